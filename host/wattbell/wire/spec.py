@@ -1,0 +1,284 @@
+"""The wire format, written once, as plain data.
+
+Gateware layouts, the Rust constants of the virtual rig, the host decoder and the table in ``docs/wire-format.md``
+are all derived from this module. It imports nothing outside the standard library, so that every one of them can.
+
+A stream is a sequence of blocks. Everything is little-endian. A block is a 24-byte header, a payload whose length
+is a multiple of 4, and a CRC-32 (the zlib/Ethernet polynomial) over header and payload:
+
+========  ====  =====================================================================================
+offset    size  field
+========  ====  =====================================================================================
+0         4     magic ``WBEL``
+4         1     format version (1)
+5         1     kind (:class:`Kind`)
+6         2     payload length in bytes, a multiple of 4, at most ``MAX_PAYLOAD``
+8         4     sequence number, one count for all kinds, +1 a block, modulo 2**32
+12        4     dropped: records (rail: samples) of this kind lost in the rig since the last block of it
+16        8     first tick: the time base of the payload (see each kind)
+24        n     payload
+24+n      4     CRC-32 of bytes 0 .. 24+n-1
+========  ====  =====================================================================================
+
+Ticks count nanoseconds of the rig's one free-running counter (``TICK_PS``), from power-on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+MAGIC = b"WBEL"
+VERSION = 1
+HEADER_SIZE = 24
+CRC_SIZE = 4
+MAX_PAYLOAD = 2048
+TICK_PS = 1000
+"""Length of a tick in picoseconds. The counter advances by the clock period in ticks at each clock."""
+FLUSH_TICKS = 10_000_000
+"""An open block is closed this long after its first record, full or not (10 ms)."""
+
+
+class Kind(IntEnum):
+    """What a block holds."""
+
+    COMMANDS = 1
+    RAIL = 2
+    EVENTS = 3
+    TLP = 4
+    STATUS = 5
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: ``bits`` wide, packed without gaps from bit 0 of byte 0 upward, little-endian."""
+
+    name: str
+    bits: int
+    doc: str
+    signed: bool = False
+
+
+def record_size(fields: tuple[Field, ...]) -> int:
+    """Size in bytes of a record of ``fields``."""
+    bits = sum(f.bits for f in fields)
+    assert bits % 32 == 0, "records are whole 32-bit words"
+    return bits // 8
+
+
+HEADER = (
+    Field("magic", 32, "the bytes 'WBEL'"),
+    Field("version", 8, "format version, 1"),
+    Field("kind", 8, "1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS"),
+    Field("length", 16, "payload bytes, multiple of 4"),
+    Field("sequence", 32, "block number, all kinds together"),
+    Field("dropped", 32, "records of this kind lost in the rig since the last block of this kind"),
+    Field("first_tick", 64, "time base of the payload"),
+)
+
+# --- COMMANDS ---------------------------------------------------------------------------------------------------
+
+UNKNOWN32 = 0xFFFFFFFF
+"""A 32-bit age that was not observed."""
+SATURATED32 = 0xFFFFFFFE
+"""A 32-bit age of at least this many ticks (4.29 s or more)."""
+UNKNOWN24 = 0xFFFFFF
+SATURATED24 = 0xFFFFFE
+NSID_BROADCAST = 0xFFFF
+"""The command's NSID was FFFFFFFFh."""
+NSID_LARGE = 0xFFFE
+"""The command's NSID did not fit (FFFEh or more, not broadcast)."""
+
+COMMAND = (
+    Field("cqe_offset", 32, "CQE tick - block first tick (signed)", signed=True),
+    Field("doorbell_before", 32, "CQE tick - tick of the SQ tail doorbell that announced the command"),
+    Field("fetch_before", 32, "CQE tick - tick of the drive's read of the SQE"),
+    Field("first_data_before", 32, "CQE tick - tick of the first data TLP"),
+    Field("last_data_before", 32, "CQE tick - tick of the last data TLP"),
+    Field("msix_after", 24, "tick of the interrupt message - CQE tick"),
+    Field("cq_head_after", 24, "tick of the CQ head doorbell that released the CQE - CQE tick"),
+    Field("opcode", 8, "SQE byte 0"),
+    Field("qid", 8, "submission queue"),
+    Field("cid", 16, "command identifier, as on the wire"),
+    Field("status", 16, "CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14); bit 15 zero"),
+    Field("nsid", 16, "namespace; FFFFh broadcast, FFFEh does not fit"),
+    Field("blocks", 32, "I/O: logical blocks (NLB+1; DSM: sum over its ranges; Flush: 0). Other opcodes, admin: CDW11"),
+    Field("slba", 40, "I/O: starting LBA, low 40 bits (DSM: of its first range). Other opcodes, admin: CDW10"),
+    Field("flags", 8, "see CommandFlag"),
+)
+COMMAND_SIZE = record_size(COMMAND)
+
+
+class CommandFlag(IntFlag):
+    """What must be known before a command record is trusted."""
+
+    GUESS = 0x01  # a queue position was inferred (late attach, or after a loss)
+    SHADOW = 0x02  # shadow doorbells were on: the doorbell tick is unknown
+    DATA_PARTIAL = 0x04  # data span incomplete: page map full, or the command used SGLs
+    ABORTED = 0x08  # no CQE: queue deleted or controller reset; cqe tick is the tick of that
+    NO_SQE = 0x10  # CQE without a known SQE: opcode, nsid, slba, blocks are 0
+    CID_REUSED = 0x20  # the CID was fetched again while still in flight
+    LOSS = 0x40  # the rig lost bus data while this command was in flight
+    NO_RANGES = 0x80  # DSM whose range list was not (all) seen: blocks is a lower bound
+
+
+# Opcodes of the NVM command set whose record carries SLBA and a block count rather than CDW10/CDW11.
+# Write, Read, Write Uncorrectable, Compare, Write Zeroes, Verify, (Dataset Management apart), Copy is not one.
+LBA_OPCODES = (0x01, 0x02, 0x04, 0x05, 0x08, 0x0C)
+DSM_OPCODE = 0x09
+
+# --- RAIL -------------------------------------------------------------------------------------------------------
+
+VOLTAGE_LSB_UV = 20
+"""Microvolt in one unit of a corrected voltage."""
+CURRENT_LSB_NA = 500
+"""Nanoampere in one unit of a corrected current."""
+ENERGY_LSB_W = 1e-11
+"""Watt in one unit of the product voltage x current; times the conversion period it is an energy."""
+
+RAIL_HEADER = (
+    Field("interval_ticks", 32, "ticks between samples of this block: conversion period x decimation"),
+    Field("count", 16, "samples in this block"),
+    Field("flags", 16, "see RailFlag; a flag belongs to at least one conversion of this block"),
+    Field("adc_index", 64, "number of conversions accumulated in `energy` (from start of the rig)"),
+    Field("energy", 64, "sum of voltage x current over those conversions, modulo 2**64 (two's complement)", signed=True),
+)
+RAIL_HEADER_SIZE = record_size(RAIL_HEADER)
+"""The header is followed by `count` samples of two 24-bit numbers, and zero bytes up to a multiple of 4.
+
+first_tick of the block is the tick of its first sample: the instant of the conversion, or with decimation the centre
+of the filter's impulse response. Energy covers every conversion up to the one that completed the last sample."""
+
+RAIL_SAMPLE = (
+    Field("voltage", 24, "in VOLTAGE_LSB_UV", signed=True),
+    Field("current", 24, "in CURRENT_LSB_NA", signed=True),
+)
+RAIL_SAMPLE_SIZE = 6
+
+
+class RailFlag(IntFlag):
+    OVERLOAD_I = 0x01  # a current conversion was at the end of the ADC's scale
+    OVERLOAD_V = 0x02  # a voltage conversion was at the end of the ADC's scale
+    UNCALIBRATED = 0x04  # gain and offset registers hold their reset values
+    SATURATED = 0x08  # a corrected value did not fit 24 bits and was clipped
+    RESTARTED = 0x10  # first block after start or after a change of period, decimation or calibration
+
+# --- EVENTS -----------------------------------------------------------------------------------------------------
+
+EVENT = (
+    Field("tick", 64, "when"),
+    Field("type", 8, "see EventType"),
+    Field("arg8", 8, "see EventType"),
+    Field("arg16", 16, "see EventType"),
+    Field("arg32", 32, "see EventType"),
+)
+EVENT_SIZE = record_size(EVENT)
+
+
+class EventType(IntEnum):
+    """Type of an event, and what its arguments are."""
+
+    LINK = 1  # arg8 LinkState
+    CLKREQ = 2  # arg8 level of CLKREQ# (0 asserted, 1 released)
+    PERST = 3  # arg8 level of PERST# (0 in reset)
+    CC_EN = 4  # arg8 new CC.EN; arg32 CC
+    SHADOW_DOORBELLS = 5  # Doorbell Buffer Config was accepted
+    TRACKER_RESET = 6  # arg8 ResetCause
+    MARKER = 7  # arg8 MarkerSource; arg32 value
+    LOSS = 8  # arg8 LossSource; arg32 records lost since the last LOSS event of that source
+    QUEUE_CREATED = 9  # arg8 0 SQ / 1 CQ; arg16 qid; arg32 size in entries
+    QUEUE_DELETED = 10  # arg8 0 SQ / 1 CQ; arg16 qid
+    BAR0 = 11  # arg32 address bits 43:12 of BAR0
+    POWER_STATE = 12  # Set Features 02h completed without error: arg8 CDW11 7:0
+    GUESSING = 13  # arg8 GuessReason; arg16 qid
+    MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host); a TLP was refused
+    RUN = 15  # arg8 1 capture started, 0 stopped
+
+
+class LinkState(IntEnum):
+    UNKNOWN = 0
+    L0 = 1
+    L0S = 2
+    L1 = 3
+    L1_1 = 4
+    L1_2 = 5
+    RECOVERY = 6
+    DETECT = 7
+
+
+class ResetCause(IntEnum):
+    POWER_ON = 0
+    PERST = 1
+    CC_EN = 2  # CC.EN was written 0, or rose again
+    COMMAND = 3  # asked for over the control port
+
+
+class MarkerSource(IntEnum):
+    IN_BAND = 0  # Get Features with FID D0h on the admin queue; value is CDW11
+    CONTROL = 1  # written over the control port
+
+
+class LossSource(IntEnum):
+    TLP_DOWN = 0  # TLPs host to drive, before the tracker
+    TLP_UP = 1  # TLPs drive to host, before the tracker
+    SLOTS = 2  # commands: more than the tracker holds in flight
+    QUEUES = 3  # queues beyond the tracker's table, or queue pages beyond its map
+    PAGES = 4  # data pages evicted while their command was in flight
+    RECORDS = 5  # command records, behind the tracker
+    EVENTS = 6  # events
+    RAIL = 7  # rail samples
+    RAW = 8  # raw TLP bytes
+    TAGS = 9  # read requests beyond the tag table, or completions for unknown tags
+
+
+class GuessReason(IntEnum):
+    LATE_ATTACH = 0  # queue table came from the host, queue positions are inferred
+    AFTER_LOSS = 1  # positions inferred again after bus data was lost
+    STRIDE = 2  # CAP was never read: doorbell stride taken as 0 or from the host
+
+
+# --- TLP --------------------------------------------------------------------------------------------------------
+
+TLP_HEADER = (
+    Field("offset", 32, "TLP tick - block first tick (signed)", signed=True),
+    Field("length", 16, "bytes of TLP that follow (header included), padded to a multiple of 4 in the stream"),
+    Field("direction", 8, "0 host to drive, 1 drive to host"),
+    Field("flags", 8, "bit 0: cut short; bit 1: captured because it carries Identify data"),
+)
+TLP_HEADER_SIZE = record_size(TLP_HEADER)
+
+# --- STATUS -----------------------------------------------------------------------------------------------------
+
+STATUS_PERIOD_TICKS = 1 << 27
+"""A STATUS block is sent at start, at stop and whenever the counter passes a multiple of this (134 ms)."""
+
+STATUS = (
+    Field("gateware_version", 32, "major 31:16, minor 15:8, patch 7:0"),
+    Field("tick_ps", 32, "picoseconds a tick"),
+    Field("clock_ticks", 16, "ticks a clock"),
+    Field("tlp_width", 16, "bits of TLP datapath"),
+    Field("queues", 16, "queue table entries"),
+    Field("slots", 16, "commands in flight"),
+    Field("adc_bits", 16, "bits a conversion"),
+    Field("run", 8, "1 while capturing"),
+    Field("dstrd", 8, "doorbell stride exponent in use"),
+    Field("voltage_lsb_uv", 32, "VOLTAGE_LSB_UV"),
+    Field("current_lsb_na", 32, "CURRENT_LSB_NA"),
+    Field("adc_period_ticks", 32, "ticks between conversions"),
+    Field("decimation", 16, "conversions a sample"),
+    Field("reserved", 16, "zero"),
+    Field("tlps_down", 64, "TLPs host to drive"),
+    Field("tlps_up", 64, "TLPs drive to host"),
+    Field("commands", 64, "command records made"),
+    Field("in_flight", 32, "commands in flight now"),
+    Field("malformed", 32, "TLPs refused"),
+    Field("unmatched", 32, "memory TLPs of the drive that fit no queue and no command"),
+    Field("lost_tlps", 32, "TLPs lost before the tracker"),
+    Field("lost_commands", 32, "commands that found no slot"),
+    Field("lost_records", 32, "command records lost behind the tracker"),
+    Field("lost_events", 32, "events lost"),
+    Field("lost_samples", 32, "rail samples lost"),
+    Field("lost_pages", 32, "data pages evicted from the map while in use"),
+    Field("bar0", 64, "BAR0, 0 when not yet known"),
+)
+STATUS_SIZE = record_size(STATUS)
