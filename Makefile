@@ -1,0 +1,52 @@
+# Wattbell. Two commands matter: `make demo` and `make test`. Both set up what they need (Debian 12, root or sudo).
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PY := .venv/bin/python
+CARGO := cargo --config net.retry=5
+OUT ?= build/demo
+
+.PHONY: help setup sim rtl guest demo test test-python test-rust lint lint-rtl bench docs clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
+
+setup:  ## Debian packages, Python packages, Verilator
+	@tools/setup.sh dev
+
+sim: setup  ## SSD model, virtual rig and guest tools (Rust, release)
+	@cd sim && $(CARGO) build --release --quiet
+
+rtl: setup  ## the gateware as Verilog and as Verilated libraries
+	@$(PY) -m wattbell_gateware.generate --out build/rtl
+	@sim/rig/build-rtl.sh all
+
+guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
+	@sim/guest/fetch.sh
+
+demo: setup sim rtl  ## virtual rig, Intel 660p, short suite, report
+	@$(PY) tools/demo.py --out $(OUT)
+
+test: setup sim rtl guest lint test-rust test-python  ## everything CI runs
+
+test-rust: setup
+	@cd sim && $(CARGO) test --release --quiet
+
+test-python: setup sim rtl guest
+	@$(PY) -m pytest -n 2 --dist loadgroup
+
+lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings
+
+lint-rtl: setup
+	@$(PY) -m wattbell_gateware.generate --out build/rtl
+	@tools/lint-rtl.sh
+
+bench: setup sim rtl  ## speed, as ratios
+	@$(PY) bench/run.py
+
+clean:  ## removes what was built (not the set-up)
+	rm -rf build/rtl build/demo sim/target
