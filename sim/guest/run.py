@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Run fio jobs under a real Linux in QEMU, on an NVMe drive whose traffic is recorded.
+
+    run.py --drive qemu --jobs sim/guest/jobs/ci --out build/run      QEMU's own NVMe device; leaves OUT/qemu.log
+    run.py --drive vfio --jobs sim/guest/jobs/ci --out build/run      our SSD model over vfio-user; leaves OUT/trace.wbt
+
+A job is a fio job file (``*.fio``) or an idle phase (``*.idle``: seconds). A folder stands for its jobs in name order.
+Phase k runs between two in-band markers (docs/capture.md). OUT also gets ``phases.json``, one ``fio-<k>.json`` a job,
+``console.txt``, ``dmesg.txt``, and with ``--guest-trace`` the kernel's own NVMe events in ``trace.txt``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+from stack import CHECKOUT, HERE, GuestError, Stack, die, stack_dir
+
+MEMORY_MIB = 1024
+RESULT_BYTES = 256 << 20
+EVENTS = """
+pci_nvme_mmio_read pci_nvme_mmio_cfg pci_nvme_mmio_aqattr pci_nvme_mmio_asqaddr pci_nvme_mmio_asqaddr_hi
+pci_nvme_mmio_acqaddr pci_nvme_mmio_acqaddr_hi pci_nvme_mmio_start_success pci_nvme_mmio_stopped
+pci_nvme_mmio_doorbell_sq pci_nvme_mmio_doorbell_cq pci_nvme_update_sq_tail pci_nvme_update_cq_head
+pci_nvme_admin_cmd pci_nvme_io_cmd pci_nvme_read pci_nvme_write pci_nvme_flush_ns pci_nvme_dsm pci_nvme_dsm_deallocate
+pci_nvme_compare pci_nvme_verify pci_nvme_copy pci_nvme_copy_source_range
+pci_nvme_map_prp pci_nvme_map_sgl pci_nvme_create_sq pci_nvme_create_cq pci_nvme_del_sq pci_nvme_del_cq
+pci_nvme_identify pci_nvme_identify_ctrl pci_nvme_identify_ns pci_nvme_identify_nslist pci_nvme_identify_ns_descr_list
+pci_nvme_identify_ns_csi pci_nvme_identify_ctrl_csi pci_nvme_get_log pci_nvme_getfeat pci_nvme_setfeat
+pci_nvme_setfeat_numq pci_nvme_aer pci_nvme_format_set pci_nvme_dbbuf_config
+pci_nvme_enqueue_req_completion pci_nvme_err_req_status pci_nvme_irq_msix pci_nvme_irq_pin pci_nvme_pci_reset
+""".split()
+
+
+def collect_jobs(arguments: list[Path]) -> list[Path]:
+    """The job files that ``arguments`` (files and folders) stand for, in order."""
+    jobs: list[Path] = []
+    for path in arguments:
+        if path.is_dir():
+            found = sorted(p for p in path.iterdir() if p.suffix in (".fio", ".idle"))
+            if not found:
+                raise GuestError(f"{path} holds no *.fio or *.idle file")
+            jobs += found
+        elif path.is_file() and path.suffix in (".fio", ".idle"):
+            jobs.append(path)
+        else:
+            raise GuestError(f"{path}: no such job (a *.fio or *.idle file, or a folder of them)")
+    if len(jobs) > 250:
+        raise GuestError(f"{len(jobs)} jobs: at most 250 in one run")
+    return jobs
+
+
+def plan_phases(jobs: list[Path]) -> list[dict[str, object]]:
+    """`workload.phases` of docs/capture.md for ``jobs``: phase numbers from 1."""
+    phases: list[dict[str, object]] = []
+    for number, job in enumerate(jobs, start=1):
+        name = re.sub(r"^\d+[-_]", "", job.stem)
+        if job.suffix == ".idle":
+            text = job.read_text().strip()
+            try:
+                seconds = float(text)
+            except ValueError:
+                raise GuestError(f"{job}: must hold a number of seconds, not {text!r}") from None
+            phases.append({"phase": number, "name": name, "kind": "idle", "seconds_s": seconds})
+        else:
+            phases.append({"phase": number, "name": name, "kind": "fio", "job": job.name, "fio": f"fio-{number}.json"})
+    return phases
+
+
+def write_jobs_disk(path: Path, jobs: list[Path], phases: list[dict[str, object]], options: str) -> None:
+    """A tar with the job files, ``plan`` (what init.sh reads) and ``options``, padded to whole sectors."""
+    plan = ""
+    with tarfile.open(path, "w") as archive:
+        def add(name: str, data: bytes) -> None:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+        for phase, job in zip(phases, jobs, strict=True):
+            name = f"{phase['phase']}.job"
+            argument = str(phase["seconds_s"]) if phase["kind"] == "idle" else name
+            plan += f"{phase['phase']} {phase['kind']} {str(phase['name']).replace(' ', '_')} {argument}\n"
+            add(name, job.read_bytes())
+        add("plan", plan.encode())
+        add("options", options.encode())
+
+
+def guest_binary() -> Path:
+    """The built ``wattbell-guest``: ``WATTBELL_SIM_BIN``, the checkout's ``sim/target/release``, then ``PATH``."""
+    folders = [os.environ.get("WATTBELL_SIM_BIN"), str(CHECKOUT / "sim/target/release")]
+    for folder in folders:
+        if folder and (Path(folder) / "wattbell-guest").is_file():
+            return Path(folder) / "wattbell-guest"
+    found = shutil.which("wattbell-guest")
+    if found is None:
+        raise GuestError("wattbell-guest is not built: cargo build --release in sim/ (or `make sim`)")
+    return Path(found)
+
+
+def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int) -> list[str]:
+    """The QEMU command line, the drive's own words included. Always TCG."""
+    return [
+        *stack.qemu(), "-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", str(smp), "-m", str(MEMORY_MIB),
+        "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-serial", f"file:{work / 'console.txt'}",
+        "-kernel", str(stack.kernel()), "-initrd", str(stack.initramfs),
+        "-append", "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off nokaslr tsc=reliable random.trust_cpu=on",
+        "-drive", f"if=none,id=jobs,format=raw,readonly=on,file={work / 'jobs.tar'}",
+        "-device", "virtio-blk-pci,drive=jobs,serial=wbjobs",
+        "-drive", f"if=none,id=out,format=raw,cache=unsafe,file={work / 'out.tar'}",
+        "-device", "virtio-blk-pci,drive=out,serial=wbout",
+        *drive,
+    ]
+
+
+def tail(path: Path, lines: int = 25) -> str:
+    """Last lines of a text file, or a note that it is not there."""
+    if not path.is_file():
+        return f"({path.name} was not written)"
+    return "\n".join(path.read_text(errors="replace").replace("\r", "").splitlines()[-lines:])
+
+
+def watch(process: subprocess.Popen[bytes], console: Path, phases: list[dict[str, object]], timeout_s: float) -> None:
+    """Wait for the guest to end, telling of each phase on stderr. Raises GuestError on time-out, panic or failure."""
+    deadline = time.monotonic() + timeout_s
+    shown = 0
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            raise GuestError(f"the guest did not finish within {timeout_s:.0f} s (--timeout). Its console ends with:\n{tail(console)}")
+        text = console.read_text(errors="replace") if console.is_file() else ""
+        started = text.count("GUEST: PHASE ")
+        while shown < started:
+            phase = phases[shown]
+            print(f"guest: phase {phase['phase']}/{len(phases)} {phase['name']}", file=sys.stderr, flush=True)
+            shown += 1
+        time.sleep(0.1)
+    text = console.read_text(errors="replace") if console.is_file() else ""
+    if "Kernel panic" in text:
+        raise GuestError(f"the guest's kernel panicked. Its console ends with:\n{tail(console)}")
+    if "GUEST: FAIL" in text:
+        reason = text.split("GUEST: FAIL", 1)[1].splitlines()[0].strip()
+        raise GuestError(f"the guest gave up: {reason}. Its console ends with:\n{tail(console)}")
+    if process.returncode != 0 or "GUEST: END" not in text:
+        raise GuestError(f"QEMU ended early (exit {process.returncode}). Its console ends with:\n{tail(console)}")
+
+
+def unpack_results(disk: Path, out: Path) -> None:
+    """Unpack the guest's results tar into ``out``."""
+    try:
+        with tarfile.open(disk) as archive:
+            for member in archive.getmembers():
+                name = Path(member.name).name
+                data = archive.extractfile(member) if member.isfile() else None
+                if data is not None and name == member.name.removeprefix("./"):
+                    (out / name).write_bytes(data.read())
+    except tarfile.TarError as error:
+        raise GuestError(f"the guest's results cannot be read: {error}") from None
+
+
+def check_jobs(out: Path, phases: list[dict[str, object]]) -> None:
+    """Raise GuestError when a job failed; the message ends with what fio said."""
+    codes = dict(line.split() for line in (out / "exit-codes").read_text().splitlines())
+    for phase in phases:
+        code = codes.get(str(phase["phase"]), "missing")
+        if code != "0":
+            said = tail(out / f"fio-{phase['phase']}.log", 10)
+            raise GuestError(f"phase {phase['phase']} ({phase['name']}) ended with exit code {code}:\n{said}")
+
+
+def start_vfio(options: argparse.Namespace, work: Path, out: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
+    """Start our drive as a vfio-user server; returns it and QEMU's words for the drive."""
+    socket = work / "drive.sock"
+    command = [str(guest_binary()), "serve-vfio", "--profile", options.profile, "--socket", str(socket),
+               "--trace", str(out / "trace.wbt"), "--store"]
+    log = (out / "drive.txt").open("wb")
+    server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + 20
+    while not socket.exists():
+        if server.poll() is not None or time.monotonic() > deadline:
+            server.kill()
+            raise GuestError(f"the drive's server did not start:\n{tail(out / 'drive.txt')}")
+        time.sleep(0.02)
+    address = json.dumps({"type": "unix", "path": str(socket)})
+    device = json.dumps({"driver": "vfio-user-pci", "socket": json.loads(address)})
+    return server, ["-object", f"memory-backend-memfd,id=mem,size={MEMORY_MIB}M,share=on",
+                    "-machine", "memory-backend=mem", "-device", device]
+
+
+def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
+    """QEMU's words for its own NVMe device with its events written to ``OUT/qemu.log``."""
+    (work / "events").write_text("\n".join(EVENTS) + "\n")
+    image = work / "drive.raw"
+    with image.open("wb") as file:
+        file.truncate(options.size_mib << 20)
+    block = f",logical_block_size={options.lba},physical_block_size={options.lba}" if options.lba != 512 else ""
+    (out / "qemu.log").unlink(missing_ok=True)
+    return ["-drive", f"if=none,id=nvm,format=raw,cache=unsafe,discard=unmap,file={image}",
+            "-device", f"nvme,serial=wattbell,drive=nvm,dbcs={options.dbcs}{block}",
+            "-trace", f"events={work / 'events'}", "-D", str(out / "qemu.log"), "-msg", "timestamp=on"]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Boot the guest, run the jobs, leave the results in ``options.out``. Raises GuestError."""
+    stack = Stack(stack_dir())
+    stack.check()
+    jobs = collect_jobs(options.jobs)
+    phases = plan_phases(jobs)
+    out: Path = options.out
+    out.mkdir(parents=True, exist_ok=True)
+    for stale in [*out.glob("fio-*"), out / "exit-codes", out / "phases.json", out / "trace.wbt"]:
+        stale.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="wattbell-guest-") as scratch:
+        work = Path(scratch)
+        write_jobs_disk(work / "jobs.tar", jobs, phases, f"trace={'on' if options.guest_trace else 'off'}\n")
+        with (work / "out.tar").open("wb") as file:
+            file.truncate(RESULT_BYTES)
+        server: subprocess.Popen[bytes] | None = None
+        try:
+            if options.drive == "vfio":
+                server, drive = start_vfio(options, work, out)
+            else:
+                drive = qemu_drive(options, work, out)
+            with (out / "qemu-stderr.txt").open("wb") as errors:
+                process = subprocess.Popen(qemu_command(stack, work, drive, options.smp), env=stack.environment(),
+                                           stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+            try:
+                watch(process, work / "console.txt", phases, options.timeout)
+            except GuestError as error:
+                raise GuestError(f"{error}\n{tail(out / 'qemu-stderr.txt', 5)}") from None
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+                if (work / "console.txt").is_file():
+                    shutil.copy(work / "console.txt", out / "console.txt")
+            unpack_results(work / "out.tar", out)
+        finally:
+            if server is not None:
+                stop_server(server, out)
+    check_jobs(out, phases)
+    (out / "phases.json").write_text(json.dumps(phases, indent=1) + "\n")
+
+
+def stop_server(server: subprocess.Popen[bytes], out: Path) -> None:
+    """The server closes its trace when QEMU hangs up; help it along if it does not. Raises GuestError if it failed."""
+    try:
+        server.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+    if server.returncode not in (0, None) and sys.exc_info()[0] is None:
+        raise GuestError(f"the drive's server failed (exit {server.returncode}):\n{tail(out / 'drive.txt')}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--drive", choices=("qemu", "vfio"), required=True, help="QEMU's own NVMe device, or our SSD model")
+    parser.add_argument("--jobs", type=Path, nargs="+", default=[HERE / "jobs/standard"], help="job files and folders of them")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--dbcs", choices=("on", "off"), default="off", help="qemu: offer shadow doorbells (default off)")
+    parser.add_argument("--lba", type=int, choices=(512, 4096), default=512, help="qemu: bytes of a logical block")
+    parser.add_argument("--size-mib", type=int, default=2048, help="qemu: size of the drive (default %(default)s)")
+    parser.add_argument("--smp", type=int, default=1, help="guest CPUs, and so I/O queues (default %(default)s)")
+    parser.add_argument("--profile", default="intel-660p-1tb", help="vfio: SSD profile (default %(default)s)")
+    parser.add_argument("--guest-trace", action="store_true", help="record the guest kernel's NVMe events too")
+    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for the whole run (default %(default)s)")
+    options = parser.parse_args()
+    started = time.monotonic()
+    try:
+        run(options)
+    except GuestError as error:
+        die(str(error))
+    print(f"guest: done in {time.monotonic() - started:.1f} s, results in {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
