@@ -1,0 +1,63 @@
+//! `wattbell-bus-dump TRACE`: the events of a trace, bursts expanded, one JSON object a line. `-` reads standard input.
+
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::process::ExitCode;
+use wattbell_bus::{Direction, Item, Player, TraceReader};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let input: Box<dyn Read> = if path == "-" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+    let reader = TraceReader::new(BufReader::with_capacity(1 << 18, input))?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    writeln!(out, "{}", json!({"header": reader.header()}))?;
+    let mut player = Player::new(reader);
+    for event in &mut player {
+        let event = event?;
+        let time_ps = event.time_ps;
+        let line = match event.item {
+            Item::Tlp(direction, tlp) => {
+                let mut bytes = tlp.header.as_bytes().to_vec();
+                let left_out = tlp.payload.is_none();
+                bytes.extend(tlp.payload.unwrap_or_else(|| vec![0; tlp.header.payload_len()]));
+                let direction = if direction == Direction::Down { "down" } else { "up" };
+                json!({"time_ps": time_ps, "direction": direction, "left_out": left_out, "tlp": hex(&bytes)})
+            }
+            Item::Rail(r) => {
+                json!({"time_ps": time_ps, "rail": {"current_na": r.current_na, "voltage_nv": r.voltage_nv}})
+            }
+            Item::Sideband(signal, value) => {
+                json!({"time_ps": time_ps, "sideband": format!("{signal:?}"), "value": value})
+            }
+            Item::End => json!({"time_ps": time_ps, "end": true}),
+        };
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    if !player.reader().ended() {
+        return Err("the trace has no END: its writer was cut off; all that it holds is above".into());
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let (Some(path), None) = (args.next(), args.next()) else {
+        eprintln!("usage: wattbell-bus-dump TRACE.wbt (or - for standard input)");
+        return ExitCode::from(2);
+    };
+    match run(&path) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("wattbell-bus-dump: {path}: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What happens at the drive's connector, as data: the bus trace of `docs/bus-trace.md` and the TLPs in it.
+//!
+//! * [`TraceWriter`] / [`SortingWriter`] write a trace to any `io::Write`; [`TraceReader`] iterates its records.
+//! * [`Player`] expands bursts and yields every TLP, rail and sideband change in time order.
+//! * [`tlp`] makes the header bytes that a host root complex and an NVMe drive send; [`split`] cuts a transfer into
+//!   the TLPs the bus rules demand; [`link`] says how long a TLP occupies the lanes.
+//!
+//! Times are picoseconds since power-on, as `u64`. Nothing here knows NVMe.
+
+pub mod link;
+mod player;
+mod reader;
+mod record;
+pub mod split;
+pub mod tlp;
+mod writer;
+
+pub use player::{Event, Item, Player};
+pub use reader::TraceReader;
+pub use record::{Body, Burst, Direction, Error, LinkState, Rail, Record, Result, Signal, TraceHeader};
+pub use tlp::{Header, Tlp};
+pub use writer::{create_trace, SortingWriter, TraceWriter};

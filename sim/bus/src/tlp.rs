@@ -1,0 +1,257 @@
+//! TLP headers as a host root complex and an NVMe drive send them (PCIe Base Specification 4.0, section 2.2).
+//!
+//! Encoder only. Byte 0 is Fmt and Type; multi-byte header fields are big-endian; payload bytes are in memory order.
+
+/// Requester, completer or target: bus 15:8, device 7:3, function 2:0.
+pub type Bdf = u16;
+
+/// Largest tag of a 10-bit tag requester.
+pub const MAX_TAG: u16 = 0x3FF;
+
+const MRD32: u8 = 0x00;
+const MRD64: u8 = 0x20;
+const MWR32: u8 = 0x40;
+const MWR64: u8 = 0x60;
+const CFGRD0: u8 = 0x04;
+const CFGWR0: u8 = 0x44;
+const CPL: u8 = 0x0A;
+const CPLD: u8 = 0x4A;
+
+/// Completion status field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CplStatus {
+    /// Successful completion.
+    Success = 0,
+    /// Unsupported request.
+    Unsupported = 1,
+    /// Configuration request retry status.
+    Retry = 2,
+    /// Completer abort.
+    Abort = 4,
+}
+
+/// Header bytes of a TLP: 12 (three DWs) or 16 (four).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Header {
+    bytes: [u8; 16],
+    len: u8,
+}
+
+impl std::fmt::Debug for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Header(")?;
+        for b in self.as_bytes() {
+            write!(f, "{b:02x}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl Header {
+    /// Takes the header off the front of `bytes`; `None` if there are fewer than Fmt asks for.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let len = if bytes.first()? & 0x20 == 0 { 12 } else { 16 };
+        let mut all = [0; 16];
+        all[..len].copy_from_slice(bytes.get(..len)?);
+        Some(Self { bytes: all, len: len as u8 })
+    }
+
+    /// The 12 or 16 bytes in wire order.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// Bytes of payload that follow this header on the wire (0 for a TLP without data).
+    pub fn payload_len(&self) -> usize {
+        if self.bytes[0] & 0x40 == 0 {
+            return 0;
+        }
+        let dws = usize::from(self.bytes[2] & 3) << 8 | usize::from(self.bytes[3]);
+        4 * if dws == 0 { 1024 } else { dws }
+    }
+
+    /// Header and payload together, in bytes.
+    pub fn tlp_len(&self) -> usize {
+        usize::from(self.len) + self.payload_len()
+    }
+
+    /// Whether a burst may be made of this: a memory write or a completion with data.
+    pub fn can_burst(&self) -> bool {
+        matches!(self.bytes[0], MWR32 | MWR64 | CPLD)
+    }
+
+    /// The header `bytes` further on in the same transfer: a memory write's address grows; a completion's remaining
+    /// byte count shrinks and its lower address grows. Other headers are returned unchanged.
+    pub fn advanced(&self, bytes: u64) -> Self {
+        let mut h = *self;
+        let b = &mut h.bytes;
+        match b[0] {
+            MWR32 => {
+                let address = u32::from_be_bytes([b[8], b[9], b[10], b[11]]).wrapping_add(bytes as u32);
+                b[8..12].copy_from_slice(&address.to_be_bytes());
+            }
+            MWR64 => {
+                let mut a = [0; 8];
+                a.copy_from_slice(&b[8..16]);
+                b[8..16].copy_from_slice(&u64::from_be_bytes(a).wrapping_add(bytes).to_be_bytes());
+            }
+            CPLD => {
+                let count = (u16::from(b[6] & 0xF) << 8 | u16::from(b[7])).wrapping_sub(bytes as u16) & 0xFFF;
+                b[6] = b[6] & 0xF0 | (count >> 8) as u8;
+                b[7] = count as u8;
+                b[11] = b[11] & 0x80 | (b[11].wrapping_add(bytes as u8) & 0x7F);
+            }
+            _ => {}
+        }
+        h
+    }
+
+    fn new(fmt_type: u8, dws: u16, four: bool) -> Self {
+        let mut bytes = [0; 16];
+        bytes[0] = fmt_type;
+        bytes[2] = (dws >> 8) as u8 & 3; // 1024 DWs are written as 0
+        bytes[3] = dws as u8;
+        Self { bytes, len: if four { 16 } else { 12 } }
+    }
+
+    fn with_tag(mut self, tag: u16, tag_byte: usize) -> Self {
+        debug_assert!(tag <= MAX_TAG);
+        self.bytes[tag_byte] = tag as u8;
+        self.bytes[1] |= (((tag >> 8) & 1) as u8) << 3 | (((tag >> 9) & 1) as u8) << 7; // T8, T9
+        self
+    }
+
+    fn memory(read: bool, requester: Bdf, tag: u16, address: u64, len: u32) -> Self {
+        assert!(len >= 1, "a memory request of no bytes has no place here");
+        let first = (address & 3) as u32;
+        let dws = (first + len).div_ceil(4);
+        assert!(dws <= 1024, "a TLP carries at most 4096 bytes");
+        let four = address + u64::from(len) > 1 << 32; // 3-DW form where the address fits: the specification demands it
+        let mut h = Self::new([[MWR32, MWR64], [MRD32, MRD64]][usize::from(read)][usize::from(four)], dws as u16, four);
+        h.bytes[4..6].copy_from_slice(&requester.to_be_bytes());
+        let end = (first + len) & 3;
+        let last = if end == 0 { 0xF } else { (1u8 << end) - 1 };
+        let from = 0xF << first & 0xF;
+        h.bytes[7] = if dws == 1 { from & last } else { last << 4 | from };
+        let aligned = address & !3;
+        if four {
+            h.bytes[8..16].copy_from_slice(&aligned.to_be_bytes());
+        } else {
+            h.bytes[8..12].copy_from_slice(&(aligned as u32).to_be_bytes());
+        }
+        h.with_tag(tag, 6)
+    }
+}
+
+/// A TLP: header, and the payload, unless that was left out of the trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tlp {
+    /// The header.
+    pub header: Header,
+    /// Payload bytes; `None` if left out (plays as zeros). Empty for a TLP without data.
+    pub payload: Option<Vec<u8>>,
+}
+
+impl Tlp {
+    /// A TLP whose payload is zero-padded to whole DWs at both ends: `offset` bytes in front.
+    fn with_data(header: Header, offset: usize, data: &[u8]) -> Self {
+        let mut payload = vec![0; header.payload_len()];
+        payload[offset..offset + data.len()].copy_from_slice(data);
+        Self { header, payload: Some(payload) }
+    }
+
+    fn bare(header: Header) -> Self {
+        Self { header, payload: Some(Vec::new()) }
+    }
+
+    /// The same TLP with its payload left out.
+    pub fn left_out(header: Header) -> Self {
+        Self { header, payload: if header.payload_len() == 0 { Some(Vec::new()) } else { None } }
+    }
+
+    /// Bytes on the wire, header and payload.
+    pub fn len(&self) -> usize {
+        self.header.tlp_len()
+    }
+
+    /// Never: every TLP has a header.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// Memory read of `len` bytes (1..=4096, not across what 1024 DWs hold) at any byte address.
+pub fn mem_read(requester: Bdf, tag: u16, address: u64, len: u32) -> Tlp {
+    Tlp::bare(Header::memory(true, requester, tag, address, len))
+}
+
+/// Memory write of `data` at any byte address.
+pub fn mem_write(requester: Bdf, tag: u16, address: u64, data: &[u8]) -> Tlp {
+    Tlp::with_data(Header::memory(false, requester, tag, address, data.len() as u32), (address & 3) as usize, data)
+}
+
+/// Header of a memory write of `len` bytes whose payload is left out.
+pub fn mem_write_header(requester: Bdf, tag: u16, address: u64, len: u32) -> Header {
+    Header::memory(false, requester, tag, address, len)
+}
+
+/// Type 0 configuration read of the DW at `register` (byte offset, multiple of 4, below 4096) of `target`.
+pub fn cfg_read0(requester: Bdf, tag: u16, target: Bdf, register: u16) -> Tlp {
+    Tlp::bare(config(CFGRD0, requester, tag, target, register, 0xF))
+}
+
+/// Type 0 configuration write; `byte_enables` bit i writes byte i of the DW.
+pub fn cfg_write0(requester: Bdf, tag: u16, target: Bdf, register: u16, byte_enables: u8, value: u32) -> Tlp {
+    Tlp::with_data(config(CFGWR0, requester, tag, target, register, byte_enables), 0, &value.to_le_bytes())
+}
+
+fn config(fmt_type: u8, requester: Bdf, tag: u16, target: Bdf, register: u16, byte_enables: u8) -> Header {
+    assert!(register % 4 == 0 && register < 4096, "configuration register {register:#x} is not a DW offset");
+    let mut h = Header::new(fmt_type, 1, false).with_tag(tag, 6);
+    h.bytes[4..6].copy_from_slice(&requester.to_be_bytes());
+    h.bytes[7] = byte_enables & 0xF;
+    h.bytes[8..10].copy_from_slice(&target.to_be_bytes());
+    h.bytes[10] = (register >> 8) as u8;
+    h.bytes[11] = register as u8;
+    h
+}
+
+/// Who answers whom: the three fields every completion carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// Who completes.
+    pub completer: Bdf,
+    /// Who asked.
+    pub requester: Bdf,
+    /// The tag it asked with.
+    pub tag: u16,
+}
+
+/// Completion without data (answer to a configuration write, or an error).
+pub fn completion(route: Route, status: CplStatus) -> Tlp {
+    Tlp::bare(completion_header(CPL, route, status, 0, 4, 0))
+}
+
+/// Header of a completion with `len` bytes of data, of which `remaining` (1..=4096, these included) are still owed;
+/// `lower_address` is the byte address of the first byte (its low 7 bits go on the wire).
+pub fn completion_data_header(route: Route, lower_address: u64, len: u32, remaining: u32) -> Header {
+    let dws = ((lower_address & 3) as u32 + len).div_ceil(4);
+    completion_header(CPLD, route, CplStatus::Success, dws as u16, remaining as u16, (lower_address & 0x7F) as u8)
+}
+
+/// Completion with data; fields as in [`completion_data_header`].
+pub fn completion_data(route: Route, lower_address: u64, data: &[u8], remaining: u32) -> Tlp {
+    let header = completion_data_header(route, lower_address, data.len() as u32, remaining);
+    Tlp::with_data(header, (lower_address & 3) as usize, data)
+}
+
+fn completion_header(fmt_type: u8, route: Route, status: CplStatus, dws: u16, byte_count: u16, lower: u8) -> Header {
+    let mut h = Header::new(fmt_type, dws, false).with_tag(route.tag, 10);
+    h.bytes[4..6].copy_from_slice(&route.completer.to_be_bytes());
+    h.bytes[6] = (status as u8) << 5 | (byte_count >> 8) as u8 & 0xF; // a count of 4096 is written as 0
+    h.bytes[7] = byte_count as u8;
+    h.bytes[8..10].copy_from_slice(&route.requester.to_be_bytes());
+    h.bytes[11] = lower;
+    h
+}

@@ -1,0 +1,182 @@
+//! Writing a trace, record by record.
+
+use crate::record::*;
+use crate::tlp::Tlp;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Opens `path` for a trace; `-` is standard output.
+pub fn create_trace(path: &Path, header: &TraceHeader) -> Result<TraceWriter<Box<dyn Write + Send>>> {
+    let out: Box<dyn Write + Send> = if path == Path::new("-") {
+        Box::new(BufWriter::with_capacity(1 << 18, io::stdout()))
+    } else {
+        Box::new(BufWriter::with_capacity(1 << 18, File::create(path)?))
+    };
+    TraceWriter::new(out, header)
+}
+
+/// Writes records in time order. Give it a buffered writer.
+pub struct TraceWriter<W: Write> {
+    out: W,
+    last_ps: u64,
+    body: Vec<u8>,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// Writes the file header.
+    pub fn new(mut out: W, header: &TraceHeader) -> Result<Self> {
+        let json = serde_json::to_vec(header).map_err(io::Error::from)?;
+        out.write_all(MAGIC)?;
+        out.write_all(&VERSION.to_le_bytes())?;
+        out.write_all(&(json.len() as u32).to_le_bytes())?;
+        out.write_all(&json)?;
+        Ok(Self { out, last_ps: 0, body: Vec::new() })
+    }
+
+    /// Writes a record; its time must not be below that of the one before it.
+    pub fn record(&mut self, record: &Record) -> Result<()> {
+        if record.time_ps < self.last_ps {
+            return Err(Error::Order(format!("record at {} ps after one at {} ps", record.time_ps, self.last_ps)));
+        }
+        self.last_ps = record.time_ps;
+        self.body.clear();
+        let (kind, flags) = encode(&record.body, &mut self.body)?;
+        let len = u16::try_from(self.body.len()).map_err(|_| Error::Order("a record body over 65535 bytes".into()))?;
+        let mut head = [0; RECORD_HEADER];
+        head[0] = kind;
+        head[1] = flags;
+        head[2..4].copy_from_slice(&len.to_le_bytes());
+        head[4..].copy_from_slice(&record.time_ps.to_le_bytes());
+        self.out.write_all(&head)?;
+        Ok(self.out.write_all(&self.body)?)
+    }
+
+    /// Writes a TLP.
+    pub fn tlp(&mut self, time_ps: u64, direction: Direction, tlp: Tlp) -> Result<()> {
+        self.record(&Record { time_ps, body: Body::Tlp(direction, tlp) })
+    }
+
+    /// Writes a burst.
+    pub fn burst(&mut self, time_ps: u64, burst: Burst) -> Result<()> {
+        self.record(&Record { time_ps, body: Body::Burst(burst) })
+    }
+
+    /// Writes a rail change.
+    pub fn rail(&mut self, time_ps: u64, rail: Rail) -> Result<()> {
+        self.record(&Record { time_ps, body: Body::Rail(rail) })
+    }
+
+    /// Writes a sideband change.
+    pub fn sideband(&mut self, time_ps: u64, signal: Signal, value: u8) -> Result<()> {
+        self.record(&Record { time_ps, body: Body::Sideband(signal, value) })
+    }
+
+    /// Hands what is buffered to the file, so that a reader of a live trace sees it.
+    pub fn flush(&mut self) -> Result<()> {
+        Ok(self.out.flush()?)
+    }
+
+    /// Writes END at `time_ps` and flushes.
+    pub fn finish(mut self, time_ps: u64) -> Result<W> {
+        self.record(&Record { time_ps, body: Body::End })?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
+    Ok(match body {
+        Body::Tlp(direction, tlp) => {
+            out.extend_from_slice(tlp.header.as_bytes());
+            let flags = match &tlp.payload {
+                Some(payload) if payload.len() != tlp.header.payload_len() => {
+                    return Err(Error::Order(format!(
+                        "payload of {} bytes under a header that says {}",
+                        payload.len(),
+                        tlp.header.payload_len()
+                    )));
+                }
+                Some(payload) => {
+                    out.extend_from_slice(payload);
+                    0
+                }
+                None => FLAG_LEFT_OUT,
+            };
+            (if *direction == Direction::Down { TLP_DOWN } else { TLP_UP }, flags)
+        }
+        Body::Burst(b) => {
+            if b.count == 0 || !b.header.can_burst() {
+                return Err(Error::Order(format!("no burst of {} x {:?}", b.count, b.header)));
+            }
+            out.push(if b.direction == Direction::Down { 1 } else { 2 });
+            out.push(b.header.as_bytes().len() as u8);
+            out.extend_from_slice(&b.count.to_le_bytes());
+            out.extend_from_slice(&b.step_ps.to_le_bytes());
+            out.extend_from_slice(&b.step_bytes.to_le_bytes());
+            out.extend_from_slice(b.header.as_bytes());
+            (BURST, 0)
+        }
+        Body::Rail(r) => {
+            out.extend_from_slice(&r.current_na.to_le_bytes());
+            out.extend_from_slice(&r.voltage_nv.to_le_bytes());
+            (RAIL, 0)
+        }
+        Body::Sideband(signal, value) => {
+            out.extend_from_slice(&[*signal as u8, *value]);
+            (SIDEBAND, 0)
+        }
+        Body::End => (END, 0),
+    })
+}
+
+/// A [`TraceWriter`] for sources that know events out of order, up to a horizon: records wait in memory until
+/// [`SortingWriter::release`] says that nothing earlier can come. Records of equal time keep their order of arrival.
+pub struct SortingWriter<W: Write> {
+    inner: TraceWriter<W>,
+    waiting: BTreeMap<(u64, u64), Body>,
+    serial: u64,
+}
+
+impl<W: Write> SortingWriter<W> {
+    /// Sorts in front of `inner`.
+    pub fn new(inner: TraceWriter<W>) -> Self {
+        Self { inner, waiting: BTreeMap::new(), serial: 0 }
+    }
+
+    /// Takes a record; an error if it is earlier than what was already released.
+    pub fn push(&mut self, record: Record) -> Result<()> {
+        if record.time_ps < self.inner.last_ps {
+            let (t, last) = (record.time_ps, self.inner.last_ps);
+            return Err(Error::Order(format!("record at {t} ps, but {last} ps is already written")));
+        }
+        self.waiting.insert((record.time_ps, self.serial), record.body);
+        self.serial += 1;
+        Ok(())
+    }
+
+    /// Writes every record with a time below `horizon_ps`.
+    pub fn release(&mut self, horizon_ps: u64) -> Result<()> {
+        while let Some(entry) = self.waiting.first_entry() {
+            if entry.key().0 >= horizon_ps {
+                break;
+            }
+            let ((time_ps, _), body) = entry.remove_entry();
+            self.inner.record(&Record { time_ps, body })?;
+        }
+        Ok(())
+    }
+
+    /// See [`TraceWriter::flush`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.inner.flush()
+    }
+
+    /// Writes all that waits, then END at `time_ps` or at the last record, whichever is later.
+    pub fn finish(mut self, time_ps: u64) -> Result<W> {
+        self.release(u64::MAX)?;
+        let end = time_ps.max(self.inner.last_ps);
+        self.inner.finish(end)
+    }
+}
