@@ -1,0 +1,30 @@
+"""The one family of errors a user may meet.
+
+Every message says what is wrong and what to do about it. The CLI prints it on one line and exits with ``exit_code``.
+"""
+
+from __future__ import annotations
+
+
+class WattbellError(Exception):
+    """Base of every error with a message for the user."""
+
+    exit_code = 1
+
+
+class RigError(WattbellError):
+    """The rig is missing, silent, busy, or refused a command."""
+
+
+class CaptureError(WattbellError):
+    """A capture directory is missing, damaged, or of a newer format."""
+
+
+class SimError(WattbellError):
+    """A program of the virtual rig is missing or failed."""
+
+
+class UsageError(WattbellError):
+    """An argument makes no sense."""
+
+    exit_code = 2

@@ -1,0 +1,277 @@
+"""The streaming decoder: bytes in, numpy columns out, every loss counted, no exception for any input.
+
+Framing is in :mod:`.framing`, the account of sequence numbers in :mod:`.sequence`, the records in :mod:`.records`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from . import spec
+from .framing import Block, Framer, crc32
+from .records import (
+    Buffer,
+    Commands,
+    Events,
+    Rail,
+    Statuses,
+    Tlps,
+    decode_commands,
+    decode_events,
+    decode_rail,
+    decode_status,
+    rail_payload_ok,
+    split_tlps,
+)
+from .sequence import Arrival, SequenceTracker
+
+__all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An interval in which something is missing.
+
+    ``kind`` is None where blocks of unknown kind are missing. ``count`` is the number of records (rail: samples), or
+    of blocks where `kind` is None. The interval is wide enough: an open block may have begun ``FLUSH_TICKS`` before
+    it would have been sent.
+    """
+
+    kind: spec.Kind | None
+    first_tick: int
+    last_tick: int
+    count: int
+    reason: str
+
+
+@dataclass
+class Counters:
+    """What was received and what was not. ``bytes_in`` = ``bytes_accepted`` + ``skipped_bytes`` + bytes pending."""
+
+    bytes_in: int = 0
+    bytes_accepted: int = 0
+    skipped_bytes: int = 0
+    """Bytes that belong to no accepted block."""
+    blocks: int = 0
+    """Blocks whose CRC held, duplicates included."""
+    bad_crc: int = 0
+    """Headers whose CRC did not hold: damaged blocks, and false magics met while searching."""
+    missing_blocks: int = 0
+    """Sequence numbers that never came (so far)."""
+    late_blocks: int = 0
+    """Blocks that came after a later one; their records are kept."""
+    duplicate_blocks: int = 0
+    """Blocks that came again; dropped."""
+    unknown_kind: int = 0
+    unknown_version: int = 0
+    malformed_blocks: int = 0
+    """Blocks whose CRC held but whose payload is no whole number of records."""
+    restarts: int = 0
+    """Times the rig was seen to start its counter anew."""
+    dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.Kind})
+    """Per kind: records (rail: samples) the rig itself reports as lost."""
+
+    @property
+    def lossless(self) -> bool:
+        """True when nothing is known to be missing or damaged."""
+        damaged = self.skipped_bytes or self.bad_crc or self.missing_blocks or self.malformed_blocks
+        unread = self.unknown_kind or self.unknown_version
+        return not (damaged or unread or any(self.dropped.values()))
+
+
+@dataclass
+class Batch:
+    """What one call of :meth:`Decoder.feed` yielded; a kind that did not occur is None."""
+
+    epoch: int = 0
+    """Count of rig restarts before these records: ticks of different epochs do not compare."""
+    commands: Commands | None = None
+    rail: Rail | None = None
+    events: Events | None = None
+    tlps: Tlps | None = None
+    status: Statuses | None = None
+    gaps: list[Gap] = field(default_factory=list)
+    last_tick: int = 0
+    """Largest first tick of a block so far."""
+
+
+class _Pending:
+    """Payloads of one batch, by kind, as views into the buffer."""
+
+    def __init__(self) -> None:
+        self.commands: list[Buffer] = []
+        self.command_ticks: list[int] = []
+        self.rail: list[Buffer] = []
+        self.rail_ticks: list[int] = []
+        self.rail_dropped: list[int] = []
+        self.events: list[Buffer] = []
+        self.status: list[Buffer] = []
+        self.status_ticks: list[int] = []
+        self.tlps = Tlps()
+
+    def batch(self, epoch: int, gaps: list[Gap], last_tick: int) -> Batch | None:
+        """The columns of everything collected, or None when there is nothing."""
+        batch = Batch(epoch, gaps=gaps, last_tick=last_tick)
+        if self.commands:
+            batch.commands = decode_commands(self.commands, self.command_ticks)
+        if self.rail:
+            batch.rail = decode_rail(self.rail, self.rail_ticks, self.rail_dropped)
+        if self.events:
+            batch.events = decode_events(self.events)
+        if self.status:
+            batch.status = decode_status(self.status, self.status_ticks)
+        if self.tlps:
+            batch.tlps = self.tlps
+        filled = batch.commands or batch.rail or batch.events or batch.status or batch.tlps or gaps
+        return batch if filled else None
+
+
+class Decoder:
+    """Decodes a byte stream that may start anywhere and be damaged anywhere.
+
+    Feed it bytes as they come, in pieces of any size; some hundred KiB at a time give the best speed. Call
+    :meth:`finish` when no more will come.
+    """
+
+    def __init__(self) -> None:
+        self._framer = Framer()
+        self._sequence = SequenceTracker()
+        self._counters = Counters()
+        self._last_tick = -1
+        self._epoch = 0
+        self._restart_possible = False
+        self._kind_tick: dict[int, int] = {}
+        self._gaps: list[Gap] = []
+
+    @property
+    def counters(self) -> Counters:
+        """The account up to now."""
+        counters, framer = self._counters, self._framer
+        counters.bytes_in, counters.bytes_accepted = framer.bytes_in, framer.bytes_accepted
+        counters.skipped_bytes, counters.bad_crc = framer.skipped_bytes, framer.bad_crc
+        counters.missing_blocks = self._sequence.missing
+        counters.late_blocks = self._sequence.late
+        counters.duplicate_blocks = self._sequence.duplicates
+        return counters
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes held back until more arrive."""
+        return self._framer.pending_bytes
+
+    def feed(self, data: Buffer) -> list[Batch]:
+        """Decode what `data` completes. Empty when nothing was; more than one batch only across a rig restart."""
+        return self._decode(self._framer.feed(data))
+
+    def reconnected(self) -> list[Batch]:
+        """The line was cut and is back: what is pending will not be continued, and the rig may have restarted.
+
+        If the next block is earlier than what was seen, the rig has started anew: sequence numbers and ticks begin
+        again, in a new epoch.
+        """
+        batches = self._decode(self._framer.finish())
+        self._restart_possible = True
+        return batches
+
+    def finish(self) -> list[Batch]:
+        """End of stream: decode what is left and close the holes. Late blocks are duplicates from here on."""
+        batches = self._decode(self._framer.finish())
+        self._sequence.finish()
+        self._collect_holes()
+        if self._gaps:
+            batches.append(Batch(self._epoch, gaps=self._take_gaps(), last_tick=self._last_tick))
+        return batches
+
+    def _decode(self, blocks: list[Block]) -> list[Batch]:
+        batches: list[Batch] = []
+        pending = _Pending()
+        tracker = self._sequence
+        for version, kind, sequence, dropped, first_tick, payload in blocks:
+            tick = first_tick if first_tick < 1 << 63 else first_tick - (1 << 64)  # ticks are int64 from here on
+            if self._restart_possible:
+                self._restart_possible = False
+                if tick < self._last_tick:
+                    self._publish(pending, batches)
+                    pending = _Pending()
+                    self._begin_epoch()
+            if sequence == tracker.expected:
+                tracker.expected = (sequence + 1) & 0xFFFFFFFF
+            elif tracker.accept(sequence, self._last_tick, tick) is Arrival.DUPLICATE:
+                continue
+            if tick > self._last_tick:
+                self._last_tick = tick
+            if version != spec.VERSION:
+                self._counters.unknown_version += 1
+                continue
+            if dropped:
+                self._note_dropped(kind, tick, dropped)
+            self._kind_tick[kind] = tick
+            self._file(pending, kind, payload, tick, dropped)
+        self._counters.blocks += len(blocks)
+        self._collect_holes()
+        self._publish(pending, batches)
+        return batches
+
+    def _publish(self, pending: _Pending, batches: list[Batch]) -> None:
+        batch = pending.batch(self._epoch, self._take_gaps(), self._last_tick)
+        if batch is not None:
+            batches.append(batch)
+
+    def _file(self, pending: _Pending, kind: int, payload: memoryview, tick: int, dropped: int) -> None:
+        """Put the payload of a good block with its kind, or count why not."""
+        length = len(payload)
+        if kind == 1:  # COMMANDS
+            if length % spec.COMMAND_SIZE:
+                self._counters.malformed_blocks += 1
+            elif length:
+                pending.commands.append(payload)
+                pending.command_ticks.append(tick)
+        elif kind == 2:  # RAIL
+            if not rail_payload_ok(payload):
+                self._counters.malformed_blocks += 1
+                return
+            pending.rail.append(payload)
+            pending.rail_ticks.append(tick)
+            pending.rail_dropped.append(dropped)
+        elif kind == spec.Kind.EVENTS:
+            if length % spec.EVENT_SIZE:
+                self._counters.malformed_blocks += 1
+            elif length:
+                pending.events.append(payload)
+        elif kind == spec.Kind.TLP:
+            self._counters.malformed_blocks += not split_tlps(payload, tick, pending.tlps)
+        elif kind == spec.Kind.STATUS:
+            if length < spec.STATUS_SIZE:
+                self._counters.malformed_blocks += 1
+                return
+            pending.status.append(payload)
+            pending.status_ticks.append(tick)
+        else:
+            self._counters.unknown_kind += 1
+
+    def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
+        try:
+            known = spec.Kind(kind)
+        except ValueError:
+            return
+        self._counters.dropped[known.name] += dropped
+        first = min(self._kind_tick.get(kind, tick), tick)
+        self._gaps.append(Gap(known, first, tick, dropped, "dropped in the rig"))
+
+    def _collect_holes(self) -> None:
+        for hole in self._sequence.take_closed():
+            first = min(hole.after_tick, hole.before_tick) - spec.FLUSH_TICKS
+            last = max(hole.after_tick, hole.before_tick) + spec.FLUSH_TICKS
+            self._gaps.append(Gap(None, max(first, 0), last, hole.count, "blocks lost on the way to the host"))
+
+    def _take_gaps(self) -> list[Gap]:
+        gaps, self._gaps = self._gaps, []
+        return gaps
+
+    def _begin_epoch(self) -> None:
+        self._sequence.restart()
+        self._collect_holes()
+        self._counters.restarts += 1
+        self._epoch += 1
+        self._last_tick = -1
+        self._kind_tick.clear()

@@ -1,0 +1,129 @@
+"""Finding blocks in a byte stream that may start anywhere and be damaged anywhere.
+
+* Only a block whose CRC-32 holds is accepted. The frame (magic, length, CRC) is the same in every format version.
+* Where a block does not hold, the search goes on one byte further, so that a damaged length never hides good blocks;
+  but when a good block with the next sequence number stands right behind the damaged one, its whole payload is
+  skipped, so that nothing inside it (a recorded TLP may carry a block) is taken for a block.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from . import spec
+
+try:
+    from isal.isal_zlib import crc32
+except ImportError:  # no wheel for this machine: correct, slower
+    from zlib import crc32
+
+__all__ = ["Block", "Framer", "crc32"]
+
+_HEADER = struct.Struct("<4sBBHIIQ")
+assert _HEADER.size == spec.HEADER_SIZE == spec.record_size(spec.HEADER)
+_OVERHEAD = spec.HEADER_SIZE + spec.CRC_SIZE
+_RESIDUE = 0x2144DF1C
+"""CRC-32 of any message followed by its own CRC-32, little-endian."""
+
+
+class Block(NamedTuple):
+    """A block whose CRC held."""
+
+    version: int
+    kind: int
+    sequence: int
+    dropped: int
+    first_tick: int
+    payload: memoryview
+
+
+@dataclass
+class Framer:
+    """Cuts a stream into blocks. ``bytes_in`` = ``bytes_accepted`` + ``skipped_bytes`` + ``pending_bytes``."""
+
+    bytes_in: int = 0
+    bytes_accepted: int = 0
+    skipped_bytes: int = 0
+    bad_crc: int = 0
+    _rest: bytes = b""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes held back until more arrive."""
+        return len(self._rest)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
+        """The blocks that `data` completes, in order of arrival."""
+        self.bytes_in += len(data)
+        return self._run(self._rest + data if self._rest else bytes(data), final=False)
+
+    def finish(self) -> list[Block]:
+        """No byte will follow what is pending: search it to the end."""
+        return self._run(self._rest, final=True)
+
+    def _run(self, buffer: bytes, *, final: bool) -> list[Block]:
+        found: list[Block] = []
+        append, unpack, make = found.append, _HEADER.unpack_from, Block._make
+        view = memoryview(buffer)
+        size, position, accepted = len(buffer), 0, 0
+        while position + spec.HEADER_SIZE <= size:
+            magic, version, kind, length, sequence, dropped, tick = unpack(buffer, position)
+            if magic != b"WBEL" or length > spec.MAX_PAYLOAD or length & 3:
+                position = self._search(buffer, position + 1)
+                continue
+            end = position + _OVERHEAD + length
+            if end > size:
+                if not final:
+                    break
+                self.bad_crc += 1
+                position = self._search(buffer, position + 1)
+            elif crc32(view[position:end]) == _RESIDUE:
+                append(make((version, kind, sequence, dropped, tick, view[position + 24 : end - 4])))
+                accepted += end - position
+                position = end
+            else:
+                behind = self._good_behind(view, end, sequence, final)
+                if behind is None:
+                    break
+                self.bad_crc += 1
+                position = end if behind else self._search(buffer, position + 1)
+        else:  # less than a header is left: it may be the beginning of one
+            if position < size:
+                position = self._search(buffer, position)
+        if final:
+            position = size
+        self.skipped_bytes += position - accepted
+        self.bytes_accepted += accepted
+        self._rest = buffer[position:]
+        return found
+
+    @staticmethod
+    def _search(buffer: bytes, start: int) -> int:
+        """Position of the next magic, or of a tail that may be the beginning of one, or the end."""
+        found = buffer.find(spec.MAGIC, start)
+        if found >= 0:
+            return found
+        size = len(buffer)
+        for tail in range(min(len(spec.MAGIC) - 1, size - start), 0, -1):
+            if buffer.endswith(spec.MAGIC[:tail]):
+                return size - tail
+        return max(start, size)
+
+    @staticmethod
+    def _good_behind(view: memoryview, position: int, sequence: int, final: bool) -> bool | None:
+        """True when a good block numbered ``sequence + 1`` begins at `position`; None: not enough bytes to say."""
+        size = len(view)
+        if position + spec.HEADER_SIZE > size:
+            prefix = bytes(view[position : position + 4])
+            return False if final or not spec.MAGIC.startswith(prefix) else None
+        magic, _, _, length, following, _, _ = _HEADER.unpack_from(view, position)
+        if magic != spec.MAGIC or following != (sequence + 1) & 0xFFFFFFFF:
+            return False
+        if length > spec.MAX_PAYLOAD or length & 3:
+            return False
+        end = position + _OVERHEAD + length
+        if end > size:
+            return False if final else None
+        return bool(crc32(view[position:end]) == _RESIDUE)

@@ -1,0 +1,234 @@
+"""From payload bytes to numpy columns, for many blocks at a time.
+
+Every record of the wire format is a whole number of 32-bit words. The words of all records are transposed once (one
+row a word) and each field of :mod:`wattbell.wire.spec` is then a shift and a mask over one or two contiguous rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from . import spec
+
+I64 = npt.NDArray[np.int64]
+Column = npt.NDArray[np.generic]
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class _Plan:
+    name: str
+    word: int
+    shift: int
+    bits: int
+    signed: bool
+    dtype: np.dtype[np.generic]
+
+
+def _narrowest(bits: int, signed: bool) -> np.dtype[np.generic]:
+    size = next(size for size in (8, 16, 32, 64) if bits <= size)
+    return np.dtype(f"<{'i' if signed else 'u'}{size // 8}")
+
+
+def _plan(fields: tuple[spec.Field, ...]) -> tuple[_Plan, ...]:
+    plans, bit = [], 0
+    for f in fields:
+        plans.append(_Plan(f.name, bit // 32, bit % 32, f.bits, f.signed, _narrowest(f.bits, f.signed)))
+        bit += f.bits
+    return tuple(plans)
+
+
+_COMMAND = _plan(spec.COMMAND)
+_EVENT = _plan(spec.EVENT)
+_STATUS = _plan(spec.STATUS)
+_RAIL_HEADER = _plan(spec.RAIL_HEADER)
+_TLP_HEADER_BYTES = spec.TLP_HEADER_SIZE
+
+
+def _field(words: npt.NDArray[np.uint32], plan: _Plan) -> Column:
+    """One field as a contiguous column of the narrowest dtype that holds it."""
+    low = words[plan.word]
+    if plan.bits == 32 and plan.shift == 0:
+        return low.view(np.int32) if plan.signed else low
+    if plan.shift + plan.bits <= 32:
+        shifted = low >> np.uint32(plan.shift) if plan.shift else low
+        if plan.bits < 32 - plan.shift and plan.bits not in (8, 16):
+            shifted = shifted & np.uint32((1 << plan.bits) - 1)
+        return shifted.astype(plan.dtype)
+    if plan.bits <= 32:  # across two words
+        mask = np.uint32((1 << plan.bits) - 1)
+        joined = (low >> np.uint32(plan.shift)) | (words[plan.word + 1] << np.uint32(32 - plan.shift))
+        return (joined & mask).astype(plan.dtype, copy=False)
+    wide = low.astype(np.uint64) >> np.uint64(plan.shift)
+    have = 32 - plan.shift
+    word = plan.word + 1
+    while have < plan.bits:
+        wide |= words[word].astype(np.uint64) << np.uint64(have)
+        have, word = have + 32, word + 1
+    if plan.bits < 64:
+        wide &= np.uint64((1 << plan.bits) - 1)
+    return wide.view(np.int64) if plan.signed else wide
+
+
+def _words(payload: Buffer, record_words: int) -> npt.NDArray[np.uint32]:
+    flat = np.frombuffer(payload, dtype="<u4")
+    return np.ascontiguousarray(flat.reshape(-1, record_words).T)
+
+
+def _columns(payload: Buffer, size: int, plans: tuple[_Plan, ...]) -> dict[str, Column]:
+    words = _words(payload, size // 4)
+    return {plan.name: _field(words, plan) for plan in plans}
+
+
+@dataclass
+class Commands:
+    """Command records: ``cqe_tick`` (int64) and every other field of ``spec.COMMAND`` as it is on the wire.
+
+    ``columns`` maps the field's name to an unsigned numpy array of the narrowest type that holds it. Ages keep their
+    special values (``UNKNOWN32`` and so on).
+    """
+
+    cqe_tick: I64
+    columns: Mapping[str, Column]
+
+    def __len__(self) -> int:
+        return len(self.cqe_tick)
+
+
+@dataclass
+class Rail:
+    """Rail blocks, and their samples one behind the other.
+
+    Per block: ``first_tick`` (int64), ``interval_ticks``, ``count``, ``flags``, ``adc_index`` (uint64), ``energy``
+    (int64), ``dropped``. Per sample: ``voltage`` in ``VOLTAGE_LSB_UV``, ``current`` in ``CURRENT_LSB_NA`` (int32).
+    """
+
+    first_tick: I64
+    columns: Mapping[str, Column]
+    dropped: npt.NDArray[np.uint32]
+    voltage: npt.NDArray[np.int32]
+    current: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.first_tick)
+
+
+@dataclass
+class Events:
+    """Events: ``tick`` (int64), ``type``, ``arg8``, ``arg16``, ``arg32``."""
+
+    tick: I64
+    columns: Mapping[str, Column]
+
+    def __len__(self) -> int:
+        return len(self.tick)
+
+
+@dataclass
+class Statuses:
+    """STATUS blocks: ``tick`` and every field of ``spec.STATUS``."""
+
+    tick: I64
+    columns: Mapping[str, Column]
+
+    def __len__(self) -> int:
+        return len(self.tick)
+
+
+@dataclass
+class Tlps:
+    """Raw TLPs: parallel lists of tick, direction, flags and bytes (header first)."""
+
+    tick: list[int] = field(default_factory=list)
+    direction: list[int] = field(default_factory=list)
+    flags: list[int] = field(default_factory=list)
+    data: list[bytes] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.tick)
+
+
+def decode_commands(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Commands:
+    """COMMANDS payloads to columns. Every payload is a whole number of records (checked by the caller)."""
+    columns = _columns(b"".join(payloads), spec.COMMAND_SIZE, _COMMAND)
+    offset = columns.pop("cqe_offset")
+    base = np.array(first_ticks, dtype=np.uint64).view(np.int64)
+    sizes = [len(p) for p in payloads]
+    tick = _add_base(base, offset, sizes, spec.COMMAND_SIZE)
+    return Commands(tick, columns)
+
+
+def _add_base(base: I64, offset: Column, sizes: list[int], record_size: int) -> I64:
+    """int64 tick of every record: its block's base plus its own offset (modulo 2**64, so no input can overflow)."""
+    if len(set(sizes)) == 1:
+        return (base[:, None] + offset.reshape(len(sizes), -1)).reshape(-1)
+    counts = np.array(sizes) // record_size
+    return np.repeat(base, counts) + offset
+
+
+def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped: Sequence[int]) -> Rail:
+    """RAIL payloads to columns. Every payload holds its header and ``count`` samples (checked by the caller)."""
+    size = spec.RAIL_HEADER_SIZE
+    columns = _columns(b"".join([p[:size] for p in payloads]), size, _RAIL_HEADER)
+    ends = (columns["count"].astype(np.int64) * spec.RAIL_SAMPLE_SIZE + size).tolist()
+    packed = b"".join([p[size:end] for p, end in zip(payloads, ends, strict=True)])
+    words = np.frombuffer(packed, dtype="<u2").reshape(-1, 3)
+    low, middle, high = (words[:, i].astype(np.int32) for i in range(3))
+    # 24-bit two's complement: place it in the top three bytes, shift back with the sign
+    voltage = ((low << 8) | (middle << 24)) >> 8
+    current = ((middle >> 8 << 8) | (high << 16)) >> 8
+    return Rail(
+        np.array(first_ticks, dtype=np.uint64).view(np.int64),
+        columns,
+        np.array(dropped, dtype=np.uint32),
+        voltage,
+        current,
+    )
+
+
+def decode_events(payloads: Sequence[Buffer]) -> Events:
+    """EVENTS payloads to columns. Event ticks are absolute."""
+    columns = _columns(b"".join(payloads), spec.EVENT_SIZE, _EVENT)
+    return Events(columns.pop("tick").view(np.int64), columns)
+
+
+def decode_status(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Statuses:
+    """STATUS payloads to columns; the tick is the block's first tick. A longer payload's tail is left out."""
+    columns = _columns(b"".join([p[: spec.STATUS_SIZE] for p in payloads]), spec.STATUS_SIZE, _STATUS)
+    return Statuses(np.array(first_ticks, dtype=np.uint64).view(np.int64), columns)
+
+
+def split_tlps(payload: Buffer, first_tick: int, into: Tlps) -> bool:
+    """Append the TLPs of one payload to `into`. False when the payload does not hold whole TLPs (nothing appended)."""
+    found: list[tuple[int, int, int, bytes]] = []
+    position = 0
+    while position < len(payload):
+        if position + _TLP_HEADER_BYTES > len(payload):
+            return False
+        offset = int.from_bytes(payload[position : position + 4], "little", signed=True)
+        length = int.from_bytes(payload[position + 4 : position + 6], "little")
+        direction, flags = payload[position + 6], payload[position + 7]
+        start = position + _TLP_HEADER_BYTES
+        if start + length > len(payload):
+            return False
+        found.append((first_tick + offset, direction, flags, bytes(payload[start : start + length])))
+        position = start + -(-length // 4) * 4
+    for tick, direction, flags, data in found:
+        into.tick.append(tick)
+        into.direction.append(direction)
+        into.flags.append(flags)
+        into.data.append(data)
+    return True
+
+
+def rail_payload_ok(payload: Buffer) -> bool:
+    """True when a RAIL payload has exactly the samples its header promises."""
+    size = spec.RAIL_HEADER_SIZE
+    if len(payload) < size:
+        return False
+    count = int.from_bytes(payload[4:6], "little")
+    return len(payload) == -(-(size + count * spec.RAIL_SAMPLE_SIZE) // 4) * 4
