@@ -23,10 +23,11 @@ rtl: setup  ## the gateware as Verilog and as Verilated libraries
 	@sim/rig/build-rtl.sh all
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
-	@sim/guest/fetch.sh
+	@$(PY) sim/guest/fetch.py
 
 demo: setup sim rtl  ## virtual rig, Intel 660p, short suite, report
-	@$(PY) tools/demo.py --out $(OUT)
+	@.venv/bin/wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out $(OUT)/capture --force
+	@.venv/bin/wattbell report $(OUT)/capture --out $(OUT)/report.html
 
 test: setup sim rtl guest lint test-rust test-python  ## everything CI runs
 
