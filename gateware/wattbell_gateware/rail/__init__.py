@@ -1,0 +1,18 @@
+"""The rail: ADC front, calibration, decimation, energy, and the blocks they are packed into.
+
+One conversion runs down a fixed pipeline (:mod:`.path`); between conversions nothing here changes, so that a
+simulator may skip the clocks in between. Each stage is a component that can be used and tested alone.
+"""
+
+from .cic import Decimator, decimation_constants
+from .correct import Corrector
+from .energy import EnergyAccumulator
+from .front import SerialFront, WordFront
+from .packer import RailPacker
+from .path import RailPath
+from .timer import ConversionTimer
+
+__all__ = [
+    "ConversionTimer", "Corrector", "Decimator", "EnergyAccumulator", "RailPacker", "RailPath", "SerialFront",
+    "WordFront", "decimation_constants",
+]

@@ -1,0 +1,74 @@
+"""Offset and gain of one channel."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .front import ADC_BITS
+
+__all__ = ["GAIN_FRACTION_BITS", "OFFSET_FRACTION_BITS", "Corrector"]
+
+OFFSET_FRACTION_BITS = 8
+GAIN_FRACTION_BITS = 24
+_SHIFT = OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS
+VALUE_BITS = 24
+
+
+class Corrector(wiring.Component):
+    """``value = clip(floor((code * 2**8 - offset) * gain / 2**32 + 1/2))``, 24 bit signed.
+
+    ``offset`` is in 1/256 of a code (signed 32 bit), ``gain`` in units of ``2**-24`` output LSB a code (unsigned 32
+    bit). Latency 4 clocks from ``strobe`` to ``valid``; ``value``, ``overload`` (code at an end of the scale) and
+    ``saturated`` (clipped) then stand until the next result.
+
+    Parameters
+    ----------
+    signed_code : two's complement code (current) or straight binary (voltage).
+    """
+
+    def __init__(self, *, signed_code: bool):
+        self._signed = signed_code
+        super().__init__({
+            "strobe": In(1), "code": In(ADC_BITS), "offset": In(signed(32)), "gain": In(32),
+            "valid": Out(1), "value": Out(signed(VALUE_BITS)), "overload": Out(1), "saturated": Out(1),
+            "quiet": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        code = self.code.as_signed() if self._signed else self.code
+        low, high = (1 << (ADC_BITS - 1), (1 << (ADC_BITS - 1)) - 1) if self._signed else (0, (1 << ADC_BITS) - 1)
+
+        difference = Signal(signed(33))
+        gain = Signal(signed(33))
+        overload = Signal()
+        product = Signal(signed(66))
+        product_q = Signal(signed(66))
+        stages = Signal(3)
+        m.d.sync += [stages.eq((stages << 1) | self.strobe), self.valid.eq(stages[2])]
+        m.d.comb += self.quiet.eq(~self.strobe & (stages == 0) & ~self.valid)
+        m.d.comb += gain.eq(self.gain)
+
+        with m.If(self.strobe):
+            m.d.sync += [
+                difference.eq((code << OFFSET_FRACTION_BITS) - self.offset),
+                overload.eq((self.code == low) | (self.code == high)),
+            ]
+        # Two registers behind the multiplier, for the DSP blocks' own pipeline.
+        with m.If(stages[0]):
+            m.d.sync += product.eq(difference * gain)
+        with m.If(stages[1]):
+            m.d.sync += product_q.eq(product)
+        rounded = Signal(signed(66 - _SHIFT + 1))
+        top = 1 << (VALUE_BITS - 1)
+        over, under = rounded > top - 1, rounded < -top
+        m.d.comb += rounded.eq((product_q + (1 << (_SHIFT - 1))) >> _SHIFT)
+        with m.If(stages[2]):
+            m.d.sync += [
+                self.value.eq(Mux(over, top - 1, Mux(under, -top, rounded))),
+                self.saturated.eq(over | under),
+                self.overload.eq(overload),
+            ]
+        return m

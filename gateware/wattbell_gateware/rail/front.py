@@ -1,0 +1,94 @@
+"""The two ADC fronts. They differ only in how 2 x 18 bit get in; what follows cannot tell them apart."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["SERIAL_CONVERSION_TICKS", "SERIAL_HALF_SCK_TICKS", "SerialFront", "WordFront"]
+
+ADC_BITS = 18
+SERIAL_CONVERSION_TICKS = 320
+"""CNV rise to result ready, worst case, that the serial front waits."""
+SERIAL_HALF_SCK_TICKS = 8
+"""Half a period of SCK: 62.5 MHz."""
+
+
+class WordFront(wiring.Component):
+    """Holds the words that the simulator (or a board-specific receiver) hands back for a conversion.
+
+    ``start`` high for one clock: a conversion begins at that tick. ``valid`` with ``v`` and ``i`` any time after,
+    the same clock included, but before the next ``start``.
+    """
+
+    v_word: Out(ADC_BITS)
+    i_word: Out(ADC_BITS)
+    quiet: Out(1)
+    start: In(1)
+    valid: In(1)
+    v: In(ADC_BITS)
+    i: In(ADC_BITS)
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.If(self.valid):
+            m.d.sync += [self.v_word.eq(self.v), self.i_word.eq(self.i)]
+        m.d.comb += self.quiet.eq(~self.valid)
+        return m
+
+
+class SerialFront(wiring.Component):
+    """Two simultaneously sampling serial SAR ADCs: shared CNV and SCK, one SDO each, MSB first.
+
+    Timing assumed (three-wire mode of 18-bit SAR converters of the 1 to 2 MSPS class):
+
+    * CNV rises at the sample instant and stays high during the conversion, at most 320 ns;
+    * CNV falls, SDO carries the MSB; each falling edge of SCK brings the next bit;
+    * SCK has a period of 16 ns (clock/4 at 250 MHz, clock/2 at 125 MHz). A bit is sampled when SCK's falling edge is
+      launched, so that SCK out, ADC clock-to-data, and SDO in have 16 ns together.
+
+    Conversion and readout take 320 ns + 18 x 16 ns = 608 ns, which leaves 392 ns of acquisition at 1 MSPS.
+    SDO is used without a synchroniser: the board must time it to the clock.
+    """
+
+    def __init__(self, ticks_per_clock: int):
+        self._wait = SERIAL_CONVERSION_TICKS // ticks_per_clock
+        self._half = SERIAL_HALF_SCK_TICKS // ticks_per_clock
+        assert self._half >= 1
+        super().__init__({
+            "start": In(1), "v_word": Out(ADC_BITS), "i_word": Out(ADC_BITS), "quiet": Out(1),
+            "cnv": Out(1), "sck": Out(1), "sdo_v": In(1), "sdo_i": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        v_shift = Signal(ADC_BITS)
+        i_shift = Signal(ADC_BITS)
+        wait = Signal(range(max(self._wait, self._half) + 1))
+        bits = Signal(range(ADC_BITS + 1))
+        converting = Signal()
+        reading = Signal()
+
+        # CNV is `start` itself in its first clock: the timer's register drives the pin, so the sample instant is exact.
+        m.d.comb += self.cnv.eq(self.start | converting)
+        m.d.comb += self.quiet.eq(~self.start & ~converting & ~reading)
+        with m.If(self.start):
+            m.d.sync += [converting.eq(1), wait.eq(self._wait - 1), reading.eq(0), self.sck.eq(0)]
+        with m.Elif(converting):
+            m.d.sync += wait.eq(wait - 1)
+            with m.If(wait == 0):
+                # CNV falls; the first low half of SCK gives the MSB its time.
+                m.d.sync += [converting.eq(0), reading.eq(1), bits.eq(ADC_BITS), wait.eq(self._half - 1)]
+        with m.Elif(reading):
+            m.d.sync += wait.eq(wait - 1)
+            with m.If(wait == 0):
+                m.d.sync += [wait.eq(self._half - 1), self.sck.eq(~self.sck)]
+                with m.If(self.sck):
+                    m.d.sync += [
+                        v_shift.eq(Cat(self.sdo_v, v_shift)),
+                        i_shift.eq(Cat(self.sdo_i, i_shift)),
+                        bits.eq(bits - 1),
+                    ]
+                    with m.If(bits == 1):
+                        m.d.sync += reading.eq(0)
+        m.d.comb += [self.v_word.eq(v_shift), self.i_word.eq(i_shift)]
+        return m

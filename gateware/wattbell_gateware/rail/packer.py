@@ -1,0 +1,165 @@
+"""RAIL blocks: samples into a block buffer, then their header in front of them."""
+
+from __future__ import annotations
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import FLUSH_TICKS, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE, RailFlag
+
+from ..stream.buffer import fill_port
+
+__all__ = ["MAX_SAMPLES", "RailPacker"]
+
+HEADER_WORDS = RAIL_HEADER_SIZE // 4
+MAX_SAMPLES = (MAX_PAYLOAD - RAIL_HEADER_SIZE) // RAIL_SAMPLE_SIZE
+FLAG_BITS = 5
+
+
+class RailPacker(wiring.Component):
+    """Packs samples into RAIL blocks.
+
+    A block is closed when it is full, 10 ms after its first sample, and on ``flush``. The energy and index in its
+    header are those standing two clocks after the strobe of its last sample, when the accumulator has taken in the
+    conversion that completed it. A sample that finds no free buffer is counted in ``dropped`` of the next block; flags
+    of conversions since the last packed sample then go to that next block, as their energy does.
+
+    Ports
+    -----
+    ``strobe``       a sample (``voltage``, ``current``, ``tick`` must stand until the next one, 16 clocks at least)
+    ``flags``        set with ``flags_strobe`` (a conversion was made), OR-ed into the block
+    ``flush``        close the open block; ``restart`` also marks the next block RESTARTED. Only when ``quiet``
+    ``fill``         to a :class:`..stream.buffer.BlockBuffer`
+    ``lost``         strobe, a sample was dropped
+    ``quiet``        nothing is being done (``flush`` and ``restart`` are the caller's to know about)
+    """
+
+    def __init__(self):
+        super().__init__({
+            "now": In(64), "interval_ticks": In(32),
+            "strobe": In(1), "voltage": In(signed(24)), "current": In(signed(24)), "tick": In(64),
+            "energy": In(64), "index": In(64),
+            "flags_strobe": In(1), "flags": In(FLAG_BITS),
+            "flush": In(1), "restart": In(1),
+            "fill": Out(fill_port()),
+            "lost": Out(1), "open": Out(1),
+            "quiet": Out(1), "due": Out(1), "deadline": Out(64),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        open_ = self.open
+        pending = Signal()
+        flush = Signal()
+        count = Signal(range(MAX_SAMPLES + 1))
+        address = Signal(9)
+        rest = Signal(16)  # the half word that waits for its other half
+        odd = Signal()
+        first_tick = Signal(64)
+        close_at = Signal(64)
+        new_flags = Signal(FLAG_BITS)
+        block_flags = Signal(FLAG_BITS)
+        energy = Signal(64)
+        index = Signal(64)
+        dropped = Signal(32)
+        restarted = Signal()
+        step = Signal(range(HEADER_WORDS))
+        packed = Signal()  # a sample was packed in the clock before: its energy is there now
+
+        header = Cat(self.interval_ticks, Const(0, 16) | count, Const(0, 16) | block_flags, index, energy)
+        header_words = Array(header.word_select(k, 32) for k in range(HEADER_WORDS))
+        sample = Cat(self.voltage, self.current)
+
+        m.d.comb += [
+            self.due.eq(open_ & (self.now >= close_at)),
+            self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
+            self.fill.words.eq(address),
+            self.fill.first_tick.eq(first_tick),
+            self.fill.dropped.eq(dropped),
+        ]
+        with m.If(self.flags_strobe):
+            m.d.sync += new_flags.eq(new_flags | self.flags)
+        with m.If(self.strobe):
+            m.d.sync += pending.eq(1)
+        with m.If((self.flush | self.due) & open_):
+            m.d.sync += flush.eq(1)
+        with m.If(self.restart):
+            m.d.sync += restarted.eq(1)
+
+        sample_waits = self.strobe | pending
+        idle = Signal()
+        m.d.comb += self.quiet.eq(
+            idle & ~sample_waits & ~flush & ~self.due & ~self.flags_strobe & ~packed)
+        m.d.sync += packed.eq(0)
+        with m.If(packed):
+            m.d.sync += [energy.eq(self.energy), index.eq(self.index)]
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += idle.eq(1)
+                with m.If(flush):
+                    m.d.sync += [flush.eq(0), step.eq(0)]
+                    m.next = "PAD"
+                with m.Elif(sample_waits):
+                    m.d.sync += pending.eq(0)
+                    with m.If(open_):
+                        m.next = "LOW"
+                    with m.Elif(self.fill.free):
+                        m.d.sync += [
+                            open_.eq(1), count.eq(0), address.eq(HEADER_WORDS), odd.eq(0),
+                            first_tick.eq(self.tick), close_at.eq(self.now + FLUSH_TICKS),
+                            block_flags.eq(Mux(restarted, int(RailFlag.RESTARTED), 0)), restarted.eq(0),
+                        ]
+                        m.next = "LOW"
+                    with m.Else():
+                        m.d.comb += self.lost.eq(1)
+                        m.d.sync += dropped.eq(dropped + ~dropped.all())
+            with m.State("LOW"):
+                m.d.comb += [
+                    self.fill.write.eq(1),
+                    self.fill.address.eq(address),
+                    self.fill.data.eq(Mux(odd, Cat(rest, sample[:16]), sample[:32])),
+                ]
+                m.d.sync += [
+                    address.eq(address + 1), rest.eq(sample[32:]), odd.eq(~odd), count.eq(count + 1),
+                    packed.eq(1),
+                    block_flags.eq(block_flags | new_flags), new_flags.eq(0),
+                ]
+                with m.If(self.flags_strobe):
+                    m.d.sync += new_flags.eq(self.flags)
+                with m.If(odd):
+                    m.next = "HIGH"
+                with m.Elif(count == MAX_SAMPLES - 1):
+                    m.next = "PAD"
+                with m.Else():
+                    m.next = "IDLE"
+            with m.State("HIGH"):
+                m.d.comb += [
+                    self.fill.write.eq(1),
+                    self.fill.address.eq(address),
+                    self.fill.data.eq(sample[16:]),
+                ]
+                m.d.sync += address.eq(address + 1)
+                m.next = "IDLE"
+                with m.If(count == MAX_SAMPLES):
+                    m.next = "PAD"
+            with m.State("PAD"):
+                m.d.sync += step.eq(0)
+                with m.If(odd):
+                    m.d.comb += [
+                        self.fill.write.eq(1), self.fill.address.eq(address), self.fill.data.eq(rest),
+                    ]
+                    m.d.sync += [address.eq(address + 1), odd.eq(0)]
+                m.next = "HEADER"
+            with m.State("HEADER"):
+                m.d.comb += [
+                    self.fill.write.eq(1), self.fill.address.eq(step), self.fill.data.eq(header_words[step]),
+                ]
+                m.d.sync += step.eq(step + 1)
+                with m.If(step == HEADER_WORDS - 1):
+                    m.next = "CLOSE"
+            with m.State("CLOSE"):
+                m.d.comb += self.fill.close.eq(1)
+                m.d.sync += [open_.eq(0), dropped.eq(0), flush.eq(0)]
+                m.next = "IDLE"
+        return m

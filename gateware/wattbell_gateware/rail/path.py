@@ -1,0 +1,134 @@
+"""The rail from the ADC front's words to RAIL blocks."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import RailFlag
+
+from ..stream.buffer import fill_port
+from .cic import MUL_BITS, Decimator
+from .correct import Corrector
+from .energy import EnergyAccumulator
+from .front import ADC_BITS
+from .packer import RailPacker
+from .timer import ConversionTimer
+
+__all__ = ["RAIL_CONFIG", "RailPath"]
+
+RAIL_CONFIG = data.StructLayout({
+    "period": 20,  # clocks between conversions
+    "decimation": 13,
+    "mul": MUL_BITS + 1,
+    "shift": 6,
+    "v_offset": signed(32), "v_gain": 32,
+    "i_offset": signed(32), "i_gain": 32,
+    "uncalibrated": 1,
+})
+"""Everything about the rail that software sets; see the register map."""
+
+
+class RailPath(wiring.Component):
+    """Timer, correction, energy, decimation and packing of the rail.
+
+    A change of ``config`` (announced by a strobe of ``changed``) takes effect at the next start of a conversion: the
+    conversion before it is still the old configuration's last, the open block is closed, the filter starts anew, and the
+    next block is marked RESTARTED. The same happens when a run begins.
+
+    A conversion occupies 8 clocks (13 more when a decimated sample comes out), well inside the shortest period.
+
+    Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
+    buffer; ``lost`` strobe, a sample was dropped; ``idle``: not running, everything handed on and every block closed.
+    ``quiet``, ``deadline``: see docs/architecture.md.
+    """
+
+    def __init__(self, ticks_per_clock: int):
+        self._tpc = ticks_per_clock
+        super().__init__({
+            "now": In(64), "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1),
+            "adc_start": Out(1), "v_word": In(ADC_BITS), "i_word": In(ADC_BITS),
+            "fill": Out(fill_port()), "lost": Out(1),
+            "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
+            "energy": Out(64), "index": Out(64),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.timer = timer = ConversionTimer(self._tpc)
+        m.submodules.voltage = voltage = Corrector(signed_code=False)
+        m.submodules.current = current = Corrector(signed_code=True)
+        m.submodules.accumulator = accumulator = EnergyAccumulator()
+        m.submodules.decimator = decimator = Decimator()
+        m.submodules.packer = packer = RailPacker()
+        wiring.connect(m, packer.fill, wiring.flipped(self.fill))
+
+        active = Signal(RAIL_CONFIG)
+        interval = Signal(32)
+        centre = Signal(32)  # from the newest tap of the filter back to its centre
+        tick = Signal(64)
+
+        m.d.comb += [
+            timer.now.eq(self.now), packer.now.eq(self.now),
+            timer.run.eq(self.run), self.adc_start.eq(timer.start),
+            # The timing of the conversion that starts now is the new one's already.
+            timer.period_ticks.eq(self.config.period * self._tpc),
+            voltage.strobe.eq(timer.hand), voltage.code.eq(self.v_word),
+            voltage.offset.eq(active.v_offset), voltage.gain.eq(active.v_gain),
+            current.strobe.eq(timer.hand), current.code.eq(self.i_word),
+            current.offset.eq(active.i_offset), current.gain.eq(active.i_gain),
+            accumulator.strobe.eq(voltage.valid),
+            accumulator.voltage.eq(voltage.value), accumulator.current.eq(current.value),
+            self.energy.eq(accumulator.energy), self.index.eq(accumulator.index),
+            decimator.strobe.eq(voltage.valid),
+            decimator.voltage.eq(voltage.value), decimator.current.eq(current.value),
+            decimator.decimation.eq(active.decimation), decimator.mul.eq(active.mul), decimator.shift.eq(active.shift),
+            packer.interval_ticks.eq(interval),
+            packer.strobe.eq(decimator.valid),
+            packer.voltage.eq(decimator.voltage_out), packer.current.eq(decimator.current_out),
+            packer.tick.eq(tick - centre),
+            packer.energy.eq(accumulator.energy), packer.index.eq(accumulator.index),
+            packer.flags_strobe.eq(voltage.valid),
+            self.lost.eq(packer.lost),
+        ]
+        assert (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED) == (1, 2, 4, 8)
+        m.d.comb += packer.flags.eq(Cat(
+            current.overload, voltage.overload, active.uncalibrated, voltage.saturated | current.saturated))
+        with m.If(timer.hand):
+            m.d.sync += tick.eq(timer.hand_tick)
+
+        working = Signal()
+        m.d.comb += working.eq(~(voltage.quiet & accumulator.quiet & decimator.quiet & packer.quiet))
+
+        # A change waits for the start of a conversion, then for the conversion before it to leave the pipeline.
+        dirty = Signal()
+        swap = Signal()
+        with m.If(self.changed):
+            m.d.sync += dirty.eq(1)
+        with m.If(timer.begin | (timer.due & dirty)):
+            m.d.sync += [swap.eq(1), dirty.eq(self.changed)]
+        loaded = Signal()
+        span = Signal(32)
+        m.d.sync += loaded.eq(0)
+        m.d.comb += span.eq(active.period * self._tpc * (active.decimation - 1)[:12])
+        with m.If(swap & ~working):
+            with m.If(packer.open):
+                m.d.comb += packer.flush.eq(1)
+            with m.Else():
+                m.d.comb += [packer.restart.eq(1), decimator.clear.eq(1)]
+                m.d.sync += [swap.eq(0), active.eq(self.config), loaded.eq(1)]
+        with m.If(loaded):
+            # Group delay of a CIC-3: 3 (R - 1) / 2 periods. A period is an even number of ticks, so this is exact.
+            m.d.sync += [interval.eq(span + active.period * self._tpc), centre.eq(span + (span >> 1))]
+
+        # After a run, what is left is closed.
+        stopped = Signal()
+        m.d.comb += stopped.eq(timer.idle & ~swap & ~working)
+        with m.If(stopped & packer.open):
+            m.d.comb += packer.flush.eq(1)
+        m.d.comb += [
+            self.idle.eq(stopped & ~packer.open),
+            self.quiet.eq(timer.quiet & ~working & ~swap & ~loaded & ~self.changed & ~(stopped & packer.open)),
+            self.deadline.eq(Mux(timer.deadline < packer.deadline, timer.deadline, packer.deadline)),
+        ]
+        return m

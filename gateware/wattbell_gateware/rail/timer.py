@@ -1,0 +1,66 @@
+"""When to convert, and which tick belongs to the result."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["ConversionTimer"]
+
+
+class ConversionTimer(wiring.Component):
+    """Starts conversions at a fixed period and hands each result on when the next conversion starts.
+
+    The result of a conversion is looked at one clock before the next CNV edge, whichever front delivered it and
+    whenever it did. That makes the pipeline behind it independent of the front (serial or word), and leaves one
+    wake-up a conversion when clocks are skipped. The price is one conversion period of latency.
+
+    Ports
+    -----
+    ``now``          tick counter
+    ``run``          convert while high; after it falls, the result still in the ADC is handed on at its due time
+    ``period_ticks`` ticks between conversions, a multiple of the clock; sampled at each start
+    ``start``        high in the one clock whose ``now`` is the tick of the conversion (the CNV edge)
+    ``hand``         strobe: the front's words are those of the conversion started at ``hand_tick``
+    ``begin``        strobe: the first ``start`` of a run comes next clock
+    ``idle``         nothing is running and nothing will be handed on
+    ``due``          high in the clock in which the timer fires; ``deadline`` is its tick (all ones when disarmed)
+    """
+
+    def __init__(self, ticks_per_clock: int):
+        self._tpc = ticks_per_clock
+        super().__init__({
+            "now": In(64), "run": In(1), "period_ticks": In(32),
+            "start": Out(1), "hand": Out(1), "hand_tick": Out(64), "begin": Out(1),
+            "idle": Out(1), "due": Out(1), "deadline": Out(64), "quiet": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        armed = Signal()
+        converting = Signal()
+        next_due = Signal(64)
+        start_tick = Signal(64)
+
+        m.d.comb += [
+            self.due.eq(armed & (self.now >= next_due)),
+            self.deadline.eq(armed.replicate(64) & next_due | ~armed.replicate(64)),
+            self.idle.eq(~armed & ~self.run),
+            self.hand.eq(self.due & converting),
+            self.begin.eq(~armed & self.run),
+            self.hand_tick.eq(start_tick),
+            self.quiet.eq(~self.due & ~self.start & ~self.begin),
+        ]
+        m.d.sync += self.start.eq(0)
+        with m.If(self.begin):
+            m.d.sync += [armed.eq(1), next_due.eq(self.now + self._tpc)]
+        with m.If(self.due):
+            m.d.sync += [armed.eq(self.run), converting.eq(self.run)]
+            with m.If(self.run):
+                m.d.sync += [
+                    self.start.eq(1),
+                    start_tick.eq(self.now + self._tpc),
+                    next_due.eq(self.now + self.period_ticks),
+                ]
+        return m

@@ -1,0 +1,53 @@
+"""A FIFO that never stalls its writer: what does not fit is counted, and the count travels with the next entry."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["CountingFifo"]
+
+
+class CountingFifo(wiring.Component):
+    """FIFO of ``shape`` whose input is always taken; entries that find it full are dropped and counted.
+
+    Ports: ``i_valid``, ``i_data``; ``also`` (entries lost before this FIFO in this clock, 0..7, they count as lost here);
+    ``o_valid``, ``o_ready``, ``o_data``; ``o_dropped``: entries lost between the one before and this one (saturates at
+    2**32 - 1); ``room``: an entry would be taken; ``lost``: how many are lost in this clock; ``empty``.
+    """
+
+    def __init__(self, shape, depth: int):
+        self._shape = shape
+        self._depth = depth
+        super().__init__({
+            "i_valid": In(1), "i_data": In(shape), "also": In(3),
+            "o_valid": Out(1), "o_ready": In(1), "o_data": Out(shape), "o_dropped": Out(32),
+            "room": Out(1), "lost": Out(4), "empty": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        entry = data.StructLayout({"data": self._shape, "dropped": 32})
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=entry.size, depth=self._depth)
+        head = data.View(entry, fifo.r_data)
+        dropped = Signal(32)
+        counted = Signal(33)
+
+        write = self.i_valid & fifo.w_rdy
+        m.d.comb += [
+            self.room.eq(fifo.w_rdy),
+            fifo.w_en.eq(write),
+            fifo.w_data.eq(Cat(self.i_data, dropped)),
+            self.lost.eq(self.also + (self.i_valid & ~fifo.w_rdy)),
+            counted.eq((write.replicate(32) & 0 | ~write.replicate(32) & dropped) + self.lost),
+            self.o_valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o_ready & fifo.r_rdy),
+            Cat(self.o_data).eq(Cat(head.data)),
+            self.o_dropped.eq(head.dropped),
+            self.empty.eq(fifo.level == 0),
+        ]
+        with m.If(write | (self.lost != 0)):
+            m.d.sync += dropped.eq(counted[:32] | counted[32].replicate(32))
+        return m

@@ -1,0 +1,101 @@
+"""Blocks of fixed-size records: COMMANDS and EVENTS."""
+
+from __future__ import annotations
+
+from amaranth import Array, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import FLUSH_TICKS
+
+from .buffer import PAYLOAD_WORDS, fill_port
+
+__all__ = ["RecordBuilder"]
+
+
+class RecordBuilder(wiring.Component):
+    """Writes records of ``record_words`` words into blocks, one word a clock and one clock between records.
+
+    The block's first tick is the tick of its first record. A block is closed when it is full, 10 ms after its first
+    record, before a record in front of which records were dropped (so that a gap lies between two blocks), and, if
+    ``relative``, before a record whose tick is further than a signed 32-bit offset from the first.
+
+    Ports: ``valid``, ``ready``, ``tick``, ``record`` (``32 * record_words`` bits; if ``relative`` its first word is
+    replaced by ``tick`` - first tick), ``dropped``; ``flush``: close as soon as nothing waits; ``fill``; ``idle``: no
+    block open, nothing waiting.
+    """
+
+    def __init__(self, record_words: int, *, relative: bool):
+        self._words = record_words
+        self._relative = relative
+        super().__init__({
+            "now": In(64),
+            "valid": In(1), "ready": Out(1), "tick": In(64), "record": In(32 * record_words), "dropped": In(32),
+            "flush": In(1), "fill": Out(fill_port()),
+            "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        capacity = PAYLOAD_WORDS // self._words
+        open_ = Signal()
+        first_tick = Signal(64)
+        close_at = Signal(64)
+        dropped = Signal(32)
+        address = Signal(9)
+        count = Signal(range(capacity + 1))
+        step = Signal(range(self._words))
+        due = Signal()
+        offset = Signal(64)
+        fits = Signal()
+        m.d.comb += [
+            due.eq(open_ & (self.now >= close_at)),
+            self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
+            offset.eq(self.tick - first_tick),
+            self.fill.words.eq(address),
+            self.fill.first_tick.eq(first_tick),
+            self.fill.dropped.eq(dropped),
+            self.fill.address.eq(address),
+        ]
+        if self._relative:
+            m.d.comb += fits.eq((offset[31:] == 0) | offset[31:].all())
+        else:
+            m.d.comb += fits.eq(1)
+
+        words = [self.record.word_select(k, 32) for k in range(self._words)]
+        if self._relative:
+            words[0] = offset[:32]
+        idle = Signal()
+        m.d.comb += [
+            self.idle.eq(idle & ~self.valid & ~open_),
+            self.quiet.eq(idle & ~self.valid & ~due & ~(self.flush & open_)),
+        ]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += idle.eq(1)
+                m.d.sync += step.eq(0)
+                with m.If(due | (self.flush & open_ & ~self.valid)):
+                    m.next = "CLOSE"
+                with m.Elif(self.valid & open_):
+                    m.next = "WRITE"
+                    with m.If((self.dropped != 0) | ~fits):
+                        m.next = "CLOSE"
+                with m.Elif(self.valid & self.fill.free):
+                    m.d.sync += [
+                        open_.eq(1), first_tick.eq(self.tick), dropped.eq(self.dropped),
+                        close_at.eq(self.now + FLUSH_TICKS), address.eq(0), count.eq(0),
+                    ]
+                    m.next = "WRITE"
+            with m.State("WRITE"):
+                m.d.comb += [self.fill.write.eq(1), self.fill.data.eq(Array(words)[step])]
+                m.d.sync += [address.eq(address + 1), step.eq(step + 1)]
+                with m.If(step == self._words - 1):
+                    m.d.comb += self.ready.eq(1)
+                    m.d.sync += count.eq(count + 1)
+                    m.next = "IDLE"
+                    with m.If(count == capacity - 1):
+                        m.next = "CLOSE"
+            with m.State("CLOSE"):
+                m.d.comb += self.fill.close.eq(1)
+                m.d.sync += open_.eq(0)
+                m.next = "IDLE"
+        return m
