@@ -45,7 +45,7 @@ struct Open {
 
 impl Open {
     fn time_ps(&self) -> u64 {
-        self.start_ps + self.burst.offset_ps(self.index)
+        self.start_ps.saturating_add(self.burst.offset_ps(self.index))
     }
 }
 

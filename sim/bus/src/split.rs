@@ -42,3 +42,47 @@ pub fn completions(address: u64, len: u32, rcb: u32, max_payload: u32) -> impl I
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn requests_cover_the_range_within_the_limits(address in 0u64..1 << 40, len in 1u32..20_000, limit in 7u32..11) {
+            let limit = 1 << limit;
+            let mut at = address;
+            for (piece, n) in requests(address, len, limit) {
+                prop_assert_eq!(piece, at);
+                prop_assert!(n >= 1 && n <= limit && piece / 4096 == (piece + u64::from(n) - 1) / 4096);
+                at += u64::from(n);
+            }
+            prop_assert_eq!(at, address + u64::from(len));
+        }
+
+        #[test]
+        fn completions_end_on_the_read_completion_boundary(
+            address in 0u64..10_000, len in 1u32..4096, rcb in 6u32..8, mps in 7u32..10,
+        ) {
+            let (rcb, mps) = (1 << rcb, 1 << mps);
+            let mut owed = len;
+            for c in completions(address, len, rcb, mps) {
+                prop_assert_eq!(c.remaining, owed);
+                prop_assert_eq!(c.address, address + u64::from(len - owed));
+                prop_assert!(c.len >= 1 && c.len <= mps);
+                owed -= c.len;
+                prop_assert!(owed == 0 || (c.address + u64::from(c.len)) % u64::from(rcb) == 0);
+            }
+            prop_assert_eq!(owed, 0);
+        }
+    }
+
+    #[test]
+    fn a_page_at_64_byte_offset_in_the_least_number_of_completions() {
+        let lens: Vec<_> = completions(0x1040, 512, 64, 256).map(|c| c.len).collect();
+        assert_eq!(lens, [256, 256]);
+        let lens: Vec<_> = completions(0x1004, 512, 128, 256).map(|c| c.len).collect();
+        assert_eq!(lens, [252, 256, 4]);
+    }
+}
