@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from . import spec
 
 I64 = npt.NDArray[np.int64]
-Column = npt.NDArray[np.generic]
+Column = npt.NDArray[Any]
 Buffer = bytes | bytearray | memoryview
 
 
@@ -49,21 +50,24 @@ _RAIL_HEADER = _plan(spec.RAIL_HEADER)
 _TLP_HEADER_BYTES = spec.TLP_HEADER_SIZE
 
 
-def _field(words: npt.NDArray[np.uint32], plan: _Plan) -> Column:
+def _field(words: Column, plan: _Plan) -> Column:
     """One field as a contiguous column of the narrowest dtype that holds it."""
     low = words[plan.word]
     if plan.bits == 32 and plan.shift == 0:
-        return low.view(np.int32) if plan.signed else low
+        whole: Column = low.view(np.int32) if plan.signed else low
+        return whole
     if plan.shift + plan.bits <= 32:
         shifted = low >> np.uint32(plan.shift) if plan.shift else low
         if plan.bits < 32 - plan.shift and plan.bits not in (8, 16):
             shifted = shifted & np.uint32((1 << plan.bits) - 1)
-        return shifted.astype(plan.dtype)
+        part: Column = shifted.astype(plan.dtype)
+        return part
     if plan.bits <= 32:  # across two words
         mask = np.uint32((1 << plan.bits) - 1)
         joined = (low >> np.uint32(plan.shift)) | (words[plan.word + 1] << np.uint32(32 - plan.shift))
-        return (joined & mask).astype(plan.dtype, copy=False)
-    wide = low.astype(np.uint64) >> np.uint64(plan.shift)
+        across: Column = (joined & mask).astype(plan.dtype, copy=False)
+        return across
+    wide: Column = low.astype(np.uint64) >> np.uint64(plan.shift)
     have = 32 - plan.shift
     word = plan.word + 1
     while have < plan.bits:
@@ -71,11 +75,13 @@ def _field(words: npt.NDArray[np.uint32], plan: _Plan) -> Column:
         have, word = have + 32, word + 1
     if plan.bits < 64:
         wide &= np.uint64((1 << plan.bits) - 1)
-    return wide.view(np.int64) if plan.signed else wide
+    if plan.signed:
+        wide = wide.view(np.int64)
+    return wide
 
 
-def _words(payload: Buffer, record_words: int) -> npt.NDArray[np.uint32]:
-    flat = np.frombuffer(payload, dtype="<u4")
+def _words(payload: Buffer, record_words: int) -> Column:
+    flat: Column = np.frombuffer(payload, dtype="<u4")
     return np.ascontiguousarray(flat.reshape(-1, record_words).T)
 
 
@@ -165,9 +171,10 @@ def decode_commands(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> C
 def _add_base(base: I64, offset: Column, sizes: list[int], record_size: int) -> I64:
     """int64 tick of every record: its block's base plus its own offset (modulo 2**64, so no input can overflow)."""
     if len(set(sizes)) == 1:
-        return (base[:, None] + offset.reshape(len(sizes), -1)).reshape(-1)
-    counts = np.array(sizes) // record_size
-    return np.repeat(base, counts) + offset
+        every: I64 = (base[:, None] + offset.reshape(len(sizes), -1)).reshape(-1)
+    else:
+        every = np.repeat(base, np.array(sizes) // record_size) + offset
+    return every
 
 
 def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped: Sequence[int]) -> Rail:

@@ -73,7 +73,7 @@ def rail(
     return block(2, sequence, first_tick, payload + bytes(-len(payload) % 4), dropped)
 
 
-def events(sequence: int, first_tick: int, records: Iterable[tuple[int, int, int, int, int]], dropped: int = 0) -> bytes:
+def events(sequence: int, first_tick: int, records: Iterable[tuple[int, ...]], dropped: int = 0) -> bytes:
     """`records`: (tick, type, arg8, arg16, arg32)."""
     return block(3, sequence, first_tick, b"".join(struct.pack("<QBBHI", *r) for r in records), dropped)
 

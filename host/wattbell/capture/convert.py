@@ -1,0 +1,129 @@
+"""From wire columns to the tables of a capture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..wire import spec
+from ..wire.decode import Gap
+from ..wire.records import Commands, Events, Rail, Statuses, Tlps
+from . import schema
+
+
+def nullable(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> pa.Array:
+    """An Arrow array over `values` without a copy; `valid` None when nothing is null."""
+    kind = pa.from_numpy_dtype(values.dtype)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    if valid is None or valid.all():
+        return pa.Array.from_buffers(kind, len(values), [None, data], 0)
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [bitmap, data])
+
+
+def commands_table(commands: Commands, tick_offset: int = 0) -> pa.Table:
+    """``commands.parquet`` rows. Ages become ticks; an unknown age is null, a saturated one sets its bit."""
+    cqe = commands.cqe_tick + tick_offset if tick_offset else commands.cqe_tick
+    columns = commands.columns
+    saturated = np.zeros(len(cqe), np.uint8)
+    ticks: list[pa.Array] = [nullable(cqe, None)]
+    ages = [(name + "_before", spec.UNKNOWN32, -1) for name in schema.AGES_BEFORE]
+    ages += [(name + "_after", spec.UNKNOWN24, 1) for name in schema.AGES_AFTER]
+    for bit, (name, unknown, sign) in enumerate(ages):
+        age = columns[name]
+        tick = np.subtract(cqe, age, dtype=np.int64) if sign < 0 else np.add(cqe, age, dtype=np.int64)
+        valid = None
+        if age.max() >= unknown - 1:  # the value below `unknown` is the saturated one
+            valid = age != unknown
+            saturated |= (age == unknown - 1).astype(np.uint8) << np.uint8(bit)
+        ticks.append(nullable(tick, valid))
+    nsid = columns["nsid"].astype(np.uint32)
+    nsid_valid = None
+    if nsid.max() >= spec.NSID_LARGE:
+        nsid_valid = nsid != spec.NSID_LARGE
+        nsid[nsid == spec.NSID_BROADCAST] = 0xFFFFFFFF
+    arrays = [
+        *ticks,
+        nullable(columns["opcode"], None),
+        nullable(columns["qid"], None),
+        nullable(columns["cid"], None),
+        nullable(columns["status"], None),
+        nullable(nsid, nsid_valid),
+        nullable(columns["slba"], None),
+        nullable(columns["blocks"], None),
+        nullable(columns["flags"], None),
+        nullable(saturated, None),
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
+
+
+def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset: int = 0) -> pa.Table:
+    """``rail_blocks.parquet`` rows."""
+    columns = rail.columns
+    return pa.table(
+        [
+            nullable(rail.first_tick + tick_offset, None),
+            nullable(columns["interval_ticks"], None),
+            nullable(columns["count"], None),
+            nullable(columns["flags"], None),
+            nullable(columns["adc_index"], None),
+            nullable(columns["energy"], None),
+            nullable(sample_ids, None),
+            nullable(rail.dropped, None),
+        ],
+        schema=schema.RAIL_BLOCKS,
+    )
+
+
+def events_table(events: Events, tick_offset: int = 0) -> pa.Table:
+    """``events.parquet`` rows; a type this version does not know is named ``type_N``."""
+    types = events.columns["type"]
+    names = [schema.EVENT_NAMES.get(t, f"type_{t}") for t in types.tolist()]
+    return pa.table(
+        [
+            nullable(events.tick + tick_offset, None),
+            nullable(types, None),
+            pa.array(names, pa.string()),
+            nullable(events.columns["arg8"], None),
+            nullable(events.columns["arg16"], None),
+            nullable(events.columns["arg32"], None),
+        ],
+        schema=schema.EVENTS,
+    )
+
+
+def tlps_table(tlps: Tlps, tick_offset: int = 0) -> pa.Table:
+    """``tlps.parquet`` rows."""
+    return pa.table(
+        [
+            pa.array([tick + tick_offset for tick in tlps.tick], pa.int64()),
+            pa.array(tlps.direction, pa.uint8()),
+            pa.array(tlps.flags, pa.uint8()),
+            pa.array(tlps.data, pa.binary()),
+        ],
+        schema=schema.TLPS,
+    )
+
+
+def gaps_table(gaps: list[Gap], tick_offset: int = 0) -> pa.Table:
+    """``gaps.parquet`` rows."""
+    return pa.table(
+        {
+            "kind": [gap.kind.name if gap.kind else schema.ANY_KIND for gap in gaps],
+            "first_tick": [gap.first_tick + tick_offset for gap in gaps],
+            "last_tick": [gap.last_tick + tick_offset for gap in gaps],
+            "count": [gap.count for gap in gaps],
+            "reason": [gap.reason for gap in gaps],
+        },
+        schema=schema.GAPS,
+    )
+
+
+def status_table(status: Statuses, tick_offset: int = 0) -> pa.Table:
+    """``status.parquet`` rows."""
+    arrays = [nullable(status.tick + tick_offset, None)]
+    arrays += [nullable(status.columns[f.name], None) for f in spec.STATUS]
+    return pa.table(arrays, schema=schema.STATUS)

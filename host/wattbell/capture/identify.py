@@ -1,0 +1,197 @@
+"""The drive's identity, from the Identify data that passed on the wire.
+
+The rig marks memory writes that carry Identify data (TLP flag bit 1). Which structure they hold is told by the
+Identify command itself: its record has CNS (CDW10 7:0), NSID and the ticks of its first and last data TLP. Only when
+that record is missing is a structure recognised by its content.
+
+Field offsets: NVM Express Base Specification 1.4, figures 247 (controller), 249 (power states), 245 (namespace).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..wire.records import Tlps
+
+IDENTIFY_BYTES = 4096
+_OPCODE_IDENTIFY = 0x06
+_CNS_NAMESPACE, _CNS_CONTROLLER = 0, 1
+_FLAG_IDENTIFY = 2
+_DRIVE_TO_HOST = 1
+
+
+@dataclass(frozen=True)
+class _Write:
+    tick: int
+    address: int
+    data: bytes
+
+
+class Collector:
+    """Collects the marked memory writes of a capture."""
+
+    def __init__(self) -> None:
+        self._writes: list[_Write] = []
+
+    def add(self, tlps: Tlps) -> None:
+        """Take the Identify writes out of some raw TLPs."""
+        for tick, direction, flags, data in zip(tlps.tick, tlps.direction, tlps.flags, tlps.data, strict=True):
+            if flags & _FLAG_IDENTIFY and direction == _DRIVE_TO_HOST:
+                write = memory_write(data)
+                if write:
+                    self._writes.append(_Write(tick, *write))
+
+    def drive(self, commands: Path) -> dict[str, Any] | None:
+        """`drive` of ``meta.json`` from what was collected and ``commands.parquet``; None when no Identify passed."""
+        if not self._writes:
+            return None
+        frame = pl.scan_parquet(commands).filter(
+            (pl.col("qid") == 0) & (pl.col("opcode") == _OPCODE_IDENTIFY) & (pl.col("status") == 0)
+        )
+        controller: bytes | None = None
+        namespaces: dict[int, bytes] = {}
+        for row in frame.sort("cqe_tick").collect().iter_rows(named=True):
+            structure = self._structure(row)
+            cns = row["slba"] & 0xFF
+            if structure is None:
+                continue
+            if cns == _CNS_CONTROLLER:
+                controller = structure
+            elif cns == _CNS_NAMESPACE and row["nsid"] is not None and any(structure):
+                namespaces[row["nsid"]] = structure
+        controller = controller or self._recognise()
+        if controller is None and not namespaces:
+            return None
+        found: dict[str, Any] = parse_controller(controller) if controller else {"source": "identify"}
+        found["namespaces"] = [parse_namespace(nsid, data) for nsid, data in sorted(namespaces.items())]
+        return found
+
+    def _structure(self, row: dict[str, Any]) -> bytes | None:
+        """The 4096 bytes an Identify command returned, or None when not all of them were seen."""
+        start = next(t for t in (row["first_data_tick"], row["fetch_tick"], row["doorbell_tick"], 0) if t is not None)
+        inside = [w for w in self._writes if start <= w.tick <= row["cqe_tick"]]
+        if sum(len(w.data) for w in inside) > IDENTIFY_BYTES:  # another Identify in flight: this one's own buffer
+            mine = [w for w in inside if w.tick == start]
+            inside = [w for w in inside if mine and 0 <= w.address - mine[0].address < IDENTIFY_BYTES]
+        return _join(inside)
+
+    def _recognise(self) -> bytes | None:
+        """An Identify Controller structure among contiguous writes, known by its ASCII fields and NPSS."""
+        for run in _runs(self._writes):
+            for start in range(0, len(run) - IDENTIFY_BYTES + 1, IDENTIFY_BYTES):
+                data = run[start : start + IDENTIFY_BYTES]
+                text = data[4:72]
+                if all(0x20 <= byte < 0x7F for byte in text) and text.strip() and data[263] < 32:
+                    return data
+        return None
+
+
+def memory_write(tlp: bytes) -> tuple[int, bytes] | None:
+    """(address, payload) of a MWr TLP with header bytes as on the wire; None for any other TLP or a cut one."""
+    if len(tlp) < 12 or tlp[0] & 0xDF != 0x40:
+        return None
+    header = 16 if tlp[0] & 0x20 else 12
+    dws = ((tlp[2] & 3) << 8 | tlp[3]) or 1024
+    if len(tlp) < header + 4 * dws:
+        return None
+    address = int.from_bytes(tlp[8:header], "big") & ~3
+    return address, tlp[header : header + 4 * dws]
+
+
+def _join(writes: list[_Write]) -> bytes | None:
+    """The writes as one structure: by address where contiguous, else (two pages) in the order of their pages' use."""
+    if sum(len(w.data) for w in writes) != IDENTIFY_BYTES:
+        return None
+    pages: dict[int, int] = {}
+    for write in sorted(writes, key=lambda w: w.tick):
+        pages.setdefault(write.address >> 12, len(pages))
+    ordered = sorted(writes, key=lambda w: (pages[w.address >> 12], w.address))
+    by_address = sorted(writes, key=lambda w: w.address)
+    if by_address[-1].address + len(by_address[-1].data) - by_address[0].address == IDENTIFY_BYTES:
+        ordered = by_address
+    return b"".join(w.data for w in ordered)
+
+
+def _runs(writes: list[_Write]) -> list[bytes]:
+    """Payloads of writes to consecutive addresses, joined in order of arrival."""
+    runs: list[bytearray] = []
+    expected = None
+    for write in writes:
+        if write.address != expected:
+            runs.append(bytearray())
+        runs[-1] += write.data
+        expected = write.address + len(write.data)
+    return [bytes(run) for run in runs]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("ascii", "replace").strip(" \0")
+
+
+_POWER_SCALE = {1: 1e-4, 2: 1e-2}
+"""IPS and APS: watt in one unit; other values mean not reported."""
+
+
+def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
+    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing."""
+    (maximum,) = struct.unpack_from("<H", psd, 0)
+    entry_us, exit_us = struct.unpack_from("<II", psd, 4)
+    idle, active = struct.unpack_from("<H", psd, 16)[0], struct.unpack_from("<H", psd, 20)[0]
+    idle_scale, active_scale = _POWER_SCALE.get(psd[18] >> 6), _POWER_SCALE.get(psd[22] >> 6)
+    return {
+        "state": number,
+        "max_power_w": round(maximum * (1e-4 if psd[3] & 1 else 1e-2), 6) if maximum else None,
+        "non_operational": bool(psd[3] & 2),
+        "entry_latency_s": entry_us / 1e6,
+        "exit_latency_s": exit_us / 1e6,
+        "idle_power_w": round(idle * idle_scale, 6) if idle_scale else None,
+        "active_power_w": round(active * active_scale, 6) if active_scale else None,
+        "active_power_workload": psd[22] & 7 if active_scale else None,
+    }
+
+
+def parse_controller(data: bytes) -> dict[str, Any]:
+    """Identify Controller (4096 bytes): identity, thermal thresholds in degC, power states."""
+    warning, critical = struct.unpack_from("<HH", data, 266)
+    (version,) = struct.unpack_from("<I", data, 80)
+    return {
+        "source": "identify",
+        "vendor_id": struct.unpack_from("<H", data, 0)[0],
+        "serial": _text(data[4:24]),
+        "model": _text(data[24:64]),
+        "firmware": _text(data[64:72]),
+        "nvme_version": f"{version >> 16}.{version >> 8 & 255}.{version & 255}" if version else None,
+        "apst": bool(data[265] & 1),
+        "warning_temperature_c": warning - 273 if warning else None,
+        "critical_temperature_c": critical - 273 if critical else None,
+        "power_states": [parse_power_state(n, data[2048 + 32 * n : 2080 + 32 * n]) for n in range(data[263] % 32 + 1)],
+    }
+
+
+def parse_namespace(nsid: int, data: bytes) -> dict[str, Any]:
+    """Identify Namespace (4096 bytes): size in blocks and bytes of a block in the format in use."""
+    size, capacity = struct.unpack_from("<QQ", data, 0)
+    form = data[26] & 0xF | (data[26] >> 5 & 3) << 4
+    metadata_bytes, block_exponent = struct.unpack_from("<HB", data, 128 + 4 * form)
+    valid = 9 <= block_exponent <= 20
+    return {
+        "nsid": nsid,
+        "size_blocks": size,
+        "capacity_blocks": capacity,
+        "lba_size_bytes": 1 << block_exponent if valid else None,
+        "metadata_bytes": metadata_bytes,
+    }
+
+
+def assumed(lba_size_bytes: int) -> dict[str, Any]:
+    """`drive` for a capture without Identify, with the block size that the user gave."""
+    return {
+        "source": "--lba-size",
+        "power_states": [],
+        "namespaces": [{"nsid": 1, "lba_size_bytes": lba_size_bytes}],
+    }

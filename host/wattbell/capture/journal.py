@@ -1,0 +1,83 @@
+"""``stream.wbs``: the raw stream on disk at once, so that a killed recorder loses nothing that had arrived.
+
+The journal is locked while a recorder lives; a free lock on an unfinished capture means that the recorder died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import CaptureError
+
+NAME = "stream.wbs"
+
+
+class Journal:
+    """Appends with ``os.write``: what was written survives kill -9 of this process (not a power cut)."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / NAME
+        self.bytes = 0
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Write all of `data`. Raises CaptureError when the disk is full."""
+        view = memoryview(data)
+        while view:
+            try:
+                written = os.write(self._fd, view)
+            except OSError as error:
+                raise CaptureError(
+                    f"{self.path} cannot be written ({error.strerror}); free some space. "
+                    "What was recorded so far is kept and is rebuilt when the capture is opened."
+                ) from None
+            self.bytes += written
+            view = view[written:]
+
+    def close(self, *, remove: bool) -> None:
+        """Unlock, and remove unless it is to be kept."""
+        if remove:
+            self.path.unlink(missing_ok=True)
+        os.close(self._fd)
+
+
+class JournalReader:
+    """Reads a journal whose recorder is dead. Raises CaptureError when the recorder is alive."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / NAME
+        try:
+            self._file = open(path, "rb")  # noqa: SIM115 - closed in close()
+        except FileNotFoundError:
+            raise CaptureError(
+                f"{directory} was not finished and its journal {NAME} is missing: nothing can be rebuilt."
+            ) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise CaptureError(
+                f"{directory} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait."
+            ) from None
+
+    def chunks(self, boundaries: list[int], size: int = 1 << 20) -> Iterator[tuple[bytes, bool]]:
+        """Pieces of the journal; the flag says that the line was cut right before this piece."""
+        position = 0
+        for end in [*sorted(boundaries), None]:
+            first = position > 0
+            while True:
+                wanted = size if end is None else min(size, end - position)
+                data = self._file.read(wanted) if wanted else b""
+                if not data:
+                    break
+                position += len(data)
+                yield data, first
+                first = False
+
+    def close(self) -> None:
+        """Unlock."""
+        self._file.close()

@@ -1,0 +1,86 @@
+"""Arrow schemas of the tables of a capture (docs/capture.md)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ..wire import spec
+
+FORMAT_VERSION = 1
+
+COMMANDS = pa.schema(
+    [
+        pa.field("cqe_tick", pa.int64(), nullable=False),
+        ("doorbell_tick", pa.int64()),
+        ("fetch_tick", pa.int64()),
+        ("first_data_tick", pa.int64()),
+        ("last_data_tick", pa.int64()),
+        ("msix_tick", pa.int64()),
+        ("cq_head_tick", pa.int64()),
+        pa.field("opcode", pa.uint8(), nullable=False),
+        pa.field("qid", pa.uint8(), nullable=False),
+        pa.field("cid", pa.uint16(), nullable=False),
+        pa.field("status", pa.uint16(), nullable=False),
+        ("nsid", pa.uint32()),
+        pa.field("slba", pa.uint64(), nullable=False),
+        pa.field("blocks", pa.uint32(), nullable=False),
+        pa.field("flags", pa.uint8(), nullable=False),
+        pa.field("saturated", pa.uint8(), nullable=False),
+    ]
+)
+AGES_BEFORE = ("doorbell", "fetch", "first_data", "last_data")
+"""Ages in wire order; bit i of `saturated` belongs to age i, these first, then AGES_AFTER."""
+AGES_AFTER = ("msix", "cq_head")
+
+RAIL_BLOCKS = pa.schema(
+    [
+        ("first_tick", pa.int64()),
+        ("interval_ticks", pa.uint32()),
+        ("count", pa.uint16()),
+        ("flags", pa.uint16()),
+        ("adc_index", pa.uint64()),
+        ("energy_raw", pa.int64()),
+        ("sample_id", pa.int64()),
+        ("dropped", pa.uint32()),
+    ]
+)
+
+EVENTS = pa.schema(
+    [
+        ("tick", pa.int64()),
+        ("type", pa.uint8()),
+        ("name", pa.string()),
+        ("arg8", pa.uint8()),
+        ("arg16", pa.uint16()),
+        ("arg32", pa.uint32()),
+    ]
+)
+
+TLPS = pa.schema([("tick", pa.int64()), ("direction", pa.uint8()), ("flags", pa.uint8()), ("bytes", pa.binary())])
+
+GAPS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("first_tick", pa.int64()),
+        ("last_tick", pa.int64()),
+        ("count", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
+
+_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
+STATUS = pa.schema([("tick", pa.int64())] + [(f.name, _UNSIGNED[f.bits]) for f in spec.STATUS])
+
+TABLES = {
+    "commands": COMMANDS,
+    "rail_blocks": RAIL_BLOCKS,
+    "events": EVENTS,
+    "tlps": TLPS,
+    "gaps": GAPS,
+    "status": STATUS,
+}
+"""Name of the table (``NAME.parquet``) to its schema."""
+
+EVENT_NAMES = {int(event): event.name.lower() for event in spec.EventType}
+ANY_KIND = "ANY"
+"""`kind` of a gap in which blocks of unknown kind are missing. Others carry the name of a wire Kind."""

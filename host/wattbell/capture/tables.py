@@ -1,0 +1,73 @@
+"""Parquet tables written as data arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import schema
+
+_ROW_GROUP = 1 << 18
+"""Rows that are collected before a row group is written: large groups read and compress well; what a crash would
+lose of them is in the journal."""
+
+
+class TableSink:
+    """One ``NAME.parquet``: collects rows, writes row groups, leaves a valid (perhaps empty) file when closed."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.name = name
+        self.rows = 0
+        self._schema = schema.TABLES[name]
+        self._parts: list[pa.Table] = []
+        self._waiting = 0
+        self._writer = pq.ParquetWriter(
+            directory / f"{name}.parquet",
+            self._schema,
+            compression="lz4",
+            use_dictionary=False,
+            write_statistics=True,
+        )
+
+    def add(self, table: pa.Table) -> None:
+        """Append the rows of `table`, which has this sink's schema."""
+        if not table.num_rows:
+            return
+        self._parts.append(table)
+        self._waiting += table.num_rows
+        self.rows += table.num_rows
+        if self._waiting >= _ROW_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        if self._parts:
+            self._writer.write_table(pa.concat_tables(self._parts), row_group_size=_ROW_GROUP * 2)
+            self._parts, self._waiting = [], 0
+
+    def close(self) -> None:
+        """Write what is left, and the footer."""
+        self._write()
+        self._writer.close()
+
+
+def rows_table(name: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Rows for table `name` from some of its columns; the others are null where they may be, else 0 or empty."""
+    table_schema = schema.TABLES[name]
+    count = len(next(iter(columns.values())))
+    unknown = set(columns) - set(table_schema.names)
+    if unknown:
+        raise ValueError(f"{name} has no column {', '.join(sorted(unknown))}")
+    arrays = []
+    for column in table_schema:
+        if column.name in columns:
+            arrays.append(pa.array(columns[column.name], type=column.type))
+        elif name == "commands" and column.nullable:
+            arrays.append(pa.nulls(count, column.type))
+        else:
+            zero: Any = "" if pa.types.is_string(column.type) else b"" if pa.types.is_binary(column.type) else 0
+            arrays.append(pa.array([zero] * count, type=column.type))
+    return pa.table(arrays, schema=table_schema)
