@@ -1,0 +1,34 @@
+"""The NVMe tracker: two TLP streams in, one record a command out, with no configuration.
+
+``NvmeTracker(width, ticks_per_clock, queues=64, slots=1024)`` is a ``wiring.Component``; one clock domain, ``sync``.
+
+=================== === ============================================================================================
+port                dir meaning
+=================== === ============================================================================================
+``tlp_down``        in  stream of :func:`~wattbell_gateware.layouts.tlp_beat`, always ready: host to drive
+``tlp_up``          in  the same, drive to host
+``now``             in  64: the tick counter. Beats carry ticks <= ``now``
+``perst_n``         in  1: level of PERST#; when low everything tracked is flushed and forgotten, BAR0 too
+``run``             in  1: when 0 the tracker keeps following the bus, but makes no records, events or raw TLPs
+``commands``        out stream of ``COMMAND``: ``spec.COMMAND`` with the absolute ``cqe_tick`` (64) for ``cqe_offset``
+``events``          out stream of ``EVENT``: ``spec.EVENT``. All event types but LINK, CLKREQ, PERST, RUN; LOSS of the
+                        sources TLP_DOWN, TLP_UP, SLOTS, QUEUES, PAGES, RECORDS, RAW, TAGS, EVENTS (up to here)
+``raw``             out stream of ``RAW``: words of TLPs that carry Identify data
+``cfg``             in  stream of ``CONFIG``: late attach
+``counters``        out ``COUNTERS``
+``busy``            out 1: work is pending that proceeds by clocks. When 0, nothing changes until an input changes or
+                        ``now`` reaches ``deadline``. Output streams waiting for ``ready`` do not make it busy
+``deadline``        out 64: the next internal timer, all ones when there is none
+``skip_down``       out 1: between two beats of a TLP: the beats up to the last one are not looked at
+``skip_up``         out 1
+=================== === ============================================================================================
+
+Overflow behind the tracker: the FIFO of records (512) is inside; when it is full, records are dropped and counted in
+``counters.lost_records``, which is the count the block packer puts into ``dropped`` (as a difference). The same holds
+for ``lost_events`` and ``lost_raw``.
+"""
+
+from .layouts import COMMAND, CONFIG, COUNTERS, EVENT, RAW, ConfigOp
+from .tracker import NvmeTracker
+
+__all__ = ["COMMAND", "CONFIG", "COUNTERS", "EVENT", "RAW", "ConfigOp", "NvmeTracker"]

@@ -1,0 +1,82 @@
+"""Layouts of the tracker's ports. The contract they make up is in the package's docstring."""
+
+from __future__ import annotations
+
+import enum as py_enum
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data, enum
+
+from ..layouts import COMMAND, EVENT
+
+__all__ = ["COMMAND", "CONFIG", "COUNTERS", "EVENT", "RAW", "ConfigOp"]
+
+
+class ConfigOp(enum.Enum, shape=3):
+    """What a word of the ``cfg`` stream asks for."""
+
+    BAR0 = 0  # address = BAR0
+    STRIDE = 1  # size = CAP.DSTRD
+    PAGE = 2  # size = CC.MPS
+    SQ = 3  # qid, address = base, size = entries, link = its CQ
+    CQ = 4  # qid, address = base, size = entries, link = its interrupt vector
+    SHADOW = 5  # size = 1: shadow doorbells are in use
+    RESET = 6  # forget everything tracked, flush what is in flight (TRACKER_RESET with cause COMMAND)
+
+
+CONFIG = data.StructLayout(
+    {"op": ConfigOp, "qid": unsigned(8), "address": unsigned(64), "size": unsigned(32), "link": unsigned(16)}
+)
+"""Late attach: one word for each fact the host knows. Queues: CQ before the SQs that complete to it."""
+
+RAW = data.StructLayout(
+    {
+        "data": unsigned(32),
+        "first": unsigned(1),
+        "last": unsigned(1),
+        "tick": unsigned(64),
+        "length": unsigned(16),
+        "direction": unsigned(1),
+        "flags": unsigned(8),
+    }
+)
+"""A 32-bit word of a raw TLP, byte 0 in bits 7:0. ``tick``, ``length`` (bytes of the whole TLP), ``direction`` and
+``flags`` (as in ``spec.TLP_HEADER``) stand on every word."""
+
+_COUNTER_BITS: dict[str, int] = {
+    "tlps_down": 64,
+    "tlps_up": 64,
+    "commands": 64,
+    "in_flight": 32,
+    "malformed": 32,
+    "unmatched": 32,
+    "lost_tlps_down": 32,
+    "lost_tlps_up": 32,
+    "lost_commands": 32,
+    "lost_queues": 32,
+    "lost_pages": 32,
+    "lost_records": 32,
+    "lost_events": 32,
+    "lost_raw": 32,
+    "lost_tags": 32,
+    "bar0": 64,
+    "dstrd": 8,
+    "shadow": 1,
+    "enabled": 1,
+}
+
+COUNTERS = data.StructLayout({name: unsigned(bits) for name, bits in _COUNTER_BITS.items()})
+"""Counts since power-on, modulo their width; ``in_flight``, ``bar0``, ``dstrd``, ``shadow`` and ``enabled`` (CC.EN) are
+the present state."""
+
+
+class Kind(py_enum.IntEnum):
+    """What a page of host memory is known to hold (page map)."""
+
+    DATA = 0  # data of a command
+    EITHER = 1  # data or PRP list: PRP2, or the last entry of a list page
+    LIST = 2  # PRP list
+    RANGES = 3  # DSM range list
+    SQ = 4
+    CQ = 5
+    IGNORE = 6  # shadow doorbells and event indexes

@@ -1,0 +1,133 @@
+"""Runs cocotb tests on an Amaranth component under Verilator, from pytest.
+
+    def test_it():
+        harness.run(Component(...), name="component_64", test_module="cocotb_component", here=__file__)
+
+The cocotb module lies beside the pytest file and is not named ``test_*``, so that pytest does not collect it. Models are
+built once per content in ``build/gateware``, so an unchanged design costs nothing the second time. Only the ports of
+the component are visible to the test: the rest stays open to Verilator's optimiser, which makes it several times
+faster. Port ``a.b`` of the component is ``dut.a__b``; clock and reset are ``dut.clk`` and ``dut.rst``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from pathlib import Path
+
+import cocotb_tools.config
+from cocotb_tools.runner import get_runner
+
+from wattbell_gateware import verilog
+
+BUILD = Path(__file__).parents[2] / "build" / "gateware"
+OPTIMISE = "-O1"
+"""Of the C++ compiler: models here run for seconds, so a quick build wins over a quick model."""
+
+
+class SimulationError(AssertionError):
+    """The model could not be built, or a cocotb test failed; the message holds the end of the log."""
+
+
+def _call(command: list[str], log: Path) -> None:
+    with log.open("a") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        raise SimulationError(f"{' '.join(command[:3])} ... failed:\n{log.read_text()[-4000:]}")
+
+
+def build(component, name: str, *, wrapper: str | None = None) -> Path:
+    """Verilate `component` as module `name` for cocotb; returns the folder that holds the executable `name`.
+
+    `wrapper` is Verilog text of a module `name` to put over the component, which is then called `name`_dut.
+    """
+    verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if verilator is None:
+        raise SimulationError("no `verilator` beside this python: run tools/setup-verilator.sh")
+    text = verilog.convert(component, name if wrapper is None else f"{name}_dut") + (wrapper or "")
+    digest = hashlib.sha256(f"{text}{OPTIMISE}{Path(__file__).read_bytes()}".encode()).hexdigest()[:16]
+    folder = BUILD / f"{name}-{digest}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "built").exists():
+            return folder
+        log = folder / "build.log"
+        log.write_text("")
+        (folder / f"{name}.v").write_text(text)
+        (folder / "public.vlt").write_text(f'`verilator_config\npublic_flat_rw -module "{name}" -var "*"\n')
+        libs = cocotb_tools.config.libs_dir
+        bench = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
+        _call(
+            [verilator, "--cc", "--exe", "--vpi", "-Mdir", str(folder), "--top-module", name, "--prefix", "Vtop",
+             "-o", name, "-Wno-fatal", "-Wno-WIDTH", "--timescale", "1ns/1ps", "-O3", "--output-split", "20000",
+             "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator",
+             str(bench), str(folder / "public.vlt"), str(folder / f"{name}.v")],
+            log,
+        )
+        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"OPT_FAST={OPTIMISE}", f"OPT_SLOW={OPTIMISE}"]
+        if shutil.which("ccache"):
+            make.append("OBJCACHE=ccache")
+        _call(make, log)
+        (folder / "built").touch()
+    return folder
+
+
+def run(
+    component,
+    *,
+    name: str,
+    test_module: str,
+    here: str,
+    env: Mapping[str, str] | None = None,
+    testcase: str | None = None,
+    seed: int = 1,
+    wrapper: str | None = None,
+) -> None:
+    """Build `component` and run the cocotb module `test_module` of the folder of `here` on it.
+
+    `env` is handed to the tests; `testcase` picks one of them. Raises :class:`SimulationError` if a test fails or none
+    ran.
+    """
+    folder = build(component, name, wrapper=wrapper)
+    tag = hashlib.sha256(repr((test_module, testcase, sorted((env or {}).items()), seed)).encode()).hexdigest()[:12]
+    runs = folder / f"run-{test_module}-{testcase or 'all'}-{tag}"
+    shutil.rmtree(runs, ignore_errors=True)
+    runs.mkdir()
+    paths = [str(Path(here).resolve().parent), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    before = os.environ.get("PYTHONPATH")
+    sys.path[:0] = paths[:2]  # cocotb's runner hands sys.path to the simulator
+    log = runs / "run.log"
+    try:
+        results = get_runner("verilator").test(
+            test_module=test_module,
+            hdl_toplevel=name,
+            hdl_toplevel_lang="verilog",
+            build_dir=folder,
+            test_dir=runs,
+            results_xml=str(runs / "results.xml"),
+            testcase=testcase,
+            seed=seed,
+            extra_env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            log_file=log,
+        )
+    except (SystemExit, RuntimeError) as stop:
+        raise SimulationError(f"{name}: the simulation broke off ({stop}):\n{_tail(log)}") from None
+    finally:
+        del sys.path[:2]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+    cases = list(ElementTree.parse(results).getroot().iter("testcase"))
+    failed = [c.get("name") for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    if failed or not cases:
+        raise SimulationError(f"{name}: {f'failed: {failed}' if failed else 'no test ran'}:\n{_tail(log)}")
+
+
+def _tail(log: Path) -> str:
+    return log.read_text()[-6000:] if log.exists() else "(no log)"
