@@ -1,0 +1,140 @@
+"""The commands of a capture as arrays: one typed table that every figure is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from wattbell.analysis.names import SIZED_OPCODES
+from wattbell.wire.spec import CommandFlag
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+NONE = np.iinfo(np.int64).min
+"""A tick that was not observed."""
+DEFAULT_LBA_SIZE = 512
+MARKER_FID = 0xD0
+_GET_FEATURES = 0x0A
+
+INSTANTS = (
+    "doorbell_tick",
+    "fetch_tick",
+    "first_data_tick",
+    "last_data_tick",
+    "cqe_tick",
+    "msix_tick",
+    "cq_head_tick",
+)
+"""The seven instants of a command, in the order in which they happen."""
+
+
+@dataclass(frozen=True)
+class Commands:
+    """``n`` commands sorted by ``start_tick``; every field is an array of length n.
+
+    Ticks are int64, ``NONE`` where not observed. ``start_tick`` is the doorbell, else the fetch, else the CQE.
+    ``nbytes`` is blocks x LBA size for opcodes that have a block count, else 0.
+    """
+
+    start_tick: Int64
+    doorbell_tick: Int64
+    fetch_tick: Int64
+    first_data_tick: Int64
+    last_data_tick: Int64
+    cqe_tick: Int64
+    msix_tick: Int64
+    cq_head_tick: Int64
+    nbytes: Int64
+    slba: npt.NDArray[np.uint64]
+    opcode: npt.NDArray[np.uint8]
+    qid: npt.NDArray[np.uint8]
+    cid: npt.NDArray[np.uint16]
+    status: npt.NDArray[np.uint16]
+    flags: npt.NDArray[np.uint8]
+    saturated: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.start_tick)
+
+    def take(self, where: Bool | Int64 | slice) -> Commands:
+        """The commands at ``where`` (mask, indices or slice)."""
+        return Commands(*(getattr(self, f.name)[where] for f in fields(self)))
+
+    def between(self, first_tick: int, last_tick: int) -> Commands:
+        """Commands whose start falls in ``[first_tick, last_tick)``; a view, no copy."""
+        low = int(np.searchsorted(self.start_tick, first_tick, side="left"))
+        high = int(np.searchsorted(self.start_tick, last_tick, side="left"))
+        return self.take(slice(low, high))
+
+    def has(self, flag: CommandFlag) -> Bool:
+        """Mask of the commands that carry ``flag``."""
+        found: Bool = (self.flags & np.uint8(flag)) != 0
+        return found
+
+
+def lba_sizes(meta: Mapping[str, Any]) -> tuple[dict[int, int], list[str]]:
+    """LBA size in bytes by namespace from ``meta["drive"]["namespaces"]``, and notes on what was assumed.
+
+    Accepts a list of ``{"nsid", "lba_size_bytes"}`` or a mapping of NSID to such. Namespace 0 in the answer is the
+    default for namespaces that Identify never described.
+    """
+    namespaces = (meta.get("drive") or {}).get("namespaces") or []
+    if isinstance(namespaces, Mapping):
+        namespaces = [{"nsid": int(nsid), **dict(entry)} for nsid, entry in namespaces.items()]
+    sizes = {
+        int(entry.get("nsid", 1)): int(entry["lba_size_bytes"]) for entry in namespaces if entry.get("lba_size_bytes")
+    }
+    notes = []
+    if not sizes:
+        notes.append(
+            f"no Identify Namespace was seen on the wire: bytes assume {DEFAULT_LBA_SIZE} bytes a logical block"
+        )
+    distinct = set(sizes.values())
+    default = distinct.pop() if len(distinct) == 1 else DEFAULT_LBA_SIZE
+    return {0: default, **sizes}, notes
+
+
+def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int]) -> Commands:
+    """The table from ``commands.parquet`` (columns as in docs/capture.md). Marker commands are included."""
+    lazy = frame.lazy()
+    start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick").alias("start_tick")
+    sized = pl.col("opcode").is_in(SIZED_OPCODES) & (pl.col("qid") > 0)
+    not_known = (pl.col("flags") & int(CommandFlag.NO_SQE)) != 0
+    lba = pl.lit(sizes[0], dtype=pl.Int64)
+    for nsid, size in sizes.items():
+        if nsid and size != sizes[0]:
+            lba = pl.when(pl.col("nsid") == nsid).then(pl.lit(size, dtype=pl.Int64)).otherwise(lba)
+    nbytes = pl.when(sized & ~not_known).then(pl.col("blocks").cast(pl.Int64) * lba).otherwise(0).alias("nbytes")
+    ticks = [pl.col(name).fill_null(NONE).cast(pl.Int64) for name in INSTANTS]
+    data = (
+        lazy.select(
+            start.cast(pl.Int64),
+            *ticks,
+            nbytes,
+            pl.col("slba").fill_null(0).cast(pl.UInt64),
+            pl.col("opcode").cast(pl.UInt8),
+            pl.col("qid").cast(pl.UInt8),
+            pl.col("cid").cast(pl.UInt16),
+            pl.col("status").cast(pl.UInt16),
+            pl.col("flags").cast(pl.UInt8),
+            pl.col("saturated").fill_null(0).cast(pl.UInt8),
+        )
+        .sort("start_tick", maintain_order=True)
+        .collect()
+    )
+    return Commands(**{f.name: data[f.name].to_numpy() for f in fields(Commands)})
+
+
+def is_marker(commands: Commands) -> Bool:
+    """Mask of the in-band markers: admin Get Features with FID D0h (CDW10 7:0). They belong to no figure."""
+    fid = (commands.slba & np.uint64(0xFF)) == MARKER_FID
+    mask: Bool = (
+        (commands.qid == 0) & (commands.opcode == _GET_FEATURES) & fid & ~commands.has(CommandFlag.NO_SQE)
+    )
+    return mask
