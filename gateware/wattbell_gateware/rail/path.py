@@ -39,7 +39,7 @@ class RailPath(wiring.Component):
     A conversion occupies 8 clocks (13 more when a decimated sample comes out), well inside the shortest period.
 
     Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
-    buffer; ``lost`` strobe, a sample was dropped; ``idle``: not running, everything handed on and every block closed.
+    buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running, everything handed on and every block closed.
     ``quiet``, ``deadline``: see docs/architecture.md.
     """
 
@@ -50,7 +50,7 @@ class RailPath(wiring.Component):
             "adc_start": Out(1), "v_word": In(ADC_BITS), "i_word": In(ADC_BITS),
             "fill": Out(fill_port()), "lost": Out(1),
             "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
-            "energy": Out(64), "index": Out(64),
+            "pending": Out(1),
         })
 
     def elaborate(self, platform):
@@ -79,7 +79,6 @@ class RailPath(wiring.Component):
             current.offset.eq(active.i_offset), current.gain.eq(active.i_gain),
             accumulator.strobe.eq(voltage.valid),
             accumulator.voltage.eq(voltage.value), accumulator.current.eq(current.value),
-            self.energy.eq(accumulator.energy), self.index.eq(accumulator.index),
             decimator.strobe.eq(voltage.valid),
             decimator.voltage.eq(voltage.value), decimator.current.eq(current.value),
             decimator.decimation.eq(active.decimation), decimator.mul.eq(active.mul), decimator.shift.eq(active.shift),
@@ -107,6 +106,7 @@ class RailPath(wiring.Component):
             m.d.sync += dirty.eq(1)
         with m.If(timer.begin | (timer.due & dirty)):
             m.d.sync += [swap.eq(1), dirty.eq(self.changed)]
+        m.d.comb += self.pending.eq(dirty | swap | self.changed)
         loaded = Signal()
         span = Signal(32)
         m.d.sync += loaded.eq(0)

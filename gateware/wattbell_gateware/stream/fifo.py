@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -15,7 +15,7 @@ class CountingFifo(wiring.Component):
 
     Ports: ``i_valid``, ``i_data``; ``also`` (entries lost before this FIFO in this clock, 0..7, they count as lost here);
     ``o_valid``, ``o_ready``, ``o_data``; ``o_dropped``: entries lost between the one before and this one (saturates at
-    2**32 - 1); ``room``: an entry would be taken; ``lost``: how many are lost in this clock; ``empty``.
+    2**32 - 1); ``room``: an entry would be taken; ``lost``: one is dropped here in this clock; ``empty``.
     """
 
     def __init__(self, shape, depth: int):
@@ -24,7 +24,7 @@ class CountingFifo(wiring.Component):
         super().__init__({
             "i_valid": In(1), "i_data": In(shape), "also": In(3),
             "o_valid": Out(1), "o_ready": In(1), "o_data": Out(shape), "o_dropped": Out(32),
-            "room": Out(1), "lost": Out(4), "empty": Out(1),
+            "room": Out(1), "lost": Out(1), "empty": Out(1),
         })
 
     def elaborate(self, platform):
@@ -40,14 +40,14 @@ class CountingFifo(wiring.Component):
             self.room.eq(fifo.w_rdy),
             fifo.w_en.eq(write),
             fifo.w_data.eq(Cat(self.i_data, dropped)),
-            self.lost.eq(self.also + (self.i_valid & ~fifo.w_rdy)),
-            counted.eq((write.replicate(32) & 0 | ~write.replicate(32) & dropped) + self.lost),
+            self.lost.eq(self.i_valid & ~fifo.w_rdy),
+            counted.eq(Mux(write, 0, dropped) + self.also + self.lost),
             self.o_valid.eq(fifo.r_rdy),
             fifo.r_en.eq(self.o_ready & fifo.r_rdy),
             Cat(self.o_data).eq(Cat(head.data)),
             self.o_dropped.eq(head.dropped),
             self.empty.eq(fifo.level == 0),
         ]
-        with m.If(write | (self.lost != 0)):
+        with m.If(write | self.lost | (self.also != 0)):
             m.d.sync += dropped.eq(counted[:32] | counted[32].replicate(32))
         return m

@@ -1,0 +1,318 @@
+"""The platform-neutral top: TLPs, ADC and sidebands in, the block stream out. Ports: docs/architecture.md."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from amaranth import Cat, DomainRenamer, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import (
+    COMMAND_SIZE,
+    CURRENT_LSB_NA,
+    EVENT_SIZE,
+    TICK_PS,
+    VOLTAGE_LSB_UV,
+    EventType,
+    Kind,
+    LossSource,
+    MarkerSource,
+)
+
+from .layouts import EVENT, tlp_beat
+from .nvme import COMMAND, ConfigOp, NvmeTracker
+from .rail import RailPath, SerialFront, WordFront
+from .rail.path import RAIL_CONFIG
+from .regfile import RegisterFile
+from .registers import ID, VERSION, by_name
+from .stream.buffer import BlockBuffer
+from .stream.events import LossReporter, SidebandWatcher, event
+from .stream.fifo import CountingFifo
+from .stream.rawtlp import RawBuilder
+from .stream.records import RecordBuilder
+from .stream.run import RunControl
+from .stream.status import STATUS, StatusSource
+from .stream.writer import OUT_WORD, BlockWriter
+
+__all__ = ["Instrument"]
+
+MIN_PERIOD_TICKS = 640
+DEFAULT_PERIOD_TICKS = 1000
+ADC_BITS = 18
+RECORD_FIFO = 512
+EVENT_FIFO = 64
+COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
+
+
+class Instrument(wiring.Component):
+    """The whole rig between the packet layer of the link and the host transport.
+
+    Parameters
+    ----------
+    width : TLP datapath in bits, 64 or 128.
+    ticks_per_clock : nanoseconds a clock: 4 (250 MHz) or 8 (125 MHz).
+    adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator).
+    queues, slots : size of the tracker's queue table, and commands in flight.
+    """
+
+    def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
+                 queues: int = 64, slots: int = 1024):
+        if adc not in ("serial", "word"):
+            raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
+        if ticks_per_clock not in (4, 8):
+            raise ValueError(f"ticks_per_clock must be 4 or 8, not {ticks_per_clock!r}")
+        self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
+        beats = stream.Signature(tlp_beat(width), always_ready=True)
+        ports = {
+            "tlp_down": In(beats), "tlp_up": In(beats), "skip_down": Out(1), "skip_up": Out(1),
+            "bus_active": Out(1),
+            "step": In(16), "quiet": Out(1), "deadline": Out(64), "now": Out(64),
+            "perst_n": In(1), "clkreq_n": In(1), "link_state": In(4),
+            "reg_addr": In(8), "reg_wdata": In(32), "reg_we": In(1), "reg_rdata": Out(32),
+            "out": Out(stream.Signature(OUT_WORD)),
+        }
+        if adc == "serial":
+            ports |= {"adc_cnv": Out(1), "adc_sck": Out(1), "adc_sdo_v": In(1), "adc_sdo_i": In(1)}
+        else:
+            ports |= {"adc_start": Out(1), "adc_valid": In(1), "adc_v": In(ADC_BITS), "adc_i": In(ADC_BITS)}
+        super().__init__(ports)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.regs = regs = RegisterFile({"ADC_PERIOD": DEFAULT_PERIOD_TICKS // self.ticks_per_clock})
+        m.submodules.run = run = RunControl()
+        m.submodules.rail = rail = RailPath(self.ticks_per_clock)
+        m.submodules.tracker = tracker = DomainRenamer("bus")(
+            NvmeTracker(self.width, self.ticks_per_clock, self.queues, self.slots))
+        m.submodules.records = records = CountingFifo(COMMAND, RECORD_FIFO)
+        m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
+        m.submodules.command_blocks = command_blocks = RecordBuilder(COMMAND_SIZE // 4, relative=True)
+        m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False)
+        m.submodules.raw_blocks = raw_blocks = RawBuilder()
+        m.submodules.status = status = StatusSource()
+        m.submodules.writer = writer = BlockWriter(
+            (Kind.STATUS, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
+        fillers = {"event": event_blocks.fill, "rail": rail.fill, "command": command_blocks.fill, "raw": raw_blocks.fill}
+        wiring.connect(m, writer.source0, status.read)
+        for k, (name, fill) in enumerate(fillers.items(), 1):
+            m.submodules[f"{name}_buffer"] = buffer = BlockBuffer()
+            wiring.connect(m, fill, buffer.fill)
+            wiring.connect(m, buffer.read, getattr(writer, f"source{k}"))
+        wiring.connect(m, writer.out, wiring.flipped(self.out))
+
+        # Time.
+        now = self.now
+        m.d.sync += now.eq(now + (self.step + 1) * self.ticks_per_clock)
+        timed = (run, rail, command_blocks, event_blocks, raw_blocks)
+        m.d.comb += [part.now.eq(now) for part in (*timed, tracker, status)]
+
+        # Tracker. It lives in the domain `bus`, which is `sync` on a board; a simulator may leave out its clock edges
+        # while `bus_active` is low.
+        seen = Signal(2)
+        m.d.bus += seen.eq(Cat(self.perst_n, run.capturing))
+        command = data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size])
+        attach = Signal()
+        attach_reset = Signal()
+        self._attach = attach
+        with m.If(tracker.cfg.valid & tracker.cfg.ready):
+            m.d.sync += attach.eq(0)
+        with m.Elif(command.attach | command.tracker_reset):
+            m.d.sync += [attach.eq(1), attach_reset.eq(command.tracker_reset)]
+        m.d.comb += [
+            tracker.tlp_down.valid.eq(self.tlp_down.valid), tracker.tlp_down.p.eq(self.tlp_down.p),
+            tracker.tlp_up.valid.eq(self.tlp_up.valid), tracker.tlp_up.p.eq(self.tlp_up.p),
+            self.skip_down.eq(tracker.skip_down), self.skip_up.eq(tracker.skip_up),
+            tracker.perst_n.eq(self.perst_n), tracker.run.eq(run.capturing),
+            tracker.cfg.valid.eq(attach),
+            tracker.cfg.p.op.eq(Mux(attach_reset, ConfigOp.RESET, regs.attach_op)),
+            tracker.cfg.p.qid.eq(regs.attach_qid), tracker.cfg.p.link.eq(regs.attach_link),
+            tracker.cfg.p.size.eq(regs.attach_size),
+            tracker.cfg.p.address.eq(Cat(regs.attach_address_lo, regs.attach_address_hi)),
+            self.bus_active.eq(
+                tracker.busy | attach | tracker.commands.valid | tracker.events.valid | tracker.raw.valid
+                | (seen != Cat(self.perst_n, run.capturing)) | (now >= tracker.deadline)
+                | self.tlp_down.valid | self.tlp_up.valid),
+        ]
+
+        # Records: what the tracker makes is taken at once, so that what is lost is lost here, with its place known.
+        lost_before = Signal(32)
+        m.d.sync += lost_before.eq(tracker.counters.lost_records)
+        m.d.comb += [
+            tracker.commands.ready.eq(1),
+            records.i_valid.eq(tracker.commands.valid & run.active), records.i_data.eq(tracker.commands.p),
+            records.also.eq(Mux(run.active, tracker.counters.lost_records - lost_before, 0)),
+            command_blocks.valid.eq(records.o_valid), records.o_ready.eq(command_blocks.ready),
+            command_blocks.tick.eq(records.o_data.cqe_tick), command_blocks.dropped.eq(records.o_dropped),
+            # The builder puts its offset in the place of the low half of the tick.
+            command_blocks.record.eq(Cat(Value.cast(records.o_data)[:32], Value.cast(records.o_data)[64:])),
+            raw_blocks.raw.valid.eq(tracker.raw.valid & run.active), raw_blocks.raw.p.eq(tracker.raw.p),
+            tracker.raw.ready.eq(raw_blocks.raw.ready | ~run.active),
+            raw_blocks.lost.eq(tracker.counters.lost_raw),
+        ]
+
+        self._events(m, regs, run, tracker, events, event_blocks, records, rail)
+        self._rail(m, regs, run, rail)
+
+        # Run control and status.
+        drained = Signal()
+        m.d.comb += drained.eq(
+            rail.idle & ~tracker.busy & ~tracker.commands.valid & ~tracker.events.valid & ~tracker.raw.valid
+            & records.empty & command_blocks.quiet)
+        m.d.comb += [
+            run.run.eq(regs.control[0]), run.status_wanted.eq(command.status),
+            run.sources_idle.eq(drained),
+            run.events_empty.eq(events.empty & event_blocks.quiet),
+            run.stream_idle.eq(
+                command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle),
+            *(blocks.flush.eq(run.flush) for blocks in (command_blocks, event_blocks, raw_blocks)),
+            status.request.eq(run.status),
+        ]
+        self._status(m, regs, run, tracker, rail, records, events, status, writer)
+
+        loss, sidebands, front = (m.submodules[n] for n in ("losses", "sidebands", "front"))
+        quiet = (regs, run, rail, command_blocks, event_blocks, raw_blocks, writer, loss, sidebands, front)
+        m.d.comb += [
+            self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~self._marker_waits
+                          & records.empty & events.empty),
+            self.deadline.eq(earliest([part.deadline for part in (*timed, loss)] + [tracker.deadline])),
+        ]
+        return m
+
+    def _rail(self, m: Module, regs, run, rail) -> None:
+        if self.adc == "serial":
+            m.submodules.front = front = SerialFront(self.ticks_per_clock)
+            m.d.comb += [
+                self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
+                front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i),
+            ]
+        else:
+            m.submodules.front = front = WordFront()
+            m.d.comb += [
+                self.adc_start.eq(rail.adc_start), front.valid.eq(self.adc_valid),
+                front.v.eq(self.adc_v), front.i.eq(self.adc_i),
+            ]
+        m.d.comb += [
+            front.start.eq(rail.adc_start), rail.v_word.eq(front.v_word), rail.i_word.eq(front.i_word),
+            rail.run.eq(run.rail_run),
+        ]
+        shortest = MIN_PERIOD_TICKS // self.ticks_per_clock
+        members = {
+            "decimation": regs.decimation, "mul": regs.decim_mul, "shift": regs.decim_shift,
+            "v_offset": regs.v_offset, "v_gain": regs.v_gain, "i_offset": regs.i_offset, "i_gain": regs.i_gain,
+        }
+        reset = {name: by_name(f"DECIM_{name}".upper() if name in ("mul", "shift") else name.upper()).reset
+                 for name in members}
+        config = Signal(RAIL_CONFIG, init={
+            "period": DEFAULT_PERIOD_TICKS // self.ticks_per_clock, "uncalibrated": 1, **reset})
+        calibrated = Signal(4)
+        changed = Signal()
+        m.d.sync += changed.eq(0)
+        for k, name in enumerate(("v_offset", "v_gain", "i_offset", "i_gain")):
+            with m.If(getattr(regs, f"{name}_written")):
+                m.d.sync += calibrated[k].eq(1)
+        with m.If(data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size]).rail_apply):
+            m.d.sync += [
+                changed.eq(1),
+                config.period.eq(Mux(regs.adc_period < shortest, shortest, regs.adc_period)),
+                config.uncalibrated.eq(~calibrated.all()),
+                *(config[name].eq(value) for name, value in members.items()),
+            ]
+        m.d.comb += [rail.config.eq(config), rail.changed.eq(changed)]
+        self._config = config
+
+    def _events(self, m: Module, regs, run, tracker, events, event_blocks, records, rail) -> None:
+        m.submodules.sidebands = sidebands = SidebandWatcher()
+        m.submodules.losses = losses = LossReporter((LossSource.RECORDS, LossSource.EVENTS, LossSource.RAIL))
+        marker = Signal(EVENT)
+        waits = Signal()
+        self._marker_waits = waits
+        marker_lost = Signal()
+        m.d.comb += [
+            sidebands.now.eq(self.now), losses.now.eq(self.now),
+            sidebands.enable.eq(run.capturing | run.begin), sidebands.begin.eq(run.begin),
+            sidebands.perst_n.eq(self.perst_n), sidebands.clkreq_n.eq(self.clkreq_n),
+            sidebands.link_state.eq(self.link_state),
+            losses.enable.eq(run.active | run.begin), losses.flush.eq(run.flush_losses),
+            losses.add0.eq(records.lost), losses.add1.eq(events.lost + sidebands.lost + marker_lost),
+            losses.add2.eq(rail.lost),
+            run.losses_clean.eq(losses.clean),
+        ]
+        # The tracker's events cannot wait; the others hold theirs until there is room.
+        free = events.room & ~tracker.events.valid
+        others = [
+            (run.o_valid, run.o_ready, run.o_event), (waits, None, marker),
+            (sidebands.o_valid, sidebands.o_ready, sidebands.o_event),
+            (losses.o_valid, losses.o_ready, losses.o_event),
+        ]
+        marker_taken = Signal()
+        m.d.comb += [
+            tracker.events.ready.eq(1),
+            events.i_valid.eq(Mux(tracker.events.valid, run.active, events.room & Cat(o[0] for o in others).any())),
+            events.i_data.eq(tracker.events.p),
+        ]
+        with m.If(free):
+            with m.If(run.o_valid):
+                m.d.comb += [events.i_data.eq(run.o_event), run.o_ready.eq(1)]
+            with m.Elif(waits):
+                m.d.comb += [events.i_data.eq(marker), marker_taken.eq(1)]
+            with m.Elif(sidebands.o_valid):
+                m.d.comb += [events.i_data.eq(sidebands.o_event), sidebands.o_ready.eq(1)]
+            with m.Else():
+                m.d.comb += [events.i_data.eq(losses.o_event), losses.o_ready.eq(losses.o_valid)]
+        with m.If(marker_taken):
+            m.d.sync += waits.eq(0)
+        with m.If(regs.marker_written & run.capturing):
+            with m.If(waits & ~marker_taken):
+                m.d.comb += marker_lost.eq(1)
+            with m.Else():
+                m.d.sync += [waits.eq(1), *event(marker, tick=self.now, type=EventType.MARKER,
+                                                 arg8=int(MarkerSource.CONTROL), arg32=regs.marker)]
+        events_before = Signal(32)
+        m.d.sync += events_before.eq(tracker.counters.lost_events)
+        m.d.comb += [
+            events.also.eq(sidebands.lost + marker_lost
+                           + Mux(run.active, (tracker.counters.lost_events - events_before)[:2], 0)),
+            event_blocks.valid.eq(events.o_valid), events.o_ready.eq(event_blocks.ready),
+            event_blocks.tick.eq(events.o_data.tick), event_blocks.record.eq(events.o_data),
+            event_blocks.dropped.eq(events.o_dropped),
+        ]
+        self._lost_here = {"records": Signal(32), "events": Signal(32), "samples": Signal(32)}
+        for total, add in zip(self._lost_here.values(), (losses.add0, losses.add1, losses.add2), strict=True):
+            with m.If(add.any()):
+                m.d.sync += total.eq(total + add)
+
+    def _status(self, m: Module, regs, run, tracker, rail, records, events, status, writer) -> None:
+        counters = tracker.counters
+        version = VERSION[0] << 16 | VERSION[1] << 8 | VERSION[2]
+        lost_records = counters.lost_records + self._lost_here["records"]
+        lost_events = counters.lost_events + self._lost_here["events"]
+        lost_samples = self._lost_here["samples"]
+        values = {
+            "gateware_version": version, "tick_ps": TICK_PS, "clock_ticks": self.ticks_per_clock,
+            "tlp_width": self.width, "queues": self.queues, "slots": self.slots, "adc_bits": ADC_BITS,
+            "run": run.capturing | run.begin, "dstrd": counters.dstrd,
+            "voltage_lsb_uv": VOLTAGE_LSB_UV, "current_lsb_na": CURRENT_LSB_NA,
+            "adc_period_ticks": self._config.period * self.ticks_per_clock, "decimation": self._config.decimation,
+            "reserved": 0, "tlps_down": counters.tlps_down, "tlps_up": counters.tlps_up,
+            "commands": counters.commands, "in_flight": counters.in_flight, "malformed": counters.malformed,
+            "unmatched": counters.unmatched, "lost_tlps": counters.lost_tlps_down + counters.lost_tlps_up,
+            "lost_commands": counters.lost_commands, "lost_records": lost_records, "lost_events": lost_events,
+            "lost_samples": lost_samples, "lost_pages": counters.lost_pages, "bar0": counters.bar0,
+        }
+        assert values.keys() == dict(STATUS).keys()
+        m.d.comb += [status.status[name].eq(value) for name, value in values.items()]
+        m.d.comb += [
+            regs.id.eq(ID), regs.version.eq(version),
+            regs.build.eq(self.ticks_per_clock | (self.width // 8) << 8 | (self.adc == "serial") << 16),
+            regs.state.eq(Cat(run.active, run.stopping, rail.pending, self._attach)),
+            regs.now_lo.eq(self.now[:32]), regs.now_hi.eq(self.now[32:]),
+            regs.tlps_down.eq(counters.tlps_down), regs.tlps_up.eq(counters.tlps_up),
+            regs.commands.eq(counters.commands), regs.in_flight.eq(counters.in_flight),
+            regs.lost_records.eq(lost_records), regs.lost_events.eq(lost_events),
+            regs.lost_samples.eq(lost_samples), regs.blocks.eq(writer.sequence),
+        ]
+
+
+def earliest(ticks: list[Value]) -> Value:
+    """The smallest of some 64-bit ticks."""
+    return reduce(lambda a, b: Mux(a < b, a, b), ticks)

@@ -1,0 +1,129 @@
+"""The register map, as data. The register file, docs/registers.md and the Rust constants are made from it.
+
+The bus is 32 bit wide with word addresses. The rig's control process (on a board: its firmware) is its only user; the
+host speaks SCPI to that process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from wattbell.wire.spec import CURRENT_LSB_NA, VOLTAGE_LSB_UV
+
+from .rail.correct import GAIN_FRACTION_BITS
+
+__all__ = ["MAP", "VERSION", "Access", "Bits", "Register", "by_name"]
+
+VERSION = (0, 1, 0)
+"""Version of the gateware: major, minor, patch. The register map and the ports belong to it."""
+ID = int.from_bytes(b"WBEL", "little")
+
+_V_GAIN = round(5 / 2**18 / (VOLTAGE_LSB_UV * 1e-6) * (1 << GAIN_FRACTION_BITS))
+_I_GAIN = round(4.096 / 2**17 / (CURRENT_LSB_NA * 1e-9) * (1 << GAIN_FRACTION_BITS))
+
+
+class Access(Enum):
+    """RW: holds what was written. RO: shows a value. WO: writing does something; reads as 0."""
+
+    RW = "read/write"
+    RO = "read"
+    WO = "write"
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A named bit field of a register, from bit ``low``, ``width`` bits."""
+
+    name: str
+    low: int
+    width: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Register:
+    """One 32-bit word of the map; ``width`` bits of it exist, the others read 0 and ignore writes."""
+
+    name: str
+    address: int
+    width: int
+    access: Access
+    reset: int
+    doc: str
+    bits: tuple[Bits, ...] = field(default=())
+
+
+def _numbered(start: int, access: Access, rows: list[tuple[str, int, int, str]]) -> Iterator[Register]:
+    for k, (name, width, reset, doc) in enumerate(rows):
+        yield Register(name, start + k, width, access, reset, doc)
+
+
+MAP: tuple[Register, ...] = (
+    Register("ID", 0x00, 32, Access.RO, ID, "the bytes `WBEL`"),
+    Register("VERSION", 0x01, 32, Access.RO, 0, "gateware version: major 31:16, minor 15:8, patch 7:0"),
+    Register("BUILD", 0x02, 32, Access.RO, 0, "what was built", (
+        Bits("CLOCK_TICKS", 0, 8, "ticks a clock"),
+        Bits("TLP_WIDTH", 8, 8, "TLP datapath width in bytes"),
+        Bits("SERIAL_ADC", 16, 1, "1: serial ADC front, 0: word front"),
+    )),
+    Register("CONTROL", 0x03, 32, Access.RW, 0, "what the rig does", (
+        Bits("RUN", 0, 1, "capture: 0 to 1 starts, 1 to 0 stops (and sends everything out)"),
+    )),
+    Register("COMMAND", 0x04, 32, Access.WO, 0, "each bit written 1 does something once", (
+        Bits("TRACKER_RESET", 0, 1, "forget all queues and commands in flight"),
+        Bits("STATUS", 1, 1, "send a STATUS block now (while capturing)"),
+        Bits("RAIL_APPLY", 2, 1, "take over the RAIL registers 10h..17h, all together, at the next conversion"),
+        Bits("ATTACH", 3, 1, "tell the tracker the fact that the ATTACH registers hold; not while STATE.ATTACH_BUSY"),
+    )),
+    Register("STATE", 0x05, 32, Access.RO, 0, "what the rig is doing", (
+        Bits("RUNNING", 0, 1, "capturing, or still sending after a stop"),
+        Bits("STOPPING", 1, 1, "stop was asked for, data is still on its way out"),
+        Bits("RAIL_PENDING", 2, 1, "RAIL_APPLY has not taken effect yet (it does at a conversion)"),
+        Bits("ATTACH_BUSY", 3, 1, "the tracker has not taken the last ATTACH or TRACKER_RESET yet"),
+    )),
+    Register("NOW_LO", 0x06, 32, Access.RO, 0, "tick counter, bits 31:0"),
+    Register("NOW_HI", 0x07, 32, Access.RO, 0, "tick counter, bits 63:32 (read HI, LO, HI until HI agrees)"),
+    Register("MARKER", 0x08, 32, Access.WO, 0, "makes a MARKER event with this value, source CONTROL"),
+    *_numbered(0x10, Access.RW, [
+        ("ADC_PERIOD", 20, 0, "clocks between conversions. Reset: 1 us. Less than 640 ns is taken as 640 ns. "
+                              "ADC_PERIOD x clock ticks x DECIMATION must stay below 2^32"),
+        ("DECIMATION", 13, 1, "conversions a sample, R: 1..4096"),
+        ("DECIM_MUL", 25, 1 << 23, "round(2^(23 + DECIM_SHIFT) / R^3)"),
+        ("DECIM_SHIFT", 6, 0, "ceil(3 log2 R)"),
+        ("V_OFFSET", 32, 0, "voltage code at 0 V, in 1/256 code, signed"),
+        ("V_GAIN", 32, _V_GAIN, f"units of {VOLTAGE_LSB_UV} uV a code, times 2^24"),
+        ("I_OFFSET", 32, 0, "current code at 0 A, in 1/256 code, signed"),
+        ("I_GAIN", 32, _I_GAIN, f"units of {CURRENT_LSB_NA} nA a code, times 2^24"),
+    ]),
+    *_numbered(0x20, Access.RW, [
+        ("ATTACH_OP", 3, 0, "late attach, which fact: 0 BAR0 (ADDRESS), 1 doorbell stride CAP.DSTRD (SIZE), 2 page size "
+                            "CC.MPS (SIZE), 3 submission queue (QID, ADDRESS, SIZE entries, LINK its CQ), 4 completion "
+                            "queue (QID, ADDRESS, SIZE, LINK its vector), 5 shadow doorbells in use (SIZE 1). Completion "
+                            "queues before the submission queues that use them"),
+        ("ATTACH_QID", 8, 0, "late attach: queue identifier"),
+        ("ATTACH_LINK", 16, 0, "late attach: see ATTACH_OP"),
+        ("ATTACH_SIZE", 32, 0, "late attach: see ATTACH_OP"),
+        ("ATTACH_ADDRESS_LO", 32, 0, "late attach: address bits 31:0"),
+        ("ATTACH_ADDRESS_HI", 32, 0, "late attach: address bits 63:32"),
+    ]),
+    *_numbered(0x30, Access.RO, [
+        ("TLPS_DOWN", 32, 0, "TLPs host to drive, low 32 bits"),
+        ("TLPS_UP", 32, 0, "TLPs drive to host, low 32 bits"),
+        ("COMMANDS", 32, 0, "command records made, low 32 bits"),
+        ("IN_FLIGHT", 32, 0, "commands in flight"),
+        ("LOST_RECORDS", 32, 0, "command records lost behind the tracker"),
+        ("LOST_EVENTS", 32, 0, "events lost"),
+        ("LOST_SAMPLES", 32, 0, "rail samples lost"),
+        ("BLOCKS", 32, 0, "blocks sent: the sequence number of the next one"),
+    ]),
+)
+
+
+def by_name(name: str) -> Register:
+    """The register called ``name``; :class:`KeyError` when there is none."""
+    for register in MAP:
+        if register.name == name:
+            return register
+    raise KeyError(name)

@@ -1,0 +1,115 @@
+"""Start and stop of a capture, in the order that leaves nothing behind."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import STATUS_PERIOD_TICKS, EventType
+
+from ..layouts import EVENT
+from .events import event
+
+__all__ = ["RunControl"]
+
+
+class RunControl(wiring.Component):
+    """Sequences a capture.
+
+    Start: a RUN event and a STATUS block. While running: a STATUS block whenever the counter reaches a multiple of
+    STATUS_PERIOD_TICKS. Stop: sources are shut (``capturing`` falls) and run dry, losses are reported, the RUN event
+    with the tick of the stop is queued, every block is closed and sent, then the final STATUS block.
+
+    Ports
+    -----
+    ``run``            what is asked for (level)
+    ``capturing``      records, events and raw TLPs are taken
+    ``rail_run``       conversions are made
+    ``begin``          strobe at the start
+    ``sources_idle``   everything that fills queues of events is done (rail, records, raw)
+    ``losses_clean``, ``flush_losses``  of the loss reporter
+    ``events_empty``   no event waits before the event builder
+    ``flush``          close all open blocks
+    ``stream_idle``    no block is open, closed or on its way
+    ``status``         strobe: make a STATUS block; ``status_run``: what it shall say about running
+    ``active``         running or stopping
+    """
+
+    def __init__(self):
+        super().__init__({
+            "now": In(64), "run": In(1), "status_wanted": In(1),
+            "sources_idle": In(1), "losses_clean": In(1), "events_empty": In(1), "stream_idle": In(1),
+            "capturing": Out(1), "rail_run": Out(1), "begin": Out(1), "flush_losses": Out(1), "flush": Out(1),
+            "status": Out(1), "active": Out(1), "stopping": Out(1),
+            "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT),
+            "quiet": Out(1), "deadline": Out(64),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        shift = STATUS_PERIOD_TICKS.bit_length() - 1
+        assert STATUS_PERIOD_TICKS == 1 << shift
+        next_status = Signal(64)
+        stop_tick = Signal(64)
+        move = Signal()  # something happens in this clock
+        due = Signal()
+
+        m.d.comb += [
+            due.eq(self.capturing & (self.now >= next_status)),
+            self.deadline.eq(self.capturing.replicate(64) & next_status | ~self.capturing.replicate(64)),
+            self.quiet.eq(~move & ~self.o_valid & ~due),
+            self.rail_run.eq(self.capturing),
+            self.o_event.type.eq(int(EventType.RUN)),
+        ]
+        with m.If(due | (self.capturing & self.status_wanted)):
+            m.d.comb += self.status.eq(1)
+        with m.If(self.begin | due):
+            m.d.sync += next_status.eq(((self.now >> shift) + 1) << shift)
+
+        with m.FSM():
+            with m.State("STOPPED"):
+                with m.If(self.run):
+                    m.d.comb += [move.eq(1), self.begin.eq(1), self.status.eq(1)]
+                    m.d.sync += [self.capturing.eq(1), self.active.eq(1), stop_tick.eq(self.now)]
+                    m.next = "STARTED"
+            with m.State("STARTED"):
+                m.d.comb += [self.o_valid.eq(1), *event(self.o_event, tick=stop_tick, type=EventType.RUN, arg8=1)]
+                with m.If(self.o_ready):
+                    m.next = "RUNNING"
+            with m.State("RUNNING"):
+                with m.If(~self.run):
+                    m.d.comb += move.eq(1)
+                    m.d.sync += [self.capturing.eq(0), self.stopping.eq(1), stop_tick.eq(self.now)]
+                    m.next = "DRAIN"
+            with m.State("DRAIN"):
+                with m.If(self.sources_idle):
+                    m.d.comb += move.eq(1)
+                    m.next = "LOSSES"
+            with m.State("LOSSES"):
+                m.d.comb += self.flush_losses.eq(1)
+                with m.If(self.losses_clean):
+                    m.d.comb += move.eq(1)
+                    m.next = "EVENT"
+            with m.State("EVENT"):
+                m.d.comb += [self.o_valid.eq(1), *event(self.o_event, tick=stop_tick, type=EventType.RUN, arg8=0)]
+                with m.If(self.o_ready):
+                    m.next = "EVENTS"
+            with m.State("EVENTS"):
+                with m.If(self.events_empty):
+                    m.d.comb += move.eq(1)
+                    m.next = "FLUSH"
+            with m.State("FLUSH"):
+                m.d.comb += self.flush.eq(1)
+                with m.If(self.stream_idle):
+                    m.d.comb += [move.eq(1), self.status.eq(1)]
+                    m.next = "SENDING"
+            with m.State("SENDING"):
+                # One clock for the request to show as a closed block.
+                m.d.comb += move.eq(1)
+                m.next = "SENT"
+            with m.State("SENT"):
+                with m.If(self.stream_idle):
+                    m.d.comb += move.eq(1)
+                    m.d.sync += [self.active.eq(0), self.stopping.eq(0)]
+                    m.next = "STOPPED"
+        return m
