@@ -76,13 +76,21 @@ class CaptureWriter:
 
     def feed(self, data: bytes, arrival_utc_ns: int | None = None) -> list[Batch]:
         """Journal and decode bytes of the stream; returns the batches, whose ticks are those of the rig."""
+        self.journal_append(data)
+        return self.decode(data, arrival_utc_ns)
+
+    def journal_append(self, data: bytes) -> None:
+        """Only put bytes on disk (another thread may do this); :meth:`decode` must be given the same bytes."""
         if self.journal:
             self.journal.append(data)
+
+    def decode(self, data: bytes, arrival_utc_ns: int | None = None) -> list[Batch]:
+        """Decode journalled bytes of the stream and write what they hold."""
         return self._ingest_all(self.decoder.feed(data), arrival_utc_ns or now_ns())
 
     def reconnected(self) -> None:
         """The line was cut and is back."""
-        self.meta["journal"]["cuts"].append(self.journal.bytes if self.journal else 0)
+        self.meta["journal"]["cuts"].append(self.decoder.counters.bytes_in)
         self._ingest_all(self.decoder.reconnected(), now_ns())
         self.save_meta()
 
@@ -180,6 +188,14 @@ class CaptureWriter:
     def add_gap(self, gap: Gap) -> None:
         """Append a gap."""
         self._add_gaps([gap], 0)
+
+    def note(self, text: str) -> None:
+        """Add a note to the capture's conditions."""
+        self.meta["conditions"]["notes"].append(text)
+
+    def counts(self) -> dict[str, int]:
+        """Rows of each table, and rail samples, so far."""
+        return {name: table.rows for name, table in self._tables.items()} | {"samples": self._rail.samples}
 
     def set_anchor(self, tick: int, utc_ns: int) -> None:
         """Give the time of day of a tick, instead of the arrival of the first block."""

@@ -1,0 +1,185 @@
+"""Records a rig into a capture until it stops."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import RigError, WattbellError
+from ..rig.port import Rig
+from ..rig.reader import Line, StreamReader
+from .writer import CaptureWriter
+
+_DRAIN_S = 5.0
+_QUIET_S = 0.4
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a recording stands."""
+
+    seconds: float
+    """Time by the rig's clock since the first block."""
+    stream_bytes: int
+    commands: int
+    samples: int
+    waiting: bool
+    """True while the rig is unplugged."""
+    lossless: bool
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, apart from the rig's own stop. Seconds by the rig's clock."""
+
+    duration_s: float | None = None
+    until_marker: int | None = None
+
+
+def record(
+    rig: Rig,
+    writer: CaptureWriter,
+    limits: Limits = Limits(),
+    *,
+    start: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    watch: Callable[[], str | None] | None = None,
+) -> str:
+    """Record until the rig stops, a limit is reached, or KeyboardInterrupt; returns why it ended, in words.
+
+    `watch` is asked while the line is cut; it returns why the rig will not come back, which ends the recording. The
+    capture is not closed here: the caller's ``with`` does that. After an unplug the recording goes on when the rig is
+    back; what was missed is a gap.
+    """
+    session = _Session(rig, writer, limits, progress, watch)
+    return session.run(start)
+
+
+class _Session:
+    def __init__(
+        self,
+        rig: Rig,
+        writer: CaptureWriter,
+        limits: Limits,
+        progress: Callable[[Progress], None] | None,
+        watch: Callable[[], str | None] | None,
+    ) -> None:
+        self.rig, self.writer, self.limits, self.progress, self.watch = rig, writer, limits, progress, watch
+        self.reader = StreamReader(rig, writer.journal_append)
+        self.first_tick: int | None = None
+        self.waiting = False
+        self.has_run = False
+
+    def run(self, start: bool) -> str:
+        self.reader.start()
+        try:
+            try:
+                if start:
+                    self.rig.start()
+                reason = self._until_end()
+            except KeyboardInterrupt:
+                reason = "stopped by the user"
+                self._stop_rig()
+        finally:
+            self.reader.stop()
+            self._take_rest()
+        return reason
+
+    def _until_end(self) -> str:
+        while True:
+            try:
+                item = self.reader.items.get(timeout=_POLL_S)
+            except queue.Empty:
+                ended = self.watch() if self.waiting and self.watch else None
+                if ended:
+                    return ended
+                self._report()
+                continue
+            self._take(item)
+            self._report()
+            if self.has_run and self.writer.run == 0:
+                self._drain(_QUIET_S)
+                return "the rig stopped"
+            reason = self._limit()
+            if reason:
+                self._stop_rig()
+                return reason
+
+    def _take(self, item: bytes | Line | WattbellError) -> None:
+        if isinstance(item, WattbellError):
+            raise item
+        if item is Line.CUT:
+            self.waiting = True
+        elif item is Line.BACK:
+            self.waiting = False
+            self.writer.reconnected()
+            self._resume()
+        elif isinstance(item, bytes):
+            for batch in self.writer.decode(item):
+                if self.first_tick is None and batch.last_tick >= 0:
+                    self.first_tick = batch.last_tick
+            self.has_run = self.has_run or self.writer.run == 1
+
+    def _resume(self) -> None:
+        """A rig that lost its supply with the plug is not capturing any more: start it again."""
+        try:
+            self.rig.start()
+        except RigError as error:
+            self.writer.note(f"after the rig came back it refused to start: {error}")
+
+    def _limit(self) -> str | None:
+        limits = self.limits
+        if limits.until_marker is not None and any(value == limits.until_marker for _, value in self.writer.markers):
+            return f"marker {limits.until_marker:#x} was seen"
+        if limits.duration_s is not None and self._seconds() >= limits.duration_s:
+            return f"{limits.duration_s:g} s are over"
+        return None
+
+    def _seconds(self) -> float:
+        if self.first_tick is None:
+            return 0.0
+        return (self.writer.last_tick - self.first_tick) * int(self.writer.meta["clock"]["tick_ps"]) * 1e-12
+
+    def _stop_rig(self) -> None:
+        """Ask the rig to stop and take what it still sends."""
+        if self.waiting:
+            return
+        try:
+            self.rig.stop()
+        except RigError as error:
+            self.writer.note(f"the rig did not confirm the stop: {error}")
+            return
+        self._drain(_DRAIN_S)
+
+    def _drain(self, limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            try:
+                self._take(self.reader.items.get(timeout=_POLL_S))
+            except queue.Empty:
+                if self.writer.run == 0:
+                    return
+
+    def _take_rest(self) -> None:
+        while not self.reader.items.empty():
+            item = self.reader.items.get()
+            if isinstance(item, bytes):
+                self.writer.decode(item)
+
+    def _report(self) -> None:
+        if self.progress is None:
+            return
+        counts = self.writer.counts()
+        self.progress(
+            Progress(
+                self._seconds(),
+                self.writer.decoder.counters.bytes_in,
+                counts["commands"],
+                counts["samples"],
+                self.waiting,
+                self.writer.decoder.counters.lossless,
+            )
+        )

@@ -1,0 +1,5 @@
+"""The ``wattbell`` command."""
+
+from .app import main
+
+__all__ = ["main"]

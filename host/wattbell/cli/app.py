@@ -1,0 +1,100 @@
+"""The command tree, and how errors reach the user: one line, a non-zero exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import WattbellError
+from . import info, record, rigs
+from .output import err
+
+app = typer.Typer(
+    name="wattbell",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Measure what an NVMe SSD does and what it costs in energy, at the drive's own connector.
+
+    A rig (or a virtual one) sends what it sees over a serial port; [bold]record[/] puts it into a capture directory;
+    [bold]analyze[/], [bold]report[/] and [bold]export[/] read that directory.
+
+    [bold]Try it without a rig:[/]
+
+      wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
+
+      wattbell report capture --out report.html
+
+    [bold]With a rig:[/]
+
+      wattbell rigs
+
+      wattbell record --out capture --duration 60
+
+      wattbell analyze capture
+    """,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wattbell {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,  # noqa: ARG001
+) -> None:
+    if debug:
+        os.environ["WATTBELL_DEBUG"] = "1"
+
+
+app.command("rigs")(rigs.rigs)
+app.command("info")(info.info)
+app.command("record")(record.record)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Entry point of the ``wattbell`` program."""
+    signal.signal(signal.SIGTERM, _interrupt)  # what was recorded is completed as after Ctrl-C
+    debug = os.environ.get("WATTBELL_DEBUG", "")
+    try:
+        app()
+    except WattbellError as error:
+        if os.environ.get("WATTBELL_DEBUG", debug):
+            traceback.print_exc()
+        err.print(f"[bold red]error:[/] {_escape(error)}", soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        err.print("stopped")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("WATTBELL_DEBUG", debug):
+            traceback.print_exc()
+        err.print(
+            f"[bold red]bug:[/] {type(error).__name__}: {_escape(error)} "
+            "(run again with `wattbell --debug ...` and report the traceback)",
+            soft_wrap=True,
+        )
+        sys.exit(70)
+
+
+def _escape(error: BaseException) -> str:
+    return str(error).replace("[", r"\[")

@@ -1,0 +1,100 @@
+"""``wattbell info``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import output
+from .record import Json, summary
+
+
+def info(
+    capture: Annotated[Path | None, typer.Argument(help="Capture directory; the rig itself when left out.")] = None,
+    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig.")] = None,
+    json: Json = False,
+) -> None:
+    """Tell what a capture holds, or what a rig says about itself.
+
+      wattbell info capture
+
+      wattbell info --rig WB0001
+    """
+    if capture is None:
+        _rig(rig, json)
+    else:
+        _capture(capture, json)
+
+
+def _rig(serial: str | None, json: bool) -> None:
+    from ..rig import Rig
+
+    with Rig.open(serial) as opened:
+        found: dict[str, Any] = {**opened.identity, **opened.port.to_json(), "status": opened.status()}
+    if json:
+        output.print_json(found)
+        return
+    shown = output.table("", "")
+    for name, value in found.items():
+        shown.add_row(name, str(value))
+    output.out.print(shown)
+
+
+def _capture(path: Path, json: bool) -> None:
+    from ..capture import open_capture
+
+    with output.bar("rebuilding from the journal") as progress:
+        capture = open_capture(path, progress)
+    if json:
+        output.print_json(capture.meta)
+        return
+    meta, found = capture.meta, summary(capture)
+    shown = output.table("", "")
+    anchor = meta["clock"].get("utc_anchor")
+    rig, rail, conditions, drive = meta["rig"], meta["rail"], meta["conditions"], meta["drive"]
+    shown.add_row("state", meta["state"])
+    shown.add_row("recorded", anchor["utc"] if anchor else "unknown")
+    shown.add_row("length", f"{found['seconds']:.6f} s")
+    shown.add_row("rig", f"{rig.get('model', '?')} {rig.get('serial', '')}, gateware {rig.get('gateware', '?')}")
+    shown.add_row("conditions", _conditions(conditions))
+    if drive and drive.get("model"):
+        shown.add_row("drive", f"{drive['model']} {drive['serial']}, firmware {drive['firmware']}")
+    else:
+        shown.add_row("drive", "not identified (no Identify was seen)")
+    blocks = [f"namespace {n['nsid']}: {n['lba_size_bytes']} B" for n in (drive or {}).get("namespaces", [])]
+    shown.add_row("logical blocks", ", ".join(blocks) or f"unknown, taken as {capture.lba_size_bytes()} B")
+    shown.add_row("commands", str(found["commands"]))
+    shown.add_row("events", str(found["events"]))
+    if rail.get("interval_ticks"):
+        rate = 1e12 / (rail["interval_ticks"] * capture.tick_ps)
+        shown.add_row("rail", f"{found['samples']} samples at {output.si(rate, 'S/s')}")
+    shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))
+    for phase in capture.phases:
+        shown.add_row(f"phase {phase.get('phase')}", f"{phase.get('name')} ({phase.get('kind')})")
+    for note in conditions["notes"]:
+        shown.add_row("note", note)
+    output.out.print(shown)
+
+
+def _conditions(conditions: dict[str, Any]) -> str:
+    virtual = conditions.get("virtual")
+    parts = ["virtual" if virtual else "real" if virtual is False else "unknown"]
+    parts += [f"{name} {conditions[name]}" for name in ("profile", "timing") if conditions.get(name)]
+    return ", ".join(parts)
+
+
+def _losses(loss: dict[str, Any]) -> list[str]:
+    names = {
+        "missing_blocks": "blocks missing",
+        "skipped_bytes": "bytes skipped",
+        "bad_crc": "blocks damaged",
+        "malformed_blocks": "blocks malformed",
+        "unknown_kind": "blocks of unknown kind",
+        "unknown_version": "blocks of unknown version",
+    }
+    found = [f"{loss[key]} {text}" for key, text in names.items() if loss.get(key)]
+    found += [f"{count} {kind} dropped in the rig" for kind, count in loss.get("dropped", {}).items() if count]
+    found += [f"{count} gaps ({kind})" for kind, count in loss.get("gaps", {}).items() if count]
+    return found

@@ -1,0 +1,100 @@
+"""A rig: its data port (the stream) and its control port (SCPI)."""
+
+from __future__ import annotations
+
+import contextlib
+
+import serial
+
+from ..errors import RigError
+from . import discovery
+from .discovery import RigPort
+from .scpi import Scpi
+
+_READ_TIMEOUT_S = 0.05
+
+
+class Rig:
+    """An open rig. Use as a context manager."""
+
+    def __init__(self, port: RigPort) -> None:
+        self.port = port
+        self.control = Scpi(port.control)
+        try:
+            self.identity = self.control.identity()
+            self.data = _open_data(port.data)
+        except BaseException:
+            self.control.close()
+            raise
+
+    @classmethod
+    def open(cls, serial_number: str | None = None) -> Rig:
+        """Open the rig with this serial number, or the only one."""
+        return cls(discovery.find(serial_number))
+
+    def start(self) -> None:
+        """Start capturing."""
+        self.control.command("INIT")
+
+    def stop(self) -> None:
+        """Stop capturing; open blocks are sent, then a STATUS block with run 0."""
+        self.control.command("ABOR")
+
+    def set_decimation(self, factor: int) -> None:
+        """ADC conversions a rail sample, 1 .. 4096."""
+        self.control.command(f"SENS:SWE:DEC {factor}")
+
+    def set_interval(self, seconds: float) -> None:
+        """Time between ADC conversions."""
+        self.control.command(f"SENS:SWE:TINT {seconds:.9g}")
+
+    def mark(self, value: int) -> None:
+        """Put a MARKER event with source CONTROL into the stream."""
+        self.control.command(f"MARK {value}")
+
+    def status(self) -> str:
+        """What the rig says about itself."""
+        return self.control.query("STAT:RIG?")
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes of the stream; empty when none came for 50 ms. RigError when the line is cut."""
+        try:
+            return bytes(self.data.read(size))
+        except (OSError, TypeError) as error:  # TypeError: pyserial, when the port was closed by another thread
+            raise RigError(f"The rig was lost ({error}).") from None
+
+    def reopen(self) -> bool:
+        """After a cut: open the ports again when the rig with the same serial number is back."""
+        self.close()
+        try:
+            port = discovery.find(self.port.serial)
+            data = _open_data(port.data)
+        except RigError:
+            return False
+        try:
+            self.control = Scpi(port.control)
+        except RigError:
+            data.close()
+            return False
+        self.port, self.data = port, data
+        return True
+
+    def close(self) -> None:
+        """Close both ports."""
+        for port in (self.data, self.control):
+            with contextlib.suppress(OSError):
+                port.close()
+
+    def __enter__(self) -> Rig:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open_data(device: str) -> serial.Serial:
+    try:
+        # a pty and a CDC-ACM port take any rate; DTR and RTS are left alone, since a pty has none
+        return serial.Serial(device, 115200, timeout=_READ_TIMEOUT_S, exclusive=True)
+    except (OSError, ValueError) as error:
+        raise RigError(f"{device} cannot be opened ({error}); is another program recording from this rig?") from None

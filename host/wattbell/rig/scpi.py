@@ -1,0 +1,79 @@
+"""SCPI over a serial port: one command or query a line, answers in order, errors asked for."""
+
+from __future__ import annotations
+
+import time
+
+import serial
+
+from ..errors import RigError
+
+TIMEOUT_S = 3.0
+
+
+class Scpi:
+    """A SCPI connection. Errors are RigError with the instrument's own words."""
+
+    def __init__(self, device: str, timeout_s: float = TIMEOUT_S) -> None:
+        self.device = device
+        self.timeout_s = timeout_s
+        try:
+            self._port = serial.Serial(device, 115200, timeout=0.1, write_timeout=timeout_s, exclusive=True)
+        except (OSError, ValueError) as error:
+            raise RigError(f"{device} cannot be opened ({_reason(error)}); is another program using the rig?") from None
+        self._rest = b""
+        self._port.reset_input_buffer()
+
+    def _send(self, text: str) -> None:
+        try:
+            self._port.write(text.encode("ascii") + b"\n")
+        except (OSError, ValueError) as error:
+            raise RigError(f"The rig does not take commands on {self.device} ({_reason(error)}).") from None
+
+    def query(self, text: str) -> str:
+        """Send a query and return its answer without the line end. RigError when none comes in time."""
+        self._send(text)
+        deadline = time.monotonic() + self.timeout_s
+        while b"\n" not in self._rest:
+            try:
+                self._rest += self._port.read(max(1, self._port.in_waiting))
+            except (OSError, TypeError) as error:
+                raise RigError(f"The rig was lost while it was asked {text} ({_reason(error)}).") from None
+            if time.monotonic() > deadline and b"\n" not in self._rest:
+                raise RigError(f"The rig does not answer {text} within {self.timeout_s:g} s; unplug it and try again.")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("ascii", "replace").strip()
+
+    def command(self, text: str) -> None:
+        """Send a command and check that the rig took it."""
+        self._send(text)
+        self.check(text)
+
+    def check(self, text: str) -> None:
+        """RigError when the error queue is not empty; empties it."""
+        errors = []
+        for _ in range(32):
+            answer = self.query("SYST:ERR?")
+            if answer.split(",")[0].strip() in ("0", "+0"):
+                break
+            errors.append(answer)
+        if errors:
+            raise RigError(f"The rig refused {text}: {'; '.join(errors)}")
+
+    def identity(self) -> dict[str, str]:
+        """``*IDN?`` as manufacturer, model, serial, firmware."""
+        answer = self.query("*IDN?")
+        parts = [part.strip() for part in answer.split(",")]
+        if len(parts) < 4:
+            raise RigError(f"{self.device} answers *IDN? with {answer!r}, which no rig does.")
+        return dict(zip(("manufacturer", "model", "serial", "firmware"), parts, strict=False))
+
+    def close(self) -> None:
+        """Close the port."""
+        self._port.close()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)

@@ -1,0 +1,130 @@
+"""A process that behaves like a rig's two serial ports and plays a recorded stream, with faults on demand.
+
+It is no rig: it exists to unplug, damage and stall a stream at chosen places. It answers the few SCPI lines that a
+recorder sends. Every byte it wrote is counted in the file given by --sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import time
+import tty
+from pathlib import Path
+
+
+class Ports:
+    def __init__(self, serial: str, folder: Path) -> None:
+        self.serial, self.folder = serial, folder
+        self.data, data_slave = os.openpty()
+        self.control, control_slave = os.openpty()
+        for slave in (data_slave, control_slave):
+            tty.setraw(slave)
+        self.slaves = (data_slave, control_slave)
+        entry = {
+            "serial": serial,
+            "data": os.ttyname(data_slave),
+            "control": os.ttyname(control_slave),
+            "pid": os.getpid(),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{serial}.tmp").write_text(json.dumps(entry))
+        os.replace(folder / f"{serial}.tmp", folder / f"{serial}.json")
+
+    def close(self) -> None:
+        (self.folder / f"{self.serial}.json").unlink()
+        for fd in (*self.slaves, self.data, self.control):
+            os.close(fd)
+
+
+class Feeder:
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.stream = Path(args.stream).read_bytes()
+        self.position = 0
+        self.running = False
+        self.line = b""
+        self.folder = Path(os.environ["WATTBELL_RUNTIME"]) / "rigs"
+        self.ports = Ports(args.serial, self.folder)
+
+    def answer(self) -> None:
+        self.line += os.read(self.ports.control, 4096)
+        while b"\n" in self.line:
+            text, _, self.line = self.line.partition(b"\n")
+            reply = None
+            if text == b"*IDN?":
+                reply = f"Wattbell,feeder,{self.args.serial},0.1"
+            elif text == b"SYST:ERR?":
+                reply = '0,"No error"'
+            elif text == b"STAT:RIG?":
+                reply = f"RUN={int(self.running)}"
+            elif text == b"INIT":
+                self.running = True
+            elif text == b"ABOR":
+                self.running = False
+                self.position = max(self.position, len(self.stream) - self.args.tail)
+                self.args.then_stop = True
+            if reply is not None:
+                os.write(self.ports.control, reply.encode() + b"\n")
+
+    def run(self) -> None:
+        args = self.args
+        started = time.monotonic()
+        cut_at = args.cut_at
+        sent_file = open(args.sent, "w") if args.sent else None  # noqa: SIM115
+        while True:
+            due = self.position < len(self.stream) and (self.running or args.then_stop)
+            if args.rate and due:
+                due = self.position < (time.monotonic() - started) * args.rate
+            writers = [self.ports.data] if due else []
+            readable, writable, _ = select.select([self.ports.control], writers, [], 0.01)
+            if readable:
+                try:
+                    self.answer()
+                except OSError:
+                    time.sleep(0.01)
+            if writable:
+                stop = len(self.stream) if cut_at is None else cut_at
+                self.position += os.write(self.ports.data, self.stream[self.position : min(self.position + 4096, stop)])
+                if sent_file:
+                    sent_file.seek(0)
+                    sent_file.write(f"{self.position:20d}")
+                    sent_file.flush()
+            if cut_at is not None and self.position >= cut_at:
+                time.sleep(0.3)  # let the reader take what is in the pty
+                self.ports.close()
+                time.sleep(args.cut_seconds)
+                self.position += args.cut_skip
+                cut_at = None
+                self.ports = Ports(args.serial, self.folder)
+            if self.position >= len(self.stream) and args.exit_at_end:
+                time.sleep(0.5)
+                return
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stream", required=True)
+    parser.add_argument("--serial", default="FEED1")
+    parser.add_argument("--rate", type=float, help="bytes a second; as fast as possible when left out")
+    parser.add_argument("--cut-at", type=int, help="unplug after this many bytes")
+    parser.add_argument("--cut-seconds", type=float, default=0.5)
+    parser.add_argument("--cut-skip", type=int, default=0, help="bytes of the stream lost while unplugged")
+    parser.add_argument("--tail", type=int, default=0, help="bytes at the end that a stop leaves to send")
+    parser.add_argument("--sent", help="file that holds the count of bytes written")
+    parser.add_argument("--exit-at-end", action="store_true")
+    args = parser.parse_args()
+    args.then_stop = False
+    feeder = Feeder(args)
+    try:
+        feeder.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        feeder.ports.close()
+
+
+if __name__ == "__main__":
+    main()
