@@ -1,0 +1,83 @@
+"""``python -m wattbell_gateware.generate --out build/rtl``: everything that others build from the gateware.
+
+Writes the instrument's variants as Verilog, and Rust constants of the register map and the wire format. Does nothing
+when no source has changed since the last run; files whose content is the same keep their time stamp. With ``--docs``,
+writes the table in docs/registers.md instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import wattbell.wire.spec as spec
+
+from . import constants
+from .verilog import ConversionError, convert
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "instrument_x4_word": {"width": 128, "ticks_per_clock": 4, "adc": "word"},
+    "instrument_x4_serial": {"width": 128, "ticks_per_clock": 4, "adc": "serial"},
+    "instrument_x2_serial": {"width": 64, "ticks_per_clock": 8, "adc": "serial"},
+}
+"""Name of the Verilog module and file -> parameters of the instrument."""
+DOCS = Path(__file__).parents[2] / "docs" / "registers.md"
+
+
+def sources_digest() -> str:
+    """Digest of everything the output depends on: our sources and the versions of the two tools."""
+    digest = hashlib.sha256(f"amaranth {version('amaranth')} pyosys {version('pyosys')}".encode())
+    for path in sorted([*Path(__file__).parent.rglob("*.py"), Path(spec.__file__)]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def write(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` unless it holds that already."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def generate(out: Path, variants: list[str]) -> None:
+    """Write the named variants and the Rust constants into ``out``."""
+    from .instrument import Instrument
+
+    out.mkdir(parents=True, exist_ok=True)
+    write(out / "registers.rs", constants.rust_registers())
+    write(out / "wire.rs", constants.rust_wire())
+    digest = sources_digest()
+    for name in variants:
+        stamp = out / f".{name}.digest"
+        if stamp.exists() and stamp.read_text() == digest and (out / f"{name}.v").exists():
+            continue
+        stamp.unlink(missing_ok=True)
+        write(out / f"{name}.v", convert(Instrument(**VARIANTS[name]), name))
+        stamp.write_text(digest)
+
+
+def main() -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m wattbell_gateware.generate", description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("build/rtl"), help="folder to write to (default: %(default)s)")
+    parser.add_argument("--variant", choices=[*VARIANTS], action="append", help="only this variant (may be repeated)")
+    parser.add_argument("--docs", action="store_true", help="write the generated table of docs/registers.md instead")
+    arguments = parser.parse_args()
+    try:
+        if arguments.docs:
+            write(DOCS, constants.markdown_registers())
+        else:
+            generate(arguments.out, arguments.variant or [*VARIANTS])
+    except OSError as error:
+        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except ConversionError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
