@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of a Verilated instrument, as the virtual rig loads it with dlopen. Mirrored by src/rtl.rs; both sides
+// check WB_ABI_VERSION and the sizes of the structures before anything else.
+#pragma once
+#include <stdint.h>
+
+#define WB_ABI_VERSION 1u
+
+// One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
+struct wb_beat {
+    uint64_t tick;
+    uint32_t data[4];
+    uint8_t valid, dws, first, last, error;
+    uint8_t pad[3];
+};
+
+// Everything that is driven into the instrument in one clock.
+struct wb_in {
+    struct wb_beat down, up;
+    uint32_t adc_v, adc_i;
+    uint32_t reg_wdata;
+    uint16_t step;
+    uint8_t reg_addr, reg_we;
+    uint8_t adc_valid, adc_sdo_v, adc_sdo_i;
+    uint8_t perst_n, clkreq_n, link_state;
+    uint8_t out_ready;
+    uint8_t bus_tick;  // the clock `bus` has this edge too (see `bus_active`)
+    uint8_t pad[4];
+};
+
+// Everything the instrument shows. A port that a build does not have reads 0.
+struct wb_out {
+    uint64_t now, deadline;
+    uint32_t out_data, reg_rdata;
+    uint8_t quiet, skip_down, skip_up, out_valid, out_last, adc_start, adc_cnv, adc_sck;
+    uint8_t bus_active;
+    uint8_t pad[7];
+};
+
+// What was built.
+struct wb_info {
+    uint32_t abi_version, in_size, out_size;
+    uint32_t tlp_width;    // bits of a TLP stream
+    uint32_t serial_adc;   // 1: bit-serial ADC pins, 0: words
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+const struct wb_info *wb_info(void);
+// A model in its power-on state, time 0, with its outputs for the inputs `in`.
+void *wb_new(const struct wb_in *in, struct wb_out *out);
+void wb_free(void *model);
+// One rising edge with the inputs `in`; `out` is what is shown after it, with the same inputs still applied.
+void wb_clock(void *model, const struct wb_in *in, struct wb_out *out);
+// No edge: lets the inputs settle through combinational paths and shows the outputs.
+void wb_settle(void *model, const struct wb_in *in, struct wb_out *out);
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,291 @@
+//! The analog front end and its two simultaneously sampling ADCs, as they are on one particular board.
+//!
+//! What happens to the rail between the connector and the code, in this order: single-pole anti-alias filter, gain
+//! error, offset error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity,
+//! settling of the sample capacitor, drift, crosstalk between the channels.
+
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::VecDeque;
+use wattbell_bus::Rail;
+
+/// Bits of a conversion.
+pub const ADC_BITS: u32 = 18;
+/// Volts in one code of the voltage channel: 5 V over 2^18 codes, straight binary.
+pub const VOLTAGE_LSB_V: f64 = 5.0 / 262_144.0;
+/// Amperes in one code of the current channel: two's complement, +-4.096 A over 2^18 codes.
+pub const CURRENT_LSB_A: f64 = 31.25e-6;
+
+/// Standard deviation from board to board of the gain error (1), of the offset error (codes), and of the calibration
+/// source's own gain error (1).
+const GAIN_SPREAD: f64 = 2e-3;
+const OFFSET_SPREAD_LSB: f64 = 20.0;
+const SOURCE_SPREAD: f64 = 30e-6;
+
+/// How a board is to be made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BoardOptions {
+    /// Everything random about the board, its noise included, follows from this number.
+    pub seed: u64,
+    /// Time constant of the anti-alias filter in seconds; 0 for none.
+    pub tau_s: f64,
+    /// Noise of a conversion, RMS, in codes.
+    pub noise_lsb: f64,
+    /// Scale of the gain, offset and source errors: 1 as a board is, 0 for a perfect one.
+    pub errors: f64,
+}
+
+impl Default for BoardOptions {
+    fn default() -> Self {
+        Self { seed: 1, tau_s: 2e-6, noise_lsb: 1.0, errors: 1.0 }
+    }
+}
+
+/// One channel of a board.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    lsb: f64,
+    signed: bool,
+    /// Relative gain error.
+    pub gain_error: f64,
+    /// Offset error in codes.
+    pub offset_lsb: f64,
+    /// Relative error of the calibration source when it calibrated this channel.
+    pub source_error: f64,
+    noise_lsb: f64,
+    noise: Xoshiro256PlusPlus,
+}
+
+impl Channel {
+    /// Converts the (already filtered) input, in volts or amperes, to a code: its 18 bits, right-aligned.
+    #[inline]
+    pub fn convert(&mut self, input: f64) -> u32 {
+        let noise: f64 = if self.noise_lsb > 0.0 { StandardNormal.sample(&mut self.noise) } else { 0.0 };
+        let exact = input / self.lsb * (1.0 + self.gain_error) + self.offset_lsb + noise * self.noise_lsb;
+        let (low, high) = self.range();
+        let code = exact.round().clamp(low as f64, high as f64) as i32;
+        code as u32 & ((1 << ADC_BITS) - 1)
+    }
+
+    /// The smallest and the largest code as numbers.
+    pub fn range(&self) -> (i32, i32) {
+        if self.signed {
+            (-(1 << (ADC_BITS - 1)), (1 << (ADC_BITS - 1)) - 1)
+        } else {
+            (0, (1 << ADC_BITS) - 1)
+        }
+    }
+
+    /// The number that the 18 bits of a code stand for.
+    pub fn value_of(&self, code: u32) -> i32 {
+        if self.signed {
+            ((code << (32 - ADC_BITS)) as i32) >> (32 - ADC_BITS)
+        } else {
+            code as i32
+        }
+    }
+
+    /// Nominal input of one code, in volts or amperes.
+    pub fn lsb(&self) -> f64 {
+        self.lsb
+    }
+}
+
+/// The analog side of one board.
+#[derive(Debug, Clone)]
+pub struct Adc {
+    /// The voltage channel.
+    pub voltage: Channel,
+    /// The current channel.
+    pub current: Channel,
+    filter: Filter,
+    ahead: VecDeque<(u64, Rail)>,
+}
+
+impl Adc {
+    /// The board that `options` describe, with its input at 0 V and 0 A.
+    pub fn new(options: &BoardOptions) -> Self {
+        let mut draw = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+        let mut channel = |lsb: f64, signed: bool, stream: u64| {
+            let mut normal = |spread: f64| -> f64 {
+                let x: f64 = StandardNormal.sample(&mut draw);
+                x * spread * options.errors
+            };
+            Channel {
+                lsb,
+                signed,
+                gain_error: normal(GAIN_SPREAD),
+                offset_lsb: normal(OFFSET_SPREAD_LSB),
+                source_error: normal(SOURCE_SPREAD),
+                noise_lsb: options.noise_lsb,
+                noise: Xoshiro256PlusPlus::seed_from_u64(options.seed ^ stream << 56),
+            }
+        };
+        // The voltage scale begins at 0 V and its errors must not push the calibration's low point off it; the points
+        // are well inside the scale (see calibration.rs), so no care is needed here.
+        let voltage = channel(VOLTAGE_LSB_V, false, 0xA5);
+        let current = channel(CURRENT_LSB_A, true, 0x5A);
+        Self { voltage, current, filter: Filter::new(options.tau_s), ahead: VecDeque::new() }
+    }
+
+    /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
+    pub fn push(&mut self, time_ps: u64, rail: Rail) {
+        self.ahead.push_back((time_ps, rail));
+    }
+
+    /// Changes of the rail that lie ahead of the last conversion.
+    pub fn pending(&self) -> usize {
+        self.ahead.len()
+    }
+
+    /// Samples both channels at `time_ps` and returns the codes (voltage, current). All changes up to then are known.
+    #[inline]
+    pub fn sample(&mut self, time_ps: u64) -> (u32, u32) {
+        while let Some((at_ps, rail)) = self.ahead.front().copied() {
+            if at_ps > time_ps {
+                break;
+            }
+            self.filter.advance(at_ps);
+            self.filter.target = [rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9];
+            self.ahead.pop_front();
+        }
+        self.filter.advance(time_ps);
+        let [v, i] = self.filter.value;
+        (self.voltage.convert(v), self.current.convert(i))
+    }
+}
+
+/// A single-pole low-pass on two channels over an input that is constant in pieces: exact, whatever the spacing.
+#[derive(Debug, Clone)]
+struct Filter {
+    tau_ps: f64,
+    time_ps: u64,
+    value: [f64; 2],
+    target: [f64; 2],
+}
+
+/// After this many time constants what is left of a step of full scale is below 1e-13 of it.
+const SETTLED_TAUS: f64 = 30.0;
+
+impl Filter {
+    fn new(tau_s: f64) -> Self {
+        Self { tau_ps: tau_s * 1e12, time_ps: 0, value: [0.0; 2], target: [0.0; 2] }
+    }
+
+    #[inline]
+    fn advance(&mut self, time_ps: u64) {
+        let dt = (time_ps - self.time_ps) as f64;
+        self.time_ps = time_ps;
+        if self.value == self.target {
+            return; // settled: most conversions of a sleeping drive
+        }
+        if dt >= SETTLED_TAUS * self.tau_ps {
+            self.value = self.target;
+            return;
+        }
+        let left = (-dt / self.tau_ps).exp();
+        for (value, target) in self.value.iter_mut().zip(self.target) {
+            *value = target + (*value - target) * left;
+            // Otherwise an exponential tail of denormal differences would keep exp() busy for ever.
+            if (*value - target).abs() < 1e-12 {
+                *value = target;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rail(volts: f64, amps: f64) -> Rail {
+        Rail { voltage_nv: (volts * 1e9) as i64, current_na: (amps * 1e9) as i64 }
+    }
+
+    fn perfect() -> BoardOptions {
+        BoardOptions { noise_lsb: 0.0, errors: 0.0, ..BoardOptions::default() }
+    }
+
+    #[test]
+    fn a_perfect_board_quantises_and_nothing_else() {
+        let mut adc = Adc::new(&BoardOptions { tau_s: 0.0, ..perfect() });
+        adc.push(0, rail(3.3, -1.0));
+        let (v, i) = adc.sample(0);
+        assert_eq!(v, (3.3f64 / VOLTAGE_LSB_V).round() as u32);
+        assert_eq!(adc.current.value_of(i), -32_000);
+    }
+
+    #[test]
+    fn codes_clip_at_both_ends_of_both_scales() {
+        let mut adc = Adc::new(&BoardOptions { tau_s: 0.0, ..perfect() });
+        adc.push(0, rail(6.0, 5.0));
+        assert_eq!(adc.sample(0), (0x3FFFF, 0x1FFFF));
+        adc.push(1, rail(-1.0, -5.0));
+        assert_eq!(adc.sample(1), (0, 0x20000));
+    }
+
+    #[test]
+    fn a_step_follows_the_exponential_at_any_sampling() {
+        // closed form: i(t) = 1 A (1 - exp(-t / tau)), looked at from two differently paced samplings
+        for period_ps in [100_000u64, 1_700_000] {
+            let mut adc = Adc::new(&perfect());
+            adc.push(500_000, rail(3.3, 1.0));
+            for k in 0..20 {
+                let t = k * period_ps;
+                let (_, i) = adc.sample(t);
+                let dt_s = t.saturating_sub(500_000) as f64 * 1e-12;
+                let expected = (1.0 - (-dt_s / 2e-6).exp()) / CURRENT_LSB_A;
+                assert!((f64::from(adc.current.value_of(i)) - expected).abs() <= 0.5 + 1e-6, "t = {t} ps");
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_pulse_keeps_its_charge() {
+        // 100 mA for 300 ns, sampled every 50 ns: the sum of the filtered samples equals the pulse's charge.
+        let mut adc = Adc::new(&perfect());
+        adc.push(0, rail(3.3, 0.0));
+        adc.push(1_000_000, rail(3.3, 4.0));
+        adc.push(1_300_000, rail(3.3, 0.0));
+        let sum: f64 = (0..2000u64)
+            .map(|k| {
+                let (_, i) = adc.sample(k * 50_000);
+                f64::from(adc.current.value_of(i)) * CURRENT_LSB_A
+            })
+            .sum();
+        let charge = sum * 50e-9;
+        assert!((charge - 4.0 * 300e-9).abs() < 0.01 * 4.0 * 300e-9, "{charge}");
+    }
+
+    #[test]
+    fn noise_has_the_asked_standard_deviation_and_no_mean() {
+        let options = BoardOptions { noise_lsb: 3.0, errors: 0.0, tau_s: 0.0, seed: 7 };
+        let mut adc = Adc::new(&options);
+        adc.push(0, rail(2.5, 0.0));
+        let n = 40_000;
+        let values: Vec<f64> = (0..n)
+            .map(|k| {
+                let (_, i) = adc.sample(k);
+                f64::from(adc.current.value_of(i))
+            })
+            .collect();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
+        // Rounding adds 1/12 to the variance. Five standard errors either way.
+        let expected = 9.0 + 1.0 / 12.0;
+        assert!(mean.abs() < 5.0 * (expected / n as f64).sqrt(), "mean {mean}");
+        assert!((variance - expected).abs() < 5.0 * expected * (2.0 / n as f64).sqrt(), "variance {variance}");
+    }
+
+    #[test]
+    fn a_board_is_its_seed() {
+        let run = |seed| {
+            let mut adc = Adc::new(&BoardOptions { seed, ..BoardOptions::default() });
+            adc.push(0, rail(3.3, 0.1));
+            (0..100).map(|k| adc.sample(k * 1_000_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(run(3), run(3));
+        assert_ne!(run(3), run(4));
+    }
+}

@@ -1,0 +1,370 @@
+//! The loop that clocks the instrument: inputs in at their tick, words out, and nothing evaluated that would not change.
+//!
+//! Every decision about what the instrument sees in a clock depends on the clock's tick and on what the instrument shows,
+//! never on which clocks were evaluated. So leaving out clocks cannot change the output.
+
+use crate::adc::Adc;
+use crate::beats::BeatStream;
+use crate::feed::{Fed, Feed};
+use crate::registers;
+use crate::rtl::{Inputs, Outputs, Rtl};
+use crate::serial_adc::SerialAdc;
+use std::collections::VecDeque;
+use std::time::Duration;
+use wattbell_bus::{Direction, Event, Item, Signal};
+
+/// Picoseconds in a tick.
+pub const TICK_PS: u64 = 1000;
+/// Changes of the rail read ahead of time, at most, while looking for the next TLP.
+const RAIL_AHEAD: usize = 1 << 16;
+/// Words kept before the caller must take them.
+const WORDS_FULL: usize = 1 << 16;
+
+/// Why [`Engine::run`] came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pause {
+    /// The asked number of clocks was evaluated.
+    Budget,
+    /// The asked tick was reached.
+    Tick,
+    /// The trace has not said yet what happens next.
+    Input,
+    /// Take the words.
+    Full,
+    /// All of the trace was played.
+    End,
+    /// The instrument has stopped and everything is out (only when asked to look).
+    Stopped,
+    /// The trace cannot be read on.
+    Failed(String),
+}
+
+/// How far to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Clocks to evaluate at most.
+    pub clocks: u64,
+    /// Tick to stop at.
+    pub tick: u64,
+    /// Come back when the instrument is no longer running. Else the end of the trace is what stops.
+    pub until_stopped: bool,
+}
+
+/// Output no faster than a link of so many bytes a second, in virtual time.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    millitick_per_word: u64,
+    next: u64,
+}
+
+/// The instrument and everything around its pins.
+pub struct Engine {
+    rtl: Rtl,
+    inputs: Inputs,
+    outputs: Outputs,
+    skip: bool,
+    clock_ticks: u64,
+    /// An input changed, or a strobe was on, in the clock evaluated last: `quiet` does not speak for the next one.
+    unsettled: bool,
+    down: BeatStream,
+    up: BeatStream,
+    sidebands: VecDeque<(u64, Signal, u8)>,
+    adc: Adc,
+    serial: Option<SerialAdc>,
+    feed: Feed,
+    /// Everything that happens before this tick is known.
+    horizon: u64,
+    end: Option<u64>,
+    writes: VecDeque<(u8, u32)>,
+    /// What `reg_addr` selects while nothing is written.
+    shown_register: u8,
+    pace: Option<Pace>,
+    words: Vec<u8>,
+    evaluated: u64,
+    sampled: u64,
+}
+
+impl Engine {
+    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, played to by `feed`.
+    pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed) -> Self {
+        let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
+        let serial = rtl.serial_adc().then(SerialAdc::default);
+        let inputs = Inputs { reg_addr: registers::STATE, ..Inputs::default() };
+        Self {
+            shown_register: registers::STATE,
+            rtl,
+            inputs,
+            outputs,
+            skip: true,
+            clock_ticks,
+            unsettled: true,
+            down: BeatStream::new(dws, clock_ticks),
+            up: BeatStream::new(dws, clock_ticks),
+            sidebands: VecDeque::new(),
+            adc,
+            serial,
+            feed,
+            horizon: 0,
+            end: None,
+            writes: VecDeque::new(),
+            pace: None,
+            words: Vec::with_capacity(WORDS_FULL + 64),
+            evaluated: 0,
+            sampled: 0,
+        }
+    }
+
+    /// Whether clocks in which nothing changes are left out. Without, every clock is evaluated, and settled before its
+    /// edge, which is what hardware does.
+    pub fn set_skip(&mut self, skip: bool) {
+        self.skip = skip;
+    }
+
+    /// Takes words no faster than `bytes_per_s` (in virtual time).
+    pub fn set_pace(&mut self, bytes_per_s: f64) {
+        let millitick_per_word = (4.0 / bytes_per_s * 1e12).round() as u64;
+        self.pace = Some(Pace { millitick_per_word, next: 0 });
+    }
+
+    /// The tick counter.
+    pub fn now(&self) -> u64 {
+        self.outputs.now
+    }
+
+    /// Ticks a clock.
+    pub fn clock_ticks(&self) -> u64 {
+        self.clock_ticks
+    }
+
+    /// Clocks evaluated so far.
+    pub fn evaluated(&self) -> u64 {
+        self.evaluated
+    }
+
+    /// Conversions so far.
+    pub fn sampled(&self) -> u64 {
+        self.sampled
+    }
+
+    /// TLPs whose time has come and that are not yet in.
+    pub fn waiting_tlps(&self) -> usize {
+        self.down.len() + self.up.len()
+    }
+
+    /// The analog side.
+    pub fn adc_mut(&mut self) -> &mut Adc {
+        &mut self.adc
+    }
+
+    /// Where the trace comes from.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Queues a register write: one a clock, from the next clock on.
+    pub fn write(&mut self, address: u8, value: u32) {
+        self.writes.push_back((address, value));
+    }
+
+    /// Carries out queued writes now; takes a clock each, and one more for the last to show.
+    pub fn flush_writes(&mut self) {
+        while !self.writes.is_empty() {
+            self.clock_once();
+        }
+        self.clock_once();
+    }
+
+    /// Reads a register. Takes two clocks, whether the register file answers in the same clock or in the next.
+    pub fn read(&mut self, address: u8) -> u32 {
+        self.shown_register = address;
+        self.clock_once();
+        self.rtl.settle(&self.inputs, &mut self.outputs);
+        let value = self.outputs.reg_rdata;
+        self.shown_register = registers::STATE;
+        self.clock_once();
+        value
+    }
+
+    /// The words that came out, as bytes, since the last call.
+    pub fn take_words(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.
+    pub fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
+        let last = self.evaluated + limits.clocks;
+        while self.evaluated < last {
+            let now = self.outputs.now;
+            if now >= limits.tick {
+                return Pause::Tick;
+            }
+            if self.words.len() >= WORDS_FULL {
+                return Pause::Full;
+            }
+            if self.end.is_none() && self.horizon <= now {
+                if let Some(pause) = self.read_ahead(now + 1, patience) {
+                    return pause;
+                }
+            }
+            if limits.until_stopped {
+                if self.stopped() {
+                    return Pause::Stopped;
+                }
+            } else if self.end.is_some_and(|end| now >= end) && self.drained() {
+                return Pause::End;
+            }
+            self.set_inputs(now);
+            if self.skip && !self.unsettled && self.outputs.quiet == 1 {
+                self.inputs.step = self.step_from(now, limits.tick);
+            }
+            self.edge();
+        }
+        Pause::Budget
+    }
+
+    /// Whether the instrument is not capturing and has nothing left to send.
+    fn stopped(&self) -> bool {
+        self.writes.is_empty()
+            && self.inputs.reg_we == 0
+            && self.outputs.out_valid == 0
+            && self.outputs.reg_rdata & registers::STATE_RUNNING == 0
+    }
+
+    fn drained(&self) -> bool {
+        self.down.is_empty() && self.up.is_empty() && self.sidebands.is_empty() && self.writes.is_empty()
+    }
+
+    fn clock_once(&mut self) {
+        self.set_inputs(self.outputs.now);
+        self.edge();
+    }
+
+    /// Drives the pins for the clock at `now`, and notes whether anything differs from the clock before.
+    #[inline]
+    fn set_inputs(&mut self, now: u64) {
+        let i = &mut self.inputs;
+        let before = (i.down.valid | i.up.valid | i.adc_valid | i.reg_we, i.out_ready, i.adc_sdo_v, i.adc_sdo_i);
+        self.down.next(now, &mut i.down);
+        self.up.next(now, &mut i.up);
+        let mut changed = false;
+        // One change of a signal a clock, so that a pulse shorter than a clock is still seen.
+        let mut moved = [false; 4];
+        while let Some(&(tick, signal, value)) = self.sidebands.front() {
+            if tick > now || std::mem::replace(&mut moved[signal as usize], true) {
+                break;
+            }
+            *match signal {
+                Signal::PerstN => &mut i.perst_n,
+                Signal::ClkreqN => &mut i.clkreq_n,
+                Signal::LinkState => &mut i.link_state,
+            } = value;
+            changed = true;
+            self.sidebands.pop_front();
+        }
+        if let Some(serial) = &mut self.serial {
+            let (cnv, sck) = (self.outputs.adc_cnv, self.outputs.adc_sck);
+            (i.adc_sdo_v, i.adc_sdo_i) = serial.pins(cnv, sck, now * TICK_PS, &mut self.adc);
+        } else {
+            i.adc_valid = self.outputs.adc_start;
+            if i.adc_valid == 1 {
+                (i.adc_v, i.adc_i) = self.adc.sample(now * TICK_PS);
+                self.sampled += 1;
+            }
+        }
+        (i.reg_we, i.reg_addr) = (0, self.shown_register);
+        if let Some((address, value)) = self.writes.pop_front() {
+            (i.reg_we, i.reg_addr, i.reg_wdata) = (1, address, value);
+        }
+        if let Some(pace) = &self.pace {
+            i.out_ready = u8::from(self.outputs.out_valid == 0 || now * 1000 >= pace.next);
+        }
+        i.step = 0;
+        let after = (i.down.valid | i.up.valid | i.adc_valid | i.reg_we, i.out_ready, i.adc_sdo_v, i.adc_sdo_i);
+        self.unsettled =
+            changed || before.0 != 0 || after.0 != 0 || (before.1, before.2, before.3) != (after.1, after.2, after.3);
+    }
+
+    /// One rising edge; takes the word that it moves, and follows what the instrument shows behind it.
+    #[inline]
+    fn edge(&mut self) {
+        // The tracker's clock may rest while nothing reaches the tracker.
+        self.inputs.bus_tick = u8::from(self.unsettled || !self.skip) | self.outputs.bus_active;
+        if !self.skip {
+            self.rtl.settle(&self.inputs, &mut self.outputs);
+        }
+        if self.outputs.out_valid == 1 && self.inputs.out_ready == 1 {
+            self.words.extend_from_slice(&self.outputs.out_data.to_le_bytes());
+            if let Some(pace) = &mut self.pace {
+                pace.next = pace.next.max(self.outputs.now * 1000) + pace.millitick_per_word;
+            }
+        }
+        self.rtl.clock(&self.inputs, &mut self.outputs);
+        self.evaluated += 1;
+        if self.skip {
+            if self.outputs.skip_down == 1 {
+                self.down.skip_to_last();
+            }
+            if self.outputs.skip_up == 1 {
+                self.up.skip_to_last();
+            }
+        }
+    }
+
+    /// Clocks, less one, that the next edge may stand for: up to the next thing that happens.
+    #[inline]
+    fn step_from(&mut self, now: u64, limit: u64) -> u16 {
+        // A word that waits for a slow link leaves at a tick of its own; one that need not wait leaves now.
+        let mut target = self.outputs.deadline.min(limit);
+        if self.outputs.out_valid == 1 {
+            match &self.pace {
+                Some(pace) if self.inputs.out_ready == 0 => target = target.min(pace.next.div_ceil(1000)),
+                _ => return 0,
+            }
+        }
+        let next = |e: &Self| [e.down.due(), e.up.due(), e.sidebands.front().map(|s| s.0)].into_iter().flatten().min();
+        let mut due = next(self);
+        while due.is_none() && self.end.is_none() && self.horizon < target && self.adc.pending() < RAIL_AHEAD {
+            if self.read_ahead(self.horizon + 1, Duration::ZERO).is_some() {
+                break;
+            }
+            due = next(self);
+        }
+        let known = match self.end {
+            None => self.horizon,
+            Some(end) if end > now => end,
+            Some(_) => u64::MAX,
+        };
+        target = target.min(known).min(due.unwrap_or(u64::MAX));
+        // The first clock that is not before the target: the one in which it would be seen without skipping.
+        let clocks = target.saturating_sub(now).div_ceil(self.clock_ticks);
+        clocks.saturating_sub(1).min(u64::from(u16::MAX)) as u16
+    }
+
+    /// Reads the trace until everything before `tick` is known; a pause if that is not to be had now.
+    fn read_ahead(&mut self, tick: u64, patience: Duration) -> Option<Pause> {
+        while self.horizon < tick && self.end.is_none() {
+            match self.feed.next(patience) {
+                Fed::Events(events) => events.into_iter().for_each(|event| self.take(event)),
+                Fed::Waiting => return Some(Pause::Input),
+                Fed::Over => self.end = Some(self.horizon),
+                Fed::Failed(reason) => {
+                    self.end = Some(self.horizon);
+                    return Some(Pause::Failed(reason));
+                }
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, event: Event) {
+        let tick = event.time_ps / TICK_PS;
+        self.horizon = tick;
+        match event.item {
+            Item::Tlp(Direction::Down, tlp) => self.down.push(tick, tlp),
+            Item::Tlp(Direction::Up, tlp) => self.up.push(tick, tlp),
+            Item::Rail(rail) => self.adc.push(event.time_ps, rail),
+            Item::Sideband(signal, value) => self.sidebands.push_back((tick, signal, value)),
+            Item::End => self.end = Some(tick),
+        }
+    }
+}

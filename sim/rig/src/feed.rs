@@ -1,0 +1,191 @@
+//! The bus trace on its way into the engine: read and expanded in a thread of its own, handed over in batches.
+//!
+//! A batch is everything that could be made of the bytes that have arrived: before the reader waits for more input, it
+//! hands over what it has. So a live trace on standard input is never held back.
+
+use crossbeam_channel::{bounded, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::cell::RefCell;
+use std::io::{BufReader, Read};
+use std::rc::Rc;
+use std::time::Duration;
+use wattbell_bus::{Event, Player, TraceHeader, TraceReader};
+
+/// Batches that may wait between the two threads.
+const BATCHES: usize = 8;
+/// Bytes read at once; bounds the size of a batch (a burst may expand to more).
+const READ_SIZE: usize = 1 << 16;
+/// A batch is handed over at this size even when more input is there.
+const BATCH_EVENTS: usize = 4096;
+
+/// What arrives from the trace.
+enum Message {
+    Header(Box<TraceHeader>),
+    Events(Vec<Event>),
+    Failed(String),
+}
+
+/// How a call for more events ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fed {
+    /// Events, in time order.
+    Events(Vec<Event>),
+    /// Nothing has arrived yet.
+    Waiting,
+    /// The trace is over.
+    Over,
+    /// The trace cannot be read on; the message says why.
+    Failed(String),
+}
+
+/// The receiving end.
+pub struct Feed {
+    receiver: Receiver<Message>,
+    header: Option<Box<TraceHeader>>,
+}
+
+impl Feed {
+    /// Reads the trace in `input` in a thread of its own.
+    pub fn start<R: Read + Send + 'static>(input: R) -> std::io::Result<Self> {
+        let (sender, receiver) = bounded(BATCHES);
+        std::thread::Builder::new().name("trace".into()).spawn(move || read_all(input, &sender))?;
+        Ok(Self { receiver, header: None })
+    }
+
+    /// The next batch; waits for it at most `patience`.
+    pub fn next(&mut self, patience: Duration) -> Fed {
+        let message = if patience.is_zero() {
+            match self.receiver.try_recv() {
+                Ok(message) => message,
+                Err(TryRecvError::Empty) => return Fed::Waiting,
+                Err(TryRecvError::Disconnected) => return Fed::Over,
+            }
+        } else {
+            match self.receiver.recv_timeout(patience) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => return Fed::Waiting,
+                Err(RecvTimeoutError::Disconnected) => return Fed::Over,
+            }
+        };
+        match message {
+            Message::Header(header) => {
+                self.header = Some(header);
+                self.next(patience)
+            }
+            Message::Events(events) => Fed::Events(events),
+            Message::Failed(reason) => Fed::Failed(reason),
+        }
+    }
+
+    /// The header of the trace, once it has arrived.
+    pub fn header(&self) -> Option<&TraceHeader> {
+        self.header.as_deref()
+    }
+}
+
+/// Events read so far, and where they go.
+struct Outbox<'a> {
+    events: Vec<Event>,
+    sender: &'a Sender<Message>,
+}
+
+impl Outbox<'_> {
+    /// Hands over what is there; `false` when nobody listens any more.
+    fn flush(&mut self) -> bool {
+        self.events.is_empty() || self.sender.send(Message::Events(std::mem::take(&mut self.events))).is_ok()
+    }
+}
+
+/// Input that flushes the outbox before it may have to wait.
+struct Flushing<'a, R> {
+    inner: R,
+    outbox: Rc<RefCell<Outbox<'a>>>,
+}
+
+impl<R: Read> Read for Flushing<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.outbox.borrow_mut().flush();
+        self.inner.read(buffer)
+    }
+}
+
+fn read_all<R: Read>(input: R, sender: &Sender<Message>) {
+    let outbox = Rc::new(RefCell::new(Outbox { events: Vec::new(), sender }));
+    let input = Flushing { inner: input, outbox: Rc::clone(&outbox) };
+    let reader = match TraceReader::new(BufReader::with_capacity(READ_SIZE, input)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            let _ = sender.send(Message::Failed(error.to_string()));
+            return;
+        }
+    };
+    let _ = sender.send(Message::Header(Box::new(reader.header().clone())));
+    for event in Player::new(reader) {
+        let mut outbox = outbox.borrow_mut();
+        match event {
+            Ok(event) => outbox.events.push(event),
+            Err(error) => {
+                outbox.flush();
+                let _ = sender.send(Message::Failed(error.to_string()));
+                return;
+            }
+        }
+        if outbox.events.len() >= BATCH_EVENTS && !outbox.flush() {
+            return;
+        }
+    }
+    outbox.borrow_mut().flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use wattbell_bus::{Item, Rail, TraceWriter};
+
+    fn trace(rails: u64) -> Vec<u8> {
+        let mut writer = TraceWriter::new(Vec::new(), &TraceHeader::default()).unwrap();
+        for k in 0..rails {
+            writer.rail(k * 1000, Rail { current_na: k as i64, voltage_nv: 0 }).unwrap();
+        }
+        writer.finish(rails * 1000).unwrap()
+    }
+
+    #[test]
+    fn a_live_trace_is_not_held_back() {
+        let (mut far, near) = UnixStream::pair().unwrap();
+        let bytes = trace(3);
+        let mut feed = Feed::start(near).unwrap();
+        far.write_all(&bytes[..bytes.len() - 12]).unwrap(); // all but END
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            match feed.next(Duration::from_secs(20)) {
+                Fed::Events(events) => seen.extend(events),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(feed.next(Duration::ZERO), Fed::Waiting);
+        far.write_all(&bytes[bytes.len() - 12..]).unwrap();
+        let last = feed.next(Duration::from_secs(20));
+        assert!(matches!(last, Fed::Events(e) if e.last().unwrap().item == Item::End));
+    }
+
+    #[test]
+    fn rubbish_is_named() {
+        let mut feed = Feed::start(&b"this is no trace, whatever it may be"[..]).unwrap();
+        assert!(
+            matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("not a bus trace"))
+        );
+        assert_eq!(feed.next(Duration::from_secs(20)), Fed::Over);
+    }
+
+    #[test]
+    fn what_precedes_damage_still_arrives() {
+        let mut bytes = trace(5);
+        let at = bytes.len() - 12;
+        bytes[at] = 77;
+        let mut feed = Feed::start(std::io::Cursor::new(bytes)).unwrap();
+        assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Events(e) if e.len() == 5));
+        assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Failed(_)));
+    }
+}

@@ -1,0 +1,245 @@
+//! The Verilated instrument: a shared library with the interface of `rtl/rig_abi.h`, loaded at run time so that building
+//! this crate does not need Verilator.
+
+use crate::registers;
+use libloading::{Library, Symbol};
+use std::path::{Path, PathBuf};
+
+/// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
+pub const ABI_VERSION: u32 = 1;
+
+/// One beat of a TLP stream; see `docs/architecture.md`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Beat {
+    /// Tick of the first symbol of the TLP.
+    pub tick: u64,
+    /// Payload; byte 0 of the header is bits 7:0 of word 0 of the first beat.
+    pub data: [u32; 4],
+    /// A beat is there.
+    pub valid: u8,
+    /// Words of `data` that count.
+    pub dws: u8,
+    /// First beat of a TLP.
+    pub first: u8,
+    /// Last beat of a TLP.
+    pub last: u8,
+    /// With `last`: discard the TLP.
+    pub error: u8,
+    #[doc(hidden)]
+    pub pad: [u8; 3],
+}
+
+/// The inputs of one clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+#[allow(missing_docs)] // the ports of docs/architecture.md
+pub struct Inputs {
+    pub down: Beat,
+    pub up: Beat,
+    pub adc_v: u32,
+    pub adc_i: u32,
+    pub reg_wdata: u32,
+    pub step: u16,
+    pub reg_addr: u8,
+    pub reg_we: u8,
+    pub adc_valid: u8,
+    pub adc_sdo_v: u8,
+    pub adc_sdo_i: u8,
+    pub perst_n: u8,
+    pub clkreq_n: u8,
+    pub link_state: u8,
+    pub out_ready: u8,
+    /// The clock `bus` has this edge too; must be 1 while `bus_active` would be.
+    pub bus_tick: u8,
+    #[doc(hidden)]
+    pub pad: [u8; 4],
+}
+
+impl Default for Inputs {
+    /// No traffic, drive in reset with CLKREQ# released, link state unknown: a slot without a drive that runs.
+    fn default() -> Self {
+        Self {
+            down: Beat::default(),
+            up: Beat::default(),
+            adc_v: 0,
+            adc_i: 0,
+            reg_wdata: 0,
+            step: 0,
+            reg_addr: 0,
+            reg_we: 0,
+            adc_valid: 0,
+            adc_sdo_v: 0,
+            adc_sdo_i: 0,
+            perst_n: 0,
+            clkreq_n: 1,
+            link_state: 0,
+            out_ready: 1,
+            bus_tick: 1,
+            pad: [0; 4],
+        }
+    }
+}
+
+/// The outputs after a clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+#[allow(missing_docs)] // the ports of docs/architecture.md
+pub struct Outputs {
+    pub now: u64,
+    pub deadline: u64,
+    pub out_data: u32,
+    pub reg_rdata: u32,
+    pub quiet: u8,
+    pub skip_down: u8,
+    pub skip_up: u8,
+    pub out_valid: u8,
+    pub out_last: u8,
+    pub adc_start: u8,
+    pub adc_cnv: u8,
+    pub adc_sck: u8,
+    pub bus_active: u8,
+    #[doc(hidden)]
+    pub pad: [u8; 7],
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Info {
+    abi_version: u32,
+    in_size: u32,
+    out_size: u32,
+    tlp_width: u32,
+    serial_adc: u32,
+}
+
+/// What can be wrong with a library.
+#[derive(Debug, thiserror::Error)]
+pub enum RtlError {
+    /// There is no such library, or the loader refuses it.
+    #[error("{path}: {reason}; build it with `make rtl`")]
+    Load {
+        /// The library.
+        path: PathBuf,
+        /// What the loader said.
+        reason: String,
+    },
+    /// The library and this program were built from different versions.
+    #[error("{path}: built for another version of the rig ({reason}); build it again with `make rtl`")]
+    Abi {
+        /// The library.
+        path: PathBuf,
+        /// What differs.
+        reason: String,
+    },
+}
+
+/// One model of the instrument.
+///
+/// `wb_clock` and its kin are plain functions on the model's own memory; a model may move between threads but is used
+/// by one at a time, which `&mut self` sees to.
+pub struct Rtl {
+    model: *mut std::ffi::c_void,
+    clock: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
+    settle: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
+    free: unsafe extern "C" fn(*mut std::ffi::c_void),
+    info: Info,
+    clock_ticks: u64,
+    _library: Library,
+}
+
+// SAFETY: see the comment on `Rtl`; Verilator keeps no thread-local state in a single-threaded model but the context,
+// which the shim makes one of per model.
+unsafe impl Send for Rtl {}
+
+impl Rtl {
+    /// Loads `path` and makes a model in its power-on state; `outputs` shows it.
+    pub fn load(path: &Path, inputs: &Inputs, outputs: &mut Outputs) -> Result<Self, RtlError> {
+        let load = |reason: String| RtlError::Load { path: path.to_owned(), reason };
+        if !path.exists() {
+            return Err(load("no such file".into()));
+        }
+        // SAFETY: the library is ours; its initialisers only set up C++ statics.
+        let library = unsafe { Library::new(path) }.map_err(|e| load(e.to_string()))?;
+        // SAFETY: the types are those of rtl/rig_abi.h, whose version and sizes are checked before any other call.
+        unsafe {
+            let info: Symbol<unsafe extern "C" fn() -> *const Info> =
+                library.get(b"wb_info\0").map_err(|e| load(e.to_string()))?;
+            let info = *info();
+            let sizes = (size_of::<Inputs>() as u32, size_of::<Outputs>() as u32);
+            if info.abi_version != ABI_VERSION || (info.in_size, info.out_size) != sizes {
+                return Err(RtlError::Abi {
+                    path: path.to_owned(),
+                    reason: format!("interface {} rather than {ABI_VERSION}", info.abi_version),
+                });
+            }
+            type New = unsafe extern "C" fn(*const Inputs, *mut Outputs) -> *mut std::ffi::c_void;
+            let new: Symbol<New> = library.get(b"wb_new\0").map_err(|e| load(e.to_string()))?;
+            let clock = *library.get(b"wb_clock\0").map_err(|e| load(e.to_string()))?;
+            let settle = *library.get(b"wb_settle\0").map_err(|e| load(e.to_string()))?;
+            let free = *library.get(b"wb_free\0").map_err(|e| load(e.to_string()))?;
+            let model = new(inputs, outputs);
+            let mut rtl = Self { model, clock, settle, free, info, clock_ticks: 0, _library: library };
+            rtl.check_build(inputs, outputs).map_err(|reason| RtlError::Abi { path: path.to_owned(), reason })?;
+            Ok(rtl)
+        }
+    }
+
+    /// What the gateware says it is must be what this program and the shim were built for.
+    fn check_build(&mut self, inputs: &Inputs, outputs: &mut Outputs) -> Result<(), String> {
+        let mut read = |address| {
+            self.settle(&Inputs { reg_addr: address, ..*inputs }, outputs);
+            outputs.reg_rdata
+        };
+        let (id, version, build) = (read(registers::ID), read(registers::VERSION), read(registers::BUILD));
+        if id != u32::from_le_bytes(*b"WBEL") {
+            return Err(format!("register ID reads {id:08x}"));
+        }
+        if version != registers::GATEWARE_VERSION {
+            return Err(format!("gateware {version:06x} rather than {:06x}", registers::GATEWARE_VERSION));
+        }
+        let (width, serial) = ((build >> 8 & 0xFF) * 8, build >> 16 & 1);
+        if (width, serial) != (self.info.tlp_width, self.info.serial_adc) {
+            return Err(format!("register BUILD reads {build:08x}"));
+        }
+        self.clock_ticks = u64::from(build & 0xFF);
+        self.settle(inputs, outputs);
+        Ok(())
+    }
+
+    /// One rising clock edge with `inputs`; `outputs` is what is shown after it, `inputs` still applied.
+    #[inline]
+    pub fn clock(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
+        // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
+        unsafe { (self.clock)(self.model, inputs, outputs) }
+    }
+
+    /// Shows the outputs for `inputs` without a clock edge.
+    #[inline]
+    pub fn settle(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
+        // SAFETY: as in `clock`.
+        unsafe { (self.settle)(self.model, inputs, outputs) }
+    }
+
+    /// Ticks `now` advances by in one clock.
+    pub fn clock_ticks(&self) -> u64 {
+        self.clock_ticks
+    }
+
+    /// 32-bit words of one beat.
+    pub fn beat_dws(&self) -> usize {
+        self.info.tlp_width as usize / 32
+    }
+
+    /// Whether the ADC is read through its serial pins.
+    pub fn serial_adc(&self) -> bool {
+        self.info.serial_adc != 0
+    }
+}
+
+impl Drop for Rtl {
+    fn drop(&mut self) {
+        // SAFETY: made by wb_new of the same library, freed once.
+        unsafe { (self.free)(self.model) }
+    }
+}

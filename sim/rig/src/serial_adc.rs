@@ -1,0 +1,60 @@
+//! The digital side of the two ADCs, pin by pin: 18-bit SAR converters in three-wire mode with a shared CNV and SCK.
+//!
+//! CNV rises: both inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
+//! brings the next bit, seen by the instrument from the clock after the edge was launched on (the converter's
+//! clock-to-data time is below one SCK period; the gateware samples a whole period after it launched the edge).
+
+use crate::adc::{Adc, ADC_BITS};
+
+/// State of the pins and shift registers.
+#[derive(Debug, Default)]
+pub struct SerialAdc {
+    cnv: u8,
+    sck: u8,
+    v: u32,
+    i: u32,
+}
+
+impl SerialAdc {
+    /// Looks at the pins shown for the clock at `now_ps` and returns (SDO of voltage, SDO of current) for that clock.
+    #[inline]
+    pub fn pins(&mut self, cnv: u8, sck: u8, now_ps: u64, adc: &mut Adc) -> (u8, u8) {
+        if cnv > self.cnv {
+            (self.v, self.i) = adc.sample(now_ps);
+        }
+        if sck < self.sck && cnv == 0 {
+            self.v <<= 1;
+            self.i <<= 1;
+        }
+        (self.cnv, self.sck) = (cnv, sck);
+        let msb = |word: u32| (word >> (ADC_BITS - 1) & 1) as u8;
+        (msb(self.v), msb(self.i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adc::BoardOptions;
+    use wattbell_bus::Rail;
+
+    #[test]
+    fn eighteen_bits_come_out_msb_first() {
+        let options = BoardOptions { noise_lsb: 0.0, errors: 0.0, tau_s: 0.0, seed: 0 };
+        let (mut adc, mut twin) = (Adc::new(&options), Adc::new(&options));
+        let rail = Rail { voltage_nv: 3_300_000_000, current_na: -1_234_567_000 };
+        adc.push(0, rail);
+        twin.push(0, rail);
+        let expected = twin.sample(8_000);
+        let mut pins = SerialAdc::default();
+        pins.pins(1, 0, 8_000, &mut adc);
+        adc.push(9_000, Rail::default()); // what the rail does after CNV rose must not matter
+        let (mut v, mut i) = (0, 0);
+        for bit in 0..18 {
+            let (sv, si) = pins.pins(0, 0, 400_000 + bit * 16_000, &mut adc);
+            (v, i) = (v << 1 | u32::from(sv), i << 1 | u32::from(si));
+            pins.pins(0, 1, 408_000 + bit * 16_000, &mut adc);
+        }
+        assert_eq!((v, i), expected);
+    }
+}
