@@ -76,7 +76,7 @@ class Feeder:
         sent_file = open(args.sent, "w") if args.sent else None  # noqa: SIM115
         while True:
             due = self.position < len(self.stream) and (self.running or args.then_stop)
-            if args.rate and due:
+            if args.rate and due and not args.then_stop:
                 due = self.position < (time.monotonic() - started) * args.rate
             writers = [self.ports.data] if due else []
             readable, writable, _ = select.select([self.ports.control], writers, [], 0.01)
@@ -98,6 +98,7 @@ class Feeder:
                 time.sleep(args.cut_seconds)
                 self.position += args.cut_skip
                 cut_at = None
+                self.running = False  # opening a port flushes it: wait for INIT, so that what is lost is known
                 self.ports = Ports(args.serial, self.folder)
             if self.position >= len(self.stream) and args.exit_at_end:
                 time.sleep(0.5)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import queue
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 from ..errors import RigError, WattbellError
 from ..rig.port import Rig
@@ -48,14 +52,17 @@ def record(
     progress: Callable[[Progress], None] | None = None,
     watch: Callable[[], str | None] | None = None,
 ) -> str:
-    """Record until the rig stops, a limit is reached, or KeyboardInterrupt; returns why it ended, in words.
+    """Record until the rig stops, a limit is reached, or SIGINT or SIGTERM; returns why it ended, in words.
 
+    The signals are taken over while this runs in the main thread: the first one ends the recording at the next piece
+    of data, a second one interrupts at once (the capture is then rebuilt from its journal when opened).
     `watch` is asked while the line is cut; it returns why the rig will not come back, which ends the recording. The
     capture is not closed here: the caller's ``with`` does that. After an unplug the recording goes on when the rig is
     back; what was missed is a gap.
     """
     session = _Session(rig, writer, limits, progress, watch)
-    return session.run(start)
+    with session.stop_on_signals():
+        return session.run(start)
 
 
 class _Session:
@@ -72,24 +79,42 @@ class _Session:
         self.first_tick: int | None = None
         self.waiting = False
         self.has_run = False
+        self.stop_asked = False
+
+    @contextmanager
+    def stop_on_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            if self.stop_asked:
+                raise KeyboardInterrupt
+            self.stop_asked = True
+
+        before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def run(self, start: bool) -> str:
         self.reader.start()
         try:
-            try:
-                if start:
-                    self.rig.start()
-                reason = self._until_end()
-            except KeyboardInterrupt:
-                reason = "stopped by the user"
-                self._stop_rig()
+            if start:
+                self.rig.start()
+            reason = self._until_end()
         finally:
             self.reader.stop()
-            self._take_rest()
+        self._take_rest()
         return reason
 
     def _until_end(self) -> str:
         while True:
+            if self.stop_asked:
+                self._stop_rig()
+                return "stopped by the user"
             try:
                 item = self.reader.items.get(timeout=_POLL_S)
             except queue.Empty:

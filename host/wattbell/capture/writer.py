@@ -31,8 +31,8 @@ class CaptureWriter:
     ...     writer.add_rows("commands", {"cqe_tick": [2000], "doorbell_tick": [1000], "opcode": [2], "blocks": [8]})
     ...     writer.add_rail(0, 1000, voltage_v, current_a)
 
-    Leaving the ``with`` block normally, or by Ctrl-C, completes the capture; another exception leaves it unfinished,
-    to be rebuilt from its journal.
+    Leaving the ``with`` block normally completes the capture; an exception leaves it unfinished, to be rebuilt from
+    its journal (an interrupt may have struck in the middle of a batch).
     """
 
     def __init__(
@@ -86,7 +86,10 @@ class CaptureWriter:
 
     def decode(self, data: bytes, arrival_utc_ns: int | None = None) -> list[Batch]:
         """Decode journalled bytes of the stream and write what they hold."""
-        return self._ingest_all(self.decoder.feed(data), arrival_utc_ns or now_ns())
+        arrival = arrival_utc_ns or now_ns()
+        batches = self._ingest_all(self.decoder.feed(data), arrival)
+        self._last_arrival_ns = arrival
+        return batches
 
     def reconnected(self) -> None:
         """The line was cut and is back."""
@@ -97,7 +100,6 @@ class CaptureWriter:
     def _ingest_all(self, batches: list[Batch], arrival_utc_ns: int) -> list[Batch]:
         for batch in batches:
             self.ingest(batch, arrival_utc_ns)
-        self._last_arrival_ns = arrival_utc_ns
         if self.journal and time.monotonic() >= self._next_meta:
             self.save_meta()
         return batches
@@ -131,11 +133,11 @@ class CaptureWriter:
 
     def _begin_epoch(self, batch: Batch, arrival_utc_ns: int | None) -> None:
         """The rig's counter began anew: place the new ticks behind the old ones by the host's clock."""
-        elapsed_ns = spec.FLUSH_TICKS
-        if arrival_utc_ns is not None and self._last_arrival_ns is not None:
-            elapsed_ns = max(elapsed_ns, arrival_utc_ns - self._last_arrival_ns)
         before = self.last_tick
-        offset = before + elapsed_ns * 1000 // int(self.meta["clock"]["tick_ps"]) - max(batch.last_tick, 0)
+        offset = before + spec.FLUSH_TICKS  # the new counter began at 0: nothing of it may lie before the cut
+        if arrival_utc_ns is not None and self._last_arrival_ns is not None:
+            elapsed_ps = (arrival_utc_ns - self._last_arrival_ns) * 1000
+            offset = max(offset, before + elapsed_ps // int(self.meta["clock"]["tick_ps"]) - batch.last_tick)
         known = self.meta["journal"]["tick_offsets"]
         if batch.epoch < len(known):  # rebuilding: as it was placed when recorded
             offset = int(known[batch.epoch])
@@ -267,7 +269,7 @@ class CaptureWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is None or issubclass(kind, KeyboardInterrupt) or not self.journal:
+        if kind is None:
             self.close()
         else:
             self.abandon()
