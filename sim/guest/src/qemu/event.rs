@@ -1,0 +1,224 @@
+//! The events of QEMU's `hw/nvme/trace-events` that say something about the bus.
+
+use super::line::{number, Segment};
+
+/// A parsed event. Fields are named as in the log; block counts are numbers of blocks (not zero-based).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Event {
+    AdminCmd { cid: u16, sqid: u16, opc: u8 },
+    IoCmd { cid: u16, nsid: u32, sqid: u16, opc: u8 },
+    /// Read, Write, Write Zeroes, Zone Append, Compare, Verify: `opc` from the event where `io_cmd` is not logged.
+    Blocks { cid: u16, nsid: u32, nlb: u32, count: Option<u64>, lba: u64, opc: u8 },
+    FlushNs,
+    Dsm { nr: u32, attr: u32 },
+    DsmRange { slba: u64, nlb: u32 },
+    Copy { cid: u16, nsid: u32, nr: u32 },
+    MapPrp { len: u32, prp1: u64, prp2: u64 },
+    MapSgl { kind: u8, len: u64 },
+    MapAddr { addr: u64, len: u64 },
+    CreateSq { addr: u64, sqid: u16, cqid: u16, qsize: u32, qflags: u16 },
+    CreateCq { addr: u64, cqid: u16, vector: u16, qsize: u32, qflags: u16 },
+    DelSq { sqid: u16 },
+    DelCq { cqid: u16 },
+    Identify { cid: u16, cns: u8, ctrlid: u16, csi: u8 },
+    /// `identify_ns`, `identify_nslist`, ...: the namespace a preceding Identify asks for.
+    IdentifyNsid { nsid: u32 },
+    GetLog { cid: u16, lid: u8, lsp: u8, rae: u8, len: u32, off: u64 },
+    GetFeature { cid: u16, nsid: u32, fid: u8, sel: u8, cdw11: u32 },
+    SetFeature { cid: u16, nsid: u32, fid: u8, save: u8, cdw11: u32 },
+    Aer { cid: u16 },
+    Format { nsid: u32, lbaf: u8 },
+    DbBuf { dbs: u64, eis: u64 },
+    Complete { cid: u16, cqid: u16, dw0: u32, dw1: u32, status: u16 },
+    Msix { vector: u16 },
+    SqDoorbell { sqid: u16, tail: u32 },
+    CqDoorbell { cqid: u16, head: u32 },
+    /// QEMU looked at a shadow doorbell: the driver uses them.
+    Shadow,
+    Cfg { value: u32 },
+    Started,
+    Stopped,
+    AqAttr { value: u32 },
+    AsqLow { value: u64 },
+    AsqHigh { value: u32 },
+    AcqLow { value: u64 },
+    AcqHigh { value: u32 },
+    MmioRead { addr: u64, size: u32 },
+    PciReset,
+    /// An event of the NVMe device that says nothing about the bus that others do not.
+    Other,
+}
+
+/// NVM command set opcodes the log has details of.
+pub mod opcode {
+    #![allow(missing_docs)]
+    pub const FLUSH: u8 = 0x00;
+    pub const WRITE: u8 = 0x01;
+    pub const READ: u8 = 0x02;
+    pub const COMPARE: u8 = 0x05;
+    pub const WRITE_ZEROES: u8 = 0x08;
+    pub const DSM: u8 = 0x09;
+    pub const VERIFY: u8 = 0x0C;
+    pub const COPY: u8 = 0x19;
+    pub const ZONE_APPEND: u8 = 0x7D;
+}
+
+/// Admin opcodes the log has details of.
+pub mod admin {
+    #![allow(missing_docs)]
+    pub const DELETE_SQ: u8 = 0x00;
+    pub const CREATE_SQ: u8 = 0x01;
+    pub const GET_LOG_PAGE: u8 = 0x02;
+    pub const DELETE_CQ: u8 = 0x04;
+    pub const CREATE_CQ: u8 = 0x05;
+    pub const IDENTIFY: u8 = 0x06;
+    pub const SET_FEATURES: u8 = 0x09;
+    pub const GET_FEATURES: u8 = 0x0A;
+    pub const ASYNC_EVENT: u8 = 0x0C;
+    pub const DBBUF_CONFIG: u8 = 0x7C;
+    pub const FORMAT: u8 = 0x80;
+}
+
+/// Parses an event. `None`: the name is one of ours, but its arguments are damaged.
+pub fn parse(segment: &Segment<'_>) -> Option<Event> {
+    let a = segment.args;
+    let n = |key: &str| number(a, key);
+    let n8 = |key: &str| n(key)?.try_into().ok();
+    let n16 = |key: &str| n(key)?.try_into().ok();
+    let n32 = |key: &str| n(key)?.try_into().ok();
+    let blocks = |opc: u8, lba: &str| {
+        let (nlb, count) = (n32("nlb")?, n("count"));
+        Some(Event::Blocks { cid: n16("cid")?, nsid: n32("nsid")?, nlb, count, lba: n(lba)?, opc })
+    };
+    Some(match segment.name {
+        "admin_cmd" => Event::AdminCmd { cid: n16("cid")?, sqid: n16("sqid")?, opc: n8("opc")? },
+        "io_cmd" => Event::IoCmd { cid: n16("cid")?, nsid: n32("nsid")?, sqid: n16("sqid")?, opc: n8("opc")? },
+        "read" => blocks(opcode::READ, "lba")?,
+        "write" if a.contains("WRITE_ZEROES") => blocks(opcode::WRITE_ZEROES, "lba")?,
+        "write" if a.contains("APPEND") => blocks(opcode::ZONE_APPEND, "lba")?,
+        "write" => blocks(opcode::WRITE, "lba")?,
+        "compare" => blocks(opcode::COMPARE, "slba")?,
+        "verify" => blocks(opcode::VERIFY, "slba")?,
+        "flush_ns" => Event::FlushNs,
+        "dsm" => Event::Dsm { nr: n32("nr")?, attr: n32("attr")? },
+        "dsm_deallocate" => Event::DsmRange { slba: n("slba")?, nlb: n32("nlb")? },
+        "copy" => Event::Copy { cid: n16("cid")?, nsid: n32("nsid")?, nr: n32("nr")? },
+        // "trans_len" ends in "len" too, but `number` takes whole keys
+        "map_prp" => Event::MapPrp { len: n32("len")?, prp1: n("prp1")?, prp2: n("prp2")? },
+        "map_sgl" => Event::MapSgl { kind: n8("type")?, len: n("len")? },
+        "map_addr" => Event::MapAddr { addr: n("addr")?, len: n("len")? },
+        "create_sq" => Event::CreateSq {
+            addr: n("addr")?,
+            sqid: n16("sqid")?,
+            cqid: n16("cqid")?,
+            qsize: n32("qsize")?,
+            qflags: n16("qflags")?,
+        },
+        "create_cq" => Event::CreateCq {
+            addr: n("addr")?,
+            cqid: n16("cqid")?,
+            vector: n16("vector")?,
+            qsize: n32("qsize")?,
+            qflags: n16("qflags")?,
+        },
+        "del_sq" => Event::DelSq { sqid: n16("sqid")? },
+        "del_cq" => Event::DelCq { cqid: n16("cqid")? },
+        "identify" => Event::Identify {
+            cid: n16("cid")?,
+            cns: n8("cns")?,
+            ctrlid: n16("ctrlid").unwrap_or(0),
+            csi: n8("csi").unwrap_or(0),
+        },
+        "identify_ns" | "identify_ns_ind" | "identify_ns_csi" | "identify_nslist" | "identify_nslist_csi"
+        | "identify_ns_descr_list" => Event::IdentifyNsid { nsid: n32("nsid")? },
+        "get_log" => Event::GetLog {
+            cid: n16("cid")?,
+            lid: n8("lid")?,
+            lsp: n8("lsp").unwrap_or(0),
+            rae: n8("rae").unwrap_or(0),
+            len: n32("len")?,
+            off: n("off").unwrap_or(0),
+        },
+        "getfeat" => Event::GetFeature {
+            cid: n16("cid")?,
+            nsid: n32("nsid")?,
+            fid: n8("fid")?,
+            sel: n8("sel").unwrap_or(0),
+            cdw11: n32("cdw11")?,
+        },
+        "setfeat" => Event::SetFeature {
+            cid: n16("cid")?,
+            nsid: n32("nsid")?,
+            fid: n8("fid")?,
+            save: n8("save").unwrap_or(0),
+            cdw11: n32("cdw11")?,
+        },
+        "aer" => Event::Aer { cid: n16("cid")? },
+        "format_set" => Event::Format { nsid: n32("nsid")?, lbaf: n8("lbaf")? },
+        "dbbuf_config" => Event::DbBuf { dbs: n("dbs_addr")?, eis: n("eis_addr")? },
+        "enqueue_req_completion" => Event::Complete {
+            cid: n16("cid")?,
+            cqid: n16("cqid")?,
+            dw0: n32("dw0").unwrap_or(0),
+            dw1: n32("dw1").unwrap_or(0),
+            status: n16("status")?,
+        },
+        "irq_msix" => Event::Msix { vector: n16("vector")? },
+        "mmio_doorbell_sq" => Event::SqDoorbell { sqid: n16("sqid")?, tail: n32("new_tail")? },
+        "mmio_doorbell_cq" => Event::CqDoorbell { cqid: n16("cqid")?, head: n32("new_head")? },
+        "update_sq_tail" | "update_cq_head" | "update_sq_eventidx" | "update_cq_eventidx" => Event::Shadow,
+        "mmio_cfg" => Event::Cfg { value: n32("config")? },
+        "mmio_start_success" => Event::Started,
+        "mmio_stopped" => Event::Stopped,
+        "mmio_aqattr" => Event::AqAttr { value: n32("attributes")? },
+        "mmio_asqaddr" => Event::AsqLow { value: n("address")? },
+        "mmio_asqaddr_hi" => Event::AsqHigh { value: n32("half")? },
+        "mmio_acqaddr" => Event::AcqLow { value: n("address")? },
+        "mmio_acqaddr_hi" => Event::AcqHigh { value: n32("half")? },
+        "mmio_read" => Event::MmioRead { addr: n("addr")?, size: n32("size")? },
+        "pci_reset" => Event::PciReset,
+        _ => Event::Other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::segments;
+    use super::*;
+
+    fn event(text: &str) -> Option<Event> {
+        parse(&segments(&format!("1@1700000000.000000:pci_nvme_{text}"))[0])
+    }
+
+    #[test]
+    fn lines_of_a_real_log() {
+        assert_eq!(
+            event("io_cmd cid 8834 nsid 0xffffffff sqid 2 opc 0x0 opname 'NVME_NVM_CMD_FLUSH'"),
+            Some(Event::IoCmd { cid: 8834, nsid: u32::MAX, sqid: 2, opc: 0 })
+        );
+        assert_eq!(
+            event("map_prp trans_len 3584 len 131072 prp1 0x35f8200 prp2 0x35f9000 num_prps 33"),
+            Some(Event::MapPrp { len: 131_072, prp1: 0x35F_8200, prp2: 0x35F_9000 })
+        );
+        assert_eq!(
+            event("write cid 7 opname 'NVME_NVM_CMD_WRITE_ZEROES' nsid 1 nlb 8 count 4096 lba 0x10"),
+            Some(Event::Blocks {
+                cid: 7,
+                nsid: 1,
+                nlb: 8,
+                count: Some(4096),
+                lba: 16,
+                opc: opcode::WRITE_ZEROES
+            })
+        );
+        assert_eq!(event("mmio_asqaddr_hi wrote MMIO, admin submission queue high half=0x2, new_address=0x2000"), Some(Event::AsqHigh { value: 2 }));
+    }
+
+    #[test]
+    fn cut_arguments_are_damage_and_unknown_names_are_not() {
+        assert_eq!(event("io_cmd cid 8834 nsid 0x1 sq"), None);
+        assert_eq!(event("enqueue_req_completion cid 70000 cqid 1 dw0 0x0 dw1 0x0 status 0x0"), None);
+        assert_eq!(event("rw_cb cid 3 blk 'nvm'"), Some(Event::Other));
+    }
+}

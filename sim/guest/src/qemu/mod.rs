@@ -1,0 +1,48 @@
+//! QEMU's NVMe trace log as a bus trace: what a tap on the drive's connector would have seen.
+//!
+//! The log is read twice: [`survey`] learns what only the whole log tells (LBA sizes, which events were enabled, the
+//! ranges of each Dataset Management), [`convert`] writes the trace. `docs/real-traffic.md` says what is from the log
+//! and what is rebuilt.
+
+mod command;
+pub mod convert;
+pub mod event;
+mod identify;
+mod intake;
+pub mod line;
+mod queues;
+mod setup;
+mod sqe;
+pub mod stats;
+pub mod survey;
+mod wire;
+
+use std::io;
+
+/// What keeps a log from becoming a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Reading the log or writing a result failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The trace could not be written.
+    #[error("{0}")]
+    Trace(#[from] wattbell_bus::Error),
+    /// Nothing to convert.
+    #[error(
+        "{0}: no NVMe event in {1} lines. Run QEMU with -trace 'pci_nvme_*' -D LOG -msg timestamp=on, and its own \
+         `nvme` device"
+    )]
+    NoEvents(String, u64),
+    /// Events without times.
+    #[error("{0}: {1} NVMe events, but none with a time. Run QEMU with -msg timestamp=on")]
+    NoTimes(String, u64),
+    /// The phases file is unusable.
+    #[error("{0}: {1}")]
+    Phases(String, String),
+}

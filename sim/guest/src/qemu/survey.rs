@@ -1,0 +1,263 @@
+//! First reading of a log: what only the whole of it tells.
+
+use super::event::{admin, opcode, Event};
+use super::intake::{self, Lines};
+use super::stats::Counts;
+use super::Error;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::Path;
+
+/// What is known of a namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// Bytes of a logical block, from `count` / `nlb` of a read or write (metadata not counted).
+    pub lba_size_bytes: Option<u32>,
+    /// First block behind the highest one that was touched.
+    pub end_lba: u64,
+    /// Reads and writes that show another block size than the first one.
+    pub conflicts: u64,
+}
+
+/// LBA size where the log shows none.
+pub const DEFAULT_LBA_SIZE: u32 = 512;
+
+impl Namespace {
+    /// Bytes of a logical block.
+    pub fn lba_size(&self) -> u32 {
+        self.lba_size_bytes.unwrap_or(DEFAULT_LBA_SIZE)
+    }
+}
+
+/// Which events the log has at all: what is absent was not enabled, and is rebuilt rather than thought lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Seen {
+    pub io_cmd: bool,
+    pub admin_cmd: bool,
+    pub blocks: bool,
+    pub complete: bool,
+    pub sq_doorbell: bool,
+    pub cq_doorbell: bool,
+    pub msix: bool,
+    pub cfg: bool,
+    pub map_prp: bool,
+    /// Doorbell Buffer Config, or a look at a shadow doorbell.
+    pub shadow: bool,
+    pub dbbuf_config: bool,
+}
+
+/// Result of the first reading.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// What became of the lines.
+    pub lines: Lines,
+    /// Time of the first and the last timed event, in microseconds since 1970.
+    pub span_us: Option<(i64, i64)>,
+    /// Which events there are.
+    pub seen: Seen,
+    /// Namespaces that an I/O command named (not the broadcast one).
+    pub namespaces: BTreeMap<u32, Namespace>,
+    /// Namespaces whose Identify Namespace is in the log.
+    pub identified: BTreeSet<u32>,
+    /// Whether an Identify Controller is in the log.
+    pub identified_controller: bool,
+    /// Ranges (first block, blocks) of each Dataset Management, in order of the commands.
+    pub dsm: Vec<Vec<(u64, u32)>>,
+    /// For each SQ tail doorbell in order: commands fetched from that queue until its next doorbell.
+    pub fetched_after: Vec<u32>,
+    /// For each read/write event in order, where `io_cmd` is not logged: its submission queue.
+    pub queue_of: Vec<u16>,
+    /// Admin queue registers written while the controller was enabled: a second controller shares the log.
+    pub second_controller: bool,
+    /// Counts straight from the lines.
+    pub counts: Counts,
+}
+
+/// Dataset Managements whose ranges are still being traced.
+struct OpenDsm {
+    index: usize,
+    left: u32,
+    cid: u16,
+}
+
+#[derive(Default)]
+struct Reader {
+    survey: Survey,
+    last_doorbell: HashMap<u16, usize>,
+    command: Option<(u16, u8)>,
+    identify: Option<u8>,
+    open_dsm: VecDeque<OpenDsm>,
+    waiting: HashMap<u16, usize>,
+    enabled: bool,
+}
+
+/// Reads the log at `path` once. Errors: unreadable, no NVMe event, no event with a time.
+pub fn survey(path: &Path) -> Result<Survey, Error> {
+    let mut reader = Reader::default();
+    let lines = intake::read(path, |time_us, event| {
+        reader.event(time_us, event);
+        Ok(())
+    })?;
+    let mut survey = reader.survey;
+    survey.lines = lines;
+    let name = path.display().to_string();
+    if lines.events == lines.damaged {
+        return Err(Error::NoEvents(name, lines.lines));
+    }
+    if survey.span_us.is_none() {
+        return Err(Error::NoTimes(name, lines.events));
+    }
+    survey.counts.finish(&survey.namespaces);
+    Ok(survey)
+}
+
+impl Reader {
+    fn event(&mut self, time_us: Option<i64>, event: Event) {
+        let s = &mut self.survey;
+        if let Some(t) = time_us {
+            let span = s.span_us.get_or_insert((t, t));
+            *span = (span.0.min(t), span.1.max(t));
+        }
+        s.counts.event(&event);
+        match event {
+            Event::IoCmd { cid, nsid, sqid, opc } => {
+                s.seen.io_cmd = true;
+                self.command = Some((cid, opc));
+                self.touch(nsid);
+                self.fetched(sqid);
+                if opc == opcode::DSM {
+                    self.survey.dsm.push(Vec::new());
+                    let index = self.survey.dsm.len() - 1;
+                    self.open_dsm.push_back(OpenDsm { index, left: 0, cid });
+                }
+            }
+            Event::AdminCmd { sqid, .. } => {
+                s.seen.admin_cmd = true;
+                self.command = None;
+                self.fetched(sqid);
+            }
+            Event::Blocks { cid, nsid, nlb, count, lba, .. } => {
+                s.seen.blocks = true;
+                let orphan = self.command.is_none_or(|(id, _)| id != cid);
+                if orphan {
+                    self.waiting.insert(cid, s.queue_of.len());
+                    s.queue_of.push(1);
+                }
+                self.touch(nsid);
+                self.blocks(nsid, nlb, count, lba);
+            }
+            Event::Dsm { nr, .. } => {
+                if let Some(open) = self.open_dsm.back_mut() {
+                    open.left = nr;
+                }
+            }
+            Event::DsmRange { slba, nlb } => self.dsm_range(slba, nlb),
+            Event::Identify { cns, .. } => {
+                self.identify = Some(cns);
+                s.identified_controller |= cns == 1;
+            }
+            Event::IdentifyNsid { nsid } if self.identify == Some(0) => {
+                s.identified.insert(nsid);
+            }
+            Event::Complete { cid, cqid, .. } => {
+                s.seen.complete = true;
+                if let Some(index) = self.waiting.remove(&cid) {
+                    s.queue_of[index] = cqid;
+                }
+                if cqid != 0 {
+                    self.open_dsm.retain(|d| d.cid != cid);
+                }
+            }
+            Event::SqDoorbell { sqid, .. } => {
+                s.seen.sq_doorbell = true;
+                self.last_doorbell.insert(sqid, s.fetched_after.len());
+                s.fetched_after.push(0);
+            }
+            Event::CqDoorbell { .. } => s.seen.cq_doorbell = true,
+            Event::Msix { .. } => s.seen.msix = true,
+            Event::MapPrp { .. } => s.seen.map_prp = true,
+            Event::Shadow => s.seen.shadow = true,
+            Event::DbBuf { .. } => {
+                s.seen.shadow = true;
+                s.seen.dbbuf_config = true;
+            }
+            Event::Cfg { value } => {
+                s.seen.cfg = true;
+                self.enabled = value & 1 != 0;
+            }
+            Event::PciReset => self.enabled = false,
+            Event::AqAttr { .. } | Event::AsqLow { .. } | Event::AcqLow { .. } if self.enabled => {
+                s.second_controller = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn touch(&mut self, nsid: u32) {
+        if nsid != 0 && nsid != u32::MAX {
+            self.survey.namespaces.entry(nsid).or_default();
+        }
+    }
+
+    fn fetched(&mut self, sqid: u16) {
+        if let Some(&index) = self.last_doorbell.get(&sqid) {
+            self.survey.fetched_after[index] += 1;
+        }
+    }
+
+    fn blocks(&mut self, nsid: u32, nlb: u32, count: Option<u64>, lba: u64) {
+        let Some(ns) = self.survey.namespaces.get_mut(&nsid) else { return };
+        ns.end_lba = ns.end_lba.max(lba.saturating_add(nlb.into()));
+        let (Some(count), 1..) = (count, nlb) else { return };
+        let per_block = count / u64::from(nlb);
+        if per_block < 512 || per_block > 1 << 20 {
+            return;
+        }
+        // With metadata in line a block is 512 + 8 bytes or so: the data part is the power of two below.
+        let size = 1u32 << per_block.ilog2();
+        match ns.lba_size_bytes {
+            None => ns.lba_size_bytes = Some(size),
+            Some(known) => ns.conflicts += u64::from(known != size),
+        }
+    }
+
+    /// Ranges carry no command identifier. The first follows its command at once; with several commands under way a
+    /// later one is taken to belong to the oldest that still lacks ranges.
+    fn dsm_range(&mut self, slba: u64, nlb: u32) {
+        let dsm = &mut self.survey.dsm;
+        let fresh = self.open_dsm.back().filter(|d| dsm[d.index].is_empty()).map(|d| d.index);
+        let index = fresh.or_else(|| self.open_dsm.iter().find(|d| d.left > 0).map(|d| d.index));
+        let Some(index) = index else { return };
+        dsm[index].push((slba, nlb));
+        if let Some(open) = self.open_dsm.iter_mut().find(|d| d.index == index) {
+            open.left = open.left.saturating_sub(1);
+        }
+    }
+}
+
+/// Name of an admin or I/O opcode, as the analysis names it; `opcode_xx` where the log gives no more.
+pub fn opcode_name(io: bool, opc: u8) -> String {
+    let name = match (io, opc) {
+        (true, opcode::FLUSH) => "flush",
+        (true, opcode::WRITE) => "write",
+        (true, opcode::READ) => "read",
+        (true, opcode::COMPARE) => "compare",
+        (true, opcode::WRITE_ZEROES) => "write_zeroes",
+        (true, opcode::DSM) => "dsm",
+        (true, opcode::VERIFY) => "verify",
+        (true, opcode::COPY) => "copy",
+        (false, admin::DELETE_SQ) => "delete_io_sq",
+        (false, admin::CREATE_SQ) => "create_io_sq",
+        (false, admin::GET_LOG_PAGE) => "get_log_page",
+        (false, admin::DELETE_CQ) => "delete_io_cq",
+        (false, admin::CREATE_CQ) => "create_io_cq",
+        (false, admin::IDENTIFY) => "identify",
+        (false, admin::SET_FEATURES) => "set_features",
+        (false, admin::GET_FEATURES) => "get_features",
+        (false, admin::ASYNC_EVENT) => "async_event_request",
+        (false, admin::DBBUF_CONFIG) => "doorbell_buffer_config",
+        (false, admin::FORMAT) => "format_nvm",
+        _ => return format!("opcode_{opc:02x}"),
+    };
+    name.into()
+}
