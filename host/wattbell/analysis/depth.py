@@ -38,7 +38,7 @@ def depth_steps(starts: Int64, ends: Int64) -> DepthSteps:
 
 
 def depth_histogram(steps: DepthSteps, first_tick: int, last_tick: int) -> npt.NDArray[np.int64]:
-    """Ticks spent at each depth in ``[first_tick, last_tick)``: index is the depth. Sums to the length of the window."""
+    """Ticks spent at each depth in ``[first_tick, last_tick)``: index = depth. Sums to the length of the window."""
     if last_tick <= first_tick:
         return np.zeros(1, np.int64)
     inside_from = int(np.searchsorted(steps.ticks, first_tick, side="right"))

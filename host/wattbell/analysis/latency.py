@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wattbell.analysis.figures import K, ErrorModel
+from wattbell.analysis.figures import ErrorModel, K
 
 Int64 = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ _BATCHES = 32
 
 
 def _binomial_ranks(n: int, q: float) -> tuple[int | None, int | None]:
-    """For K ~ Bin(n, q): (largest m with P(K <= m) <= TAIL, smallest j with P(K >= j) <= TAIL); None if there is none."""
+    """For K ~ Bin(n, q): (largest m with P(K <= m) <= TAIL, smallest j with P(K >= j) <= TAIL), or None."""
     mean = n * q
     if mean > 200 and n * (1 - q) > 200:
         spread = 2.0 * math.sqrt(mean * (1 - q))

@@ -1,0 +1,235 @@
+"""From a capture to figures: the one entry point, ``analyze``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from wattbell.analysis import fio, idle, perclass, truth, wakeup
+from wattbell.analysis.command_stats import doubts, tabulate
+from wattbell.analysis.context import Context, load
+from wattbell.analysis.depth import depth_steps, depth_summary
+from wattbell.analysis.figures import SCHEMA_VERSION, Figure, figure, ratio
+from wattbell.analysis.phases import Phase
+from wattbell.analysis.rail import Scan
+from wattbell.analysis.throughput import BURST_GAP_S, find_span, per_second, rates
+from wattbell.capture import Capture
+from wattbell.wire.spec import CommandFlag, EventType
+
+Progress = Callable[[str], None]
+
+
+def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any]:
+    """Every figure of a capture as JSON-able data (schema: docs/methodology.md).
+
+    ``progress`` is called with a short text before each longer step.
+    """
+    say = progress or (lambda _text: None)
+    say("reading the capture")
+    context = load(capture)
+    say("rail")
+    windows = [(context.first_tick, context.last_tick)] + [(p.first_tick, p.last_tick) for p in context.phases]
+    scan = context.rail.scan(windows) if context.rail else None
+    idle_result = idle.idle_power(context)
+    idle_w = idle.operational_idle(idle_result)
+    say("commands")
+    whole = _window(context, scan, idle_w, 0, context.first_tick, context.last_tick, whole=True)
+    phases = []
+    for i, phase in enumerate(context.phases, start=1):
+        say(f"phase {phase.number}: {phase.name}")
+        figures = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick)
+        phases.append({**_describe_phase(phase, context), **figures})
+    say("wake-up")
+    result: dict[str, Any] = {
+        "schema": {"name": "wattbell-analysis", "version": SCHEMA_VERSION, "k": 2},
+        "capture": _describe_capture(context),
+        "uncertainty": context.model.to_json(),
+        "loss": {**context.loss.between(context.first_tick, context.last_tick).to_json(), "meta": _meta_loss(capture)},
+        "warnings": _warnings(context),
+        **whole,
+        "phases": phases,
+        "idle": idle_result,
+        "wakeup": wakeup.wakeups(context, idle_result),
+    }
+    workload = capture.workload_dir
+    say("comparisons")
+    result["truth"] = truth.compare(context, result, workload)
+    result["fio"] = fio.compare(context, result, workload)
+    return result
+
+
+def _window(
+    context: Context,
+    scan: Scan | None,
+    idle_w: Figure | None,
+    i: int,
+    first_tick: int,
+    last_tick: int,
+    whole: bool = False,
+) -> dict[str, Any]:
+    """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window."""
+    loss = context.loss.between(first_tick, last_tick)
+    members = context.commands if whole else context.commands.between(first_tick, last_tick)
+    io = members.take(members.qid > 0)
+    known = ~io.has(CommandFlag.NO_SQE)
+    busy = io.take(known)
+    # A phase's own depth function: commands that began before it belong to another phase.
+    steps = context.steps if whole else depth_steps(busy.start_tick, np.maximum(busy.cqe_tick, busy.start_tick))
+    span = find_span(steps, round(BURST_GAP_S / context.tick_s))
+    rate = rates(io, span, context.tick_s, context.model, loss.commands)
+    commands = tabulate(members, context.tick_s, context.model)
+    commands["lost"] = loss.commands
+    commands["flags"] = doubts(members)
+    depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
+    out: dict[str, Any] = {
+        "commands": commands,
+        "rates": rate,
+        "queue_depth": depth,
+        "loss_here": loss.to_json(),
+    }
+    seconds = per_second(io, first_tick, last_tick, context.tick_s)
+    if len(seconds) >= 10 and seconds.any():
+        spread = float(np.std(seconds, ddof=1))
+        out["consistency"] = {
+            "seconds": len(seconds),
+            "iops_mean": float(seconds.mean()),
+            "iops_std": spread,
+            "mean_over_std": float(seconds.mean()) / spread if spread else None,
+        }
+    if context.rail is None or scan is None:
+        out["power"] = {"absent": context.no_rail}
+        out["efficiency"] = {"absent": context.no_rail}
+        return out
+    power = context.rail.figures(scan, i, first_tick, last_tick)
+    out["power"] = power
+    if "absent" in power:
+        out["efficiency"] = {"absent": power["absent"]}
+        return out
+    if span is not None:
+        power["active"] = _active_power(context, span.bursts)
+        out["efficiency"] = _efficiency(rate, power)
+        out["energy_per_command"] = perclass.energy_per_command(context.rail, busy, span, idle_w)
+    else:
+        out["efficiency"] = {"absent": "no I/O in this window"}
+    return out
+
+
+def _active_power(context: Context, bursts: Any) -> dict[str, Any]:
+    """Energy and mean power from the first doorbell to the last CQE, gaps between bursts left out."""
+    assert context.rail is not None
+    joules = covered = edge = 0.0
+    limit = 4096  # bursts integrated one by one; beyond that the edges' uncertainty is what is left
+    if len(bursts) > limit:
+        bursts = np.array([[bursts[0, 0], bursts[-1, 1]]])
+    for a, b in bursts.tolist():
+        part = context.rail.energy(a, b)
+        joules, covered, edge = joules + part.joules, covered + part.covered_s, edge + part.edge_u_j**2
+    if covered <= 0:
+        return {"absent": "no rail samples under the I/O"}
+    mean = joules / covered
+    u = (context.model.power_u(mean, 3.3) ** 2 + edge / covered**2) ** 0.5
+    conditions = {"over": "active span", "covered_s": covered}
+    return {
+        "energy_j": figure(joules, "J", u * covered, 0, conditions),
+        "mean_w": figure(mean, "W", u, 0, conditions),
+    }
+
+
+def _efficiency(rate: dict[str, Any], power: dict[str, Any]) -> dict[str, Any]:
+    """MB/s/W, IOPS/W and J/GB, all over the active span: rate and power of the same time."""
+    active = power["active"]
+    if "absent" in active or rate.get("mb_per_s") is None:
+        return {"absent": active.get("absent", "no I/O in this window")}
+    gigabytes = figure(rate["bytes"] / 1e9, "GB", 0.0)
+    out = {
+        "mb_per_s_per_w": ratio(rate["mb_per_s"], active["mean_w"], "MB/s/W", over="active span"),
+        "iops_per_w": ratio(rate["iops"], active["mean_w"], "1/s/W", over="active span"),
+        "j_per_gb": ratio(active["energy_j"], gigabytes, "J/GB", over="active span"),
+        "j_per_gb_whole": ratio(power["energy_j"], gigabytes, "J/GB", over="whole window, idle time included"),
+    }
+    if not rate["bytes"]:
+        for name in ("mb_per_s_per_w", "j_per_gb", "j_per_gb_whole"):
+            del out[name]
+    return out
+
+
+def _describe_phase(phase: Phase, context: Context) -> dict[str, Any]:
+    extra = {k: v for k, v in phase.described.items() if k not in ("phase", "name", "kind")}
+    return {
+        "phase": phase.number,
+        "name": phase.name,
+        "kind": phase.kind,
+        "first_tick": phase.first_tick,
+        "last_tick": phase.last_tick,
+        "duration_s": (phase.last_tick - phase.first_tick) * context.tick_s,
+        "notes": list(phase.notes),
+        "described": extra,
+    }
+
+
+def _describe_capture(context: Context) -> dict[str, Any]:
+    meta = context.capture.meta
+    return {
+        "path": str(context.capture.path),
+        "state": meta.get("state"),
+        "rig": meta.get("rig") or {},
+        "drive": meta.get("drive"),
+        "conditions": meta.get("conditions") or {},
+        "software": meta.get("software") or {},
+        "utc_anchor": (meta.get("clock") or {}).get("utc_anchor"),
+        "tick_s": context.tick_s,
+        "first_tick": context.first_tick,
+        "last_tick": context.last_tick,
+        "duration_s": (context.last_tick - context.first_tick) * context.tick_s,
+        "rail": context.rail.describe() if context.rail else {"absent": context.no_rail},
+        "notes": context.notes,
+    }
+
+
+def _meta_loss(capture: Capture) -> dict[str, Any]:
+    loss = dict(capture.meta.get("loss") or {})
+    return {k: v for k, v in loss.items() if v not in (0, {}, [])}
+
+
+def _warnings(context: Context) -> list[str]:
+    """What a reader must know before believing a figure, worst first."""
+    out: list[str] = []
+    loss = context.loss.between(context.first_tick, context.last_tick)
+    if loss.commands:
+        out.append(f"{loss.commands} command records are missing: counts and bytes are lower bounds")
+    if loss.rail_samples:
+        out.append(f"{loss.rail_samples} rail samples are missing: peaks may be missed; energy is not affected")
+    if loss.unknown_gaps:
+        out.append(f"{loss.unknown_gaps} gaps of unknown size: counts and bytes are lower bounds")
+    for source, count in loss.by_source.items():
+        out.append(f"the rig lost {count} ({source})")
+    flags = doubts(context.commands)
+    if flags.get("shadow") or len(context.events.filter(pl.col("type") == int(EventType.SHADOW_DOORBELLS))):
+        out.append("shadow doorbells are on: doorbells do not cross the link, latency is from SQE fetch to CQE")
+    texts = {
+        "guess": "commands rest on inferred queue positions (late attach, or after a loss)",
+        "no_sqe": "completions have no known command: they are counted under 'unknown'",
+        "loss": "commands were in flight while the rig lost bus data",
+        "data_partial": "commands have an incomplete data span",
+        "cid_reused": "command identifiers were used again while in flight",
+        "no_ranges": "Dataset Management commands whose ranges were not all seen: their bytes are lower bounds",
+        "aborted": "commands never completed (queue deleted or controller reset)",
+    }
+    out += [f"{flags[name]} {text}" for name, text in texts.items() if flags.get(name)]
+    if context.rail is not None:
+        words = {
+            "overload_i": "current beyond the ADC's range: power and energy are too low",
+            "overload_v": "voltage beyond the ADC's range",
+            "uncalibrated": "the rail is not calibrated: the stated uncertainty does not hold",
+            "saturated": "rail values were clipped",
+        }
+        out += [text for name, text in words.items() if name in context.rail.describe()["flags"]]
+    if context.capture.state == "recovered":
+        out.append("the capture was recovered after its recorder died: up to 0.5 s at its end may be missing")
+    out += context.notes
+    conditions = context.capture.meta.get("conditions") or {}
+    out += [str(note) for note in conditions.get("notes") or []]
+    return out

@@ -1,0 +1,81 @@
+"""One load of a capture, shared by every part of the analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from wattbell.analysis.depth import DepthSteps, depth_steps
+from wattbell.analysis.figures import ErrorModel, error_model
+from wattbell.analysis.loss import LossBook
+from wattbell.analysis.phases import Phase, find_phases
+from wattbell.analysis.rail import Rail, no_rail_reason
+from wattbell.analysis.table import Commands, is_marker, lba_sizes, load_commands
+from wattbell.capture import Capture
+from wattbell.wire.spec import CommandFlag
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every part of the analysis reads: one load of each table."""
+
+    capture: Capture
+    model: ErrorModel
+    tick_s: float
+    commands: Commands
+    """Without markers, sorted by start."""
+    markers: Commands
+    """The in-band markers: they belong to no figure, but they wake a drive as any command does."""
+    steps: DepthSteps
+    """Queue depth of the I/O commands."""
+    events: pl.DataFrame
+    rail: Rail | None
+    no_rail: str | None
+    loss: LossBook
+    phases: list[Phase]
+    first_tick: int
+    last_tick: int
+    notes: list[str]
+
+
+def load(capture: Capture) -> Context:
+    """Read a capture for analysis."""
+    meta = capture.meta
+    tick_s = capture.tick_ps * 1e-12
+    model = error_model(meta)
+    sizes, notes = lba_sizes(meta)
+    everything = load_commands(capture.commands, sizes)
+    markers = is_marker(everything)
+    commands = everything.take(~markers) if markers.any() else everything
+    if not (commands.qid > 0).any():
+        notes = []  # no I/O: the block size matters to nothing
+    events = capture.events.collect().sort("tick", maintain_order=True)
+    reason = no_rail_reason(capture)
+    rail = Rail(capture, model) if reason is None else None
+    edges: list[int] = []
+    if len(everything):
+        edges += [int(everything.start_tick[0]), int(everything.cqe_tick.max())]
+    if rail is not None:
+        edges += [rail.first_tick, rail.last_tick]
+    if len(events):
+        edges += [int(events["tick"][0]), int(events["tick"][-1])]
+    first, last = (min(edges), max(edges) + 1) if edges else (0, 0)
+    io = commands.take((commands.qid > 0) & ~commands.has(CommandFlag.NO_SQE))
+    return Context(
+        capture=capture,
+        model=model,
+        tick_s=tick_s,
+        commands=commands,
+        markers=everything.take(markers),
+        steps=depth_steps(io.start_tick, np.maximum(io.cqe_tick, io.start_tick)),
+        events=events,
+        rail=rail,
+        no_rail=reason,
+        loss=LossBook(capture.gaps.collect(), events),
+        phases=find_phases(events, meta.get("workload") or {}, last),
+        first_tick=first,
+        last_tick=last,
+        notes=notes,
+    )

@@ -1,0 +1,254 @@
+"""Power of the 3.3 V rail in any set of windows: one pass over the waveform, exact energy from the accumulator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wattbell.analysis.energy import Energy, EnergyMeter
+from wattbell.analysis.figures import ErrorModel, Figure, K, figure
+from wattbell.analysis.windows import MovingMax
+from wattbell.capture import Capture
+from wattbell.wire.spec import RailFlag
+
+Float = npt.NDArray[np.float64]
+
+OCP_WINDOWS_S = (100e-6, 100e-3)
+"""Moving averages whose maximum is printed (M.2 supply limits are given over such windows)."""
+CHUNK = 1 << 21
+_CIC_ORDER = 3
+"""Order of the rig's decimation filter: group delay ORDER * (R - 1) / 2 conversions."""
+_DEAD_RAIL_V = 0.05
+_QUIET = 1024
+
+
+@dataclass
+class WindowStats:
+    """Sums over the samples centred in one window; ``peak`` is the largest single sample."""
+
+    samples: int = 0
+    missing: int = 0
+    power_sum: float = 0.0
+    voltage_sum: float = 0.0
+    current_sum: float = 0.0
+    peak: float = -math.inf
+    lowest: float = math.inf
+
+    @property
+    def mean_power_w(self) -> float | None:
+        """Mean of the samples; the accumulator's mean is the better one."""
+        return self.power_sum / self.samples if self.samples else None
+
+    @property
+    def mean_voltage_v(self) -> float:
+        return self.voltage_sum / self.samples if self.samples else math.nan
+
+    @property
+    def mean_current_a(self) -> float:
+        return self.current_sum / self.samples if self.samples else math.nan
+
+    def add(self, power: Float, voltage: Float, current: Float) -> None:
+        """Some more samples of the window; NaN is missing."""
+        good = ~np.isnan(power)
+        n = int(np.count_nonzero(good))
+        self.missing += len(power) - n
+        if not n:
+            return
+        if n < len(power):
+            power, voltage, current = power[good], voltage[good], current[good]
+        self.samples += n
+        self.power_sum += float(power.sum())
+        self.voltage_sum += float(voltage.sum())
+        self.current_sum += float(current.sum())
+        self.peak = max(self.peak, float(power.max()))
+        self.lowest = min(self.lowest, float(power.min()))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Result of one pass: ``stats[i]`` and ``moving[w]`` (over window length w) for the i-th range."""
+
+    stats: list[WindowStats]
+    moving: list[MovingMax]
+    noise_w: float
+
+
+class Rail:
+    """The rail of a capture. Construct with :func:`open_rail`."""
+
+    def __init__(self, capture: Capture, model: ErrorModel) -> None:
+        reader = capture.rail
+        assert reader is not None
+        about = capture.meta["rail"]
+        self.reader = reader
+        self.model = model
+        self.tick_s = capture.tick_ps * 1e-12
+        self.interval_ticks = int(reader.interval_ticks)
+        self.interval_s = self.interval_ticks * self.tick_s
+        self.period_ticks = int(about.get("adc_period_ticks") or self.interval_ticks)
+        self.decimation = max(1, round(self.interval_ticks / self.period_ticks))
+        self.delay_ticks = _CIC_ORDER * (self.decimation - 1) / 2 * self.period_ticks
+        self.first_tick = int(reader.first_tick)
+        self.last_tick = self.first_tick + (len(reader) - 1) * self.interval_ticks
+        blocks = capture.rail_blocks.collect()
+        self.flags = int(np.bitwise_or.reduce(blocks["flags"].to_numpy())) if len(blocks) else 0
+        self.has_accumulator = bool(len(blocks)) and blocks["energy_raw"].n_unique() > 1
+        self.meter = EnergyMeter(
+            blocks if self.has_accumulator else blocks.head(0),
+            self.period_ticks,
+            self.delay_ticks,
+            self.tick_s,
+            self.power_between,
+        )
+
+    def indices(self, first_tick: int, last_tick: int) -> tuple[int, int]:
+        """Samples centred in ``[first_tick, last_tick)``."""
+        return self.reader.sample_at(first_tick), self.reader.sample_at(last_tick)
+
+    def power_between(self, first_tick: int, last_tick: int) -> tuple[int, Float]:
+        """(tick of the first sample, power in W) of the samples centred in ``[first_tick, last_tick)``."""
+        low, high = self.indices(first_tick, last_tick)
+        return self.reader.tick_of(low), self.reader.power(low, high).astype(np.float64)
+
+    def energy(self, first_tick: float, last_tick: float) -> Energy:
+        """Energy of a window; from samples alone where the blocks carry no accumulator."""
+        return self.meter.between(first_tick, last_tick)
+
+    def scan(self, windows: Sequence[tuple[int, int]]) -> Scan:
+        """One pass over the waveform for all ``windows`` (ticks, may overlap)."""
+        ranges = [self.indices(a, b) for a, b in windows]
+        stats = [WindowStats() for _ in ranges]
+        widths = [max(1, round(w / self.interval_s)) for w in OCP_WINDOWS_S]
+        moving = [MovingMax(width, ranges) for width in widths]
+        noise = math.inf
+        for start in range(0, len(self.reader), CHUNK):
+            part = self.reader.read(start, start + CHUNK)
+            power = part.power.astype(np.float64)
+            voltage, current = part.voltage.astype(np.float64), part.current.astype(np.float64)
+            for (low, high), stat in zip(ranges, stats, strict=True):
+                a, b = max(low - start, 0), min(high - start, len(power))
+                if a < b:
+                    stat.add(power[a:b], voltage[a:b], current[a:b])
+            for window in moving:
+                window.add(power)
+            noise = min(noise, _quietest_noise(power))
+        return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
+
+    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int) -> dict[str, Any]:
+        """The power figures of the i-th window of ``scan``."""
+        stat = scan.stats[i]
+        if not stat.samples:
+            return {"absent": "no rail samples in this window"}
+        energy = self.energy(first_tick, last_tick)
+        window_s = (last_tick - first_tick) * self.tick_s
+        lost = stat.missing
+        exact = self.has_accumulator and energy.exact_j != 0
+        covered = energy.covered_s
+        mean = energy.joules / covered if covered > 0 else stat.mean_power_w
+        assert mean is not None
+        volts = stat.mean_voltage_v
+        noise = K * scan.noise_w / math.sqrt(stat.samples)
+        edge = energy.edge_u_j / covered if covered > 0 else 0.0
+        system = self.model.power_u(mean, volts)
+        u_mean = math.sqrt(system**2 + noise**2 + edge**2)
+        conditions: dict[str, Any] = {
+            "source": "64-bit accumulator" if exact else "samples",
+            "window_s": window_s,
+            "covered_s": covered,
+            "samples": stat.samples,
+        }
+        if exact:
+            conditions["edge_u_j"] = energy.edge_u_j
+        if covered < window_s - 2 * self.interval_s:
+            conditions["note"] = "the rail was not recorded during all of the window: the mean is of the covered part"
+        u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a)
+        u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)
+        peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
+        out: dict[str, Any] = {
+            "mean_w": figure(mean, "W", u_mean, lost, conditions),
+            "energy_j": figure(energy.joules, "J", u_energy, lost, conditions),
+            "max_sample_w": figure(stat.peak, "W", peak_u, lost, {"window_s": self.interval_s}),
+            "min_sample_w": figure(stat.lowest, "W", self.model.power_u(stat.lowest, volts), lost),
+            "mean_voltage_v": figure(volts, "V", self.model.gain * abs(volts), lost),
+            "mean_current_a": figure(stat.mean_current_a, "A", u_current, lost),
+            "max_moving_w": {},
+        }
+        for window_length, moving in zip(OCP_WINDOWS_S, scan.moving, strict=True):
+            out["max_moving_w"][window_text(window_length)] = self._moving(moving, i, window_length, volts, scan, lost)
+        return out
+
+    def _moving(
+        self, moving: MovingMax, i: int, length_s: float, volts: float, scan: Scan, lost: int
+    ) -> Figure:
+        best = moving.best[i]
+        actual = moving.width * self.interval_s
+        conditions: dict[str, Any] = {"window_s": actual, "window_samples": moving.width}
+        if not math.isclose(actual, length_s, rel_tol=1e-6):
+            conditions["note"] = f"asked for {length_s:g} s; samples are {self.interval_s:g} s apart"
+        if moving.skipped[i]:
+            conditions["windows_skipped"] = moving.skipped[i]
+        if not math.isfinite(best):
+            return figure(None, "W", conditions={**conditions, "absent": "shorter than the averaging window"})
+        conditions["at_tick"] = self.reader.tick_of(moving.best_at[i])
+        u = math.hypot(self.model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
+        return figure(best, "W", u, lost, conditions)
+
+    def describe(self) -> dict[str, Any]:
+        """How the rail was sampled, and its flags in words."""
+        return {
+            "first_tick": self.first_tick,
+            "interval_s": self.interval_s,
+            "samples": len(self.reader),
+            "conversion_period_s": self.period_ticks * self.tick_s,
+            "decimation": self.decimation,
+            "accumulator": self.has_accumulator,
+            "flags": [flag.name.lower() for flag in RailFlag if flag.name and self.flags & flag],
+        }
+
+
+def _quietest_noise(power: Float) -> float:
+    """Standard deviation of the noise of one sample: from differences of neighbours, in the quietest stretch."""
+    n = len(power) // _QUIET * _QUIET
+    rows = power[:n].reshape(-1, _QUIET) if n else power[None, :]
+    if rows.shape[1] < 8:
+        return math.inf
+    differences = np.diff(rows, axis=1)
+    spread = differences.std(axis=1) / math.sqrt(2.0)
+    spread = spread[~np.isnan(spread)]
+    return float(spread.min()) if len(spread) else math.inf
+
+
+def window_text(seconds: float) -> str:
+    """Key of an OCP window: ``100us``, ``100ms``."""
+    return f"{seconds * 1e6:g}us" if seconds < 1e-3 else f"{seconds * 1e3:g}ms"
+
+
+def no_rail_reason(capture: Capture) -> str | None:
+    """Why the capture has no power figures; None when it has a rail."""
+    if capture.rail is None:
+        if (capture.meta.get("conditions") or {}).get("timing") == "qemu-log":
+            return "replayed QEMU log: QEMU's drive has no rail"
+        return "no rail samples were recorded"
+    reader = capture.rail
+    middle = len(reader) // 2
+    sides = (reader.read(0, 4096), reader.read(middle, middle + 4096))
+    volts = np.concatenate([part.voltage for part in sides])
+    volts = volts[~np.isnan(volts)]
+    if len(volts) and float(np.abs(volts).max()) < _DEAD_RAIL_V and _always_dead(capture):
+        return "the rail carried no voltage: the source of the bus traffic has no rail"
+    return None
+
+
+def _always_dead(capture: Capture) -> bool:
+    reader = capture.rail
+    assert reader is not None
+    for start in range(0, len(reader), CHUNK):
+        volts = reader.read(start, start + CHUNK).voltage
+        if bool(np.any(np.abs(volts[~np.isnan(volts)]) >= _DEAD_RAIL_V)):
+            return False
+    return True

@@ -1,0 +1,178 @@
+"""Wake-up latency: the first command after idle, against the same kind of command in a stream.
+
+The field has no agreed definition. Every reading is printed: doorbell to CQE as a whole, what it adds to the median of
+the same class, to the SQE fetch, to the first data; and, where CLKREQ# and the link state were recorded, the link's
+part before the doorbell and the time from CLKREQ# to CQE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from wattbell.analysis import idle
+from wattbell.analysis.latency import describe
+from wattbell.analysis.names import admin_name, io_name, size_text
+from wattbell.analysis.table import NONE, Commands
+from wattbell.wire.spec import CommandFlag, EventType, LinkState
+
+if TYPE_CHECKING:
+    from wattbell.analysis.context import Context
+
+MAX_EVENTS = 1000
+
+
+def wakeups(context: Context, idle_result: Mapping[str, Any]) -> dict[str, Any]:
+    """``events``: one entry a wake-up (at most 1000); ``by_state``: grouped by state before it and class of command."""
+    gaps = idle.all_gaps(context)
+    ends = gaps[:, 1]
+    out: dict[str, Any] = {
+        "threshold_s": idle.IDLE_MIN_S,
+        "definition": "first command after idle, doorbell to CQE; extra: less the median of its class in a stream",
+        "events": [],
+        "by_state": [],
+    }
+    entries: list[dict[str, Any]] = []
+    for table, markers in ((context.commands, False), (context.markers, True)):
+        usable = ~table.has(CommandFlag.ABORTED) & ~table.has(CommandFlag.NO_SQE)
+        first = np.nonzero(np.isin(table.start_tick, ends) & usable)[0]
+        entries += _entries(context, table, first, gaps, idle_result, markers)
+    entries.sort(key=lambda e: int(e["start_tick"]))
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for entry in entries:
+        groups.setdefault((entry["state"], entry["class"]), []).append(entry)
+    out["events"] = entries[:MAX_EVENTS]
+    out["by_state"] = [_group(context, state, kind, members) for (state, kind), members in sorted(groups.items())]
+    return out
+
+
+def _entries(
+    context: Context,
+    table: Commands,
+    first: Any,
+    gaps: Any,
+    idle_result: Mapping[str, Any],
+    markers: bool,
+) -> list[dict[str, Any]]:
+    baselines = _baselines(table, first)
+    levels = idle_result["levels"]
+    last_segment = {int(s["gap"]): s for s in idle_result["segments"]}
+    requested = idle.track(context.events, EventType.POWER_STATE, 0)
+    sidebands = _Sidebands(context.events)
+    out = []
+    seen: set[int] = set()
+    for i in first.tolist():
+        start, cqe = int(table.start_tick[i]), int(table.cqe_tick[i])
+        gap = int(np.searchsorted(gaps[:, 1], start))
+        if gap in seen:
+            continue  # several commands behind one doorbell: the first is the wake-up
+        seen.add(gap)
+        kind = idle.class_of(table, i)
+        segment = last_segment.get(gap)
+        if segment is not None:
+            state = levels[segment["level"]]["label"]
+            how = levels[segment["level"]]["how"]
+        elif requested is not None and requested.at(start):
+            state, how = f"PS{requested.at(start)}", "host requested (Set Features 02h seen on the wire)"
+        else:
+            state, how = "unknown", "no steady level before the command"
+        baseline = baselines.get(kind)
+        latency = cqe - start
+        entry = {
+            "start_tick": start,
+            "from": "doorbell" if table.doorbell_tick[i] != NONE else "fetch",
+            "idle_s": (start - int(gaps[gap, 0])) * context.tick_s,
+            "state": state,
+            "how": how,
+            "class": _class_text(kind, markers),
+            "latency_ticks": latency,
+            "latency_s": latency * context.tick_s,
+            "extra_s": None if baseline is None else (latency - baseline) * context.tick_s,
+            "to_fetch_s": _since(table.fetch_tick[i], start, context.tick_s),
+            "to_first_data_s": _since(table.first_data_tick[i], start, context.tick_s),
+            **sidebands.link_part(int(gaps[gap, 0]), cqe, context.tick_s),
+        }
+        out.append(entry)
+    return out
+
+
+def _since(tick: Any, start: int, tick_s: float) -> float | None:
+    return None if int(tick) == NONE else (int(tick) - start) * tick_s
+
+
+def _class_text(kind: tuple[int, int, int], marker: bool) -> str:
+    io, opcode, nbytes = kind
+    if marker:
+        return "marker (get_features)"
+    if not io:
+        return f"admin {admin_name(opcode)}"
+    return f"{io_name(opcode)} {size_text(nbytes)}" if nbytes else io_name(opcode)
+
+
+def _baselines(table: Commands, first: Any) -> dict[tuple[int, int, int], float]:
+    """Median latency in ticks of each class that occurs among the wake-ups, wake-ups left out."""
+    out: dict[tuple[int, int, int], float] = {}
+    usable = (table.doorbell_tick != NONE) & ~table.has(CommandFlag.ABORTED)
+    if not usable.any():
+        usable = ~table.has(CommandFlag.ABORTED)
+    usable[first] = False
+    for kind in {idle.class_of(table, i) for i in first.tolist()}:
+        io, opcode, nbytes = kind
+        same = usable & ((table.qid > 0) == bool(io)) & (table.opcode == opcode) & (table.nbytes == nbytes)
+        if np.count_nonzero(same) >= 3:
+            out[kind] = float(np.median(table.cqe_tick[same] - table.start_tick[same]))
+    return out
+
+
+class _Sidebands:
+    """Where the link's own exit lies, from CLKREQ# and link state events."""
+
+    def __init__(self, events: pl.DataFrame) -> None:
+        clkreq = events.filter((pl.col("type") == int(EventType.CLKREQ)) & (pl.col("arg8") == 0))
+        links = events.filter(pl.col("type") == int(EventType.LINK))
+        self._clkreq = clkreq["tick"].cast(pl.Int64).to_numpy()
+        self._link = links["tick"].cast(pl.Int64).to_numpy()
+        self._state = links["arg8"].to_numpy()
+
+    def link_part(self, idle_from: int, cqe: int, tick_s: float) -> dict[str, float | None]:
+        """``link_exit_s``: CLKREQ# asserted (or, without it, the first sign of recovery) until L0;
+        ``from_clkreq_s``: CLKREQ# asserted until the CQE. None where not seen."""
+        out: dict[str, float | None] = {"link_exit_s": None, "from_clkreq_s": None}
+        at = int(np.searchsorted(self._clkreq, cqe, side="right")) - 1
+        asserted = int(self._clkreq[at]) if at >= 0 and self._clkreq[at] >= idle_from else None
+        low, high = np.searchsorted(self._link, [idle_from, cqe])
+        awake: int | None = None
+        leaving: int | None = None
+        for tick, state in zip(self._link[low:high].tolist(), self._state[low:high].tolist(), strict=True):
+            if state == LinkState.L0 and awake is None and (asserted is None or tick >= asserted):
+                awake = tick
+            elif state == LinkState.RECOVERY and leaving is None:
+                leaving = tick
+        begin = asserted if asserted is not None else leaving
+        if begin is not None and awake is not None and awake >= begin:
+            out["link_exit_s"] = (awake - begin) * tick_s
+        if asserted is not None:
+            out["from_clkreq_s"] = (cqe - asserted) * tick_s
+        return out
+
+
+def _group(context: Context, state: str, kind: str, members: list[dict[str, Any]]) -> dict[str, Any]:
+    ticks = np.array([m["latency_ticks"] for m in members], np.int64)
+    out: dict[str, Any] = {
+        "state": state,
+        "how": members[0]["how"],
+        "class": kind,
+        "count": len(members),
+        "latency_s": describe(ticks, context.tick_s, context.model, full=False),
+        "idle_s_min": min(m["idle_s"] for m in members),
+        "idle_s_max": max(m["idle_s"] for m in members),
+    }
+    for name in ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s"):
+        values = [m[name] for m in members if m[name] is not None]
+        out[name] = None
+        if values:
+            out[name] = {"median": float(np.median(values)), "max": float(max(values)), "n": len(values)}
+    return out
