@@ -135,8 +135,7 @@ impl Command {
     /// Rebuilds the entry and what goes with it.
     pub fn build(&self, context: &mut Context<'_>) -> Built {
         let sqe = Sqe::new(self.opc, self.cid.unwrap_or(0), self.nsid);
-        let mut built =
-            Built { sqe, flow: None, pages: Vec::new(), data: None, list: None, action: Action::None };
+        let mut built = Built { sqe, flow: None, pages: Vec::new(), data: None, list: None, action: Action::None };
         if self.io {
             self.build_io(&mut built, context);
         } else {
@@ -298,7 +297,8 @@ impl Command {
             built.list = Some((entry2, entries));
         }
         built.sqe = built.sqe.prp(prp1, entry2);
-        built.pages = starts.into_iter().flat_map(|(at, n)| wattbell_bus::split::requests(at, n as u32, 4096)).collect();
+        built.pages =
+            starts.into_iter().flat_map(|(at, n)| wattbell_bus::split::requests(at, n as u32, 4096)).collect();
     }
 }
 

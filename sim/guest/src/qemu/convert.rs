@@ -2,7 +2,7 @@
 
 use super::command::{Command, Context};
 use super::event::{admin, opcode, Event};
-use super::queues::{Action, InFlight, Queues};
+use super::queues::{InFlight, Queues};
 use super::setup::Registers;
 use super::sqe::{Cqe, Sqe};
 use super::survey::Survey;
@@ -29,6 +29,7 @@ const MSIX_TABLE: u64 = 0x2000;
 
 /// What the converter had to add or could not place.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)] // the names are those of `stats_json`
 pub struct Tally {
     pub commands: u64,
     pub commands_added: u64,
@@ -123,12 +124,24 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
         }
     };
     note(!seen.sq_doorbell, "SQ doorbells were not logged: taken to be at the fetch, so latency starts there");
-    note(!seen.io_cmd && seen.blocks, "pci_nvme_io_cmd was not logged: commands other than reads and writes are missing");
+    note(
+        !seen.io_cmd && seen.blocks,
+        "pci_nvme_io_cmd was not logged: commands other than reads and writes are missing",
+    );
     note(!seen.complete, "completions were not logged: no command completes");
     note(seen.shadow, "the driver used shadow doorbells: most doorbells are in memory and not on the bus");
-    note(survey.second_controller, "two controllers share this log and it does not tell them apart: counts hold, queue depths and latencies mix");
-    note(survey.namespaces.values().any(|n| n.lba_size_bytes.is_none()), "a namespace without logged reads or writes: its LBA size is taken as 512 bytes");
-    note(survey.namespaces.values().any(|n| n.conflicts > 0), "a namespace changed its LBA size: the first is used throughout");
+    note(
+        survey.second_controller,
+        "two controllers share this log and it does not tell them apart: counts hold, queue depths and latencies mix",
+    );
+    note(
+        survey.namespaces.values().any(|n| n.lba_size_bytes.is_none()),
+        "a namespace without logged reads or writes: its LBA size is taken as 512 bytes",
+    );
+    note(
+        survey.namespaces.values().any(|n| n.conflicts > 0),
+        "a namespace changed its LBA size: the first is used throughout",
+    );
     note(survey.lines.damaged > 0, "damaged log lines were left out (see the converter's statistics)");
     let mut extra = serde_json::Map::new();
     extra.insert("rail".into(), "none".into());
@@ -340,7 +353,8 @@ impl<W: Write> Converter<'_, W> {
         self.ensure_cq(cqid)?;
         let Some(head) = self.queues.cqs.get_mut(&cqid).map(|cq| cq.doorbell(log_head)) else { return Ok(()) };
         self.wire.write_register(0x1004 + 8 * u64::from(cqid), &head.to_le_bytes())?;
-        while let Some(cqe) = self.queues.cqs.get_mut(&cqid).filter(|cq| !cq.full()).and_then(|cq| cq.deferred.pop_front())
+        while let Some(cqe) =
+            self.queues.cqs.get_mut(&cqid).filter(|cq| !cq.full()).and_then(|cq| cq.deferred.pop_front())
         {
             self.write_cqe(cqid, cqe)?;
         }

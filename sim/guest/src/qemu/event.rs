@@ -6,45 +6,160 @@ use super::line::{number, Segment};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Event {
-    AdminCmd { cid: u16, sqid: u16, opc: u8 },
-    IoCmd { cid: u16, nsid: u32, sqid: u16, opc: u8 },
+    AdminCmd {
+        cid: u16,
+        sqid: u16,
+        opc: u8,
+    },
+    IoCmd {
+        cid: u16,
+        nsid: u32,
+        sqid: u16,
+        opc: u8,
+    },
     /// Read, Write, Write Zeroes, Zone Append, Compare, Verify: `opc` from the event where `io_cmd` is not logged.
-    Blocks { cid: u16, nsid: u32, nlb: u32, count: Option<u64>, lba: u64, opc: u8 },
+    Blocks {
+        cid: u16,
+        nsid: u32,
+        nlb: u32,
+        count: Option<u64>,
+        lba: u64,
+        opc: u8,
+    },
     FlushNs,
-    Dsm { nr: u32, attr: u32 },
-    DsmRange { slba: u64, nlb: u32 },
-    Copy { cid: u16, nsid: u32, nr: u32 },
-    MapPrp { len: u32, prp1: u64, prp2: u64 },
-    MapSgl { kind: u8, len: u64 },
-    MapAddr { addr: u64, len: u64 },
-    CreateSq { addr: u64, sqid: u16, cqid: u16, qsize: u32, qflags: u16 },
-    CreateCq { addr: u64, cqid: u16, vector: u16, qsize: u32, qflags: u16 },
-    DelSq { sqid: u16 },
-    DelCq { cqid: u16 },
-    Identify { cid: u16, cns: u8, ctrlid: u16, csi: u8 },
+    Dsm {
+        nr: u32,
+        attr: u32,
+    },
+    DsmRange {
+        slba: u64,
+        nlb: u32,
+    },
+    Copy {
+        cid: u16,
+        nsid: u32,
+        nr: u32,
+    },
+    MapPrp {
+        len: u32,
+        prp1: u64,
+        prp2: u64,
+    },
+    MapSgl {
+        kind: u8,
+        len: u64,
+    },
+    MapAddr {
+        addr: u64,
+        len: u64,
+    },
+    CreateSq {
+        addr: u64,
+        sqid: u16,
+        cqid: u16,
+        qsize: u32,
+        qflags: u16,
+    },
+    CreateCq {
+        addr: u64,
+        cqid: u16,
+        vector: u16,
+        qsize: u32,
+        qflags: u16,
+    },
+    DelSq {
+        sqid: u16,
+    },
+    DelCq {
+        cqid: u16,
+    },
+    Identify {
+        cid: u16,
+        cns: u8,
+        ctrlid: u16,
+        csi: u8,
+    },
     /// `identify_ns`, `identify_nslist`, ...: the namespace a preceding Identify asks for.
-    IdentifyNsid { nsid: u32 },
-    GetLog { cid: u16, lid: u8, lsp: u8, rae: u8, len: u32, off: u64 },
-    GetFeature { cid: u16, nsid: u32, fid: u8, sel: u8, cdw11: u32 },
-    SetFeature { cid: u16, nsid: u32, fid: u8, save: u8, cdw11: u32 },
-    Aer { cid: u16 },
-    Format { nsid: u32, lbaf: u8 },
-    DbBuf { dbs: u64, eis: u64 },
-    Complete { cid: u16, cqid: u16, dw0: u32, dw1: u32, status: u16 },
-    Msix { vector: u16 },
-    SqDoorbell { sqid: u16, tail: u32 },
-    CqDoorbell { cqid: u16, head: u32 },
+    IdentifyNsid {
+        nsid: u32,
+    },
+    GetLog {
+        cid: u16,
+        lid: u8,
+        lsp: u8,
+        rae: u8,
+        len: u32,
+        off: u64,
+    },
+    GetFeature {
+        cid: u16,
+        nsid: u32,
+        fid: u8,
+        sel: u8,
+        cdw11: u32,
+    },
+    SetFeature {
+        cid: u16,
+        nsid: u32,
+        fid: u8,
+        save: u8,
+        cdw11: u32,
+    },
+    Aer {
+        cid: u16,
+    },
+    Format {
+        nsid: u32,
+        lbaf: u8,
+    },
+    DbBuf {
+        dbs: u64,
+        eis: u64,
+    },
+    Complete {
+        cid: u16,
+        cqid: u16,
+        dw0: u32,
+        dw1: u32,
+        status: u16,
+    },
+    Msix {
+        vector: u16,
+    },
+    SqDoorbell {
+        sqid: u16,
+        tail: u32,
+    },
+    CqDoorbell {
+        cqid: u16,
+        head: u32,
+    },
     /// QEMU looked at a shadow doorbell: the driver uses them.
     Shadow,
-    Cfg { value: u32 },
+    Cfg {
+        value: u32,
+    },
     Started,
     Stopped,
-    AqAttr { value: u32 },
-    AsqLow { value: u64 },
-    AsqHigh { value: u32 },
-    AcqLow { value: u64 },
-    AcqHigh { value: u32 },
-    MmioRead { addr: u64, size: u32 },
+    AqAttr {
+        value: u32,
+    },
+    AsqLow {
+        value: u64,
+    },
+    AsqHigh {
+        value: u32,
+    },
+    AcqLow {
+        value: u64,
+    },
+    AcqHigh {
+        value: u32,
+    },
+    MmioRead {
+        addr: u64,
+        size: u32,
+    },
     PciReset,
     /// An event of the NVMe device that says nothing about the bus that others do not.
     Other,
@@ -130,7 +245,11 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
             ctrlid: n16("ctrlid").unwrap_or(0),
             csi: n8("csi").unwrap_or(0),
         },
-        "identify_ns" | "identify_ns_ind" | "identify_ns_csi" | "identify_nslist" | "identify_nslist_csi"
+        "identify_ns"
+        | "identify_ns_ind"
+        | "identify_ns_csi"
+        | "identify_nslist"
+        | "identify_nslist_csi"
         | "identify_ns_descr_list" => Event::IdentifyNsid { nsid: n32("nsid")? },
         "get_log" => Event::GetLog {
             cid: n16("cid")?,
@@ -203,16 +322,12 @@ mod tests {
         );
         assert_eq!(
             event("write cid 7 opname 'NVME_NVM_CMD_WRITE_ZEROES' nsid 1 nlb 8 count 4096 lba 0x10"),
-            Some(Event::Blocks {
-                cid: 7,
-                nsid: 1,
-                nlb: 8,
-                count: Some(4096),
-                lba: 16,
-                opc: opcode::WRITE_ZEROES
-            })
+            Some(Event::Blocks { cid: 7, nsid: 1, nlb: 8, count: Some(4096), lba: 16, opc: opcode::WRITE_ZEROES })
         );
-        assert_eq!(event("mmio_asqaddr_hi wrote MMIO, admin submission queue high half=0x2, new_address=0x2000"), Some(Event::AsqHigh { value: 2 }));
+        assert_eq!(
+            event("mmio_asqaddr_hi wrote MMIO, admin submission queue high half=0x2, new_address=0x2000"),
+            Some(Event::AsqHigh { value: 2 })
+        );
     }
 
     #[test]

@@ -91,7 +91,8 @@ fn iso8601(text: &str) -> Option<i64> {
     };
     let mut parts = hms.splitn(3, ':').map(|p| p.parse::<i64>().ok());
     let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 || year > 9999 {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 || year > 9999
+    {
         return None;
     }
     // Days from civil, H. Hinnant's algorithm: years start in March, so that the leap day is the last of a year.

@@ -70,11 +70,6 @@ impl<W: Write> Wire<W> {
         Self { out, cursor_ps: 0, free_ps: [0; 2], backlog: VecDeque::new(), tag: 0, tlps, delay }
     }
 
-    /// Time before which nothing more will happen.
-    pub fn now_ps(&self) -> u64 {
-        self.cursor_ps
-    }
-
     /// Moves to the time of the next logged event; data that fits before it is sent.
     pub fn advance(&mut self, to_ps: u64) -> Result<()> {
         while let Some(chunk) = self.backlog.front() {
@@ -218,7 +213,12 @@ impl<W: Write> Wire<W> {
     }
 
     fn start_of(&self, chunk: &Chunk) -> u64 {
-        chunk.ready_ps.max(self.cursor_ps).max(self.free_ps[Direction::Up as usize])
+        let start = chunk.ready_ps.max(self.cursor_ps).max(self.free_ps[Direction::Up as usize]);
+        match chunk.flow {
+            DataFlow::ToHost => start,
+            // One page of read requests at a time: their answers take far longer than they do, and tags are few.
+            DataFlow::FromHost => start.max(self.free_ps[Direction::Down as usize]),
+        }
     }
 
     fn send_front(&mut self) -> Result<u64> {
