@@ -1,0 +1,450 @@
+//! The controller: its state, and the loop that takes events in time order.
+//!
+//! The parts of its work are in `mmio` (registers, doorbells), `fetch` (submission queues), `admin`, `io` (commands),
+//! `transfer` (PRPs and data) and `complete` (completion queues, interrupts).
+
+use crate::config_space::ConfigSpace;
+use crate::features::Features;
+use crate::flash::{Condition, Flash};
+use crate::host::{BusSink, CommandTruth, Host, Store};
+use crate::identify::Health;
+use crate::meter::{Meter, Part};
+use crate::nvme::{Sqe, Status};
+use crate::port::{Aspm, Port, Request};
+use crate::profile::{ps, Profile, Ps, MS, NS, US};
+use crate::prp::Pieces;
+use crate::queue::{Cq, Sq};
+use crate::states::PowerStates;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use wattbell_bus::{LinkState, Signal};
+
+/// What a controller is made with, besides its profile.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// What the drive held before.
+    pub condition: Condition,
+    /// Keep written data and return it. Without, user data neither enters nor leaves host memory.
+    pub store: bool,
+    /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device): every vector counts as enabled, and
+    /// messages on the trace carry a made-up address and `vector` as data.
+    pub msix_outside: bool,
+}
+
+/// Controller state that CC.EN resets.
+pub(crate) struct Registers {
+    pub cc: u32,
+    pub csts: u32,
+    pub aqa: u32,
+    pub asq: u64,
+    pub acq: u64,
+    pub intms: u32,
+}
+
+/// A command in hand.
+pub(crate) struct Command {
+    pub sqe: Sqe,
+    pub qid: u16,
+    pub pieces: Pieces,
+    pub len: u32,
+    pub done: u32,
+    pub dw0: u32,
+    pub status: Status,
+    pub data: Vec<u8>,
+    pub buffered: u64,
+    pub truth: CommandTruth,
+}
+
+/// What a read of host memory was for.
+pub(crate) enum Want {
+    Sqes {
+        qid: u16,
+        announced: Vec<Ps>,
+        first: Ps,
+    },
+    List {
+        command: u32,
+    },
+    Structure {
+        command: u32,
+        left: u32,
+    },
+    Data {
+        command: u32,
+        offset: u32,
+        len: u32,
+    },
+    /// The command is gone (reset); the answer still comes.
+    Nothing,
+}
+
+pub(crate) enum Event {
+    Mmio { offset: u64, size: u8, value: u64, first: Ps },
+    Arbitrate,
+    Answer(Box<(Want, Request)>),
+    SqesIn { qid: u16, announced: Vec<Ps>, first: Ps, bytes: Vec<u8> },
+    ListIn { command: u32, bytes: Vec<u8> },
+    StructureIn { command: u32 },
+    Execute(u32),
+    ReturnStructure(u32),
+    PageReady { command: u32, offset: u32, len: u32 },
+    DataOut { command: u32, offset: u32, len: u32 },
+    DataIn { command: u32, offset: u32, len: u32 },
+    Complete(u32),
+    Post { cqid: u16, address: u64, entry: [u8; 16] },
+    Interrupt(u16),
+    Coalesced { cqid: u16 },
+    Programmed(u64),
+    Ready,
+    ShutDown,
+}
+
+pub(crate) struct Timed {
+    at: Ps,
+    serial: u64,
+    event: Event,
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.serial) == (other.at, other.serial)
+    }
+}
+impl Eq for Timed {}
+impl PartialOrd for Timed {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Timed {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.serial).cmp(&(other.at, other.serial))
+    }
+}
+
+/// Constants of the profile, in picoseconds.
+pub(crate) struct Timing {
+    pub command: Ps,
+    pub occupancy: Ps,
+    pub to_fetch: Ps,
+    pub completion: Ps,
+    pub msix: Ps,
+    pub ready: Ps,
+    pub page: Ps,
+    pub dma_reads: usize,
+    pub data_path_w: f64,
+}
+
+/// An NVMe controller with its drive behind it.
+pub struct Controller<S: BusSink> {
+    pub(crate) profile: Profile,
+    pub(crate) options: Options,
+    pub(crate) sink: S,
+    pub(crate) config: ConfigSpace,
+    pub(crate) port: Port,
+    pub(crate) meter: Meter,
+    pub(crate) states: PowerStates,
+    pub(crate) flash: Flash,
+    pub(crate) store: Option<Store>,
+    pub(crate) features: Features,
+    pub(crate) health: Health,
+    pub(crate) errors: VecDeque<[u8; 64]>,
+    pub(crate) reg: Registers,
+    pub(crate) msix_table: Vec<[u32; 4]>,
+    pub(crate) msix_pending: Vec<bool>,
+    pub(crate) sqs: BTreeMap<u16, Sq>,
+    pub(crate) cqs: BTreeMap<u16, Cq>,
+    pub(crate) commands: Vec<Option<Command>>,
+    pub(crate) spare: Vec<u32>,
+    pub(crate) in_hand: u32,
+    pub(crate) async_events: VecDeque<u32>,
+    pub(crate) async_pending: VecDeque<u32>,
+    pub(crate) last_served: u16,
+    pub(crate) arbitrating: bool,
+    pub(crate) cpu_free: Ps,
+    pub(crate) data_path_free: Ps,
+    pub(crate) dma_queue: VecDeque<(u32, u32, u64, u32)>,
+    pub(crate) dma_active: usize,
+    pub(crate) waiting_writes: VecDeque<u32>,
+    pub(crate) reads_outstanding: usize,
+    pub(crate) deferred: VecDeque<(Want, u64, u32)>,
+    pub(crate) timing: Timing,
+    pub(crate) now: Ps,
+    heap: BinaryHeap<Reverse<Timed>>,
+    serial: u64,
+}
+
+impl<S: BusSink> Controller<S> {
+    /// A drive without power. Call [`Controller::power_on`] first.
+    pub fn new(profile: Profile, options: Options, sink: S) -> Self {
+        let c = &profile.controller;
+        let vectors = *profile.limits.io_queues + 1;
+        let timing = Timing {
+            command: ps(*c.command_us, US),
+            occupancy: ps(*c.command_occupancy_us, US),
+            to_fetch: *c.doorbell_to_fetch_ns * NS,
+            completion: *c.completion_ns * NS,
+            msix: *c.msix_ns * NS,
+            ready: ps(*profile.limits.ready_ms, MS),
+            page: ps(4096.0 / *c.data_path_mb_per_s, US),
+            dma_reads: *c.dma_reads as usize,
+            data_path_w: *profile.power.data_path_w,
+        };
+        Self {
+            config: ConfigSpace::new(&profile, vectors),
+            port: Port::new(&profile),
+            meter: Meter::new(&profile),
+            states: PowerStates::new(&profile),
+            flash: Flash::new(&profile, options.condition, options.seed),
+            store: options.store.then(Store::default),
+            features: Features::new(&profile),
+            health: Health::default(),
+            errors: VecDeque::new(),
+            reg: Registers { cc: 0, csts: 0, aqa: 0, asq: 0, acq: 0, intms: 0 },
+            msix_table: vec![[0, 0, 0, 1]; usize::from(vectors)],
+            msix_pending: vec![false; usize::from(vectors)],
+            sqs: BTreeMap::new(),
+            cqs: BTreeMap::new(),
+            commands: Vec::new(),
+            spare: Vec::new(),
+            in_hand: 0,
+            async_events: VecDeque::new(),
+            async_pending: VecDeque::new(),
+            last_served: 0,
+            arbitrating: false,
+            cpu_free: 0,
+            data_path_free: 0,
+            dma_queue: VecDeque::new(),
+            dma_active: 0,
+            waiting_writes: VecDeque::new(),
+            reads_outstanding: 0,
+            deferred: VecDeque::new(),
+            now: 0,
+            heap: BinaryHeap::new(),
+            serial: 0,
+            timing,
+            profile,
+            options,
+            sink,
+        }
+    }
+
+    /// Switches the rail on at `now`; PERST# rises 1 ms later and the link is up when this says.
+    pub fn power_on(&mut self, now: Ps) -> Ps {
+        self.now = now;
+        self.port.sideband(now, Signal::PerstN, 0);
+        self.port.sideband(now, Signal::ClkreqN, 0);
+        self.port.enter(now, LinkState::Detect);
+        self.meter.set(now, Part::Core, *self.profile.power.boot_w);
+        self.port.sideband(now + MS, Signal::PerstN, 1);
+        self.port.enter(now + 6 * MS, LinkState::L0);
+        self.run_to(now + 6 * MS, &mut NoHost);
+        self.meter.set(self.now, Part::Link, *self.profile.power.link_l0_w);
+        self.states.reset(self.now, &mut self.meter);
+        self.now
+    }
+
+    /// The profile the controller was made with.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Time up to which everything has happened.
+    pub fn now_ps(&self) -> Ps {
+        self.now
+    }
+
+    /// The power state the controller is in or on its way to.
+    pub fn power_state(&self) -> u8 {
+        self.states.current()
+    }
+
+    /// What the drive draws at [`Controller::now_ps`], in watt.
+    pub fn power_w(&self) -> f64 {
+        self.meter.power_w()
+    }
+
+    /// State of the link.
+    pub fn link_state(&self) -> LinkState {
+        self.port.state()
+    }
+
+    /// Allows link power states without configuration writes: for a host whose configuration space does not reach the
+    /// drive's link (a guest's root port).
+    pub fn set_aspm(&mut self, aspm: Aspm) {
+        self.port.set_aspm(aspm);
+    }
+
+    /// The sink, to ask it what it collected.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// When [`Controller::advance`] has something to do next.
+    pub fn next_event_ps(&self) -> Option<Ps> {
+        let heap = self.heap.peek().map(|t| t.0.at);
+        let flush = self.flash.next_flush_ps();
+        [heap, flush, self.states.next_ps(), self.link_ps()].into_iter().flatten().min()
+    }
+
+    fn link_ps(&self) -> Option<Ps> {
+        self.port.next_idle_ps(self.states.idle_since()?)
+    }
+
+    /// Does everything that is due up to and including `now`.
+    pub fn advance(&mut self, now: Ps, host: &mut dyn Host) {
+        self.run_to(now, host);
+        self.hand_out();
+    }
+
+    fn run_to(&mut self, now: Ps, host: &mut dyn Host) {
+        while let Some(at) = self.next_event_ps().filter(|&t| t <= now) {
+            self.now = at.max(self.now);
+            if self.heap.peek().is_some_and(|t| t.0.at <= at) {
+                if let Some(Reverse(timed)) = self.heap.pop() {
+                    self.handle(timed.event, host);
+                }
+            } else if self.flash.next_flush_ps().is_some_and(|t| t <= at) {
+                self.flush_buffer();
+            } else if self.link_ps().is_some_and(|t| t <= at) {
+                self.port.go_idle(self.now);
+                self.draw_link();
+            } else {
+                self.states.step(self.now, &mut self.meter);
+            }
+        }
+        self.now = now.max(self.now);
+    }
+
+    /// Hands finished records to the sink.
+    fn hand_out(&mut self) {
+        self.meter.advance(self.now);
+        for record in self.port.take() {
+            self.sink.record(record);
+        }
+        for (time_ps, rail) in self.meter.take() {
+            self.sink.record(wattbell_bus::Record { time_ps, body: wattbell_bus::Body::Rail(rail) });
+        }
+        self.sink.release(self.meter.horizon());
+    }
+
+    /// Ends the trace at `now`: hands out everything that is left and gives the sink back.
+    pub fn finish(mut self, now: Ps, host: &mut dyn Host) -> S {
+        self.run_to(now.max(self.port.quiet_ps()), host);
+        self.meter.advance(self.now);
+        self.meter.finish();
+        self.hand_out();
+        for cq in self.cqs.values() {
+            cq.posted.iter().for_each(|truth| self.sink.command(truth));
+        }
+        self.sink
+    }
+
+    pub(crate) fn at(&mut self, at: Ps, event: Event) {
+        self.serial += 1;
+        self.heap.push(Reverse(Timed { at, serial: self.serial, event }));
+    }
+
+    /// The link leaves a low power state because a TLP is to be sent; the time from which one can.
+    pub(crate) fn wake_link(&mut self, at: Ps) -> Ps {
+        if matches!(self.port.state(), LinkState::L1 | LinkState::L1_2) {
+            let up = self.port.wake(at);
+            self.meter.set(self.now, Part::Link, *self.profile.power.link_l0_w);
+            return up;
+        }
+        at
+    }
+
+    fn draw_link(&mut self) {
+        let p = &self.profile.power;
+        let watt = match self.port.state() {
+            LinkState::L1 => *p.link_l1_w,
+            LinkState::L1_2 => *p.link_l1_2_w,
+            _ => *p.link_l0_w,
+        };
+        self.meter.set(self.now, Part::Link, watt);
+    }
+
+    fn handle(&mut self, event: Event, host: &mut dyn Host) {
+        match event {
+            Event::Mmio { offset, size, value, first } => self.register_write(offset, size, value, first),
+            Event::Arbitrate => self.arbitrate(),
+            Event::Answer(answer) => {
+                let (want, request) = *answer;
+                self.answered(want, &request, host);
+            }
+            Event::SqesIn { qid, announced, first, bytes } => self.sqes_in(qid, &announced, first, &bytes),
+            Event::ListIn { command, bytes } => self.list_in(command, &bytes),
+            Event::StructureIn { command } => self.structure_in(command),
+            Event::Execute(command) => self.execute(command),
+            Event::ReturnStructure(command) => self.return_structure(command, host),
+            Event::PageReady { command, offset, len } => self.page_ready(command, offset, len),
+            Event::DataOut { command, offset, len } => self.data_out(command, offset, len, host),
+            Event::DataIn { command, offset, len } => self.data_in(command, offset, len),
+            Event::Complete(command) => self.complete(command),
+            Event::Post { cqid, address, entry } => self.post(cqid, address, &entry, host),
+            Event::Interrupt(vector) => host.interrupt(vector, self.now),
+            Event::Coalesced { cqid } => self.call(cqid),
+            Event::Programmed(units) => {
+                self.flash.free(units);
+                self.admit_writes();
+                self.settle();
+            }
+            Event::Ready => self.reg.csts |= 1,
+            Event::ShutDown => self.reg.csts = self.reg.csts & !0xC | 0x8,
+        }
+    }
+
+    /// Nothing of a reset's past may act on the controller, but the bus still sees reads answered and flash programs.
+    pub(crate) fn forget_events(&mut self) {
+        let kept: Vec<_> = self.heap.drain().map(|t| t.0).collect();
+        for timed in kept {
+            let event = match timed.event {
+                Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
+                e @ (Event::Mmio { .. } | Event::Programmed(_)) => e,
+                _ => continue,
+            };
+            self.heap.push(Reverse(Timed { event, ..timed }));
+        }
+    }
+
+    /// Tells the power states whether anything is in hand.
+    pub(crate) fn settle(&mut self) {
+        if self.in_hand == 0 && !self.arbitrating && self.flash.buffered() == 0 {
+            self.states.idle(self.now, &mut self.meter);
+        }
+    }
+
+    /// Programs what waits in the write buffer; when that is done.
+    pub(crate) fn flush_buffer(&mut self) {
+        let slow = self.states.slowdown();
+        if let Some(program) = self.flash.flush(self.now, slow, &mut self.meter) {
+            self.at(program.end, Event::Programmed(program.units));
+        }
+    }
+
+    /// The data path carries `bytes` from `at` on; when it is through.
+    pub(crate) fn data_path(&mut self, at: Ps, bytes: u32) -> Ps {
+        let slow = self.states.slowdown();
+        let start = at.max(self.data_path_free);
+        let end = start + (self.timing.page as f64 * f64::from(bytes) / 4096.0 * slow) as Ps;
+        self.data_path_free = end;
+        self.meter.pulse(start, end, self.timing.data_path_w / slow);
+        end
+    }
+}
+
+/// Stands in while nothing can reach the host.
+struct NoHost;
+
+impl Host for NoHost {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+    fn write(&mut self, _: u64, _: &[u8]) -> bool {
+        false
+    }
+    fn interrupt(&mut self, _: u16, _: Ps) {}
+}

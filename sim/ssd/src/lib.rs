@@ -1,0 +1,36 @@
+//! An NVMe SSD as a model: a controller in the sense of NVM Express 1.4, flash behind it, and the power all of it draws.
+//!
+//! [`Controller`] is driven from outside by configuration, register and doorbell accesses and by
+//! [`Controller::advance`]; it reads and writes host memory through [`Host`] and shows what happens at its connector
+//! to a [`BusSink`]. It knows no clock but the times it is given, so the same code serves virtual time (the driver of
+//! the `wattbell-ssd` program) and real time (a vfio-user server).
+
+mod admin;
+mod complete;
+pub mod config_space;
+mod controller;
+mod features;
+mod fetch;
+mod flash;
+mod host;
+mod identify;
+mod io;
+mod map;
+mod meter;
+mod mmio;
+mod nvme;
+mod port;
+mod profile;
+mod prp;
+mod queue;
+mod sink;
+mod states;
+mod transfer;
+
+pub use controller::{Controller, Options};
+pub use flash::Condition;
+pub use host::{BusSink, CommandTruth, Host, Store};
+pub use mmio::DOORBELLS;
+pub use port::Aspm;
+pub use profile::{Fact, Profile, ProfileError, Ps, LBA, MS, NS, S, US};
+pub use sink::TraceSink;

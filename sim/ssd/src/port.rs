@@ -1,0 +1,294 @@
+//! The drive's PCIe port: both lanes' time, the cutting of transfers into TLPs, tags, and ASPM.
+
+use crate::profile::{Profile, Ps, NS, US};
+use wattbell_bus::link::Link;
+use wattbell_bus::tlp::{self, Bdf, Header, Route, Tlp};
+use wattbell_bus::{split, Body, Burst, Direction, LinkState, Record, Signal};
+
+/// Root complex, as requester of MMIO and completer of the drive's reads.
+pub const HOST: Bdf = 0x0000;
+/// The drive, bus 1, device 0, function 0.
+pub const DRIVE: Bdf = 0x0100;
+
+/// Which link power states the host allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Aspm {
+    /// The link stays in L0.
+    #[default]
+    Off,
+    /// L1 when idle.
+    L1,
+    /// L1.2 when idle longer: CLKREQ# released.
+    L1_2,
+}
+
+/// What the drive's payload is.
+pub enum Payload<'a> {
+    /// User data: the trace leaves it out.
+    LeftOut(u32),
+    /// Structures: kept in the trace.
+    Bytes(&'a [u8]),
+}
+
+/// Start of the first symbol and end of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First symbol of the first TLP.
+    pub first: Ps,
+    /// First symbol of the last TLP.
+    pub last: Ps,
+    /// After the last symbol of the last TLP.
+    pub end: Ps,
+}
+
+/// The port. Records it makes wait in [`Port::take`].
+pub struct Port {
+    link: Link,
+    max_payload: u32,
+    max_read_request: u32,
+    rcb: u32,
+    free: [Ps; 2],
+    tags: Vec<bool>,
+    next_tag: u16,
+    state: LinkState,
+    state_since: Ps,
+    aspm: Aspm,
+    l1_idle: Ps,
+    l1_2_idle: Ps,
+    l1_exit: Ps,
+    l1_2_exit: Ps,
+    /// Last symbol sent to effect behind the receiver.
+    pub flight: Ps,
+    /// Read request at the root complex to its first completion.
+    pub host_read: Ps,
+    out: Vec<Record>,
+}
+
+impl Port {
+    /// A port whose link is down.
+    pub fn new(profile: &Profile) -> Self {
+        let l = &profile.link;
+        Self {
+            link: Link::GEN3_X4,
+            max_payload: *l.max_payload,
+            max_read_request: *l.max_read_request,
+            rcb: *l.read_completion_boundary,
+            free: [0; 2],
+            tags: vec![false; usize::from(*l.tags)],
+            next_tag: 0,
+            state: LinkState::Detect,
+            state_since: 0,
+            aspm: Aspm::Off,
+            l1_idle: *l.l1_idle_us * US,
+            l1_2_idle: *l.l1_2_idle_us * US,
+            l1_exit: *l.l1_exit_us * US,
+            l1_2_exit: *l.l1_2_exit_us * US,
+            flight: *l.flight_ns * NS,
+            host_read: *l.host_read_ns * NS,
+            out: Vec::new(),
+        }
+    }
+
+    /// Records made since the last call, not sorted.
+    pub fn take(&mut self) -> std::vec::Drain<'_, Record> {
+        self.out.drain(..)
+    }
+
+    /// State of the link.
+    pub fn state(&self) -> LinkState {
+        self.state
+    }
+
+    /// What the host allows; takes effect at the next idle time.
+    pub fn set_aspm(&mut self, aspm: Aspm) {
+        self.aspm = aspm;
+    }
+
+    /// Writes a sideband change.
+    pub fn sideband(&mut self, time_ps: Ps, signal: Signal, value: u8) {
+        self.out.push(Record { time_ps, body: Body::Sideband(signal, value) });
+    }
+
+    /// The link enters `state` at `now`.
+    pub fn enter(&mut self, now: Ps, state: LinkState) {
+        self.state = state;
+        self.state_since = now;
+        self.sideband(now, Signal::LinkState, state as u8);
+    }
+
+    /// When the link may go down a power state, if nothing is in hand since `idle_since`.
+    pub fn next_idle_ps(&self, idle_since: Ps) -> Option<Ps> {
+        match self.state {
+            LinkState::L0 if self.aspm >= Aspm::L1 => {
+                let quiet = self.free[0].max(self.free[1]).max(idle_since).max(self.state_since);
+                Some(quiet + self.l1_idle)
+            }
+            LinkState::L1 if self.aspm == Aspm::L1_2 => Some(self.state_since + self.l1_2_idle),
+            _ => None,
+        }
+    }
+
+    /// Takes the step that [`Port::next_idle_ps`] announced.
+    pub fn go_idle(&mut self, now: Ps) {
+        if self.state == LinkState::L0 {
+            self.enter(now, LinkState::L1);
+        } else {
+            self.sideband(now, Signal::ClkreqN, 1);
+            self.enter(now, LinkState::L1_2);
+        }
+    }
+
+    /// Brings the link to L0 because either side has a TLP to send at `now`; the time from which it can.
+    pub fn wake(&mut self, now: Ps) -> Ps {
+        let exit = match self.state {
+            LinkState::L1 => self.l1_exit,
+            LinkState::L1_2 => {
+                self.sideband(now, Signal::ClkreqN, 0);
+                self.l1_2_exit
+            }
+            _ => return now,
+        };
+        self.enter(now, LinkState::Recovery);
+        self.enter(now + exit, LinkState::L0);
+        now + exit
+    }
+
+    /// When both lanes have nothing more to send.
+    pub fn quiet_ps(&self) -> Ps {
+        self.free[0].max(self.free[1])
+    }
+
+    /// Sends one TLP as soon as the lane is free, at `at` or later.
+    pub fn send(&mut self, at: Ps, direction: Direction, tlp: Tlp) -> Span {
+        let at = self.wake(at);
+        let lane = direction as usize;
+        let first = at.max(self.free[lane]).max(if self.state == LinkState::L0 { self.state_since } else { 0 });
+        let end = first + self.link.tlp_ps(&tlp.header);
+        self.free[lane] = end;
+        self.out.push(Record { time_ps: first, body: Body::Tlp(direction, tlp) });
+        Span { first, last: first, end }
+    }
+
+    /// Sends `count` TLPs of equal length back to back.
+    fn send_burst(&mut self, at: Ps, direction: Direction, header: Header, count: u16, step_bytes: u32) -> Span {
+        if count == 1 {
+            return self.send(at, direction, Tlp::left_out(header));
+        }
+        let at = self.wake(at);
+        let lane = direction as usize;
+        let first = at.max(self.free[lane]).max(if self.state == LinkState::L0 { self.state_since } else { 0 });
+        let step = self.link.tlp_ps(&header);
+        let last = first + step * u64::from(count - 1);
+        self.free[lane] = last + step;
+        let burst = Burst { direction, header, count, step_ps: step as u32, step_bytes };
+        self.out.push(Record { time_ps: first, body: Body::Burst(burst) });
+        Span { first, last, end: last + step }
+    }
+
+    /// The drive writes host memory.
+    pub fn dma_write(&mut self, at: Ps, address: u64, payload: Payload<'_>) -> Span {
+        let mut whole: Option<Span> = None;
+        let mut add = |span: Span| {
+            let first = whole.map_or(span.first, |w| w.first);
+            whole = Some(Span { first, ..span });
+        };
+        match payload {
+            Payload::Bytes(bytes) => {
+                let mut done = 0;
+                for (piece, len) in split::requests(address, bytes.len() as u32, self.max_payload) {
+                    let data = &bytes[done..done + len as usize];
+                    add(self.send(at, Direction::Up, tlp::mem_write(DRIVE, 0, piece, data)));
+                    done += len as usize;
+                }
+            }
+            Payload::LeftOut(len) => {
+                let mut pieces = split::requests(address, len, self.max_payload).peekable();
+                while let Some((piece, len)) = pieces.next() {
+                    let mut count = 1;
+                    // A burst keeps the header form of its first TLP, so it ends at 4 GiB.
+                    while pieces.next_if(|&(a, l)| l == len && a >> 32 == piece >> 32).is_some() {
+                        count += 1;
+                    }
+                    let header = tlp::mem_write_header(DRIVE, 0, piece, len);
+                    add(self.send_burst(at, Direction::Up, header, count, len));
+                }
+            }
+        }
+        whole.unwrap_or(Span { first: at, last: at, end: at })
+    }
+
+    /// The drive asks for host memory: the read requests, and when the root complex may answer them.
+    pub fn dma_read(&mut self, at: Ps, address: u64, len: u32) -> Request {
+        let mut reads = Vec::with_capacity(8);
+        let mut first = None;
+        let mut last = at;
+        for (piece, len) in split::requests(address, len, self.max_read_request) {
+            let tag = self.take_tag();
+            let span = self.send(at, Direction::Up, tlp::mem_read(DRIVE, tag, piece, len));
+            first.get_or_insert(span.first);
+            last = span.end;
+            reads.push((piece, len, tag));
+        }
+        let first = first.unwrap_or(at);
+        Request { reads, first, answer: last + self.flight + self.host_read }
+    }
+
+    /// The root complex answers a request at `at`; `data` is what it read, or `None` for user data (left out).
+    pub fn answer(&mut self, at: Ps, request: &Request, data: Option<&[u8]>) -> Span {
+        let mut whole: Option<Span> = None;
+        let base = request.reads.first().map_or(0, |r| r.0);
+        for &(address, len, tag) in &request.reads {
+            let route = Route { completer: HOST, requester: DRIVE, tag };
+            let mut pieces = split::completions(address, len, self.rcb, self.max_payload).peekable();
+            while let Some(piece) = pieces.next() {
+                let span = if let Some(data) = data {
+                    let from = (piece.address - base) as usize;
+                    let bytes = &data[from..from + piece.len as usize];
+                    let tlp = tlp::completion_data(route, piece.address, bytes, piece.remaining);
+                    self.send(at, Direction::Down, tlp)
+                } else {
+                    let mut count = 1;
+                    while pieces.next_if(|p| p.len == piece.len).is_some() {
+                        count += 1;
+                    }
+                    let header = tlp::completion_data_header(route, piece.address, piece.len, piece.remaining);
+                    self.send_burst(at, Direction::Down, header, count, piece.len)
+                };
+                let first = whole.map_or(span.first, |w| w.first);
+                whole = Some(Span { first, ..span });
+            }
+            self.tags[usize::from(tag)] = false;
+        }
+        whole.unwrap_or(Span { first: at, last: at, end: at })
+    }
+
+    /// A tag no outstanding read uses, in rotation. The controller never asks for more than there are.
+    pub fn take_tag(&mut self) -> u16 {
+        for _ in 0..self.tags.len() {
+            let tag = self.next_tag;
+            self.next_tag = (tag + 1) % self.tags.len() as u16;
+            if !self.tags[usize::from(tag)] {
+                self.tags[usize::from(tag)] = true;
+                return tag;
+            }
+        }
+        unreachable!("the profile's tags cover what the controller reads at a time")
+    }
+}
+
+/// Read requests that wait for the root complex.
+#[derive(Debug, Clone)]
+pub struct Request {
+    reads: Vec<(u64, u32, u16)>,
+    /// First symbol of the first request.
+    pub first: Ps,
+    /// When the root complex is ready with the first completion.
+    pub answer: Ps,
+}
+
+impl Request {
+    /// Address and length, in bytes, of the whole.
+    pub fn range(&self) -> (u64, u32) {
+        (self.reads.first().map_or(0, |r| r.0), self.reads.iter().map(|r| r.1).sum())
+    }
+}

@@ -1,0 +1,266 @@
+//! What a drive declares and what was measured on it: a TOML file in which every figure carries its source.
+
+use serde::Deserialize;
+use std::path::Path;
+
+/// Picoseconds, the unit of every time in the model.
+pub type Ps = u64;
+/// A nanosecond.
+pub const NS: Ps = 1_000;
+/// A microsecond.
+pub const US: Ps = 1_000_000;
+/// A millisecond.
+pub const MS: Ps = 1_000_000_000;
+/// A second.
+pub const S: Ps = 1_000_000_000_000;
+
+/// Size of a logical block in bytes.
+pub const LBA: u64 = 512;
+
+const BUILT_IN: &[(&str, &str)] = &[("intel-660p-1tb", include_str!("../../profiles/intel-660p-1tb.toml"))];
+
+/// A figure and where it comes from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact<T> {
+    /// The figure.
+    pub value: T,
+    /// `declared: ...`, `measured: ...`, `standard: ...` or `assumed...`.
+    pub source: String,
+}
+
+impl<T> std::ops::Deref for Fact<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// Whole number.
+pub type Int = Fact<u64>;
+/// Number in the unit of its name.
+pub type Num = Fact<f64>;
+/// Text.
+pub type Text = Fact<String>;
+
+macro_rules! table {
+    ($(#[$meta:meta])* $name:ident { $($(#[$fm:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(missing_docs)] // units stand in the names, meanings in docs/ssd-model.md
+        pub struct $name { $($(#[$fm])* pub $field: $type),* }
+    };
+}
+
+table!(
+    /// A drive.
+    Profile {
+        name: String,
+        title: String,
+        identity: Identity,
+        namespace: Namespace,
+        limits: Limits,
+        link: LinkFacts,
+        controller: ControllerFacts,
+        flash: FlashFacts,
+        power: PowerFacts,
+        power_state: Vec<PowerState>,
+    }
+);
+table!(
+    /// What Identify and the configuration space say.
+    Identity {
+        model: Text,
+        firmware: Text,
+        serial: Text,
+        vendor_id: Fact<u16>,
+        device_id: Fact<u16>,
+        ieee_oui: Fact<u32>,
+        nvme_version: Text,
+    }
+);
+table!(
+    /// The one namespace.
+    Namespace { lbas_512: Int }
+);
+table!(
+    /// Limits the controller declares.
+    Limits {
+        mdts: Fact<u8>,
+        io_queues: Fact<u16>,
+        max_queue_entries: Fact<u32>,
+        fetch_batch: Fact<u32>,
+        warning_temperature_c: Int,
+        critical_temperature_c: Int,
+        ready_ms: Num,
+    }
+);
+table!(
+    /// The link and the host behind it.
+    LinkFacts {
+        max_payload: Fact<u32>,
+        max_read_request: Fact<u32>,
+        read_completion_boundary: Fact<u32>,
+        tags: Fact<u16>,
+        host_read_ns: Int,
+        flight_ns: Int,
+        l1_idle_us: Int,
+        l1_2_idle_us: Int,
+        l1_exit_us: Int,
+        l1_2_exit_us: Int,
+    }
+);
+table!(
+    /// Time the controller takes, and its buffers.
+    ControllerFacts {
+        command_us: Num,
+        command_occupancy_us: Num,
+        doorbell_to_fetch_ns: Int,
+        completion_ns: Int,
+        msix_ns: Int,
+        data_path_mb_per_s: Num,
+        dma_reads: Int,
+        write_buffer_kib: Int,
+        flush_idle_us: Int,
+    }
+);
+table!(
+    /// The flash array.
+    FlashFacts {
+        channels: Int,
+        dies_per_channel: Int,
+        planes: Int,
+        page_kib: Int,
+        channel_mb_per_s: Num,
+        read_slc_us: Num,
+        read_qlc_us: Num,
+        read_spread: Num,
+        program_slc_us: Num,
+        program_full_us: Num,
+        slc_cache_empty_gb: Num,
+        slc_cache_full_gb: Num,
+    }
+);
+table!(
+    /// Power by activity; the rail's source.
+    PowerFacts {
+        supply_v: Num,
+        source_mohm: Num,
+        coalesce_ns: Int,
+        boot_w: Num,
+        core_active_w: Num,
+        link_l0_w: Num,
+        link_l1_w: Num,
+        link_l1_2_w: Num,
+        data_path_w: Num,
+        channel_w: Num,
+        die_read_w: Num,
+        die_program_w: Num,
+    }
+);
+table!(
+    /// One power state: what the drive declares, and what it does.
+    PowerState {
+        max_w: Num,
+        entry_us: Fact<u32>,
+        exit_us: Fact<u32>,
+        operational: bool,
+        core_w: Num,
+        real_entry_us: Int,
+        real_exit_us: Int,
+    }
+);
+
+/// Why a profile cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// No such profile.
+    #[error("there is no profile `{0}`: built in are {1}; anything else must be the path of a .toml file")]
+    Unknown(String, String),
+    /// The file cannot be read.
+    #[error("profile {0}: {1}")]
+    Io(String, std::io::Error),
+    /// The file is not a profile.
+    #[error("profile {0}: {1}")]
+    Parse(String, String),
+}
+
+impl Profile {
+    /// Names of the profiles in the program.
+    pub fn built_in() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Loads a built-in profile by name, or a TOML file by path.
+    pub fn load(name: &str) -> Result<Self, ProfileError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(n, _)| *n == name) {
+            return Self::parse(name, text);
+        }
+        if !name.ends_with(".toml") {
+            return Err(ProfileError::Unknown(name.into(), Self::built_in().collect::<Vec<_>>().join(", ")));
+        }
+        let text = std::fs::read_to_string(Path::new(name)).map_err(|e| ProfileError::Io(name.into(), e))?;
+        Self::parse(name, &text)
+    }
+
+    /// Reads a profile from TOML; `name` is for the error message.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let fail = |reason: String| ProfileError::Parse(name.into(), reason);
+        let profile: Self = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        profile.check().map_err(fail)?;
+        Ok(profile)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let must = |ok: bool, what: &str| if ok { Ok(()) } else { Err(what.to_string()) };
+        let (link, flash) = (&self.link, &self.flash);
+        must((1..=32).contains(&self.power_state.len()), "a drive has 1 to 32 power states")?;
+        must(self.power_state[0].operational, "power state 0 must be operational")?;
+        must([128, 256, 512].contains(&*link.max_payload), "link.max_payload must be 128, 256 or 512")?;
+        must([128, 256, 512, 1024, 2048, 4096].contains(&*link.max_read_request), "link.max_read_request is not one")?;
+        must([64, 128].contains(&*link.read_completion_boundary), "link.read_completion_boundary must be 64 or 128")?;
+        must((8..=1024).contains(&*link.tags), "link.tags must be 8 to 1024")?;
+        must(*flash.page_kib % 4 == 0 && *flash.page_kib > 0, "flash.page_kib must be a multiple of 4")?;
+        must(*flash.channels > 0 && *flash.dies_per_channel > 0 && *flash.planes > 0, "flash has no dies")?;
+        must((0.0..0.9).contains(&*flash.read_spread), "flash.read_spread must be 0 to 0.9")?;
+        must((1..=12).contains(&*self.limits.mdts), "limits.mdts must be 1 to 12")?;
+        must((1..=64).contains(&*self.limits.io_queues), "limits.io_queues must be 1 to 64")?;
+        must((2..=65536).contains(&*self.limits.max_queue_entries), "limits.max_queue_entries must be 2 to 65536")?;
+        must((1..=64).contains(&*self.limits.fetch_batch), "limits.fetch_batch must be 1 to 64")?;
+        must(*self.controller.dma_reads >= 1, "controller.dma_reads must be at least 1")?;
+        let wide_enough = u64::from(*link.tags) >= *self.controller.dma_reads * 4096 / 128 + 8;
+        must(wide_enough, "link.tags is too small for controller.dma_reads")
+    }
+}
+
+/// A time given in units of `unit`, rounded to picoseconds.
+pub fn ps(value: f64, unit: Ps) -> Ps {
+    (value * unit as f64).round() as Ps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_profiles_load_and_every_source_is_classed() {
+        for (name, text) in BUILT_IN {
+            let profile = Profile::parse(name, text).unwrap();
+            assert_eq!(&profile.name, name);
+            for line in text.lines().filter(|l| l.contains("source =")) {
+                let source = line.split("source = \"").nth(1).unwrap();
+                assert!(
+                    ["declared: ", "measured: ", "standard: ", "assumed"].iter().any(|c| source.starts_with(c)),
+                    "{line}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_field_is_named() {
+        let text = BUILT_IN[0].1.replace("mdts =", "mtds =");
+        assert!(Profile::parse("x", &text).unwrap_err().to_string().contains("mtds"));
+    }
+}

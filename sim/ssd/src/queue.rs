@@ -1,0 +1,103 @@
+//! Submission and completion queues as the controller keeps them.
+
+use crate::host::CommandTruth;
+use crate::profile::Ps;
+use std::collections::VecDeque;
+
+/// A submission queue.
+pub struct Sq {
+    /// Host address of entry 0; the queue is physically contiguous.
+    pub base: u64,
+    /// Entries.
+    pub size: u32,
+    /// Completion queue it belongs to.
+    pub cqid: u16,
+    /// Next entry to fetch.
+    pub head: u32,
+    /// Next entry the host will fill.
+    pub tail: u32,
+    /// Doorbells whose entries are not all fetched: entries they announced, and the time of the first symbol.
+    pub doorbells: VecDeque<(u32, Ps)>,
+}
+
+impl Sq {
+    /// An empty queue.
+    pub fn new(base: u64, size: u32, cqid: u16) -> Self {
+        Self { base, size, cqid, head: 0, tail: 0, doorbells: VecDeque::new() }
+    }
+
+    /// Entries announced and not fetched.
+    pub fn waiting(&self) -> u32 {
+        (self.tail + self.size - self.head) % self.size
+    }
+
+    /// The host rings the tail doorbell.
+    pub fn ring(&mut self, tail: u32, first: Ps) {
+        let new = (tail + self.size - self.tail) % self.size;
+        self.tail = tail;
+        if new > 0 {
+            self.doorbells.push_back((new, first));
+        }
+    }
+
+    /// One entry is fetched; the time of the doorbell that announced it.
+    pub fn fetched(&mut self) -> Ps {
+        self.head = (self.head + 1) % self.size;
+        let Some((left, first)) = self.doorbells.front_mut() else { return 0 };
+        *left -= 1;
+        let (left, first) = (*left, *first);
+        if left == 0 {
+            self.doorbells.pop_front();
+        }
+        first
+    }
+}
+
+/// A completion queue.
+pub struct Cq {
+    /// Host address of entry 0; the queue is physically contiguous.
+    pub base: u64,
+    /// Entries.
+    pub size: u32,
+    /// Interrupt vector, if interrupts are enabled.
+    pub vector: Option<u16>,
+    /// Next entry the host will look at.
+    pub head: u32,
+    /// Next entry to write.
+    pub tail: u32,
+    /// Phase tag of the next entry.
+    pub phase: bool,
+    /// Submission queues that post here.
+    pub users: u32,
+    /// Commands that are done but found the queue full.
+    pub blocked: VecDeque<u32>,
+    /// Entries the host has not released, oldest first.
+    pub posted: VecDeque<CommandTruth>,
+    /// Entries posted since the last interrupt message (interrupt coalescing).
+    pub uncalled: u32,
+}
+
+impl Cq {
+    /// An empty queue.
+    pub fn new(base: u64, size: u32, vector: Option<u16>) -> Self {
+        let (head, tail, phase, users, uncalled) = (0, 0, true, 0, 0);
+        let (blocked, posted) = (VecDeque::new(), VecDeque::new());
+        Self { base, size, vector, head, tail, phase, users, blocked, posted, uncalled }
+    }
+
+    /// Whether an entry can be posted without overtaking the host.
+    pub fn is_full(&self) -> bool {
+        (self.tail + 1) % self.size == self.head
+    }
+
+    /// Takes the next slot: its address and phase tag.
+    pub fn take_slot(&mut self) -> (u64, bool) {
+        let out = (self.base + 16 * u64::from(self.tail), self.phase);
+        self.tail += 1;
+        if self.tail == self.size {
+            self.tail = 0;
+            self.phase = !self.phase;
+        }
+        out
+    }
+}

@@ -1,0 +1,60 @@
+//! A [`BusSink`] that writes a bus trace.
+
+use crate::host::BusSink;
+use crate::profile::Ps;
+use std::io::Write;
+use wattbell_bus::{Error, Record, SortingWriter, TraceWriter};
+
+/// Writes the trace in time order. The first error stops it and is reported by [`TraceSink::finish`].
+pub struct TraceSink<W: Write> {
+    writer: SortingWriter<W>,
+    error: Option<Error>,
+}
+
+impl<W: Write> TraceSink<W> {
+    /// Writes to `writer`.
+    pub fn new(writer: TraceWriter<W>) -> Self {
+        Self { writer: SortingWriter::new(writer), error: None }
+    }
+
+    /// The first error, if there was one: a program that runs for long stops on it.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Hands what is released to the file.
+    pub fn flush(&mut self) {
+        let result = self.writer.flush();
+        self.keep(result);
+    }
+
+    /// Writes END, at `end_ps` or at the last record if that is later.
+    pub fn finish(self, end_ps: Ps) -> Result<W, Error> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.writer.finish(end_ps),
+        }
+    }
+
+    fn keep(&mut self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.error.get_or_insert(error);
+        }
+    }
+}
+
+impl<W: Write> BusSink for TraceSink<W> {
+    fn record(&mut self, record: Record) {
+        if self.error.is_none() {
+            let result = self.writer.push(record);
+            self.keep(result);
+        }
+    }
+
+    fn release(&mut self, horizon_ps: Ps) {
+        if self.error.is_none() {
+            let result = self.writer.release(horizon_ps);
+            self.keep(result);
+        }
+    }
+}
