@@ -3,5 +3,6 @@
 from .analyze import analyze
 from .depth import DepthSteps, depth_steps
 from .figures import SCHEMA_VERSION
+from .render import render
 
-__all__ = ["SCHEMA_VERSION", "DepthSteps", "analyze", "depth_steps"]
+__all__ = ["SCHEMA_VERSION", "DepthSteps", "analyze", "depth_steps", "render"]

@@ -191,7 +191,7 @@ def _describe_capture(context: Context) -> dict[str, Any]:
 
 def _meta_loss(capture: Capture) -> dict[str, Any]:
     loss = dict(capture.meta.get("loss") or {})
-    return {k: v for k, v in loss.items() if v not in (0, {}, [])}
+    return {k: v for k, v in loss.items() if v and (not isinstance(v, dict) or any(v.values()))}
 
 
 def _warnings(context: Context) -> list[str]:

@@ -141,6 +141,16 @@ def track(events: pl.DataFrame, kind: EventType, initial: int) -> StateTrack | N
     return StateTrack(rows["tick"].cast(pl.Int64).to_numpy(), rows["arg8"].cast(pl.Int64).to_numpy(), initial)
 
 
+def requested_state(events: pl.DataFrame) -> StateTrack | None:
+    """The power state the host asked for; a reset of the controller (CC.EN) puts it back to 0. None: never asked."""
+    rows = events.filter(pl.col("type").is_in([int(EventType.POWER_STATE), int(EventType.CC_EN)]))
+    asked = rows["type"].to_numpy() == int(EventType.POWER_STATE)
+    if not asked.any():
+        return None
+    values = np.where(asked, rows["arg8"].cast(pl.Int64).to_numpy() & 0x1F, 0).astype(np.int64)
+    return StateTrack(rows["tick"].cast(pl.Int64).to_numpy(), values, 0)
+
+
 def _bins(rail: Rail, first: int, last: int, width: int) -> Float:
     """Mean power of consecutive bins of ``width`` samples between two ticks; NaN where samples are missing."""
     low, high = rail.indices(first, last)
@@ -200,7 +210,7 @@ def idle_power(context: Context) -> dict[str, Any]:
     if not len(gaps):
         return {**base, "absent": f"no time of {IDLE_MIN_S:g} s without a command", "levels": [], "segments": []}
     segments, bin_s = find_segments(context, gaps)
-    requested = track(context.events, EventType.POWER_STATE, 0)
+    requested = requested_state(context.events)
     link = track(context.events, EventType.LINK, int(LinkState.UNKNOWN))
     clkreq = track(context.events, EventType.CLKREQ, 0)
     states = (context.capture.meta.get("drive") or {}).get("power_states") or []
@@ -277,12 +287,12 @@ def _state(mean_w: float, host: set[int], states: Sequence[Mapping[str, Any]]) -
     nearest = nearest_declared(mean_w, states)
     if len(asked) == 1 and len(host) == 1:
         state = asked.pop()
-        return f"host requested PS{state} (Set Features 02h seen on the wire)", state
+        return "requested by the host (Set Features 02h)", state
     if nearest is None:
         if host == {0} and states:
-            return "host requested nothing (PS0); level far above every non-operational state", 0
-        return "level only: no power state was requested, none is declared near it", None
-    return "inferred: entered by the drive itself, nearest declared non-operational power", nearest
+            return "nothing requested; far above every non-operational state", 0
+        return "nothing requested, no declared state near: level only", None
+    return "inferred: nearest declared power of a non-operational state", nearest
 
 
 def _shares(signal: StateTrack | None, segments: list[Segment], names: Mapping[int, str]) -> dict[str, float] | None:

@@ -60,7 +60,7 @@ def _entries(
     baselines = _baselines(table, first)
     levels = idle_result["levels"]
     last_segment = {int(s["gap"]): s for s in idle_result["segments"]}
-    requested = idle.track(context.events, EventType.POWER_STATE, 0)
+    requested = idle.requested_state(context.events)
     sidebands = _Sidebands(context.events)
     out = []
     seen: set[int] = set()
@@ -76,7 +76,7 @@ def _entries(
             state = levels[segment["level"]]["label"]
             how = levels[segment["level"]]["how"]
         elif requested is not None and requested.at(start):
-            state, how = f"PS{requested.at(start)}", "host requested (Set Features 02h seen on the wire)"
+            state, how = f"PS{requested.at(start)}", "requested by the host (Set Features 02h)"
         else:
             state, how = "unknown", "no steady level before the command"
         baseline = baselines.get(kind)

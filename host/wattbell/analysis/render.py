@@ -1,0 +1,351 @@
+"""The result of ``analyze`` as terminal tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from wattbell.analysis.latency import QUANTILES
+from wattbell.analysis.names import size_text
+from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, size_bytes
+
+_DIM = "grey58"
+
+
+def _table(title: str, note: str = "") -> Table:
+    heading = Text(title, style="bold")
+    if note:
+        heading.append(f"  {note}", style=_DIM)
+    return Table(
+        title=heading,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+        header_style=f"not bold {_DIM}",
+        title_style="",
+    )
+
+
+def _pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Text:
+    plain = concise(fig, scale)
+    head, paren, tail = plain.partition("(")
+    text = Text(head)
+    text.append(paren + tail, style=_DIM)
+    if fig and fig.get("lost"):
+        text.append("!", style="yellow")
+    return text
+
+
+def _value(fig: Mapping[str, Any] | None, significant: int = 4) -> str:
+    if fig is None or fig.get("value") is None:
+        return NOTHING
+    return digits(float(fig["value"]), significant)
+
+
+def _lat(latency: Mapping[str, Any] | None, key: str) -> Text:
+    if not latency or latency.get(key) is None:
+        return Text(NOTHING, style=_DIM)
+    bound = "≥" if latency.get("lower_bound") and key in ("max", "mean") else ""
+    return Text(bound + duration(latency[key], 4))
+
+
+def _mix(by_opcode: Mapping[str, Any]) -> str:
+    parts = []
+    for name, entry in by_opcode.items():
+        sizes = [s for s in entry.get("_sizes", []) if s]
+        parts.append(f"{name} {size_text(sizes[0])}" if len(sizes) == 1 else name)
+    return " + ".join(parts)
+
+
+def phase_kind(phase: Mapping[str, Any]) -> str:
+    """``read 4 KiB + write 4 KiB``: what ran in a phase."""
+    sizes = phase["commands"]["by_opcode_size"]
+    merged = {
+        name: {"_sizes": [int(s) for s in sizes.get(name, {}) if s.isdigit()]}
+        for name in phase["commands"]["by_opcode"]
+    }
+    return _mix(merged) or "idle"
+
+
+def _header(result: Mapping[str, Any]) -> RenderableType:
+    about = result["capture"]
+    drive = about.get("drive") or {}
+    conditions = about.get("conditions") or {}
+    name = drive.get("model") or "unknown drive (no Identify seen)"
+    line = Text(name, style="bold")
+    if drive.get("firmware"):
+        line.append(f"  firmware {drive['firmware']}", style=_DIM)
+    rail = about["rail"]
+    facts = [f"{duration(about['duration_s'])} recorded"]
+    if "absent" in rail:
+        facts.append(f"no power figures: {rail['absent']}")
+    else:
+        facts.append(f"rail every {duration(rail['interval_s'])}")
+    facts.append("virtual rig" if conditions.get("virtual") else "real rig")
+    if conditions.get("profile"):
+        facts.append(f"profile {conditions['profile']}")
+    if conditions.get("timing"):
+        facts.append(f"timing: {conditions['timing']}")
+    return Group(line, Text(" · ".join(facts), style=_DIM), _loss_line(result))
+
+
+def _loss_line(result: Mapping[str, Any]) -> Text:
+    loss = result["loss"]
+    if loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"]:
+        return Text(
+            f"LOST: {count(loss['commands'])} commands, {count(loss['rail_samples'])} rail samples, "
+            f"{loss['gaps_of_unknown_size']} gaps of unknown size",
+            style="bold red",
+        )
+    return Text("nothing lost", style="green")
+
+
+def _warnings(result: Mapping[str, Any]) -> RenderableType | None:
+    if not result["warnings"]:
+        return None
+    return Group(*(Text(f"! {line}", style="yellow") for line in result["warnings"]))
+
+
+def _phases(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
+    active = [p for p in phases if p["rates"]["count"] and p["kind"] != "wake"]
+    if not active:
+        return None
+    table = _table("Workloads", "over the active span")
+    table.add_column("phase", no_wrap=True, min_width=12)
+    table.add_column("load", no_wrap=True)
+    for column in ("QD", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "max"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for phase in active:
+        latency, rate = phase["commands"]["all"]["latency_s"], phase["rates"]
+        depth = phase["queue_depth"]["mean_busy"]
+        table.add_row(
+            clip(phase["name"], 28),
+            Text(phase_kind(phase), style=_DIM),
+            NOTHING if depth is None else f"{depth:.2f}",
+            _value(rate.get("mb_per_s")),
+            _value(rate.get("iops")),
+            *(_lat(latency, key) for key in ("mean", "p50", "p99", "p99_9", "max")),
+        )
+    return table
+
+
+def _power(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
+    powered = [p for p in phases if "mean_w" in p["power"]]
+    if not powered:
+        return None
+    table = _table("Power and efficiency", "efficiency over the active span; (14) is k = 2 in the last digits")
+    table.add_column("phase", no_wrap=True, min_width=12)
+    columns = ("mean W", "active W", "100 µs max", "100 ms max", "energy J", "MB/s/W", "IOPS/W", "J/GB", "µJ/cmd")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for phase in powered:
+        power, efficiency = phase["power"], phase["efficiency"]
+        each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
+        useful = phase["kind"] != "wake" and "absent" not in efficiency
+        table.add_row(
+            clip(phase["name"], 28),
+            _pair(power["mean_w"]),
+            _pair(power.get("active", {}).get("mean_w")) if useful else NOTHING,
+            _value(power["max_moving_w"]["100us"]),
+            _value(power["max_moving_w"]["100ms"]),
+            _pair(power["energy_j"]),
+            *(_value(efficiency.get(k)) if useful else NOTHING for k in ("mb_per_s_per_w", "iops_per_w", "j_per_gb")),
+            _pair(each[0], 1e6) if useful and len(each) == 1 else NOTHING,
+        )
+    return table
+
+
+def _bursts(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
+    cycled = [p for p in phases if (p["rates"].get("bursts") or {}).get("count", 0) > 1 and p["kind"] != "wake"]
+    if not cycled:
+        return None
+    table = _table("Bursts", "two readings of the rate of a duty-cycled load")
+    for column in ("phase", "bursts", "duty", "mean of bursts", "bytes / active time", "idle included"):
+        table.add_column(column, justify="left" if column == "phase" else "right", no_wrap=True)
+    for phase in cycled:
+        bursts, rate = phase["rates"]["bursts"], phase["rates"]
+        mean = _pair(bursts["mb_per_s_mean_of_bursts"])
+        mean.append(" MB/s", style=_DIM)
+        table.add_row(
+            clip(phase["name"], 28),
+            str(bursts["count"]),
+            f"{bursts['duty']:.0%}",
+            mean,
+            f"{_value(rate['mb_per_s'])} MB/s",
+            f"{_value(rate['mb_per_s_whole'])} MB/s",
+        )
+    return table
+
+
+def _commands(result: Mapping[str, Any]) -> RenderableType | None:
+    by_opcode = result["commands"]["by_opcode"]
+    if not by_opcode:
+        return None
+    origin = {entry["latency_s"]["from"] for entry in by_opcode.values()}
+    table = _table("Latency, whole capture", f"{' and '.join(sorted(origin))} to CQE")
+    keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"][q] is not None for e in by_opcode.values())), "max"]
+    failed = any(entry["errors"] for entry in by_opcode.values())
+    table.add_column("command", no_wrap=True, min_width=9)
+    for name in ("count", "data", *(["errors"] if failed else []), *keys):
+        table.add_column(name.replace("_", "."), justify="right", no_wrap=True)
+    for name, entry in by_opcode.items():
+        sizes = result["commands"]["by_opcode_size"].get(name, {})
+        rows = [(name, entry)]
+        if len(sizes) > 1:
+            rows += [(f"  {size_text(int(s)) if s.isdigit() else s}", sizes[s]) for s in list(sizes)[:8]]
+        for label, item in rows:
+            errors = [Text(count(item["errors"]), style="red" if item["errors"] else _DIM)] if failed else []
+            table.add_row(
+                Text(label, style=_DIM if label.startswith(" ") else ""),
+                count(item["count"]),
+                size_bytes(item["bytes"]),
+                *errors,
+                *(_lat(item["latency_s"], key) for key in keys),
+            )
+    return table
+
+
+def _idle(result: Mapping[str, Any]) -> RenderableType | None:
+    levels = result["idle"]["levels"]
+    if not levels:
+        return None
+    table = _table("Idle power", f"steady levels in gaps of {result['idle']['threshold_s'] * 1e3:g} ms and more")
+    for column in ("state", "power", "for", "reached after", "link", "how the state is known"):
+        table.add_column(column, justify="right" if column in ("power", "for", "reached after") else "left")
+    for level in levels:
+        milli = float(level["mean_w"]["value"]) < 0.1
+        power = _pair(level["mean_w"], 1e3 if milli else 1.0)
+        power.append(" mW" if milli else " W", style=_DIM)
+        link = level["link"] or {}
+        names = {name: name.replace("L1_", "L1.") for name in link}
+        shares = [f"{names[n]} {part:.0%}" if part < 0.995 else names[n] for n, part in link.items() if part >= 0.005]
+        table.add_row(
+            level["label"],
+            power,
+            duration(level["duration_s"], 3),
+            duration(level["first_reached_s"], 3) if level["first_reached_s"] >= 1e-3 else "at once",
+            ", ".join(shares) or NOTHING,
+            Text(level["how"], style=_DIM),
+        )
+    return table
+
+
+def _wakeups(result: Mapping[str, Any]) -> RenderableType | None:
+    groups = [g for g in result["wakeup"]["by_state"] if not g["class"].startswith(("marker", "admin"))]
+    if not groups:
+        return None
+    table = _table("Wake-up", "first command after idle; extra: less the median of its class in a stream")
+    columns = ("from", "command", "n", "doorbell → CQE", "max", "extra", "to fetch", "to data", "link", "CLKREQ# → CQE")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("from", "command") else "right", no_wrap=True)
+
+    def median(group: Mapping[str, Any], key: str) -> str:
+        return duration(group[key]["median"]) if group[key] else NOTHING
+
+    for group in groups:
+        table.add_row(
+            group["state"],
+            Text(group["class"], style=_DIM),
+            str(group["count"]),
+            _lat(group["latency_s"], "p50"),
+            _lat(group["latency_s"], "max"),
+            *(median(group, k) for k in ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s")),
+        )
+    return table
+
+
+def _energy(result: Mapping[str, Any]) -> RenderableType | None:
+    """Mixed loads only: a phase of one class has its energy per command in the power table."""
+    rows = [
+        (phase, name, fig)
+        for phase in result["phases"]
+        for name, fig in (phase.get("energy_per_command") or {}).get("classes", {}).items()
+        if len(phase["energy_per_command"]["classes"]) > 1
+    ]
+    if not rows:
+        return None
+    table = _table("Energy per command in mixed loads", "above idle, by least squares")
+    for column in ("phase", "command", "energy"):
+        table.add_column(column, justify="right" if column == "energy" else "left")
+    for phase, name, fig in rows:
+        energy = _pair(fig, 1e6)
+        energy.append(" µJ", style=_DIM)
+        table.add_row(clip(phase["name"], 28), Text(name, style=_DIM), energy)
+    return table
+
+
+def _checks(result: Mapping[str, Any]) -> list[RenderableType]:
+    out: list[RenderableType] = []
+    truth = result.get("truth")
+    if truth and truth.get("checks"):
+        table = _table("Against the model's truth")
+        for column in ("check", "phase", "error", "limit", ""):
+            table.add_column(column, justify="right" if column in ("error", "limit") else "left")
+        for check in truth["checks"]:
+            verdict = Text("pass", style="green") if check["pass"] else Text("FAIL", style="bold red")
+            table.add_row(check["check"], clip(check["phase"] or "", 28), check["error"], check["limit"], verdict)
+        out.append(table)
+    fio = result.get("fio")
+    if fio:
+        table = _table("Against fio")
+        for column in ("phase", "opcode", "wire", "fio", "wire bytes", "fio bytes", "equal", "latency"):
+            table.add_column(column, justify="right" if "wire" in column or "fio" in column else "left")
+        for section in fio["sections"]:
+            for row in section["rows"]:
+                equal = Text("equal", style="green") if row["equal"] else Text("DIFFERS", style="bold red")
+                lat = {None: Text(NOTHING), True: Text("≤ fio", style="green")}.get(row["latency_ok"])
+                table.add_row(
+                    clip(section["name"], 28),
+                    row["opcode"],
+                    count(row["wire_count"]),
+                    count(row["fio_count"]),
+                    count(row["wire_bytes"]),
+                    count(row["fio_bytes"]),
+                    equal,
+                    lat or Text("> fio", style="bold red"),
+                )
+        out.append(table)
+    return out
+
+
+def _totals(result: Mapping[str, Any]) -> RenderableType:
+    power = result["power"]
+    text = Text()
+    if "mean_w" in power:
+        text.append(f"mean {concise(power['mean_w'])} W · energy {concise(power['energy_j'])} J · ")
+        moving = power["max_moving_w"]
+        for name, label in (("100us", "100 µs"), ("100ms", "100 ms")):
+            fig = moving[name]
+            if fig["value"] is not None:
+                text.append(f"max {si(fig['value'], 'W')} over {label} · ")
+    every = result["commands"]["all"]
+    text.append(f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin")
+    return text
+
+
+def render(result: Mapping[str, Any], console: Console) -> None:
+    """Print the result of :func:`wattbell.analysis.analyze` as tables."""
+    parts: list[RenderableType | None] = [
+        _header(result),
+        _warnings(result),
+        _totals(result),
+        _phases(result["phases"]),
+        _power(result["phases"]),
+        _bursts(result["phases"]),
+        _commands(result),
+        _idle(result),
+        _wakeups(result),
+        _energy(result),
+        *_checks(result),
+    ]
+    console.print()
+    for part in parts:
+        if part is not None:
+            console.print(Padding(part, (0, 0, 0, 1)))

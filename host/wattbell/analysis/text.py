@@ -1,0 +1,89 @@
+"""Figures as text: as many digits as the uncertainty allows, SI prefixes, one minus sign, an en dash for nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+NOTHING = "–"
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+def decimals(value: float, places: int) -> str:
+    """``value`` with a fixed number of decimals, thousands set apart."""
+    return f"{value:,.{places}f}".replace(",", "\u202f")  # narrow no-break space
+
+
+def digits(value: float, significant: int) -> str:
+    """``value`` with so many significant digits, never in exponent form, thousands set apart."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else NOTHING
+    places = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    return decimals(value, places)
+
+
+def count(value: int | None) -> str:
+    """An integer with thousands set apart."""
+    return NOTHING if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def si(value: float | None, unit: str, significant: int = 4) -> str:
+    """``value`` (in ``unit``) with the SI prefix that leaves one to three digits before the point."""
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return f"0 {unit}"
+    for scale, prefix in _PREFIXES:
+        if abs(value) >= scale * 0.9995:
+            return f"{digits(value / scale, significant)} {prefix}{unit}"
+    scale, prefix = _PREFIXES[-1]
+    return f"{digits(value / scale, significant)} {prefix}{unit}"
+
+
+def duration(seconds: float | None, significant: int = 4) -> str:
+    """A time: ns, µs, ms or s."""
+    return si(seconds, "s", significant)
+
+
+def places_for(u: float) -> int:
+    """Decimals that show two digits of an uncertainty."""
+    return 0 if u <= 0 or not math.isfinite(u) else min(9, max(0, 1 - math.floor(math.log10(u))))
+
+
+def with_u(fig: Mapping[str, Any] | None, scale: float = 1.0, significant: int = 5) -> tuple[str, str]:
+    """(value, uncertainty) of a figure times ``scale``, both to two digits of the uncertainty (at most ``significant``
+    digits of the value where the uncertainty is smaller than that). The uncertainty is empty where there is none."""
+    if fig is None or fig.get("value") is None:
+        return NOTHING, ""
+    value = float(fig["value"]) * scale
+    if fig.get("u") is None or fig["u"] == 0:
+        return digits(value, significant), ""
+    u = float(fig["u"]) * scale
+    if value and u < abs(value) * 10 ** -(significant - 1) / 2:
+        return digits(value, significant), ""
+    places = places_for(u)
+    return decimals(value, places), "±" + decimals(u, places)
+
+
+def concise(fig: Mapping[str, Any] | None, scale: float = 1.0) -> str:
+    """``1.4496(14)``: the uncertainty in units of the last digits, as the GUM (7.2.2) has it."""
+    if fig is None or fig.get("value") is None:
+        return NOTHING
+    value = float(fig["value"]) * scale
+    u = float(fig.get("u") or 0.0) * scale
+    if u <= 0 or (value and u < abs(value) * 1e-7):
+        return digits(value, 5)
+    places = places_for(u)
+    last = round(u * 10**places)
+    return f"{decimals(value, places)}({last})" if places else f"{decimals(value, 0)}({decimals(u, 0)})"
+
+
+def size_bytes(value: int | None) -> str:
+    """An amount of data, decimal."""
+    return si(float(value), "B", 4) if value else (NOTHING if value is None else "0 B")
+
+
+def clip(text: str, width: int) -> str:
+    """``text`` cut to ``width`` with an ellipsis."""
+    return text if len(text) <= width else text[: width - 1] + "…"
