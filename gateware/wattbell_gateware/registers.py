@@ -92,9 +92,9 @@ MAP: tuple[Register, ...] = (
         ("DECIMATION", 13, 1, "conversions a sample, R: 1..4096"),
         ("DECIM_MUL", 25, 1 << 23, "round(2^(23 + DECIM_SHIFT) / R^3)"),
         ("DECIM_SHIFT", 6, 0, "ceil(3 log2 R)"),
-        ("V_OFFSET", 32, 0, "voltage code at 0 V, in 1/256 code, signed"),
+        ("V_OFFSET", 28, 0, "voltage code at 0 V, in 1/256 code, two's complement"),
         ("V_GAIN", 32, _V_GAIN, f"units of {VOLTAGE_LSB_UV} uV a code, times 2^24"),
-        ("I_OFFSET", 32, 0, "current code at 0 A, in 1/256 code, signed"),
+        ("I_OFFSET", 28, 0, "current code at 0 A, in 1/256 code, two's complement"),
         ("I_GAIN", 32, _I_GAIN, f"units of {CURRENT_LSB_NA} nA a code, times 2^24"),
     ]),
     *_numbered(0x20, Access.RW, [

@@ -8,10 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 from .front import ADC_BITS
 
-__all__ = ["GAIN_FRACTION_BITS", "OFFSET_FRACTION_BITS", "Corrector"]
+__all__ = ["GAIN_FRACTION_BITS", "OFFSET_BITS", "OFFSET_FRACTION_BITS", "Corrector"]
 
 OFFSET_FRACTION_BITS = 8
 GAIN_FRACTION_BITS = 24
+OFFSET_BITS = 28
 _SHIFT = OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS
 VALUE_BITS = 24
 
@@ -19,7 +20,7 @@ VALUE_BITS = 24
 class Corrector(wiring.Component):
     """``value = clip(floor((code * 2**8 - offset) * gain / 2**32 + 1/2))``, 24 bit signed.
 
-    ``offset`` is in 1/256 of a code (signed 32 bit), ``gain`` in units of ``2**-24`` output LSB a code (unsigned 32
+    ``offset`` is in 1/256 of a code (signed 28 bit), ``gain`` in units of ``2**-24`` output LSB a code (unsigned 32
     bit). Latency 4 clocks from ``strobe`` to ``valid``; ``value``, ``overload`` (code at an end of the scale) and
     ``saturated`` (clipped) then stand until the next result.
 
@@ -31,7 +32,7 @@ class Corrector(wiring.Component):
     def __init__(self, *, signed_code: bool):
         self._signed = signed_code
         super().__init__({
-            "strobe": In(1), "code": In(ADC_BITS), "offset": In(signed(32)), "gain": In(32),
+            "strobe": In(1), "code": In(ADC_BITS), "offset": In(signed(OFFSET_BITS)), "gain": In(32),
             "valid": Out(1), "value": Out(signed(VALUE_BITS)), "overload": Out(1), "saturated": Out(1),
             "quiet": Out(1),
         })
@@ -41,11 +42,11 @@ class Corrector(wiring.Component):
         code = self.code.as_signed() if self._signed else self.code
         low, high = (1 << (ADC_BITS - 1), (1 << (ADC_BITS - 1)) - 1) if self._signed else (0, (1 << ADC_BITS) - 1)
 
-        difference = Signal(signed(33))
+        difference = Signal(signed(29))
         gain = Signal(signed(33))
         overload = Signal()
-        product = Signal(signed(66))
-        product_q = Signal(signed(66))
+        product = Signal(signed(62))
+        product_q = Signal(signed(62))
         stages = Signal(3)
         m.d.sync += [stages.eq((stages << 1) | self.strobe), self.valid.eq(stages[2])]
         m.d.comb += self.quiet.eq(~self.strobe & (stages == 0) & ~self.valid)
@@ -61,7 +62,7 @@ class Corrector(wiring.Component):
             m.d.sync += product.eq(difference * gain)
         with m.If(stages[1]):
             m.d.sync += product_q.eq(product)
-        rounded = Signal(signed(66 - _SHIFT + 1))
+        rounded = Signal(signed(62 - _SHIFT + 1))
         top = 1 << (VALUE_BITS - 1)
         over, under = rounded > top - 1, rounded < -top
         m.d.comb += rounded.eq((product_q + (1 << (_SHIFT - 1))) >> _SHIFT)

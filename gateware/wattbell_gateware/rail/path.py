@@ -9,7 +9,7 @@ from wattbell.wire.spec import RailFlag
 
 from ..stream.buffer import fill_port
 from .cic import MUL_BITS, Decimator
-from .correct import Corrector
+from .correct import OFFSET_BITS, Corrector
 from .energy import EnergyAccumulator
 from .front import ADC_BITS
 from .packer import RailPacker
@@ -22,8 +22,8 @@ RAIL_CONFIG = data.StructLayout({
     "decimation": 13,
     "mul": MUL_BITS + 1,
     "shift": 6,
-    "v_offset": signed(32), "v_gain": 32,
-    "i_offset": signed(32), "i_gain": 32,
+    "v_offset": signed(OFFSET_BITS), "v_gain": 32,
+    "i_offset": signed(OFFSET_BITS), "i_gain": 32,
     "uncalibrated": 1,
 })
 """Everything about the rail that software sets; see the register map."""

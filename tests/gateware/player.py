@@ -1,0 +1,103 @@
+"""Clocks a design that has the instrument's time ports, with or without skipping idle clocks, and takes its stream."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from cocotb.triggers import Timer
+
+
+class SerialAdc:
+    """Two SAR converters in three-wire mode, as rail/front.py describes their timing; drives SDO from CNV and SCK."""
+
+    def __init__(self, dut, words: Callable[[int], tuple[int, int]], ticks_per_clock: int):
+        self.dut, self.words, self.tpc = dut, words, ticks_per_clock
+        self.cnv = self.sck = 0
+        self.bits: list[tuple[int, int]] = []
+        self.ready_at = None
+        self.ticks: list[int] = []
+
+    def clock(self, now: int) -> None:
+        """Look at the pins in the clock whose tick is `now`, and set SDO for that clock."""
+        cnv, sck = int(self.dut.adc_cnv.value), int(self.dut.adc_sck.value)
+        if cnv and not self.cnv:
+            self.ticks.append(now)
+            v, i = self.words(now)
+            self.bits = [(v >> k & 1, i >> k & 1) for k in reversed(range(18))]
+            self.ready_at = now + 320
+        if self.cnv and not cnv:
+            assert now >= self.ready_at, "read before the conversion was done"
+        if self.sck and not sck and not cnv and self.bits:
+            self.bits.pop(0)
+        v, i = (self.bits[0] if self.bits else (0, 0)) if not cnv else (1, 0)  # high impedance reads as anything
+        self.dut.adc_sdo_v.value, self.dut.adc_sdo_i.value = v, i
+        self.cnv, self.sck = cnv, sck
+
+
+class WordAdc:
+    """The same behind the word front; hands its words in some clocks late."""
+
+    def __init__(self, dut, words: Callable[[int], tuple[int, int]], ticks_per_clock: int, seed: int | None = None):
+        self.dut, self.words, self.tpc = dut, words, ticks_per_clock
+        self.rng = random.Random(seed) if seed is not None else None
+        self.waiting: tuple[int, int, int] | None = None
+        self.ticks: list[int] = []
+
+    def clock(self, now: int) -> bool:
+        """As SerialAdc.clock; true when an input was set."""
+        if self.dut.adc_start.value:
+            self.ticks.append(now)
+            delay = self.rng.randrange(600 // self.tpc) * self.tpc if self.rng else 0
+            self.waiting = (now + delay, *self.words(now))
+        if self.waiting and now >= self.waiting[0]:
+            _, self.dut.adc_v.value, self.dut.adc_i.value = self.waiting
+            self.dut.adc_valid.value = 1
+            self.waiting = None
+            return True
+        self.dut.adc_valid.value = 0
+        return False
+
+    @property
+    def due(self) -> int | None:
+        """Tick at which words will be handed in, if any."""
+        return self.waiting[0] if self.waiting else None
+
+
+async def play(dut, adc, inputs: list[tuple[int, dict[str, int]]], until: int, *, ticks_per_clock: int, skip: bool = False,
+               ready: Callable[[int], bool] = lambda now: True, stop: Callable[[], bool] = lambda: False) -> bytes:
+    """Clock `dut` until tick `until`, setting inputs at (the first clock at or after) their ticks; return the stream.
+
+    With `skip`, clocks in which the design is quiet are left out by means of `step`, as a simulator does.
+    """
+    pending: Iterator[tuple[int, dict[str, int]]] = iter(sorted(inputs, key=lambda entry: entry[0]))
+    following = next(pending, None)
+    words = bytearray()
+    dut.clk.value = 0
+    await Timer(1, "ns")
+    while (now := int(dut.now.value)) < until and not stop():
+        changed = isinstance(adc, SerialAdc)
+        quiet = bool(dut.quiet.value)
+        if adc.clock(now):
+            changed = True
+        while following is not None and following[0] <= now:
+            for name, value in following[1].items():
+                getattr(dut, name).value = value
+            changed = True
+            following = next(pending, None)
+        clocks = 1
+        if skip and quiet and not changed:
+            goal = min(until, int(dut.deadline.value), following[0] if following else until,
+                       getattr(adc, "due", None) or until)
+            clocks = min(max((goal - now) // ticks_per_clock, 1), 65536)
+            assert int(dut.deadline.value) > now, "quiet although a timer fires now"
+        dut.step.value = clocks - 1
+        is_ready = ready(now)
+        dut.out__ready.value = is_ready
+        await Timer(2, "ns")
+        if is_ready and dut.out__valid.value:
+            words += (int(dut.out__payload.value) & 0xFFFFFFFF).to_bytes(4, "little")
+        dut.clk.value = 1
+        await Timer(2, "ns")
+        dut.clk.value = 0
+    return bytes(words)

@@ -1,0 +1,22 @@
+"""Correction and energy against exact arithmetic."""
+
+import harness
+from wattbell_gateware.rail import Corrector, Decimator, EnergyAccumulator
+
+
+def test_voltage_channel():
+    harness.run(Corrector(signed_code=False), name="corrector_v", test_module="cocotb_correct", here=__file__,
+                env={"SIGNED": "0"})
+
+
+def test_current_channel():
+    harness.run(Corrector(signed_code=True), name="corrector_i", test_module="cocotb_correct", here=__file__,
+                env={"SIGNED": "1"})
+
+
+def test_energy_is_exact():
+    harness.run(EnergyAccumulator(), name="energy_accumulator", test_module="cocotb_energy", here=__file__)
+
+
+def test_decimator():
+    harness.run(Decimator(), name="decimator", test_module="cocotb_cic", here=__file__)
