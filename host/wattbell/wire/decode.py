@@ -23,9 +23,12 @@ from .records import (
     rail_payload_ok,
     split_tlps,
 )
-from .sequence import Arrival, SequenceTracker
+from .sequence import Arrival, SequenceTracker, near
 
 __all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
+
+_SIGN = 1 << 63
+_HELD = 4
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Counters:
     """Blocks that came after a later one; their records are kept."""
     duplicate_blocks: int = 0
     """Blocks that came again; dropped."""
+    implausible_blocks: int = 0
+    """Blocks far off the sequence that the next block did not confirm; dropped (a block inside damaged data)."""
     unknown_kind: int = 0
     unknown_version: int = 0
     malformed_blocks: int = 0
@@ -75,6 +80,7 @@ class Counters:
     def lossless(self) -> bool:
         """True when nothing is known to be missing or damaged."""
         damaged = self.skipped_bytes or self.bad_crc or self.missing_blocks or self.malformed_blocks
+        damaged = damaged or self.implausible_blocks
         unread = self.unknown_kind or self.unknown_version
         return not (damaged or unread or any(self.dropped.values()))
 
@@ -140,8 +146,12 @@ class Decoder:
         self._last_tick = -1
         self._epoch = 0
         self._restart_possible = False
+        self._held: list[Block] = []
+        """Blocks far off the sequence (or the first of all), until another one confirms them."""
         self._kind_tick: dict[int, int] = {}
         self._gaps: list[Gap] = []
+        self._pending = _Pending()
+        self._done: list[Batch] = []
 
     @property
     def counters(self) -> Counters:
@@ -169,85 +179,119 @@ class Decoder:
         If the next block is earlier than what was seen, the rig has started anew: sequence numbers and ticks begin
         again, in a new epoch.
         """
-        batches = self._decode(self._framer.finish())
+        batches = self._decode(self._framer.finish(), final=True)
         self._restart_possible = True
         return batches
 
     def finish(self) -> list[Batch]:
         """End of stream: decode what is left and close the holes. Late blocks are duplicates from here on."""
-        batches = self._decode(self._framer.finish())
+        batches = self._decode(self._framer.finish(), final=True)
         self._sequence.finish()
         self._collect_holes()
         if self._gaps:
-            batches.append(Batch(self._epoch, gaps=self._take_gaps(), last_tick=self._last_tick))
+            batches.append(Batch(self._epoch, gaps=self._take_gaps(), last_tick=max(self._last_tick, 0)))
         return batches
 
-    def _decode(self, blocks: list[Block]) -> list[Batch]:
-        batches: list[Batch] = []
-        pending = _Pending()
+    def _decode(self, blocks: list[Block], *, final: bool = False) -> list[Batch]:
         tracker = self._sequence
-        for version, kind, sequence, dropped, first_tick, payload in blocks:
-            tick = first_tick if first_tick < 1 << 63 else first_tick - (1 << 64)  # ticks are int64 from here on
-            if self._restart_possible:
-                self._restart_possible = False
-                if tick < self._last_tick:
-                    self._publish(pending, batches)
-                    pending = _Pending()
-                    self._begin_epoch()
-            if sequence == tracker.expected:
-                tracker.expected = (sequence + 1) & 0xFFFFFFFF
-            elif tracker.accept(sequence, self._last_tick, tick) is Arrival.DUPLICATE:
-                continue
-            if tick > self._last_tick:
-                self._last_tick = tick
-            if version != spec.VERSION:
-                self._counters.unknown_version += 1
-                continue
-            if dropped:
-                self._note_dropped(kind, tick, dropped)
-            self._kind_tick[kind] = tick
-            self._file(pending, kind, payload, tick, dropped)
         self._counters.blocks += len(blocks)
+        for block in blocks:
+            if block[2] == tracker.expected and not self._held and not self._restart_possible:
+                tracker.expected = (block[2] + 1) & 0xFFFFFFFF
+                self._file(block)
+            else:
+                self._judge(block)
+        if final and self._held:
+            *strays, last = self._held
+            self._held = []
+            self._counters.implausible_blocks += len(strays)
+            self._settle(last)
         self._collect_holes()
-        self._publish(pending, batches)
-        return batches
+        self._publish()
+        done, self._done = self._done, []
+        return done
 
-    def _publish(self, pending: _Pending, batches: list[Batch]) -> None:
-        batch = pending.batch(self._epoch, self._take_gaps(), self._last_tick)
+    def _judge(self, block: Block) -> None:
+        """Accept, hold or refuse a block that is not simply the next one."""
+        tracker = self._sequence
+        tick = _signed(block.first_tick)
+        if self._restart_possible:
+            self._restart_possible = False
+            if tick < self._last_tick:
+                self._begin_epoch(block)
+                self._file(block)
+                return
+        confirmed = next((held for held in self._held if near(block.sequence, held.sequence)), None)
+        believed = tracker.expected is not None and near(block.sequence, tracker.expected)
+        if confirmed is None and not believed:
+            self._held.append(block)
+            if len(self._held) > _HELD:
+                del self._held[0]
+                self._counters.implausible_blocks += 1
+            return
+        self._counters.implausible_blocks += len(self._held) - (confirmed is not None and not believed)
+        self._held = []
+        if confirmed is not None and not believed:
+            self._settle(confirmed)
+        if tracker.arrive(block.sequence, self._last_tick, tick) is not Arrival.DUPLICATE:
+            self._file(block)
+
+    def _settle(self, held: Block) -> None:
+        """Accept a held block: the first of all, the far side of a long hole, or the first of a restarted rig."""
+        tick = _signed(held.first_tick)
+        if self._sequence.expected is None:
+            self._sequence.begin(held.sequence, tick)
+        elif tick < self._last_tick:
+            self._begin_epoch(held)
+        else:
+            self._sequence.jump(held.sequence, self._last_tick, tick)
+        self._file(held)
+
+    def _publish(self) -> None:
+        batch = self._pending.batch(self._epoch, self._take_gaps(), self._last_tick)
+        self._pending = _Pending()
         if batch is not None:
-            batches.append(batch)
+            self._done.append(batch)
 
-    def _file(self, pending: _Pending, kind: int, payload: memoryview, tick: int, dropped: int) -> None:
-        """Put the payload of a good block with its kind, or count why not."""
-        length = len(payload)
-        if kind == 1:  # COMMANDS
-            if length % spec.COMMAND_SIZE:
-                self._counters.malformed_blocks += 1
-            elif length:
+    def _file(self, block: Block) -> None:
+        """Put the payload of an accepted block with its kind, or count why not."""
+        version, kind, _, dropped, first_tick, payload = block
+        tick = first_tick if first_tick < _SIGN else _signed(first_tick)
+        if tick > self._last_tick:
+            self._last_tick = tick
+        if version != spec.VERSION:
+            self._counters.unknown_version += 1
+            return
+        if dropped:
+            self._note_dropped(kind, tick, dropped)
+        self._kind_tick[kind] = tick
+        pending, length = self._pending, len(payload)
+        good = True
+        if kind == 1:  # COMMANDS; plain numbers, since an enum's attribute costs as much as a record
+            good = not length % spec.COMMAND_SIZE
+            if good and length:
                 pending.commands.append(payload)
                 pending.command_ticks.append(tick)
         elif kind == 2:  # RAIL
-            if not rail_payload_ok(payload):
-                self._counters.malformed_blocks += 1
-                return
-            pending.rail.append(payload)
-            pending.rail_ticks.append(tick)
-            pending.rail_dropped.append(dropped)
+            good = rail_payload_ok(payload)
+            if good:
+                pending.rail.append(payload)
+                pending.rail_ticks.append(tick)
+                pending.rail_dropped.append(dropped)
         elif kind == spec.Kind.EVENTS:
-            if length % spec.EVENT_SIZE:
-                self._counters.malformed_blocks += 1
-            elif length:
+            good = not length % spec.EVENT_SIZE
+            if good and length:
                 pending.events.append(payload)
         elif kind == spec.Kind.TLP:
-            self._counters.malformed_blocks += not split_tlps(payload, tick, pending.tlps)
+            good = split_tlps(payload, tick, pending.tlps)
         elif kind == spec.Kind.STATUS:
-            if length < spec.STATUS_SIZE:
-                self._counters.malformed_blocks += 1
-                return
-            pending.status.append(payload)
-            pending.status_ticks.append(tick)
+            good = length >= spec.STATUS_SIZE
+            if good:
+                pending.status.append(payload)
+                pending.status_ticks.append(tick)
         else:
             self._counters.unknown_kind += 1
+        self._counters.malformed_blocks += not good
 
     def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
         try:
@@ -268,10 +312,17 @@ class Decoder:
         gaps, self._gaps = self._gaps, []
         return gaps
 
-    def _begin_epoch(self) -> None:
-        self._sequence.restart()
+    def _begin_epoch(self, block: Block) -> None:
+        self._publish()
+        self._sequence.begin(block.sequence, _signed(block.first_tick))
         self._collect_holes()
+        self._publish()
         self._counters.restarts += 1
         self._epoch += 1
         self._last_tick = -1
         self._kind_tick.clear()
+
+
+def _signed(tick: int) -> int:
+    """A 64-bit tick as the int64 it is everywhere behind the decoder."""
+    return tick - (1 << 64) if tick >= _SIGN else tick

@@ -2,8 +2,9 @@
 
 * Only a block whose CRC-32 holds is accepted. The frame (magic, length, CRC) is the same in every format version.
 * Where a block does not hold, the search goes on one byte further, so that a damaged length never hides good blocks;
-  but when a good block with the next sequence number stands right behind the damaged one, its whole payload is
-  skipped, so that nothing inside it (a recorded TLP may carry a block) is taken for a block.
+  but when a good block stands right behind the damaged one, and is its successor by number or no chain of blocks leads
+  up to it from inside, the whole payload is skipped, so that nothing in it (a recorded TLP may carry a block) is taken
+  for a block.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Framer:
     skipped_bytes: int = 0
     bad_crc: int = 0
     _rest: bytes = b""
+    _aligned: bool = False
+    """True where a block is known to begin, whole or damaged."""
 
     @property
     def pending_bytes(self) -> int:
@@ -70,30 +73,31 @@ class Framer:
         size, position, accepted = len(buffer), 0, 0
         while position + spec.HEADER_SIZE <= size:
             magic, version, kind, length, sequence, dropped, tick = unpack(buffer, position)
-            if magic != b"WBEL" or length > spec.MAX_PAYLOAD or length & 3:
-                position = self._search(buffer, position + 1)
-                continue
             end = position + _OVERHEAD + length
-            if end > size:
-                if not final:
-                    break
-                self.bad_crc += 1
-                position = self._search(buffer, position + 1)
-            elif crc32(view[position:end]) == _RESIDUE:
+            fits = length <= spec.MAX_PAYLOAD and not length & 3
+            headed = magic == b"WBEL" and fits
+            if headed and end <= size and crc32(view[position:end]) == _RESIDUE:
                 append(make((version, kind, sequence, dropped, tick, view[position + 24 : end - 4])))
                 accepted += end - position
                 position = end
-            else:
-                behind = self._good_behind(view, end, sequence, final)
-                if behind is None:
+                self._aligned = True
+                continue
+            behind = False
+            if headed or (fits and self._aligned):  # a damaged block, perhaps
+                if end > size and not final:
                     break
-                self.bad_crc += 1
-                position = end if behind else self._search(buffer, position + 1)
+                told = self._good_behind(view, end, position, final) if end <= size else False
+                if told is None:
+                    break
+                behind = told
+            self._aligned = behind
+            self.bad_crc += headed or behind
+            position = end if behind else self._search(buffer, position + 1)
         else:  # less than a header is left: it may be the beginning of one
-            if position < size:
+            if position < size and not self._aligned:
                 position = self._search(buffer, position)
         if final:
-            position = size
+            position, self._aligned = size, False
         self.skipped_bytes += position - accepted
         self.bytes_accepted += accepted
         self._rest = buffer[position:]
@@ -112,18 +116,41 @@ class Framer:
         return max(start, size)
 
     @staticmethod
-    def _good_behind(view: memoryview, position: int, sequence: int, final: bool) -> bool | None:
-        """True when a good block numbered ``sequence + 1`` begins at `position`; None: not enough bytes to say."""
+    def _good_behind(view: memoryview, position: int, start: int, final: bool) -> bool | None:
+        """True when `position` is the end of the damaged block `start`; None: not enough bytes to say."""
         size = len(view)
         if position + spec.HEADER_SIZE > size:
             prefix = bytes(view[position : position + 4])
             return False if final or not spec.MAGIC.startswith(prefix) else None
-        magic, _, _, length, following, _, _ = _HEADER.unpack_from(view, position)
-        if magic != spec.MAGIC or following != (sequence + 1) & 0xFFFFFFFF:
+        end = _frame_end(view, position)
+        if end is None:
             return False
-        if length > spec.MAX_PAYLOAD or length & 3:
-            return False
-        end = position + _OVERHEAD + length
         if end > size:
             return False if final else None
-        return bool(crc32(view[position:end]) == _RESIDUE)
+        if crc32(view[position:end]) != _RESIDUE:
+            return False
+        sequence, following = (_HEADER.unpack_from(view, at)[4] for at in (start, position))
+        return following == (sequence + 1) & 0xFFFFFFFF or not _chain(view, start + 1, position)
+
+
+def _frame_end(view: memoryview, position: int) -> int | None:
+    """Where the block at `position` would end; None when no header is there."""
+    if position + spec.HEADER_SIZE > len(view):
+        return None
+    magic, _, _, length, _, _, _ = _HEADER.unpack_from(view, position)
+    if magic != spec.MAGIC or length > spec.MAX_PAYLOAD or length & 3:
+        return None
+    return int(position + _OVERHEAD + length)
+
+
+def _chain(view: memoryview, start: int, end: int) -> bool:
+    """True when good blocks, one behind the other, lead from somewhere in ``start`` .. `end` exactly to `end`."""
+    inside = bytes(view[start:end])
+    reaches = {end}
+    found = inside.rfind(spec.MAGIC)
+    while found >= 0:
+        frame_end = _frame_end(view, start + found)
+        if frame_end in reaches and crc32(view[start + found : frame_end]) == _RESIDUE:
+            reaches.add(start + found)
+        found = inside.rfind(spec.MAGIC, 0, found)
+    return len(reaches) > 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 WINDOW = 4096
-"""Blocks a late one may be behind the newest and still be told from a duplicate."""
-_MODULUS = 1 << 32
+"""Blocks a sequence number may be off the expected one and still be believed without a second block."""
+MODULUS = 1 << 32
 _HALF = 1 << 31
 
 
@@ -19,6 +19,7 @@ class Arrival(Enum):
     AHEAD = "ahead"
     LATE = "late"
     DUPLICATE = "duplicate"
+    FAR = "far"
 
 
 @dataclass
@@ -36,12 +37,18 @@ class Missing:
     counted: bool = True
 
 
+def near(sequence: int, other: int) -> bool:
+    """True when two sequence numbers are within :data:`WINDOW` of each other."""
+    return (sequence - other + WINDOW) % MODULUS <= 2 * WINDOW
+
+
 class SequenceTracker:
     """Follows 32-bit sequence numbers modulo 2**32.
 
-    Policy: a number ahead of the expected one opens a hole; a number in a hole (at most :data:`WINDOW` behind) is a
-    late block, is accepted and closes that part of the hole; any other number behind is a duplicate and is refused.
-    The blocks just before the first one seen count as a hole that is no loss.
+    Policy: a number ahead of the expected one opens a hole; a number in a hole is a late block, is accepted and closes
+    that part of the hole; any other number behind is a duplicate and is refused. A number more than :data:`WINDOW` off
+    is FAR: the caller decides, and calls :meth:`begin` or :meth:`jump`. The blocks just before the first one seen
+    count as a hole that is no loss.
     """
 
     def __init__(self) -> None:
@@ -49,67 +56,72 @@ class SequenceTracker:
         self.missing = 0
         self.late = 0
         self.duplicates = 0
-        self.holes: deque[Missing] = deque()
-        self.closed: list[Missing] = []
-        """Holes too old to be filled any more, for the caller to take away."""
+        self._holes: deque[Missing] = deque()
+        self._closed: list[Missing] = []
 
-    def accept(self, sequence: int, after_tick: int, before_tick: int) -> Arrival:
-        """Account for a block that is not the expected one (or the first). `NEXT` is handled here too."""
-        if self.expected is None:
-            start = (sequence - WINDOW) % _MODULUS
-            self.holes.append(Missing(start, WINDOW, before_tick, before_tick, counted=False))
-            self.expected = (sequence + 1) % _MODULUS
-            return Arrival.NEXT
-        ahead = (sequence - self.expected) % _MODULUS
-        if ahead < _HALF:
-            if ahead:
-                self.missing += ahead
-                self.holes.append(Missing(self.expected, ahead, after_tick, before_tick))
-            self.expected = (sequence + 1) % _MODULUS
-            self._retire()
-            return Arrival.AHEAD if ahead else Arrival.NEXT
+    def begin(self, sequence: int, tick: int) -> None:
+        """Take `sequence` as the first number; close the holes of before. Counts go on."""
+        self.finish()
+        self._holes.append(Missing((sequence - WINDOW) % MODULUS, WINDOW, tick, tick, counted=False))
+        self.expected = (sequence + 1) % MODULUS
+
+    def arrive(self, sequence: int, after_tick: int, before_tick: int) -> Arrival:
+        """Account for a block; FAR changes nothing. Only after :meth:`begin`."""
+        assert self.expected is not None
+        if not near(sequence, self.expected):
+            return Arrival.FAR
+        if (sequence - self.expected) % MODULUS < _HALF:
+            return Arrival.AHEAD if self.jump(sequence, after_tick, before_tick) else Arrival.NEXT
         return self._behind(sequence)
 
+    def jump(self, sequence: int, after_tick: int, before_tick: int) -> int:
+        """Accept a number ahead, however far; returns the count of blocks missing before it."""
+        assert self.expected is not None
+        ahead = (sequence - self.expected) % MODULUS
+        if ahead:
+            self.missing += ahead
+            self._holes.append(Missing(self.expected, ahead, after_tick, before_tick))
+        self.expected = (sequence + 1) % MODULUS
+        self._retire()
+        return ahead
+
     def _behind(self, sequence: int) -> Arrival:
-        for index, hole in enumerate(self.holes):
-            offset = (sequence - hole.first) % _MODULUS
+        for index, hole in enumerate(self._holes):
+            offset = (sequence - hole.first) % MODULUS
             if offset >= hole.count:
                 continue
             rest = hole.count - offset - 1
-            del self.holes[index]
-            if rest:
-                first = (sequence + 1) % _MODULUS
-                self.holes.insert(index, Missing(first, rest, hole.after_tick, hole.before_tick, hole.counted))
+            del self._holes[index]
+            if rest:  # also where no loss was known: what lies between two blocks that came is missing
+                first = (sequence + 1) % MODULUS
+                self._holes.insert(index, Missing(first, rest, hole.after_tick, hole.before_tick))
             if offset:
-                self.holes.insert(index, Missing(hole.first, offset, hole.after_tick, hole.before_tick, hole.counted))
+                self._holes.insert(index, Missing(hole.first, offset, hole.after_tick, hole.before_tick, hole.counted))
             self.late += 1
-            self.missing -= hole.counted
+            self.missing += -1 if hole.counted else rest
             return Arrival.LATE
         self.duplicates += 1
         return Arrival.DUPLICATE
 
     def _retire(self) -> None:
+        """Close the holes that no believable block can fill any more."""
         assert self.expected is not None
-        while self.holes:
-            hole = self.holes[0]
-            age = (self.expected - (hole.first + hole.count)) % _MODULUS
-            if age <= WINDOW and len(self.holes) <= WINDOW:
+        while self._holes:
+            hole = self._holes[0]
+            if (self.expected - (hole.first + hole.count)) % MODULUS <= WINDOW and len(self._holes) <= WINDOW:
                 return
-            self.holes.popleft()
-            if hole.counted:
-                self.closed.append(hole)
+            self._close(self._holes.popleft())
+
+    def _close(self, hole: Missing) -> None:
+        if hole.counted:
+            self._closed.append(hole)
 
     def finish(self) -> None:
         """Close every hole: nothing more will arrive."""
-        self.closed.extend(hole for hole in self.holes if hole.counted)
-        self.holes.clear()
-
-    def restart(self) -> None:
-        """The numbers begin anew: close every hole and take the next number as the first. Counts go on."""
-        self.finish()
-        self.expected = None
+        while self._holes:
+            self._close(self._holes.popleft())
 
     def take_closed(self) -> list[Missing]:
-        """The holes closed since the last call."""
-        closed, self.closed = self.closed, []
+        """The holes that were closed, unfilled, since the last call."""
+        closed, self._closed = self._closed, []
         return closed

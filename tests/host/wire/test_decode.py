@@ -1,0 +1,376 @@
+"""The decoder against a hand-written encoder, and against damage of every kind."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wattbell.wire.decode import Batch, Decoder
+from wattbell.wire.spec import FLUSH_TICKS, Kind
+
+_described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
+assert _described is not None
+assert _described.loader is not None
+e: Any = importlib.util.module_from_spec(_described)
+sys.modules["wattbell_test_encoder"] = e
+_described.loader.exec_module(e)
+
+U8, U16, U24, U32, U40 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 24, 32, 40))
+I24 = st.integers(-(2**23), 2**23 - 1)
+TICK = st.integers(0, 2**62)
+
+
+def decode(data: bytes, pieces: int | None = None) -> tuple[list[Batch], Decoder]:
+    decoder = Decoder()
+    batches: list[Batch] = []
+    size = pieces or max(1, len(data))
+    for start in range(0, len(data), size):
+        batches += decoder.feed(data[start : start + size])
+    return batches + decoder.finish(), decoder
+
+
+def command_rows(batches: list[Batch]) -> list[tuple[int, ...]]:
+    """(cqe_tick, slba, cid) of every command."""
+    rows: list[tuple[int, ...]] = []
+    for batch in batches:
+        if batch.commands:
+            columns = batch.commands.columns
+            both = zip(batch.commands.cqe_tick.tolist(), columns["slba"].tolist(), columns["cid"].tolist(), strict=True)
+            rows += both
+    return rows
+
+
+# -- every field -----------------------------------------------------------------------------------------------------
+
+COMMAND = st.builds(
+    lambda offset, **fields: (offset, fields),
+    st.integers(-(2**31), 2**31 - 1),
+    doorbell_before=U32, fetch_before=U32, first_data_before=U32, last_data_before=U32, msix_after=U24,
+    cq_head_after=U24, opcode=U8, qid=U8, cid=U16, status=U16, nsid=U16, blocks=U32, slba=U40, flags=U8,
+)  # fmt: skip
+
+
+@given(TICK, st.lists(st.lists(COMMAND, min_size=1, max_size=46), min_size=1, max_size=4), st.integers(1, 5000))
+@settings(deadline=None)
+def test_every_field_of_a_command(tick: int, blocks: list[list[tuple[int, dict[str, int]]]], piece: int) -> None:
+    stream, wanted = b"", []
+    for number, block in enumerate(blocks):
+        base = tick + number * 1000
+        records = [e.Command(cqe_tick=base + offset, **fields) for offset, fields in block]
+        wanted += records
+        stream += e.commands(number, base, records)
+    batches, decoder = decode(stream, piece)
+    names = list(batches[0].commands.columns) if batches[0].commands else []
+    assert len(names) == 14
+    found = []
+    for batch in batches:
+        assert batch.commands is not None
+        for index, cqe_tick in enumerate(batch.commands.cqe_tick.tolist()):
+            fields = {name: int(batch.commands.columns[name][index]) for name in names}
+            found.append(e.Command(cqe_tick=cqe_tick, **fields))
+    assert found == wanted
+    assert decoder.counters.lossless
+
+
+@given(
+    TICK, U32, U16, st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1), U32,
+    st.lists(st.lists(st.tuples(I24, I24), max_size=337), min_size=1, max_size=3),
+)  # fmt: skip
+@settings(deadline=None)
+def test_every_field_of_a_rail_block(
+    tick: int, interval: int, flags: int, index: int, energy: int, dropped: int, blocks: list[list[tuple[int, int]]]
+) -> None:
+    options = {"interval": interval, "flags": flags, "adc_index": index, "energy": energy, "dropped": dropped}
+    stream = b"".join(e.rail(number, tick + number, samples, **options) for number, samples in enumerate(blocks))
+    batches, decoder = decode(stream)
+    rail = batches[0].rail
+    assert rail is not None
+    assert rail.first_tick.tolist() == [tick + number for number in range(len(blocks))]
+    assert rail.columns["count"].tolist() == [len(samples) for samples in blocks]
+    for name, value in (("interval_ticks", interval), ("flags", flags), ("adc_index", index), ("energy", energy)):
+        assert rail.columns[name].tolist() == [value] * len(blocks)
+    assert rail.dropped.tolist() == [dropped] * len(blocks)
+    wanted = [sample for samples in blocks for sample in samples]
+    assert list(zip(rail.voltage.tolist(), rail.current.tolist(), strict=True)) == wanted
+    assert decoder.counters.dropped["RAIL"] == dropped * len(blocks)
+
+
+@given(st.lists(st.tuples(TICK, U8, U8, U16, U32), min_size=1, max_size=127))
+@settings(deadline=None)
+def test_every_field_of_an_event(records: list[tuple[int, ...]]) -> None:
+    batches, _ = decode(e.events(0, 0, records))
+    events = batches[0].events
+    assert events is not None
+    columns = [events.tick] + [events.columns[name] for name in ("type", "arg8", "arg16", "arg32")]
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == records
+
+
+@given(TICK, st.lists(st.tuples(st.integers(-1000, 1000), U8, U8, st.binary(max_size=300)), max_size=6))
+@settings(deadline=None)
+def test_raw_tlps(base: int, records: list[tuple[int, int, int, bytes]]) -> None:
+    wanted = [(base + offset, direction, flags, data) for offset, direction, flags, data in records]
+    batches, decoder = decode(e.tlps(0, base, wanted) + e.status(1, base))
+    tlps = batches[0].tlps
+    found = list(zip(tlps.tick, tlps.direction, tlps.flags, tlps.data, strict=True)) if tlps else []
+    assert found == wanted
+    assert decoder.counters.lossless
+
+
+def test_status_fields() -> None:
+    batches, _ = decode(e.status(0, 77, run=1, adc_period=1000, decimation=16))
+    status = batches[0].status
+    assert status is not None
+    row = {name: int(column[0]) for name, column in status.columns.items()}
+    assert status.tick.tolist() == [77]
+    assert (row["gateware_version"], row["tick_ps"], row["clock_ticks"], row["tlp_width"]) == (0x10000, 1000, 4, 128)
+    assert (row["queues"], row["slots"], row["adc_bits"], row["run"]) == (64, 1024, 18, 1)
+    assert (row["voltage_lsb_uv"], row["current_lsb_na"]) == (20, 500)
+    assert (row["adc_period_ticks"], row["decimation"]) == (1000, 16)
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------
+
+PER_BLOCK = 3
+
+
+def command_block(number: int, base: int = 10**9) -> bytes:
+    tick = base + number * 10_000
+    return bytes(e.commands(number % 2**32, tick, [
+        e.Command(tick + i, slba=number % 2**32, cid=i) for i in range(PER_BLOCK)
+    ]))  # fmt: skip
+
+
+@dataclass
+class Damaged:
+    stream: bytes
+    intact: set[int]
+    """Numbers of the blocks of which a whole copy is in the stream."""
+    copies: dict[int, int]
+    first: int
+    count: int
+
+
+@st.composite
+def damaged_streams(draw: st.DrawFn) -> Damaged:
+    """Consecutive blocks of which some are left out, repeated, swapped, cut, flipped, or have garbage before them."""
+    first = draw(st.sampled_from([0, 1, 500, 2**32 - 5]))
+    count = draw(st.integers(1, 30))
+    order = list(range(first, first + count))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(order) - 1))
+        action = draw(st.sampled_from(["repeat", "swap", "drop"]))
+        if action == "repeat":
+            order.insert(draw(st.integers(0, len(order))), order[at])
+        elif action == "swap":
+            other = draw(st.integers(0, len(order) - 1))
+            order[at], order[other] = order[other], order[at]
+        elif len(order) > 1:
+            del order[at]
+    pieces: list[bytes] = []
+    copies: dict[int, int] = {}
+    for number in order:
+        block = command_block(number)
+        damage = draw(st.sampled_from(["none"] * 6 + ["flip", "cut", "garbage", "magic"]))
+        if damage == "flip":
+            bit = draw(st.integers(0, len(block) * 8 - 1))
+            flipped = bytearray(block)
+            flipped[bit // 8] ^= 1 << bit % 8
+            pieces.append(bytes(flipped))
+            continue
+        if damage == "cut":
+            start = draw(st.integers(0, len(block) - 1))
+            stop = draw(st.integers(start + 1, len(block)))
+            pieces.append(block[:start] + block[stop:])
+            continue
+        if damage == "garbage":
+            pieces.append(draw(st.binary(min_size=1, max_size=40)))
+        elif damage == "magic":  # a header that promises more than there is
+            length = draw(st.integers(0, 0xFFFF))
+            pieces.append(b"WBEL" + struct.pack("<BBHIIQ", 1, 1, length, draw(U32), 0, 0))
+        pieces.append(block)
+        copies[number] = copies.get(number, 0) + 1
+    return Damaged(b"".join(pieces), set(copies), copies, first, count)
+
+
+@given(damaged_streams(), st.integers(1, 3000))
+@settings(deadline=None, max_examples=400)
+def test_damage_is_survived_and_counted(damaged: Damaged, piece: int) -> None:
+    batches, decoder = decode(damaged.stream, piece)
+    counters = decoder.counters
+    rows = command_rows(batches)
+    true_rows = {
+        (10**9 + number * 10_000 + i, number % 2**32, i)
+        for number in range(damaged.first, damaged.first + damaged.count)
+        for i in range(PER_BLOCK)
+    }
+    # nothing wrong, nothing twice, everything that arrived whole
+    assert set(rows) <= true_rows
+    assert len(rows) == len(set(rows))
+    assert {slba for _, slba, _ in rows} == {number % 2**32 for number in damaged.intact}
+    # every loss is counted
+    if damaged.intact:
+        span = max(damaged.intact) - min(damaged.intact) + 1
+        assert counters.missing_blocks == span - len(damaged.intact)
+    assert counters.duplicate_blocks == sum(damaged.copies.values()) - len(damaged.intact)
+    assert counters.bytes_in == len(damaged.stream) == counters.bytes_accepted + counters.skipped_bytes
+    assert counters.bytes_accepted == sum(len(command_block(n)) * c for n, c in damaged.copies.items())
+    lost = sum(gap.count for batch in batches for gap in batch.gaps)
+    assert lost == counters.missing_blocks
+
+
+@given(st.binary(max_size=3000), st.integers(1, 700))
+@settings(deadline=None)
+def test_any_bytes_at_all(data: bytes, piece: int) -> None:
+    _, decoder = decode(data, piece)
+    counters = decoder.counters
+    assert counters.bytes_accepted + counters.skipped_bytes == len(data)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, 2, 3, 4, 5, 6, 255]), U32, st.integers(0, 2**64 - 1),
+            st.binary(max_size=60), U32, st.sampled_from([1, 1, 1, 2, 0]),
+        ),
+        max_size=12,
+    )
+)  # fmt: skip
+@settings(deadline=None, max_examples=400)
+def test_any_payload_in_a_valid_frame(blocks: list[tuple[int, int, int, bytes, int, int]]) -> None:
+    stream = b""
+    for kind, sequence, tick, payload, dropped, version in blocks:
+        stream += e.block(kind, sequence, tick, payload + bytes(-len(payload) % 4), dropped, version)
+    _, decoder = decode(stream)
+    counters = decoder.counters
+    assert counters.bytes_accepted == len(stream)
+    assert counters.blocks == len(blocks)
+
+
+@given(st.integers(1, 400))
+@settings(deadline=None, max_examples=50)
+def test_pieces_do_not_matter(piece: int) -> None:
+    generator = random.Random(piece)
+    stream = bytearray(b"".join(command_block(n) for n in range(40)))
+    for _ in range(6):
+        stream[generator.randrange(len(stream))] ^= 1 << generator.randrange(8)
+    whole, first = decode(bytes(stream))
+    parts, second = decode(bytes(stream), piece)
+    assert command_rows(whole) == command_rows(parts)
+    assert first.counters == second.counters
+
+
+def test_it_starts_anywhere() -> None:
+    stream = b"".join(command_block(n) for n in range(50))
+    size = len(command_block(0))
+    for start in range(1, 3 * size, 7):
+        batches, decoder = decode(stream[start:])
+        assert len(command_rows(batches)) == PER_BLOCK * (50 - -(-start // size))
+        assert decoder.counters.missing_blocks == 0
+
+
+def test_a_block_inside_a_damaged_block_is_not_taken() -> None:
+    inner = command_block(7, base=5)
+    carrier = bytearray(e.tlps(1, 10**9, [(10**9, 1, 0, bytes(16) + inner + bytes(8))]))
+    for bit in range(len(carrier) * 8):
+        hit = bytearray(carrier)
+        hit[bit // 8] ^= 1 << bit % 8
+        stream = command_block(0) + bytes(hit) + command_block(2) + command_block(3)
+        rows = command_rows(decode(stream)[0])
+        assert all(tick >= 10**9 for tick, _, _ in rows) or bit // 8 in (6, 7), bit  # not when the length is hit
+        assert {0, 2, 3} <= {slba for _, slba, _ in rows}, bit
+
+
+def test_a_stray_block_far_off_the_sequence_does_not_hide_what_follows() -> None:
+    stray = command_block(3_000_000_000, base=5)
+    for where in range(4):
+        blocks = [command_block(n) for n in range(6)]
+        blocks.insert(where, stray)
+        batches, decoder = decode(b"".join(blocks))
+        assert {slba for _, slba, _ in command_rows(batches)} == set(range(6))
+        assert decoder.counters.implausible_blocks == 1
+        assert decoder.counters.missing_blocks == 0
+
+
+def test_a_long_hole_is_counted_when_the_next_block_confirms_it() -> None:
+    numbers = [0, 1, 2, 100_000, 100_001]
+    batches, decoder = decode(b"".join(command_block(n) for n in numbers))
+    assert [slba for _, slba, cid in command_rows(batches) if cid == 0] == numbers
+    assert decoder.counters.missing_blocks == 99_997
+    gap = next(gap for batch in batches for gap in batch.gaps)
+    assert gap.kind is None
+    assert gap.count == 99_997
+    assert gap.first_tick == 10**9 + 20_000 - FLUSH_TICKS
+    assert gap.last_tick == 10**9 + 100_000 * 10_000 + FLUSH_TICKS
+
+
+def test_sequence_wraps() -> None:
+    batches, decoder = decode(b"".join(command_block(n) for n in range(2**32 - 3, 2**32 + 3)))
+    assert len(command_rows(batches)) == 6 * PER_BLOCK
+    assert decoder.counters.lossless
+
+
+def test_dropped_records_are_gaps_of_their_kind() -> None:
+    stream = e.events(0, 1000, [(1000, 1, 1, 0, 0)]) + e.events(1, 9000, [(9000, 1, 2, 0, 0)], dropped=12)
+    batches, decoder = decode(stream)
+    (gap,) = [gap for batch in batches for gap in batch.gaps]
+    assert (gap.kind, gap.first_tick, gap.last_tick, gap.count) == (Kind.EVENTS, 1000, 9000, 12)
+    assert decoder.counters.dropped == {"COMMANDS": 0, "RAIL": 0, "EVENTS": 12, "TLP": 0, "STATUS": 0}
+
+
+def test_unknown_kinds_and_versions_are_counted_not_lost() -> None:
+    stream = command_block(0) + e.block(9, 1, 0, bytes(8)) + e.block(1, 2, 0, bytes(44), version=2) + command_block(3)
+    batches, decoder = decode(stream)
+    counters = decoder.counters
+    assert (counters.unknown_kind, counters.unknown_version, counters.missing_blocks) == (1, 1, 0)
+    assert len(command_rows(batches)) == 2 * PER_BLOCK
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [(1, bytes(40)), (2, bytes(20)), (2, struct.pack("<IHHQq", 1, 5, 0, 0, 0)), (3, bytes(12)), (5, bytes(40)),
+     (4, struct.pack("<iHBB", 0, 100, 0, 0))],
+)  # fmt: skip
+def test_a_payload_of_a_wrong_size_is_malformed(kind: int, payload: bytes) -> None:
+    batches, decoder = decode(e.block(kind, 0, 0, payload) + command_block(1))
+    assert decoder.counters.malformed_blocks == 1
+    assert len(command_rows(batches)) == PER_BLOCK
+
+
+def test_a_restart_after_a_cut_begins_a_new_epoch() -> None:
+    decoder = Decoder()
+    before = decoder.feed(b"".join(command_block(n, base=10**12) for n in range(10)))
+    before += decoder.reconnected()
+    after = decoder.feed(b"".join(command_block(n) for n in range(5))) + decoder.finish()
+    assert {batch.epoch for batch in before} == {0}
+    assert {batch.epoch for batch in after} == {1}
+    assert len(command_rows(after)) == 5 * PER_BLOCK
+    assert decoder.counters.restarts == 1
+    assert decoder.counters.missing_blocks == 0
+
+
+def test_a_cut_without_a_restart_is_a_hole() -> None:
+    decoder = Decoder()
+    decoder.feed(b"".join(command_block(n) for n in range(10)) + command_block(10)[:50])
+    decoder.reconnected()
+    after = decoder.feed(command_block(20) + command_block(21)) + decoder.finish()
+    assert {batch.epoch for batch in after} == {0}
+    assert decoder.counters.missing_blocks == 10
+    assert decoder.counters.restarts == 0
+
+
+def test_numbers_stay_exact_at_the_edges_of_their_fields() -> None:
+    stream = e.rail(0, 0, [(-(2**23), 2**23 - 1), (-1, 1), (2**23 - 1, -(2**23))])
+    rail = decode(stream)[0][0].rail
+    assert rail is not None
+    assert rail.voltage.dtype == np.int32
+    assert rail.voltage.tolist() == [-(2**23), -1, 2**23 - 1]
+    assert rail.current.tolist() == [2**23 - 1, 1, -(2**23)]
