@@ -279,9 +279,9 @@ def _prepare(path: Path, overwrite: bool) -> Path:
     """Make the directory. Refuses one that holds anything, unless it is a capture that may be replaced."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         if not overwrite:
-            raise CaptureError(f"{path} exists already; choose another name, or add --overwrite to replace it.")
+            raise CaptureError(f"{path} exists already; choose another name, or add --force to replace it.")
         if not (path / meta.NAME).exists():
-            raise CaptureError(f"{path} exists and is not a capture, so --overwrite leaves it alone; choose another.")
+            raise CaptureError(f"{path} exists and is not a capture, so --force leaves it alone; choose another.")
         shutil.rmtree(path)
     try:
         path.mkdir(parents=True, exist_ok=True)

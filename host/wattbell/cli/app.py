@@ -13,12 +13,13 @@ import typer
 
 from .. import __version__
 from ..errors import WattbellError
-from . import info, record, rigs
+from . import captures, info, record, rigs, run, sim
 from .output import err
 
 app = typer.Typer(
     name="wattbell",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -62,6 +63,9 @@ def _options(
 app.command("rigs")(rigs.rigs)
 app.command("info")(info.info)
 app.command("record")(record.record)
+app.command("run")(run.run)
+app.command("analyze")(captures.analyze)
+app.add_typer(sim.app, name="sim")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -58,9 +58,8 @@ def si(value: float, unit: str, digits: int = 3) -> str:
     """A value with an SI prefix: ``si(0.0012, 'W')`` is ``1.20 mW``."""
     if value == 0 or value != value:
         return f"{value:g} {unit}"
-    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")):
-        if abs(value) >= factor:
-            break
+    steps = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+    factor, prefix = next((step for step in steps if abs(value) >= step[0]), steps[-1])
     scaled = value / factor
     places = max(0, digits - len(str(int(abs(scaled)))))
     return f"{scaled:.{places}f} {prefix}{unit}"

@@ -25,7 +25,7 @@ def record(
     out: Out,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig.")] = None,
     duration: Annotated[float | None, typer.Option(help="Stop after this many seconds of the rig's clock.")] = None,
-    until_marker: Annotated[str | None, typer.Option(help="Stop at the marker with this value (0x.. or decimal).")] = None,
+    until_marker: Annotated[str | None, typer.Option(help="Stop at the marker of this value, such as 0x102.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     lba_size: Annotated[int | None, typer.Option(help="Bytes of a logical block, if Identify is not seen.")] = None,
     attach: Annotated[

@@ -17,7 +17,7 @@ from serial.tools import list_ports
 from ..errors import RigError
 
 PRODUCT = "Wattbell"
-"""USB product string of a rig. Of its two CDC-ACM interfaces the first is the data port, the second the control port."""
+"""USB product string of a rig. Its first CDC-ACM interface is the data port, its second one the control port."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,12 @@ class Rig:
         return cls(discovery.find(serial_number))
 
     def start(self) -> None:
-        """Start capturing."""
-        self.control.command("INIT")
+        """Start capturing; a rig that does already (error -213) goes on."""
+        try:
+            self.control.command("INIT")
+        except RigError as error:
+            if "-213" not in str(error):
+                raise
 
     def stop(self) -> None:
         """Stop capturing; open blocks are sent, then a STATUS block with run 0."""

@@ -1,0 +1,32 @@
+"""The header of a bus trace (docs/bus-trace.md): all that the host ever reads of one."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from ..errors import SimError
+
+_LIMIT = 64 << 20
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The header's JSON. SimError when `path` is not a bus trace."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(12)
+            if len(head) < 12 or head[:4] != b"WBBT":
+                raise SimError(f"{path} is not a bus trace (it does not begin with WBBT).")
+            version, length = struct.unpack("<II", head[4:])
+            if version != 1:
+                raise SimError(f"{path} is a bus trace of version {version}; this wattbell plays version 1.")
+            header = json.loads(file.read(min(length, _LIMIT)))
+    except OSError as error:
+        raise SimError(f"{path} cannot be read ({error.strerror}).") from None
+    except ValueError:
+        raise SimError(f"{path} has a damaged header; make the trace again.") from None
+    if not isinstance(header, dict):
+        raise SimError(f"{path} has a damaged header; make the trace again.")
+    return header

@@ -1,0 +1,144 @@
+"""``wattbell sim``: the virtual rig and the drives that feed it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tomllib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import SimError, UsageError
+from . import output, simtools
+from .bustrace import read_header
+from .record import Force, Json, KeepStream, Out, finish
+from .virtual import VirtualRun, Workload, first_existing, play, read_phases, refuse_existing, scratch, workload_files
+
+_QEMU_INTERVAL_S = 1e-4
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""The virtual rig: the Verilated instrument behind two pseudo-terminals.
+
+    It needs the simulation programs ([bold]make sim[/]) and the Verilated gateware ([bold]make rtl[/]).
+    """,
+)
+
+
+@app.command()
+def profiles(json: Json = False) -> None:
+    """List the drives that [bold]wattbell run --virtual[/] knows."""
+    folder = simtools.profiles_dir()
+    found = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise SimError(f"{path} is no valid profile ({error}).") from None
+        found.append({"profile": path.stem, "path": str(path), **_identity(content)})
+    if not found:
+        raise SimError(f"There is no profile in {folder}; set WATTBELL_PROFILES to the folder that has them.")
+    if json:
+        output.print_json(found)
+        return
+    shown = output.table("profile", "model", "firmware")
+    for entry in found:
+        shown.add_row(entry["profile"], str(entry.get("model", "")), str(entry.get("firmware", "")))
+    output.out.print(shown)
+
+
+def _identity(content: dict[str, Any]) -> dict[str, Any]:
+    """Model and firmware, wherever in the profile they stand."""
+    for part in (content, *(value for value in content.values() if isinstance(value, dict))):
+        if "model" in part:
+            found = {name: part[name] for name in ("model", "firmware") if name in part}
+            # a value of a profile may stand with its source
+            return {name: fact["value"] if isinstance(fact, dict) else fact for name, fact in found.items()}
+    return {}
+
+
+@app.command()
+def start(
+    trace: Annotated[Path, typer.Option("--trace", help="Bus trace to play.")],
+    serial: Annotated[str | None, typer.Option(help="Serial number of the virtual rig.")] = None,
+    realtime: Annotated[bool, typer.Option(help="Do not run faster than real time.")] = False,
+) -> None:
+    """Start a virtual rig on a bus trace and keep it until Ctrl-C; record it from another terminal.
+
+      wattbell sim start --trace run.wbt --serial BENCH1
+
+      wattbell record --rig BENCH1 --out capture
+    """
+    read_header(trace)
+    options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
+    command = [str(simtools.find_program("wattbell-rig")), "play", str(trace), *options]
+    output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
+    try:
+        code = subprocess.run(command, check=False).returncode
+    except KeyboardInterrupt:
+        return
+    if code:
+        raise SimError(f"wattbell-rig ended with code {code}; its words are above.")
+
+
+@app.command()
+def replay(
+    out: Out,
+    qemu_log: Annotated[Path | None, typer.Option(help="Trace log of QEMU's own NVMe device.")] = None,
+    bus_trace: Annotated[Path | None, typer.Option(help="Bus trace (.wbt).")] = None,
+    phases: Annotated[Path | None, typer.Option(help="JSON list of phases (docs/capture.md).")] = None,
+    workload: Annotated[Path | None, typer.Option(help="Folder with what the workload left: fio JSON, jobs.")] = None,
+    interval: Annotated[float | None, typer.Option(help="Seconds between ADC conversions.")] = None,
+    decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
+    attach: Annotated[Path | None, typer.Option(help="Late attach: SCPI lines (NVME:...), sent first.")] = None,
+    lba_size: Annotated[int | None, typer.Option(help="Bytes of a logical block, if Identify is not seen.")] = None,
+    force: Force = False,
+    keep_stream: KeepStream = False,
+    json: Json = False,
+) -> None:
+    """Play recorded traffic through the virtual rig into a capture.
+
+    A QEMU log is made with [bold]-trace 'pci_nvme_*' -D LOG -msg timestamp=on[/]. It has no rail and a clock of
+    microseconds: the capture says so.
+
+      wattbell sim replay --qemu-log qemu.log --out capture
+
+      wattbell sim replay --bus-trace run.wbt --phases phases.json --workload run/ --out capture
+    """
+    if (qemu_log is None) == (bus_trace is None):
+        raise UsageError("Give one of --qemu-log LOG and --bus-trace FILE.")
+    refuse_existing(out, force)
+    with ExitStack() as stack:
+        if phases is None and workload is not None:
+            phases = first_existing([workload / "phases.json"])
+        trace = _convert(qemu_log, scratch(stack)) if qemu_log else bus_trace
+        assert trace is not None
+        header = read_header(trace)
+        found = read_phases(phases) or header.get("phases") or []
+        files = workload_files(workload)
+        timing = header.get("timing")
+        run = VirtualRun(
+            out,
+            {"profile": header.get("profile") or None, "timing": timing, "notes": list(header.get("notes", []))},
+            overwrite=force,
+            keep_stream=keep_stream,
+            interval_s=interval or (_QEMU_INTERVAL_S if timing == "qemu-log" else None),
+            decimation=decimation,
+            lba_size_bytes=lba_size,
+            late=attach,
+        )
+        source = header.get("source")
+        reason = play(run, trace, None, lambda: Workload({"source": source, "phases": found}, files))
+    finish(out, reason, json)
+
+
+def _convert(log: Path, folder: Path) -> Path:
+    if not os.access(log, os.R_OK):
+        raise UsageError(f"{log} cannot be read; give the log that QEMU wrote with -D.")
+    trace = folder / "qemu.wbt"
+    with output.spinner("converting the QEMU log"):
+        simtools.run_program("wattbell-guest", "qemu2bus", log, "--out", trace)
+    return trace

@@ -1,0 +1,133 @@
+"""The programs of the simulation, started as processes: the host package never imports ``sim/``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ..errors import RigError, SimError
+from ..rig import RigPort, discovery
+
+_START_TIMEOUT_S = 60.0
+_CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def find_program(name: str) -> Path:
+    """Path of a simulation program: ``WATTBELL_SIM_BIN``, the checkout's ``sim/target/release``, then ``PATH``."""
+    given = os.environ.get("WATTBELL_SIM_BIN")
+    if given:
+        path = Path(given) / name
+        if not path.is_file():
+            raise SimError(f"{name} is not in {given} (WATTBELL_SIM_BIN); build it with `make sim`, or unset that.")
+        return path
+    path = _CHECKOUT / "sim" / "target" / "release" / name
+    if path.is_file():
+        return path
+    found = shutil.which(name)
+    if found is None:
+        raise SimError(f"The simulation program {name} is not built; run `make sim` in the checkout (and `make rtl`).")
+    return Path(found)
+
+
+def profiles_dir() -> Path:
+    """Folder of the SSD profiles: ``WATTBELL_PROFILES``, else ``sim/profiles`` of the checkout."""
+    given = os.environ.get("WATTBELL_PROFILES")
+    return Path(given) if given else _CHECKOUT / "sim" / "profiles"
+
+
+@dataclass
+class Program:
+    """A running child with its stderr in a file."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    def failed(self) -> SimError | None:
+        """The child's own words when it ended with an error."""
+        if self.process.poll() in (None, 0, -signal.SIGTERM):
+            return None
+        self.errors.seek(0)
+        words = self.errors.read().decode("utf-8", "replace").strip().splitlines()
+        said = " ".join(words[-3:]) or f"it said nothing (exit code {self.process.returncode})"
+        return SimError(f"{self.name} failed: {said}")
+
+    def check(self) -> None:
+        """Raise when the child ended with an error."""
+        error = self.failed()
+        if error:
+            raise error
+
+    def wait(self) -> None:
+        """Wait for a good end; raise otherwise."""
+        self.process.wait()
+        self.check()
+
+    def end(self) -> None:
+        """Stop it if it still runs."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.errors.close()
+
+
+@contextmanager
+def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iterator[Program]:
+    """Run a simulation program for as long as the block lasts; Ctrl-C is ours to handle, so it gets its own session."""
+    command = [str(find_program(name)), *map(str, arguments)]
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL if stdin is None else stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        start_new_session=True,
+    )
+    child = Program(name, process, errors)
+    try:
+        yield child
+    finally:
+        child.end()
+
+
+def run_program(name: str, *arguments: str | Path) -> None:
+    """Run a simulation program to its end; SimError with its words when it fails."""
+    with program(name, *arguments) as child:
+        child.wait()
+
+
+@contextmanager
+def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program | None = None) -> Iterator[RigPort]:
+    """A virtual rig that plays `trace` (a file or a FIFO) and ends when all of it was read."""
+    with program("wattbell-rig", "play", trace, "--serial", serial, "--exit-on-done", *options) as child:
+        yield wait_for_rig(serial, child, producer)
+
+
+def wait_for_rig(serial: str, child: Program, producer: Program | None = None) -> RigPort:
+    """The rig's ports once it has registered. SimError when it, or what feeds it, ends before that."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            return discovery.find(serial)
+        except RigError:
+            pass
+        child.check()
+        if producer:
+            producer.check()
+        if child.process.poll() is not None:
+            raise SimError(f"{child.name} ended before it opened its ports.")
+        time.sleep(0.02)
+    raise SimError(f"{child.name} did not open its ports within {_START_TIMEOUT_S:g} s.")

@@ -1,0 +1,149 @@
+"""Recording a virtual rig: the same recorder and the same ports as with a real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import SimError, UsageError
+from . import simtools
+from .record import record_live, rig_description
+
+_WORKLOAD_SUFFIXES = (".json", ".csv", ".fio", ".idle", ".toml", ".txt")
+
+
+@dataclass
+class VirtualRun:
+    """What to play, and how."""
+
+    out: Path
+    conditions: dict[str, Any]
+    overwrite: bool = False
+    keep_stream: bool = False
+    interval_s: float | None = None
+    decimation: int | None = None
+    lba_size_bytes: int | None = None
+    rig_options: list[str] = field(default_factory=list)
+    late: Path | None = None
+    """SCPI lines of a late attach."""
+
+
+def play(run: VirtualRun, trace: Path, producer: simtools.Program | None, finish: Callable[[], Workload]) -> str:
+    """Play `trace` through the virtual rig into ``run.out``; `finish` gives the workload when the trace is over."""
+    from ..capture import CaptureWriter
+    from ..capture.record import Limits
+    from ..rig import Rig
+    from .record import send_attach
+
+    serial = f"RUN{os.getpid()}"
+    with ExitStack() as stack:
+        port = stack.enter_context(simtools.virtual_rig(trace, serial, run.rig_options, producer))
+        rig = stack.enter_context(Rig(port))
+        if run.interval_s:
+            rig.set_interval(run.interval_s)
+        if run.decimation:
+            rig.set_decimation(run.decimation)
+        if run.late:
+            send_attach(rig, run.late)
+        writer = stack.enter_context(
+            CaptureWriter(
+                run.out,
+                rig=rig_description(rig),
+                conditions={"virtual": True, **run.conditions},
+                lba_size_bytes=run.lba_size_bytes,
+                keep_stream=run.keep_stream,
+                overwrite=run.overwrite,
+            )
+        )
+
+        def watch() -> str | None:
+            if producer:
+                producer.check()
+            return None if _alive(port.pid) else "the virtual rig ended before the trace was over"
+
+        reason = record_live(rig, writer, Limits(), watch)
+        if producer:
+            producer.check()
+        if reason == "the rig stopped":
+            workload = finish()
+            workload.store(run.out)
+            writer.meta["workload"] = workload.description
+        return reason
+
+
+def _alive(pid: int | None) -> bool:
+    if pid is None:
+        return True
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    # a child that ended and was not waited for still takes signals
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return True
+
+
+@dataclass
+class Workload:
+    """What the capture keeps about its workload."""
+
+    description: dict[str, Any]
+    files: list[Path] = field(default_factory=list)
+
+    def store(self, capture: Path) -> None:
+        """Copy the files into the capture."""
+        folder = capture / "workload"
+        folder.mkdir(exist_ok=True)
+        for path in self.files:
+            if path.is_file() and path.resolve().parent != folder.resolve():
+                shutil.copy2(path, folder / path.name)
+
+
+def workload_files(folder: Path | None) -> list[Path]:
+    """The files of a workload folder that belong into a capture."""
+    if folder is None:
+        return []
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give the folder in which the workload left its files.")
+    return sorted(path for path in folder.iterdir() if path.suffix in _WORKLOAD_SUFFIXES)
+
+
+def read_phases(path: Path | None) -> list[dict[str, Any]] | None:
+    """Phases from a JSON file: a list, or an object with ``phases``; None when there is no file."""
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON ({error}).") from None
+    phases = found.get("phases") if isinstance(found, dict) else found
+    if not isinstance(phases, list) or not all(isinstance(p, dict) and "phase" in p for p in phases):
+        raise UsageError(f'{path} holds no phases: a list of objects such as {{"phase": 1, "name": "randread"}}.')
+    return phases
+
+
+def scratch(stack: ExitStack) -> Path:
+    """A folder that is removed at the end."""
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wattbell-")))
+
+
+def first_existing(paths: Iterable[Path]) -> Path | None:
+    """The first path that exists."""
+    return next((path for path in paths if path.exists()), None)
+
+
+def refuse_existing(out: Path, force: bool) -> None:
+    """Find out before a long simulation, not after it, that the capture cannot be written."""
+    if out.exists() and not force and (not out.is_dir() or any(out.iterdir())):
+        raise SimError(f"{out} exists already; choose another name, or add --force to replace it.")
