@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from wattbell.wire import spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
+from ..tlp import TlpMerge, TlpParser
+from .engine import Engine
 from .layouts import CONFIG, COUNTERS, RAW
+from .losses import SOURCES, LossReporter
+
+RECORDS, EVENTS, RAW_WORDS = 512, 64, 1024
+"""Depths of the output FIFOs: command records, events, words of raw TLPs."""
 
 
 class NvmeTracker(wiring.Component):
@@ -48,4 +56,112 @@ class NvmeTracker(wiring.Component):
         )
 
     def elaborate(self, platform) -> Module:
-        raise NotImplementedError("the engine lands in the next commits")
+        m = Module()
+        m.submodules.parse_down = down = TlpParser(self.width, upstream=False)
+        m.submodules.parse_up = up = TlpParser(self.width, upstream=True)
+        m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
+        m.submodules.engine = engine = Engine(self.queues, self.slots, self.ticks_per_clock)
+        m.submodules.losses = losses = LossReporter()
+        m.submodules.records = records = SyncFIFOBuffered(width=COMMAND.size, depth=RECORDS)
+        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size, depth=EVENTS)
+        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=RAW_WORDS)
+
+        # --- in: beats -> headers -> one order -> engine ------------------------------------------------------------
+        for parser, beats, out, pending, pending_tick in (
+            (down, self.tlp_down, merge.down, merge.pending_down, merge.pending_tick_down),
+            (up, self.tlp_up, merge.up, merge.pending_up, merge.pending_tick_up),
+        ):
+            m.d.comb += [
+                parser.beats.valid.eq(beats.valid),
+                parser.beats.payload.eq(beats.payload),
+                out.valid.eq(parser.headers.valid),
+                out.payload.eq(parser.headers.payload),
+                parser.headers.ready.eq(out.ready),
+                pending.eq(parser.pending),
+                pending_tick.eq(parser.pending_tick),
+                parser.keep_long.eq(engine.armed),
+                parser.read_index.eq(engine.read_index),
+                parser.free_to.eq(engine.free_to),
+            ]
+        m.d.comb += [
+            down.free.eq(engine.free & ~engine.up),
+            up.free.eq(engine.free & engine.up),
+            engine.read_data.eq(Mux(engine.up, up.read_data, down.read_data)),
+            merge.now.eq(self.now),
+            engine.tlps.valid.eq(merge.out.valid),
+            engine.tlps.payload.eq(merge.out.payload),
+            merge.out.ready.eq(engine.tlps.ready),
+            engine.tlp_waiting.eq(merge.waiting),
+            engine.now.eq(self.now),
+            engine.perst_n.eq(self.perst_n),
+            engine.run.eq(self.run),
+            engine.cfg.valid.eq(self.cfg.valid),
+            engine.cfg.payload.eq(self.cfg.payload),
+            self.cfg.ready.eq(engine.cfg.ready),
+            self.skip_down.eq(down.skip),
+            self.skip_up.eq(up.skip),
+        ]
+
+        # --- out: the engine never waits, what does not fit is counted ----------------------------------------------
+        m.d.comb += [
+            records.w_data.eq(engine.record.payload),
+            records.w_en.eq(engine.record.valid & self.run),
+            raw.w_data.eq(engine.raw.payload),
+            raw.w_en.eq(engine.raw.valid),
+            engine.raw_room.eq(RAW_WORDS - raw.level),
+            events.w_en.eq(self.run & (engine.event.valid | losses.events.valid)),
+            events.w_data.eq(Mux(engine.event.valid, engine.event.payload, losses.events.payload)),
+            losses.events.ready.eq(~engine.event.valid & events.w_rdy),
+        ]
+        for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
+            m.d.comb += [out.valid.eq(fifo.r_rdy), out.payload.eq(fifo.r_data), fifo.r_en.eq(out.ready)]
+
+        # --- what was lost --------------------------------------------------------------------------------------------
+        source = spec.LossSource
+        for number in range(SOURCES):
+            m.d.comb += [losses.lose[number].eq(engine.lose[number]), losses.ticks[number].eq(engine.lose_tick)]
+        for number, pulse, tick in (
+            (source.TLP_DOWN, down.lost, down.pending_tick),
+            (source.TLP_UP, up.lost, up.pending_tick),
+            (source.RECORDS, engine.record.valid & self.run & ~records.w_rdy, engine.record.payload.cqe_tick),
+            (source.EVENTS, engine.event.valid & self.run & ~events.w_rdy, engine.event.payload.tick),
+        ):
+            m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
+        m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
+
+        count = self.counters
+        for pulse, counter in (
+            (down.counted, count.tlps_down),
+            (up.counted, count.tlps_up),
+            (engine.record.valid & self.run, count.commands),
+            (engine.unmatched, count.unmatched),
+        ):
+            with m.If(pulse):
+                m.d.sync += counter.eq(counter + 1)
+        m.d.sync += count.malformed.eq(count.malformed + down.malformed + up.malformed)
+        m.d.comb += [
+            count.in_flight.eq(engine.in_flight),
+            count.lost_tlps_down.eq(losses.counts[source.TLP_DOWN]),
+            count.lost_tlps_up.eq(losses.counts[source.TLP_UP]),
+            count.lost_commands.eq(losses.counts[source.SLOTS]),
+            count.lost_queues.eq(losses.counts[source.QUEUES]),
+            count.lost_pages.eq(losses.counts[source.PAGES]),
+            count.lost_records.eq(losses.counts[source.RECORDS]),
+            count.lost_events.eq(losses.counts[source.EVENTS]),
+            count.lost_raw.eq(losses.counts[source.RAW]),
+            count.lost_tags.eq(losses.counts[source.TAGS]),
+            count.bar0.eq(engine.bar0),
+            count.dstrd.eq(engine.dstrd),
+            count.shadow.eq(engine.shadow),
+            count.enabled.eq(engine.enabled),
+        ]
+
+        # --- when time may be skipped -----------------------------------------------------------------------------------
+        latent = sum((fifo.level != 0) & ~fifo.r_rdy for fifo in (records, events, raw)) != 0
+        earliest = Signal(64)
+        m.d.comb += [
+            earliest.eq(Mux(engine.deadline < losses.deadline, engine.deadline, losses.deadline)),
+            self.deadline.eq(Mux(merge.waiting & (merge.deadline < earliest), merge.deadline, earliest)),
+            self.busy.eq(down.busy | up.busy | engine.busy | losses.busy | latent),
+        ]
+        return m

@@ -42,7 +42,7 @@ class Decimator(wiring.Component):
     ``strobe`` itself.
 
     ``strobe`` with ``voltage``/``current`` at most every 16 clocks; for R > 1 ``valid`` comes 9 clocks after the strobe.
-    The ratio, ``mul`` and ``shift`` may only change together with ``clear``.
+    The ratio, ``mul`` and ``shift`` may only change before a ``clear``, which looks at the ratio.
     """
 
     def __init__(self):

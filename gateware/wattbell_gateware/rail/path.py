@@ -110,12 +110,13 @@ class RailPath(wiring.Component):
         loaded = Signal()
         span = Signal(32)
         m.d.sync += loaded.eq(0)
+        m.d.comb += decimator.clear.eq(loaded)  # with the new ratio at its inputs
         m.d.comb += span.eq(active.period * self._tpc * (active.decimation - 1)[:12])
         with m.If(swap & ~working):
             with m.If(packer.open):
                 m.d.comb += packer.flush.eq(1)
             with m.Else():
-                m.d.comb += [packer.restart.eq(1), decimator.clear.eq(1)]
+                m.d.comb += packer.restart.eq(1)
                 m.d.sync += [swap.eq(0), active.eq(self.config), loaded.eq(1)]
         with m.If(loaded):
             # Group delay of a CIC-3: 3 (R - 1) / 2 periods. A period is an even number of ticks, so this is exact.

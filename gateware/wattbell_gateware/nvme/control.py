@@ -1,0 +1,276 @@
+"""Registers behind BAR0, configuration writes, resets and late attach."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from wattbell.wire import spec
+
+from . import emit, queues
+from . import engine as _engine
+from .layouts import ConfigOp
+
+CAP, CC, AQA, ASQ, ACQ, DOORBELLS = 0x0, 0x14, 0x24, 0x28, 0x30, 0x1000
+
+
+def declare(m: Module, e) -> None:
+    e.difference = Signal(65)  # address - BAR0
+    e.bar_known = Signal()
+    e.stride_known = Signal()
+    e.stride_told = Signal()  # the event GUESSING/STRIDE was made
+    e.cap_waiting = Signal()
+    e.cap_tag = Signal(10)
+    e.cap_requester = Signal(16)
+    e.cap_index = Signal(2)  # word of the completion with CAP.DSTRD
+    e.cc = Signal(32)
+    e.aqa = Signal(32)
+    e.asq = Signal(64)
+    e.acq = Signal(64)
+    e.g_offset = Signal(12)
+    e.g_left = Signal(11)
+    e.g_read = Signal(14)
+    e.g_word = Signal(32)
+    e.reset_cause = Signal(spec.ResetCause)
+    e.reset_tick = Signal(64)
+    e.dirty = Signal()  # something is tracked
+    m.d.comb += e.bar_known.eq(e.bar0[4:] != 0)
+
+
+def compare(m: Module, e) -> None:
+    """In DISPATCH: where the address lies behind BAR0."""
+    m.d.sync += e.difference.eq(e.h.address - e.bar0)
+
+
+def clear_step(m: Module, e) -> None:
+    """Clear entry `i` of every table that has to be empty."""
+    for way in e.ways:
+        way.write(m, e.i, entry=Const(0, e.PAGE.size))
+    e.hash_head.write(m, e.i, entry=0)
+    e.tags.write(m, e.i, entry=Const(0, e.TAG.size))
+
+
+def begin_reset(m: Module, e, cause: spec.ResetCause, tick, back: str) -> None:
+    m.d.sync += [e.reset_cause.eq(int(cause)), e.reset_tick.eq(tick), e.i.eq(0)]
+    e.reset.call(m, back)
+
+
+def states(m: Module, e) -> None:
+    state = _engine.SlotState
+    slot_bits = e.slot_bits
+
+    # --- configuration write: BAR0 -----------------------------------------------------------------------------------
+    with m.State("CFGWR"):
+        merged = Signal(32, name="bar_merged")
+        upper = e.h.address[0:12] == 0x14
+        now = Mux(upper, e.bar0[32:], e.bar0[:32])
+        for byte in range(4):
+            bits = slice(8 * byte, 8 * byte + 8)
+            m.d.comb += merged[bits].eq(Mux(e.h.first_be[byte], e.word[bits], now[bits]))
+        m.d.sync += e.g_word.eq(merged)
+        with m.If((e.h.address[0:12] == 0x10) & (merged[4:] != 0) & (e.word[4:] != 0xFFFFFFF)):
+            m.d.sync += e.bar0[:32].eq(merged & 0xFFFFFFF0)
+            m.next = "BAR_CHANGED"
+            with m.If((merged & 0xFFFFFFF0) == e.bar0[:32]):
+                e.finish(m)
+        with m.Elif(upper & (merged != now) & (e.word != 0xFFFFFFFF)):
+            m.d.sync += e.bar0[32:].eq(merged)
+            m.next = "BAR_CHANGED"
+        with m.Else():
+            e.finish(m)
+
+    with m.State("BAR_CHANGED"):
+        with m.If(e.bar0[:32] != 0):
+            e.make_event(m, spec.EventType.BAR0, e.h.tick, arg32=e.bar0[12:44])
+        e.finish(m)
+
+    # --- CAP, for the doorbell stride -----------------------------------------------------------------------------------
+    with m.State("HOST_MRD"):
+        low = (e.difference == CAP) & (e.h.length >= 2)
+        high = e.difference == CAP + 4
+        with m.If(e.bar_known & (low | high)):
+            m.d.sync += [
+                e.cap_waiting.eq(1),
+                e.cap_tag.eq(e.h.tag),
+                e.cap_requester.eq(e.h.requester),
+                e.cap_index.eq(low),
+            ]
+        e.finish(m)
+
+    with m.State("DRIVE_CPLD"):
+        m.d.comb += e.read_index.eq(e.h.start + e.cap_index)
+        m.next = "CAP_WORD"
+        with m.If(
+            ~e.cap_waiting
+            | (e.h.tag != e.cap_tag)
+            | (e.h.requester != e.cap_requester)
+            | (e.h.length <= e.cap_index)
+            | ~e.h.kept
+        ):
+            e.finish(m)
+
+    with m.State("CAP_WORD"):
+        m.d.sync += [e.dstrd.eq(e.word[0:4]), e.stride_known.eq(1), e.cap_waiting.eq(0)]
+        e.finish(m)
+
+    # --- writes of the host ------------------------------------------------------------------------------------------------
+    with m.State("HOST_MWR"):
+        number = (e.difference[:32] - DOORBELLS)[:32] >> (e.dstrd + 2)
+        aligned = (number << (e.dstrd + 2))[:32] == (e.difference[:32] - DOORBELLS)[:32]
+        m.d.sync += [
+            e.g_offset.eq(e.difference[:12]),
+            e.g_left.eq(e.h.length),
+            e.g_read.eq(e.h.start),
+            e.d_cq.eq(number[0]),
+            e.d_qid.eq(number[1:]),
+        ]
+        with m.If(~e.bar_known | (e.difference[32:] != 0) | ~e.h.kept):
+            e.finish(m)
+        with m.Elif(e.difference[:32] < DOORBELLS):
+            m.next = "REGISTER"
+        with m.Elif(aligned & (number < 2 * e.queues)):
+            with m.If(~e.stride_known & ~e.stride_told):
+                m.d.sync += e.stride_told.eq(1)
+                e.make_event(
+                    m, spec.EventType.GUESSING, e.h.tick, arg8=int(spec.GuessReason.STRIDE), arg16=number[1:]
+                )
+            m.next = "DOORBELL"
+        with m.Else():
+            e.finish(m)
+
+    with m.State("REGISTER"):
+        m.d.comb += e.read_index.eq(e.g_read + 1)
+        m.d.sync += [
+            e.g_read.eq(e.g_read + 1),
+            e.g_offset.eq(e.g_offset + 4),
+            e.g_left.eq(e.g_left - 1),
+            e.g_word.eq(e.word),
+        ]
+        m.next = "REGISTER_NEXT"
+        with m.Switch(e.g_offset):
+            with m.Case(AQA):
+                m.d.sync += e.aqa.eq(e.word)
+            with m.Case(ASQ):
+                m.d.sync += e.asq[:32].eq(e.word & 0xFFFFF000)
+            with m.Case(ASQ + 4):
+                m.d.sync += e.asq[32:].eq(e.word)
+            with m.Case(ACQ):
+                m.d.sync += e.acq[:32].eq(e.word & 0xFFFFF000)
+            with m.Case(ACQ + 4):
+                m.d.sync += e.acq[32:].eq(e.word)
+            with m.Case(CC):
+                m.next = "CC_WRITE"
+
+    with m.State("REGISTER_NEXT"):
+        m.next = "REGISTER"
+        with m.If(e.g_left == 0):
+            e.finish(m)
+
+    with m.State("CC_WRITE"):
+        enable = e.g_word[0]
+        m.d.sync += e.enabled.eq(enable)
+        with m.If(enable == e.enabled):
+            m.next = "REGISTER_REREAD"
+        with m.Else():
+            e.make_event(m, spec.EventType.CC_EN, e.h.tick, arg8=enable, arg32=e.g_word)
+            begin_reset(m, e, spec.ResetCause.CC_EN, e.h.tick, "CC_RESET_DONE")
+
+    with m.State("CC_RESET_DONE"):
+        m.next = "REGISTER_REREAD"
+        with m.If(e.enabled):
+            m.d.sync += e.mps.eq(Mux(e.g_word[7:11] > 4, 4, e.g_word[7:11]))
+            queues.begin_create(
+                m, e, "ADMIN_SQ", cq=1, qid=0, base=e.acq, size=e.aqa[16:28] + 1, link=0
+            )
+
+    with m.State("ADMIN_SQ"):
+        queues.begin_create(m, e, "REGISTER_REREAD", cq=0, qid=0, base=e.asq, size=e.aqa[0:12] + 1, link=0)
+
+    with m.State("REGISTER_REREAD"):  # a write may go on behind CC
+        m.d.comb += e.read_index.eq(e.g_read)
+        m.next = "REGISTER_NEXT"
+
+    # --- RESET: what is in flight goes out as aborted, every table is emptied ------------------------------------------------
+    with m.State("RESET"):
+        m.d.comb += e.slots.ra.eq(e.i)
+        m.next = "RESET_SLOT"
+        with m.If(e.i == _engine.SETS):
+            m.next = "RESET_DONE"
+        with m.If((e.i == 0) & ~e.dirty):
+            m.next = "RESET_DONE"
+
+    with m.State("RESET_SLOT"):
+        clear_step(m, e)
+        m.d.sync += e.i.eq(e.i + 1)
+        m.next = "RESET"
+        with m.If((e.i < e.slot_count) & (e.slots.r["state"] != state.FREE)):
+            emit.begin(
+                m,
+                e,
+                e.i[:slot_bits],
+                "RESET",
+                aborted=e.slots.r["state"] != state.COMPLETED,
+                tick=e.reset_tick,
+            )
+
+    with m.State("RESET_DONE"):
+        e.make_event(m, spec.EventType.TRACKER_RESET, e.reset_tick, arg8=e.reset_cause)
+        m.d.sync += [
+            e.sq_valid.eq(0),
+            e.cq_valid.eq(0),
+            e.cq_filled.eq(0),
+            e.cq_waiting.eq(0),
+            e.message_valid.eq(0),
+            e.shadow.eq(0),
+            e.arm.eq(0),
+            e.identifies.eq(0),
+            e.dirty.eq(0),
+        ]
+        with m.If(e.reset_cause == int(spec.ResetCause.PERST)):
+            m.d.sync += [e.bar0.eq(0), e.enabled.eq(0), e.aqa.eq(0), e.asq.eq(0), e.acq.eq(0), e.cap_waiting.eq(0)]
+        e.reset.leave_later(m)
+
+    # --- late attach ------------------------------------------------------------------------------------------------------------
+    with m.State("CONFIG"):
+        c = e.cfg.payload
+        m.d.comb += e.cfg.ready.eq(1)
+        m.next = "IDLE"
+        m.d.sync += e.h.tick.eq(e.now)  # events below carry the tick of the request
+        with m.Switch(c.op):
+            with m.Case(ConfigOp.BAR0):
+                m.d.sync += [e.bar0.eq(c.address & ~0xF), e.enabled.eq(1)]
+                m.next = "CONFIG_BAR"
+            with m.Case(ConfigOp.STRIDE):
+                m.d.sync += [e.dstrd.eq(c.size), e.stride_known.eq(1)]
+            with m.Case(ConfigOp.PAGE):
+                m.d.sync += e.mps.eq(Mux(c.size > 4, 4, c.size))
+            with m.Case(ConfigOp.SQ, ConfigOp.CQ):
+                m.d.sync += e.enabled.eq(1)
+                queues.begin_create(
+                    m,
+                    e,
+                    "CONFIG_QUEUE",
+                    cq=c.op == ConfigOp.CQ,
+                    qid=c.qid,
+                    base=c.address,
+                    size=c.size,
+                    link=c.link,
+                    guess=1,
+                )
+            with m.Case(ConfigOp.SHADOW):
+                m.d.sync += e.shadow.eq(c.size[0])
+            with m.Case(ConfigOp.RESET):
+                begin_reset(m, e, spec.ResetCause.COMMAND, e.now, "IDLE")
+
+    with m.State("CONFIG_BAR"):
+        e.make_event(m, spec.EventType.BAR0, e.h.tick, arg32=e.bar0[12:44])
+        m.next = "IDLE"
+
+    with m.State("CONFIG_QUEUE"):
+        with m.If(~e.c_cq):
+            e.make_event(
+                m,
+                spec.EventType.GUESSING,
+                e.h.tick,
+                arg8=int(spec.GuessReason.LATE_ATTACH),
+                arg16=e.c_qid,
+            )
+        m.next = "IDLE"

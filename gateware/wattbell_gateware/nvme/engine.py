@@ -1,0 +1,368 @@
+"""The tracker's engine: one state machine that takes one TLP at a time and keeps every table.
+
+This file holds the registers and tables, takes TLPs from the merge and sends each to where it is understood:
+
+- ``control``: registers behind BAR0, configuration writes, resets, late attach
+- ``queues``: queue creation and deletion, doorbells
+- ``fetch``: reads of submission queue entries and their completions
+- ``pages``: the map of host pages, data spans, PRP lists, range lists
+- ``completions``: CQEs, interrupts, CQ head doorbells
+- ``emit``: command records, slots, the search for a command
+
+Every file adds states to the same machine, so tables have one user at a time and need one read and one write port.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+from wattbell.wire import spec
+
+from ..layouts import COMMAND, EVENT
+from ..tlp import HEADER, MERGED
+from ..tlp import Kind as Tlp
+from . import completions, control, emit, fetch, pages, queues
+from .layouts import CONFIG, RAW
+from .store import Subroutine, Table
+
+SETS = 1024
+"""Sets of the page map; also the length of the loop that clears the tables."""
+WAYS = 8
+TAGS = 1024
+UNKNOWN = (1 << 64) - 1
+"""A tick that was not observed, in the slot table."""
+SWEEP_BITS = 22
+SWEEP_AGE = 1 << 24
+"""Completed commands whose CQ head doorbell does not come are released at this age (ticks), looked for every
+2**SWEEP_BITS ticks: then their ``cq_head_after`` would be saturated anyway."""
+
+
+class SlotState(enum.Enum, shape=3):
+    FREE = 0
+    ANNOUNCED = 1  # by an SQ tail doorbell
+    FETCHING = 2  # the drive's read of the SQE was seen
+    IN_FLIGHT = 3  # the SQE is known
+    COMPLETED = 4  # the CQE was seen, its CQ head doorbell not yet
+
+
+class TagKind(enum.Enum, shape=3):
+    UNKNOWN = 0  # the read fitted nothing
+    SQE = 1
+    DATA = 2
+    EITHER = 3
+    LIST = 4
+    RANGES = 5
+
+
+class Engine(wiring.Component):
+    """``tlps``: merged headers. ``read_index``/``read_data``, ``free``/``free_to``: payload ring of direction ``up``."""
+
+    def __init__(self, queues_: int, slots: int, ticks_per_clock: int) -> None:
+        self.queues = queues_
+        self.slot_count = slots
+        self.ticks_per_clock = ticks_per_clock
+        self.slot_bits = (slots - 1).bit_length()
+        self.queue_bits = (queues_ - 1).bit_length()
+        super().__init__(
+            {
+                "tlps": In(stream.Signature(MERGED)),
+                "tlp_waiting": In(1),
+                "read_index": Out(14),
+                "read_data": In(32),
+                "up": Out(1),
+                "free": Out(1),
+                "free_to": Out(14),
+                "now": In(64),
+                "perst_n": In(1),
+                "run": In(1),
+                "cfg": In(stream.Signature(CONFIG)),
+                "record": Out(stream.Signature(COMMAND)),
+                "event": Out(stream.Signature(EVENT)),
+                "raw": Out(stream.Signature(RAW)),
+                "raw_room": In(16),
+                "lose": Out(10),  # pulses, by spec.LossSource
+                "lose_tick": Out(64),
+                "unmatched": Out(1),
+                "armed": Out(1),
+                "in_flight": Out(16),
+                "bar0": Out(64),
+                "dstrd": Out(4),
+                "shadow": Out(1),
+                "enabled": Out(1),
+                "busy": Out(1),
+                "deadline": Out(64),
+            }
+        )
+
+    # --- what the files of states share ---------------------------------------------------------------------------
+
+    def make_event(self, m: Module, type_: spec.EventType, tick, arg8=0, arg16=0, arg32=0) -> None:
+        p = self.event.payload
+        m.d.comb += [
+            self.event.valid.eq(1),
+            p.tick.eq(tick),
+            p.type.eq(int(type_)),
+            p.arg8.eq(arg8),
+            p.arg16.eq(arg16),
+            p.arg32.eq(arg32),
+        ]
+
+    def lost(self, m: Module, source: spec.LossSource) -> None:
+        m.d.comb += [self.lose[int(source)].eq(1), self.lose_tick.eq(self.h.tick)]
+
+    def finish(self, m: Module) -> None:
+        """Done with the TLP in `h`."""
+        m.d.comb += self.free.eq(1)
+        m.next = "IDLE"
+
+    def look_up_page(self, m: Module, key: Value) -> None:
+        for way in self.ways:
+            m.d.comb += way.ra.eq(self.page_hash(key))
+
+    def page_hash(self, key: Value) -> Value:
+        return key[0:10] ^ key[10:20] ^ key[20:30] ^ key[30:40]
+
+    def page_key(self, address: Value) -> Value:
+        """Page number of a byte address, for the memory page size in use."""
+        return address[12:64] & ~((1 << self.mps) - 1)[:52]
+
+    def page_offset(self, address: Value) -> Value:
+        """Offset in its page, in double words."""
+        return address[2:16] & ((1 << (self.mps + 10)) - 1)[:14]
+
+    def page_size(self) -> Value:
+        """In double words."""
+        return (1 << (self.mps + 10))[:15]
+
+    def hash(self, qid: Value, cid: Value) -> Value:
+        return (cid[0:10] ^ Cat(cid[10:16], 0, 0, 0, 0) ^ Cat(0, 0, 0, 0, qid[0:6]))[:10]
+
+    def modulo(self, difference: Value, size: Value) -> Value:
+        """`difference` of two queue positions, -size < difference < size, modulo size."""
+        return Mux(difference[-1], difference + size, difference)[:17]
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        sb, qb = self.slot_bits, self.queue_bits
+        slot_id, queue_id = unsigned(sb), unsigned(qb)
+
+        # --- tables ---------------------------------------------------------------------------------------------
+        tick = unsigned(64)
+        self.slots = Table(
+            m,
+            "slots",
+            self.slot_count,
+            {
+                "state": SlotState,
+                "generation": 16,
+                "epoch": 16,
+                "qid": queue_id,
+                "index": 16,
+                "flags": 8,
+                "doorbell": tick,
+                "fetch": tick,
+                "first_data": tick,
+                "last_data": tick,
+                "cqe": tick,
+                "msix": tick,
+                "opcode": 8,
+                "cid": 16,
+                "status": 16,
+                "nsid": 16,
+                "lba": 40,
+                "blocks": 32,
+                "prp1": 64,
+                "ranges": 10,
+                "ranges_expected": 9,
+                "pages_sure": 17,
+            },
+        )
+        self.link = Table(m, "link", self.slot_count, {"next": slot_id})
+        chain = data.StructLayout({"valid": 1, "slot": slot_id})
+        self.hash_head = Table(m, "hash_head", 1024, {"entry": chain})
+        self.hash_next = Table(m, "hash_next", self.slot_count, {"entry": chain})
+
+        self.SQ = data.StructLayout(
+            {
+                "tail": 16,
+                "tail_known": 1,
+                "fetch": 16,
+                "fetch_known": 1,
+                "head": slot_id,
+                "last": slot_id,
+                "count": 11,
+                "epoch": 16,
+            }
+        )
+        self.CQ = data.StructLayout(
+            {
+                "tail": 16,
+                "known": 1,
+                "phase": 1,
+                "head": slot_id,
+                "last": slot_id,
+                "count": 11,
+                "waiting": slot_id,  # first completed command whose interrupt has not come
+                "epoch": 16,
+            }
+        )
+        shape = {"base": 64, "size": 17, "link": 16}
+        self.sq_shape = Table(m, "sq_shape", self.queues, shape)
+        self.cq_shape = Table(m, "cq_shape", self.queues, shape)
+        self.sq_state = Table(m, "sq_state", self.queues, {"entry": self.SQ})
+        self.cq_state = Table(m, "cq_state", self.queues, {"entry": self.CQ})
+        self.sq_valid = Signal(self.queues)
+        self.cq_valid = Signal(self.queues)
+        self.cq_filled = Signal(self.queues)  # has completed commands
+        self.cq_waiting = Signal(self.queues)  # has completed commands without interrupt
+
+        self.PAGE = data.StructLayout(
+            {"valid": 1, "key": 52, "start": 14, "kind": 3, "slot": 10, "generation": 16, "index": 14}
+        )
+        self.ways = [Table(m, f"way{i}", SETS, {"entry": self.PAGE}) for i in range(WAYS)]
+
+        self.TAG = data.StructLayout(
+            {
+                "valid": 1,
+                "kind": TagKind,
+                "slot": slot_id,
+                "generation": 16,
+                "qid": queue_id,
+                "index": 16,  # of the next SQE in its queue; of the next 8 bytes of a list
+                "place": 13,  # in its page, of the next 8 bytes of a list
+                "left": 11,  # slots that still wait for their SQE
+                "remaining": 11,  # double words still to come
+            }
+        )
+        self.tags = Table(m, "tags", TAGS, {"entry": self.TAG})
+
+        m.submodules.free_slots = self.free_slots = SyncFIFOBuffered(width=sb, depth=self.slot_count)
+        self.free_slot = Signal(slot_id)
+        self.slot_free = Signal()
+        m.d.comb += [
+            self.free_slot.eq(self.free_slots.r_data),
+            self.slot_free.eq(self.free_slots.r_rdy),
+            self.in_flight.eq(Mux(self.ready_once(m), self.slot_count - self.free_slots.level, 0)),
+        ]
+
+        # --- registers ------------------------------------------------------------------------------------------
+        self.h = Signal(HEADER)
+        self.h_key, self.h_offset = Signal(52), Signal(14)
+        self.epoch = Signal(16)  # moves on when bus data was lost
+        self.serial = Signal(16)  # generation of the next slot
+        self.mps = Signal(3)
+        self.i = Signal(17)  # of loops over a table
+        self.word = self.read_data
+        read_held = Signal(14)
+        m.d.sync += read_held.eq(self.read_index)
+        m.d.comb += [self.read_index.eq(read_held), self.free_to.eq(self.h.end)]
+        m.d.comb += self.lose_tick.eq(self.h.tick)
+
+        # --- subroutines ------------------------------------------------------------------------------------------
+        self.emit = Subroutine("EMIT")
+        self.find = Subroutine("FIND")
+        self.insert = Subroutine("INSERT")
+        self.reclaim = Subroutine("RECLAIM")
+        self.create = Subroutine("CREATE")
+        self.unmap = Subroutine("UNMAP")
+        self.reset = Subroutine("RESET")
+        for file in (control, queues, fetch, pages, completions, emit):
+            file.declare(m, self)
+
+        perst_last = Signal(init=1)
+        self.perst_pending = Signal()
+        self.perst_tick = Signal(64)
+        m.d.sync += perst_last.eq(self.perst_n)
+        with m.If(perst_last & ~self.perst_n):
+            m.d.sync += [self.perst_pending.eq(1), self.perst_tick.eq(self.now)]
+
+        self.next_sweep = Signal(64)
+        sweep_due = Signal()
+        m.d.comb += [
+            sweep_due.eq((self.cq_filled != 0) & (self.now >= self.next_sweep)),
+            self.deadline.eq(Mux(self.cq_filled != 0, self.next_sweep, UNKNOWN)),
+            self.busy.eq(1),
+        ]
+
+        head = self.tlps.payload.header
+        before_perst = (self.tlps.valid | self.tlp_waiting) & (head.tick <= self.perst_tick)
+        with m.FSM():
+            with m.State("INIT"):
+                control.clear_step(m, self)
+                with m.If(self.i < self.slot_count):
+                    self.slots.write(m, self.i[:sb], state=SlotState.FREE)
+                    m.d.comb += [self.free_slots.w_en.eq(1), self.free_slots.w_data.eq(self.i[:sb])]
+                m.d.sync += self.i.eq(self.i + 1)
+                with m.If(self.i == SETS - 1):
+                    m.next = "IDLE"
+
+            with m.State("IDLE"):
+                m.d.comb += self.busy.eq(
+                    self.tlps.valid
+                    | (self.perst_pending & ~before_perst)
+                    | (perst_last & ~self.perst_n)
+                    | self.cfg.valid
+                    | sweep_due
+                )
+                m.d.sync += [
+                    self.h.eq(head),
+                    self.h_key.eq(self.page_key(head.address)),
+                    self.h_offset.eq(self.page_offset(head.address)),
+                ]
+                with m.If(self.perst_pending & ~before_perst):
+                    m.d.sync += self.perst_pending.eq(0)
+                    control.begin_reset(m, self, spec.ResetCause.PERST, self.perst_tick, "IDLE")
+                with m.Elif(self.tlps.valid):
+                    m.d.comb += [
+                        self.tlps.ready.eq(1),
+                        self.tags.ra.eq(head.tag),
+                        self.read_index.eq(head.start),
+                    ]
+                    m.d.sync += self.up.eq(self.tlps.payload.up)
+                    self.look_up_page(m, self.page_key(head.address))
+                    m.next = "DISPATCH"
+                with m.Elif(self.cfg.valid):
+                    m.next = "CONFIG"
+                with m.Elif(sweep_due):
+                    m.d.sync += self.i.eq(0)
+                    m.next = "SWEEP"
+
+            with m.State("DISPATCH"):
+                with m.If(self.h.lost):
+                    m.d.sync += self.epoch.eq(self.epoch + 1)
+                with m.If(self.h.bad):
+                    self.make_event(m, spec.EventType.MALFORMED, self.h.tick, arg8=self.up)
+                pages.compare(m, self)
+                control.compare(m, self)
+                with m.Switch(Cat(self.up, self.h.kind)):
+                    for up, kind, place in (
+                        (0, Tlp.CFGWR, "CFGWR"),
+                        (0, Tlp.MRD, "HOST_MRD"),
+                        (0, Tlp.MWR, "HOST_MWR"),
+                        (0, Tlp.CPL, "CPL"),
+                        (1, Tlp.MRD, "PAGE_SELECT"),
+                        (1, Tlp.MWR, "PAGE_SELECT"),
+                        (1, Tlp.CPLD, "DRIVE_CPLD"),
+                    ):
+                        with m.Case(up | kind.value << 1):
+                            m.next = place
+                    with m.Case(0 | Tlp.CPLD.value << 1):
+                        pages.dispatch_completion(m, self)
+                    with m.Default():
+                        self.finish(m)
+
+            # Files whose subroutines are called by others come behind them.
+            for file in (control, queues, fetch, completions, pages, emit):
+                file.states(m, self)
+            for subroutine in (self.create, self.unmap, self.reset, self.reclaim):
+                subroutine.return_state(m)
+        return m
+
+    def ready_once(self, m: Module) -> Signal:
+        """High once the free list was filled."""
+        ready = Signal()
+        with m.If(self.free_slots.level == self.slot_count):
+            m.d.sync += ready.eq(1)
+        return ready

@@ -1,0 +1,349 @@
+"""Reads of submission queue entries by the drive, and the completions that bring them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from wattbell.wire import spec
+
+from . import emit
+from . import engine as _engine
+from .layouts import Kind
+
+Flag = spec.CommandFlag
+IDENTIFY, SET_FEATURES, GET_FEATURES, DOORBELL_BUFFER_CONFIG = 0x06, 0x09, 0x0A, 0x7C
+CREATE_SQ, CREATE_CQ, DELETE_SQ, DELETE_CQ = 0x01, 0x05, 0x00, 0x04
+MARKER_FID, POWER_FID = 0xD0, 0x02
+USED_WORDS = 13
+"""Words 13 to 15 of an SQE are of no use here."""
+
+
+def declare(m: Module, e) -> None:
+    e.f_index = Signal(16)
+    e.f_left = Signal(11)
+    e.f_real = Signal(11)
+    e.f_first = Signal(e.slot_bits)  # first slot of this read's chain
+    e.f_last = Signal(e.slot_bits)
+    e.f_ahead = Signal(17)  # announced and not yet fetched, before this read
+    e.f_flags = Signal(8)
+    e.t = Signal(e.TAG)
+    e.w_count = Signal(4)
+    e.w_left = Signal(11)  # words of this TLP that are not yet consumed
+    e.w_index = Signal(14)  # payload index of the present SQE
+    e.s = [Signal(32, name=f"sqe_{i}") for i in range(USED_WORDS)]
+    e.s_next = Signal(e.slot_bits)
+    e.s_lba = Signal()  # an opcode with SLBA and NLB
+    e.s_dsm = Signal()
+    e.s_pages_sure = Signal(17)
+    e.s_pages_most = Signal(17)
+    e.s_has_data = Signal()
+    e.s_prp2_kind = Signal(3)
+    e.s_prp2 = Signal()
+    e.s_prp2_doubtful = Signal()
+    e.raise_arm = Signal()  # an admin command was announced: it may be Identify
+    e.identifies = Signal(5)
+    e.arm = Signal()
+    e.db_buffers = [Signal(64, name=f"db_buffer_{i}") for i in range(2)]
+    m.d.comb += e.armed.eq(e.arm | (e.identifies != 0))
+    with m.If(e.raise_arm):
+        m.d.sync += e.arm.eq(1)
+
+
+def states(m: Module, e) -> None:
+    state = _engine.SlotState
+
+    # --- a read in a page of SQ pe.slot -----------------------------------------------------------------------------
+    with m.State("FETCH"):
+        m.d.comb += [e.sq_shape.ra.eq(e.pe.slot), e.sq_state.ra.eq(e.pe.slot)]
+        m.d.sync += e.d_qid.eq(e.pe.slot)
+        m.next = "FETCH_LOAD"
+
+    with m.State("FETCH_LOAD"):
+        sq = e.sq_state.r["entry"]
+        offset = e.h.address[6:28] - e.sq_shape.r["base"][6:28]
+        m.d.comb += [e.slots.ra.eq(sq.head), e.link.ra.eq(sq.head)]
+        m.d.sync += [
+            e.sq.eq(sq),
+            e.q_size.eq(e.sq_shape.r["size"]),
+            e.f_index.eq(offset[:16]),
+            e.f_left.eq(e.h.length >> 4),
+            e.f_real.eq(0),
+        ]
+        with m.If((e.h.address[2:6] != 0) | (e.h.length[0:4] != 0) | (offset[:22] >= e.sq_shape.r["size"])):
+            m.d.comb += e.unmatched.eq(1)
+            m.next = "TAG_UNKNOWN"
+        with m.Else():
+            m.next = "FETCH_BEGIN"
+
+    with m.State("FETCH_BEGIN"):
+        ahead = e.modulo(e.sq.tail - e.f_index, e.q_size)
+        m.d.sync += [
+            e.f_ahead.eq(Mux(e.sq.tail_known, ahead, 0)),
+            e.t.eq(0),
+            e.t.valid.eq(1),
+            e.t.kind.eq(_engine.TagKind.SQE),
+            e.t.qid.eq(e.d_qid),
+            e.t.index.eq(e.f_index),
+            e.t.remaining.eq(e.h.length),
+            e.f_flags.eq(Mux(e.shadow & (e.d_qid != 0), int(Flag.SHADOW), int(Flag.GUESS))),
+        ]
+        with m.If(e.sq.tail_known & (e.f_left > ahead)):
+            # A doorbell was missed, or there was none (shadow doorbells).
+            end = e.f_index + e.f_left
+            m.d.sync += e.sq.tail.eq(Mux(end >= e.q_size, end - e.q_size, end))
+        m.next = "FETCH_ENTRY"
+
+    with m.State("FETCH_ENTRY"):  # `slots` and `link` read the head of the announced list
+        at = e.slots.r["index"]
+        ahead_of_head = e.modulo(e.sq.tail - at, e.q_size)
+        distance = e.modulo(e.f_index - at, e.q_size)
+        match = (e.sq.count != 0) & (at == e.f_index)
+        passed = (e.sq.count != 0) & (distance < ahead_of_head) & ~match
+        slot = Mux(match, e.sq.head, e.free_slot)
+        with m.If(e.f_left == 0):
+            m.next = "FETCH_END"
+        with m.Elif(passed):
+            # The read of this one was not seen. Its CQE will be a record without SQE.
+            emit.release(m, e, e.sq.head)
+            m.d.sync += [e.sq.head.eq(e.link.r["next"]), e.sq.count.eq(e.sq.count - 1)]
+            m.d.comb += [e.slots.ra.eq(e.link.r["next"]), e.link.ra.eq(e.link.r["next"])]
+        with m.Else():
+            m.d.sync += [
+                e.f_left.eq(e.f_left - 1),
+                e.f_index.eq(Mux(e.f_index + 1 == e.q_size, 0, e.f_index + 1)),
+            ]
+            with m.If(match):
+                e.slots.write(m, e.sq.head, state=state.FETCHING, fetch=e.h.tick)
+                m.d.sync += [e.sq.head.eq(e.link.r["next"]), e.sq.count.eq(e.sq.count - 1)]
+                m.d.comb += [e.slots.ra.eq(e.link.r["next"]), e.link.ra.eq(e.link.r["next"])]
+            with m.Elif(e.slot_free):
+                emit.allocate(
+                    m, e, state=state.FETCHING, qid=e.d_qid, index=e.f_index, flags=e.f_flags, fetch=e.h.tick
+                )
+            with m.Else():
+                # Counted when its doorbell found no slot, unless it had none.
+                with m.If(e.f_ahead == 0):
+                    e.lost(m, spec.LossSource.SLOTS)
+            with m.If(e.f_ahead != 0):
+                m.d.sync += e.f_ahead.eq(e.f_ahead - 1)
+            with m.If(match | e.slot_free):
+                with m.If(e.f_real == 0):
+                    m.d.sync += e.f_first.eq(slot)
+                with m.Else():
+                    e.link.write(m, e.f_last, next=slot)
+                m.d.sync += [e.f_last.eq(slot), e.f_real.eq(e.f_real + 1)]
+
+    with m.State("FETCH_END"):
+        entry = Signal(e.TAG, name="fetch_tag")
+        sq = Signal(e.SQ, name="fetch_sq")
+        m.d.comb += [
+            entry.eq(e.t),
+            entry.slot.eq(e.f_first),
+            entry.left.eq(e.f_real),
+            sq.eq(e.sq),
+            sq.fetch.eq(e.f_index),
+            sq.fetch_known.eq(1),
+        ]
+        e.tags.write(m, e.h.tag, entry=entry)
+        e.sq_state.write(m, e.d_qid, entry=sq)
+        e.finish(m)
+
+    # --- a completion with SQEs; `t` is its tag's entry ---------------------------------------------------------------
+    with m.State("SQE"):
+        m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.sq_shape.ra.eq(e.t.qid)]
+        m.d.comb += e.read_index.eq(e.h.start)
+        m.d.sync += [e.w_count.eq(0), e.w_left.eq(e.h.length), e.w_index.eq(e.h.start)]
+        m.next = "SQE_WORD"
+
+    with m.State("SQE_WORD"):
+        m.d.comb += e.read_index.eq(e.w_index + e.w_count + 1)
+        m.d.sync += e.w_count.eq(e.w_count + 1)
+        with m.Switch(e.w_count):
+            for number in range(USED_WORDS):
+                with m.Case(number):
+                    m.d.sync += e.s[number].eq(e.word)
+        with m.If(e.w_count == USED_WORDS - 1):
+            m.next = "SQE_CHECK"
+
+    opcode, cid = e.s[0][0:8], e.s[0][16:32]
+    nsid, prp1, prp2 = e.s[1], Cat(e.s[6], e.s[7]), Cat(e.s[8], e.s[9])
+    nlb = e.s[12][0:16] + 1
+    admin = e.t.qid == 0
+    page_shift = e.mps + 12
+    offset = Cat(prp1[0:2], e.page_offset(prp1))[:16]
+    is_lba = ~admin & (sum(opcode == op for op in spec.LBA_OPCODES) != 0)
+    is_dsm = ~admin & (opcode == spec.DSM_OPCODE)
+
+    with m.State("SQE_CHECK"):
+        size = e.page_size() << 2
+        least = Mux(is_dsm, (e.s[10][0:8] + 1) << 4, nlb << 9)
+        known = is_lba | is_dsm
+        m.d.sync += [
+            e.s_lba.eq(is_lba),
+            e.s_dsm.eq(is_dsm),
+            e.s_next.eq(e.link.r["next"]),
+            e.s_pages_sure.eq(Mux(known, (offset + least + size - 1) >> page_shift, 1)),
+            e.s_pages_most.eq(Mux(is_dsm, (offset + least + size - 1) >> page_shift, (offset + (nlb << 12) + size - 1) >> page_shift)),
+            e.s_has_data.eq(
+                (opcode[0:2] != 0)
+                & (e.s[0][14:16] == 0)
+                & (prp1 != 0)
+                & ~(admin & ((opcode == CREATE_SQ) | (opcode == CREATE_CQ) | (opcode == DOORBELL_BUFFER_CONFIG)))
+            ),
+        ]
+        m.d.sync += [e.find_qid.eq(e.t.qid), e.find_cid.eq(cid), e.ins_generation.eq(e.slots.r["generation"])]
+        m.d.sync += e.d_flags.eq(e.slots.r["flags"])
+        with m.If(
+            (e.t.left != 0)
+            & (e.slots.r["state"] == state.FETCHING)
+            & (e.slots.r["qid"] == e.t.qid)
+            & (e.slots.r["index"] == e.t.index)
+        ):
+            # Marker and POWER_STATE events need ticks of this slot before the search moves on.
+            m.d.sync += e.em_head.eq(
+                Mux(e.slots.r["doorbell"] == _engine.UNKNOWN, e.slots.r["fetch"], e.slots.r["doorbell"])
+            )
+            e.find.call(m, "SQE_FOUND")
+        with m.Else():
+            with m.If((e.slots.r["state"] != state.FETCHING) | (e.slots.r["qid"] != e.t.qid)):
+                m.d.sync += e.t.left.eq(0)  # its queue was deleted meanwhile
+            m.next = "SQE_NEXT"
+
+    with m.State("SQE_FOUND"):
+        with m.If(admin & (opcode == GET_FEATURES) & (e.s[10][0:8] == MARKER_FID)):
+            e.make_event(
+                m, spec.EventType.MARKER, e.em_head, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.s[11]
+            )
+        with m.If(admin & (opcode == IDENTIFY) & (e.identifies != 31)):
+            m.d.sync += e.identifies.eq(e.identifies + 1)
+        with m.If(admin & (opcode == DOORBELL_BUFFER_CONFIG)):
+            m.d.sync += [e.db_buffers[0].eq(prp1), e.db_buffers[1].eq(prp2)]
+        m.next = "SQE_STORE"
+        with m.If(e.found):
+            # The CID is used again before its CQE was seen: that CQE was missed.
+            emit.unlink(m, e)
+            emit.begin(m, e, e.find_slot, "SQE_STORE", aborted=1, reused=1, tick=e.h.tick)
+
+    with m.State("SQE_STORE"):
+        m.d.comb += e.hash_head.ra.eq(e.hash(e.t.qid, cid))
+        partial = (opcode[0:2] != 0) & (e.s[0][14:16] != 0)
+        slba = Cat(e.s[10], e.s[11])
+        blocks = Mux(e.s_lba, nlb, e.s[11])
+        flush = ~admin & (opcode == 0)
+        e.slots.write(
+            m,
+            e.t.slot,
+            state=state.IN_FLIGHT,
+            opcode=opcode,
+            cid=cid,
+            nsid=Mux(
+                nsid == 0xFFFFFFFF, spec.NSID_BROADCAST, Mux(nsid >= spec.NSID_LARGE, spec.NSID_LARGE, nsid[:16])
+            ),
+            lba=Mux(e.s_dsm, 0, Mux(e.s_lba, slba[:40], e.s[10])),
+            blocks=Mux(e.s_dsm | flush, 0, blocks),
+            prp1=prp1,
+            ranges_expected=e.s[10][0:8] + 1,
+            pages_sure=e.s_pages_sure,
+            flags=e.d_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0),
+        )
+        most, sure = e.s_pages_most, e.s_pages_sure
+        list_offset = e.page_offset(prp2) != 0
+        known = e.s_lba | e.s_dsm
+        m.d.sync += [
+            e.s_prp2.eq(e.s_has_data & (prp2 != 0) & ~(known & (most < 2))),
+            e.s_prp2_doubtful.eq(~known | (sure < 2)),
+            e.s_prp2_kind.eq(
+                Mux(
+                    e.s_dsm,
+                    int(Kind.RANGES),
+                    Mux(
+                        (e.s_lba & (sure > 2)) | list_offset,
+                        int(Kind.LIST),
+                        Mux(e.s_lba & (most == 2), int(Kind.DATA), int(Kind.EITHER)),
+                    ),
+                )
+            ),
+        ]
+        m.next = "SQE_LINK"
+
+    with m.State("SQE_LINK"):
+        entry = Signal(e.hash_head.r["entry"].shape(), name="chain_entry")
+        m.d.comb += [entry.valid.eq(1), entry.slot.eq(e.t.slot)]
+        e.hash_head.write(m, e.hash(e.t.qid, cid), entry=entry)
+        e.hash_next.write(m, e.t.slot, entry=e.hash_head.r["entry"])
+        m.d.sync += [
+            e.ins.eq(0),
+            e.ins.valid.eq(1),
+            e.ins.key.eq(e.page_key(prp1)),
+            e.ins.start.eq(e.page_offset(prp1)),
+            e.ins.kind.eq(Mux(e.s_dsm, int(Kind.RANGES), int(Kind.DATA))),
+            e.ins.slot.eq(e.t.slot),
+            e.ins.generation.eq(e.ins_generation),
+            e.ins_doubtful.eq(0),
+        ]
+        with m.If(e.s_has_data):
+            e.insert.call(m, "SQE_PRP2")
+        with m.Else():
+            m.next = "SQE_NEXT_SLOT"
+
+    with m.State("SQE_PRP2"):
+        m.d.sync += [
+            e.ins.key.eq(e.page_key(prp2)),
+            e.ins.start.eq(Mux(e.s_prp2_kind == int(Kind.LIST), e.page_offset(prp2), 0)),
+            e.ins.kind.eq(e.s_prp2_kind),
+            e.ins.index.eq(Mux(e.s_dsm, (e.page_size() - e.page_offset(prp1)) >> 1, 0)),
+            e.ins_doubtful.eq(e.s_prp2_doubtful),
+        ]
+        with m.If(e.s_prp2):
+            e.insert.call(m, "SQE_NEXT_SLOT")
+        with m.Else():
+            m.next = "SQE_NEXT_SLOT"
+
+    with m.State("SQE_NEXT_SLOT"):
+        m.d.sync += [e.t.slot.eq(e.s_next), e.t.left.eq(e.t.left - 1)]
+        m.next = "SQE_NEXT"
+
+    with m.State("SQE_NEXT"):
+        m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.read_index.eq(e.w_index + 16)]
+        m.d.sync += [
+            e.t.index.eq(Mux(e.t.index + 1 == e.sq_shape.r["size"], 0, e.t.index + 1)),
+            e.t.remaining.eq(e.t.remaining - 16),
+            e.t.valid.eq(e.t.remaining > 16),
+            e.w_left.eq(e.w_left - 16),
+            e.w_index.eq(e.w_index + 16),
+            e.w_count.eq(0),
+        ]
+        m.next = "SQE_WORD"
+        with m.If((e.w_left <= 16) | (e.t.remaining <= 16)):
+            m.next = "TAG_STORE"
+
+    with m.State("TAG_STORE"):
+        e.tags.write(m, e.h.tag, entry=e.t)
+        e.finish(m)
+
+    with m.State("TAG_UNKNOWN"):
+        entry = Signal(e.TAG, name="unknown_tag")
+        m.d.comb += [entry.valid.eq(1), entry.kind.eq(_engine.TagKind.UNKNOWN), entry.remaining.eq(e.h.length)]
+        e.tags.write(m, e.h.tag, entry=entry)
+        e.finish(m)
+
+    # RECLAIM: the tag h.tag is used again though its completions did not all come: its slots go back.
+    with m.State("RECLAIM"):
+        entry = e.tags.r["entry"]
+        m.d.sync += e.t.eq(entry)
+        m.d.comb += [e.slots.ra.eq(entry.slot), e.link.ra.eq(entry.slot)]
+        e.tags.write(m, e.h.tag, entry=0)
+        m.next = "RECLAIM_SLOT"
+
+    with m.State("RECLAIM_SLOT"):
+        with m.If(
+            (e.t.kind != _engine.TagKind.SQE)
+            | (e.t.left == 0)
+            | (e.slots.r["state"] != state.FETCHING)
+            | (e.slots.r["qid"] != e.t.qid)
+        ):
+            e.reclaim.leave_later(m)
+        with m.Else():
+            e.slots.write(m, e.t.slot, state=state.FREE)
+            m.d.comb += [e.free_slots.w_en.eq(1), e.free_slots.w_data.eq(e.t.slot)]
+            m.d.comb += [e.slots.ra.eq(e.link.r["next"]), e.link.ra.eq(e.link.r["next"])]
+            m.d.sync += [e.t.slot.eq(e.link.r["next"]), e.t.left.eq(e.t.left - 1)]

@@ -1,0 +1,436 @@
+"""The map of host pages, data spans, PRP lists and range lists.
+
+The map is set-associative; an entry holds from its start offset to the end of its page, and of several entries of a page
+the one with the largest start not above the address counts. Entries are not removed when their command ends: an entry
+whose slot has another generation, or is not in flight, is stale, and goes when it is met.
+
+The length of a transfer is not known here, because the LBA size is not: so entries of a PRP list beyond what the
+command needs with 512-byte blocks are doubtful (the drive may have read too much), and never take the place of another
+command's; and an entry that may be the last of a transfer or a pointer to more is both until it is used: a write by the
+drive makes it data, a read of a command that brings data to the host makes it a list, and for a command that takes data
+from the host the first 8 bytes that are read tell (a page-aligned address below 2**52, not 0, is taken for a list).
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import data
+from wattbell.wire import spec
+
+from . import engine as _engine
+from . import fetch as op
+from .layouts import Kind
+
+Flag = spec.CommandFlag
+PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
+
+
+def declare(m: Module, e) -> None:
+    ways = len(e.ways)
+    e.hits = Signal(ways)
+    e.pe = Signal(e.PAGE)
+    e.pe_way = Signal(range(ways))
+    e.pe_hit = Signal()
+    e.ins = Signal(e.PAGE)
+    e.ins_generation = Signal(16)
+    e.ins_doubtful = Signal()
+    e.ins_same = Signal(ways)
+    e.ins_empty = Signal(ways)
+    e.same_way, e.empty_way = Signal(range(ways)), Signal(range(ways))
+    for number in reversed(range(ways)):
+        with m.If(e.ins_same[number]):
+            m.d.comb += e.same_way.eq(number)
+        with m.If(e.ins_empty[number]):
+            m.d.comb += e.empty_way.eq(number)
+    e.ins_way = Signal(range(ways))
+    e.ins_entry = Signal(e.PAGE)
+    e.victim = Signal(range(ways))
+    e.l_low = Signal(32)
+    e.l_high = Signal(32)
+    e.l_read = Signal(14)
+    e.l_left = Signal(11)
+    e.l_sum = Signal(32)
+    e.l_ranges = Signal(10)
+    e.l_lba = Signal(40)
+    e.raw_read = Signal(14)
+    e.raw_left = Signal(11)
+    e.raw_first = Signal()
+
+
+def compare(m: Module, e) -> None:
+    """In DISPATCH: which ways hold the page of `h`, at or before its offset."""
+    for number, way in enumerate(e.ways):
+        entry = way.r["entry"]
+        m.d.sync += e.hits[number].eq(entry.valid & (entry.key == e.h_key) & (entry.start <= e.h_offset))
+
+
+def dispatch_completion(m: Module, e) -> None:
+    """In DISPATCH: a completion with data for the drive; `tags` reads its entry."""
+    entry = e.tags.r["entry"]
+    kind = _engine.TagKind
+    m.d.sync += e.t.eq(entry)
+    m.d.comb += e.slots.ra.eq(entry.slot)
+    with m.If(~entry.valid):
+        e.lost(m, spec.LossSource.TAGS)
+        e.finish(m)
+    with m.Elif(entry.kind == kind.UNKNOWN):
+        m.next = "COMPLETION_COUNT"
+    with m.Elif(entry.kind == kind.SQE):
+        m.next = "SQE"
+        with m.If(e.h.length[0:4] != 0):
+            e.lost(m, spec.LossSource.TAGS)  # not cut at the 64-byte read completion boundary
+            e.finish(m)
+    with m.Else():
+        m.next = "COMPLETION_DATA"
+
+
+def _is_pinned(entry) -> object:
+    return sum(entry.kind == int(k) for k in PINNED) != 0
+
+
+def states(m: Module, e) -> None:
+    state, kind = _engine.SlotState, _engine.TagKind
+    ways = len(e.ways)
+    entries = [way.r["entry"] for way in e.ways]
+
+    with m.State("PAGE_SELECT"):
+        # Of the hits, the one with the largest start.
+        best = [(e.hits[i], Const(i, e.pe_way.shape()), entries[i].as_value()) for i in range(ways)]
+        while len(best) > 1:
+            merged = []
+            for (hit_a, way_a, a), (hit_b, way_b, b) in zip(best[::2], best[1::2], strict=True):
+                start_a, start_b = data.View(e.PAGE, a).start, data.View(e.PAGE, b).start
+                take_b = hit_b & (~hit_a | (start_b > start_a))
+                merged.append((hit_a | hit_b, Mux(take_b, way_b, way_a), Mux(take_b, b, a)))
+            best = merged
+        hit, way, entry = best[0]
+        m.d.sync += [e.pe_hit.eq(hit), e.pe_way.eq(way), e.pe.eq(entry)]
+        m.next = "PAGE_DECIDE"
+
+    with m.State("PAGE_DECIDE"):
+        tag = e.tags.r["entry"]
+        is_read = e.h.kind == _engine.Tlp.MRD
+        m.d.comb += e.slots.ra.eq(e.pe.slot)
+        with m.If(is_read & tag.valid & (tag.kind != kind.UNKNOWN)):
+            # The tag is used again though its completions did not all come.
+            e.lost(m, spec.LossSource.TAGS)
+            e.reclaim.call(m, "PAGE_DECIDE")
+        with m.Elif(~e.pe_hit):
+            with m.If(is_read):
+                m.d.comb += e.unmatched.eq(1)
+                m.next = "TAG_UNKNOWN"
+            with m.Elif((e.h.length == 1) & e.h.kept):
+                m.next = "INTERRUPT"
+            with m.Else():
+                m.d.comb += e.unmatched.eq(1)
+                e.finish(m)
+        with m.Elif(e.pe.kind == int(Kind.SQ)):
+            m.next = "FETCH"
+            with m.If(~is_read | ~e.sq_valid.bit_select(e.pe.slot[: e.queue_bits], 1)):
+                m.d.comb += e.unmatched.eq(1)
+                e.finish(m)
+        with m.Elif(e.pe.kind == int(Kind.CQ)):
+            m.next = "CQE"
+            with m.If(is_read):
+                m.d.comb += e.unmatched.eq(1)
+                m.next = "TAG_UNKNOWN"
+        with m.Elif(e.pe.kind == int(Kind.IGNORE)):
+            with m.If(is_read):
+                m.next = "TAG_UNKNOWN"
+            with m.Else():
+                e.finish(m)
+        with m.Else():
+            m.next = "PAGE_SLOT"
+
+    with m.State("PAGE_SLOT"):
+        slot = e.slots.r
+        entry = Signal(e.TAG, name="read_tag")
+        m.d.comb += [
+            entry.valid.eq(1),
+            entry.slot.eq(e.pe.slot),
+            entry.generation.eq(e.pe.generation),
+            entry.index.eq(e.pe.index + ((e.h_offset - e.pe.start) >> 1)),
+            entry.place.eq(e.h_offset >> 1),
+            entry.remaining.eq(e.h.length),
+        ]
+        with m.Switch(e.pe.kind):
+            with m.Case(int(Kind.DATA)):
+                m.d.comb += entry.kind.eq(kind.DATA)
+            with m.Case(int(Kind.EITHER)):
+                m.d.comb += entry.kind.eq(Mux(slot["opcode"][0], kind.EITHER, kind.LIST))
+            with m.Case(int(Kind.LIST)):
+                m.d.comb += entry.kind.eq(kind.LIST)
+            with m.Case(int(Kind.RANGES)):
+                m.d.comb += entry.kind.eq(kind.RANGES)
+        with m.If((slot["state"] != state.IN_FLIGHT) | (slot["generation"] != e.pe.generation)):
+            for number, way in enumerate(e.ways):
+                with m.If(e.pe_way == number):
+                    way.write(m, e.page_hash(e.h_key), entry=Const(0, e.PAGE.size))
+                    m.d.sync += e.hits[number].eq(0)
+            m.next = "PAGE_SELECT"
+        with m.Elif(e.h.kind == _engine.Tlp.MRD):
+            e.tags.write(m, e.h.tag, entry=entry)
+            e.finish(m)
+        with m.Else():
+            _see_data(m, e, e.pe.slot)
+            m.d.sync += [e.raw_read.eq(e.h.base), e.raw_left.eq(e.h.total), e.raw_first.eq(1)]
+            m.d.comb += e.read_index.eq(e.h.base)
+            with m.If((slot["qid"] == 0) & (slot["opcode"] == op.IDENTIFY) & e.run):
+                m.next = "RAW"
+                with m.If(~e.h.kept | (e.raw_room < e.h.total)):
+                    e.lost(m, spec.LossSource.RAW)
+                    e.finish(m)
+            with m.Else():
+                e.finish(m)
+
+    with m.State("RAW"):
+        p = e.raw.payload
+        m.d.comb += [
+            e.raw.valid.eq(1),
+            p.data.eq(e.word),
+            p.first.eq(e.raw_first),
+            p.last.eq(e.raw_left == 1),
+            p.tick.eq(e.h.tick),
+            p.length.eq(e.h.total << 2),
+            p.direction.eq(1),
+            p.flags.eq(2),
+            e.read_index.eq(e.raw_read + 1),
+        ]
+        m.d.sync += [e.raw_read.eq(e.raw_read + 1), e.raw_left.eq(e.raw_left - 1), e.raw_first.eq(0)]
+        with m.If(e.raw_left == 1):
+            e.finish(m)
+
+    # --- completions of the drive's reads; `t` is the tag's entry -----------------------------------------------------
+    def count_completion(entry) -> None:
+        m.d.comb += [
+            entry.eq(e.t),
+            entry.remaining.eq(e.t.remaining - e.h.length),
+            entry.valid.eq(e.t.remaining > e.h.length),
+        ]
+        e.tags.write(m, e.h.tag, entry=entry)
+
+    with m.State("COMPLETION_COUNT"):
+        count_completion(Signal(e.TAG, name="counted_tag"))
+        e.finish(m)
+
+    with m.State("CPL"):  # no data: the request failed
+        entry = e.tags.r["entry"]
+        m.d.sync += e.t.eq(entry)
+        with m.If(entry.valid):
+            e.reclaim.call(m, "CPL_DONE")
+        with m.Else():
+            e.lost(m, spec.LossSource.TAGS)
+            e.finish(m)
+
+    with m.State("CPL_DONE"):
+        e.finish(m)
+
+    with m.State("COMPLETION_DATA"):
+        slot = e.slots.r
+        live = (slot["state"] == state.IN_FLIGHT) & (slot["generation"] == e.t.generation)
+        whole = ~e.h.length[0] & e.h.kept
+        m.d.sync += [
+            e.l_read.eq(e.h.start),
+            e.l_left.eq(e.h.length),
+            e.l_sum.eq(slot["blocks"]),
+            e.l_ranges.eq(slot["ranges"]),
+            e.l_lba.eq(slot["lba"]),
+        ]
+        m.d.comb += e.read_index.eq(e.h.start)
+        m.next = "COMPLETION_COUNT"
+        with m.If(live & (e.t.kind == kind.DATA)):
+            _see_data(m, e, e.t.slot)
+            count_completion(Signal(e.TAG, name="data_tag"))
+            e.finish(m)
+        with m.Elif(live & (e.t.kind == kind.EITHER)):
+            m.next = "EITHER_LOW"
+            with m.If(~whole):
+                m.d.sync += e.t.kind.eq(kind.DATA)
+                m.next = "COMPLETION_DATA"
+        with m.Elif(live & (e.t.kind == kind.LIST) & whole):
+            m.next = "LIST_LOW"
+        with m.Elif(live & (e.t.kind == kind.RANGES)):
+            _see_data(m, e, e.t.slot)
+            with m.If((e.h.length[0:2] == 0) & ~e.t.index[0] & e.h.kept):
+                m.next = "RANGE_0"
+
+    with m.State("EITHER_LOW"):
+        m.d.comb += e.read_index.eq(e.l_read + 1)
+        m.d.sync += e.l_low.eq(e.word)
+        m.next = "EITHER_HIGH"
+
+    with m.State("EITHER_HIGH"):
+        like_a_page = (e.l_low[0:12] == 0) & (e.word[20:32] == 0) & ((e.l_low | e.word) != 0)
+        m.d.sync += e.t.kind.eq(Mux(like_a_page, kind.LIST, kind.DATA))
+        m.next = "COMPLETION_DATA"
+
+    # --- PRP list -------------------------------------------------------------------------------------------------------
+    with m.State("LIST_LOW"):
+        m.d.comb += [e.read_index.eq(e.l_read + 1), e.slots.ra.eq(e.t.slot)]
+        m.d.sync += e.l_low.eq(e.word)
+        m.next = "LIST_HIGH"
+
+    with m.State("LIST_HIGH"):
+        m.d.sync += e.l_high.eq(e.word)
+        m.next = "LIST_ENTRY"
+
+    with m.State("LIST_ENTRY"):
+        address = Cat(e.l_low, e.l_high)
+        number = e.t.index + 1  # of the page of the transfer, PRP1's being 0
+        sure = e.slots.r["pages_sure"]
+        ends_page = e.t.place + 1 == e.page_size() >> 1
+        chains = ends_page & (number + 1 < sure)
+        m.d.sync += [
+            e.ins.eq(0),
+            e.ins.valid.eq(1),
+            e.ins.key.eq(e.page_key(address)),
+            e.ins.kind.eq(Mux(chains, int(Kind.LIST), Mux(ends_page, int(Kind.EITHER), int(Kind.DATA)))),
+            e.ins.slot.eq(e.t.slot),
+            e.ins.generation.eq(e.t.generation),
+            e.ins.index.eq(e.t.index),
+            e.ins_doubtful.eq(number >= sure),
+            e.t.index.eq(e.t.index + 1),
+            e.t.place.eq(e.t.place + 1),
+            e.l_read.eq(e.l_read + 2),
+            e.l_left.eq(e.l_left - 2),
+        ]
+        m.next = "LIST_NEXT"
+        with m.If((address[2:] != 0) & (e.page_offset(address) == 0)):
+            e.insert.call(m, "LIST_NEXT")
+
+    with m.State("LIST_NEXT"):
+        m.d.comb += e.read_index.eq(e.l_read)
+        m.next = "LIST_LOW"
+        with m.If(e.l_left == 0):
+            m.next = "COMPLETION_COUNT"
+
+    # --- range list of Dataset Management: attributes, length in blocks, SLBA; 16 bytes each ----------------------------
+    with m.State("RANGE_0"):
+        m.d.comb += e.read_index.eq(e.l_read + 1)
+        m.next = "RANGE_1"
+
+    with m.State("RANGE_1"):
+        m.d.comb += e.read_index.eq(e.l_read + 2)
+        with m.If((e.t.index >> 1) < e.slots.r["ranges_expected"]):
+            m.d.sync += [e.l_sum.eq(e.l_sum + e.word), e.l_ranges.eq(e.l_ranges + 1)]
+        m.next = "RANGE_2"
+
+    with m.State("RANGE_2"):
+        m.d.comb += e.read_index.eq(e.l_read + 3)
+        with m.If(e.t.index == 0):
+            m.d.sync += e.l_lba[0:32].eq(e.word)
+        m.next = "RANGE_3"
+
+    with m.State("RANGE_3"):
+        m.d.comb += e.read_index.eq(e.l_read + 4)
+        with m.If(e.t.index == 0):
+            m.d.sync += e.l_lba[32:40].eq(e.word)
+        m.d.sync += [e.t.index.eq(e.t.index + 2), e.l_read.eq(e.l_read + 4), e.l_left.eq(e.l_left - 4)]
+        m.next = "RANGE_0"
+        with m.If(e.l_left <= 4):
+            m.next = "RANGE_STORE"
+
+    with m.State("RANGE_STORE"):
+        e.slots.write(m, e.t.slot, blocks=e.l_sum, ranges=e.l_ranges, lba=e.l_lba)
+        m.next = "COMPLETION_COUNT"
+
+    # --- INSERT: `ins` into the map. `ins_doubtful`: only where no other command loses by it ----------------------------
+    def put(way_number) -> None:
+        for number, way in enumerate(e.ways):
+            with m.If(way_number == number):
+                way.write(m, e.page_hash(e.ins.key), entry=e.ins)
+
+    with m.State("INSERT"):
+        e.look_up_page(m, e.ins.key)
+        m.next = "INSERT_COMPARE"
+
+    with m.State("INSERT_COMPARE"):
+        for number, entry in enumerate(entries):
+            m.d.sync += [
+                e.ins_same[number].eq(entry.valid & (entry.key == e.ins.key) & (entry.start == e.ins.start)),
+                e.ins_empty[number].eq(~entry.valid),
+            ]
+        m.next = "INSERT_CHOOSE"
+
+    same, empty = e.same_way, e.empty_way
+    with m.State("INSERT_CHOOSE"):
+        m.d.sync += [e.ins_way.eq(same), e.ins_entry.eq(Array(x.as_value() for x in entries)[same])]
+        with m.If(e.ins_same != 0):
+            m.next = "INSERT_SAME"
+        with m.Elif(e.ins_empty != 0):
+            put(empty)
+            e.insert.leave(m)
+        with m.Else():
+            m.d.sync += [e.ins_way.eq(0), e.ins_entry.eq(entries[0])]
+            m.next = "INSERT_SCAN"
+
+    with m.State("INSERT_SAME"):
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        m.next = "INSERT_REPLACE"
+        with m.If(_is_pinned(e.ins_entry) & ~_is_pinned(e.ins)):
+            e.insert.leave(m)
+        with m.Elif(_is_pinned(e.ins_entry) | _is_pinned(e.ins)):
+            put(e.ins_way)
+            e.insert.leave(m)
+
+    def entry_lives() -> object:
+        return (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_entry.generation)
+
+    with m.State("INSERT_REPLACE"):
+        other = entry_lives() & (e.ins_entry.slot != e.ins.slot)
+        with m.If(~(other & e.ins_doubtful)):
+            put(e.ins_way)
+        with m.If(other & ~e.ins_doubtful):
+            # Two commands on one buffer: whose transfer it is cannot be told any more.
+            e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+        e.insert.leave(m)
+
+    # All ways taken: the first stale one, else one by turns.
+    with m.State("INSERT_SCAN"):
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        m.next = "INSERT_STALE"
+
+    with m.State("INSERT_STALE"):
+        following = e.ins_way + 1
+        with m.If(~_is_pinned(e.ins_entry) & ~entry_lives()):
+            put(e.ins_way)
+            e.insert.leave(m)
+        with m.Elif(e.ins_way != ways - 1):
+            m.d.sync += [
+                e.ins_way.eq(following),
+                e.ins_entry.eq(Array(x.as_value() for x in entries)[following[: e.ins_way.shape().width]]),
+            ]
+            m.next = "INSERT_SCAN"
+        with m.Elif(e.ins_doubtful):
+            e.insert.leave(m)
+        with m.Else():
+            m.d.sync += [e.ins_way.eq(0), e.ins_same.eq(0), e.victim.eq(e.victim + 1)]
+            m.d.sync += e.ins_entry.eq(Array(x.as_value() for x in entries)[e.victim])
+            m.next = "INSERT_EVICT"
+
+    with m.State("INSERT_EVICT"):
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        m.d.sync += [
+            e.ins_way.eq(e.ins_way + 1),
+            e.victim.eq(e.victim + 1),
+            e.ins_entry.eq(Array(x.as_value() for x in entries)[e.victim]),
+        ]
+        with m.If(~_is_pinned(e.ins_entry)):
+            m.d.sync += [e.victim.eq(e.victim), e.ins_entry.eq(e.ins_entry)]
+            m.next = "INSERT_EVICTED"
+        with m.Elif(e.ins_way == ways - 1):
+            e.lost(m, spec.LossSource.QUEUES)
+            e.insert.leave(m)
+
+    with m.State("INSERT_EVICTED"):  # victim is one past the way that goes
+        e.lost(m, spec.LossSource.PAGES)
+        e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+        put((e.victim - 1)[: e.victim.shape().width])
+        e.insert.leave(m)
+
+
+def _see_data(m: Module, e, slot) -> None:
+    """A data TLP of the command that `slots` reads."""
+    with m.If(e.slots.r["first_data"] == _engine.UNKNOWN):
+        e.slots.write(m, slot, first_data=e.h.tick)
+    e.slots.write(m, slot, last_data=e.h.tick)

@@ -1,0 +1,81 @@
+"""Fields of TLP headers (PCI Express Base Specification, 2.2), and what the parser makes of them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal, Value, unsigned
+from amaranth.lib import data, enum
+
+
+class Kind(enum.Enum, shape=3):
+    """What the tracker can use of a direction; every other TLP is counted and forgotten."""
+
+    NONE = 0  # no TLP: only carries the flags `lost` and `bad`
+    MRD = 1
+    MWR = 2
+    CFGWR = 3  # configuration write, type 0
+    CPL = 4  # completion without data, or not successful
+    CPLD = 5  # successful completion with data
+
+
+HEADER = data.StructLayout(
+    {
+        "kind": Kind,
+        "lost": unsigned(1),  # one or more TLPs of this direction were lost before this one
+        "bad": unsigned(1),  # a TLP was refused here (kind is NONE)
+        "tick": unsigned(64),
+        "address": unsigned(64),  # of the first byte's double word; CFGWR: register offset; completions: lower address
+        "length": unsigned(11),  # double words, 1 .. 1024
+        "tag": unsigned(10),
+        "requester": unsigned(16),
+        "first_be": unsigned(4),
+        "kept": unsigned(1),  # the TLP stands in the payload buffer
+        "base": unsigned(14),  # double-word index of the TLP's first byte in the payload buffer
+        "start": unsigned(14),  # the same of its first payload byte
+        "total": unsigned(11),  # double words of the whole TLP
+        "end": unsigned(14),  # double-word index behind the TLP: where the buffer may be freed to
+    }
+)
+"""A TLP in the parser's header FIFO."""
+
+
+def swap_bytes(word: Value) -> Value:
+    """A header double word as a number: header fields are big-endian on the wire."""
+    return Cat(word[24:32], word[16:24], word[8:16], word[0:8])
+
+
+class FirstWord:
+    """Combinational decoder of the first double word of a header (``word``, byte 0 in bits 7:0)."""
+
+    def __init__(self, m: Module, name: str) -> None:
+        self.word = Signal(32, name=f"{name}_word")
+        w = swap_bytes(self.word)
+        fmt, kind = w[29:32], w[24:29]
+        self.fmt_known = Signal(name=f"{name}_fmt_known")
+        self.four = Signal(name=f"{name}_four")
+        self.has_data = Signal(name=f"{name}_has_data")
+        self.poisoned = Signal(name=f"{name}_poisoned")
+        self.length = Signal(11, name=f"{name}_length")
+        self.total = Signal(11, name=f"{name}_total")
+        self.kind = Signal(Kind, name=f"{name}_kind")
+        self.tag_high = Signal(2, name=f"{name}_tag_high")
+        m.d.comb += [
+            self.fmt_known.eq(~fmt[2]),
+            self.four.eq(fmt[0]),
+            self.has_data.eq(fmt[1]),
+            self.poisoned.eq(w[14]),
+            self.length.eq(Cat(w[0:10], w[0:10] == 0)),
+            self.total.eq((self.four + 3) + (self.length & self.has_data.replicate(11)) + w[15]),
+            self.tag_high.eq(Cat(w[19], w[23])),
+        ]
+        with m.Switch(Cat(kind, fmt)):
+            for pattern, value in (
+                ("00000000", Kind.MRD),
+                ("00100000", Kind.MRD),
+                ("01000000", Kind.MWR),
+                ("01100000", Kind.MWR),
+                ("01000100", Kind.CFGWR),
+                ("00001010", Kind.CPL),
+                ("01001010", Kind.CPLD),
+            ):
+                with m.Case(pattern):
+                    m.d.comb += self.kind.eq(value)

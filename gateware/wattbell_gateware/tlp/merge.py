@@ -1,0 +1,72 @@
+"""Two directions, one order: the headers of both, by tick.
+
+A header may go on when the other direction cannot bring an older one any more: the other has a header that is not
+older, or `holdoff_ticks` have passed and the other is not inside a TLP that began earlier. The two directions of a tap
+do not see their symbols with the same delay; the hold-off is the bound of that difference.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .headers import HEADER
+
+MERGED = data.StructLayout({"header": HEADER, "up": 1})
+LONGEST_CLOCKS = 1024
+"""A TLP that began earlier is waited for at most this many clocks: a link may die inside a TLP."""
+
+
+class TlpMerge(wiring.Component):
+    """``down``, ``up``: headers in. ``pending_*``: a TLP of that direction, begun at ``pending_tick_*``, is on its way.
+
+    ``out``: combinational; down goes first at equal ticks. ``waiting``: a header is held back until ``deadline``.
+    """
+
+    def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64) -> None:
+        self.holdoff = holdoff_clocks * ticks_per_clock
+        self.longest = (holdoff_clocks + LONGEST_CLOCKS) * ticks_per_clock
+        super().__init__(
+            {
+                "down": In(stream.Signature(HEADER)),
+                "up": In(stream.Signature(HEADER)),
+                "pending_down": In(1),
+                "pending_up": In(1),
+                "pending_tick_down": In(64),
+                "pending_tick_up": In(64),
+                "now": In(64),
+                "out": Out(stream.Signature(MERGED)),
+                "waiting": Out(1),
+                "deadline": Out(64),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        down, up = self.down, self.up
+        down_first = Signal()
+        tick = Signal(64)
+        alone, aged, very_aged, blocked = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            down_first.eq(down.valid & (~up.valid | (down.payload.tick <= up.payload.tick))),
+            tick.eq(Mux(down_first, down.payload.tick, up.payload.tick)),
+            alone.eq(~(down.valid & up.valid)),
+            aged.eq(self.now >= tick + self.holdoff),
+            very_aged.eq(self.now >= tick + self.longest),
+            blocked.eq(
+                Mux(
+                    down_first,
+                    self.pending_up & (self.pending_tick_up < tick),
+                    self.pending_down & (self.pending_tick_down <= tick),
+                )
+            ),
+            self.waiting.eq((down.valid | up.valid) & alone & ~very_aged & (~aged | blocked)),
+            self.deadline.eq(tick + Mux(aged, self.longest, self.holdoff)),
+            self.out.valid.eq((down.valid | up.valid) & ~self.waiting),
+            self.out.payload.up.eq(~down_first),
+            self.out.payload.header.eq(Mux(down_first, down.payload, up.payload)),
+            down.ready.eq(self.out.valid & self.out.ready & down_first),
+            up.ready.eq(self.out.valid & self.out.ready & ~down_first),
+        ]
+        return m
