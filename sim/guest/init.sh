@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # PID 1 of the guest: unpacks the jobs from one disk, runs each between two in-band markers, packs the results onto
 # another disk, powers off. What to do is in /jobs/plan, one phase a line: NUMBER KIND NAME ARGUMENT
-#   fio  ARGUMENT = job file      idle  ARGUMENT = seconds
+#   fio  ARGUMENT = job file      idle  ARGUMENT = seconds      script  ARGUMENT = shell script
 /bin/busybox mkdir -p /bin /proc /sys /dev /tmp
 /bin/busybox --install -s /bin
 export PATH=/bin LD_LIBRARY_PATH=/lib
@@ -60,6 +60,7 @@ while read -r number kind name argument; do
         fio --output-format=json --output="/out/fio-$number.json" --clocksource=clock_gettime /tmp/job.fio </dev/null > /out/fio-$number.log 2>&1
         code=$?
         ;;
+    script) sh "/jobs/$argument" > "/out/script-$number.log" 2>&1 </dev/null; code=$? ;;
     idle) sleep "$argument"; code=0 ;;
     *) code=99 ;;
     esac

@@ -4,7 +4,8 @@
     run.py --drive qemu --jobs sim/guest/jobs/ci --out build/run      QEMU's own NVMe device; leaves OUT/qemu.log
     run.py --drive vfio --jobs sim/guest/jobs/ci --out build/run      our SSD model over vfio-user; leaves OUT/trace.wbt
 
-A job is a fio job file (``*.fio``) or an idle phase (``*.idle``: seconds). A folder stands for its jobs in name order.
+A job is a fio job file (``*.fio``), an idle phase (``*.idle``: seconds) or a shell script for the guest's busybox, with
+nvme-cli at hand (``*.sh``). A folder stands for its jobs in name order.
 Phase k runs between two in-band markers (docs/capture.md). OUT also gets ``phases.json``, one ``fio-<k>.json`` a job,
 ``console.txt``, ``dmesg.txt``, and with ``--guest-trace`` the kernel's own NVMe events in ``trace.txt``.
 """
@@ -29,6 +30,7 @@ from stack import CHECKOUT, HERE, GuestError, Stack, die, stack_dir
 
 MEMORY_MIB = 1024
 RESULT_BYTES = 256 << 20
+KINDS = {".fio": "fio", ".idle": "idle", ".sh": "script"}
 EVENTS = """
 pci_nvme_mmio_read pci_nvme_mmio_cfg pci_nvme_mmio_aqattr pci_nvme_mmio_asqaddr pci_nvme_mmio_asqaddr_hi
 pci_nvme_mmio_acqaddr pci_nvme_mmio_acqaddr_hi pci_nvme_mmio_start_success pci_nvme_mmio_stopped
@@ -48,14 +50,14 @@ def collect_jobs(arguments: list[Path]) -> list[Path]:
     jobs: list[Path] = []
     for path in arguments:
         if path.is_dir():
-            found = sorted(p for p in path.iterdir() if p.suffix in (".fio", ".idle"))
+            found = sorted(p for p in path.iterdir() if p.suffix in KINDS)
             if not found:
-                raise GuestError(f"{path} holds no *.fio or *.idle file")
+                raise GuestError(f"{path} holds no *.fio, *.idle or *.sh file")
             jobs += found
-        elif path.is_file() and path.suffix in (".fio", ".idle"):
+        elif path.is_file() and path.suffix in KINDS:
             jobs.append(path)
         else:
-            raise GuestError(f"{path}: no such job (a *.fio or *.idle file, or a folder of them)")
+            raise GuestError(f"{path}: no such job (a *.fio, *.idle or *.sh file, or a folder of them)")
     if len(jobs) > 250:
         raise GuestError(f"{len(jobs)} jobs: at most 250 in one run")
     return jobs
@@ -66,15 +68,18 @@ def plan_phases(jobs: list[Path]) -> list[dict[str, object]]:
     phases: list[dict[str, object]] = []
     for number, job in enumerate(jobs, start=1):
         name = re.sub(r"^\d+[-_]", "", job.stem)
-        if job.suffix == ".idle":
+        kind = KINDS[job.suffix]
+        if kind == "idle":
             text = job.read_text().strip()
             try:
                 seconds = float(text)
             except ValueError:
                 raise GuestError(f"{job}: must hold a number of seconds, not {text!r}") from None
-            phases.append({"phase": number, "name": name, "kind": "idle", "seconds_s": seconds})
+            phases.append({"phase": number, "name": name, "kind": kind, "duration_s": seconds})
+        elif kind == "fio":
+            phases.append({"phase": number, "name": name, "kind": kind, "job": job.name, "fio": f"fio-{number}.json"})
         else:
-            phases.append({"phase": number, "name": name, "kind": "fio", "job": job.name, "fio": f"fio-{number}.json"})
+            phases.append({"phase": number, "name": name, "kind": kind, "job": job.name})
     return phases
 
 
@@ -89,7 +94,7 @@ def write_jobs_disk(path: Path, jobs: list[Path], phases: list[dict[str, object]
 
         for phase, job in zip(phases, jobs, strict=True):
             name = f"{phase['phase']}.job"
-            argument = str(phase["seconds_s"]) if phase["kind"] == "idle" else name
+            argument = str(phase["duration_s"]) if phase["kind"] == "idle" else name
             plan += f"{phase['phase']} {phase['kind']} {str(phase['name']).replace(' ', '_')} {argument}\n"
             add(name, job.read_bytes())
         add("plan", plan.encode())
@@ -175,7 +180,7 @@ def check_jobs(out: Path, phases: list[dict[str, object]]) -> None:
     for phase in phases:
         code = codes.get(str(phase["phase"]), "missing")
         if code != "0":
-            said = tail(out / f"fio-{phase['phase']}.log", 10)
+            said = tail(out / f"{phase['kind']}-{phase['phase']}.log", 10)
             raise GuestError(f"phase {phase['phase']} ({phase['name']}) ended with exit code {code}:\n{said}")
 
 
@@ -219,7 +224,7 @@ def run(options: argparse.Namespace) -> None:
     phases = plan_phases(jobs)
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    for stale in [*out.glob("fio-*"), out / "exit-codes", out / "phases.json", out / "trace.wbt"]:
+    for stale in [*out.glob("fio-*"), *out.glob("script-*"), out / "exit-codes", out / "phases.json", out / "trace.wbt"]:
         stale.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="wattbell-guest-") as scratch:
         work = Path(scratch)
@@ -233,7 +238,8 @@ def run(options: argparse.Namespace) -> None:
             else:
                 drive = qemu_drive(options, work, out)
             with (out / "qemu-stderr.txt").open("wb") as errors:
-                process = subprocess.Popen(qemu_command(stack, work, drive, options.smp), env=stack.environment(),
+                command = [*qemu_command(stack, work, drive, options.smp), *options.qemu_arg]
+                process = subprocess.Popen(command, env=stack.environment(),
                                            stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
             try:
                 watch(process, work / "console.txt", phases, options.timeout)
@@ -279,6 +285,8 @@ def main() -> int:
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs, and so I/O queues (default %(default)s)")
     parser.add_argument("--profile", default="intel-660p-1tb", help="vfio: SSD profile (default %(default)s)")
     parser.add_argument("--guest-trace", action="store_true", help="record the guest kernel's NVMe events too")
+    parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG",
+                        help="another word for QEMU's command line (QEMU's drive is bus nvme0)")
     parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for the whole run (default %(default)s)")
     options = parser.parse_args()
     started = time.monotonic()

@@ -4,6 +4,8 @@ use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wattbell_guest::qemu::{convert, survey, Error};
+use wattbell_guest::vfio;
+use wattbell_ssd::Aspm;
 
 #[derive(Parser)]
 #[command(name = "wattbell-guest", version, about = "Real Linux traffic as bus traces")]
@@ -28,6 +30,37 @@ enum Command {
         #[arg(long)]
         stats: Option<PathBuf>,
     },
+    /// Serve the SSD model to one QEMU guest (-device vfio-user-pci), until it hangs up
+    ServeVfio {
+        /// Profile of the drive
+        #[arg(long, default_value = "intel-660p-1tb")]
+        profile: String,
+        /// Unix socket to listen on
+        #[arg(long)]
+        socket: PathBuf,
+        /// Bus trace to write
+        #[arg(long)]
+        trace: PathBuf,
+        /// Keep written data and return it (what fio's verify needs)
+        #[arg(long)]
+        store: bool,
+        /// Deepest link power state
+        #[arg(long, value_enum, default_value = "l1.2")]
+        link: Link,
+        /// Seed of everything random in the model
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Link {
+    #[value(name = "l0")]
+    L0,
+    #[value(name = "l1")]
+    L1,
+    #[value(name = "l1.2")]
+    L1_2,
 }
 
 fn qemu2bus(log: &Path, out: &Path, phases: Option<&Path>, stats: Option<&Path>) -> Result<(), Error> {
@@ -61,6 +94,15 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Qemu2bus { log, out, phases, stats } => {
             qemu2bus(&log, &out, phases.as_deref(), stats.as_deref()).map_err(|e| e.to_string())
+        }
+        Command::ServeVfio { profile, socket, trace, store, link, seed } => {
+            vfio::clear_stale_socket(&socket);
+            let aspm = match link {
+                Link::L0 => Aspm::Off,
+                Link::L1 => Aspm::L1,
+                Link::L1_2 => Aspm::L1_2,
+            };
+            vfio::serve(&vfio::Config { profile, socket, trace, store, aspm, seed }).map_err(|e| e.to_string())
         }
     };
     match done {

@@ -131,6 +131,7 @@ class Tap:
         self.lone_completions = 0
         self.bar0 = 0
         self.enables = 0
+        self.enabled = False
         self.msix = 0
         self.regs: dict[int, int] = {}
         self.sq: dict[int, tuple[int, int, int]] = {}  # address, size, cqid
@@ -195,6 +196,9 @@ class Tap:
             for i in range(0, len(data), 4):
                 self.regs[offset + i] = int.from_bytes(data[i:i + 4], "little")
             if offset == 0x14:
+                was, self.enabled = self.enabled, bool(value & 1)
+                if was and self.enabled:
+                    return  # shutdown notification and the like
                 self.sq.clear()
                 self.cq.clear()
                 self.tails.clear()
@@ -260,7 +264,9 @@ class Tap:
                     self.lone_completions += 1
                     return
                 assert self.sq[sqid][2] == cqid
-                assert head_now == self.heads[sqid]
+                # the drive may have fetched on since it made up the entry, or have asked for entries not yet answered
+                size = self.sq[sqid][1]
+                assert (self.heads[sqid] - head_now + 8) % size <= len(self.flight) + 9
                 command.cqe_ps, command.status = time_ps, status >> 1
                 if sqid == 0 and command.status == 0:
                     self.admin_done(command)

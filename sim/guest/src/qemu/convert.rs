@@ -182,7 +182,7 @@ impl<W: Write> Converter<'_, W> {
                 self.tally.clock_jumps += 1;
                 c.skipped_us += step - 10_000;
             }
-            if step > 0 || step < -NEW_RUN_US {
+            if !(-NEW_RUN_US..=0).contains(&step) {
                 c.last_us = t;
             }
         }

@@ -210,7 +210,7 @@ impl Reader {
         ns.end_lba = ns.end_lba.max(lba.saturating_add(nlb.into()));
         let (Some(count), 1..) = (count, nlb) else { return };
         let per_block = count / u64::from(nlb);
-        if per_block < 512 || per_block > 1 << 20 {
+        if !(512..=1 << 20).contains(&per_block) {
             return;
         }
         // With metadata in line a block is 512 + 8 bytes or so: the data part is the power of two below.

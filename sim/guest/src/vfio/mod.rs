@@ -1,0 +1,119 @@
+//! The SSD model as a PCI NVMe device of a QEMU guest, over vfio-user (`-device vfio-user-pci`).
+//!
+//! The guest's Linux decides traffic, ordering, queues and power policy; the model decides timing and power. Time 0 is
+//! the start of the server; model time follows the machine's monotonic clock, and what the model does at a time
+//! reaches guest memory at that time or as soon after as this process gets the processor.
+
+mod backend;
+mod drive;
+mod guest;
+
+pub use drive::{Clock, Drive};
+
+use backend::Backend;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfio_user::Server;
+use wattbell_bus::{create_trace, TraceHeader};
+use wattbell_ssd::{Aspm, Controller, Options, Profile, TraceSink};
+
+/// What a server is started with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Name of a built-in profile, or a path.
+    pub profile: String,
+    /// Unix socket to listen on; must not exist.
+    pub socket: PathBuf,
+    /// Bus trace to write.
+    pub trace: PathBuf,
+    /// Keep and return written data.
+    pub store: bool,
+    /// Link power states: a guest's root complex has none to offer, so they are set here.
+    pub aspm: Aspm,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// What keeps a drive from being served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The profile is not there or broken.
+    #[error("{0}")]
+    Profile(#[from] wattbell_ssd::ProfileError),
+    /// The trace cannot be written.
+    #[error("{path}: {source}")]
+    Trace {
+        /// The file.
+        path: String,
+        /// What happened.
+        source: wattbell_bus::Error,
+    },
+    /// The socket.
+    #[error("socket {path}: {source}")]
+    Socket {
+        /// Where it is.
+        path: String,
+        /// What happened.
+        source: vfio_user::Error,
+    },
+    /// A thread could not be started.
+    #[error("starting a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Serves one guest until it hangs up; the trace is complete then.
+pub fn serve(config: &Config) -> Result<(), Error> {
+    let profile = Profile::load(&config.profile)?;
+    let trace_error = |source| Error::Trace { path: config.trace.display().to_string(), source };
+    let socket_error = |source| Error::Socket { path: config.socket.display().to_string(), source };
+    let vectors = u32::from(*profile.limits.io_queues) + 1;
+    let writer = create_trace(&config.trace, &header(config, &profile)).map_err(trace_error)?;
+    let options =
+        Options { seed: config.seed, store: config.store, msix_outside: true, ..Options::default() };
+    let controller = Controller::new(profile, options, TraceSink::new(writer));
+    let server = Server::new(&config.socket, false, backend::irqs(vectors), backend::regions()).map_err(socket_error)?;
+    let drive = Arc::new(Drive::start(controller, config.aspm));
+    let clock = {
+        let drive = Arc::clone(&drive);
+        std::thread::Builder::new().name("model".into()).spawn(move || drive.run()).map_err(Error::Thread)?
+    };
+    let served = server.run(&mut Backend::new(Arc::clone(&drive)));
+    drive.stop();
+    if clock.join().is_err() {
+        eprintln!("error: the model's thread failed; the trace ends there");
+    }
+    let sink = drive.finish();
+    if let Some((sink, end_ps)) = sink {
+        sink.finish(end_ps).map_err(trace_error)?;
+    }
+    // QEMU that goes away without a word is an end like any other: the trace is whole.
+    match served {
+        Ok(()) | Err(vfio_user::Error::ReceiveWithFd(_) | vfio_user::Error::StreamRead(_) | vfio_user::Error::StreamWrite(_)) => Ok(()),
+        Err(source) => Err(socket_error(source)),
+    }
+}
+
+fn header(config: &Config, profile: &Profile) -> TraceHeader {
+    let mut extra = serde_json::Map::new();
+    extra.insert("link_power".into(), format!("{:?}", config.aspm).into());
+    TraceHeader {
+        source: "vfio-user".into(),
+        profile: profile.name.clone(),
+        timing: "model".into(),
+        notes: vec![
+            "traffic, queues and power policy are those of Linux in a guest; timing and power are the model's".into(),
+            "the guest runs on an emulated processor: time between commands is its, not a computer's".into(),
+            "configuration writes of QEMU itself and bulk reads of configuration space are not on the trace".into(),
+        ],
+        extra,
+    }
+}
+
+/// Removes a socket that a killed server left; a socket in use, or anything else, stays.
+pub fn clear_stale_socket(path: &Path) {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+}
