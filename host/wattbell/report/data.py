@@ -1,0 +1,169 @@
+"""Everything a report draws, computed once for the HTML page and for the static plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wattbell.analysis.context import Context
+from wattbell.analysis.table import NONE
+from wattbell.analysis.text import duration
+from wattbell.report import series
+from wattbell.report.series import Detail, Envelope
+from wattbell.wire.spec import CommandFlag
+
+Float = npt.NDArray[np.float64]
+
+PHASE_COLOURS = ("#1f6f9f", "#c2571a", "#3c7d3c", "#8a4a9e", "#b0892a", "#b23a48", "#4a5d73", "#2a8c82")
+"""Colour of a phase in every plot, by its place among the phases with I/O."""
+MAX_DETAILS = 6
+
+
+@dataclass(frozen=True)
+class PhaseSpan:
+    """Where a phase lies on the time axis; ``colour`` empty without I/O."""
+
+    number: int
+    name: str
+    kind: str
+    first_s: float
+    last_s: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A latency distribution: ``latency_s`` and the share of commands that are at most that slow."""
+
+    name: str
+    colour: str
+    latency_s: Float
+    share: Float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A phase as performance against power."""
+
+    name: str
+    colour: str
+    watt: float
+    mb_per_s: float
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Series, curves and details of one capture; ``power`` None where there is no rail."""
+
+    title: str
+    duration_s: float
+    phases: list[PhaseSpan]
+    load_dt_s: float
+    power: Envelope | None
+    throughput: dict[str, series.F32]
+    depth: Envelope
+    latency: Envelope
+    latency_from: str
+    curves: list[Curve] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    details: list[Detail] = field(default_factory=list)
+
+
+def collect(context: Context, result: Mapping[str, Any]) -> ReportData:
+    """Compute the series of a capture that was analyzed into ``result``."""
+    bins = series.load_bins(context)
+    phases, colours = _phases(context, result)
+    drive = context.capture.meta.get("drive") or {}
+    return ReportData(
+        title=str(drive.get("model") or context.capture.path.name),
+        duration_s=(context.last_tick - context.first_tick) * context.tick_s,
+        phases=phases,
+        load_dt_s=bins.dt_s,
+        power=series.power(context),
+        throughput=series.throughput(context, bins),
+        depth=series.queue_depth(context.steps, bins),
+        latency=series.latency(context, bins),
+        latency_from=str(result["commands"]["all"]["latency_s"]["from"]),
+        curves=_curves(context, result, colours),
+        points=_points(result, colours),
+        details=_details(context, result) if context.rail is not None else [],
+    )
+
+
+def _phases(context: Context, result: Mapping[str, Any]) -> tuple[list[PhaseSpan], dict[int, str]]:
+    spans: list[PhaseSpan] = []
+    colours: dict[int, str] = {}
+    for i, phase in enumerate(result["phases"]):
+        colour = ""
+        if phase["rates"]["count"] and phase["kind"] != "wake":
+            colour = PHASE_COLOURS[len(colours) % len(PHASE_COLOURS)]
+            colours[i] = colour
+        first, last = ((phase[k] - context.first_tick) * context.tick_s for k in ("first_tick", "last_tick"))
+        spans.append(PhaseSpan(phase["phase"], phase["name"], phase["kind"], first, last, colour))
+    return spans, colours
+
+
+def _curves(context: Context, result: Mapping[str, Any], colours: Mapping[int, str]) -> list[Curve]:
+    """One curve a phase with I/O; one for everything where there are no phases."""
+    windows = [
+        (p["name"], colours[i], p["first_tick"], p["last_tick"])
+        for i, p in enumerate(result["phases"])
+        if i in colours
+    ]
+    if not windows:
+        windows = [("whole capture", PHASE_COLOURS[0], context.first_tick, context.last_tick)]
+    out = []
+    for name, colour, first, last in windows:
+        table = context.commands.between(first, last)
+        keep = (table.qid > 0) & ~table.has(CommandFlag.ABORTED) & ~table.has(CommandFlag.NO_SQE)
+        keep &= (table.doorbell_tick != NONE) | (table.fetch_tick != NONE)
+        table = table.take(keep)
+        x, y = series.cdf(table.cqe_tick - table.start_tick, context.tick_s)
+        if len(x):
+            out.append(Curve(name, colour, x, y))
+    return out
+
+
+def _points(result: Mapping[str, Any], colours: Mapping[int, str]) -> list[Point]:
+    out = []
+    for i, colour in colours.items():
+        phase = result["phases"][i]
+        watt = (phase["power"].get("active") or {}).get("mean_w")
+        rate = phase["rates"].get("mb_per_s")
+        if watt and rate and watt["value"] and rate["value"]:
+            out.append(Point(phase["name"], colour, watt["value"], rate["value"]))
+    return out
+
+
+def _details(context: Context, result: Mapping[str, Any]) -> list[Detail]:
+    out: list[Detail] = []
+    peak = (result["power"].get("max_moving_w") or {}).get("100us")
+    if peak and peak["value"] is not None:
+        window_s = peak["conditions"]["window_s"]
+        at = int(peak["conditions"]["at_tick"])
+        marks = {"window": at, " ": at + round(window_s / context.tick_s)}
+        around = max(2e-3, 15 * window_s)
+        out.append(series.detail(context, f"Highest {duration(window_s, 3)} mean", at, around, around, marks))
+    deepest: dict[str, Mapping[str, Any]] = {}
+    for event in result["wakeup"]["events"]:
+        if event["class"].startswith(("marker", "admin")):
+            continue
+        known = deepest.get(event["state"])
+        if known is None or event["latency_s"] > known["latency_s"]:
+            deepest[event["state"]] = event
+    for state, event in deepest.items():
+        start, length = int(event["start_tick"]), float(event["latency_s"])
+        if state in ("PS0", "operational idle", "unknown") or len(out) >= MAX_DETAILS:
+            continue
+        marks = {"doorbell": start, "CQE": start + int(event["latency_ticks"])}
+        if event["from_clkreq_s"] is not None:
+            cqe = start + int(event["latency_ticks"])
+            marks["CLKREQ#"] = cqe - round(event["from_clkreq_s"] / context.tick_s)
+        after = 1.4 * length
+        title = f"Wake-up from {state}: {event['class']}, {duration(length)}"
+        out.append(series.detail(context, title, start, 0.3 * length, after, marks))
+    return out

@@ -1,0 +1,246 @@
+"""The report as one HTML file that needs nothing else: style, script, plotly.js and data are inside."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import plotly.offline
+
+from wattbell.analysis.text import NOTHING, concise, count, duration, si
+from wattbell.report import tables
+from wattbell.report.data import ReportData
+from wattbell.report.series import Envelope
+from wattbell.report.static import DEPTH, LATENCY, POWER, READ, WRITE
+
+
+def _envelope(e: Envelope) -> dict[str, Any]:
+    def text(values: Any) -> str:
+        return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
+
+    return {"t0": e.t0_s, "dt": e.dt_s, "low": text(e.low), "mean": text(e.mean), "high": text(e.high)}
+
+
+def _plot_data(data: ReportData) -> dict[str, Any]:
+    """What page.js draws: envelopes as base64 of little-endian f32, rows of the time line, curves, points, details."""
+    envelopes: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
+    if data.power is not None:
+        envelopes["power"] = _envelope(data.power)
+        series = {"key": "power", "name": "mean", "unit": "W", "colour": POWER, "band": True, "legend": False}
+        rows.append({"title": "power, W", "weight": 1.5, "series": [series]})
+    rates = []
+    for name, colour in (("read", READ), ("write", WRITE)):
+        values = data.throughput[name]
+        if values.any():
+            envelopes[name] = _envelope(Envelope(0.0, data.load_dt_s, values, values, values))
+            rates.append(
+                {"key": name, "name": name, "unit": "MB/s", "colour": colour, "band": False, "legend": True}
+            )
+    if rates:
+        rows.append({"title": "MB/s", "weight": 1.0, "series": rates})
+    if data.depth.high.any():
+        envelopes["depth"] = _envelope(data.depth)
+        series = {"key": "depth", "name": "mean", "unit": "in flight", "colour": DEPTH, "band": True, "legend": False}
+        rows.append({"title": "queue depth", "weight": 0.8, "series": [series]})
+    if not np.isnan(data.latency.mean).all():
+        envelopes["latency"] = _envelope(data.latency)
+        series = {"key": "latency", "name": "median", "unit": "s", "colour": LATENCY, "band": True, "legend": False}
+        shape = {"log": True, "tickformat": "~s", "suffix": "s"}
+        rows.append({"title": "latency", "weight": 1.0, "series": [series], **shape})
+    for i, row in enumerate(rows):
+        row["axis"] = "y" if i == 0 else f"y{i + 1}"
+    return {
+        "duration": data.duration_s,
+        "envelopes": envelopes,
+        "rows": rows,
+        "phases": [{"number": p.number, "name": p.name, "first": p.first_s, "last": p.last_s} for p in data.phases],
+        "latencyFrom": data.latency_from,
+        "curves": [
+            {"name": c.name, "colour": c.colour, "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
+            for c in data.curves
+        ],
+        "points": [{"name": p.name, "colour": p.colour, "watt": p.watt, "rate": p.mb_per_s} for p in data.points],
+        "details": [
+            {"t": _rounded(d.t_s), "power": _rounded(d.power_w), "marks": d.marks} for d in data.details
+        ],
+    }
+
+
+def _rounded(values: Any) -> list[float | None]:
+    return [None if np.isnan(v) else float(f"{v:.6g}") for v in values]
+
+
+def _facts(result: Mapping[str, Any]) -> str:
+    power, every = result["power"], result["commands"]["all"]
+    facts = [(duration(result["capture"]["duration_s"], 4), "recorded"), (count(every["count"]), "I/O commands")]
+    if "mean_w" in power:
+        facts += [(concise(power["energy_j"]) + " J", "energy"), (concise(power["mean_w"]) + " W", "mean power")]
+        for key, text in (("100us", "100 µs"), ("100ms", "100 ms")):
+            value = power["max_moving_w"][key]["value"]
+            if value is not None:
+                facts.append((si(value, "W"), f"highest {text} mean"))
+    lowest = result["idle"]["levels"][-1:] if result["idle"]["levels"] else []
+    facts += [(si(level["mean_w"]["value"], "W"), f"lowest idle ({level['label']})") for level in lowest]
+    cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in facts)
+    return f"<div class=facts>{cells}</div>"
+
+
+def _banner(result: Mapping[str, Any]) -> str:
+    loss = result["loss"]
+    lost = bool(loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"])
+    if lost:
+        head = (
+            f"<b>Data were lost.</b> {count(loss['commands'])} commands and {count(loss['rail_samples'])} rail samples "
+            f"are missing; {loss['gaps_of_unknown_size']} gaps of unknown size."
+        )
+    else:
+        head = "Nothing was lost between the connector and this page."
+    items = "".join(f"<li>{escape(w)}</li>" for w in result["warnings"])
+    style = "loss" if lost else ("warn" if items else "")
+    return f'<div class="banner {style}">{head}{f"<ul>{items}</ul>" if items else ""}</div>'
+
+
+def _conditions(result: Mapping[str, Any]) -> str:
+    about, model = result["capture"], result["uncertainty"]
+    conditions, rig, rail = about["conditions"], about["rig"], about["rail"]
+    drive = about.get("drive") or {}
+    rows: list[tuple[str, str]] = [
+        ("drive", " ".join(str(drive[k]) for k in ("model", "serial", "firmware") if drive.get(k)) or NOTHING),
+        ("rig", ("virtual" if conditions.get("virtual") else "hardware") + _rig(rig)),
+        ("source", ", ".join(f"{k}: {conditions[k]}" for k in ("profile", "timing", "source") if conditions.get(k))),
+    ]
+    if "absent" in rail:
+        rows.append(("power", f"absent: {rail['absent']}"))
+    else:
+        text = f"sample every {duration(rail['interval_s'])}, conversion every {duration(rail['conversion_period_s'])}"
+        source = "64-bit accumulator" if rail["accumulator"] else "samples"
+        rows.append(("rail", f"{text}, {count(rail['samples'])} samples; energy from {source}"))
+    rows += [
+        (
+            "uncertainty",
+            f"k = {model['k']}; power {model['gain'] * 100:g} % of reading + {model['offset_a'] * 1e6:g} µA; "
+            f"time {model['tick_resolution_s'] * 1e9:g} ns and {model['timebase'] * 1e6:g} ppm ({model['source']})",
+        ),
+        ("clock", f"{about['tick_s'] * 1e9:g} ns a tick" + _utc(about)),
+        ("capture", str(about["path"])),
+        ("software", ", ".join(f"{k} {v}" for k, v in about["software"].items())),
+    ]
+    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows if v) + "</dl>"
+
+
+def _rig(rig: Mapping[str, Any]) -> str:
+    parts = [f"{k} {rig[k]}" for k in ("serial", "gateware", "clock_ticks", "tlp_width") if rig.get(k)]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _utc(about: Mapping[str, Any]) -> str:
+    anchor = about.get("utc_anchor")
+    return f"; tick {anchor['tick']} is {anchor['utc']}" if anchor else ""
+
+
+def _section(title: str, body: str, note: str = "") -> str:
+    if not body:
+        return ""
+    return f"<h2>{title}</h2>{f'<p class=note>{note}</p>' if note else ''}{body}"
+
+
+def _chips(data: ReportData) -> str:
+    buttons = [f'<button class=on data-a="0" data-b="{data.duration_s!r}">all</button>']
+    buttons += [
+        f'<button data-a="{p.first_s!r}" data-b="{p.last_s!r}"><i>{p.number}</i>{escape(p.name)}</button>'
+        for p in data.phases
+    ]
+    if data.power is not None:
+        buttons.append('<button id="log-power" style="margin-left:auto">log power</button>')
+    chips = "".join(buttons[:-1] if data.power is not None else buttons)
+    extra = buttons[-1] if data.power is not None else ""
+    return f'<div class=chips><div id=phases class=chips style="margin:0">{chips}</div>{extra}</div>'
+
+
+def _body(data: ReportData, result: Mapping[str, Any]) -> str:
+    phases = result["phases"]
+    colours = {i: p.colour for i, p in enumerate(data.phases) if p.colour}
+    origin = data.latency_from
+    drive = result["capture"].get("drive") or {}
+    conditions = result["capture"]["conditions"]
+    sub = [f"firmware {drive['firmware']}"] if drive.get("firmware") else []
+    sub.append("virtual rig" if conditions.get("virtual") else "measured at the drive's connector")
+    if conditions.get("profile"):
+        sub.append(f"profile {conditions['profile']}")
+    if data.power is None:
+        sub.append(f"no power figures: {result['power']['absent']}")
+    plots = ""
+    if data.curves:
+        plots += f"<div><h3>Latency distribution, {origin} to CQE</h3><div id=distribution></div></div>"
+    if data.points:
+        plots += "<div><h3>Performance against power</h3><div id=efficiency></div></div>"
+    details = "".join(
+        f"<div><h3>{escape(d.title)}</h3><div id=detail-{i}></div></div>" for i, d in enumerate(data.details)
+    )
+    parts = [
+        f"<h1>{escape(data.title)}</h1><p class=sub>{escape(' · '.join(sub))}</p>",
+        _facts(result),
+        _banner(result),
+        _section(
+            "Time line",
+            _chips(data) + "<div id=timeline></div>",
+            "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to "
+            "the largest value of what one point on the screen stands for.",
+        ),
+        _section(
+            "Workloads",
+            tables.workloads(phases, colours),
+            f"Over the active span: first doorbell to last CQE without gaps of 10 ms and more. Latency from {origin} "
+            "to CQE. A dash: the sample is too small for that percentile.",
+        ),
+        _section(
+            "Power and efficiency",
+            tables.power(phases, colours),
+            "The figure in brackets is the expanded uncertainty (k = 2) in the last digits. Efficiency and active "
+            "power are over the active span; energy per command is above idle.",
+        ),
+        _section("Bursts", tables.bursts(phases, colours), "Two readings of the rate of a duty-cycled load."),
+        f"<div class=pair>{plots}</div>" if plots else "",
+        _section("Latency by command", tables.latencies(result["commands"]), f"Whole capture, {origin} to CQE."),
+        _section("Where the time goes", tables.splits(result["commands"])),
+        _section(
+            "Idle power",
+            tables.idle(result["idle"]["levels"]),
+            "Steady levels while no command is in flight. What the host did not ask for is not visible on the link; "
+            "such states are inferred from the level and say so.",
+        ),
+        _section(
+            "Wake-up",
+            tables.wakeups(result["wakeup"]["by_state"]),
+            "First command after idle. Extra: less the median of the same command in a stream. Link exit: CLKREQ# "
+            "asserted until L0. Medians unless marked.",
+        ),
+        _section("In detail", f"<div class=pair>{details}</div>" if details else ""),
+        _section("Against the model's truth", tables.checks(result.get("truth"))),
+        _section("Against fio", tables.fio(result.get("fio"))),
+        _section("Conditions", _conditions(result)),
+    ]
+    return "".join(parts)
+
+
+def page(data: ReportData, result: Mapping[str, Any]) -> str:
+    """The complete HTML text."""
+    here = files("wattbell.report")
+    css = here.joinpath("page.css").read_text(encoding="utf-8")
+    script = here.joinpath("page.js").read_text(encoding="utf-8")
+    # "</" must not occur inside a script element.
+    payload = json.dumps(_plot_data(data), allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    library = plotly.offline.get_plotlyjs().replace("</script", "<\\/script")
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{escape(data.title)} – Wattbell</title><style>{css}</style></head>"
+        f"<body><main>{_body(data, result)}</main>"
+        f"<script>{library}</script><script>const D={payload};\n{script}</script></body></html>\n"
+    )

@@ -1,0 +1,211 @@
+"""The tables of the report as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from wattbell.analysis.latency import QUANTILES
+from wattbell.analysis.names import size_text
+from wattbell.analysis.render import phase_kind
+from wattbell.analysis.text import NOTHING, concise, count, digits, duration, size_bytes
+
+Row = Sequence[str]
+
+
+def table(head: Sequence[str], rows: Sequence[Row], left: int = 1) -> str:
+    """A table; cells are HTML already. The first ``left`` columns are set left."""
+    if not rows:
+        return ""
+
+    def cells(tag: str, values: Row) -> str:
+        return "".join(f'<{tag}{" class=l" if i < left else ""}>{v}</{tag}>' for i, v in enumerate(values))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<div class=wide><table><thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> str:
+    """A figure with its uncertainty in the last digits."""
+    head, paren, tail = concise(fig, scale).partition("(")
+    return head + (f"<span class=u>{paren}{tail}</span>" if paren else "")
+
+
+def plain(fig: Mapping[str, Any] | None) -> str:
+    """A figure to four digits."""
+    return NOTHING if fig is None or fig.get("value") is None else digits(float(fig["value"]), 4)
+
+
+def _lat(latency: Mapping[str, Any], key: str) -> str:
+    bound = "≥ " if latency.get("lower_bound") and key in ("mean", "max") else ""
+    return NOTHING if latency.get(key) is None else bound + duration(latency[key])
+
+
+def _name(phase: Mapping[str, Any], colours: Mapping[int, str], i: int) -> str:
+    dot = f'<span class=dot style="background:{colours[i]}"></span>' if colours.get(i) else ""
+    return f"{dot}{escape(phase['name'])}"
+
+
+def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> str:
+    """Rates and latency by phase."""
+    rows = []
+    for i, phase in enumerate(phases):
+        if not phase["rates"]["count"] or phase["kind"] == "wake":
+            continue
+        latency, depth = phase["commands"]["all"]["latency_s"], phase["queue_depth"]["mean_busy"]
+        rows.append(
+            [
+                _name(phase, colours, i),
+                f"<span class=u>{escape(phase_kind(phase))}</span>",
+                count(phase["rates"]["count"]),
+                size_bytes(phase["rates"]["bytes"]),
+                f"{depth:.2f}",
+                plain(phase["rates"].get("mb_per_s")),
+                plain(phase["rates"].get("iops")),
+                *(_lat(latency, k) for k in ("mean", "p50", "p99", "p99_9", "max")),
+            ]
+        )
+    head = ("phase", "load", "commands", "data", "QD", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "max")
+    return table(head, rows, 2)
+
+
+def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> str:
+    """Power, energy and efficiency by phase."""
+    rows = []
+    for i, phase in enumerate(phases):
+        p, e = phase["power"], phase["efficiency"]
+        if "mean_w" not in p:
+            continue
+        useful = phase["kind"] != "wake" and "absent" not in e
+        each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
+        rows.append(
+            [
+                _name(phase, colours, i),
+                pair(p["mean_w"]),
+                pair(p.get("active", {}).get("mean_w")) if useful else NOTHING,
+                plain(p["max_moving_w"]["100us"]),
+                plain(p["max_moving_w"]["100ms"]),
+                pair(p["energy_j"]),
+                *(plain(e.get(k)) if useful else NOTHING for k in ("mb_per_s_per_w", "iops_per_w", "j_per_gb")),
+                pair(each[0], 1e6) if useful and len(each) == 1 else NOTHING,
+            ]
+        )
+    watts = ("mean, W", "active, W", "max 100 µs, W", "max 100 ms, W")
+    return table(("phase", *watts, "energy, J", "MB/s/W", "IOPS/W", "J/GB", "µJ/command"), rows)
+
+
+def bursts(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> str:
+    """Both readings of the rate of a duty-cycled load."""
+    rows = []
+    for i, phase in enumerate(phases):
+        found, rate = phase["rates"].get("bursts"), phase["rates"]
+        if not found or phase["kind"] == "wake":
+            continue
+        values = (pair(found["mb_per_s_mean_of_bursts"]), plain(rate["mb_per_s"]), plain(rate["mb_per_s_whole"]))
+        rows.append([_name(phase, colours, i), str(found["count"]), f"{found['duty']:.0%}", *values])
+    rates = ("mean of bursts, MB/s", "data / active time, MB/s", "idle included, MB/s")
+    return table(("phase", "bursts", "duty", *rates), rows)
+
+
+def latencies(commands: Mapping[str, Any]) -> str:
+    """Percentiles by opcode and size, whole capture."""
+    by_opcode = commands["by_opcode"]
+    keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"][q] is not None for e in by_opcode.values())), "max"]
+    rows = []
+    for name, entry in by_opcode.items():
+        sizes = commands["by_opcode_size"].get(name, {})
+        items = [(escape(name), entry)]
+        if len(sizes) > 1:
+            items += [(f"&emsp;{size_text(int(s)) if s.isdigit() else s}", sizes[s]) for s in list(sizes)[:12]]
+        for label, item in items:
+            errors = f"<span class=fail>{count(item['errors'])}</span>" if item["errors"] else "0"
+            latency = [_lat(item["latency_s"], k) for k in keys]
+            rows.append([label, count(item["count"]), size_bytes(item["bytes"]), errors, *latency])
+    return table(("command", "count", "data", "errors", *(k.replace("_", ".") for k in keys)), rows)
+
+
+def splits(commands: Mapping[str, Any]) -> str:
+    """Where the latency goes: median of each part by opcode."""
+    names = ("doorbell_to_fetch", "fetch_to_first_data", "data", "last_data_to_cqe", "cqe_to_msix", "cqe_to_cq_head")
+    heads = ("doorbell → fetch", "fetch → data", "data", "data → CQE", "CQE → MSI-X", "CQE → CQ head")
+    rows = []
+    for opcode, entry in commands["by_opcode"].items():
+        parts = entry.get("splits_s") or {}
+        rows.append([escape(opcode), *(duration(parts[n]["p50"]) if n in parts else NOTHING for n in names)])
+    return table(("median of", *heads), rows)
+
+
+def idle(levels: Sequence[Mapping[str, Any]]) -> str:
+    """Idle power by state."""
+    rows = []
+    for level in levels:
+        milli = float(level["mean_w"]["value"]) < 0.1
+        shares = level["link"] or {}
+        link = ", ".join(f"{n.replace('L1_', 'L1.')} {s:.0%}" for n, s in shares.items() if s >= 0.005) or NOTHING
+        declared = level["declared_max_w"]
+        reached = "at once" if level["first_reached_s"] < 1e-3 else duration(level["first_reached_s"], 3)
+        rows.append(
+            [
+                escape(level["label"]),
+                f"<span class=u>{escape(level['how'])}</span>",
+                pair(level["mean_w"], 1e3 if milli else 1.0) + (" mW" if milli else " W"),
+                NOTHING if declared is None else (f"{declared * 1e3:g} mW" if declared < 0.1 else f"{declared:g} W"),
+                duration(level["duration_s"], 3),
+                reached,
+                link,
+            ]
+        )
+    return table(("state", "known how", "power", "declared maximum", "seen for", "reached after", "link"), rows, 2)
+
+
+def wakeups(groups: Sequence[Mapping[str, Any]]) -> str:
+    """Wake-up latency by state and class of command; every reading."""
+
+    def median(group: Mapping[str, Any], key: str) -> str:
+        return duration(group[key]["median"]) if group[key] else NOTHING
+
+    keys = ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s")
+    rows = [
+        [
+            escape(g["state"]),
+            escape(g["class"]),
+            str(g["count"]),
+            f"{duration(g['idle_s_min'], 3)}",
+            _lat(g["latency_s"], "p50"),
+            _lat(g["latency_s"], "max"),
+            *(median(g, k) for k in keys),
+        ]
+        for g in groups
+        if not g["class"].startswith(("marker", "admin"))
+    ]
+    parts = ("extra", "to fetch", "to data", "link exit", "CLKREQ# → CQE")
+    return table(("from", "command", "n", "idle ≥", "doorbell → CQE", "max", *parts), rows, 2)
+
+
+def checks(truth: Mapping[str, Any] | None) -> str:
+    """Comparison with the model's truth."""
+    if not truth or not truth.get("checks"):
+        return ""
+    verdict = {True: "<span class=pass>pass</span>", False: "<span class=fail>FAIL</span>"}
+    rows = [
+        [escape(c["check"]), escape(c["phase"] or ""), escape(c["error"]), escape(c["limit"]), verdict[bool(c["pass"])]]
+        for c in truth["checks"]
+    ]
+    return table(("check", "phase", "error", "limit", ""), rows, 2)
+
+
+def fio(found: Mapping[str, Any] | None) -> str:
+    """Comparison with fio."""
+    if not found:
+        return ""
+    rows = []
+    for section in found["sections"]:
+        for row in section["rows"]:
+            equal = "<span class=pass>equal</span>" if row["equal"] else "<span class=fail>DIFFERS</span>"
+            lat = {None: NOTHING, True: "<span class=pass>≤ fio</span>"}.get(
+                row["latency_ok"], "<span class=fail>&gt; fio</span>"
+            )
+            numbers = (count(row[k]) for k in ("wire_count", "fio_count", "wire_bytes", "fio_bytes"))
+            rows.append([escape(section["name"]), escape(row["opcode"]), *numbers, equal, lat])
+    return table(("phase", "opcode", "wire", "fio", "wire bytes", "fio bytes", "", "latency at QD1"), rows, 2)
