@@ -50,9 +50,9 @@ def _plot_data(data: ReportData) -> dict[str, Any]:
         rows.append({"title": "queue depth", "weight": 0.8, "series": [series]})
     if not np.isnan(data.latency.mean).all():
         envelopes["latency"] = _envelope(data.latency)
-        series = {"key": "latency", "name": "median", "unit": "s", "colour": LATENCY, "band": True, "legend": False}
+        line = {"key": "latency", "name": "median", "unit": "s", "colour": LATENCY, "band": True, "legend": False}
         shape = {"log": True, "tickformat": "~s", "suffix": "s"}
-        rows.append({"title": "latency", "weight": 1.0, "series": [series], **shape})
+        rows.append({"title": "latency", "weight": 1.0, "series": [{**line, "points": True}], **shape})
     for i, row in enumerate(rows):
         row["axis"] = "y" if i == 0 else f"y{i + 1}"
     return {

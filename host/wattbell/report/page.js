@@ -15,7 +15,7 @@ for (const e of Object.values(D.envelopes)) for (const k of ["low", "mean", "hig
 function visible(e, a, b) {
   const first = Math.max(0, Math.floor((a - e.t0) / e.dt)), last = Math.min(e.mean.length, Math.ceil((b - e.t0) / e.dt) + 1);
   const k = Math.max(1, Math.ceil((last - first) / POINTS));
-  const out = { t: [], low: [], mean: [], high: [] };
+  const out = { t: [], low: [], mean: [], high: [], half: k * e.dt / 2 };
   for (let i = first - first % k; i < last; i += k) {
     let low = Infinity, high = -Infinity, sum = 0, n = 0;
     const end = Math.min(i + k, e.mean.length);
@@ -31,7 +31,41 @@ function visible(e, a, b) {
   return out;
 }
 
-const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+const config = { responsive: true, displayModeBar: false };
+
+// Ticks at 1, 2 and 5 times the powers of ten between two positive values.
+function decades(low, high) {
+  const out = [];
+  for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
+    for (const m of [1, 2, 5]) { const v = m * 10 ** e; if (v >= low * 0.999 && v <= high * 1.001) out.push(v); }
+  return out.length > 9 ? out.filter((v) => /^1e|^1$/.test(v.toExponential(0).replace("+0", "").slice(0, 2))) : out;
+}
+function seconds(v) {
+  for (const [scale, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]])
+    if (v >= scale * 0.999) return +(v / scale).toPrecision(3) + " " + unit;
+  return String(v);
+}
+
+// Outline of a band as closed polygons, one for each run of bins without a hole, each bin at its full width.
+function outline(v, half) {
+  const x = [], y = [];
+  let start = -1;
+  for (let i = 0; i <= v.t.length; i++) {
+    const hole = i === v.t.length || v.low[i] === null;
+    if (!hole && start < 0) start = i;
+    if (hole && start >= 0) {
+      for (let j = start; j < i; j++) { x.push(v.t[j] - half, v.t[j] + half); y.push(v.high[j], v.high[j]); }
+      for (let j = i - 1; j >= start; j--) { x.push(v.t[j] + half, v.t[j] - half); y.push(v.low[j], v.low[j]); }
+      x.push(null); y.push(null);
+      start = -1;
+    }
+  }
+  return { x, y };
+}
+
+function show(v, unit) {
+  return unit === "s" ? seconds(+v.toPrecision(4)) : `${+v.toPrecision(4)} ${unit}`;
+}
 
 function rgba(hex, alpha) {
   const v = parseInt(hex.slice(1), 16);
@@ -44,12 +78,14 @@ function timelineTraces(a, b) {
     for (const s of row.series) {
       const v = visible(D.envelopes[s.key], a, b), base = { x: v.t, yaxis: row.axis, xaxis: "x", showlegend: false };
       if (s.band) {
-        traces.push({ ...base, y: v.low, mode: "lines", line: { width: 0 }, hoverinfo: "skip" });
-        traces.push({ ...base, y: v.high, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: rgba(s.colour, 0.2),
-          hovertemplate: `max %{y:.4~g} ${s.unit}<extra></extra>` });
+        traces.push({ ...base, ...outline(v, v.half), mode: "lines", line: { width: 0 }, fill: "toself",
+          fillcolor: rgba(s.colour, s.points ? 0.3 : 0.22), hoverinfo: "skip" });
       }
-      traces.push({ ...base, y: v.mean, mode: "lines", line: { width: 1.1, color: s.colour }, name: s.name,
-        showlegend: s.legend, hovertemplate: `${s.name} %{y:.5~g} ${s.unit}<extra></extra>` });
+      const text = v.mean.map((m, i) => m === null ? "" : s.band ? ` (${show(v.low[i], s.unit)} to ${show(v.high[i], s.unit)})` : "");
+      const drawn = s.points ? { mode: "markers", marker: { size: 2.6, color: s.colour } }
+        : { mode: "lines", line: { width: 1.1, color: s.colour } };
+      traces.push({ ...base, ...drawn, y: v.mean, name: s.name, showlegend: s.legend, text: v.mean.map((m, i) =>
+        m === null ? "" : `${row.title.split(",")[0]} ${s.name} ${show(m, s.unit)}${text[i]}`), hovertemplate: "%{text}<extra></extra>" });
     }
   }
   return traces;
@@ -58,11 +94,11 @@ function timelineTraces(a, b) {
 function timeline() {
   const div = document.getElementById("timeline");
   if (!div) return;
-  const n = D.rows.length, gap = 0.045, total = D.rows.reduce((s, r) => s + r.weight, 0), free = 1 - gap * (n - 1);
+  const n = D.rows.length, gap = 0.075, total = D.rows.reduce((s, r) => s + r.weight, 0), free = 1 - gap * (n - 1);
   const layout = {
-    height: 150 * total + 60, margin: { l: 66, r: 14, t: 26, b: 40 }, font: FONT, hovermode: "x unified", dragmode: "zoom",
+    height: 150 * total + 60, margin: { l: 58, r: 10, t: 42, b: 40 }, font: FONT, hovermode: "x unified", dragmode: "zoom",
     plot_bgcolor: "#fff", paper_bgcolor: "#fff", hoverlabel: { bgcolor: "#fff", bordercolor: "#cfd5db", font: { size: 12 } },
-    legend: { orientation: "h", x: 1, xanchor: "right", y: 1.0, yanchor: "bottom", font: { size: 12 } },
+    legend: { orientation: "h", x: 1, xanchor: "right", y: 1, yanchor: "bottom", font: { size: 12 } },
     xaxis: { range: [0, D.duration], title: { text: "time, s", font: { color: MUTED } }, showgrid: false, zeroline: false,
       linecolor: "#b6bdc5", showline: true, anchor: D.rows[n - 1].axis, hoverformat: ".6~f", ticksuffix: "", showspikes: true,
       spikemode: "across", spikethickness: 1, spikecolor: "#b6bdc5", spikedash: "solid" },
@@ -71,7 +107,10 @@ function timeline() {
   let top = 1;
   D.rows.forEach((row) => {
     const height = free * row.weight / total, name = row.axis === "y" ? "yaxis" : "yaxis" + row.axis.slice(1);
-    layout[name] = { domain: [Math.max(0, top - height), top], title: { text: row.title, font: { color: MUTED, size: 12 }, standoff: 6 },
+    if (row.series.some((s) => s.legend)) layout.legend.y = top;
+    layout.annotations.push({ x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", text: `<b>${row.title}</b>`,
+      showarrow: false, font: { size: 12, color: INK } });
+    layout[name] = { domain: [Math.max(0, top - height), top],
       gridcolor: GRID, zeroline: false, type: row.log ? "log" : "linear", rangemode: row.log ? "normal" : "tozero",
       tickformat: row.tickformat || "", ticksuffix: row.suffix || "", fixedrange: true, nticks: 6, dtick: row.log ? 1 : undefined,
       exponentformat: "SI", automargin: false };
@@ -81,7 +120,7 @@ function timeline() {
     if (i % 2 === 0) layout.shapes.push({ type: "rect", xref: "x", yref: "paper", x0: p.first, x1: p.last, y0: 0, y1: 1,
       fillcolor: "#f3f5f8", line: { width: 0 }, layer: "below" });
     if (p.last - p.first > 0.012 * D.duration) layout.annotations.push({ x: (p.first + p.last) / 2, y: 1, xref: "x", yref: "paper",
-      text: String(p.number), showarrow: false, yanchor: "bottom", font: { size: 11, color: MUTED } });
+      text: String(p.number), showarrow: false, yanchor: "bottom", yshift: 17, font: { size: 11, color: MUTED } });
   });
   Plotly.newPlot(div, timelineTraces(0, D.duration), layout, config);
   const chips = [...document.querySelectorAll("#phases button")];
@@ -111,8 +150,8 @@ function timeline() {
   });
 }
 
-const small = { font: FONT, plot_bgcolor: "#fff", paper_bgcolor: "#fff", margin: { l: 62, r: 14, t: 10, b: 44 }, height: 340,
-  legend: { font: { size: 12 }, x: 1, xanchor: "right", y: 0.02, yanchor: "bottom", bgcolor: "rgba(255,255,255,.8)" } };
+const small = { font: FONT, plot_bgcolor: "#fff", paper_bgcolor: "#fff", margin: { l: 62, r: 14, t: 34, b: 44 }, height: 350,
+  legend: { orientation: "h", font: { size: 12 }, x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" } };
 const axis = (title, more) => ({ title: { text: title, font: { color: MUTED, size: 12 }, standoff: 8 }, gridcolor: GRID, zeroline: false,
   linecolor: "#b6bdc5", ...more });
 
@@ -121,21 +160,29 @@ function distribution() {
   if (!div) return;
   const nines = (s) => -Math.log10(1 - s), ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
   const top = Math.max(...D.curves.map((c) => nines(c.share[c.share.length - 1])));
+  const ticksX = decades(Math.min(...D.curves.map((c) => c.latency[0])), Math.max(...D.curves.map((c) => c.latency[c.latency.length - 1])));
   Plotly.newPlot(div, D.curves.map((c) => ({ x: c.latency, y: c.share.map(nines), customdata: c.share.map((s) => (100 * s).toPrecision(6)),
     mode: "lines", name: c.name, line: { color: c.colour, width: 1.8 }, hovertemplate: `${c.name}: %{customdata} % ≤ %{x:.4~s}s<extra></extra>` })),
   { ...small, hovermode: "closest", showlegend: D.curves.length > 1,
-    xaxis: axis(D.latencyFrom + " → CQE", { type: "log", tickformat: "~s", ticksuffix: "s", dtick: "D2", tickangle: 0 }),
+    xaxis: axis(D.latencyFrom + " → CQE", { type: "log", tickvals: ticksX, ticktext: ticksX.map(seconds), tickangle: 0 }),
     yaxis: axis("", { range: [0, top + 0.15], tickvals: ticks.map(nines), ticktext: ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"] }) }, config);
 }
 
 function efficiency() {
   const div = document.getElementById("efficiency");
   if (!div) return;
-  Plotly.newPlot(div, D.points.map((p) => ({ x: [p.watt], y: [p.rate], mode: "markers+text", text: [p.name], textposition: "top center",
+  const watts = D.points.map((p) => p.watt), rates = D.points.map((p) => p.rate);
+  const [w0, w1, r0, r1] = [Math.min(...watts), Math.max(...watts), Math.min(...rates), Math.max(...rates)];
+  const pad = 0.22 * (w1 - w0) || 0.5 * w1, logarithmic = r1 / r0 > 12, f = logarithmic ? Math.log10 : (v) => v;
+  const room = 0.14 * (f(r1) - f(r0)) || 0.3 * Math.abs(f(r1)) || 1, places = ["top center", "bottom center", "middle right", "middle left"];
+  const position = D.points.map((p, i) => places[D.points.slice(0, i).filter((q) => Math.abs(q.watt - p.watt) < pad
+    && Math.abs(f(q.rate) - f(p.rate)) < room).length % places.length]);
+  Plotly.newPlot(div, D.points.map((p, i) => ({ x: [p.watt], y: [p.rate], mode: "markers+text", text: [p.name], textposition: position[i],
     textfont: { size: 12, color: INK }, marker: { color: p.colour, size: 10 }, cliponaxis: false,
     hovertemplate: `${p.name}: %{y:.4~g} MB/s at %{x:.4~g} W = ${(p.rate / p.watt).toPrecision(4)} MB/s/W<extra></extra>` })),
-  { ...small, showlegend: false, hovermode: "closest", xaxis: axis("mean power, W", { rangemode: "normal" }),
-    yaxis: axis("MB/s", { type: "log", dtick: 1, tickformat: "~r" }) }, config);
+  { ...small, showlegend: false, hovermode: "closest", xaxis: axis("mean power, W", { range: [w0 - pad, w1 + pad] }),
+    yaxis: axis("MB/s", logarithmic ? { type: "log", range: [f(r0) - room, f(r1) + room], tickvals: decades(r0 / 2, r1 * 2),
+      ticktext: decades(r0 / 2, r1 * 2).map(String) } : { range: [Math.max(0, r0 - room), r1 + room] }) }, config);
 }
 
 function details() {
@@ -151,7 +198,7 @@ function details() {
     });
     Plotly.newPlot(div, [{ x: d.t.map((t) => t * scale), y: d.power, mode: "lines", line: { color: "#c2571a", width: 1.2, shape: "hvh" },
       hovertemplate: `%{x:.5~g} ${unit}: %{y:.4~g} W<extra></extra>` }],
-    { ...small, height: 250, shapes, annotations, hovermode: "closest", xaxis: axis("time, " + unit, { showgrid: false }),
+    { ...small, height: 250, margin: { ...small.margin, t: 10 }, shapes, annotations, hovermode: "closest", xaxis: axis("time, " + unit, { showgrid: false }),
       yaxis: axis("power, W", { rangemode: "tozero" }) }, config);
   });
 }
