@@ -11,13 +11,18 @@ import pyarrow.parquet as pq
 
 from . import schema
 
+_SORTED = ("cqe_tick", "tick", "first_tick")
 _ROW_GROUP = 1 << 18
 """Rows that are collected before a row group is written: large groups read and compress well; what a crash would
 lose of them is in the journal."""
 
 
 class TableSink:
-    """One ``NAME.parquet``: collects rows, writes row groups, leaves a valid (perhaps empty) file when closed."""
+    """One ``NAME.parquet``: collects rows, writes row groups, leaves a valid (perhaps empty) file when closed.
+
+    Integers are delta-packed and not compressed: at the rate of a busy rig that is half the time and half the size of
+    LZ4 on plain values, since ticks grow slowly.
+    """
 
     def __init__(self, directory: Path, name: str) -> None:
         self.name = name
@@ -28,9 +33,10 @@ class TableSink:
         self._writer = pq.ParquetWriter(
             directory / f"{name}.parquet",
             self._schema,
-            compression="lz4",
+            compression="none",
             use_dictionary=False,
-            write_statistics=True,
+            write_statistics=[f.name for f in self._schema if f.name in _SORTED],
+            column_encoding={f.name: "DELTA_BINARY_PACKED" for f in self._schema if pa.types.is_integer(f.type)},
         )
 
     def add(self, table: pa.Table) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from . import spec
 
@@ -29,15 +28,8 @@ _RESIDUE = 0x2144DF1C
 """CRC-32 of any message followed by its own CRC-32, little-endian."""
 
 
-class Block(NamedTuple):
-    """A block whose CRC held."""
-
-    version: int
-    kind: int
-    sequence: int
-    dropped: int
-    first_tick: int
-    payload: memoryview
+Block = tuple[int, int, int, int, int, memoryview]
+"""A block whose CRC held: version, kind, sequence, dropped, first tick, payload. A plain tuple, for speed."""
 
 
 @dataclass
@@ -68,7 +60,7 @@ class Framer:
 
     def _run(self, buffer: bytes, *, final: bool) -> list[Block]:
         found: list[Block] = []
-        append, unpack, make = found.append, _HEADER.unpack_from, Block._make
+        append, unpack, crc = found.append, _HEADER.unpack_from, crc32
         view = memoryview(buffer)
         size, position, accepted = len(buffer), 0, 0
         while position + spec.HEADER_SIZE <= size:
@@ -76,8 +68,8 @@ class Framer:
             end = position + _OVERHEAD + length
             fits = length <= spec.MAX_PAYLOAD and not length & 3
             headed = magic == b"WBEL" and fits
-            if headed and end <= size and crc32(view[position:end]) == _RESIDUE:
-                append(make((version, kind, sequence, dropped, tick, view[position + 24 : end - 4])))
+            if headed and end <= size and crc(view[position:end]) == _RESIDUE:
+                append((version, kind, sequence, dropped, tick, view[position + 24 : end - 4]))
                 accepted += end - position
                 position = end
                 self._aligned = True
