@@ -22,7 +22,7 @@ class RailPacker(wiring.Component):
     A block is closed when it is full, 10 ms after its first sample, and on ``flush``. The energy and index in its
     header are those standing two clocks after the strobe of its last sample, when the accumulator has taken in the
     conversion that completed it. A sample that finds no free buffer is counted in ``dropped`` of the next block; flags
-    of conversions since the last packed sample then go to that next block, as their energy does.
+    of conversions since the last packed sample then go to that next block, as their energy does (but not over a restart).
 
     Ports
     -----
@@ -84,7 +84,7 @@ class RailPacker(wiring.Component):
         with m.If((self.flush | self.due) & open_):
             m.d.sync += flush.eq(1)
         with m.If(self.restart):
-            m.d.sync += restarted.eq(1)
+            m.d.sync += [restarted.eq(1), new_flags.eq(0)]
 
         sample_waits = self.strobe | pending
         idle = Signal()
