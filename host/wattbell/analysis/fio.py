@@ -112,7 +112,10 @@ def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict
         own = _file_of(described, workload)
         names = described.get("jobs") or [described.get("job") or phase["name"]]
         names = [names] if isinstance(names, str) else list(names)
+        group = described.get("fio_group")
         mine = load_jobs(own) if own else [j for j in jobs if j.get("jobname") in names]
+        if not own and group is not None:
+            mine = [j for j in mine if j.get("groupid") == group]
         if mine:
             sections.append({"phase": phase["phase"], "name": phase["name"], "rows": match(phase["commands"], mine)})
     if not sections:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
-from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, size_bytes
+from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
 
 _DIM = "grey58"
 
@@ -281,17 +281,53 @@ def _energy(result: Mapping[str, Any]) -> RenderableType | None:
     return table
 
 
+def _verdict(passed: bool) -> Text:
+    return Text("pass", style="green") if passed else Text("FAIL", style="bold red")
+
+
+def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
+    table = _table("Against the model's truth", "limits 0.2 %, 0.1 % + 5 µA, 1 tick")
+    for column in ("phase", "energy, truth", "error", "mean power, error", "limit", ""):
+        table.add_column(column, justify="left" if column in ("phase", "") else "right", no_wrap=True)
+    for row in truth["phases"]:
+        name, verdict = clip(row["name"], 28), _verdict(row["pass"])
+        if "energy_error" not in row:
+            table.add_row(name, NOTHING, NOTHING, NOTHING, NOTHING, verdict)
+            continue
+        table.add_row(
+            name,
+            si(row["energy_truth_j"], "J", 5),
+            f"{row['energy_error'] * 100:+.4f} %",
+            signed(row["mean_error_w"], "W"),
+            si(row["mean_limit_w"], "W", 3),
+            verdict,
+        )
+    lines: list[RenderableType] = [table]
+    commands = truth["commands"]
+    if commands:
+        text = Text.assemble("timestamps  ", _verdict(commands["pass"]), "  ")
+        text.append(
+            f"{count(commands['paired'])} of {count(commands['truth'])} commands paired, 7 instants each: "
+            f"largest distance {commands['max_ticks']:g} ticks, "
+            f"{count(commands['instants_missing_or_extra'])} instants missing or extra"
+        )
+        lines.append(text)
+    for wake in truth["wakeups"]:
+        text = Text.assemble("wake-up     ", _verdict(wake["pass"]), f"  {wake['name']}: ")
+        if "error_s" in wake:
+            text.append(f"{duration(wake['measured_s'], 6)}, error {signed(wake['error_s'], 's')}")
+            text.append(f", limit {duration(wake['limit_s'], 3)}; state {wake['state']}, truth PS{wake['true_state']}")
+        else:
+            text.append(wake["absent"])
+        lines.append(text)
+    return lines
+
+
 def _checks(result: Mapping[str, Any]) -> list[RenderableType]:
     out: list[RenderableType] = []
     truth = result.get("truth")
-    if truth and truth.get("checks"):
-        table = _table("Against the model's truth")
-        for column in ("check", "phase", "error", "limit", ""):
-            table.add_column(column, justify="right" if column in ("error", "limit") else "left")
-        for check in truth["checks"]:
-            verdict = Text("pass", style="green") if check["pass"] else Text("FAIL", style="bold red")
-            table.add_row(check["check"], clip(check["phase"] or "", 28), check["error"], check["limit"], verdict)
-        out.append(table)
+    if truth:
+        out += _truth(truth)
     fio = result.get("fio")
     if fio:
         table = _table("Against fio")

@@ -34,11 +34,19 @@ def si(value: float | None, unit: str, significant: int = 4) -> str:
         return NOTHING
     if value == 0:
         return f"0 {unit}"
+    if value < 0:
+        return "−" + si(-value, unit, significant)
     for scale, prefix in _PREFIXES:
         if abs(value) >= scale * 0.9995:
             return f"{digits(value / scale, significant)} {prefix}{unit}"
     scale, prefix = _PREFIXES[-1]
     return f"{digits(value / scale, significant)} {prefix}{unit}"
+
+
+def signed(value: float, unit: str, significant: int = 3) -> str:
+    """An error: with its sign (a true minus), SI prefix."""
+    text = si(abs(value), unit, significant)
+    return text if value == 0 else ("+" if value > 0 else "−") + text
 
 
 def duration(seconds: float | None, significant: int = 4) -> str:

@@ -1,17 +1,188 @@
-"""Comparison with the truth that the SSD model left (virtual rig only)."""
+"""Comparison with the truth that the SSD model left: ``workload/truth.json`` and ``truth-commands.csv``.
+
+Only a virtual rig has one. The model integrates the rail that it emitted, between the ticks of the marker doorbells,
+and notes the picosecond of the first symbol of every TLP that belongs to a command.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from wattbell.analysis.table import INSTANTS
+from wattbell.errors import CaptureError
+from wattbell.wire.spec import CommandFlag
+
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
 
+ENERGY_LIMIT = 2e-3
+"""Relative: what the demo must show."""
+POWER_LIMIT, POWER_LIMIT_A = 1e-3, 5e-6
+TICK_LIMIT = 1.0
+_PAIR_TICKS = 100_000
+"""A record and a truth of the same queue and command identifier are one command when their CQEs are this near."""
+
 
 def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict[str, Any] | None:
-    """None where the workload left no truth."""
-    if not (workload / "truth.json").is_file():
+    """``phases``, ``commands``, ``wakeups``, each with ``pass``, and ``pass`` over all; None without truth."""
+    path = workload / "truth.json"
+    if not path.is_file():
         return None
-    return {"context": context.first_tick, "schema": result["schema"]}
+    try:
+        truth = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"{path} cannot be read ({error}); run the model again or remove it.") from None
+    by_number = {int(p["phase"]): p for p in truth.get("phases", [])}
+    phases = [
+        _phase(phase, by_number[phase["phase"]]) for phase in result["phases"] if phase["phase"] in by_number
+    ]
+    commands_file = workload / "truth-commands.csv"
+    instants = _commands(context, commands_file) if commands_file.is_file() else None
+    wakes = [
+        _wake(context, phase, by_number[phase["phase"]], commands_file, result)
+        for phase in result["phases"]
+        if phase["kind"] == "wake" and "doorbell_ps" in by_number.get(phase["phase"], {})
+    ]
+    parts = [*phases, *([instants] if instants else []), *wakes]
+    return {
+        "definition": truth.get("definition"),
+        "phases": phases,
+        "missing_phases": sorted(set(by_number) - {p["phase"] for p in result["phases"]}),
+        "commands": instants,
+        "wakeups": wakes,
+        "pass": bool(parts) and all(part["pass"] for part in parts) and len(phases) == len(by_number),
+    }
+
+
+def _phase(phase: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]:
+    """Energy and mean power of one phase."""
+    out: dict[str, Any] = {
+        "phase": phase["phase"],
+        "name": phase["name"],
+        "start_ticks_off": int(phase["first_tick"]) - int(truth["start_tick"]),
+        "end_ticks_off": int(phase["last_tick"]) - int(truth["end_tick"]),
+    }
+    edges = max(abs(out["start_ticks_off"]), abs(out["end_ticks_off"])) <= TICK_LIMIT
+    power = phase["power"]
+    if "mean_w" not in power:
+        return {**out, "absent": power.get("absent"), "pass": edges}
+    energy, mean = float(power["energy_j"]["value"]), float(power["mean_w"]["value"])
+    energy_error = energy / float(truth["energy_j"]) - 1
+    mean_error = mean - float(truth["mean_w"])
+    limit = POWER_LIMIT * float(truth["mean_w"]) + POWER_LIMIT_A * float(power["mean_voltage_v"]["value"])
+    return {
+        **out,
+        "energy_truth_j": float(truth["energy_j"]),
+        "energy_error": energy_error,
+        "energy_limit": ENERGY_LIMIT,
+        "mean_truth_w": float(truth["mean_w"]),
+        "mean_error_w": mean_error,
+        "mean_limit_w": limit,
+        "pass": bool(edges and abs(energy_error) <= ENERGY_LIMIT and abs(mean_error) <= limit),
+    }
+
+
+def _truth_frame(path: Path) -> pl.LazyFrame:
+    names = [name.removesuffix("_tick") + "_ps" for name in INSTANTS]
+    types = {"qid": pl.UInt8, "cid": pl.UInt16, "opcode": pl.UInt8, **dict.fromkeys(names, pl.Int64)}
+    return pl.scan_csv(path, schema_overrides=types)
+
+
+def _commands(context: Context, path: Path) -> dict[str, Any]:
+    """Every instant of every command against the model's picosecond.
+
+    Paired by queue, command identifier and nearest CQE. Saturated ages are left out and counted. ``max_ticks`` is the
+    largest distance of a recorded tick from the true instant, which lies within that tick or not.
+    """
+    tick_ps = round(context.tick_s * 1e12)
+    truth = _truth_frame(path).with_columns((pl.col("cqe_ps") // tick_ps).alias("at")).sort("at")
+    wire = context.capture.commands.filter(
+        (pl.col("flags") & int(CommandFlag.NO_SQE | CommandFlag.ABORTED)) == 0
+    ).with_columns(pl.col("cqe_tick").alias("at"))
+    joined = (
+        wire.sort("at")
+        .join_asof(
+            truth,
+            on="at",
+            by=["qid", "cid"],
+            strategy="nearest",
+            tolerance=_PAIR_TICKS,
+            suffix="_truth",
+            check_sortedness=False,
+        )
+        .collect()
+    )
+    n_truth = int(truth.select(pl.len()).collect().item())
+    paired = joined.filter(pl.col("cqe_ps").is_not_null())
+    ages = {"doorbell_tick": 0, "fetch_tick": 1, "first_data_tick": 2, "last_data_tick": 3, "msix_tick": 4}
+    ages["cq_head_tick"] = 5
+    out: dict[str, Any] = {
+        "truth": n_truth,
+        "records": len(joined),
+        "paired": len(paired),
+        "wrong_opcode": int((paired["opcode"] != paired["opcode_truth"]).sum()),
+        "wrong_address": int((paired["slba"].cast(pl.Int64) != paired["slba_truth"].cast(pl.Int64)).sum()),
+        "wrong_status": int((paired["status"].cast(pl.Int64) != paired["status_truth"].cast(pl.Int64)).sum()),
+        "instants": {},
+    }
+    worst = 0.0
+    missing = 0
+    for name in INSTANTS:
+        ps = name.removesuffix("_tick") + "_ps"
+        usable = paired
+        if name in ages:
+            usable = paired.filter((pl.col("saturated") & (1 << ages[name])) == 0)
+        both = usable.filter(pl.col(name).is_not_null() & pl.col(ps).is_not_null())
+        # A tick is the whole nanosecond in which the symbol came: distance from that, not from its beginning.
+        off = both.select((pl.col(name) - pl.col(ps) // tick_ps).abs().max()).item() if len(both) else 0
+        only_truth = len(usable.filter(pl.col(name).is_null() & pl.col(ps).is_not_null()))
+        only_wire = len(usable.filter(pl.col(name).is_not_null() & pl.col(ps).is_null()))
+        out["instants"][name.removesuffix("_tick")] = {
+            "compared": len(both),
+            "max_ticks": int(off or 0),
+            "missing": only_truth,
+            "extra": only_wire,
+            "saturated": len(paired) - len(usable),
+        }
+        worst = max(worst, float(off or 0))
+        missing += only_truth + only_wire
+    wrong = out["wrong_opcode"] + out["wrong_address"] + out["wrong_status"]
+    out["max_ticks"] = worst
+    out["limit_ticks"] = TICK_LIMIT
+    out["instants_missing_or_extra"] = missing
+    complete = len(paired) == len(joined) == n_truth
+    out["pass"] = bool(complete and worst <= TICK_LIMIT and not wrong and not missing)
+    return out
+
+
+def _wake(
+    context: Context, phase: Mapping[str, Any], truth: Mapping[str, Any], commands: Path, result: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The wake-up read of one phase: doorbell to CQE, measured and true; limit one rail sample (1 us without rail)."""
+    tick_ps = round(context.tick_s * 1e12)
+    doorbell = int(truth["doorbell_ps"])
+    limit_s = context.rail.interval_s if context.rail else 1e-6
+    out: dict[str, Any] = {
+        "phase": phase["phase"],
+        "name": phase["name"],
+        "true_state": (truth.get("before") or {}).get("power_state"),
+        "limit_s": limit_s,
+        "pass": False,
+    }
+    if commands.is_file():
+        row = _truth_frame(commands).filter(pl.col("doorbell_ps") == doorbell).collect()
+        out["truth_s"] = (int(row["cqe_ps"][0]) - doorbell) * 1e-12 if len(row) else None
+    mine = [e for e in result["wakeup"]["events"] if abs(int(e["start_tick"]) - doorbell // tick_ps) <= TICK_LIMIT]
+    if not mine or out.get("truth_s") is None:
+        return {**out, "absent": "the wake-up command was not found in the capture"}
+    out["measured_s"] = mine[0]["latency_s"]
+    out["error_s"] = out["measured_s"] - out["truth_s"]
+    out["state"] = mine[0]["state"]
+    out["state_right"] = out["true_state"] is None or mine[0]["state"] == f"PS{out['true_state']}"
+    out["pass"] = abs(out["error_s"]) <= limit_s
+    return out

@@ -9,7 +9,7 @@ from typing import Any
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
 from wattbell.analysis.render import phase_kind
-from wattbell.analysis.text import NOTHING, concise, count, digits, duration, size_bytes
+from wattbell.analysis.text import NOTHING, concise, count, digits, duration, si, signed, size_bytes
 
 Row = Sequence[str]
 
@@ -185,14 +185,35 @@ def wakeups(groups: Sequence[Mapping[str, Any]]) -> str:
 
 def checks(truth: Mapping[str, Any] | None) -> str:
     """Comparison with the model's truth."""
-    if not truth or not truth.get("checks"):
+    if not truth:
         return ""
     verdict = {True: "<span class=pass>pass</span>", False: "<span class=fail>FAIL</span>"}
-    rows = [
-        [escape(c["check"]), escape(c["phase"] or ""), escape(c["error"]), escape(c["limit"]), verdict[bool(c["pass"])]]
-        for c in truth["checks"]
-    ]
-    return table(("check", "phase", "error", "limit", ""), rows, 2)
+    rows = []
+    for row in truth["phases"]:
+        cells = [NOTHING] * 4
+        if "energy_error" in row:
+            cells = [
+                si(row["energy_truth_j"], "J", 5),
+                f"{row['energy_error'] * 100:+.4f} %",
+                signed(row["mean_error_w"], "W"),
+                si(row["mean_limit_w"], "W", 3),
+            ]
+        rows.append([escape(row["name"]), *cells, verdict[bool(row["pass"])]])
+    out = table(("phase", "energy, truth", "error", "mean power, error", "limit", ""), rows)
+    instants = truth["commands"]
+    if instants:
+        out += (
+            f"<p>Timestamps: {verdict[bool(instants['pass'])]}. {count(instants['paired'])} of "
+            f"{count(instants['truth'])} commands paired, seven instants each, largest distance "
+            f"{instants['max_ticks']:g} ticks.</p>"
+        )
+    for wake in truth["wakeups"]:
+        out += f"<p>Wake-up, {escape(wake['name'])}: {verdict[bool(wake['pass'])]}. "
+        if "error_s" in wake:
+            out += f"{duration(wake['measured_s'], 6)}, error {signed(wake['error_s'], 's')}</p>"
+        else:
+            out += f"{escape(wake['absent'])}</p>"
+    return out
 
 
 def fio(found: Mapping[str, Any] | None) -> str:
