@@ -1,6 +1,6 @@
 //! What a drive declares and what was measured on it: a TOML file in which every figure carries its source.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Picoseconds, the unit of every time in the model.
@@ -20,7 +20,7 @@ pub const LBA: u64 = 512;
 const BUILT_IN: &[(&str, &str)] = &[("intel-660p-1tb", include_str!("../../profiles/intel-660p-1tb.toml"))];
 
 /// A figure and where it comes from.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fact<T> {
     /// The figure.
@@ -46,7 +46,7 @@ pub type Text = Fact<String>;
 macro_rules! table {
     ($(#[$meta:meta])* $name:ident { $($(#[$fm:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Deserialize)]
+        #[derive(Debug, Clone, Deserialize, Serialize)]
         #[serde(deny_unknown_fields)]
         #[allow(missing_docs)] // units stand in the names, meanings in docs/ssd-model.md
         pub struct $name { $($(#[$fm])* pub $field: $type),* }

@@ -1,0 +1,370 @@
+//! A small NVMe driver in virtual time: enumeration, controller start-up, queues, submission and completion.
+
+use super::memory::Memory;
+use crate::config_space::{L1SS_CAP, MSIX_CAP, MSIX_TABLE, PCIE_CAP};
+use crate::controller::Controller;
+use crate::host::BusSink;
+use crate::mmio::DOORBELLS;
+use crate::nvme::admin;
+use crate::port::Aspm;
+use crate::profile::{Ps, MS, NS};
+use crate::states::APST_BYTES;
+
+/// Where the virtual BIOS puts BAR0.
+const BAR0: u64 = 0xFE80_0000;
+/// Entries of the admin queues (Linux: 32).
+const ADMIN_DEPTH: u32 = 32;
+/// Entries of an I/O queue (Linux: 1024, or what the controller offers).
+const IO_DEPTH: u32 = 1024;
+
+/// Time the virtual host takes. These are the figures of a fast desktop CPU, and assumed.
+pub mod cpu {
+    use super::{Ps, NS};
+    /// From the start of an I/O to its doorbell.
+    pub const SUBMIT: Ps = 900 * NS;
+    /// From an interrupt message to its handler.
+    pub const INTERRUPT: Ps = 1_100 * NS;
+    /// From the handler to the application, for each completion.
+    pub const COMPLETE: Ps = 450 * NS;
+}
+
+/// The drive did not do what it must.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// A command the driver depends on failed.
+    #[error("the drive refused {what}: status {status:#05x}")]
+    Refused {
+        /// Which.
+        what: String,
+        /// Status field.
+        status: u16,
+    },
+    /// The controller stopped.
+    #[error("the drive did nothing more while {0} was waited for")]
+    Stuck(String),
+}
+
+/// A submission and completion queue pair as the host keeps it.
+pub(crate) struct QueuePair {
+    pub qid: u16,
+    sq: u64,
+    cq: u64,
+    depth: u32,
+    tail: u32,
+    head: u32,
+    phase: bool,
+    free_cids: Vec<u16>,
+}
+
+impl QueuePair {
+    /// Commands that still find a place.
+    pub fn room(&self) -> usize {
+        self.free_cids.len()
+    }
+}
+
+/// A completion.
+#[derive(Debug, Clone, Copy)]
+pub struct Completion {
+    /// Command identifier.
+    pub cid: u16,
+    /// Dword 0.
+    pub dw0: u32,
+    /// Status field.
+    pub status: u16,
+}
+
+/// The drive and its driver.
+pub struct Device<S: BusSink> {
+    pub(crate) controller: Controller<S>,
+    pub(crate) memory: Memory,
+    pub(crate) now: Ps,
+    pub(crate) queues: Vec<QueuePair>,
+    scratch: u64,
+    identity: Vec<u8>,
+    lbas: u64,
+}
+
+impl<S: BusSink> Device<S> {
+    /// Powers the drive, enumerates it and starts it with `io_queues` I/O queues.
+    pub fn start(controller: Controller<S>, io_queues: u16) -> Result<Self, DriverError> {
+        let mut memory = Memory::default();
+        let scratch = memory.allocate(8192);
+        let (queues, identity) = (Vec::new(), Vec::new());
+        let mut device = Self { controller, memory, now: 0, queues, scratch, identity, lbas: 0 };
+        device.now = device.controller.power_on(0) + MS;
+        device.enumerate();
+        device.enable()?;
+        device.identify()?;
+        device.create_queues(io_queues)?;
+        Ok(device)
+    }
+
+    /// Bytes of the namespace.
+    pub fn drive_bytes(&self) -> u64 {
+        self.lbas * crate::profile::LBA
+    }
+
+    fn enumerate(&mut self) {
+        self.cfg_read(0x00);
+        self.cfg_read(0x08);
+        for register in [0x10, 0x14] {
+            self.cfg_read(register);
+            self.cfg_write(register, 4, 0xFFFF_FFFF);
+            self.cfg_read(register);
+            self.cfg_write(register, 4, 0);
+        }
+        self.cfg_write(0x10, 4, BAR0 as u32);
+        self.cfg_write(0x14, 4, (BAR0 >> 32) as u32);
+        self.cfg_write(0x04, 2, 0x0406); // memory space, bus master, no INTx
+        self.cfg_write(PCIE_CAP + 0x08, 2, 0x2020); // 256-byte payload, 512-byte read requests
+        self.cfg_write(PCIE_CAP + 0x28, 2, 0x0400); // LTR
+    }
+
+    fn enable(&mut self) -> Result<(), DriverError> {
+        let cap = self.read(0x00, 8);
+        debug_assert_eq!(cap >> 32 & 0xF, 0, "stride 0 is what this driver rings");
+        self.read(0x08, 4);
+        self.write(0x14, 4, 0);
+        let admin = self.pair(0, ADMIN_DEPTH);
+        self.write(0x24, 4, u64::from(ADMIN_DEPTH - 1) << 16 | u64::from(ADMIN_DEPTH - 1));
+        self.write(0x28, 8, admin.sq);
+        self.write(0x30, 8, admin.cq);
+        self.queues.push(admin);
+        self.write(0x14, 4, 6 << 16 | 4 << 20 | 1);
+        for _ in 0..10_000 {
+            if self.read(0x1C, 4) & 1 == 1 {
+                return Ok(());
+            }
+            self.sleep(10 * MS);
+        }
+        Err(DriverError::Stuck("CSTS.RDY".into()))
+    }
+
+    fn identify(&mut self) -> Result<(), DriverError> {
+        let page = self.scratch;
+        self.admin("Identify Controller", sqe(admin::IDENTIFY, 0, page, [1, 0]))?;
+        self.identity = self.memory.at(page, 4096).to_vec();
+        self.admin("Identify Namespace", sqe(admin::IDENTIFY, 1, page, [0, 0]))?;
+        let mut nsze = [0; 8];
+        nsze.copy_from_slice(self.memory.at(page, 8));
+        self.lbas = u64::from_le_bytes(nsze);
+        Ok(())
+    }
+
+    fn create_queues(&mut self, count: u16) -> Result<(), DriverError> {
+        for vector in 0..u64::from(count) + 1 {
+            let entry = MSIX_TABLE + 16 * vector;
+            self.write(entry, 4, 0xFEE0_0000 + 0x1000 * vector);
+            self.write(entry + 4, 4, 0);
+            self.write(entry + 8, 4, 0x21 + vector);
+            self.write(entry + 12, 4, 0);
+        }
+        self.cfg_write(MSIX_CAP + 2, 2, 0x8000);
+        let asked = u32::from(count - 1) << 16 | u32::from(count - 1);
+        let got = self.admin("Number of Queues", sqe(admin::SET_FEATURES, 0, 0, [0x07, asked]))?.dw0;
+        let count = count.min(got as u16 + 1).min((got >> 16) as u16 + 1);
+        for qid in 1..=count {
+            let depth = IO_DEPTH.min(*self.controller.profile().limits.max_queue_entries);
+            let pair = self.pair(qid, depth);
+            let size = (depth - 1) << 16 | u32::from(qid);
+            let vector = u32::from(qid) << 16;
+            self.admin("Create I/O CQ", sqe(admin::CREATE_CQ, 0, pair.cq, [size, vector | 3]))?;
+            self.admin("Create I/O SQ", sqe(admin::CREATE_SQ, 0, pair.sq, [size, vector | 1]))?;
+            self.queues.push(pair);
+        }
+        Ok(())
+    }
+
+    fn pair(&mut self, qid: u16, depth: u32) -> QueuePair {
+        let sq = self.memory.allocate(64 * u64::from(depth));
+        let cq = self.memory.allocate(16 * u64::from(depth));
+        let free_cids = (0..depth as u16 - 1).rev().collect();
+        QueuePair { qid, sq, cq, depth, tail: 0, head: 0, phase: true, free_cids }
+    }
+
+    fn cfg_read(&mut self, register: u16) -> u32 {
+        let (value, done) = self.controller.cfg_read(self.now, register, 4, &mut self.memory);
+        self.now = done;
+        value
+    }
+
+    fn cfg_write(&mut self, register: u16, size: u8, value: u32) {
+        self.now = self.controller.cfg_write(self.now, register, size, value, &mut self.memory);
+    }
+
+    fn read(&mut self, offset: u64, size: u8) -> u64 {
+        let (value, done) = self.controller.mmio_read(self.now, offset, size, &mut self.memory);
+        self.now = done;
+        value
+    }
+
+    fn write(&mut self, offset: u64, size: u8, value: u64) {
+        self.controller.mmio_write(self.now, offset, size, value, &mut self.memory);
+    }
+
+    /// Lets `time` pass.
+    pub fn sleep(&mut self, time: Ps) {
+        self.now += time;
+        self.controller.advance(self.now, &mut self.memory);
+    }
+
+    /// Puts a command into queue `index` and rings its doorbell at `at`; its identifier and the time of the doorbell's
+    /// first symbol. The caller has seen to it that there is room.
+    pub(crate) fn submit(&mut self, index: usize, at: Ps, mut entry: [u8; 64]) -> (u16, Ps) {
+        let queue = &mut self.queues[index];
+        let cid = queue.free_cids.pop().expect("the caller looked for room");
+        entry[2..4].copy_from_slice(&cid.to_le_bytes());
+        let slot = queue.sq + 64 * u64::from(queue.tail);
+        queue.tail = (queue.tail + 1) % queue.depth;
+        let (offset, tail) = (DOORBELLS + 8 * u64::from(queue.qid), queue.tail);
+        self.memory.at(slot, 64).copy_from_slice(&entry);
+        (cid, self.controller.mmio_write(at, offset, 4, u64::from(tail), &mut self.memory))
+    }
+
+    /// Takes what is new in completion queue `index` and rings its head doorbell at `at`.
+    pub(crate) fn reap(&mut self, index: usize, at: Ps, out: &mut Vec<Completion>) {
+        let queue = &mut self.queues[index];
+        let before = out.len();
+        loop {
+            let entry = self.memory.at(queue.cq + 16 * u64::from(queue.head), 16);
+            let word = |i: usize| u16::from_le_bytes([entry[i], entry[i + 1]]);
+            let status = word(14);
+            if (status & 1 == 1) != queue.phase {
+                break;
+            }
+            let dw0 = u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+            out.push(Completion { cid: word(12), dw0, status: status >> 1 });
+            queue.free_cids.push(word(12));
+            queue.head += 1;
+            if queue.head == queue.depth {
+                queue.head = 0;
+                queue.phase = !queue.phase;
+            }
+        }
+        if out.len() > before {
+            let (offset, head) = (DOORBELLS + 8 * u64::from(queue.qid) + 4, queue.head);
+            self.controller.mmio_write(at, offset, 4, u64::from(head), &mut self.memory);
+        }
+    }
+
+    /// Sends one command on queue `index` and waits for it; the completion, the doorbell's time, the handler's time.
+    pub fn command(&mut self, index: usize, entry: [u8; 64]) -> Result<(Completion, Ps, Ps), DriverError> {
+        self.command_with(index, entry, |_, _| {})
+    }
+
+    /// The same; `rung` sees the sink and the doorbell's time before the drive acts on it.
+    fn command_with(
+        &mut self,
+        index: usize,
+        entry: [u8; 64],
+        rung: impl FnOnce(&mut S, Ps),
+    ) -> Result<(Completion, Ps, Ps), DriverError> {
+        let (cid, doorbell) = self.submit(index, self.now + cpu::SUBMIT, entry);
+        rung(self.controller.sink(), doorbell);
+        let mut done = Vec::new();
+        loop {
+            let Some(at) = self.controller.next_event_ps() else {
+                return Err(DriverError::Stuck(format!("opcode {:#04x}", entry[0])));
+            };
+            self.controller.advance(at, &mut self.memory);
+            // Before MSI-X is enabled the completion queue is polled, as a boot loader does.
+            let called = self.memory.interrupts.pop_front().map(|(_, t)| t + cpu::INTERRUPT);
+            let polled = self.queues.len() == 1;
+            let Some(handler) = called.or(polled.then_some(at)) else { continue };
+            self.reap(index, handler.max(self.controller.now_ps()), &mut done);
+            if let Some(completion) = done.iter().find(|c| c.cid == cid) {
+                self.now = handler.max(self.controller.now_ps()) + cpu::COMPLETE;
+                return Ok((*completion, doorbell, handler));
+            }
+        }
+    }
+
+    /// Sends an admin command that must succeed.
+    pub fn admin(&mut self, what: &str, entry: [u8; 64]) -> Result<Completion, DriverError> {
+        let (completion, ..) = self.command(0, entry)?;
+        match completion.status {
+            0 => Ok(completion),
+            status => Err(DriverError::Refused { what: what.into(), status }),
+        }
+    }
+
+    /// Sends the in-band marker `value`: Get Features with FID D0h, which every drive refuses. `rung` sees the sink and
+    /// the time of the first symbol of the doorbell, which is also returned, before the drive acts on it.
+    pub fn marker(&mut self, value: u32, rung: impl FnOnce(&mut S, Ps)) -> Result<Ps, DriverError> {
+        let (_, doorbell, _) = self.command_with(0, sqe(admin::GET_FEATURES, 0, 0, [0xD0, value]), rung)?;
+        Ok(doorbell)
+    }
+
+    /// Turns APST on with the table that Linux 6.12 makes of the declared latencies, or off.
+    pub fn set_apst(&mut self, enabled: bool) -> Result<(), DriverError> {
+        let table = if enabled { linux_apst(&self.identity) } else { [0; APST_BYTES] };
+        self.memory.at(self.scratch, APST_BYTES).copy_from_slice(&table);
+        self.admin("APST", sqe(admin::SET_FEATURES, 0, self.scratch, [0x0C, u32::from(enabled)])).map(drop)
+    }
+
+    /// Asks for a power state.
+    pub fn set_power_state(&mut self, state: u8) -> Result<(), DriverError> {
+        let entry = sqe(admin::SET_FEATURES, 0, 0, [0x02, u32::from(state)]);
+        self.admin(&format!("power state {state}"), entry).map(drop)
+    }
+
+    /// Allows link power states, as Linux does: L1 substates first, then ASPM; the other way round to forbid them.
+    pub fn set_aspm(&mut self, aspm: Aspm) {
+        let substates = if aspm == Aspm::L1_2 { 0x4 } else { 0 };
+        self.cfg_write(PCIE_CAP + 0x10, 2, 0);
+        self.cfg_write(L1SS_CAP + 8, 4, substates);
+        if aspm != Aspm::Off {
+            self.cfg_write(PCIE_CAP + 0x10, 2, 0x0142); // ASPM L1, common clock, clock power management
+        }
+    }
+
+    /// Powers down as a host does: shutdown notification, then off. Gives the sink back.
+    pub fn stop(mut self) -> S {
+        self.write(0x14, 4, 6 << 16 | 4 << 20 | 1 << 14 | 1);
+        for _ in 0..1000 {
+            if self.read(0x1C, 4) & 0xC == 0x8 {
+                break;
+            }
+            self.sleep(10 * MS);
+        }
+        let now = self.now;
+        self.controller.finish(now, &mut self.memory)
+    }
+}
+
+/// A submission queue entry with PRP1 and CDW10, CDW11.
+pub(crate) fn sqe(opcode: u8, nsid: u32, prp1: u64, cdw: [u32; 2]) -> [u8; 64] {
+    let mut e = [0; 64];
+    e[0] = opcode;
+    e[4..8].copy_from_slice(&nsid.to_le_bytes());
+    e[24..32].copy_from_slice(&prp1.to_le_bytes());
+    e[40..44].copy_from_slice(&cdw[0].to_le_bytes());
+    e[44..48].copy_from_slice(&cdw[1].to_le_bytes());
+    e
+}
+
+/// The table of `nvme_configure_apst` with the kernel's defaults: states that enter and leave within 15 ms after
+/// 100 ms of idle time, slower ones (100 ms) after 2000 ms, the deepest of each kind only.
+fn linux_apst(identity: &[u8]) -> [u8; APST_BYTES] {
+    let mut table = [0; APST_BYTES];
+    let (mut target, mut last) = (0u32, u32::MAX);
+    for state in (0..=usize::from(identity[263])).rev() {
+        table[8 * state..8 * state + 4].copy_from_slice(&target.to_le_bytes());
+        let psd = &identity[2048 + 32 * state..];
+        let word = |at: usize| u32::from_le_bytes([psd[at], psd[at + 1], psd[at + 2], psd[at + 3]]);
+        let (operational, total) = (psd[3] & 2 == 0, word(4).saturating_add(word(8)));
+        let class = match total {
+            0..=15_000 => 1,
+            15_001..=100_000 => 2,
+            _ => u32::MAX,
+        };
+        if operational || class >= last || word(8) > 100_000 {
+            continue;
+        }
+        last = class;
+        let wait_ms = if class == 1 { 100 } else { 2000 };
+        target = (state as u32) << 3 | wait_ms << 8;
+    }
+    table
+}

@@ -1,0 +1,71 @@
+//! The virtual host's memory: a small backed region for queues and structures, and addresses for user data.
+
+use crate::host::Host;
+use crate::profile::Ps;
+use std::collections::VecDeque;
+
+/// Where the backed region starts.
+const BASE: u64 = 0x1000_0000;
+/// Where user data lies: above 4 GiB, as most of a PC's memory does.
+const USER: u64 = 0x1_4000_0000;
+
+/// Host memory, and interrupts that arrived.
+pub struct Memory {
+    bytes: Vec<u8>,
+    next: u64,
+    next_user: u64,
+    /// Vector and time of interrupts not yet taken.
+    pub interrupts: VecDeque<(u16, Ps)>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), next: BASE, next_user: USER, interrupts: VecDeque::new() }
+    }
+}
+
+impl Memory {
+    /// Backed, zeroed memory of `len` bytes at a page boundary.
+    pub fn allocate(&mut self, len: u64) -> u64 {
+        let at = self.next;
+        self.next += len.next_multiple_of(4096);
+        self.bytes.resize((self.next - BASE) as usize, 0);
+        at
+    }
+
+    /// Addresses for `len` bytes of user data, at a page boundary. Nothing is kept there.
+    pub fn allocate_user(&mut self, len: u64) -> u64 {
+        let at = self.next_user;
+        self.next_user += len.next_multiple_of(4096);
+        at
+    }
+
+    /// The backed bytes at `address`.
+    pub fn at(&mut self, address: u64, len: usize) -> &mut [u8] {
+        let from = (address - BASE) as usize;
+        &mut self.bytes[from..from + len]
+    }
+
+    fn range(&self, address: u64, len: usize) -> Option<std::ops::Range<usize>> {
+        let from = address.checked_sub(BASE)? as usize;
+        (from + len <= self.bytes.len()).then_some(from..from + len)
+    }
+}
+
+impl Host for Memory {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> bool {
+        let Some(range) = self.range(address, data.len()) else { return false };
+        data.copy_from_slice(&self.bytes[range]);
+        true
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> bool {
+        let Some(range) = self.range(address, data.len()) else { return false };
+        self.bytes[range].copy_from_slice(data);
+        true
+    }
+
+    fn interrupt(&mut self, vector: u16, time_ps: Ps) {
+        self.interrupts.push_back((vector, time_ps));
+    }
+}

@@ -1,0 +1,224 @@
+//! Runs a plan: every phase between its two in-band markers.
+
+use super::device::{cpu, sqe, Device, DriverError};
+use super::engine::run_group;
+use super::plan::{Action, Idle, Plan, Step};
+use super::truth::{Phase, TruthSink};
+use crate::controller::{Controller, Options};
+use crate::fio::{JobResult, JobSpec};
+use crate::nvme::io;
+use crate::port::Aspm;
+use crate::profile::{ps, Profile, S as SECOND, US};
+use crate::sink::TraceSink;
+use serde_json::{json, Value};
+use std::io::Write;
+use wattbell_bus::TraceWriter;
+
+/// I/O queues of the virtual host: a desktop with that many CPUs.
+const IO_QUEUES: u16 = 4;
+/// Between the end of a phase and the start of the next.
+const PAUSE_US: u64 = 200;
+
+/// What a run leaves.
+pub struct Outcome {
+    /// The phases of `docs/capture.md`.
+    pub phases: Value,
+    /// The model's truth.
+    pub truth: Value,
+    /// fio's results, in order.
+    pub jobs: Vec<JobResult>,
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The driver gave up.
+    #[error("{0}")]
+    Driver(#[from] DriverError),
+    /// Something could not be written.
+    #[error("{0}")]
+    Output(String),
+}
+
+/// Runs `plan` on a drive of `profile`. The bus trace goes to `trace`, one CSV line for each command to `commands`.
+pub fn run<T: Write, C: Write>(
+    profile: Profile,
+    plan: &Plan,
+    seed: u64,
+    trace: TraceWriter<T>,
+    commands: C,
+) -> Result<Outcome, RunError> {
+    let options = Options { seed, condition: plan.condition, ..Options::default() };
+    let sink = TruthSink::new(TraceSink::new(trace), commands);
+    let device = Device::start(Controller::new(profile, options, sink), IO_QUEUES)?;
+    let mut session =
+        Session { device, phases: Vec::new(), jobs: Vec::new(), group: 0, seed, idle: Idle::default(), kept_ps: false };
+    for step in &plan.steps {
+        session.step(step)?;
+        if let Some(error) = session.device.controller.sink().error() {
+            return Err(RunError::Output(error));
+        }
+    }
+    let Session { device, phases, jobs, .. } = session;
+    let truth = device.stop().finish(&phases).map_err(RunError::Output)?;
+    let listed = phases
+        .iter()
+        .map(|p| {
+            let mut out = json!({"phase": p.phase, "name": p.name, "kind": p.kind});
+            if let (Value::Object(out), Value::Object(detail)) = (&mut out, &p.detail) {
+                out.extend(detail.clone());
+            }
+            out
+        })
+        .collect();
+    Ok(Outcome { phases: Value::Array(listed), truth, jobs })
+}
+
+struct Session<T: Write, C: Write> {
+    device: Device<TruthSink<T, C>>,
+    phases: Vec<Phase>,
+    jobs: Vec<JobResult>,
+    group: usize,
+    seed: u64,
+    idle: Idle,
+    kept_ps: bool,
+}
+
+impl<T: Write, C: Write> Session<T, C> {
+    fn step(&mut self, step: &Step) -> Result<(), RunError> {
+        self.prepare(step.idle)?;
+        match &step.action {
+            Action::Fio(file) => {
+                let groups = file.groups();
+                for group in &groups {
+                    let name =
+                        if groups.len() > 1 { format!("{}/{}", step.name, names(group)) } else { step.name.clone() };
+                    self.fio(name, &file.path, group, step.idle)?;
+                }
+                Ok(())
+            }
+            Action::Idle { seconds } => {
+                let detail = detail(step.idle, *seconds);
+                self.phase(step.name.clone(), "idle", detail, |s| {
+                    s.device.sleep(ps(*seconds, SECOND));
+                    Ok(json!({"power_state": s.device.controller.power_state(), "link_state": link(s)}))
+                })
+            }
+            Action::Wake { seconds, slba } => {
+                let detail = detail(step.idle, *seconds);
+                self.phase(step.name.clone(), "wake", detail, |s| s.wake(*seconds, *slba))
+            }
+        }
+    }
+
+    /// Sets power management before a phase, outside it.
+    fn prepare(&mut self, idle: Idle) -> Result<(), RunError> {
+        if idle.aspm != self.idle.aspm {
+            self.device.set_aspm(idle.aspm);
+        }
+        if idle.apst != self.idle.apst {
+            self.device.set_apst(idle.apst)?;
+        }
+        if let Some(state) = idle.power_state {
+            self.device.set_power_state(state)?;
+            self.kept_ps = true;
+        } else if self.kept_ps {
+            self.device.set_power_state(0)?;
+            self.kept_ps = false;
+        }
+        self.idle = idle;
+        Ok(())
+    }
+
+    fn fio(&mut self, name: String, path: &str, group: &[JobSpec], idle: Idle) -> Result<(), RunError> {
+        let jobs: Vec<&str> = group.iter().map(|j| j.name.as_str()).collect();
+        let detail =
+            json!({"file": path, "jobs": jobs, "fio_group": self.group, "apst": idle.apst, "aspm": aspm(idle)});
+        let number = self.group;
+        self.group += 1;
+        self.phase(name, "fio", detail, |s| {
+            let results = run_group(&mut s.device, group, number, s.seed)?;
+            let summary = summary(&results);
+            s.jobs.extend(results);
+            Ok(summary)
+        })
+    }
+
+    fn wake(&mut self, seconds: f64, slba: u64) -> Result<Value, RunError> {
+        self.device.sleep(ps(seconds, SECOND));
+        let before = json!({"power_state": self.device.controller.power_state(), "link_state": link(self)});
+        let asked = self.device.now;
+        let buffer = self.device.memory.allocate_user(4096);
+        let mut entry = sqe(io::READ, 1, buffer, [slba as u32, (slba >> 32) as u32]);
+        entry[48] = 7;
+        let (completion, doorbell, handler) = self.device.command(1, entry)?;
+        Ok(json!({
+            "before": before, "asked_ps": asked, "doorbell_ps": doorbell, "handler_ps": handler,
+            "status": completion.status,
+            "host_latency_s": (handler + cpu::COMPLETE - asked) as f64 * 1e-12,
+        }))
+    }
+
+    /// Marker, body, marker.
+    fn phase(
+        &mut self,
+        name: String,
+        kind: &'static str,
+        detail: Value,
+        body: impl FnOnce(&mut Self) -> Result<Value, RunError>,
+    ) -> Result<(), RunError> {
+        let phase = self.phases.len() as u32 + 1;
+        let start_tick = self.mark(phase << 8 | 1)?;
+        let result = body(self)?;
+        let end_tick = self.mark(phase << 8 | 2)?;
+        self.phases.push(Phase { phase, name, kind, start_tick, end_tick, detail, result });
+        self.device.sleep(PAUSE_US * US);
+        Ok(())
+    }
+
+    /// Sends a marker and notes its tick as a bound, before the rail is integrated past it.
+    fn mark(&mut self, value: u32) -> Result<u64, RunError> {
+        let doorbell = self.device.marker(value, |sink, first| sink.bound(first / 1000))?;
+        Ok(doorbell / 1000)
+    }
+}
+
+fn names(group: &[JobSpec]) -> String {
+    group.iter().map(|j| j.name.as_str()).collect::<Vec<_>>().join("+")
+}
+
+fn aspm(idle: Idle) -> &'static str {
+    match idle.aspm {
+        Aspm::Off => "off",
+        Aspm::L1 => "l1",
+        Aspm::L1_2 => "l1.2",
+    }
+}
+
+fn detail(idle: Idle, seconds: f64) -> Value {
+    json!({"idle_s": seconds, "apst": idle.apst, "aspm": aspm(idle), "ps": idle.power_state})
+}
+
+fn link<T: Write, C: Write>(session: &Session<T, C>) -> String {
+    format!("{:?}", session.device.controller.link_state()).replace("L1_", "L1.")
+}
+
+/// Counts, bytes and latencies of a group of jobs, by direction.
+fn summary(results: &[JobResult]) -> Value {
+    let mut out = json!({});
+    for (index, key) in ["read", "write", "trim"].into_iter().enumerate() {
+        let ios: u64 = results.iter().map(|r| r.directions[index].ios).sum();
+        let bytes: u64 = results.iter().map(|r| r.directions[index].bytes).sum();
+        if ios > 0 {
+            let mut lat = crate::fio::Samples::default();
+            results.iter().for_each(|r| lat.merge(&r.directions[index].lat));
+            let (min, max) = lat.range();
+            out[key] = json!({"count": ios, "bytes": bytes,
+                "lat_ns": {"min": min, "mean": lat.mean(), "max": max, "p99": lat.percentile(99.0)}});
+        }
+    }
+    out["runtime_s"] = json!(results.iter().map(|r| r.runtime_ns).max().unwrap_or(0) as f64 * 1e-9);
+    out["flushes"] = json!(results.iter().map(|r| r.sync.count()).sum::<u64>());
+    out["errors"] = json!(results.iter().map(|r| r.errors).sum::<u64>());
+    out
+}

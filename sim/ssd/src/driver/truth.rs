@@ -1,0 +1,197 @@
+//! What is true of a run: the exact energy of each phase, and every command as the model saw it.
+
+use crate::host::{BusSink, CommandTruth};
+use crate::profile::{Ps, LBA};
+use crate::sink::TraceSink;
+use serde_json::{json, Value};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
+use wattbell_bus::{Body, Record};
+
+/// A tick of the instrument in picoseconds: phase bounds are whole ticks, as the instrument sees them.
+const TICK: Ps = 1000;
+/// Joule in one nanoampere nanovolt picosecond.
+const ENERGY_LSB_J: f64 = 1e-30;
+
+/// A phase of the workload, bounded by the SQ doorbells of its two markers.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// Number, from 1.
+    pub phase: u32,
+    /// Name of the plan's step, and of the job if it has several.
+    pub name: String,
+    /// `fio`, `idle` or `wake`.
+    pub kind: &'static str,
+    /// Tick of the start marker's doorbell.
+    pub start_tick: u64,
+    /// Tick of the end marker's doorbell.
+    pub end_tick: u64,
+    /// Facts of the kind: jobs, idle time, power state.
+    pub detail: Value,
+    /// Measurements of the host side, such as the wake-up read.
+    pub result: Value,
+}
+
+/// Integral of the rail over one interval.
+#[derive(Debug, Clone, Copy, Default)]
+struct Integral {
+    energy: i128,
+    max_nw: i64,
+    min_nw: i64,
+}
+
+/// Writes the trace, integrates the rail records that pass, and writes a line for each command.
+pub struct TruthSink<T: Write, C: Write> {
+    trace: TraceSink<T>,
+    commands: C,
+    commands_error: Option<std::io::Error>,
+    bounds: VecDeque<Ps>,
+    integrals: Vec<Integral>,
+    current: Integral,
+    whole: Integral,
+    at: Ps,
+    current_na: i64,
+    voltage_nv: i64,
+    counts: BTreeMap<(u16, u8), (u64, u64)>,
+}
+
+impl<T: Write, C: Write> TruthSink<T, C> {
+    /// Over `trace`; `commands` gets the CSV.
+    pub fn new(trace: TraceSink<T>, mut commands: C) -> Self {
+        let header = "qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,\
+                      msix_ps,cq_head_ps\n";
+        let commands_error = commands.write_all(header.as_bytes()).err();
+        Self {
+            trace,
+            commands,
+            commands_error,
+            bounds: VecDeque::new(),
+            integrals: Vec::new(),
+            current: Integral::default(),
+            whole: Integral::default(),
+            at: 0,
+            current_na: 0,
+            voltage_nv: 0,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// A phase begins or ends at `tick`; bounds come in order, before the rail gets there.
+    pub fn bound(&mut self, tick: u64) {
+        self.bounds.push_back(tick * TICK);
+    }
+
+    /// The trace's or CSV's first error, as text.
+    pub fn error(&self) -> Option<String> {
+        let trace = self.trace.error().map(|e| format!("bus trace: {e}"));
+        trace.or_else(|| self.commands_error.as_ref().map(|e| format!("truth commands: {e}")))
+    }
+
+    fn run_to(&mut self, time: Ps) {
+        while let Some(bound) = self.bounds.front().copied().filter(|&b| b <= time) {
+            self.bounds.pop_front();
+            self.add(bound);
+            let done = std::mem::replace(&mut self.current, Integral { min_nw: i64::MAX, ..Integral::default() });
+            self.integrals.push(done);
+        }
+        self.add(time);
+    }
+
+    fn add(&mut self, time: Ps) {
+        if time <= self.at {
+            return;
+        }
+        let power = i128::from(self.current_na) * i128::from(self.voltage_nv);
+        let nw = (power / 1_000_000_000) as i64;
+        for integral in [&mut self.current, &mut self.whole] {
+            integral.energy += power * i128::from(time - self.at);
+            integral.max_nw = integral.max_nw.max(nw);
+            integral.min_nw = integral.min_nw.min(nw);
+        }
+        self.at = time;
+    }
+
+    /// Ends the trace and gives the truth as JSON.
+    pub fn finish(mut self, phases: &[Phase]) -> Result<Value, String> {
+        let end = self.at;
+        self.run_to(end);
+        if let Some(error) = self.error() {
+            return Err(error);
+        }
+        self.commands.flush().map_err(|e| format!("truth commands: {e}"))?;
+        self.trace.finish(end).map_err(|e| format!("bus trace: {e}"))?;
+        let listed: Vec<Value> = phases
+            .iter()
+            .map(|p| {
+                // Bounds alternate start, end: integral 2 k + 1 is what lies inside phase k.
+                let inside = self.integrals.get(2 * p.phase as usize - 1).copied().unwrap_or_default();
+                let seconds = (p.end_tick - p.start_tick) as f64 * 1e-9;
+                let energy_j = inside.energy as f64 * ENERGY_LSB_J;
+                let mut out = json!({
+                    "phase": p.phase, "name": p.name, "kind": p.kind,
+                    "start_tick": p.start_tick, "end_tick": p.end_tick, "duration_s": seconds,
+                    "energy_j": energy_j, "mean_w": energy_j / seconds,
+                    "min_w": inside.min_nw as f64 * 1e-9, "max_w": inside.max_nw as f64 * 1e-9,
+                });
+                if let (Value::Object(out), Value::Object(result)) = (&mut out, &p.result) {
+                    out.extend(result.clone());
+                }
+                out
+            })
+            .collect();
+        let commands: Vec<Value> = self
+            .counts
+            .iter()
+            .map(|((qid, opcode), (count, blocks))| json!({"qid": qid, "opcode": opcode, "count": count, "blocks": blocks}))
+            .collect();
+        Ok(json!({
+            "definition": "a phase lies between the ticks (1 ns, rounded down) of the first symbols of the SQ doorbells \
+                           of its start and end marker; energy is the integral of the emitted rail over it",
+            "phases": listed,
+            "commands": commands,
+            "trace": {"end_ps": end, "energy_j": self.whole.energy as f64 * ENERGY_LSB_J},
+        }))
+    }
+}
+
+impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
+    fn record(&mut self, record: Record) {
+        if let Body::Rail(rail) = &record.body {
+            self.run_to(record.time_ps);
+            (self.current_na, self.voltage_nv) = (rail.current_na, rail.voltage_nv);
+        }
+        self.trace.record(record);
+    }
+
+    fn release(&mut self, horizon_ps: Ps) {
+        self.trace.release(horizon_ps);
+        self.run_to(horizon_ps); // rail records come in time order, none before the horizon
+    }
+
+    fn command(&mut self, c: &CommandTruth) {
+        let entry = self.counts.entry((c.qid, c.opcode)).or_default();
+        *entry = (entry.0 + 1, entry.1 + c.blocks);
+        let optional = |t: Option<Ps>| t.map(|t| t.to_string()).unwrap_or_default();
+        let line = writeln!(
+            self.commands,
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            c.qid,
+            c.cid,
+            c.opcode,
+            c.nsid,
+            c.slba,
+            c.blocks,
+            c.status,
+            c.doorbell_ps,
+            c.fetch_ps,
+            optional(c.first_data_ps),
+            optional(c.last_data_ps),
+            c.cqe_ps,
+            optional(c.msix_ps),
+            optional(c.cq_head_ps),
+        );
+        if let Err(error) = line {
+            self.commands_error.get_or_insert(error);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A job file as data.
+
+/// What an I/O does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Trim: Dataset Management, deallocate.
+    Trim,
+}
+
+/// The `rw` option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pattern {
+    /// Offsets are random.
+    pub random: bool,
+    /// Reads are asked for.
+    pub read: bool,
+    /// Writes are asked for.
+    pub write: bool,
+    /// Trims are asked for.
+    pub trim: bool,
+}
+
+/// One section of a job file with the globals before it taken in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobSpec {
+    /// Section name, or `name`.
+    pub name: String,
+    /// Options as written, for the report.
+    pub options: Vec<(String, String)>,
+    /// `rw`.
+    pub pattern: Pattern,
+    /// `bs` in bytes: reads, writes, trims.
+    pub block_size: [u64; 3],
+    /// `iodepth`; 1 for synchronous engines.
+    pub iodepth: u32,
+    /// `offset` in bytes.
+    pub offset: u64,
+    /// `size` in bytes; the rest of the drive if not given.
+    pub size: Option<u64>,
+    /// `io_size` in bytes.
+    pub io_size: Option<u64>,
+    /// `loops`.
+    pub loops: u64,
+    /// `runtime` in microseconds.
+    pub runtime_us: Option<u64>,
+    /// `time_based`.
+    pub time_based: bool,
+    /// `rate` in bytes per second: reads, writes, trims.
+    pub rate: [Option<u64>; 3],
+    /// `rate_iops`: reads, writes, trims.
+    pub rate_iops: [Option<u64>; 3],
+    /// `thinktime` in microseconds.
+    pub thinktime_us: u64,
+    /// `thinktime_blocks`.
+    pub thinktime_blocks: u64,
+    /// `rwmixread` in percent.
+    pub read_percent: u8,
+    /// `startdelay` in microseconds.
+    pub startdelay_us: u64,
+    /// `stonewall`: starts when all jobs before it are done.
+    pub stonewall: bool,
+    /// `numjobs`.
+    pub numjobs: u32,
+    /// `fsync`: a flush after that many writes; 0 is never.
+    pub fsync: u64,
+    /// `norandommap`: blocks may be hit twice before all were hit once.
+    pub norandommap: bool,
+    /// `randseed`.
+    pub randseed: Option<u64>,
+    /// `group_reporting`.
+    pub group_reporting: bool,
+}
+
+/// A job file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFile {
+    /// Where it was read from.
+    pub path: String,
+    /// Its jobs, in order.
+    pub jobs: Vec<JobSpec>,
+}
+
+impl JobFile {
+    /// Jobs that run at the same time, group after group: a job with `stonewall` begins a group.
+    pub fn groups(&self) -> Vec<&[JobSpec]> {
+        let mut out = Vec::new();
+        let mut start = 0;
+        for i in 1..=self.jobs.len() {
+            if i == self.jobs.len() || self.jobs[i].stonewall {
+                out.push(&self.jobs[start..i]);
+                start = i;
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,12 @@
+//! fio job files: what they say, the offsets they ask for, and the figures fio reports.
+
+mod job;
+mod offsets;
+mod parse;
+mod stats;
+mod units;
+
+pub use job::{Direction, JobFile, JobSpec, Pattern};
+pub use offsets::Offsets;
+pub use parse::{parse_file, parse_text, FioError};
+pub use stats::{report, JobResult, Samples};

@@ -1,0 +1,169 @@
+//! `wattbell-ssd`: fio jobs and plans on the SSD model in virtual time.
+
+use clap::{Parser, Subcommand};
+use serde_json::{json, Value};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wattbell_bus::{create_trace, TraceHeader};
+use wattbell_ssd::driver::{self, Plan};
+use wattbell_ssd::{fio, Profile, LBA};
+
+/// The Wattbell SSD model in virtual time: runs fio job files or a plan on a drive's profile and writes what happens at
+/// the drive's connector as a bus trace, with the model's own truth beside it.
+#[derive(Parser)]
+#[command(name = "wattbell-ssd", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a plan or job files.
+    Run(RunArgs),
+    /// List the drives in the program.
+    Profiles {
+        /// Print JSON: every figure with its source.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read job files and say what they ask for, or what is wrong with them.
+    Check {
+        /// Job files.
+        #[arg(required = true)]
+        jobs: Vec<PathBuf>,
+        /// Drive whose size percentages refer to.
+        #[arg(long, default_value = "intel-660p-1tb")]
+        profile: String,
+    },
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    /// Drive: a name from `wattbell-ssd profiles`, or the path of a TOML file.
+    #[arg(long, default_value = "intel-660p-1tb")]
+    profile: String,
+    /// Plan of steps (TOML): fio jobs, idle times, wake-ups.
+    #[arg(long, required_unless_present = "job", conflicts_with = "job")]
+    plan: Option<PathBuf>,
+    /// fio job file; may be given several times.
+    #[arg(long)]
+    job: Vec<PathBuf>,
+    /// Where the bus trace goes; `-` is standard output.
+    #[arg(long)]
+    trace: PathBuf,
+    /// Truth of each phase, as JSON.
+    #[arg(long)]
+    truth: Option<PathBuf>,
+    /// Truth of each command, as CSV.
+    #[arg(long)]
+    truth_commands: Option<PathBuf>,
+    /// fio's figures, in the layout of its JSON output.
+    #[arg(long)]
+    fio_json: Option<PathBuf>,
+    /// The phases, as JSON.
+    #[arg(long)]
+    phases: Option<PathBuf>,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run(&args),
+        Command::Profiles { json } => profiles(json),
+        Command::Check { jobs, profile } => check(&jobs, &profile),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wattbell-ssd: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &RunArgs) -> Result<(), Failure> {
+    let profile = Profile::load(&args.profile)?;
+    let bytes = *profile.namespace.lbas_512 * LBA;
+    let plan = match &args.plan {
+        Some(path) => Plan::load(path, profile.power_state.len(), bytes)?,
+        None => Plan::of_jobs(args.job.iter().map(|j| fio::parse_file(j, bytes)).collect::<Result<_, _>>()?),
+    };
+    let mut header = TraceHeader {
+        source: concat!("wattbell-ssd ", env!("CARGO_PKG_VERSION")).into(),
+        profile: profile.name.clone(),
+        timing: "model".into(),
+        notes: vec![format!("bus, timing and power are those of a model of the {}", profile.title)],
+        ..TraceHeader::default()
+    };
+    header.extra.insert("seed".into(), json!(args.seed));
+    let trace = create_trace(&args.trace, &header).map_err(|e| format!("{}: {e}", args.trace.display()))?;
+    let commands: Box<dyn Write> = match &args.truth_commands {
+        Some(path) => Box::new(BufWriter::new(create(path)?)),
+        None => Box::new(std::io::sink()),
+    };
+    let outcome = driver::run(profile, &plan, args.seed, trace, commands)?;
+    for (path, value) in
+        [(&args.truth, &outcome.truth), (&args.phases, &outcome.phases), (&args.fio_json, &fio::report(&outcome.jobs))]
+    {
+        if let Some(path) = path {
+            write_json(path, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn profiles(as_json: bool) -> Result<(), Failure> {
+    let mut listed = Vec::new();
+    for name in Profile::built_in() {
+        let profile = Profile::load(name)?;
+        if as_json {
+            listed.push(serde_json::to_value(&profile)?);
+        } else {
+            println!("{name}: {}, {} GB", profile.title, *profile.namespace.lbas_512 * LBA / 1_000_000_000);
+        }
+    }
+    if as_json {
+        println!("{:#}", Value::Array(listed));
+    }
+    Ok(())
+}
+
+fn check(jobs: &[PathBuf], profile: &str) -> Result<(), Failure> {
+    let profile = Profile::load(profile)?;
+    for path in jobs {
+        let file = fio::parse_file(path, *profile.namespace.lbas_512 * LBA)?;
+        for (group, jobs) in file.groups().iter().enumerate() {
+            for job in *jobs {
+                let p = job.pattern;
+                let kinds = [(p.read, "read"), (p.write, "write"), (p.trim, "trim")];
+                let kinds: Vec<&str> = kinds.into_iter().filter(|k| k.0).map(|k| k.1).collect();
+                println!(
+                    "{}: group {group}, job {}: {} {}, {} bytes, depth {}",
+                    path.display(),
+                    job.name,
+                    if p.random { "random" } else { "sequential" },
+                    kinds.join(" and "),
+                    job.block_size[if p.read { 0 } else { 1 }],
+                    job.iodepth
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn create(path: &Path) -> Result<File, String> {
+    File::create(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn write_json(path: &Path, value: &Value) -> Result<(), String> {
+    let mut out = BufWriter::new(create(path)?);
+    writeln!(out, "{value:#}").and_then(|()| out.flush()).map_err(|e| format!("{}: {e}", path.display()))
+}
