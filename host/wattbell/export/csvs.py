@@ -1,0 +1,175 @@
+"""CSV: commands, rail and figures, one file each, UTF-8, a header line, SI units in the column names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from wattbell.analysis.context import Context, load
+from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES
+from wattbell.analysis.table import INSTANTS, lba_sizes
+from wattbell.capture import Capture
+from wattbell.errors import CaptureError, UsageError
+from wattbell.export.window import Window, resolve
+
+_CHUNK = 1 << 20
+
+
+def export_csv(
+    capture: Capture,
+    out: str | Path,
+    *,
+    result: Mapping[str, Any] | None = None,
+    start_s: float | None = None,
+    stop_s: float | None = None,
+    rail_every: int = 1,
+) -> list[Path]:
+    """Write ``commands.csv``, ``rail.csv`` (where there is a rail), ``events.csv`` and, given the ``result`` of
+    ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
+
+    ``rail_every`` averages so many samples into one row. Times are seconds from the first tick of the capture; ticks
+    stand beside them. A command belongs to the window by its doorbell (else fetch, else CQE).
+    """
+    if rail_every < 1:
+        raise UsageError(f"The rail can be thinned by 1 or more, not by {rail_every}.")
+    context = load(capture)
+    window = resolve(context, start_s, stop_s)
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [_commands(context, window, folder / "commands.csv"), _events(context, window, folder / "events.csv")]
+        if context.rail is not None:
+            written.append(_rail(context, window, folder / "rail.csv", rail_every))
+        if result is not None:
+            written.append(_figures(result, folder / "figures.csv"))
+    except OSError as error:
+        text = f"The CSV files cannot be written to {folder} ({error.strerror}); choose another place."
+        raise CaptureError(text) from None
+    return written
+
+
+def _commands(context: Context, window: Window, path: Path) -> Path:
+    """One row a command: instants in s and ticks, latency in s, name, bytes."""
+    sizes, _ = lba_sizes(context.capture.meta)
+    start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
+    tick_s = context.tick_s
+    lba = pl.lit(sizes[0], dtype=pl.Int64)
+    for nsid, size in sizes.items():
+        if nsid:
+            lba = pl.when(pl.col("nsid") == nsid).then(pl.lit(size, dtype=pl.Int64)).otherwise(lba)
+    sized = (pl.col("qid") > 0) & pl.col("opcode").is_in([1, 2, 4, 5, 8, 9, 12])
+    io_name = pl.col("opcode").replace_strict(IO_OPCODES, default=None, return_dtype=pl.String)
+    admin_name = pl.col("opcode").replace_strict(ADMIN_OPCODES, default=None, return_dtype=pl.String)
+    seconds = [
+        ((pl.col(name) - window.zero_tick) * tick_s).alias(name.removesuffix("_tick") + "_s") for name in INSTANTS
+    ]
+    frame = (
+        context.capture.commands.filter((start >= window.first_tick) & (start < window.last_tick))
+        .sort(start, maintain_order=True)
+        .select(
+            "qid",
+            "cid",
+            "opcode",
+            pl.when(pl.col("qid") > 0).then(io_name).otherwise(admin_name).alias("command"),
+            "nsid",
+            "slba",
+            "blocks",
+            pl.when(sized).then(pl.col("blocks").cast(pl.Int64) * lba).otherwise(0).alias("bytes"),
+            "status",
+            "flags",
+            "saturated",
+            ((pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")) * tick_s).alias("latency_s"),
+            *seconds,
+            *INSTANTS,
+        )
+    )
+    frame.sink_csv(path, float_precision=9)
+    return path
+
+
+def _events(context: Context, window: Window, path: Path) -> Path:
+    """One row an event."""
+    inside = context.events.filter((pl.col("tick") >= window.first_tick) & (pl.col("tick") < window.last_tick))
+    time = ((pl.col("tick") - window.zero_tick) * context.tick_s).alias("time_s")
+    inside.select(time, "tick", "name", "type", "arg8", "arg16", "arg32").write_csv(path, float_precision=9)
+    return path
+
+
+def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.float64]:
+    """Means of ``every`` consecutive values; the rest at the end is a shorter mean; NaN where any is missing."""
+    n = len(values) // every * every
+    means = values[:n].reshape(-1, every).mean(axis=1, dtype=np.float64)
+    rest = values[n:]
+    return np.append(means, rest.mean(dtype=np.float64)) if len(rest) else means
+
+
+def _rail(context: Context, window: Window, path: Path, every: int) -> Path:
+    """One row a sample, or a mean of ``every``: time of its middle, V, A, W; empty where samples are missing."""
+    rail = context.rail
+    assert rail is not None
+    low, high = rail.indices(window.first_tick, window.last_tick)
+    step = max(every, _CHUNK // every * every)
+    with open(path, "wb") as out:
+        out.write(b"time_s,voltage_v,current_a,power_w\n")
+        for first in range(low, high, step):
+            part = rail.reader.read(first, min(first + step, high))
+            columns = [_mean_rows(v, every) for v in (part.voltage, part.current, part.power)]
+            count = len(columns[0])
+            sizes = np.minimum(every, high - first - np.arange(count) * every)
+            middle = rail.reader.tick_of(first) + (np.arange(count) * every + (sizes - 1) / 2) * rail.interval_ticks
+            frame = pl.DataFrame(
+                {
+                    "time_s": (middle - window.zero_tick) * context.tick_s,
+                    "voltage_v": columns[0],
+                    "current_a": columns[1],
+                    "power_w": columns[2],
+                },
+            ).with_columns(pl.all().fill_nan(None))
+            frame.write_csv(out, include_header=False, float_precision=9)
+    return path
+
+
+def flatten(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, Any, str, Any]]:
+    """(phase, figure, value, u, unit, lost) of every figure of a result; plain latencies come in s with their u."""
+    parts: list[tuple[str, Mapping[str, Any]]] = [("", result)]
+    parts += [(str(phase["name"]), phase) for phase in result["phases"]]
+    for phase, section in parts:
+        for key in ("rates", "power", "efficiency", "energy_per_command"):
+            yield from ((phase, *row) for row in _walk(key, section.get(key) or {}))
+        for opcode, entry in section["commands"]["by_opcode"].items():
+            yield phase, f"commands.{opcode}.count", entry["count"], None, "", section["commands"]["lost"]
+            yield phase, f"commands.{opcode}.bytes", entry["bytes"], None, "B", section["commands"]["lost"]
+            latency = entry["latency_s"]
+            for name, value in latency.items():
+                if name in ("mean", "min", "max") or (name.startswith("p") and name[1:2].isdigit()):
+                    u = latency["u"].get(name)
+                    yield phase, f"commands.{opcode}.latency.{name}", value, u, "s", section["commands"]["lost"]
+    for level in result["idle"]["levels"]:
+        fig = level["mean_w"]
+        yield "", f"idle.{level['label']}", fig["value"], fig["u"], fig["unit"], fig["lost"]
+
+
+def _walk(path: str, node: Any) -> Iterator[tuple[str, Any, Any, str, Any]]:
+    if not isinstance(node, Mapping):
+        return
+    if {"value", "unit", "lost"} <= set(node):
+        yield path, node["value"], node["u"], node["unit"], node["lost"]
+        return
+    for key, inner in node.items():
+        yield from _walk(f"{path}.{key}", inner)
+
+
+def _figures(result: Mapping[str, Any], path: Path) -> Path:
+    """Every figure: phase (empty: whole capture), name, value, expanded uncertainty (k = 2), unit, lost records."""
+    with open(path, "w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(("phase", "figure", "value", "u_k2", "unit", "lost"))
+        for phase, name, value, u, unit, lost in flatten(result):
+            writer.writerow((phase, name, "" if value is None else value, "" if u is None else u, unit, lost))
+    return path

@@ -1,0 +1,178 @@
+"""sigrok session files (``.sr``, srzip version 2): rail as analog, sidebands and strobes as logic, one time base.
+
+Layout (sigrok.org, File format:Sigrok/v2): a ZIP of ``version``, an INI ``metadata``, ``logic-1-<chunk>`` (one byte a
+sample, bit i is probe i + 1) and ``analog-1-<channel>-<chunk>`` (f32 little-endian; channels count on from the probes).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from wattbell.analysis.context import Context, load
+from wattbell.analysis.table import NONE
+from wattbell.capture import Capture
+from wattbell.errors import CaptureError, UsageError
+from wattbell.export.window import Window, resolve
+from wattbell.wire.spec import EventType
+
+Int64 = npt.NDArray[np.int64]
+
+PROBES = ("CLKREQ#", "PERST#", "DOORBELL", "CQE")
+ANALOG = ("voltage", "current", "power")
+DEFAULT_RATE_HZ = 1_000_000
+MAX_SAMPLES = 200_000_000
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class SigrokFile:
+    """What was written: ``samples`` at ``samplerate_hz`` from ``start_s``; ``merged``: strobes that fell into a sample
+    that already had one and cannot be told apart at this rate."""
+
+    path: Path
+    samplerate_hz: int
+    samples: int
+    start_s: float
+    merged: int
+
+
+def rate_text(rate_hz: int) -> str:
+    """Sample rate as sigrok writes it."""
+    for unit, scale in (("GHz", 10**9), ("MHz", 10**6), ("kHz", 10**3)):
+        if rate_hz % scale == 0:
+            return f"{rate_hz // scale} {unit}"
+    return f"{rate_hz} Hz"
+
+
+def export_sigrok(
+    capture: Capture,
+    out: str | Path,
+    *,
+    start_s: float | None = None,
+    stop_s: float | None = None,
+    samplerate_hz: int = DEFAULT_RATE_HZ,
+) -> SigrokFile:
+    """Write the window to ``out``.
+
+    Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the
+    level of the sidebands, and a strobe of one sample for each doorbell and each CQE since the sample before.
+    Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
+    """
+    if not 1 <= samplerate_hz <= 10**9:
+        raise UsageError(f"A sample rate lies between 1 Hz and 1 GHz, not at {samplerate_hz}.")
+    context = load(capture)
+    window = resolve(context, start_s, stop_s)
+    samples = max(1, int(window.seconds * samplerate_hz))
+    if samples > MAX_SAMPLES:
+        raise UsageError(
+            f"{window.seconds:.3g} s at {rate_text(samplerate_hz)} are {samples:,} samples, more than sigrok handles "
+            f"well ({MAX_SAMPLES:,}): give a shorter window (--from, --to) or a lower rate."
+        )
+    path = Path(out)
+    logic = _Logic(context, window, samplerate_hz)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr("version", "2")
+            archive.writestr("metadata", _metadata(context, samplerate_hz))
+            for number, first in enumerate(range(0, samples, _CHUNK), start=1):
+                ticks = logic.ticks(first, min(first + _CHUNK, samples))
+                archive.writestr(f"logic-1-{number}", logic.levels(first, ticks).tobytes())
+                for channel, values in enumerate(_rail(context, ticks), start=len(PROBES) + 1):
+                    archive.writestr(f"analog-1-{channel}-{number}", values.astype("<f4").tobytes())
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+    start = (window.first_tick - window.zero_tick) * window.tick_s
+    return SigrokFile(path, samplerate_hz, samples, start, logic.merged)
+
+
+def _metadata(context: Context, rate_hz: int) -> str:
+    lines = [
+        "[global]",
+        "sigrok version=0.5.2",
+        "",
+        "[device 1]",
+        "capturefile=logic-1",
+        f"total probes={len(PROBES)}",
+        f"samplerate={rate_text(rate_hz)}",
+        f"total analog={len(ANALOG) if context.rail else 0}",
+    ]
+    lines += [f"probe{i}={name}" for i, name in enumerate(PROBES, start=1)]
+    if context.rail:
+        lines += [f"analog{i}={name}" for i, name in enumerate(ANALOG, start=len(PROBES) + 1)]
+    return "\n".join([*lines, "unitsize=1", ""])
+
+
+class _Logic:
+    """The four probes at any sample."""
+
+    def __init__(self, context: Context, window: Window, rate_hz: int) -> None:
+        self._first_tick = window.first_tick
+        self._rate = rate_hz
+        self._ticks_a_second = round(1 / window.tick_s)
+        # Not recorded means: the link is in use (CLKREQ# low) and the drive is out of reset (PERST# high).
+        self._levels = [_track(context.events, EventType.CLKREQ, 0), _track(context.events, EventType.PERST, 1)]
+        self._strobes: list[Int64] = []
+        self.merged = 0
+        for name in ("doorbell_tick", "cqe_tick"):
+            ticks = np.concatenate([getattr(t, name) for t in (context.commands, context.markers)])
+            ticks = ticks[ticks != NONE]
+            if name == "doorbell_tick":
+                ticks = np.unique(ticks)  # one doorbell may announce several commands
+            ticks = ticks[(ticks >= window.first_tick) & (ticks < window.last_tick)]
+            indices = -(-(ticks - window.first_tick) * rate_hz // self._ticks_a_second)
+            kept = np.unique(indices)
+            self.merged += len(indices) - len(kept)
+            self._strobes.append(kept)
+
+    def ticks(self, first: int, last: int) -> Int64:
+        """Ticks of samples ``first`` .. ``last - 1``."""
+        index = np.arange(first, last, dtype=np.int64)
+        # Split so that the product stays below 2^63 for windows of any length.
+        seconds, rest = index // self._rate, index % self._rate
+        offset: Int64 = seconds * self._ticks_a_second + rest * self._ticks_a_second // self._rate
+        return self._first_tick + offset
+
+    def levels(self, first: int, ticks: Int64) -> npt.NDArray[np.uint8]:
+        """One byte a sample."""
+        out = np.zeros(len(ticks), np.uint8)
+        for bit, (times, values) in enumerate(self._levels):
+            out |= values[np.searchsorted(times, ticks, side="right")] << np.uint8(bit)
+        for bit, strobes in enumerate(self._strobes, start=len(self._levels)):
+            low, high = np.searchsorted(strobes, [first, first + len(ticks)])
+            out[strobes[low:high] - first] |= np.uint8(1 << bit)
+        return out
+
+
+def _track(events: pl.DataFrame, kind: EventType, initial: int) -> tuple[Int64, npt.NDArray[np.uint8]]:
+    """(ticks of changes, level before the first and after each of them)."""
+    rows = events.filter(pl.col("type") == int(kind))
+    levels = (rows["arg8"].to_numpy() & 1).astype(np.uint8)
+    before = np.uint8(initial) if not len(levels) else np.uint8(1 - levels[0])
+    return rows["tick"].cast(pl.Int64).to_numpy(), np.concatenate(([before], levels)).astype(np.uint8)
+
+
+def _rail(context: Context, ticks: Int64) -> list[npt.NDArray[np.float32]]:
+    """Voltage, current and power held at each tick; nothing without a rail."""
+    rail = context.rail
+    if rail is None:
+        return []
+    index = (ticks - rail.first_tick) // rail.interval_ticks
+    low, high = max(int(index[0]), 0), min(int(index[-1]), len(rail.reader) - 1)
+    outside = (index < 0) | (index >= len(rail.reader))
+    if high < low:
+        return [np.full(len(ticks), np.nan, np.float32) for _ in ANALOG]
+    part = rail.reader.read(low, high + 1)
+    where = np.clip(index - low, 0, high - low)
+    out = []
+    for values in (part.voltage, part.current, part.power):
+        held = values[where]
+        held[outside] = np.nan
+        out.append(held)
+    return out
