@@ -100,6 +100,11 @@ class Instrument(wiring.Component):
             wiring.connect(m, buffer.read, getattr(writer, f"source{k}"))
         wiring.connect(m, writer.out, wiring.flipped(self.out))
 
+        m.d.comb += [
+            regs.addr.eq(self.reg_addr), regs.wdata.eq(self.reg_wdata), regs.we.eq(self.reg_we),
+            self.reg_rdata.eq(regs.rdata),
+        ]
+
         # Time.
         now = self.now
         m.d.sync += now.eq(now + (self.step + 1) * self.ticks_per_clock)
