@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from wattbell.analysis.depth import DepthSteps, depth_steps
+from wattbell.analysis.depth import DepthSteps, depth_steps, idle_gaps
 from wattbell.analysis.figures import ErrorModel, error_model
 from wattbell.analysis.loss import LossBook
 from wattbell.analysis.phases import Phase, find_phases
@@ -16,8 +17,30 @@ from wattbell.analysis.table import Commands, is_marker, lba_sizes, load_command
 from wattbell.capture import Capture
 from wattbell.wire.spec import CommandFlag
 
+IDLE_MIN_S = 0.020
+"""A time without any command in flight of at least this is idle."""
+_AER = 0x0C
 
-@dataclass(frozen=True)
+
+def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int) -> npt.NDArray[np.int64]:
+    """Times without any command of ``tables``: shape (n, 2), [last CQE, next start]; the last runs to ``last_tick``.
+
+    Admin commands and markers count: they wake a drive as any command does. Asynchronous Event Requests wait in the
+    drive by design and do not count as commands in flight.
+    """
+    starts, ends = [], []
+    for table in tables:
+        kept = table.take(~((table.qid == 0) & (table.opcode == _AER)) & ~table.has(CommandFlag.NO_SQE))
+        starts.append(kept.start_tick)
+        ends.append(np.maximum(kept.cqe_tick, kept.start_tick))
+    steps = depth_steps(np.concatenate(starts), np.concatenate(ends))
+    gaps = idle_gaps(steps, minimum_ticks)
+    if len(steps.ticks) and last_tick - int(steps.ticks[-1]) >= minimum_ticks:
+        gaps = np.concatenate((gaps, [[int(steps.ticks[-1]), last_tick]]))
+    return gaps
+
+
+@dataclass(frozen=True, eq=False)
 class Context:
     """What every part of the analysis reads: one load of each table."""
 
@@ -30,6 +53,8 @@ class Context:
     """The in-band markers: they belong to no figure, but they wake a drive as any command does."""
     steps: DepthSteps
     """Queue depth of the I/O commands."""
+    gaps: npt.NDArray[np.int64]
+    """Idle times, see :func:`idle_times`."""
     events: pl.DataFrame
     rail: Rail | None
     no_rail: str | None
@@ -70,6 +95,7 @@ def load(capture: Capture) -> Context:
         commands=commands,
         markers=everything.take(markers),
         steps=depth_steps(io.start_tick, np.maximum(io.cqe_tick, io.start_tick)),
+        gaps=idle_times((commands, everything.take(markers)), last, round(IDLE_MIN_S / tick_s)),
         events=events,
         rail=rail,
         no_rail=reason,

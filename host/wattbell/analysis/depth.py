@@ -30,11 +30,12 @@ def depth_steps(starts: Int64, ends: Int64) -> DepthSteps:
     keys = ticks * 2
     keys[: len(starts)] += 1
     keys.sort()
-    delta = np.where(keys & 1, np.int64(1), np.int64(-1))
-    depth = np.cumsum(delta)
-    ticks = keys >> 1
-    last_of_tick = np.append(ticks[1:] != ticks[:-1], True)
-    return DepthSteps(ticks[last_of_tick], depth[last_of_tick])
+    depth = np.cumsum((keys & 1) * 2 - 1)
+    keys >>= 1
+    last_of_tick = np.flatnonzero(np.append(keys[1:] != keys[:-1], True))
+    if len(last_of_tick) == len(keys):
+        return DepthSteps(keys, depth)
+    return DepthSteps(keys[last_of_tick], depth[last_of_tick])
 
 
 def depth_histogram(steps: DepthSteps, first_tick: int, last_tick: int) -> npt.NDArray[np.int64]:

@@ -22,6 +22,9 @@ from wattbell.wire.spec import ENERGY_LSB_W
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
 
+_SURE_CONVERSIONS = (1 << 63) // (2 * 10**12)
+"""Steps up to this many conversions stay below half a turn at any power up to 20 W."""
+
 ReadPower = Callable[[int, int], tuple[int, Float]]
 """(first_tick, last_tick) -> (tick of the first sample, power in W of the samples centred in the interval)."""
 
@@ -35,6 +38,26 @@ class Energy:
     edge_u_j: float
     exact_j: float
     covered_s: float
+
+
+def _lost_turns(step: Int64, conversions: Int64) -> Int64:
+    """How often the accumulator turned over unseen in each step between blocks.
+
+    One turn is 184 J at 1 MSPS, so this is 0 but after a gap of many seconds. There the mean power of the last short
+    steps before it tells the number of turns: it only needs to be right within half a turn (92 J).
+    """
+    turns: Int64 = np.zeros(len(step), np.int64)
+    short = conversions <= _SURE_CONVERSIONS
+    for i in np.nonzero(~short)[0].tolist():
+        known = np.nonzero(short[:i])[0]
+        if len(known) == 0:
+            known = np.nonzero(short[i:])[0] + i
+        if len(known) == 0:
+            continue
+        near = known[-64:]
+        mean = float(step[near].astype(np.float64).sum()) / max(1, int(conversions[near].sum()))
+        turns[i] = round((mean * int(conversions[i]) - float(step[i])) / 2.0**64)
+    return turns
 
 
 class EnergyMeter:
@@ -69,7 +92,8 @@ class EnergyMeter:
         self._breaks: Int64 = np.nonzero(np.diff(index) <= 0)[0]
         step[self._breaks] = 0
         # Exact running sum in two halves: 2^63 units are only 92 J at 1 MSPS.
-        self._high: Int64 = np.concatenate(([0], np.cumsum(step >> 32)))
+        high = (step >> 32) + (_lost_turns(step, np.diff(index)) << 32)
+        self._high: Int64 = np.concatenate(([0], np.cumsum(high)))
         self._low: Int64 = np.concatenate(([0], np.cumsum(step & 0xFFFFFFFF)))
 
     def __len__(self) -> int:
@@ -88,7 +112,8 @@ class EnergyMeter:
         if last <= first:
             return 0.0, 0.0, 0.0
         half = self._interval / 2
-        tick, power = self._read(math.floor(first - half), math.ceil(last + half) + 1)
+        around_edge = self._interval + self._delay
+        tick, power = self._read(math.floor(first - around_edge), math.ceil(last + around_edge) + 1)
         if not len(power):
             return 0.0, 0.0, 0.0
         centres = tick + np.arange(len(power)) * self._interval
@@ -97,7 +122,7 @@ class EnergyMeter:
         covered = float(overlap[good].sum()) * self._tick_s
         joules = float(np.dot(np.where(good, power, 0.0), overlap)) * self._tick_s
         # How the power of the samples around the edge is spread inside their intervals is not known.
-        near = np.abs(centres - first) <= self._interval + self._delay
+        near = np.abs(centres - first) <= around_edge
         around = power[near & good]
         swing = float(around.max() - around.min()) if len(around) else 0.0
         return joules, K * swing * self._interval * self._tick_s / math.sqrt(12.0), covered

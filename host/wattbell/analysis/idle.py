@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from wattbell.analysis.depth import depth_steps, idle_gaps
+from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.figures import Figure, K, figure
 from wattbell.analysis.table import Commands
-from wattbell.wire.spec import CommandFlag, EventType, LinkState
+from wattbell.wire.spec import EventType, LinkState
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-IDLE_MIN_S = 0.020
-"""A time without any command in flight of at least this is idle."""
 BIN_S = 1e-3
 STEADY_BINS = 5
 """A level is steady when this many consecutive bins agree."""
@@ -36,7 +34,6 @@ _MAX_BINS = 400_000
 _TOLERANCE = 0.12
 _FLOOR_W = 4e-4
 _READ = 1 << 21
-_AER = 0x0C
 
 
 @dataclass
@@ -53,25 +50,6 @@ class Segment:
     @property
     def ticks(self) -> int:
         return self.last_tick - self.first_tick
-
-
-def all_gaps(context: Context) -> Int64:
-    """Times without any command, admin commands and markers included: shape (n, 2), [last CQE, next doorbell].
-
-    The last gap runs to the end of the capture. Asynchronous Event Requests wait in the drive by design and do not
-    count as commands in flight.
-    """
-    parts: list[tuple[Int64, Int64]] = []
-    for table in (context.commands, context.markers):
-        keep = ~((table.qid == 0) & (table.opcode == _AER)) & ~table.has(CommandFlag.NO_SQE)
-        parts.append((table.start_tick[keep], np.maximum(table.cqe_tick[keep], table.start_tick[keep])))
-    starts, ends = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-    steps = depth_steps(starts, ends)
-    minimum = round(IDLE_MIN_S / context.tick_s)
-    gaps = idle_gaps(steps, minimum)
-    if len(steps.ticks) and context.last_tick - int(steps.ticks[-1]) >= minimum:
-        gaps = np.concatenate((gaps, [[int(steps.ticks[-1]), context.last_tick]]))
-    return gaps
 
 
 def steady_runs(means: Float, noise_w: float = 0.0) -> list[tuple[int, int, float]]:
@@ -202,7 +180,7 @@ def idle_power(context: Context) -> dict[str, Any]:
 
     Keys: ``gaps`` (number), ``idle_s``, ``levels`` (falling power), ``segments`` (at most 1000), ``unsettled_s``.
     """
-    gaps = all_gaps(context)
+    gaps = context.gaps
     idle_s = float((gaps[:, 1] - gaps[:, 0]).sum()) * context.tick_s
     base: dict[str, Any] = {"threshold_s": IDLE_MIN_S, "gaps": len(gaps), "idle_s": idle_s}
     if context.rail is None:

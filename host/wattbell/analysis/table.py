@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -34,12 +33,26 @@ INSTANTS = (
 """The seven instants of a command, in the order in which they happen."""
 
 
-@dataclass(frozen=True)
+_COLUMNS = (
+    "start_tick",
+    *INSTANTS,
+    "nbytes",
+    "slba",
+    "opcode",
+    "qid",
+    "cid",
+    "status",
+    "flags",
+    "saturated",
+)
+
+
 class Commands:
-    """``n`` commands sorted by ``start_tick``; every field is an array of length n.
+    """``n`` commands sorted by ``start_tick``; every attribute is an array of length n.
 
     Ticks are int64, ``NONE`` where not observed. ``start_tick`` is the doorbell, else the fetch, else the CQE.
-    ``nbytes`` is blocks x LBA size for opcodes that have a block count, else 0.
+    ``nbytes`` is blocks x LBA size for opcodes that have a block count, else 0. A subset reads a column from the whole
+    only when it is asked for: of 16 columns a figure needs three or four, and a capture may have 10^7 rows.
     """
 
     start_tick: Int64
@@ -59,12 +72,32 @@ class Commands:
     flags: npt.NDArray[np.uint8]
     saturated: npt.NDArray[np.uint8]
 
+    def __init__(
+        self, columns: Mapping[str, Any], parent: Commands | None = None, where: Int64 | slice | None = None
+    ) -> None:
+        self._parent, self._where = parent, where
+        for name, values in columns.items():
+            setattr(self, name, values)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _COLUMNS or self._parent is None:
+            raise AttributeError(name)
+        values = getattr(self._parent, name)[self._where]
+        setattr(self, name, values)
+        return values
+
     def __len__(self) -> int:
         return len(self.start_tick)
 
     def take(self, where: Bool | Int64 | slice) -> Commands:
         """The commands at ``where`` (mask, indices or slice)."""
-        return Commands(*(getattr(self, f.name)[where] for f in fields(self)))
+        if isinstance(where, slice):
+            return Commands({}, self, where)
+        if where.dtype == np.bool_:
+            if where.all():
+                return self
+            where = np.flatnonzero(where)
+        return Commands({}, self, np.asarray(where, np.int64))
 
     def between(self, first_tick: int, last_tick: int) -> Commands:
         """Commands whose start falls in ``[first_tick, last_tick)``; a view, no copy."""
@@ -128,7 +161,7 @@ def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int]) 
         .sort("start_tick", maintain_order=True)
         .collect()
     )
-    return Commands(**{f.name: data[f.name].to_numpy() for f in fields(Commands)})
+    return Commands({name: data[name].to_numpy() for name in _COLUMNS})
 
 
 def is_marker(commands: Commands) -> Bool:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from wattbell.analysis import idle
+from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.latency import describe
 from wattbell.analysis.names import admin_name, io_name, size_text
 from wattbell.analysis.table import NONE, Commands
@@ -27,10 +28,10 @@ MAX_EVENTS = 1000
 
 def wakeups(context: Context, idle_result: Mapping[str, Any]) -> dict[str, Any]:
     """``events``: one entry a wake-up (at most 1000); ``by_state``: grouped by state before it and class of command."""
-    gaps = idle.all_gaps(context)
+    gaps = context.gaps
     ends = gaps[:, 1]
     out: dict[str, Any] = {
-        "threshold_s": idle.IDLE_MIN_S,
+        "threshold_s": IDLE_MIN_S,
         "definition": "first command after idle, doorbell to CQE; extra: less the median of its class in a stream",
         "events": [],
         "by_state": [],

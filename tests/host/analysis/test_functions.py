@@ -1,0 +1,277 @@
+"""Pure functions of the analysis against brute force and closed forms."""
+
+import math
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wattbell.analysis.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
+from wattbell.analysis.energy import EnergyMeter
+from wattbell.analysis.figures import ErrorModel, figure, ratio
+from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
+from wattbell.analysis.latency import describe, quantile_ranks, supported
+from wattbell.analysis.perclass import solve, spread_counts
+from wattbell.analysis.text import concise, si
+from wattbell.analysis.windows import MovingMax, moving_mean
+
+EXACT = ErrorModel(gain=0.0, offset_a=0.0, timebase=0.0, tick_resolution_s=1e-9)
+samples = st.lists(st.one_of(st.floats(0, 10), st.just(math.nan)), max_size=200)
+
+
+def brute_moving(values, width):
+    return [
+        math.nan if any(math.isnan(v) for v in values[i : i + width]) else math.fsum(values[i : i + width]) / width
+        for i in range(len(values) - width + 1)
+    ]
+
+
+@given(samples, st.integers(1, 40))
+def test_moving_mean_is_the_mean_of_each_window(values, width):
+    got = moving_mean(np.array(values, float), width)
+    assert len(got) == max(0, len(values) - width + 1)
+    np.testing.assert_allclose(got, brute_moving(values, width), atol=1e-9, equal_nan=True)
+
+
+pairs = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)), max_size=4)
+
+
+@given(samples, st.integers(1, 30), pairs, st.data())
+def test_moving_max_over_chunks_is_that_of_the_whole(values, width, ranges, data):
+    ranges = [(min(a, b), min(max(a, b), len(values))) for a, b in ranges]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=5)))
+    moving = MovingMax(width, ranges)
+    for a, b in zip([0, *cuts], [*cuts, len(values)], strict=True):
+        moving.add(np.array(values[a:b], float))
+    for i, (first, last) in enumerate(ranges):
+        windows = brute_moving(values[first:last], width)
+        good = [v for v in windows if not math.isnan(v)]
+        assert moving.skipped[i] == len(windows) - len(good)
+        assert moving.best[i] == pytest.approx(max(good, default=-math.inf), abs=1e-9)
+        if good:
+            at = moving.best_at[i]
+            assert first <= at <= last - width
+            assert math.fsum(values[at : at + width]) / width == pytest.approx(moving.best[i], abs=1e-9)
+
+
+commands = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60)), max_size=60)
+
+
+@given(commands, st.integers(0, 200), st.integers(1, 200))
+def test_depth_is_the_number_in_flight_at_every_tick(pairs, first, length):
+    starts = np.array([s for s, _ in pairs], np.int64)
+    ends = np.array([s + d for s, d in pairs], np.int64)
+    steps = depth_steps(starts, ends)
+    assert (np.diff(steps.ticks) > 0).all()
+    at = [sum(1 for s, d in pairs if s <= t < s + d) for t in range(first, first + length)]
+    histogram = depth_histogram(steps, first, first + length)
+    assert histogram.tolist() == np.bincount(at, minlength=len(histogram)).tolist()
+    summary = depth_summary(steps, first, first + length)
+    assert summary["mean"] == pytest.approx(sum(at) / length)
+    assert summary["max"] == max(at)
+
+
+def test_idle_gaps_lie_between_commands():
+    steps = depth_steps(np.array([0, 5, 100, 130]), np.array([10, 20, 110, 140]))
+    assert idle_gaps(steps, 20).tolist() == [[20, 100], [110, 130]]
+    assert idle_gaps(steps, 21).tolist() == [[20, 100]]
+
+
+def test_percentiles_are_nearest_rank_and_null_beyond_the_sample():
+    ticks = np.arange(1, 1001, dtype=np.int64)  # 1 .. 1000 ns
+    random.Random(3).shuffle(shuffled := ticks.tolist())
+    got = describe(np.array(shuffled), 1e-9, EXACT)
+    assert got["p50"] == pytest.approx(500e-9)
+    assert got["p90"] == pytest.approx(900e-9)
+    assert got["p99"] == pytest.approx(990e-9)
+    assert got["p99_9"] is None
+    assert got["p99_99"] is None
+    assert got["max"] == pytest.approx(1000e-9)
+    assert got["mean"] == pytest.approx(500.5e-9)
+
+
+def test_a_percentile_needs_enough_samples_to_be_bounded():
+    # p ** n <= 2.275 %: the probability that all n samples lie below the quantile
+    for p, n in ((0.9, 36), (0.99, 377), (0.999, 3783), (0.9999, 37831), (0.99999, 378316)):
+        least = math.ceil(math.log(0.02275) / math.log(p))
+        assert abs(least - n) <= 2
+        assert supported(least, p)
+        assert not supported(least - 1, p)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(40, 1500), st.sampled_from([0.5, 0.9, 0.99]))
+def test_interval_of_a_percentile_covers_as_often_as_it_says(n, p):
+    """P(low <= true quantile <= high) from the binomial distribution, summed here term by term."""
+    _, low, high = quantile_ranks(n, p)
+    below = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)] if n <= 900 else None
+    if below is None:
+        return
+    # x_(r) <= q means at least r samples lie at or below q
+    if low is not None:
+        assert math.fsum(below[:low]) <= 0.02275 + 1e-9
+    if high is not None:
+        assert math.fsum(below[high:]) <= 0.02275 + 1e-9
+        assert high <= n
+
+
+def block_frame(power_units, block, interval=1000, first=0, start_energy=0):
+    """RAIL blocks of a rail whose product voltage x current is `power_units` in each conversion."""
+    energy, rows = start_energy, []
+    for a in range(0, len(power_units), block):
+        part = power_units[a : a + block]
+        energy += sum(part)
+        wrapped = (energy + 2**63) % 2**64 - 2**63
+        rows.append((first + a * interval, interval, len(part), a + len(part), wrapped))
+    columns = ["first_tick", "interval_ticks", "count", "adc_index", "energy_raw"]
+    types = [pl.Int64, pl.UInt32, pl.UInt16, pl.UInt64, pl.Int64]
+    return pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
+
+
+def meter_of(power_units, block, interval=1000, start_energy=0):
+    watt = np.array([float(u) * 1e-11 for u in power_units])
+
+    def read(first, last):
+        low = max(0, -(-first // interval))
+        high = min(len(watt), -(-last // interval))
+        return low * interval, watt[low:high]
+
+    frame = block_frame(power_units, block, interval, start_energy=start_energy)
+    return EnergyMeter(frame, interval, 0.0, 1e-9, read)
+
+
+@given(
+    st.lists(st.integers(-(2**40), 2**44), min_size=12, max_size=120),
+    st.integers(1, 9),
+    st.integers(-(2**63), 2**63 - 1),
+    st.data(),
+)
+def test_energy_of_any_window_is_the_integral_of_the_held_samples(units, block, start, data):
+    interval = 1000
+    meter = meter_of(units, block, interval, start)
+    span = (-interval // 2, (len(units) - 1) * interval + interval // 2)
+    a, b = sorted(data.draw(st.tuples(st.integers(*span), st.integers(*span))))
+    want = sum(
+        u * 1e-11 * 1e-9 * max(0, min(b, k * interval + 500) - max(a, k * interval - 500)) for k, u in enumerate(units)
+    )
+    got = meter.between(a, b)
+    scale = sum(abs(u) for u in units) * 1e-11 * 1e-6
+    assert got.joules == pytest.approx(want, abs=1e-9 * scale + 1e-18)
+    assert got.covered_s == pytest.approx((b - a) * 1e-9, abs=1e-12)
+
+
+def accumulator(steps, index_steps):
+    """A meter over blocks whose accumulator grew by `steps`, with so many conversions in each."""
+    total = index = 0
+    rows = []
+    for step, conversions in zip(steps, index_steps, strict=True):
+        total, index = total + step, index + conversions
+        rows.append((index * 1000, 1000, 10, index, (total + 2**63) % 2**64 - 2**63))
+    columns = {"first_tick": pl.Int64, "interval_ticks": pl.UInt32, "count": pl.UInt16}
+    columns |= {"adc_index": pl.UInt64, "energy_raw": pl.Int64}
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    return EnergyMeter(frame, 1000, 0.0, 1e-9, lambda first, _last: (first, np.empty(0)))
+
+
+def test_energy_is_exact_where_the_accumulator_wraps_many_times():
+    # 4 W: 4e11 units a conversion; 4e6 conversions a block; 2^64 is passed 8 times over
+    steps = [4 * 10**11 * 4 * 10**6 + k for k in range(100)]
+    meter = accumulator(steps, [4 * 10**6] * 100)
+    assert meter.exact_units(0, 99) == sum(steps[1:])
+    assert meter.exact_units(17, 18) == steps[18]
+
+
+def test_turns_of_the_accumulator_in_a_long_gap_are_counted():
+    # 300 s without a block at 5 W (8 turns), known from the power before the gap
+    steps = [5 * 10**11 * 1000] * 20 + [5 * 10**11 * 300 * 10**6 + 7] + [5 * 10**11 * 1000] * 3
+    meter = accumulator(steps, [1000] * 20 + [300 * 10**6] + [1000] * 3)
+    assert meter.exact_units(19, 20) == steps[20]
+    assert meter.exact_units(0, 23) == sum(steps[1:])
+
+
+def test_lost_blocks_do_not_lose_energy():
+    units = [1_000_000 * (k % 7 + 1) for k in range(100)]
+    whole = block_frame(units, 10)
+    holed = whole.filter(~pl.col("first_tick").is_between(30_000, 60_000))
+    watt = np.array(units) * 1e-11
+
+    def read(first, last):
+        low, high = max(0, -(-first // 1000)), min(100, -(-last // 1000))
+        return low * 1000, watt[low:high]
+
+    a, b = 15_000, 85_000
+    full = EnergyMeter(whole, 1000, 0.0, 1e-9, read).between(a, b)
+    less = EnergyMeter(holed, 1000, 0.0, 1e-9, read).between(a, b)
+    assert less.joules == pytest.approx(full.joules, rel=1e-12)
+
+
+def test_edge_uncertainty_is_zero_on_a_flat_rail_and_bounds_a_step():
+    flat = meter_of([10**11] * 50, 10)
+    assert flat.between(12_345, 33_333).edge_u_j == 0
+    stepped = meter_of([10**11] * 20 + [3 * 10**11] * 30, 10)
+    # 2 W of step inside one 1 us interval: k = 2 of a uniform split
+    assert stepped.between(19_700, 44_100).edge_u_j == pytest.approx(2 * 2.0 * 1e-6 / math.sqrt(12), rel=1e-9)
+
+
+def test_two_classes_are_told_apart_from_their_counts():
+    rng = np.random.default_rng(5)
+    counts = rng.integers(0, 50, (200, 2)).astype(float)
+    energy = counts @ np.array([30e-6, 170e-6]) + rng.normal(0, 1e-5, 200)
+    x, error, _ = solve(counts, energy)
+    assert abs(x[0] - 30e-6) < 4 * error[0]
+    assert abs(x[1] - 170e-6) < 4 * error[1]
+    assert error.max() < 1e-7
+    assert solve(np.stack((counts[:, 0], 2 * counts[:, 0]), axis=1), energy) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 300)), min_size=1, max_size=40))
+def test_a_command_is_spread_over_the_bins_it_spans(pairs):
+    starts = np.array([s for s, _ in pairs], np.int64)
+    ends = starts + np.array([d for _, d in pairs], np.int64)
+    edges = np.linspace(0, 1300, 14)
+    got = spread_counts(starts, ends, edges)
+    want = [
+        sum(max(0.0, min(b, s + d) - max(a, s)) / d for s, d in pairs)
+        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(got, want, atol=1e-9)
+
+
+def test_steady_levels_are_found_between_transitions():
+    means = np.array([0.6] * 20 + [0.4, 0.2] + [0.0276] * 40 + [0.018] * 2 + [0.0098] * 30)
+    runs = steady_runs(means)
+    assert [(a, b) for a, b, _ in runs] == [(0, 20), (22, 62), (64, 94)]
+    assert [m for _, _, m in runs] == pytest.approx([0.6, 0.0276, 0.0098])
+    levels = cluster([0.6, 0.0098, 0.59, 0.0276, 0.0099])
+    assert [sorted(x) for x in levels] == [[0, 2], [3], [1, 4]]
+
+
+def test_state_is_inferred_from_the_declared_table():
+    states = [
+        {"state": 0, "max_power_w": 4.0, "non_operational": False},
+        {"state": 3, "max_power_w": 0.030, "non_operational": True},
+        {"state": 4, "max_power_w": 0.004, "non_operational": True},
+    ]
+    assert nearest_declared(0.59, states) is None
+    assert nearest_declared(0.0276, states) == 3
+    assert nearest_declared(0.0098, states) == 4
+    assert nearest_declared(0.01, []) is None
+
+
+def test_ratio_adds_relative_uncertainties_in_squares():
+    got = ratio(figure(1000.0, "MB/s", 3.0, lost=2), figure(2.0, "W", 0.008, lost=1), "MB/s/W")
+    assert got["value"] == 500
+    assert got["u"] == pytest.approx(500 * math.hypot(0.003, 0.004))
+    assert got["lost"] == 3
+    assert ratio(figure(None, "MB/s"), figure(1.0, "W"), "x")["value"] is None
+
+
+def test_figures_as_text():
+    assert concise(figure(1.44961, "W", 0.00145)) == "1.4496(14)"
+    assert concise(figure(0.0276, "W", 3.2e-5), 1e3) == "27.600(32)"
+    assert concise(figure(None, "W")) == "–"
+    assert si(54.8e-3, "s") == "54.80 ms"
+    assert si(-11.65e-6, "s") == "−11.65 µs"
+    assert si(999.99e-6, "s", 3) == "1.000 ms"
