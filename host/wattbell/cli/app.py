@@ -65,6 +65,8 @@ app.command("info")(info.info)
 app.command("record")(record.record)
 app.command("run")(run.run)
 app.command("analyze")(captures.analyze)
+app.command("report")(captures.report)
+app.add_typer(captures.export_app, name="export")
 app.add_typer(sim.app, name="sim")
 
 

@@ -1,9 +1,9 @@
-"""``wattbell analyze``."""
+"""``wattbell analyze``, ``report`` and ``export``: what is made of a capture."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from ..capture import Capture
 
 CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
+FromTime = Annotated[float | None, typer.Option("--from", help="Start, in seconds from the capture's first tick.")]
+ToTime = Annotated[float | None, typer.Option("--to", help="End, in seconds from the capture's first tick.")]
+
+export_app = typer.Typer(
+    no_args_is_help=True,
+    help="""Write a capture for other programs.
+
+    The capture itself is JLS, Parquet and JSON: the Joulescope UI, Polars, DuckDB and pandas read it as it is.
+    """,
+)
 
 
 def open_with_progress(path: Path) -> Capture:
@@ -24,14 +34,19 @@ def open_with_progress(path: Path) -> Capture:
         return open_capture(path, progress)
 
 
+def computed(capture: Capture) -> dict[str, Any]:
+    """The figures of a capture, with progress."""
+    from ..analysis import analyze as compute
+
+    with output.spinner("analysing") as update:
+        return compute(capture, lambda step: update(f"analysing: {step}"))
+
+
 def show_analysis(path: Path, json: bool) -> None:
     """Analyse a capture and print the figures."""
-    from ..analysis import analyze as compute
     from ..analysis import render
 
-    capture = open_with_progress(path)
-    with output.spinner("analysing") as update:
-        result = compute(capture, lambda step: update(f"analysing: {step}"))
+    result = computed(open_with_progress(path))
     if json:
         output.print_json(result)
     else:
@@ -41,11 +56,99 @@ def show_analysis(path: Path, json: bool) -> None:
 def analyze(capture: CaptureArgument, json: Json = False) -> None:
     """Compute the figures of a capture: throughput, latency, queue depth, power, energy, idle power, wake-up.
 
-    Every figure comes with its uncertainty and with the count of what was lost while it was measured. A recorder that
-    died left a journal: the capture is rebuilt from it first.
+    Every figure comes with its uncertainty and with the count of what was lost while it was measured. A capture whose
+    recorder died is rebuilt from its journal first.
 
       wattbell analyze capture
 
       wattbell analyze capture --json | jq .commands.by_opcode.read
     """
     show_analysis(capture, json)
+
+
+def report(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file, or a folder.")] = Path("report.html"),
+    plots: Annotated[bool, typer.Option(help="Write each plot as PNG and SVG too.")] = True,
+    json: Json = False,
+) -> None:
+    """Write one self-contained HTML file with zoomable plots and the tables.
+
+    The plots are also written as PNG and SVG, into NAME-plots beside the file.
+
+      wattbell report capture --out report.html
+    """
+    from ..report import write_report
+
+    opened = open_with_progress(capture)
+    result = computed(opened)
+    with output.spinner("drawing the report"):
+        path = write_report(opened, result, out, plots)
+    _written([path], json)
+
+
+@export_app.command("csv")
+def export_csv(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV files.")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    rail_every: Annotated[int, typer.Option(min=1, help="Average this many rail samples into a row.")] = 1,
+    json: Json = False,
+) -> None:
+    """Write commands, rail, events and figures as CSV files.
+
+      wattbell export csv capture --out csv/ --rail-every 100
+    """
+    from ..export import export_csv as write
+
+    opened = open_with_progress(capture)
+    result = computed(opened)
+    with output.spinner("writing CSV"):
+        paths = write(opened, out, result=result, start_s=start, stop_s=stop, rail_every=rail_every)
+    _written(paths, json)
+
+
+@export_app.command("sigrok")
+def export_sigrok(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Session file (.sr).")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    rate: Annotated[int | None, typer.Option(help="Samples a second of the session file.")] = None,
+    json: Json = False,
+) -> None:
+    """Write a sigrok session: the rail as analog, CLKREQ#, PERST#, doorbell and CQE strobes as logic, on one time base.
+
+      wattbell export sigrok capture --out capture.sr --from 1.0 --to 1.2
+
+      sigrok-cli -i capture.sr --show
+    """
+    from ..export import export_sigrok as write
+
+    opened = open_with_progress(capture)
+    options = {} if rate is None else {"samplerate_hz": rate}
+    with output.spinner("writing the sigrok session"):
+        made = write(opened, out, start_s=start, stop_s=stop, **options)
+    if json:
+        output.print_json(
+            {
+                "path": str(made.path),
+                "samplerate_hz": made.samplerate_hz,
+                "samples": made.samples,
+                "start_s": made.start_s,
+                "merged": made.merged,
+            }
+        )
+        return
+    output.out.print(str(made.path), soft_wrap=True)
+    if made.merged:
+        output.say(f"{made.merged} strobes fell into a sample that had one already; a higher --rate sets them apart.")
+
+
+def _written(paths: list[Path], json: bool) -> None:
+    if json:
+        output.print_json({"written": [str(path) for path in paths]})
+        return
+    for path in paths:
+        output.out.print(str(path), soft_wrap=True)
