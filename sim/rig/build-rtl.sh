@@ -21,11 +21,11 @@ if [ "$*" = all ]; then
 fi
 
 # -march=native: the library runs where it is built, and only there.
-flags=(--cc -O3 --x-assign fast --x-initial fast --no-assert --no-timing -Wno-fatal -Wno-lint -Wno-style --prefix Vinstrument)
+flags=(--cc -O3 --x-assign fast --x-initial fast --no-assert --no-timing -Wno-fatal -Wno-lint -Wno-style --prefix Vrig_top --top-module rig_top)
 cxx="-O3 -march=native -fPIC -fno-plt -fvisibility=hidden -DVL_IGNORE_UNKNOWN_ARCH"
 
 build() {
-  local variant="$1" source="$rtl/instrument_$1.v" lib="$rtl/lib_$1.so" width serial top want work
+  local variant="$1" source="$rtl/instrument_$1.v" lib="$rtl/lib_$1.so" width serial top want work defines
   [ -f "$source" ] || die "$source is missing: run 'python -m wattbell_gateware.generate --out $rtl'"
   case "$variant" in x4_*) width=128 ;; x2_*) width=64 ;; *) die "unknown variant '$variant'" ;; esac
   case "$variant" in *_serial) serial=1 ;; *_word) serial=0 ;; *) die "unknown variant '$variant'" ;; esac
@@ -39,18 +39,20 @@ build() {
   work="$rtl/obj_$variant"
   rm -rf "$work"
   mkdir -p "$work"
-  verilator "${flags[@]}" --top-module "$top" --Mdir "$work" "$source" >"$work.log" 2>&1 ||
+  defines=("+define+WB_INSTRUMENT=$top" "+define+WB_WIDTH_$width")
+  [ "$serial" = 0 ] || defines+=(+define+WB_SERIAL)
+  verilator "${flags[@]}" "${defines[@]}" --Mdir "$work" "$here/rtl/rig_top.v" "$source" >"$work.log" 2>&1 ||
     { tail -n 20 "$work.log" >&2; die "Verilator refused $source (all of it: $work.log)"; }
   say "$variant: C++"
   # One job: the machine may be busy, and almost all the time goes into one file.
-  make -C "$work" -f Vinstrument.mk -s OPT_FAST="$cxx" OPT_SLOW="-O1 -fPIC" OPT_GLOBAL="$cxx" \
-    libVinstrument libverilated >>"$work.log" 2>&1 ||
+  make -C "$work" -f Vrig_top.mk -s OPT_FAST="$cxx" OPT_SLOW="-O1 -fPIC" OPT_GLOBAL="$cxx" \
+    libVrig_top >>"$work.log" 2>&1 ||
     { tail -n 20 "$work.log" >&2; die "the C++ compiler refused Verilator's output (all of it: $work.log)"; }
   local include
   include="$(verilator --getenv VERILATOR_ROOT)/include"
   # shellcheck disable=SC2086 # the flags are words
-  g++ -std=gnu++20 $cxx -shared -DWB_WIDTH=$width -DWB_SERIAL=$serial -I"$work" -I"$include" -I"$include/vltstd" \
-    -o "$lib.new" "$here/rtl/shim.cpp" "$work"/libVinstrument.a "$work"/libverilated.a -pthread \
+  g++ -std=gnu++20 $cxx -shared -DWB_WIDTH=$width -DWB_SERIAL_ADC=$serial -I"$work" -I"$include" -I"$include/vltstd" \
+    -o "$lib.new" "$here/rtl/shim.cpp" "$work"/libVrig_top.a "$work"/libverilated.a -pthread \
     >>"$work.log" 2>&1 || { tail -n 20 "$work.log" >&2; die "the shim does not fit the model (all of it: $work.log)"; }
   mv "$lib.new" "$lib" # a rig that runs keeps the old file
   printf '%s' "$want" >"$lib.made-of"

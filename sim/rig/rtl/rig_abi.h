@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 1u
+#define WB_ABI_VERSION 2u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
@@ -14,7 +14,7 @@ struct wb_beat {
     uint8_t pad[3];
 };
 
-// Everything that is driven into the instrument in one clock.
+// What the instrument sees in the clock behind an edge, but for `step` and `bus_tick`, which belong to the edge.
 struct wb_in {
     struct wb_beat down, up;
     uint32_t adc_v, adc_i;
@@ -24,11 +24,11 @@ struct wb_in {
     uint8_t adc_valid, adc_sdo_v, adc_sdo_i;
     uint8_t perst_n, clkreq_n, link_state;
     uint8_t out_ready;
-    uint8_t bus_tick;  // the clock `bus` has this edge too (see `bus_active`)
+    uint8_t bus_tick;  // the clock `bus` has this edge too: whenever `bus_active` is high
     uint8_t pad[4];
 };
 
-// Everything the instrument shows. A port that a build does not have reads 0.
+// Everything the instrument shows.  A port that a build does not have reads 0.
 struct wb_out {
     uint64_t now, deadline;
     uint32_t out_data, reg_rdata;
@@ -40,21 +40,21 @@ struct wb_out {
 // What was built.
 struct wb_info {
     uint32_t abi_version, in_size, out_size;
-    uint32_t tlp_width;    // bits of a TLP stream
-    uint32_t serial_adc;   // 1: bit-serial ADC pins, 0: words
+    uint32_t tlp_width;   // bits of a TLP stream
+    uint32_t serial_adc;  // 1: bit-serial ADC pins, 0: words
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)  // the rest of the library stays inside it
 const struct wb_info *wb_info(void);
-// A model in its power-on state, time 0, with its outputs for the inputs `in`.
-void *wb_new(const struct wb_in *in, struct wb_out *out);
+// A model in its power-on state, at tick 0.
+void *wb_new(struct wb_out *out);
 void wb_free(void *model);
-// One rising edge with the inputs `in`; `out` is what is shown after it, with the same inputs still applied.
+// One rising edge; `out` is what is shown in the clock behind it, in which the instrument sees `in`.
 void wb_clock(void *model, const struct wb_in *in, struct wb_out *out);
-// No edge: lets the inputs settle through combinational paths and shows the outputs.
-void wb_settle(void *model, const struct wb_in *in, struct wb_out *out);
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

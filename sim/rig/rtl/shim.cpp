@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface of rig_abi.h over the class that Verilator makes of the instrument.
+// The C interface of rig_abi.h over the class that Verilator makes of rig_top.v.
 //
-// Set by build-rtl.sh: WB_WIDTH (bits of a TLP stream), WB_SERIAL (1: bit-serial ADC pins).
-#include "Vinstrument.h"
+// Set by build-rtl.sh: WB_WIDTH (bits of a TLP stream), WB_SERIAL_ADC (1: bit-serial ADC pins).
+#include "Vrig_top.h"
+#include "Vrig_top___024root.h"
 #include "rig_abi.h"
 #include "verilated.h"
 
 #include <memory>
+
+// What Vrig_top::eval() calls, less its housekeeping for threads and tasks, of which this model has none.
+void Vrig_top___024root___eval(Vrig_top___024root *root);
 
 namespace {
 
@@ -15,7 +19,8 @@ constexpr unsigned kTickAt = kDwsBits + 3;              // bit of the word behin
 
 struct Model {
     VerilatedContext context;
-    std::unique_ptr<Vinstrument> top;
+    std::unique_ptr<Vrig_top> top;
+    bool beat_shown = false;  // a valid beat is in the input registers and must be taken out again
 };
 
 // The payload of a TLP stream as wattbell_gateware.layouts.tlp_beat packs it: data, dws, first, last, error, tick.
@@ -31,28 +36,7 @@ inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     payload[n + 2] = static_cast<uint32_t>(beat.tick >> (64 - kTickAt));
 }
 
-inline void put(Vinstrument &top, const wb_in &in) {
-    put_beat(top.tlp_down___05Fpayload, top.tlp_down___05Fvalid, in.down);
-    put_beat(top.tlp_up___05Fpayload, top.tlp_up___05Fvalid, in.up);
-    top.step = in.step;
-    top.perst_n = in.perst_n;
-    top.clkreq_n = in.clkreq_n;
-    top.link_state = in.link_state;
-    top.reg_addr = in.reg_addr;
-    top.reg_wdata = in.reg_wdata;
-    top.reg_we = in.reg_we;
-    top.out___05Fready = in.out_ready;
-#if WB_SERIAL
-    top.adc_sdo_v = in.adc_sdo_v;
-    top.adc_sdo_i = in.adc_sdo_i;
-#else
-    top.adc_valid = in.adc_valid;
-    top.adc_v = in.adc_v;
-    top.adc_i = in.adc_i;
-#endif
-}
-
-inline void show(const Vinstrument &top, wb_out &out) {
+inline void show(const Vrig_top &top, wb_out &out) {
     out.now = top.now;
     out.deadline = top.deadline;
     out.reg_rdata = top.reg_rdata;
@@ -61,10 +45,10 @@ inline void show(const Vinstrument &top, wb_out &out) {
     out.skip_up = top.skip_up;
     out.bus_active = top.bus_active;
     // OUT_WORD: data 31:0, last 32
-    out.out_data = static_cast<uint32_t>(top.out___05Fpayload);
-    out.out_last = static_cast<uint8_t>(top.out___05Fpayload >> 32);
-    out.out_valid = top.out___05Fvalid;
-#if WB_SERIAL
+    out.out_data = static_cast<uint32_t>(top.out_word);
+    out.out_last = static_cast<uint8_t>(top.out_word >> 32);
+    out.out_valid = top.out_valid;
+#if WB_SERIAL_ADC
     out.adc_cnv = top.adc_cnv;
     out.adc_sck = top.adc_sck;
     out.adc_start = 0;
@@ -78,17 +62,16 @@ inline void show(const Vinstrument &top, wb_out &out) {
 
 extern "C" {
 
-const wb_info *wb_info(void) {
-    static const struct wb_info info = {WB_ABI_VERSION, sizeof(wb_in), sizeof(wb_out), WB_WIDTH, WB_SERIAL};
+const struct wb_info *wb_info(void) {
+    static const struct wb_info info = {WB_ABI_VERSION, sizeof(wb_in), sizeof(wb_out), WB_WIDTH, WB_SERIAL_ADC};
     return &info;
 }
 
-void *wb_new(const wb_in *in, wb_out *out) {
+void *wb_new(wb_out *out) {
     auto *model = new Model;
-    model->top = std::make_unique<Vinstrument>(&model->context, "top");
-    Vinstrument &top = *model->top;
-    top.clk = top.rst = top.bus_clk = top.bus_rst = 0;
-    put(top, *in);
+    model->top = std::make_unique<Vrig_top>(&model->context, "top");
+    Vrig_top &top = *model->top;
+    top.clk = top.bus_clk = top.tlp_clk = 0;
     top.eval();
     show(top, *out);
     return model;
@@ -100,21 +83,41 @@ void wb_free(void *model) {
     delete m;
 }
 
-void wb_settle(void *model, const wb_in *in, wb_out *out) {
-    Vinstrument &top = *static_cast<Model *>(model)->top;
-    put(top, *in);
-    top.eval();
-    show(top, *out);
-}
-
 void wb_clock(void *model, const wb_in *in, wb_out *out) {
-    Vinstrument &top = *static_cast<Model *>(model)->top;
-    put(top, *in);
-    top.clk = 1;
+    Model &m = *static_cast<Model *>(model);
+    Vrig_top &top = *m.top;
+    const bool beat = in->down.valid | in->up.valid;
+    if (beat | m.beat_shown) {
+        put_beat(top.tlp_down, top.tlp_down_valid, in->down);
+        put_beat(top.tlp_up, top.tlp_up_valid, in->up);
+        top.tlp_clk = 1;
+        m.beat_shown = beat;
+    }
+    top.step = in->step;
+    top.perst_n = in->perst_n;
+    top.clkreq_n = in->clkreq_n;
+    top.link_state = in->link_state;
+    top.reg_addr = in->reg_addr;
+    top.reg_wdata = in->reg_wdata;
+    top.reg_we = in->reg_we;
+    top.out_ready = in->out_ready;
+#if WB_SERIAL_ADC
+    top.adc_sdo_v = in->adc_sdo_v;
+    top.adc_sdo_i = in->adc_sdo_i;
+#else
+    top.adc_valid = in->adc_valid;
+    top.adc_v = in->adc_v;
+    top.adc_i = in->adc_i;
+#endif
     top.bus_clk = in->bus_tick;
-    top.eval();
-    top.clk = top.bus_clk = 0;
-    top.eval();
+    top.clk = 1;
+    Vrig_top___024root___eval(top.rootp);
+    // The falling edges. Nothing is clocked by them, so an evaluation would only note the new levels: noted here.
+    Vrig_top___024root &root = *top.rootp;
+    top.clk = top.bus_clk = top.tlp_clk = 0;
+    root.__Vtrigprevexpr___TOP__clk__0 = 0;
+    root.__Vtrigprevexpr___TOP__bus_clk__0 = 0;
+    root.__Vtrigprevexpr___TOP__tlp_clk__0 = 0;
     show(top, *out);
 }
 

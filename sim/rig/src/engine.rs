@@ -5,6 +5,7 @@
 
 use crate::adc::Adc;
 use crate::beats::BeatStream;
+use crate::config::Fact;
 use crate::feed::{Fed, Feed};
 use crate::registers;
 use crate::rtl::{Inputs, Outputs, Rtl};
@@ -17,6 +18,10 @@ use wattbell_bus::{Direction, Event, Item, Signal};
 pub const TICK_PS: u64 = 1000;
 /// Changes of the rail read ahead of time, at most, while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;
+/// Clocks within which the tracker takes a fact of a late attach, at most.
+const ATTACH_CLOCKS: u32 = 10_000;
+/// Clocks that one edge may stand for, at most (`step` has 16 bits).
+const STEP_MAX: u64 = 1 << 16;
 /// Words kept before the caller must take them.
 const WORDS_FULL: usize = 1 << 16;
 
@@ -64,8 +69,6 @@ pub struct Engine {
     outputs: Outputs,
     skip: bool,
     clock_ticks: u64,
-    /// An input changed, or a strobe was on, in the clock evaluated last: `quiet` does not speak for the next one.
-    unsettled: bool,
     down: BeatStream,
     up: BeatStream,
     sidebands: VecDeque<(u64, Signal, u8)>,
@@ -89,7 +92,7 @@ impl Engine {
     pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed) -> Self {
         let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
         let serial = rtl.serial_adc().then(SerialAdc::default);
-        let inputs = Inputs { reg_addr: registers::STATE, ..Inputs::default() };
+        let inputs = Inputs::default();
         Self {
             shown_register: registers::STATE,
             rtl,
@@ -97,7 +100,6 @@ impl Engine {
             outputs,
             skip: true,
             clock_ticks,
-            unsettled: true,
             down: BeatStream::new(dws, clock_ticks),
             up: BeatStream::new(dws, clock_ticks),
             sidebands: VecDeque::new(),
@@ -114,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// Whether clocks in which nothing changes are left out. Without, every clock is evaluated, and settled before its
-    /// edge, which is what hardware does.
+    /// Whether clocks in which nothing changes are left out. Without, every clock of every domain is evaluated, which is
+    /// what hardware does.
     pub fn set_skip(&mut self, skip: bool) {
         self.skip = skip;
     }
@@ -166,19 +168,32 @@ impl Engine {
         self.writes.push_back((address, value));
     }
 
-    /// Carries out queued writes now; takes a clock each, and one more for the last to show.
+    /// Tells the tracker a fact of a late attach, now: it takes one after the other, in clocks of its own.
+    pub fn tell(&mut self, fact: &Fact) {
+        fact.writes().into_iter().for_each(|(address, value)| self.write(address, value));
+        self.flush_writes();
+        // A clock for the strobe, one for the flag; then the tracker takes it within a few clocks.
+        for _ in 0..ATTACH_CLOCKS {
+            if self.outputs.reg_rdata & registers::STATE_ATTACH_BUSY == 0 {
+                break;
+            }
+            self.clock_once();
+        }
+    }
+
+    /// Carries out queued writes now; takes a clock each, and two more for the last to show.
     pub fn flush_writes(&mut self) {
         while !self.writes.is_empty() {
             self.clock_once();
         }
         self.clock_once();
+        self.clock_once();
     }
 
-    /// Reads a register. Takes two clocks, whether the register file answers in the same clock or in the next.
+    /// Reads a register; takes two clocks.
     pub fn read(&mut self, address: u8) -> u32 {
         self.shown_register = address;
         self.clock_once();
-        self.rtl.settle(&self.inputs, &mut self.outputs);
         let value = self.outputs.reg_rdata;
         self.shown_register = registers::STATE;
         self.clock_once();
@@ -201,8 +216,10 @@ impl Engine {
             if self.words.len() >= WORDS_FULL {
                 return Pause::Full;
             }
-            if self.end.is_none() && self.horizon <= now {
-                if let Some(pause) = self.read_ahead(now + 1, patience) {
+            // The edge decides what is seen in the clock behind it.
+            let next = now + self.clock_ticks;
+            if self.end.is_none() && self.horizon <= next {
+                if let Some(pause) = self.read_ahead(next + 1, patience) {
                     return pause;
                 }
             }
@@ -213,11 +230,8 @@ impl Engine {
             } else if self.end.is_some_and(|end| now >= end) && self.drained() {
                 return Pause::End;
             }
-            self.set_inputs(now);
-            if self.skip && !self.unsettled && self.outputs.quiet == 1 {
-                self.inputs.step = self.step_from(now, limits.tick);
-            }
-            self.edge();
+            let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
+            self.edge(clocks);
         }
         Pause::Budget
     }
@@ -235,69 +249,23 @@ impl Engine {
     }
 
     fn clock_once(&mut self) {
-        self.set_inputs(self.outputs.now);
-        self.edge();
+        self.edge(1);
     }
 
-    /// Drives the pins for the clock at `now`, and notes whether anything differs from the clock before.
+    /// One rising edge that stands for `clocks`: what is shown now is looked at, what is seen behind the edge driven.
     #[inline]
-    fn set_inputs(&mut self, now: u64) {
-        let i = &mut self.inputs;
-        let before = (i.down.valid | i.up.valid | i.adc_valid | i.reg_we, i.out_ready, i.adc_sdo_v, i.adc_sdo_i);
-        self.down.next(now, &mut i.down);
-        self.up.next(now, &mut i.up);
-        let mut changed = false;
-        // One change of a signal a clock, so that a pulse shorter than a clock is still seen.
-        let mut moved = [false; 4];
-        while let Some(&(tick, signal, value)) = self.sidebands.front() {
-            if tick > now || std::mem::replace(&mut moved[signal as usize], true) {
-                break;
-            }
-            *match signal {
-                Signal::PerstN => &mut i.perst_n,
-                Signal::ClkreqN => &mut i.clkreq_n,
-                Signal::LinkState => &mut i.link_state,
-            } = value;
-            changed = true;
-            self.sidebands.pop_front();
-        }
-        if let Some(serial) = &mut self.serial {
-            let (cnv, sck) = (self.outputs.adc_cnv, self.outputs.adc_sck);
-            (i.adc_sdo_v, i.adc_sdo_i) = serial.pins(cnv, sck, now * TICK_PS, &mut self.adc);
-        } else {
-            i.adc_valid = self.outputs.adc_start;
-            if i.adc_valid == 1 {
-                (i.adc_v, i.adc_i) = self.adc.sample(now * TICK_PS);
-                self.sampled += 1;
-            }
-        }
-        (i.reg_we, i.reg_addr) = (0, self.shown_register);
-        if let Some((address, value)) = self.writes.pop_front() {
-            (i.reg_we, i.reg_addr, i.reg_wdata) = (1, address, value);
-        }
-        if let Some(pace) = &self.pace {
-            i.out_ready = u8::from(self.outputs.out_valid == 0 || now * 1000 >= pace.next);
-        }
-        i.step = 0;
-        let after = (i.down.valid | i.up.valid | i.adc_valid | i.reg_we, i.out_ready, i.adc_sdo_v, i.adc_sdo_i);
-        self.unsettled =
-            changed || before.0 != 0 || after.0 != 0 || (before.1, before.2, before.3) != (after.1, after.2, after.3);
-    }
-
-    /// One rising edge; takes the word that it moves, and follows what the instrument shows behind it.
-    #[inline]
-    fn edge(&mut self) {
-        // The tracker's clock may rest while nothing reaches the tracker.
-        self.inputs.bus_tick = u8::from(self.unsettled || !self.skip) | self.outputs.bus_active;
-        if !self.skip {
-            self.rtl.settle(&self.inputs, &mut self.outputs);
-        }
+    fn edge(&mut self, clocks: u64) {
+        let now = self.outputs.now;
         if self.outputs.out_valid == 1 && self.inputs.out_ready == 1 {
             self.words.extend_from_slice(&self.outputs.out_data.to_le_bytes());
             if let Some(pace) = &mut self.pace {
-                pace.next = pace.next.max(self.outputs.now * 1000) + pace.millitick_per_word;
+                pace.next = pace.next.max(now * 1000) + pace.millitick_per_word;
             }
         }
+        self.inputs.step = (clocks - 1) as u16;
+        self.inputs.bus_tick = self.outputs.bus_active | u8::from(!self.skip);
+        self.sample(now);
+        self.drive(now + clocks * self.clock_ticks);
         self.rtl.clock(&self.inputs, &mut self.outputs);
         self.evaluated += 1;
         if self.skip {
@@ -310,16 +278,59 @@ impl Engine {
         }
     }
 
-    /// Clocks, less one, that the next edge may stand for: up to the next thing that happens.
+    /// The ADCs look at their pins in the clock at `now`.
     #[inline]
-    fn step_from(&mut self, now: u64, limit: u64) -> u16 {
-        // A word that waits for a slow link leaves at a tick of its own; one that need not wait leaves now.
-        let mut target = self.outputs.deadline.min(limit);
-        if self.outputs.out_valid == 1 {
-            match &self.pace {
-                Some(pace) if self.inputs.out_ready == 0 => target = target.min(pace.next.div_ceil(1000)),
-                _ => return 0,
+    fn sample(&mut self, now: u64) {
+        let (i, o) = (&mut self.inputs, &self.outputs);
+        if let Some(serial) = &mut self.serial {
+            (i.adc_sdo_v, i.adc_sdo_i) = serial.pins(o.adc_cnv, o.adc_sck, now * TICK_PS, &mut self.adc);
+            self.sampled = serial.conversions();
+            return;
+        }
+        i.adc_valid = o.adc_start;
+        if o.adc_start == 1 {
+            (i.adc_v, i.adc_i) = self.adc.sample(now * TICK_PS);
+            self.sampled += 1;
+        }
+    }
+
+    /// Drives what the instrument sees in the clock at `at`.
+    #[inline]
+    fn drive(&mut self, at: u64) {
+        let i = &mut self.inputs;
+        self.down.next(at, &mut i.down);
+        self.up.next(at, &mut i.up);
+        // One change of a signal a clock, so that a pulse shorter than a clock is still seen.
+        let mut moved = [false; 4];
+        while let Some(&(tick, signal, value)) = self.sidebands.front() {
+            if tick > at || std::mem::replace(&mut moved[signal as usize], true) {
+                break;
             }
+            *match signal {
+                Signal::PerstN => &mut i.perst_n,
+                Signal::ClkreqN => &mut i.clkreq_n,
+                Signal::LinkState => &mut i.link_state,
+            } = value;
+            self.sidebands.pop_front();
+        }
+        (i.reg_we, i.reg_addr) = (0, self.shown_register);
+        if let Some((address, value)) = self.writes.pop_front() {
+            (i.reg_we, i.reg_addr, i.reg_wdata) = (1, address, value);
+        }
+        if let Some(pace) = &self.pace {
+            i.out_ready = u8::from(at * 1000 >= pace.next);
+        }
+    }
+
+    /// Clocks that the next edge may stand for, the rig being quiet: up to the next thing that happens.
+    #[inline]
+    fn clocks_from(&mut self, now: u64, limit: u64) -> u64 {
+        if !self.writes.is_empty() {
+            return 1;
+        }
+        let mut target = self.outputs.deadline.min(limit);
+        if let (Some(pace), 0) = (&self.pace, self.inputs.out_ready) {
+            target = target.min(pace.next.div_ceil(1000));
         }
         let next = |e: &Self| [e.down.due(), e.up.due(), e.sidebands.front().map(|s| s.0)].into_iter().flatten().min();
         let mut due = next(self);
@@ -336,8 +347,7 @@ impl Engine {
         };
         target = target.min(known).min(due.unwrap_or(u64::MAX));
         // The first clock that is not before the target: the one in which it would be seen without skipping.
-        let clocks = target.saturating_sub(now).div_ceil(self.clock_ticks);
-        clocks.saturating_sub(1).min(u64::from(u16::MAX)) as u16
+        target.saturating_sub(now).div_ceil(self.clock_ticks).clamp(1, STEP_MAX)
     }
 
     /// Reads the trace until everything before `tick` is known; a pause if that is not to be had now.

@@ -6,10 +6,20 @@
 
 pub mod adc;
 pub mod beats;
+pub mod bench;
+pub mod build;
 pub mod calibration;
+pub mod cli;
+pub mod config;
 pub mod engine;
 pub mod feed;
+pub mod output;
+pub mod pty;
+pub mod registration;
+#[rustfmt::skip]
+/// The register map, as `python -m wattbell_gateware.generate` writes it; tests/sim/rig holds the copy equal.
 pub mod registers;
 pub mod rtl;
 pub mod scpi;
 pub mod serial_adc;
+pub mod session;

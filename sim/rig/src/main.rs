@@ -1,1 +1,108 @@
-fn main() {}
+//! `wattbell-rig`: see `wattbell_rig`.
+
+use clap::Parser;
+use crossbeam_channel::bounded;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::Duration;
+use wattbell_rig::cli::{Cli, Play, Task};
+use wattbell_rig::output::{Output, Sink};
+use wattbell_rig::pty::{serve_control, Pty};
+use wattbell_rig::registration::{rigs_dir, Ports, Registration};
+use wattbell_rig::session::{Control, Options, Session};
+use wattbell_rig::{bench, build};
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Task::Play(options) => play(&options),
+        Task::Bench(options) => bench::run(&options).map(|json| println!("{json}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("wattbell-rig: error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(options: &Play) -> Result<(), String> {
+    let seconds = |value: f64, name: &str| {
+        Duration::try_from_secs_f64(value).map_err(|_| format!("{name} must be seconds, 0 or more, not {value}"))
+    };
+    let linger = options.linger.map(|value| seconds(value, "--linger")).transpose()?;
+    let (mut engine, calibration) = build::rig(&options.model, open(&options.trace)?)?;
+    if let Some(mbps) = options.usb_mbps {
+        // One word a clock is what the gateware can do; a thousandth of a byte a second is no link.
+        if !(1e-3..=1e6).contains(&mbps) {
+            return Err(format!("--usb-mbps must be 0.001 to 1000000, not {mbps}"));
+        }
+        engine.set_pace(mbps * 1e6);
+    }
+    let serial = options.serial.clone().unwrap_or_else(|| format!("VR{:04}", options.model.seed));
+    if serial.is_empty() || !serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) || serial.starts_with('.')
+    {
+        return Err(format!("--serial must be letters, digits, '-', '_' and '.', not {serial:?}"));
+    }
+
+    let quit = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&quit)).map_err(|e| format!("signal handler: {e}"))?;
+    }
+    let no_pty = |e| format!("cannot make a pseudo-terminal: {e}");
+    let (sink, data) = match &options.output {
+        Some(path) => {
+            let file = File::create(path).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+            (Sink::File(Arc::new(file)), path.display().to_string())
+        }
+        None => {
+            let pty = Pty::open_for_writing().map_err(no_pty)?;
+            let path = pty.path().to_owned();
+            (Sink::Pty(Arc::new(pty)), path)
+        }
+    };
+    let output = Output::start(sink).map_err(|e| e.to_string())?;
+    let control_pty = Pty::open().map_err(no_pty)?;
+    let ports = Ports { serial: serial.clone(), data, control: control_pty.path().to_owned() };
+    let (lines_out, lines) = bounded(16);
+    let (answers, answers_in) = bounded(16);
+    std::thread::Builder::new()
+        .name("control".into())
+        .spawn(move || {
+            if let Err(error) = serve_control(&control_pty, &lines_out, &answers_in) {
+                eprintln!("wattbell-rig: error: control port: {error}");
+            }
+        })
+        .map_err(|e| e.to_string())?;
+    let dir = rigs_dir();
+    let registration = Registration::new(&dir, &ports, options.link_dir.as_deref())
+        .map_err(|e| format!("cannot register the rig in {}: {e}", dir.display()))?;
+    println!("{}", ports.to_json());
+    let _ = std::io::stdout().flush();
+
+    let session_options = Options {
+        serial,
+        autostart: options.autostart,
+        exit_on_done: options.exit_on_done,
+        linger,
+        realtime: options.realtime,
+        calibration,
+    };
+    let done = Session::new(engine, output, Control { lines, answers }, session_options, quit).run();
+    drop(registration);
+    done
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read + Send>, String> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    match File::open(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(format!("cannot read the bus trace {}: {error}", path.display())),
+    }
+}

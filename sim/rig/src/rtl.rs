@@ -6,7 +6,7 @@ use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Beat {
     pub pad: [u8; 3],
 }
 
-/// The inputs of one clock.
+/// What the instrument sees in the clock behind an edge; but `step` and `bus_tick` belong to the edge itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)] // the ports of docs/architecture.md
@@ -141,7 +141,6 @@ pub enum RtlError {
 pub struct Rtl {
     model: *mut std::ffi::c_void,
     clock: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
-    settle: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
     free: unsafe extern "C" fn(*mut std::ffi::c_void),
     info: Info,
     clock_ticks: u64,
@@ -154,7 +153,9 @@ unsafe impl Send for Rtl {}
 
 impl Rtl {
     /// Loads `path` and makes a model in its power-on state; `outputs` shows it.
-    pub fn load(path: &Path, inputs: &Inputs, outputs: &mut Outputs) -> Result<Self, RtlError> {
+    ///
+    /// The first few clocks go into asking the instrument what it is.
+    pub fn load(path: &Path, outputs: &mut Outputs) -> Result<Self, RtlError> {
         let load = |reason: String| RtlError::Load { path: path.to_owned(), reason };
         if !path.exists() {
             return Err(load("no such file".into()));
@@ -173,52 +174,45 @@ impl Rtl {
                     reason: format!("interface {} rather than {ABI_VERSION}", info.abi_version),
                 });
             }
-            type New = unsafe extern "C" fn(*const Inputs, *mut Outputs) -> *mut std::ffi::c_void;
+            type New = unsafe extern "C" fn(*mut Outputs) -> *mut std::ffi::c_void;
             let new: Symbol<New> = library.get(b"wb_new\0").map_err(|e| load(e.to_string()))?;
             let clock = *library.get(b"wb_clock\0").map_err(|e| load(e.to_string()))?;
-            let settle = *library.get(b"wb_settle\0").map_err(|e| load(e.to_string()))?;
             let free = *library.get(b"wb_free\0").map_err(|e| load(e.to_string()))?;
-            let model = new(inputs, outputs);
-            let mut rtl = Self { model, clock, settle, free, info, clock_ticks: 0, _library: library };
-            rtl.check_build(inputs, outputs).map_err(|reason| RtlError::Abi { path: path.to_owned(), reason })?;
+            let model = new(outputs);
+            let mut rtl = Self { model, clock, free, info, clock_ticks: 0, _library: library };
+            rtl.check_build(outputs).map_err(|reason| RtlError::Abi { path: path.to_owned(), reason })?;
             Ok(rtl)
         }
     }
 
     /// What the gateware says it is must be what this program and the shim were built for.
-    fn check_build(&mut self, inputs: &Inputs, outputs: &mut Outputs) -> Result<(), String> {
+    fn check_build(&mut self, outputs: &mut Outputs) -> Result<(), String> {
         let mut read = |address| {
-            self.settle(&Inputs { reg_addr: address, ..*inputs }, outputs);
+            self.clock(&Inputs { reg_addr: address, ..Inputs::default() }, outputs);
             outputs.reg_rdata
         };
         let (id, version, build) = (read(registers::ID), read(registers::VERSION), read(registers::BUILD));
         if id != u32::from_le_bytes(*b"WBEL") {
             return Err(format!("register ID reads {id:08x}"));
         }
-        if version != registers::GATEWARE_VERSION {
-            return Err(format!("gateware {version:06x} rather than {:06x}", registers::GATEWARE_VERSION));
+        let [major, minor, patch] = registers::GATEWARE_VERSION.map(u32::from);
+        if version != major << 16 | minor << 8 | patch {
+            return Err(format!("gateware {version:06x} rather than {major}.{minor}.{patch}"));
         }
-        let (width, serial) = ((build >> 8 & 0xFF) * 8, build >> 16 & 1);
+        let width = 8 * ((build & registers::BUILD_TLP_WIDTH) >> registers::BUILD_TLP_WIDTH_SHIFT);
+        let serial = u32::from(build & registers::BUILD_SERIAL_ADC != 0);
         if (width, serial) != (self.info.tlp_width, self.info.serial_adc) {
             return Err(format!("register BUILD reads {build:08x}"));
         }
-        self.clock_ticks = u64::from(build & 0xFF);
-        self.settle(inputs, outputs);
+        self.clock_ticks = u64::from(build & registers::BUILD_CLOCK_TICKS);
         Ok(())
     }
 
-    /// One rising clock edge with `inputs`; `outputs` is what is shown after it, `inputs` still applied.
+    /// One rising clock edge; `outputs` is what is shown in the clock behind it, in which `inputs` are seen.
     #[inline]
     pub fn clock(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
         unsafe { (self.clock)(self.model, inputs, outputs) }
-    }
-
-    /// Shows the outputs for `inputs` without a clock edge.
-    #[inline]
-    pub fn settle(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
-        // SAFETY: as in `clock`.
-        unsafe { (self.settle)(self.model, inputs, outputs) }
     }
 
     /// Ticks `now` advances by in one clock.

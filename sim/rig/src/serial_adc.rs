@@ -1,8 +1,8 @@
 //! The digital side of the two ADCs, pin by pin: 18-bit SAR converters in three-wire mode with a shared CNV and SCK.
 //!
 //! CNV rises: both inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
-//! brings the next bit, seen by the instrument from the clock after the edge was launched on (the converter's
-//! clock-to-data time is below one SCK period; the gateware samples a whole period after it launched the edge).
+//! brings the next bit, which reaches the instrument two clocks after the one that launched the edge: 8 ns for SCK out,
+//! clock-to-data and SDO in together, where the gateware allows 16 ns.
 
 use crate::adc::{Adc, ADC_BITS};
 
@@ -13,14 +13,16 @@ pub struct SerialAdc {
     sck: u8,
     v: u32,
     i: u32,
+    conversions: u64,
 }
 
 impl SerialAdc {
-    /// Looks at the pins shown for the clock at `now_ps` and returns (SDO of voltage, SDO of current) for that clock.
+    /// Looks at the pins shown for the clock at `now_ps` and returns (SDO of voltage, SDO of current) behind it.
     #[inline]
     pub fn pins(&mut self, cnv: u8, sck: u8, now_ps: u64, adc: &mut Adc) -> (u8, u8) {
         if cnv > self.cnv {
             (self.v, self.i) = adc.sample(now_ps);
+            self.conversions += 1;
         }
         if sck < self.sck && cnv == 0 {
             self.v <<= 1;
@@ -29,6 +31,11 @@ impl SerialAdc {
         (self.cnv, self.sck) = (cnv, sck);
         let msb = |word: u32| (word >> (ADC_BITS - 1) & 1) as u8;
         (msb(self.v), msb(self.i))
+    }
+
+    /// Conversions so far.
+    pub fn conversions(&self) -> u64 {
+        self.conversions
     }
 }
 

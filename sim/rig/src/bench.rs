@@ -1,0 +1,75 @@
+//! How fast the simulation runs, without ports: a trace in memory, the stream counted and thrown away.
+
+use crate::build;
+use crate::cli::Bench;
+use crate::config::{calibration_writes, Sweep};
+use crate::engine::{Limits, Pause};
+use crate::registers as reg;
+use std::io::{Cursor, Read};
+use std::time::{Duration, Instant};
+use wattbell_bus::{LinkState, Rail, Signal, TraceHeader, TraceWriter};
+
+const PS_PER_S: f64 = 1e12;
+
+/// Runs the benchmark that `options` ask for and returns its JSON.
+pub fn run(options: &Bench) -> Result<String, String> {
+    if !(options.seconds > 0.0 && options.seconds <= 3600.0) {
+        return Err(format!("--seconds must be above 0 and at most 3600, not {}", options.seconds));
+    }
+    let trace: Box<dyn Read + Send> = match &options.trace {
+        Some(path) => {
+            Box::new(Cursor::new(std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?))
+        }
+        None => Box::new(Cursor::new(sleeping_drive(options.seconds).map_err(|e| e.to_string())?)),
+    };
+    let (mut engine, calibration) = build::rig(&options.model, trace)?;
+    let clock_ticks = engine.clock_ticks();
+    let mut sweep = Sweep::new(clock_ticks);
+    sweep.set_interval(options.interval, clock_ticks).map_err(|e| e.to_string())?;
+    calibration.iter().flat_map(calibration_writes).for_each(|(a, v)| engine.write(a, v));
+    sweep.writes().into_iter().for_each(|(a, v)| engine.write(a, v));
+    engine.write(reg::COMMAND, reg::COMMAND_RAIL_APPLY);
+    engine.write(reg::CONTROL, reg::CONTROL_RUN);
+    let limits = Limits { clocks: u64::MAX / 2, tick: (options.seconds * 1e9) as u64, until_stopped: false };
+    let mut bytes = 0u64;
+    let start = Instant::now();
+    loop {
+        let pause = engine.run(limits, Duration::from_secs(1));
+        bytes += engine.take_words().len() as u64;
+        match pause {
+            Pause::Full | Pause::Budget | Pause::Input => {}
+            Pause::Tick | Pause::End | Pause::Stopped => break,
+            Pause::Failed(reason) => return Err(reason),
+        }
+    }
+    let wall_s = start.elapsed().as_secs_f64();
+    let simulated_s = engine.now() as f64 * 1e-9;
+    let clocks = engine.now() / clock_ticks;
+    let commands = engine.read(reg::COMMANDS);
+    Ok(serde_json::json!({
+        "adc": if options.model.adc == crate::cli::AdcBuild::Serial { "serial" } else { "word" },
+        "skip": !options.model.no_skip,
+        "interval_s": sweep.interval_s(clock_ticks),
+        "wall_s": wall_s,
+        "simulated_s": simulated_s,
+        "simulated_to_wall": simulated_s / wall_s,
+        "clocks_evaluated": engine.evaluated(),
+        "clocks_evaluated_per_s": engine.evaluated() as f64 / wall_s,
+        "clocks_simulated_per_s": clocks as f64 / wall_s,
+        "conversions": engine.sampled(),
+        "commands": commands,
+        "commands_per_simulated_s": f64::from(commands) / simulated_s,
+        "stream_bytes": bytes,
+    })
+    .to_string())
+}
+
+/// A trace of a drive in L1.2 at 3.3 V and 10 mW.
+fn sleeping_drive(seconds: f64) -> wattbell_bus::Result<Vec<u8>> {
+    let header = TraceHeader { source: "wattbell-rig bench".into(), timing: "model".into(), ..TraceHeader::default() };
+    let mut writer = TraceWriter::new(Vec::new(), &header)?;
+    writer.rail(0, Rail { voltage_nv: 3_300_000_000, current_na: 3_030_303 })?;
+    writer.sideband(1_000_000, Signal::PerstN, 1)?;
+    writer.sideband(2_000_000, Signal::LinkState, LinkState::L1_2 as u8)?;
+    writer.finish((seconds * PS_PER_S) as u64 + 1_000_000)
+}

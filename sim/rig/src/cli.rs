@@ -1,0 +1,151 @@
+//! The command line.
+
+use crate::adc::BoardOptions;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The Wattbell instrument, Verilated, behind two pseudo-terminals: data (the block stream) and control (SCPI).
+#[derive(Debug, Parser)]
+#[command(name = "wattbell-rig", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Task,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// Play a bus trace into the instrument and serve both ports.
+    Play(Box<Play>),
+    /// Measure how fast the simulation runs; prints one JSON object.
+    Bench(Bench),
+}
+
+/// How the ADCs are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AdcBuild {
+    /// Conversion results are handed in whole: fast.
+    Word,
+    /// The bit-serial pins of both ADCs are simulated; the output is the same.
+    Serial,
+}
+
+/// Whether the factory has calibrated the rig.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CalibrationKind {
+    /// Two points a channel, through the rig's own noisy ADCs.
+    Factory,
+    /// Registers keep their reset values; RAIL blocks say UNCALIBRATED.
+    None,
+}
+
+/// Options of the board and of how it is simulated.
+#[derive(Debug, Clone, Args)]
+pub struct Model {
+    /// How the ADCs are connected
+    #[arg(long, value_enum, default_value_t = AdcBuild::Word)]
+    pub adc: AdcBuild,
+    /// Library of the Verilated instrument [default: lib_x4_<adc>.so in WATTBELL_RTL_DIR, else in build/rtl of the checkout]
+    #[arg(long, value_name = "FILE")]
+    pub lib: Option<PathBuf>,
+    /// Evaluate every clock, also those in which nothing changes; the output is the same
+    #[arg(long)]
+    pub no_skip: bool,
+    /// Which board: its gain, offset and noise follow from this number
+    #[arg(long, value_name = "N", default_value_t = BoardOptions::default().seed)]
+    pub seed: u64,
+    /// Time constant of the anti-alias filter in seconds
+    #[arg(long, value_name = "S", default_value_t = BoardOptions::default().tau_s)]
+    pub tau: f64,
+    /// Noise of a conversion, RMS, in ADC codes (current 31.25 uA, voltage 19.07 uV)
+    #[arg(long, value_name = "LSB", default_value_t = BoardOptions::default().noise_lsb)]
+    pub noise: f64,
+    /// Gain, offset and calibration errors: 1 as drawn for a board, 0 for none
+    #[arg(long, value_name = "SCALE", default_value_t = BoardOptions::default().errors)]
+    pub errors: f64,
+    /// Whether the factory has calibrated the rig
+    #[arg(long, value_enum, default_value_t = CalibrationKind::Factory)]
+    pub calibration: CalibrationKind,
+}
+
+impl Model {
+    /// The board, or what is wrong with the options.
+    pub fn board(&self) -> Result<BoardOptions, String> {
+        for (name, value) in [("--tau", self.tau), ("--noise", self.noise), ("--errors", self.errors)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(format!("{name} must be a number of 0 or more, not {value}"));
+            }
+        }
+        Ok(BoardOptions { seed: self.seed, tau_s: self.tau, noise_lsb: self.noise, errors: self.errors })
+    }
+
+    /// Where the library is.
+    pub fn library(&self) -> PathBuf {
+        if let Some(path) = &self.lib {
+            return path.clone();
+        }
+        let name = match self.adc {
+            AdcBuild::Word => "lib_x4_word.so",
+            AdcBuild::Serial => "lib_x4_serial.so",
+        };
+        if let Some(dir) = std::env::var_os("WATTBELL_RTL_DIR") {
+            return PathBuf::from(dir).join(name);
+        }
+        // This program lies in <checkout>/sim/target/<profile>.
+        let exe = std::env::current_exe().unwrap_or_default();
+        let beside = exe.ancestors().skip(1).map(|dir| dir.join("build/rtl").join(name)).find(|path| path.exists());
+        beside.unwrap_or_else(|| PathBuf::from("build/rtl").join(name))
+    }
+}
+
+/// Options of `play`.
+#[derive(Debug, Args)]
+pub struct Play {
+    /// Bus trace (docs/bus-trace.md); `-` reads it from standard input as it is written
+    pub trace: PathBuf,
+    /// Serial number [default: VR and the board's number]
+    #[arg(long)]
+    pub serial: Option<String>,
+    /// Write the stream to a file in place of the data port
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Make links DIR/data and DIR/control to the ports
+    #[arg(long, value_name = "DIR")]
+    pub link_dir: Option<PathBuf>,
+    /// Capture at once, not at INITiate. A host that opens the data port later misses the beginning
+    #[arg(long)]
+    pub autostart: bool,
+    /// End when the trace was played and the host has read everything
+    #[arg(long)]
+    pub exit_on_done: bool,
+    /// Answer the control port for so many seconds after the trace, then end [default: until killed]
+    #[arg(long, value_name = "S", conflicts_with = "exit_on_done")]
+    pub linger: Option<f64>,
+    /// Do not let virtual time run ahead of wall time
+    #[arg(long)]
+    pub realtime: bool,
+    /// Let the stream out at so many MB/s of virtual time, as a USB link would; then the rig may overflow [default: no limit]
+    #[arg(long, value_name = "MBPS")]
+    pub usb_mbps: Option<f64>,
+    /// Conversions a sample at the start
+    #[command(flatten)]
+    pub model: Model,
+}
+
+/// Options of `bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// Bus trace to play [default: a drive that sleeps at a constant 10 mW]
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Virtual seconds to simulate
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub seconds: f64,
+    /// Seconds between conversions
+    #[arg(long, value_name = "S", default_value_t = 1e-6)]
+    pub interval: f64,
+    /// Board and simulation
+    #[command(flatten)]
+    pub model: Model,
+}

@@ -1,0 +1,209 @@
+//! Pseudo-terminals in raw mode, and the threads that serve them.
+//!
+//! The rig keeps the slave end of each open: a client may then come and go without the master ever seeing an error, and
+//! what was not read waits for the next client.
+
+use crossbeam_channel::{Receiver, Sender};
+use nix::fcntl::OFlag;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt, PtyMaster};
+use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+mod ioctl {
+    #![allow(missing_docs)] // the macro makes a public function
+    nix::ioctl_read_bad!(fionread, nix::libc::FIONREAD, i32);
+}
+
+/// Longest line of the control port.
+pub const LINE_MAX: usize = 4096;
+
+/// A pseudo-terminal.
+pub struct Pty {
+    master: PtyMaster,
+    slave: File,
+    path: String,
+}
+
+impl Pty {
+    /// A new one, in raw mode, whose master end blocks.
+    pub fn open() -> io::Result<Self> {
+        Self::open_with(OFlag::empty())
+    }
+
+    /// A new one, in raw mode, for [`Self::write_discarding_input`].
+    pub fn open_for_writing() -> io::Result<Self> {
+        Self::open_with(OFlag::O_NONBLOCK)
+    }
+
+    fn open_with(flags: OFlag) -> io::Result<Self> {
+        let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let path = ptsname_r(&master)?;
+        let slave = OpenOptions::new().read(true).write(true).custom_flags(nix::libc::O_NOCTTY).open(&path)?;
+        let mut settings = tcgetattr(&slave)?;
+        cfmakeraw(&mut settings);
+        tcsetattr(&slave, SetArg::TCSANOW, &settings)?;
+        Ok(Self { master, slave, path })
+    }
+
+    /// Path of the slave: what a client opens.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Bytes that no client has read yet.
+    pub fn unread(&self) -> io::Result<usize> {
+        let mut n = 0;
+        // SAFETY: FIONREAD writes one int.
+        unsafe { ioctl::fionread(self.slave.as_raw_fd(), &mut n) }?;
+        Ok(n.max(0) as usize)
+    }
+
+    fn wait(&self, events: PollFlags) -> io::Result<PollFlags> {
+        loop {
+            let mut fds = [PollFd::new(self.master.as_fd(), events)];
+            match poll(&mut fds, PollTimeout::NONE) {
+                Ok(_) => return Ok(fds[0].revents().unwrap_or(PollFlags::empty())),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Writes all of `bytes`, waiting for a client to make room as long as it takes. What a client sends to a port that
+    /// only talks is thrown away, so that it cannot block.
+    pub fn write_discarding_input(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let ready = self.wait(PollFlags::POLLOUT | PollFlags::POLLIN)?;
+            if ready.contains(PollFlags::POLLIN) {
+                let _ = or_none((&self.master).read(&mut [0; 1024]))?;
+            }
+            if ready.contains(PollFlags::POLLOUT) {
+                bytes = &bytes[or_none((&self.master).write(bytes))?..];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a call on a non-blocking file did; nothing when it would have had to wait.
+fn or_none(done: io::Result<usize>) -> io::Result<usize> {
+    match done {
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        other => other,
+    }
+}
+
+/// A line that came in over the control port, or the news that one was too long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// Without its end.
+    Text(String),
+    /// More than [`LINE_MAX`] bytes without an end.
+    TooLong,
+}
+
+/// Cuts bytes into lines ended by `\n` or `\r\n`. Bytes that are not UTF-8 become the replacement character.
+#[derive(Debug, Default)]
+pub struct Lines {
+    buffer: Vec<u8>,
+    overrun: bool,
+}
+
+impl Lines {
+    /// Adds `bytes` and returns the lines they complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for &byte in bytes {
+            if byte == b'\n' {
+                let text = String::from_utf8_lossy(&self.buffer).trim_end_matches('\r').to_owned();
+                lines.push(if self.overrun { Line::TooLong } else { Line::Text(text) });
+                self.buffer.clear();
+                self.overrun = false;
+            } else if self.buffer.len() < LINE_MAX {
+                self.buffer.push(byte);
+            } else {
+                self.overrun = true;
+            }
+        }
+        lines
+    }
+}
+
+/// Serves the control port: lines out through `lines`, answers in through `answers` (without their newline, an empty one
+/// for a line that asked nothing). Returns when the other side is gone.
+pub fn serve_control(pty: &Pty, lines: &Sender<Line>, answers: &Receiver<String>) -> io::Result<()> {
+    let mut cutter = Lines::default();
+    let mut buffer = [0; 4096];
+    loop {
+        let n = (&pty.master).read(&mut buffer)?;
+        for line in cutter.push(&buffer[..n]) {
+            if lines.send(line).is_err() {
+                return Ok(());
+            }
+            let Ok(answer) = answers.recv() else { return Ok(()) };
+            if !answer.is_empty() {
+                (&pty.master).write_all(format!("{answer}\n").as_bytes())?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn both_line_ends_and_too_long_lines() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.push(b"*IDN?\r\nINIT\nAB"), [Line::Text("*IDN?".into()), Line::Text("INIT".into())]);
+        assert_eq!(lines.push(b"OR\n"), [Line::Text("ABOR".into())]);
+        assert_eq!(lines.push(&[b'x'; LINE_MAX + 1]), []);
+        assert_eq!(lines.push(b"\n*CLS\n"), [Line::TooLong, Line::Text("*CLS".into())]);
+        assert_eq!(lines.push(b"\xff\n"), [Line::Text("\u{fffd}".into())]);
+    }
+
+    #[test]
+    fn clients_come_and_go() {
+        let pty = Pty::open_for_writing().unwrap();
+        for word in ["one", "two"] {
+            pty.write_discarding_input(word.as_bytes()).unwrap();
+            assert_eq!(pty.unread().unwrap(), 3);
+            let mut client = OpenOptions::new().read(true).write(true).open(pty.path()).unwrap();
+            let mut seen = [0; 3];
+            client.read_exact(&mut seen).unwrap();
+            assert_eq!(seen, word.as_bytes());
+            client.write_all(b"ignored").unwrap();
+        }
+        assert_eq!(pty.unread().unwrap(), 0);
+    }
+
+    #[test]
+    fn all_256_bytes_pass() {
+        let pty = Pty::open_for_writing().unwrap();
+        let all: Vec<u8> = (0..=255).collect();
+        pty.write_discarding_input(&all).unwrap();
+        let mut client = OpenOptions::new().read(true).open(pty.path()).unwrap();
+        let mut seen = [0; 256];
+        client.read_exact(&mut seen).unwrap();
+        assert_eq!(&seen[..], &all[..]);
+    }
+
+    proptest! {
+        #[test]
+        fn however_bytes_arrive_lines_are_the_same(text in "[a-z\n]{0,200}", cut in 0usize..200) {
+            let bytes = text.as_bytes();
+            let at = cut.min(bytes.len());
+            let mut pieces = Lines::default();
+            let mut lines = pieces.push(&bytes[..at]);
+            lines.extend(pieces.push(&bytes[at..]));
+            prop_assert_eq!(lines, Lines::default().push(bytes));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How a host finds running rigs: a file per rig, removed when the rig ends. After a crash the file stays; its `pid` tells.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// What a host needs to know about a rig that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ports {
+    /// Serial number of the rig.
+    pub serial: String,
+    /// Path of the data port (or of the file that takes its place).
+    pub data: String,
+    /// Path of the control port.
+    pub control: String,
+}
+
+impl Ports {
+    /// One line of JSON, with the process id.
+    pub fn to_json(&self) -> String {
+        let (serial, data, control, pid) = (&self.serial, &self.data, &self.control, std::process::id());
+        serde_json::json!({"serial": serial, "data": data, "control": control, "pid": pid}).to_string()
+    }
+}
+
+/// Folder of the rigs' files: `$WATTBELL_RUNTIME`, else `$XDG_RUNTIME_DIR/wattbell`, else `/tmp/wattbell`; in it, `rigs`.
+pub fn rigs_dir() -> PathBuf {
+    let given = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let base = given("WATTBELL_RUNTIME")
+        .unwrap_or_else(|| given("XDG_RUNTIME_DIR").unwrap_or_else(|| "/tmp".into()).join("wattbell"));
+    base.join("rigs")
+}
+
+/// What was put into the file system for a rig; taken away again when this is dropped.
+#[derive(Debug)]
+pub struct Registration {
+    files: Vec<(PathBuf, Contents)>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Contents {
+    File(String),
+    Link(PathBuf),
+}
+
+impl Registration {
+    /// Writes `<dir>/<serial>.json`, and links `data` and `control` in `link_dir` if one is given.
+    pub fn new(dir: &Path, ports: &Ports, link_dir: Option<&Path>) -> io::Result<Self> {
+        let mut this = Self { files: Vec::new() };
+        fs::create_dir_all(dir)?;
+        let path = dir.join(format!("{}.json", ports.serial));
+        let text = ports.to_json() + "\n";
+        // Whole at any time: a host may read it just now.
+        let fresh = dir.join(format!(".{}.{}", ports.serial, std::process::id()));
+        fs::write(&fresh, &text)?;
+        fs::rename(&fresh, &path)?;
+        this.files.push((path, Contents::File(text)));
+        if let Some(dir) = link_dir {
+            fs::create_dir_all(dir)?;
+            for (name, target) in [("data", &ports.data), ("control", &ports.control)] {
+                let link = dir.join(name);
+                if link.is_symlink() {
+                    fs::remove_file(&link)?;
+                }
+                let target = std::path::absolute(target)?;
+                symlink(&target, &link)?;
+                this.files.push((link, Contents::Link(target)));
+            }
+        }
+        Ok(this)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        for (path, contents) in &self.files {
+            // Another rig may have taken the name since: what is not ours stays.
+            let found = fs::read_link(path).map(Contents::Link).or_else(|_| fs::read_to_string(path).map(Contents::File));
+            if found.is_ok_and(|found| found == *contents) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
