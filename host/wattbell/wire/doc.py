@@ -1,0 +1,184 @@
+"""Writes ``docs/wire-format.md`` from the definition of the format: ``python -m wattbell.wire.doc [FILE]``.
+
+Without FILE the text goes to stdout. The comments behind the members of the enumerations are documentation too, and
+are taken from the source.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import spec
+from .sequence import WINDOW
+
+_PROSE = """\
+# Wire format
+
+What a rig sends over its data port. Generated from `host/wattbell/wire/spec.py` by `python -m wattbell.wire.doc`;
+do not edit this page. Gateware, virtual rig and host decoder take their layouts from the same module.
+
+A stream is a sequence of blocks. Everything is little-endian. There is no file header and no state between
+blocks: a reader may start anywhere. A block is a header of {header} bytes, a payload whose length is a multiple
+of 4, and the CRC-32 (zlib's, which is Ethernet's) of header and payload:
+
+{header_table}
+
+The payload begins at byte {header}; the CRC follows it. A payload has at most {payload} bytes. A field's name and
+place never change within a version; the frame (magic, length, CRC) is the same in every version.
+
+**Time.** Ticks are those of the rig's one free-running 64-bit counter, from power-on; a tick is {tick_ps} ps
+(STATUS says so too). Every time on the wire is a tick, an offset to the block's first tick, or an age relative to
+another time in the same record.
+
+**Order and loss.** `sequence` counts blocks of all kinds, modulo 2**32. `dropped` counts the records of the
+block's kind that the rig itself lost since the last block of that kind: nothing is lost in silence. A block is
+closed when it is full or {flush_ms:g} ms after its first record, which bounds the latency at low rates.
+
+## How to read a damaged stream
+
+1. Look for the magic. Refuse a length above {payload} or not a multiple of 4.
+2. Accept a block only when its CRC holds. Until enough bytes are there to know, wait; a block has at most
+   {largest} bytes, so that wait ends.
+3. Where it does not hold, go on one byte further: a damaged length must not hide good blocks. But when a good
+   block stands exactly behind the damaged one, and either it has the next sequence number or no chain of good
+   blocks leads up to it from inside, skip the damaged block whole: a raw TLP may carry something that looks like
+   a block, or is one.
+4. A sequence number ahead opens a hole; one that fits a hole is a late block, and is kept; any other one behind
+   is a duplicate, and is dropped. A number more than {window} off is believed only when a second block confirms
+   it.
+5. A block of an unknown kind or version, or whose payload is no whole number of records, is counted and passed
+   over.
+
+The host counts all of this in `loss` of a capture's `meta.json`.
+"""
+
+_ENUM_LINE = re.compile(r"^    (\w+) = (0x[0-9a-fA-F]+|\d+)(?:  # (.*))?$", re.MULTILINE)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _fields(fields: tuple[spec.Field, ...]) -> str:
+    rows, bit = [], 0
+    for f in fields:
+        rows.append((str(bit // 8), str(f.bits), f"`{f.name}`", "yes" if f.signed else "", f.doc))
+        bit += f.bits
+    return _table(("byte", "bits", "field", "signed", "meaning"), rows)
+
+
+def _members(kind: type[enum.Enum]) -> str:
+    flags = issubclass(kind, enum.Flag)
+    rows = []
+    for name, value, comment in _ENUM_LINE.findall(inspect.getsource(kind)):
+        number = int(value, 0)
+        rows.append((f"{number:#04x}" if flags else str(number), f"`{name}`", comment))
+    return _table(("value", "name", "meaning"), rows)
+
+
+def _kinds() -> str:
+    tick = "time base of the offsets"
+    meaning = {
+        spec.Kind.COMMANDS: ("completed commands", tick),
+        spec.Kind.RAIL: ("samples of the 3.3 V rail", "instant of the first sample"),
+        spec.Kind.EVENTS: ("link, sidebands, markers, losses", "tick of the first event"),
+        spec.Kind.TLP: ("raw TLPs", tick),
+        spec.Kind.STATUS: ("state and counters of the rig", "when they were taken"),
+    }
+    rows = [(str(int(kind)), f"`{kind.name}`", *meaning[kind]) for kind in spec.Kind]
+    return _table(("kind", "name", "payload", "first tick"), rows)
+
+
+def markdown() -> str:
+    """The page."""
+    parts = [
+        _PROSE.format(
+            header=spec.HEADER_SIZE,
+            header_table=_fields(spec.HEADER),
+            payload=spec.MAX_PAYLOAD,
+            largest=spec.HEADER_SIZE + spec.MAX_PAYLOAD + spec.CRC_SIZE,
+            tick_ps=spec.TICK_PS,
+            flush_ms=spec.FLUSH_TICKS * spec.TICK_PS * 1e-9,
+            window=WINDOW,
+        ),
+        "## Kinds\n\n" + _kinds(),
+        f"""## COMMANDS: {spec.COMMAND_SIZE} bytes a record
+
+{_fields(spec.COMMAND)}
+
+An age of all ones was not observed; one less than that is a lower bound (the true age is that long or longer).
+
+Opcodes whose record carries SLBA and a block count: {", ".join(f"{o:02X}h" for o in spec.LBA_OPCODES)}; and Dataset
+Management, {spec.DSM_OPCODE:02X}h.
+
+### Flags of a command
+
+{_members(spec.CommandFlag)}""",
+        f"""## RAIL
+
+{_fields(spec.RAIL_HEADER)}
+
+The header is followed by `count` samples of {spec.RAIL_SAMPLE_SIZE} bytes, and zero bytes up to a multiple of 4:
+
+{_fields(spec.RAIL_SAMPLE)}
+
+One unit of voltage is {spec.VOLTAGE_LSB_UV} uV, one of current {spec.CURRENT_LSB_NA} nA. The block's first tick is the
+instant of the first sample; with decimation, the centre of the filter's impulse response. `energy` is the exact integer
+sum over every conversion up to the one that completed the last sample; one unit is {spec.ENERGY_LSB_W:g} W times the
+conversion period. The difference between two blocks is the energy between them, also when samples between were lost.
+
+### Flags of a RAIL block
+
+A flag belongs to at least one conversion of the block.
+
+{_members(spec.RailFlag)}""",
+        f"""## EVENTS: {spec.EVENT_SIZE} bytes a record
+
+{_fields(spec.EVENT)}
+
+### Event types
+
+{_members(spec.EventType)}""",
+        *(
+            f"### {title}\n\n{_members(kind)}"
+            for title, kind in (
+                ("LinkState", spec.LinkState),
+                ("ResetCause", spec.ResetCause),
+                ("MarkerSource", spec.MarkerSource),
+                ("LossSource", spec.LossSource),
+                ("GuessReason", spec.GuessReason),
+            )
+        ),
+        f"""## TLP
+
+Records of {spec.TLP_HEADER_SIZE} bytes, each followed by the bytes of the TLP (header first, as on the wire) and zero
+bytes up to a multiple of 4:
+
+{_fields(spec.TLP_HEADER)}""",
+        f"""## STATUS: {spec.STATUS_SIZE} bytes
+
+Sent at start, at stop, and whenever the counter passes a multiple of {spec.STATUS_PERIOD_TICKS} ticks. The tail of a
+longer payload belongs to a later format; read what is known.
+
+{_fields(spec.STATUS)}""",
+    ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def main() -> None:
+    """Command line."""
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(markdown(), encoding="utf-8")
+    else:
+        sys.stdout.write(markdown())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""The page about the wire format is the one that the definition makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wattbell.wire import doc, spec
+
+PAGE = Path(__file__).parents[3] / "docs" / "wire-format.md"
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == doc.markdown(), "run: python -m wattbell.wire.doc docs/wire-format.md"
+
+
+def test_every_field_and_every_member_is_on_it() -> None:
+    page = doc.markdown()
+    tables = (spec.HEADER, spec.COMMAND, spec.RAIL_HEADER, spec.RAIL_SAMPLE, spec.EVENT, spec.TLP_HEADER, spec.STATUS)
+    for fields in tables:
+        for field in fields:
+            assert f"`{field.name}`" in page
+    enums = (spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.ResetCause, spec.MarkerSource,
+             spec.LossSource, spec.GuessReason, spec.Kind)  # fmt: skip
+    for kind in enums:
+        for member in kind:
+            assert f"`{member.name}`" in page
