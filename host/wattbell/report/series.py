@@ -192,7 +192,7 @@ def cdf(latency_ticks: npt.NDArray[np.int64], tick_s: float, points: int = 400) 
         return np.empty(0), np.empty(0)
     ordered = np.sort(latency_ticks)
     nines = np.linspace(0, math.log10(n) if n > 1 else 0, points)
-    ranks = np.unique(np.clip(np.ceil(n * (1 - 10.0**-nines)).astype(np.int64), 1, n))
+    ranks = np.unique(np.append(np.clip(np.ceil(n * (1 - 10.0**-nines)).astype(np.int64), 1, n), n))
     return (ordered[ranks - 1] * tick_s).astype(np.float64), ((ranks - 0.5) / n).astype(np.float64)
 
 

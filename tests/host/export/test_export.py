@@ -1,0 +1,128 @@
+"""Exports, read back with other programs: sigrok-cli for sessions, Polars and csv for tables."""
+
+import csv
+import io
+import shutil
+import subprocess
+import zipfile
+
+import numpy as np
+import polars as pl
+import pytest
+from wattbell.analysis import analyze
+from wattbell.errors import UsageError
+from wattbell.export import export_csv, export_sigrok
+from wattbell.wire.spec import EventType
+
+MS = 1_000_000
+needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli"), reason="sigrok-cli is not installed")
+
+
+@pytest.fixture
+def capture(builder):
+    builder.power(0, 0.66)
+    builder.power(10 * MS + 5_000, 1.32)
+    builder.events += [(0, EventType.PERST, 1, 0), (0, EventType.CLKREQ, 0, 0), (4 * MS, EventType.CLKREQ, 1, 0)]
+    builder.events += [(6 * MS, EventType.CLKREQ, 0, 0)]
+    builder.command(12 * MS + 300, 80_000, blocks=8)
+    builder.command(12 * MS + 300, 90_000, blocks=8)  # one doorbell, two commands
+    builder.command(13 * MS, 100_500, opcode=1, blocks=256)
+    return builder.write(20 * MS)
+
+
+def sigrok(*arguments):
+    done = subprocess.run(["sigrok-cli", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+@needs_sigrok
+def test_sigrok_cli_shows_the_session(capture, tmp_path):
+    made = export_sigrok(capture, tmp_path / "x.sr")
+    shown = sigrok("-i", made.path, "--show")
+    assert "Samplerate: 1000000" in shown
+    for name in ("CLKREQ#: logic", "PERST#: logic", "DOORBELL: logic", "CQE: logic"):
+        assert name in shown
+    for name in ("voltage: analog", "current: analog", "power: analog"):
+        assert name in shown
+    assert f"Logic sample count: {made.samples}" in shown
+    assert f"Analog sample count: {made.samples}" in shown
+
+
+@needs_sigrok
+def test_logic_as_sigrok_reads_it(capture, tmp_path):
+    made = export_sigrok(capture, tmp_path / "x.sr")
+    text = sigrok("-i", made.path, "-C", "CLKREQ#,PERST#,DOORBELL,CQE", "-O", "csv")
+    rows = [line for line in text.splitlines() if line[:1] in "01"]
+    levels = np.array([[int(v) for v in row.split(",")[:4]] for row in rows[: made.samples]])
+    clkreq = levels[:, 0]
+    assert np.flatnonzero(np.diff(clkreq)).tolist() == [3999, 5999], "released from 4 ms to 6 ms"
+    assert levels[:, 1].all()
+    # a strobe stands in the first sample at or after its instant
+    assert np.flatnonzero(levels[:, 2]).tolist() == [12_001, 13_000]
+    assert np.flatnonzero(levels[:, 3]).tolist() == [12_081, 12_091, 13_101]
+    assert made.merged == 0
+
+
+@needs_sigrok
+def test_analog_as_sigrok_reads_and_writes_it(capture, tmp_path):
+    made = export_sigrok(capture, tmp_path / "x.sr", start_s=0.005, stop_s=0.015, samplerate_hz=200_000)
+    sigrok("-i", made.path, "-O", "srzip", "-o", tmp_path / "y.sr")
+    with zipfile.ZipFile(tmp_path / "y.sr") as archive:
+        names = [n for n in archive.namelist() if n.startswith("analog-1-7-")]
+        names.sort(key=lambda n: int(n.split("-")[3]))
+        power = np.frombuffer(b"".join(archive.read(n) for n in names), "<f4")
+    assert len(power) == made.samples == 2000
+    assert power[:1000] == pytest.approx(0.66, rel=1e-5)
+    assert power[1010:] == pytest.approx(1.32, rel=1e-5)
+    assert made.start_s == pytest.approx(0.005)
+
+
+def test_strobes_that_cannot_be_told_apart_are_counted(capture, tmp_path):
+    made = export_sigrok(capture, tmp_path / "x.sr", samplerate_hz=1000)
+    assert made.merged == 2, "CQEs at 12.08 and 12.09 ms, doorbells at 12.0003 and 13.0 ms"
+
+
+def test_a_window_that_is_too_long_or_empty_is_refused(capture, tmp_path, monkeypatch):
+    monkeypatch.setattr("wattbell.export.sigrok.MAX_SAMPLES", 10_000)
+    with pytest.raises(UsageError, match="shorter window"):
+        export_sigrok(capture, tmp_path / "x.sr")
+    with pytest.raises(UsageError, match="Nothing lies"):
+        export_sigrok(capture, tmp_path / "x.sr", start_s=5.0)
+    with pytest.raises(UsageError, match="sample rate"):
+        export_sigrok(capture, tmp_path / "x.sr", samplerate_hz=0)
+
+
+def test_commands_csv_has_every_command_with_its_times(capture, tmp_path):
+    export_csv(capture, tmp_path / "csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "csv" / "commands.csv").read_text())))
+    assert [r["command"] for r in rows] == ["read", "read", "write"]
+    assert [int(r["bytes"]) for r in rows] == [4096, 4096, 131072]
+    assert float(rows[2]["latency_s"]) == pytest.approx(100.5e-6)
+    assert int(rows[0]["doorbell_tick"]) == 12 * MS + 300
+    assert float(rows[0]["doorbell_s"]) == pytest.approx(0.0120003)
+    assert rows[0]["first_data_s"] == ""
+
+
+def test_rail_csv_is_thinned_by_means(capture, tmp_path):
+    export_csv(capture, tmp_path / "csv", rail_every=7, start_s=0.009, stop_s=0.012)
+    frame = pl.read_csv(tmp_path / "csv" / "rail.csv")
+    assert len(frame) == -(-300 // 7)
+    assert frame["power_w"][0] == pytest.approx(0.66, rel=1e-5)
+    assert frame["power_w"][-1] == pytest.approx(1.32, rel=1e-5)
+    # 9.00 .. 9.06 ms: the middle is 9.03 ms
+    assert frame["time_s"][0] == pytest.approx(0.00903, abs=1e-9)
+    every = pl.read_csv(export_csv(capture, tmp_path / "all", start_s=0.009, stop_s=0.012)[2])
+    assert float(every["power_w"].mean()) == pytest.approx(
+        float((frame["power_w"] * pl.Series([7] * 42 + [6])).sum()) / 300, rel=1e-6
+    )
+
+
+def test_figures_csv_carries_uncertainty_and_loss(capture, tmp_path):
+    result = analyze(capture)
+    export_csv(capture, tmp_path / "csv", result=result)
+    rows = {r["figure"]: r for r in csv.DictReader(io.StringIO((tmp_path / "csv" / "figures.csv").read_text()))}
+    mean = rows["power.mean_w"]
+    assert float(mean["value"]) == pytest.approx(result["power"]["mean_w"]["value"])
+    assert float(mean["u_k2"]) > 0
+    assert (mean["unit"], mean["lost"]) == ("W", "0")
+    assert rows["commands.read.count"]["value"] == "2"

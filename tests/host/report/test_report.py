@@ -1,0 +1,105 @@
+"""Reports: complete, self-contained, and what the series show is what was captured."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from wattbell.analysis import analyze
+from wattbell.analysis.context import load
+from wattbell.report import series, write_report
+from wattbell.report.series import Envelope
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def capture(builder):
+    builder.power(0, 0.6)
+    builder.phase(1, 10 * MS, 110 * MS, "reads <4k> & more")
+    builder.power(20 * MS, 2.0)
+    tick = 20 * MS
+    for k in range(800):
+        tick = builder.command(tick, 80_000 + 100 * (k % 7), opcode=2 if k % 4 else 1) + 20_000
+    builder.power(tick, 0.6)
+    return builder.write(300 * MS)
+
+
+def test_report_is_one_file_that_needs_no_other(capture, tmp_path):
+    html = write_report(capture, analyze(capture), tmp_path / "out")
+    text = html.read_text(encoding="utf-8")
+    assert html == tmp_path / "out" / "report.html"
+    assert html.stat().st_size < 8_000_000
+    own = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r"(src|href)\s*=", own), "nothing is loaded from elsewhere"
+    assert text.count("plotly.js v") == 1
+    assert "reads &lt;4k&gt; &amp; more" in text, "names are escaped"
+    names = {p.name for p in (tmp_path / "out" / "plots").iterdir()}
+    for plot in ("power", "throughput", "queue-depth", "latency", "latency-distribution", "efficiency"):
+        assert {f"{plot}.png", f"{plot}.svg"} <= names
+    assert (tmp_path / "out" / "plots" / "power.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_report_of_a_capture_without_rail(builder, tmp_path):
+    for k in range(50):
+        builder.command(MS + k * 100_000, 80_000)
+    capture = builder.write(conditions={"timing": "qemu-log"})
+    html = write_report(capture, analyze(capture), tmp_path / "one.html")
+    assert html == tmp_path / "one.html"
+    assert "no power figures" in html.read_text(encoding="utf-8")
+    names = {p.name for p in (tmp_path / "one-plots").iterdir()}
+    assert "power.png" not in names
+    assert "latency.png" in names
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_script_draws_every_plot_in_a_browser(capture, tmp_path):
+    html = write_report(capture, analyze(capture), tmp_path / "out", plots=False)
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", html.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    for plot in ("timeline", "distribution", "efficiency", "detail-0"):
+        found = re.search(rf"<div id=\"{plot}\"[^>]*>(.{{2000}})", done.stdout, re.DOTALL)
+        assert found, f"{plot} is missing"
+        assert "svg" in found.group(1), f"{plot} was not drawn"
+
+
+def test_envelope_keeps_extremes_when_coarser():
+    rng = np.random.default_rng(1)
+    mean = rng.normal(size=1000).astype(np.float32)
+    mean[300:310] = np.nan
+    fine = Envelope(0.0, 1.0, mean - 1, mean, mean + 1)
+    coarse = fine.coarser(70)
+    assert len(coarse) <= 70
+    assert np.nanmax(coarse.high) == np.nanmax(fine.high)
+    assert np.nanmin(coarse.low) == np.nanmin(fine.low)
+    k = round(coarse.dt_s)
+    assert coarse.mean[0] == pytest.approx(mean[:k].mean(), rel=1e-5)
+
+
+def test_series_conserve_bytes_and_time(capture):
+    context = load(capture)
+    bins = series.load_bins(context)
+    rates = series.throughput(context, bins)
+    total = (rates["read"].sum() + rates["write"].sum()) * bins.dt_s
+    assert total == pytest.approx(800 * 4096 / 1e6, rel=1e-5)
+    assert rates["iops"].sum() * bins.dt_s == pytest.approx(800, rel=1e-5)
+    depth = series.queue_depth(context.steps, bins)
+    busy = sum(80_000 + 100 * (k % 7) for k in range(800)) * 1e-9
+    assert float(depth.mean.astype(float).sum()) * bins.dt_s == pytest.approx(busy, rel=1e-4)
+    assert depth.high.max() == 1
+    latency = series.latency(context, bins)
+    assert np.nanmin(latency.low) == pytest.approx(80e-6, rel=1e-5)
+    assert np.nanmax(latency.high) == pytest.approx(80.6e-6, rel=1e-5)
+    power = series.power(context, 500)
+    assert np.nanmax(power.high) == pytest.approx(2.0, rel=1e-5)
+    assert len(power) <= 500
+
+
+def test_cdf_keeps_the_tail():
+    ticks = np.append(np.full(9999, 100), 5000)
+    x, share = series.cdf(ticks, 1e-9)
+    assert x[-1] == pytest.approx(5e-6)
+    assert 0.9999 <= share[-1] < 1
+    assert (np.diff(share) > 0).all()
