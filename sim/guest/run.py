@@ -212,7 +212,7 @@ def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
     block = f",logical_block_size={options.lba},physical_block_size={options.lba}" if options.lba != 512 else ""
     (out / "qemu.log").unlink(missing_ok=True)
     return ["-drive", f"if=none,id=nvm,format=raw,cache=unsafe,discard=unmap,file={image}",
-            "-device", f"nvme,serial=wattbell,drive=nvm,dbcs={options.dbcs}{block}",
+            "-device", f"nvme,id=nvme0,serial=wattbell,drive=nvm,dbcs={options.dbcs}{block}",
             "-trace", f"events={work / 'events'}", "-D", str(out / "qemu.log"), "-msg", "timestamp=on"]
 
 

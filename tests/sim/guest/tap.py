@@ -123,12 +123,14 @@ def unpack(item: Item) -> Tlp:
 class Tap:
     """Follows the bus of a trace: enumeration, controller, queues, commands, completions.
 
-    ``commands`` holds every command in order of its fetch, ``lone_completions`` the CQEs of unknown commands.
+    ``commands`` holds every command in order of its fetch, ``lone_completions`` the CQEs of unknown commands,
+    ``skipped`` the submission slots that were never fetched.
     """
 
     def __init__(self, path: Path) -> None:
         self.commands: list[Command] = []
         self.lone_completions = 0
+        self.skipped = 0
         self.bar0 = 0
         self.enables = 0
         self.enabled = False
@@ -239,7 +241,7 @@ class Tap:
                 return
 
     def fetched(self, time_ps: int, sqid: int, slot: int, sqe: bytes) -> None:
-        assert slot == self.heads[sqid], "slots are fetched in order"
+        self.skipped += (slot - self.heads[sqid]) % self.sq[sqid][1]
         self.heads[sqid] = (slot + 1) % self.sq[sqid][1]
         command = Command(sqid, sqe, self.doorbells.pop((sqid, slot), None), time_ps)
         assert (sqid, command.cid) not in self.flight, "CID in use"

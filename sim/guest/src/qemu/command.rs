@@ -33,6 +33,8 @@ pub struct Command {
     pub dsm_index: Option<usize>,
     pub copy_ranges: Option<u32>,
     pub detail: Option<Event>,
+    /// The detail is guessed: positions in the log are those of a queue of unknown size.
+    pub guessed: bool,
     pub identify_nsid: u32,
 }
 
@@ -215,7 +217,7 @@ impl Command {
                     .dword(10, u32::from(sqid) | qsize << 16)
                     .dword(11, u32::from(qflags) | u32::from(cqid) << 16);
                 let size = qsize.min(0xFFFF) + 1;
-                built.action = Action::CreateSq(sqid, sq(addr, size, cqid, Some(size)));
+                built.action = Action::CreateSq(sqid, sq(addr, size, cqid, (!self.guessed).then_some(size)));
             }
             Some(Event::CreateCq { addr, cqid, vector, qsize, qflags }) => {
                 sqe = sqe
@@ -223,7 +225,7 @@ impl Command {
                     .dword(10, u32::from(cqid) | qsize << 16)
                     .dword(11, u32::from(qflags) | u32::from(vector) << 16);
                 let size = qsize.min(0xFFFF) + 1;
-                built.action = Action::CreateCq(cqid, cq(addr, size, vector, Some(size)));
+                built.action = Action::CreateCq(cqid, cq(addr, size, vector, (!self.guessed).then_some(size)));
             }
             Some(Event::DelSq { sqid }) => {
                 sqe = sqe.dword(10, sqid.into());

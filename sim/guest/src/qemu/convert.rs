@@ -167,8 +167,6 @@ impl<W: Write> Converter<'_, W> {
             self.write_cc(0x0046_0001)?;
             self.identify_all()?;
             self.write_cc(0x0046_0000)?;
-            self.registers.asq = 0;
-            self.registers.acq = 0;
         }
         Ok(())
     }
@@ -276,6 +274,10 @@ impl<W: Write> Converter<'_, W> {
         }
         self.ensure_sq(command.sqid)?;
         self.context.page_size = self.registers.page_size();
+        if !command.io && command.detail.is_none() {
+            command.detail = self.guess_queue(command.opc);
+            command.guessed = true;
+        }
         let built = command.build(&mut self.context);
         let sq_drained = self.queues.sqs.get(&command.sqid).is_none_or(|sq| sq.drained());
         if sq_drained {

@@ -2,7 +2,7 @@
 //! enumeration, admin queue, Identify, I/O queues.
 
 use super::convert::Converter;
-use super::event::admin;
+use super::event::{admin, Event};
 use super::identify;
 use super::queues::{Action, Cq, InFlight, Queues, Sq};
 use super::sqe::{Cqe, Sqe};
@@ -27,6 +27,7 @@ const PERST_PS: u64 = 100_000_000;
 
 /// Registers of the drive as the log's writes left them.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)] // the specification's names
 pub struct Registers {
     pub cc: u32,
     pub aqa: u32,
@@ -190,6 +191,28 @@ impl<W: Write> Converter<'_, W> {
         self.tally.queues_added += 1;
         self.added_command(sqe, None, Action::CreateCq(cqid, cq(address, QUEUE_SIZE, cqid, None)))?;
         Ok(cqid)
+    }
+
+    /// Which queue an admin command is about whose details were not logged: drivers create queues in order of their
+    /// numbers, and delete the last first.
+    pub fn guess_queue(&self, opc: u8) -> Option<Event> {
+        let (sqs, cqs) = (&self.queues.sqs, &self.queues.cqs);
+        let last = |ids: Option<&u16>| ids.copied().filter(|&id| id != 0);
+        let address = |id: u16| QUEUE_MEMORY + QUEUE_STRIDE * u64::from(id);
+        let qsize = QUEUE_SIZE - 1;
+        Some(match opc {
+            admin::CREATE_CQ => {
+                let cqid = cqs.keys().next_back().map_or(1, |id| id + 1);
+                Event::CreateCq { addr: address(cqid) + QUEUE_STRIDE / 2, cqid, vector: cqid, qsize, qflags: 3 }
+            }
+            admin::CREATE_SQ => {
+                let sqid = cqs.keys().copied().find(|id| !sqs.contains_key(id))?;
+                Event::CreateSq { addr: address(sqid), sqid, cqid: sqid, qsize, qflags: 1 }
+            }
+            admin::DELETE_SQ => Event::DelSq { sqid: last(sqs.keys().next_back())? },
+            admin::DELETE_CQ => Event::DelCq { cqid: last(cqs.keys().next_back())? },
+            _ => return None,
+        })
     }
 
     /// A whole admin command that the log does not hold: doorbell, fetch, data, completion, CQ head doorbell.

@@ -88,6 +88,8 @@ struct Reader {
     identify: Option<u8>,
     open_dsm: VecDeque<OpenDsm>,
     waiting: HashMap<u16, usize>,
+    /// Namespace and end of reads and writes under way: one that fails says nothing about the namespace's size.
+    ends: HashMap<u16, (u32, u64)>,
     enabled: bool,
 }
 
@@ -144,7 +146,8 @@ impl Reader {
                     s.queue_of.push(1);
                 }
                 self.touch(nsid);
-                self.blocks(nsid, nlb, count, lba);
+                self.block_size(nsid, nlb, count);
+                self.ends.insert(cid, (nsid, lba.saturating_add(nlb.into())));
             }
             Event::Dsm { nr, .. } => {
                 if let Some(open) = self.open_dsm.back_mut() {
@@ -159,8 +162,12 @@ impl Reader {
             Event::IdentifyNsid { nsid } if self.identify == Some(0) => {
                 s.identified.insert(nsid);
             }
-            Event::Complete { cid, cqid, .. } => {
+            Event::Complete { cid, cqid, status, .. } => {
                 s.seen.complete = true;
+                if let Some((nsid, end)) = self.ends.remove(&cid).filter(|_| status == 0) {
+                    let ns = s.namespaces.entry(nsid).or_default();
+                    ns.end_lba = ns.end_lba.max(end);
+                }
                 if let Some(index) = self.waiting.remove(&cid) {
                     s.queue_of[index] = cqid;
                 }
@@ -205,9 +212,8 @@ impl Reader {
         }
     }
 
-    fn blocks(&mut self, nsid: u32, nlb: u32, count: Option<u64>, lba: u64) {
+    fn block_size(&mut self, nsid: u32, nlb: u32, count: Option<u64>) {
         let Some(ns) = self.survey.namespaces.get_mut(&nsid) else { return };
-        ns.end_lba = ns.end_lba.max(lba.saturating_add(nlb.into()));
         let (Some(count), 1..) = (count, nlb) else { return };
         let per_block = count / u64::from(nlb);
         if !(512..=1 << 20).contains(&per_block) {

@@ -64,15 +64,17 @@ impl ServerBackend for Backend {
     fn region_read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> io::Result<()> {
         let size = data.len();
         match region {
-            VFIO_PCI_CONFIG_REGION_INDEX if offset + size as u64 <= CONFIG_SIZE => self.drive.access(|model, now, guest| {
-                if size <= 4 && offset % 4 + size as u64 <= 4 {
-                    let (value, _) = model.cfg_read(now, offset as u16, size as u8, guest);
-                    data.copy_from_slice(&value.to_le_bytes()[..size]);
-                } else {
-                    // QEMU's own look at the whole of it: no host does that on a bus
-                    data.copy_from_slice(&model.cfg_bytes()[offset as usize..offset as usize + size]);
-                }
-            }),
+            VFIO_PCI_CONFIG_REGION_INDEX if offset + size as u64 <= CONFIG_SIZE => {
+                self.drive.access(|model, now, guest| {
+                    if size <= 4 && offset % 4 + size as u64 <= 4 {
+                        let (value, _) = model.cfg_read(now, offset as u16, size as u8, guest);
+                        data.copy_from_slice(&value.to_le_bytes()[..size]);
+                    } else {
+                        // QEMU's own look at the whole of it: no host does that on a bus
+                        data.copy_from_slice(&model.cfg_bytes()[offset as usize..offset as usize + size]);
+                    }
+                })
+            }
             VFIO_PCI_BAR0_REGION_INDEX if size <= 8 => self.drive.access(|model, now, guest| {
                 let (value, _) = model.mmio_read(now, offset, size as u8, guest);
                 data.copy_from_slice(&value.to_le_bytes()[..size]);

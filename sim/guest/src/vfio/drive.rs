@@ -66,9 +66,9 @@ impl Drive {
                 model.sink().flush();
                 flushed = Instant::now();
             }
-            let due = model.next_event_ps().map_or(NAP, |at| {
-                Duration::from_nanos(at.saturating_sub(self.clock.now_ps()).div_ceil(NS)).min(NAP)
-            });
+            let due = model
+                .next_event_ps()
+                .map_or(NAP, |at| Duration::from_nanos(at.saturating_sub(self.clock.now_ps()).div_ceil(NS)).min(NAP));
             if !due.is_zero() {
                 state = self.changed.wait_timeout(state, due).unwrap_or_else(PoisonError::into_inner).0;
             }

@@ -68,10 +68,10 @@ pub fn serve(config: &Config) -> Result<(), Error> {
     let socket_error = |source| Error::Socket { path: config.socket.display().to_string(), source };
     let vectors = u32::from(*profile.limits.io_queues) + 1;
     let writer = create_trace(&config.trace, &header(config, &profile)).map_err(trace_error)?;
-    let options =
-        Options { seed: config.seed, store: config.store, msix_outside: true, ..Options::default() };
+    let options = Options { seed: config.seed, store: config.store, msix_outside: true, ..Options::default() };
     let controller = Controller::new(profile, options, TraceSink::new(writer));
-    let server = Server::new(&config.socket, false, backend::irqs(vectors), backend::regions()).map_err(socket_error)?;
+    let server =
+        Server::new(&config.socket, false, backend::irqs(vectors), backend::regions()).map_err(socket_error)?;
     let drive = Arc::new(Drive::start(controller, config.aspm));
     let clock = {
         let drive = Arc::clone(&drive);
@@ -88,7 +88,10 @@ pub fn serve(config: &Config) -> Result<(), Error> {
     }
     // QEMU that goes away without a word is an end like any other: the trace is whole.
     match served {
-        Ok(()) | Err(vfio_user::Error::ReceiveWithFd(_) | vfio_user::Error::StreamRead(_) | vfio_user::Error::StreamWrite(_)) => Ok(()),
+        Ok(())
+        | Err(
+            vfio_user::Error::ReceiveWithFd(_) | vfio_user::Error::StreamRead(_) | vfio_user::Error::StreamWrite(_),
+        ) => Ok(()),
         Err(source) => Err(socket_error(source)),
     }
 }
