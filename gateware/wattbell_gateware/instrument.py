@@ -113,8 +113,9 @@ class Instrument(wiring.Component):
 
         # Tracker. It lives in the domain `bus`, which is `sync` on a board; a simulator may leave out its clock edges
         # while `bus_active` is low.
+        levels = Cat(self.perst_n, run.capturing)
         seen = Signal(2)
-        m.d.bus += seen.eq(Cat(self.perst_n, run.capturing))
+        m.d.bus += seen.eq(levels)
         command = data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
@@ -127,7 +128,7 @@ class Instrument(wiring.Component):
             tracker.tlp_down.valid.eq(self.tlp_down.valid), tracker.tlp_down.p.eq(self.tlp_down.p),
             tracker.tlp_up.valid.eq(self.tlp_up.valid), tracker.tlp_up.p.eq(self.tlp_up.p),
             self.skip_down.eq(tracker.skip_down), self.skip_up.eq(tracker.skip_up),
-            tracker.perst_n.eq(self.perst_n), tracker.run.eq(run.capturing),
+            tracker.perst_n.eq(seen[0]), tracker.run.eq(seen[1]),
             tracker.cfg.valid.eq(attach),
             tracker.cfg.p.op.eq(Mux(attach_reset, ConfigOp.RESET, regs.attach_op)),
             tracker.cfg.p.qid.eq(regs.attach_qid), tracker.cfg.p.link.eq(regs.attach_link),
@@ -135,7 +136,7 @@ class Instrument(wiring.Component):
             tracker.cfg.p.address.eq(Cat(regs.attach_address_lo, regs.attach_address_hi)),
             self.bus_active.eq(
                 tracker.busy | attach | tracker.commands.valid | tracker.events.valid | tracker.raw.valid
-                | (seen != Cat(self.perst_n, run.capturing)) | (now >= tracker.deadline)
+                | (seen != levels) | (now >= tracker.deadline)
                 | self.tlp_down.valid | self.tlp_up.valid),
         ]
 
