@@ -11,7 +11,10 @@ REGULAR, DIRECTORY, SYMLINK, CHARACTER = 0o100000, 0o040000, 0o120000, 0o020000
 
 
 class Newc:
-    """Appends entries to ``file``; ``close`` writes the trailer. Owner is root, mtime 0: the same input gives the same bytes."""
+    """Appends entries to ``file``; ``close`` writes the trailer.
+
+    Owner is root, mtime 0: the same input gives the same bytes.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

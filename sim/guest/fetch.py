@@ -28,7 +28,9 @@ BACKPORTS = "trixie-backports"
 PACKAGES = ("qemu-system-x86", "linux-image-cloud-amd64", "fio", "nvme-cli", "busybox-static")
 # Backports must win for QEMU only: 11.1 has vfio-user-pci, 10.0 has not.
 PIN = f"Package: qemu-* seabios ipxe-qemu\nPin: release n={BACKPORTS}\nPin-Priority: 900\n"
-DEBIAN_SUITE = re.compile(r"^(bullseye|bookworm|trixie|forky|duke|sid|stable|testing|unstable|oldstable)(-updates|-backports)?$")
+DEBIAN_SUITE = re.compile(
+    r"^(bullseye|bookworm|trixie|forky|duke|sid|oldstable|stable|testing|unstable)(-updates|-backports)?$"
+)
 
 
 def apt_entries(etc_apt: Path) -> list[tuple[str, list[str], list[str]]]:
@@ -55,7 +57,8 @@ def apt_entries(etc_apt: Path) -> list[tuple[str, list[str], list[str]]]:
                     key, value = line.split(":", 1)
                     key = key.strip().lower()
                     fields[key] = value.strip()
-            if fields.get("enabled", "yes").lower() in ("no", "false", "0") or "deb" not in fields.get("types", "").split():
+            disabled = fields.get("enabled", "yes").lower() in ("no", "false", "0")
+            if disabled or "deb" not in fields.get("types", "").split():
                 continue
             for uri in fields.get("uris", "").split():
                 entries.append((uri, fields.get("suites", "").split(), fields.get("components", "").split()))
@@ -120,7 +123,8 @@ def check_qemu(stack: Stack) -> str:
     if version.returncode != 0:
         raise GuestError(f"the unpacked QEMU does not start: {version.stderr.strip()[-300:]}")
     for device, option in (("nvme", "dbcs="), ("vfio-user-pci", "socket=")):
-        shown = subprocess.run([*qemu, "-device", f"{device},help"], env=env, capture_output=True, text=True, check=False)
+        ask = [*qemu, "-device", f"{device},help"]
+        shown = subprocess.run(ask, env=env, capture_output=True, text=True, check=False)
         if option not in shown.stdout:
             line = version.stdout.splitlines()[0]
             raise GuestError(f"{line}: no device {device} with {option!r}; {BACKPORTS} must have QEMU 11.1 or newer")

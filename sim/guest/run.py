@@ -31,18 +31,6 @@ from stack import CHECKOUT, HERE, GuestError, Stack, die, stack_dir
 MEMORY_MIB = 1024
 RESULT_BYTES = 256 << 20
 KINDS = {".fio": "fio", ".idle": "idle", ".sh": "script"}
-EVENTS = """
-pci_nvme_mmio_read pci_nvme_mmio_cfg pci_nvme_mmio_aqattr pci_nvme_mmio_asqaddr pci_nvme_mmio_asqaddr_hi
-pci_nvme_mmio_acqaddr pci_nvme_mmio_acqaddr_hi pci_nvme_mmio_start_success pci_nvme_mmio_stopped
-pci_nvme_mmio_doorbell_sq pci_nvme_mmio_doorbell_cq pci_nvme_update_sq_tail pci_nvme_update_cq_head
-pci_nvme_admin_cmd pci_nvme_io_cmd pci_nvme_read pci_nvme_write pci_nvme_flush_ns pci_nvme_dsm pci_nvme_dsm_deallocate
-pci_nvme_compare pci_nvme_verify pci_nvme_copy pci_nvme_copy_source_range
-pci_nvme_map_prp pci_nvme_map_sgl pci_nvme_create_sq pci_nvme_create_cq pci_nvme_del_sq pci_nvme_del_cq
-pci_nvme_identify pci_nvme_identify_ctrl pci_nvme_identify_ns pci_nvme_identify_nslist pci_nvme_identify_ns_descr_list
-pci_nvme_identify_ns_csi pci_nvme_identify_ctrl_csi pci_nvme_get_log pci_nvme_getfeat pci_nvme_setfeat
-pci_nvme_setfeat_numq pci_nvme_aer pci_nvme_format_set pci_nvme_dbbuf_config
-pci_nvme_enqueue_req_completion pci_nvme_err_req_status pci_nvme_irq_msix pci_nvme_irq_pin pci_nvme_pci_reset
-""".split()
 
 
 def collect_jobs(arguments: list[Path]) -> list[Path]:
@@ -143,7 +131,8 @@ def watch(process: subprocess.Popen[bytes], console: Path, phases: list[dict[str
         if time.monotonic() > deadline:
             process.kill()
             process.wait()
-            raise GuestError(f"the guest did not finish within {timeout_s:.0f} s (--timeout). Its console ends with:\n{tail(console)}")
+            said = f"Its console ends with:\n{tail(console)}"
+            raise GuestError(f"the guest did not finish within {timeout_s:.0f} s (--timeout). {said}")
         text = console.read_text(errors="replace") if console.is_file() else ""
         started = text.count("GUEST: PHASE ")
         while shown < started:
@@ -205,7 +194,6 @@ def start_vfio(options: argparse.Namespace, work: Path, out: Path) -> tuple[subp
 
 def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
     """QEMU's words for its own NVMe device with its events written to ``OUT/qemu.log``."""
-    (work / "events").write_text("\n".join(EVENTS) + "\n")
     image = work / "drive.raw"
     with image.open("wb") as file:
         file.truncate(options.size_mib << 20)
@@ -213,7 +201,7 @@ def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
     (out / "qemu.log").unlink(missing_ok=True)
     return ["-drive", f"if=none,id=nvm,format=raw,cache=unsafe,discard=unmap,file={image}",
             "-device", f"nvme,id=nvme0,serial=wattbell,drive=nvm,dbcs={options.dbcs}{block}",
-            "-trace", f"events={work / 'events'}", "-D", str(out / "qemu.log"), "-msg", "timestamp=on"]
+            "-trace", f"events={HERE / 'nvme-events'}", "-D", str(out / "qemu.log"), "-msg", "timestamp=on"]
 
 
 def run(options: argparse.Namespace) -> None:
@@ -224,7 +212,8 @@ def run(options: argparse.Namespace) -> None:
     phases = plan_phases(jobs)
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    for stale in [*out.glob("fio-*"), *out.glob("script-*"), out / "exit-codes", out / "phases.json", out / "trace.wbt"]:
+    left = [out / "exit-codes", out / "phases.json", out / "trace.wbt"]
+    for stale in [*out.glob("fio-*"), *out.glob("script-*"), *left]:
         stale.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="wattbell-guest-") as scratch:
         work = Path(scratch)
@@ -276,10 +265,13 @@ def stop_server(server: subprocess.Popen[bytes], out: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--drive", choices=("qemu", "vfio"), required=True, help="QEMU's own NVMe device, or our SSD model")
-    parser.add_argument("--jobs", type=Path, nargs="+", default=[HERE / "jobs/standard"], help="job files and folders of them")
+    parser.add_argument("--drive", choices=("qemu", "vfio"), required=True,
+                        help="QEMU's own NVMe device, or our SSD model")
+    parser.add_argument("--jobs", type=Path, nargs="+", default=[HERE / "jobs/standard"],
+                        help="job files and folders of them (default: jobs/standard)")
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
-    parser.add_argument("--dbcs", choices=("on", "off"), default="off", help="qemu: offer shadow doorbells (default off)")
+    parser.add_argument("--dbcs", choices=("on", "off"), default="off",
+                        help="qemu: offer shadow doorbells (default %(default)s)")
     parser.add_argument("--lba", type=int, choices=(512, 4096), default=512, help="qemu: bytes of a logical block")
     parser.add_argument("--size-mib", type=int, default=2048, help="qemu: size of the drive (default %(default)s)")
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs, and so I/O queues (default %(default)s)")
@@ -287,7 +279,8 @@ def main() -> int:
     parser.add_argument("--guest-trace", action="store_true", help="record the guest kernel's NVMe events too")
     parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG",
                         help="another word for QEMU's command line (QEMU's drive is bus nvme0)")
-    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for the whole run (default %(default)s)")
+    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
+                        help="for the whole run (default %(default)s)")
     options = parser.parse_args()
     started = time.monotonic()
     try:

@@ -69,7 +69,8 @@ class Command:
 def header_json(path: Path) -> bytes:
     """The JSON of a trace file."""
     raw = path.read_bytes()[:1 << 20]
-    assert raw[:4] == b"WBBT" and struct.unpack_from("<I", raw, 4)[0] == 1
+    assert raw[:4] == b"WBBT"
+    assert struct.unpack_from("<I", raw, 4)[0] == 1
     return raw[12:12 + struct.unpack_from("<I", raw, 8)[0]]
 
 
@@ -82,7 +83,9 @@ def items(path: Path) -> Iterator[Item]:
         kind, flags, length, time_ps = struct.unpack_from("<BBHQ", raw, at)
         body = raw[at + 12:at + 12 + length]
         at += 12 + length
-        assert len(body) == length and time_ps >= last and not ended
+        assert len(body) == length, "a record is cut short"
+        assert time_ps >= last, "time goes back"
+        assert not ended, "a record behind END"
         last = time_ps
         if kind in (1, 2):
             yield Item(time_ps, "tlp", kind, body, bool(flags & 1))
@@ -183,7 +186,8 @@ class Tap:
         if offset >= 0x1000 and offset < 0x2000:
             index, is_cq = divmod((offset - 0x1000) // 4, 2)
             if is_cq:
-                assert index in self.cq and value < self.cq[index][1]
+                assert index in self.cq, f"doorbell of unknown completion queue {index}"
+                assert value < self.cq[index][1]
                 self.cq[index][4] = value
                 return
             assert index in self.sq, f"doorbell of unknown queue {index}"
@@ -254,10 +258,10 @@ class Tap:
             self.msix += 1
             return
         for cqid, cq in self.cq.items():
-            base, size, tail, phase, head = cq
+            base, size, tail, phase, _ = cq
             if base <= address < base + 16 * size:
                 assert (address - base) // 16 == tail, "CQ slots are written in order"
-                dw0, _, head_now, sqid, cid, status = struct.unpack("<IIHHHH", data)
+                head_now, sqid, cid, status = struct.unpack("<8xHHHH", data)
                 assert status & 1 == phase, "phase tag"
                 cq[2] = (tail + 1) % size
                 cq[3] ^= cq[2] == 0
