@@ -69,7 +69,12 @@ def run(
             producer = stack.enter_context(simtools.program("wattbell-ssd", *arguments))
         chosen = VirtualRun(
             out,
-            {"profile": profile.stem, "timing": "model", "fidelity": fidelity.value},
+            {
+                "profile": profile.stem,
+                "timing": "model",
+                "fidelity": fidelity.value,
+                "notes": [f"bus, timing and power are those of a model ({profile.stem}), not of a drive"],
+            },
             overwrite=force,
             keep_stream=keep_stream,
             interval_s=interval,

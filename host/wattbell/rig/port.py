@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 
 import serial
 
@@ -12,6 +14,10 @@ from .discovery import RigPort
 from .scpi import Scpi
 
 _READ_TIMEOUT_S = 0.05
+_READS_AT_ONCE = 64
+_PIECE = 8192
+"""Linux hands out at most 4095 bytes of a tty at a time."""
+_SMALL = 2048
 
 
 class Rig:
@@ -60,12 +66,30 @@ class Rig:
         """What the rig says about itself."""
         return self.control.query("STAT:RIG?")
 
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes of the stream; empty when none came for 50 ms. RigError when the line is cut."""
+    def read(self) -> bytes:
+        """What has come of the stream; empty when nothing came for 50 ms. RigError when the line is cut.
+
+        The descriptor that PySerial opened is read directly: ``Serial.read`` throws away what it has collected when
+        the line is cut while it collects, and that would be the end of the stream.
+        """
+        parts: list[bytes] = []
         try:
-            return bytes(self.data.read(size))
-        except (OSError, TypeError) as error:  # TypeError: pyserial, when the port was closed by another thread
-            raise RigError(f"The rig was lost ({error}).") from None
+            descriptor = self.data.fileno()
+            if not select.select([descriptor], [], [], _READ_TIMEOUT_S)[0]:
+                return b""
+            for _ in range(_READS_AT_ONCE):
+                piece = os.read(descriptor, _PIECE)
+                if not piece:
+                    raise OSError("end of file")
+                parts.append(piece)
+                if len(piece) < _SMALL:
+                    break
+        except BlockingIOError:
+            pass
+        except (OSError, ValueError) as error:  # ValueError, PySerial's own: the port was closed
+            if not parts:
+                raise RigError(f"The rig was lost ({error}).") from None
+        return b"".join(parts)
 
     def reopen(self) -> bool:
         """After a cut: open the ports again when the rig with the same serial number is back."""

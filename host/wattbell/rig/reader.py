@@ -11,7 +11,6 @@ from enum import Enum
 from ..errors import RigError, WattbellError
 from .port import Rig
 
-_PIECE = 1 << 16
 _FLUSH_S = 0.1
 _FLUSH_BYTES = 1 << 20
 _RETRY_S = 0.2
@@ -65,7 +64,7 @@ class StreamReader:
         size, flush_at = 0, 0.0
         try:
             while not self._stop.is_set():
-                data = self._rig.read(_PIECE)
+                data = self._rig.read()
                 now = time.monotonic()
                 if data:
                     if not parts:
