@@ -287,11 +287,15 @@ def _shares(signal: StateTrack | None, segments: list[Segment], names: Mapping[i
 
 
 def operational_idle(result: Mapping[str, Any]) -> Figure | None:
-    """Idle power without a sleeping state: the lowest level that is not non-operational. None if none was seen."""
-    awake = [x for x in result["levels"] if x["state"] in (0, 1, 2, None) and x["label"] in ("operational idle", "PS0")]
+    """Idle power without a sleeping state: of the levels in PS0 that with the link in L0, else the longest seen.
+
+    None if there is none. It is what power under load is compared with, and under load the link is in L0.
+    """
+    awake = [x for x in result["levels"] if x["label"] in ("operational idle", "PS0")]
     if not awake:
         return None
-    chosen: Figure = awake[-1]["mean_w"]
+    in_l0 = [x for x in awake if (x["link"] or {}).get(LinkState.L0.name, 0.0) > 0.9]
+    chosen: Figure = max(in_l0 or awake, key=lambda x: float(x["duration_s"]))["mean_w"]
     return chosen
 
 

@@ -19,18 +19,25 @@ _DIM = "grey58"
 
 
 def _table(title: str, note: str = "") -> Table:
+    """A table with its heading, which `_titled` prints above it: a Rich title would wrap at the table's width."""
     heading = Text(title, style="bold")
     if note:
         heading.append(f"  {note}", style=_DIM)
     return Table(
         title=heading,
-        title_justify="left",
         box=box.SIMPLE_HEAD,
+        show_edge=False,
         pad_edge=False,
         padding=(0, 1),
         header_style=f"not bold {_DIM}",
-        title_style="",
     )
+
+
+def _titled(part: RenderableType) -> RenderableType:
+    if not isinstance(part, Table) or part.title is None:
+        return part
+    heading, part.title = part.title, None
+    return Group(Text(), heading if isinstance(heading, Text) else Text(str(heading)), part)
 
 
 def _pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Text:
@@ -285,6 +292,23 @@ def _verdict(passed: bool) -> Text:
     return Text("pass", style="green") if passed else Text("FAIL", style="bold red")
 
 
+def truth_faults(commands: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the records, one line each; empty when nothing is."""
+    wrong = [k for k in commands if k.startswith("wrong_") and commands[k]]
+    out = [f"{count(commands[k])} with the {k.replace('_', ' ')}" for k in wrong]
+    for name, found in commands["instants"].items():
+        faults = [f"{count(found[k])} {k}" for k in ("missing", "extra") if found[k]]
+        if found["max_ticks"] > commands["limit_ticks"]:
+            faults.append(f"up to {count(found['max_ticks'])} ticks off")
+        if faults:
+            out.append(f"{name.replace('_', ' ')}: {', '.join(faults)}")
+    if commands["paired"] != commands["truth"]:
+        out.append(f"{count(commands['truth'] - commands['paired'])} commands of the truth have no record")
+    if commands["paired"] != commands["records"]:
+        out.append(f"{count(commands['records'] - commands['paired'])} records have no true command")
+    return out
+
+
 def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
     table = _table("Against the model's truth", "limits 0.2 %, 0.1 % + 5 µA, 1 tick")
     for column in ("phase", "energy, truth", "error", "mean power, error", "limit", ""):
@@ -312,6 +336,7 @@ def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
             f"{count(commands['instants_missing_or_extra'])} instants missing or extra"
         )
         lines.append(text)
+        lines += [Text(f"                  {line}", style="red") for line in truth_faults(commands)]
     for wake in truth["wakeups"]:
         text = Text.assemble("wake-up     ", _verdict(wake["pass"]), f"  {wake['name']}: ")
         if "error_s" in wake:
@@ -384,4 +409,4 @@ def render(result: Mapping[str, Any], console: Console) -> None:
     console.print()
     for part in parts:
         if part is not None:
-            console.print(Padding(part, (0, 0, 0, 1)))
+            console.print(Padding(_titled(part), (0, 0, 0, 1)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
-from wattbell.analysis.render import phase_kind
+from wattbell.analysis.render import phase_kind, truth_faults
 from wattbell.analysis.text import NOTHING, concise, count, digits, duration, si, signed, size_bytes
 
 Row = Sequence[str]
@@ -205,7 +205,7 @@ def checks(truth: Mapping[str, Any] | None) -> str:
         out += (
             f"<p>Timestamps: {verdict[bool(instants['pass'])]}. {count(instants['paired'])} of "
             f"{count(instants['truth'])} commands paired, seven instants each, largest distance "
-            f"{instants['max_ticks']:g} ticks.</p>"
+            f"{instants['max_ticks']:g} ticks. {escape('; '.join(truth_faults(instants)))}</p>"
         )
     for wake in truth["wakeups"]:
         out += f"<p>Wake-up, {escape(wake['name'])}: {verdict[bool(wake['pass'])]}. "
