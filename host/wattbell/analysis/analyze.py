@@ -15,6 +15,7 @@ from wattbell.analysis.depth import depth_steps, depth_summary
 from wattbell.analysis.figures import SCHEMA_VERSION, Figure, figure, ratio
 from wattbell.analysis.phases import Phase
 from wattbell.analysis.rail import Scan
+from wattbell.analysis.text import count
 from wattbell.analysis.throughput import BURST_GAP_S, find_span, per_second, rates
 from wattbell.capture import Capture
 from wattbell.wire.spec import CommandFlag, EventType
@@ -199,13 +200,13 @@ def _warnings(context: Context) -> list[str]:
     out: list[str] = []
     loss = context.loss.between(context.first_tick, context.last_tick)
     if loss.commands:
-        out.append(f"{loss.commands} command records are missing: counts and bytes are lower bounds")
+        out.append(f"{count(loss.commands)} command records are missing: counts and bytes are lower bounds")
     if loss.rail_samples:
-        out.append(f"{loss.rail_samples} rail samples are missing: peaks may be missed; energy is not affected")
+        out.append(f"{count(loss.rail_samples)} rail samples are missing: peaks may be missed; the accumulator's energy is not affected")
     if loss.unknown_gaps:
         out.append(f"{loss.unknown_gaps} gaps of unknown size: counts and bytes are lower bounds")
-    for source, count in loss.by_source.items():
-        out.append(f"the rig lost {count} ({source})")
+    for source, n in loss.by_source.items():
+        out.append(f"the rig lost {count(n)} ({source})")
     flags = doubts(context.commands)
     if flags.get("shadow") or len(context.events.filter(pl.col("type") == int(EventType.SHADOW_DOORBELLS))):
         out.append("shadow doorbells are on: doorbells do not cross the link, latency is from SQE fetch to CQE")
@@ -218,7 +219,7 @@ def _warnings(context: Context) -> list[str]:
         "no_ranges": "Dataset Management commands whose ranges were not all seen: their bytes are lower bounds",
         "aborted": "commands never completed (queue deleted or controller reset)",
     }
-    out += [f"{flags[name]} {text}" for name, text in texts.items() if flags.get(name)]
+    out += [f"{count(flags[name])} {text}" for name, text in texts.items() if flags.get(name)]
     if context.rail is not None:
         words = {
             "overload_i": "current beyond the ADC's range: power and energy are too low",

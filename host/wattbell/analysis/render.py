@@ -63,22 +63,15 @@ def _lat(latency: Mapping[str, Any] | None, key: str) -> Text:
     return Text(bound + duration(latency[key], 4))
 
 
-def _mix(by_opcode: Mapping[str, Any]) -> str:
-    parts = []
-    for name, entry in by_opcode.items():
-        sizes = [s for s in entry.get("_sizes", []) if s]
-        parts.append(f"{name} {size_text(sizes[0])}" if len(sizes) == 1 else name)
-    return " + ".join(parts)
-
-
 def phase_kind(phase: Mapping[str, Any]) -> str:
-    """``read 4 KiB + write 4 KiB``: what ran in a phase."""
-    sizes = phase["commands"]["by_opcode_size"]
-    merged = {
-        name: {"_sizes": [int(s) for s in sizes.get(name, {}) if s.isdigit()]}
-        for name in phase["commands"]["by_opcode"]
-    }
-    return _mix(merged) or "idle"
+    """What ran in a phase: ``read/write 4 KiB + flush``; opcodes of one common size together, most commands first."""
+    by_opcode, sizes = phase["commands"]["by_opcode"], phase["commands"]["by_opcode_size"]
+    groups: dict[str, list[str]] = {}
+    for name in sorted(by_opcode, key=lambda n: -int(by_opcode[n]["count"])):
+        known = [int(s) for s in sizes.get(name, {}) if s.isdigit() and int(s)]
+        size = size_text(known[0]) if len(known) == 1 else ("mixed sizes" if known else "")
+        groups.setdefault(size, []).append(name)
+    return " + ".join(f"{'/'.join(names)} {size}".strip() for size, names in groups.items()) or "idle"
 
 
 def _header(result: Mapping[str, Any]) -> RenderableType:

@@ -12,7 +12,7 @@ _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, 
 
 def decimals(value: float, places: int) -> str:
     """``value`` with a fixed number of decimals, thousands set apart."""
-    return f"{value:,.{places}f}".replace(",", "\u202f")  # narrow no-break space
+    return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "−")  # narrow no-break space, true minus
 
 
 def digits(value: float, significant: int) -> str:

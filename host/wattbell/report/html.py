@@ -135,7 +135,9 @@ def _conditions(result: Mapping[str, Any]) -> str:
 
 
 def _rig(rig: Mapping[str, Any]) -> str:
-    parts = [f"{k} {rig[k]}" for k in ("serial", "gateware", "clock_ticks", "tlp_width") if rig.get(k)]
+    parts = [f"{k} {rig[k]}" for k in ("serial", "gateware") if rig.get(k)]
+    if rig.get("tlp_width") and rig.get("clock_ticks"):
+        parts.append(f"{rig['tlp_width']}-bit TLP path, {rig['clock_ticks']} ns a clock")
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -98,7 +98,7 @@ function timeline() {
   const layout = {
     height: 150 * total + 60, margin: { l: 58, r: 10, t: 42, b: 40 }, font: FONT, hovermode: "x unified", dragmode: "zoom",
     plot_bgcolor: "#fff", paper_bgcolor: "#fff", hoverlabel: { bgcolor: "#fff", bordercolor: "#cfd5db", font: { size: 12 } },
-    legend: { orientation: "h", x: 1, xanchor: "right", y: 1, yanchor: "bottom", font: { size: 12 } },
+    legend: { orientation: "h", x: 1, xanchor: "right", y: 1, yanchor: "bottom", font: { size: 12 }, bgcolor: "rgba(0,0,0,0)" },
     xaxis: { range: [0, D.duration], title: { text: "time, s", font: { color: MUTED } }, showgrid: false, zeroline: false,
       linecolor: "#b6bdc5", showline: true, anchor: D.rows[n - 1].axis, hoverformat: ".6~f", ticksuffix: "", showspikes: true,
       spikemode: "across", spikethickness: 1, spikecolor: "#b6bdc5", spikedash: "solid" },
@@ -199,7 +199,7 @@ function details() {
     Plotly.newPlot(div, [{ x: d.t.map((t) => t * scale), y: d.power, mode: "lines", line: { color: "#c2571a", width: 1.2, shape: "hvh" },
       hovertemplate: `%{x:.5~g} ${unit}: %{y:.4~g} W<extra></extra>` }],
     { ...small, height: 250, margin: { ...small.margin, t: 10 }, shapes, annotations, hovermode: "closest", xaxis: axis("time, " + unit, { showgrid: false }),
-      yaxis: axis("power, W", { rangemode: "tozero" }) }, config);
+      yaxis: axis("power, W", { range: [0, 1.18 * Math.max(...d.power)] }) }, config);
   });
 }
 
