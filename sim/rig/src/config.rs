@@ -62,7 +62,7 @@ impl Sweep {
 
     /// Seconds between conversions.
     pub fn interval_s(&self, clock_ticks: u64) -> f64 {
-        (self.period_clocks * clock_ticks) as f64 * 1e-9
+        (self.period_clocks * clock_ticks) as f64 / 1e9
     }
 
     /// Register writes that ask for it; COMMAND.RAIL_APPLY is not among them.

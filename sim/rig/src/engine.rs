@@ -18,8 +18,8 @@ use wattbell_bus::{Direction, Event, Item, Signal};
 pub const TICK_PS: u64 = 1000;
 /// Changes of the rail read ahead of time, at most, while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;
-/// Clocks within which the tracker takes a fact of a late attach, at most.
-const ATTACH_CLOCKS: u32 = 10_000;
+/// Clocks after the write of COMMAND.ATTACH until STATE.ATTACH_BUSY shows it, with one to spare.
+const ATTACH_SHOWS: u32 = 5;
 /// Clocks that one edge may stand for, at most (`step` has 16 bits).
 const STEP_MAX: u64 = 1 << 16;
 /// Words kept before the caller must take them.
@@ -55,6 +55,15 @@ pub struct Limits {
     pub until_stopped: bool,
 }
 
+/// What waits to be written.
+#[derive(Debug, Clone, Copy)]
+enum Write {
+    /// A register's address and its value.
+    Register(u8, u32),
+    /// Go on when the tracker has taken what ATTACH told it; for so many clocks it has been waited.
+    AttachTaken(u32),
+}
+
 /// Output no faster than a link of so many bytes a second, in virtual time.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
@@ -78,7 +87,7 @@ pub struct Engine {
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
-    writes: VecDeque<(u8, u32)>,
+    writes: VecDeque<Write>,
     /// What `reg_addr` selects while nothing is written.
     shown_register: u8,
     pace: Option<Pace>,
@@ -165,29 +174,13 @@ impl Engine {
 
     /// Queues a register write: one a clock, from the next clock on.
     pub fn write(&mut self, address: u8, value: u32) {
-        self.writes.push_back((address, value));
+        self.writes.push_back(Write::Register(address, value));
     }
 
-    /// Tells the tracker a fact of a late attach, now: it takes one after the other, in clocks of its own.
+    /// Tells the tracker a fact of a late attach, behind the writes that are queued. It takes one after the other.
     pub fn tell(&mut self, fact: &Fact) {
-        fact.writes().into_iter().for_each(|(address, value)| self.write(address, value));
-        self.flush_writes();
-        // A clock for the strobe, one for the flag; then the tracker takes it within a few clocks.
-        for _ in 0..ATTACH_CLOCKS {
-            if self.outputs.reg_rdata & registers::STATE_ATTACH_BUSY == 0 {
-                break;
-            }
-            self.clock_once();
-        }
-    }
-
-    /// Carries out queued writes now; takes a clock each, and two more for the last to show.
-    pub fn flush_writes(&mut self) {
-        while !self.writes.is_empty() {
-            self.clock_once();
-        }
-        self.clock_once();
-        self.clock_once();
+        self.writes.extend(fact.writes().into_iter().map(|(address, value)| Write::Register(address, value)));
+        self.writes.push_back(Write::AttachTaken(0));
     }
 
     /// Reads a register; takes two clocks.
@@ -314,8 +307,19 @@ impl Engine {
             self.sidebands.pop_front();
         }
         (i.reg_we, i.reg_addr) = (0, self.shown_register);
-        if let Some((address, value)) = self.writes.pop_front() {
-            (i.reg_we, i.reg_addr, i.reg_wdata) = (1, address, value);
+        match self.writes.front_mut() {
+            Some(Write::Register(address, value)) => {
+                (i.reg_we, i.reg_addr, i.reg_wdata) = (1, *address, *value);
+                self.writes.pop_front();
+            }
+            Some(Write::AttachTaken(clocks)) => {
+                *clocks += 1;
+                let busy = self.outputs.reg_rdata & registers::STATE_ATTACH_BUSY != 0;
+                if *clocks > ATTACH_SHOWS && !busy {
+                    self.writes.pop_front();
+                }
+            }
+            None => {}
         }
         if let Some(pace) = &self.pace {
             i.out_ready = u8::from(at * 1000 >= pace.next);

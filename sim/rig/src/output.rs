@@ -87,6 +87,14 @@ impl Output {
         self.broken() || self.written.load(Ordering::Acquire) == self.sent && self.sink.taken()
     }
 
+    /// How long a rig stays after everything was read: a host at a port may still ask it something.
+    pub fn farewell(&self) -> Duration {
+        match self.sink {
+            Sink::Pty(_) => Duration::from_millis(500),
+            Sink::File(_) => Duration::ZERO,
+        }
+    }
+
     /// Ends the stream. A file is complete when this returns; what a host has not read of a port is lost.
     pub fn finish(mut self) {
         self.chunks = None;

@@ -69,12 +69,16 @@ pub struct Session {
     trace_over: bool,
     failure: Option<String>,
     sweep: Sweep,
+    /// Given by NVME:..., not yet by ATTach; and given by ATTach, not yet to the tracker.
     facts: Vec<Fact>,
+    committed: Vec<Fact>,
     errors: ErrorQueue,
     /// Virtual and wall time at which the current capture began.
     began: (u64, Instant),
     wall: Duration,
     done_at: Option<Instant>,
+    /// When the control port was last used, or the trace ended.
+    last_line: Instant,
 }
 
 impl Session {
@@ -92,10 +96,12 @@ impl Session {
             failure: None,
             sweep,
             facts: Vec::new(),
+            committed: Vec::new(),
             errors: ErrorQueue::default(),
             began: (0, Instant::now()),
             wall: Duration::ZERO,
             done_at: None,
+            last_line: Instant::now(),
         }
     }
 
@@ -119,9 +125,10 @@ impl Session {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a question.
     fn finished(&self) -> bool {
         if self.options.exit_on_done {
-            return self.output.drained();
+            return self.output.drained() && self.last_line.elapsed() >= self.output.farewell();
         }
         let since = self.done_at.map_or(Duration::ZERO, |at| at.elapsed());
         self.options.linger.is_some_and(|linger| since >= linger)
@@ -150,6 +157,7 @@ impl Session {
             Pause::Stopped if self.trace_over => {
                 self.state = State::Done;
                 self.done_at = Some(Instant::now());
+                self.last_line = Instant::now();
             }
             Pause::Stopped => self.state = State::Ready,
         }
@@ -185,9 +193,16 @@ impl Session {
         }
         self.apply_sweep();
         self.engine.write(reg::CONTROL, reg::CONTROL_RUN);
+        self.tell_committed();
         self.state = State::Run;
         self.began = (self.engine.now(), Instant::now());
         Ok(())
+    }
+
+    /// Only while capturing: what the tracker then says about guessing belongs into the stream. And before the first
+    /// capture, the trace has not yet said that PERST# is high; while it is low, the tracker forgets everything.
+    fn tell_committed(&mut self) {
+        std::mem::take(&mut self.committed).iter().for_each(|fact| self.engine.tell(fact));
     }
 
     fn apply_sweep(&mut self) {
@@ -210,6 +225,7 @@ impl Session {
     }
 
     fn serve(&mut self, line: Line) {
+        self.last_line = Instant::now();
         let mut answers = Vec::new();
         match line {
             Line::TooLong => self.errors.push(ScpiError::input_overrun("")),
@@ -246,6 +262,7 @@ impl Session {
             Command::Reset => {
                 self.sweep = Sweep::new(clock_ticks);
                 self.facts.clear();
+                self.committed.clear();
                 if self.state == State::Run {
                     self.stop(false);
                 }
@@ -286,8 +303,9 @@ impl Session {
                 if self.facts.is_empty() {
                     return Err(ScpiError::settings_conflict("NVME:ATTach without BAR0 or QUEue before it"));
                 }
-                for fact in std::mem::take(&mut self.facts) {
-                    self.engine.tell(&fact);
+                self.committed.append(&mut self.facts);
+                if self.state == State::Run {
+                    self.tell_committed();
                 }
                 None
             }

@@ -1,0 +1,61 @@
+"""The virtual rig as tests see it: a program, two ports, a stream."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rig_process import Rig, find, run
+from rig_trace import encode, end, rail, records, sideband, squeeze
+
+
+@pytest.fixture(scope="session")
+def drive_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the SSD model does with a few milliseconds of mixed random traffic, power-on and set-up included."""
+    folder = tmp_path_factory.mktemp("drive")
+    job = folder / "job.fio"
+    job.write_text("[mix]\nrw=randrw\nrwmixread=70\nbs=4k\ndirect=1\niodepth=4\nsize=16m\ntime_based=1\nruntime=2ms\n")
+    trace = folder / "drive.wbt"
+    run([find("wattbell-ssd"), "run", "--job", job, "--trace", trace, "--fio-json", folder / "fio.json"])
+    return trace
+
+
+@pytest.fixture(scope="session")
+def busy_trace(drive_trace: Path) -> Path:
+    """The same, pauses cut so that each of its clocks can be simulated; with edges of all sidebands and a lively rail."""
+    rows = list(squeeze(records(drive_trace)))
+    last_us = rows[-1][2] / 1e6
+    extra = [rail(k * 7.3, 3.3 - 0.01 * (k % 5), 0.05 * (k % 11)) for k in range(1, int(last_us / 7.3))]
+    # CLKREQ# and link state in odd places, two changes within one clock among them
+    for k in range(1, 40):
+        extra += [sideband(k * 41.0013, 2, k & 1), sideband(k * 41.0014, 2, ~k & 1), sideband(k * 53.77, 3, k % 8)]
+    ends = [row for row in rows if row[0] == 6]
+    body = sorted([row for row in rows if row[0] != 6] + extra, key=lambda row: row[2])
+    trace = drive_trace.parent / "busy.wbt"
+    trace.write_bytes(encode([*body, *ends]))
+    return trace
+
+
+@pytest.fixture
+def quiet_trace(tmp_path: Path) -> Path:
+    """A drive that draws 1 A for 25 ms, then 0.1 A up to 40 ms."""
+    trace = tmp_path / "quiet.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 1.0), sideband(10, 1, 1), rail(25_000, 3.3, 0.1), end(40_000)]))
+    return trace
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[type[Rig]]:
+    """Starts rigs, and ends those still running after the test."""
+    started: list[Rig] = []
+
+    def start(*args: object, **kwargs: object) -> Rig:
+        started.append(Rig(tmp_path, *args, **kwargs))
+        return started[-1]
+
+    yield start  # type: ignore[misc]
+    for one in started:
+        one.close()

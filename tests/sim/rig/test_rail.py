@@ -1,0 +1,89 @@
+"""The analog side, from the rail's waveform in the trace to the samples in the stream."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rig_process import column, decode, play
+from rig_trace import encode, end, rail
+from wattbell.wire.spec import CURRENT_LSB_NA, ENERGY_LSB_W, VOLTAGE_LSB_UV, RailFlag
+
+V, A = VOLTAGE_LSB_UV * 1e-6, CURRENT_LSB_NA * 1e-9
+
+
+def samples(stream: bytes) -> tuple[np.ndarray, np.ndarray]:
+    batches, _ = decode(stream)
+    volts = np.array(column(batches, "rail", "voltage")) * V
+    amps = np.array(column(batches, "rail", "current")) * A
+    return volts, amps
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_factory_calibration_makes_it_accurate(tmp_path: Path, seed: int) -> None:
+    trace = tmp_path / "steady.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 1.0), end(20_000)]))
+    volts, amps = samples(play(trace, tmp_path, "--seed", seed))
+    # after the filter has settled; the source is good to 30 ppm (1 sigma)
+    assert volts[50:].mean() == pytest.approx(3.3, rel=2e-4)
+    assert amps[50:].mean() == pytest.approx(1.0, rel=2e-4)
+
+
+def test_a_sleeping_drive_is_within_5_microampere(tmp_path: Path) -> None:
+    trace = tmp_path / "sleep.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 1.2e-3), end(20_000)]))
+    for seed in range(4):
+        _, amps = samples(play(trace, tmp_path, "--seed", seed))
+        assert amps[50:].mean() == pytest.approx(1.2e-3, abs=5e-6)
+
+
+def test_without_calibration_it_is_off_and_says_so(quiet_trace: Path, tmp_path: Path) -> None:
+    raw = play(quiet_trace, tmp_path, "--calibration", "none")
+    calibrated = play(quiet_trace, tmp_path)
+    error = [abs(samples(stream)[1][50:20_000].mean() - 1.0) for stream in (raw, calibrated)]
+    assert error[0] > 3 * error[1]
+    for stream, flag in ((raw, RailFlag.UNCALIBRATED), (calibrated, 0)):
+        flags = column(decode(stream)[0], "rail", "flags")
+        assert {f & RailFlag.UNCALIBRATED for f in flags} == {flag}
+
+
+def test_noise_is_what_was_asked_for(quiet_trace: Path, tmp_path: Path) -> None:
+    for noise_lsb in (0.5, 4.0):
+        _, amps = samples(play(quiet_trace, tmp_path, "--noise", noise_lsb))
+        n = 20_000
+        measured = amps[100 : 100 + n].std() / 31.25e-6
+        expected = math.sqrt(noise_lsb**2 + 1 / 12)  # quantisation adds its own
+        assert measured == pytest.approx(expected, rel=6 / math.sqrt(2 * n))
+
+
+def test_a_step_follows_the_filter(tmp_path: Path) -> None:
+    """Sampled at 1 us, a 2 us single pole: every sample on 1 - exp(-t/tau), at the time the stream gives it."""
+    trace = tmp_path / "step.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 0.0), rail(2000.2, 3.3, 2.0), end(3000)]))
+    batches, _ = decode(play(trace, tmp_path, "--noise", "0", "--errors", "0"))
+    amps = np.array(column(batches, "rail", "current")) * A
+    firsts, counts = column(batches, "rail", "first_tick"), column(batches, "rail", "count")
+    ticks = np.concatenate([first + 1000 * np.arange(count) for first, count in zip(firsts, counts, strict=True)])
+    since_us = np.maximum(ticks - 2_000_200, 0) / 1000
+    expected = 2.0 * (1 - np.exp(-since_us / 2.0))
+    # half an ADC code of quantisation, a quarter of calibration without noise, half an output LSB
+    assert np.abs(amps - expected).max() < 31.25e-6 * 0.85 + A
+
+
+def test_energy_is_that_of_the_waveform(quiet_trace: Path, tmp_path: Path) -> None:
+    batches, _ = decode(play(quiet_trace, tmp_path))
+    energy = (column(batches, "rail", "energy")[-1] - column(batches, "rail", "energy")[0]) * ENERGY_LSB_W * 1e-6
+    index = column(batches, "rail", "adc_index")
+    first_us, last_us = index[0], index[-1]
+    expected = 3.3 * 1.0 * (25_000 - first_us) * 1e-6 + 3.3 * 0.1 * (last_us - 25_000) * 1e-6
+    assert energy == pytest.approx(expected, rel=3e-4)
+
+
+def test_a_current_beyond_the_scale_is_flagged(tmp_path: Path) -> None:
+    trace = tmp_path / "inrush.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 1.0), rail(5000, 3.3, 5.0), rail(5100, 3.3, 1.0), end(10_000)]))
+    flags = column(decode(play(trace, tmp_path))[0], "rail", "flags")
+    flagged = [bool(f & RailFlag.OVERLOAD_I) for f in flags]
+    assert any(flagged)
+    assert not all(flagged)
+    assert not any(f & RailFlag.OVERLOAD_V for f in flags)
