@@ -202,7 +202,8 @@ def _warnings(context: Context) -> list[str]:
     if loss.commands:
         out.append(f"{count(loss.commands)} command records are missing: counts and bytes are lower bounds")
     if loss.rail_samples:
-        out.append(f"{count(loss.rail_samples)} rail samples are missing: peaks may be missed; the accumulator's energy is not affected")
+        text = "rail samples are missing: peaks may be missed; the accumulator's energy is not affected"
+        out.append(f"{count(loss.rail_samples)} {text}")
     if loss.unknown_gaps:
         out.append(f"{loss.unknown_gaps} gaps of unknown size: counts and bytes are lower bounds")
     for source, n in loss.by_source.items():
