@@ -17,15 +17,21 @@ DIRECTIONS = (("read", "read"), ("write", "write"), ("trim", "dsm"), ("sync", "f
 
 
 def load_jobs(path: Path) -> list[dict[str, Any]]:
-    """Jobs of a fio JSON file, text before the first brace (warnings of fio) skipped."""
+    """Jobs of a fio JSON file, text before the first brace (warnings of fio) skipped.
+
+    Global options are put under each job's own.
+    """
     text = path.read_text(encoding="utf-8", errors="replace")
     start = text.find("{")
     try:
         data = json.loads(text[max(start, 0) :])
-        jobs = data["jobs"]
+        jobs = [dict(job) for job in data["jobs"]]
+        common = dict(data.get("global options") or {})
     except (ValueError, KeyError, TypeError) as error:
         raise CaptureError(f"{path} is not fio JSON ({error}); run fio with --output-format=json.") from None
-    return [dict(job) for job in jobs]
+    for job in jobs:
+        job["job options"] = {**common, **(job.get("job options") or {})}
+    return jobs
 
 
 def totals(jobs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -65,7 +71,8 @@ def match(wire: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> list[di
     """One row an opcode: counts and bytes of both sides, whether they are equal, and the latency check.
 
     ``latency_ok``: at queue depth 1 every latency on the wire must be at most fio's ``lat`` of the same kind, so the
-    least, the mean and the largest must be. None where fio gave no latency or the depth is not 1.
+    least, the mean and the largest must be. None where fio gave no latency or the depth is not 1. Equal bytes with more
+    commands on the wire mean that the kernel split requests.
     """
     rows = []
     fio = totals(jobs)
@@ -80,6 +87,7 @@ def match(wire: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> list[di
             "wire_bytes": ours["bytes"],
             "fio_bytes": theirs["bytes"],
             "equal": ours["count"] == theirs["count"] and (opcode == "flush" or ours["bytes"] == theirs["bytes"]),
+            "bytes_equal": ours["bytes"] == theirs["bytes"],
             "latency_ok": None,
         }
         lat, wire_lat = theirs.get("lat_ns") or {}, ours.get("latency_s")

@@ -127,14 +127,16 @@ function timeline() {
   let busy = false;
   function show(a, b) {
     busy = true;
-    for (const c of chips) c.classList.toggle("on", Math.abs(c.dataset.a - a) < 1e-9 && Math.abs(c.dataset.b - b) < 1e-9);
     layout.xaxis.range = [a, b];
     Plotly.react(div, timelineTraces(a, b), layout, config).then(() => { busy = false; });
   }
   div.on("plotly_relayout", (e) => {
     if (busy) return;
-    if (e["xaxis.autorange"]) show(0, D.duration);
-    else if (e["xaxis.range[0]"] !== undefined) show(+e["xaxis.range[0]"], +e["xaxis.range[1]"]);
+    if (e["xaxis.autorange"]) { chips.forEach((c, i) => c.classList.toggle("on", i === 0)); show(0, D.duration); }
+    else if (e["xaxis.range[0]"] !== undefined) {
+      chips.forEach((c) => c.classList.remove("on"));
+      show(+e["xaxis.range[0]"], +e["xaxis.range[1]"]);
+    }
   });
   for (const c of chips) c.addEventListener("click", () => {
     const a = +c.dataset.a, b = +c.dataset.b, pad = a === 0 && b === D.duration ? 0 : 0.02 * (b - a);

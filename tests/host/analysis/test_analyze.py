@@ -307,6 +307,10 @@ def test_fio_must_agree_exactly(builder):
     fio = analyze(capture)["fio"]
     assert fio["equal"]
     assert fio["latency_ok"]
+    assert analyze(capture)["fio"]["sections"][0]["rows"][0]["bytes_equal"]
+    deep = {"jobs": [{**job, "job options": {}}], "global options": {"iodepth": "4"}}
+    (work / "fio.json").write_text(json.dumps(deep))
+    assert analyze(capture)["fio"]["sections"][0]["rows"][0]["latency_ok"] is None, "not at queue depth 1"
     job["read"]["total_ios"] = 101
     job["read"]["lat_ns"]["min"] = 79_000
     (work / "fio.json").write_text(json.dumps({"jobs": [job]}))
