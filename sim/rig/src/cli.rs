@@ -56,13 +56,13 @@ pub struct Model {
     #[arg(long, value_name = "N", default_value_t = BoardOptions::default().seed)]
     pub seed: u64,
     /// Time constant of the anti-alias filter in seconds
-    #[arg(long, value_name = "S", default_value_t = BoardOptions::default().tau_s)]
+    #[arg(long, value_name = "S", default_value_t = BoardOptions::default().tau_s, allow_negative_numbers = true)]
     pub tau: f64,
     /// Noise of a conversion, RMS, in ADC codes (current 31.25 uA, voltage 19.07 uV)
-    #[arg(long, value_name = "LSB", default_value_t = BoardOptions::default().noise_lsb)]
+    #[arg(long, value_name = "LSB", default_value_t = BoardOptions::default().noise_lsb, allow_negative_numbers = true)]
     pub noise: f64,
     /// Gain, offset and calibration errors: 1 as drawn for a board, 0 for none
-    #[arg(long, value_name = "SCALE", default_value_t = BoardOptions::default().errors)]
+    #[arg(long, value_name = "SCALE", default_value_t = BoardOptions::default().errors, allow_negative_numbers = true)]
     pub errors: f64,
     /// Whether the factory has calibrated the rig
     #[arg(long, value_enum, default_value_t = CalibrationKind::Factory)]
@@ -126,9 +126,9 @@ pub struct Play {
     #[arg(long)]
     pub realtime: bool,
     /// Let the stream out at so many MB/s of virtual time, as a USB link would; then the rig may overflow [default: no limit]
-    #[arg(long, value_name = "MBPS")]
+    #[arg(long, value_name = "MBPS", allow_negative_numbers = true)]
     pub usb_mbps: Option<f64>,
-    /// Conversions a sample at the start
+    /// Board and simulation
     #[command(flatten)]
     pub model: Model,
 }

@@ -44,7 +44,9 @@ fn play(options: &Play) -> Result<(), String> {
         engine.set_pace(mbps * 1e6);
     }
     let serial = options.serial.clone().unwrap_or_else(|| format!("VR{:04}", options.model.seed));
-    if serial.is_empty() || !serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) || serial.starts_with('.')
+    if serial.is_empty()
+        || !serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        || serial.starts_with('.')
     {
         return Err(format!("--serial must be letters, digits, '-', '_' and '.', not {serial:?}"));
     }

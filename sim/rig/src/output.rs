@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Chunks that may wait for the writer.
 const CHUNKS: usize = 4;
@@ -44,6 +44,7 @@ pub struct Output {
     chunks: Option<Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     sink: Sink,
+    drained_since: Option<Instant>,
     sent: u64,
     written: Arc<AtomicU64>,
     broken: Arc<AtomicBool>,
@@ -57,7 +58,7 @@ impl Output {
         let thread = std::thread::Builder::new().name("data".into());
         let (to, count, flag) = (sink.clone(), Arc::clone(&written), Arc::clone(&broken));
         let writer = thread.spawn(move || write_all(&to, &receiver, &count, &flag))?;
-        Ok(Self { chunks: Some(chunks), writer: Some(writer), sink, sent: 0, written, broken })
+        Ok(Self { chunks: Some(chunks), writer: Some(writer), sink, drained_since: None, sent: 0, written, broken })
     }
 
     /// Hands `chunk` to the writer; gives it back when there is no room within `patience`, and loses it when the writer
@@ -82,12 +83,20 @@ impl Output {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Whether everything handed over has been read by the host (or is in the file).
-    pub fn drained(&self) -> bool {
-        self.broken() || self.written.load(Ordering::Acquire) == self.sent && self.sink.taken()
+    /// Whether everything handed over has been read by the host (or is in the file), and that for a while: a terminal
+    /// shows what was written to it as readable only a little later, and a host may still have a question.
+    pub fn drained(&mut self) -> bool {
+        if self.broken() {
+            return true;
+        }
+        if self.written.load(Ordering::Acquire) != self.sent || !self.sink.taken() {
+            self.drained_since = None;
+            return false;
+        }
+        self.drained_since.get_or_insert_with(Instant::now).elapsed() >= self.farewell()
     }
 
-    /// How long a rig stays after everything was read: a host at a port may still ask it something.
+    /// How long a rig stays after everything was read.
     pub fn farewell(&self) -> Duration {
         match self.sink {
             Sink::Pty(_) => Duration::from_millis(500),

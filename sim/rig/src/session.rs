@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a question.
-    fn finished(&self) -> bool {
+    fn finished(&mut self) -> bool {
         if self.options.exit_on_done {
             return self.output.drained() && self.last_line.elapsed() >= self.output.farewell();
         }
@@ -256,7 +256,7 @@ impl Session {
                 self.errors.clear();
                 None
             }
-            Command::NextError => Some(self.errors.next()),
+            Command::NextError => Some(self.errors.pop()),
             Command::ErrorCount => Some(self.errors.len().to_string()),
             Command::ScpiVersion => Some("1999.0".into()),
             Command::Reset => {

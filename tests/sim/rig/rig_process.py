@@ -100,6 +100,17 @@ class Rig:
                 return bytes(got)
             assert time.monotonic() < deadline, "the stream does not end"
 
+    def read_to_exit(self) -> bytes:
+        """The stream until the rig ends by itself."""
+        assert self.data is not None
+        got = bytearray()
+        while self.process.poll() is None:
+            try:
+                got += self.data.read(1 << 16)
+            except serial.SerialException:  # the port went away with the rig
+                self.process.wait(PATIENCE_S)
+        return bytes(got)
+
     def close(self) -> int:
         """Ends the rig as a user would and returns its exit status."""
         for port in (self.data, self.control):

@@ -76,7 +76,7 @@ impl ErrorQueue {
     }
 
     /// Takes the oldest error as the answer to `SYSTem:ERRor?`.
-    pub fn next(&mut self) -> String {
+    pub fn pop(&mut self) -> String {
         self.errors.pop_front().map_or_else(|| "0,\"No error\"".into(), |e| e.to_string())
     }
 
@@ -105,16 +105,16 @@ mod tests {
         let mut queue = ErrorQueue::default();
         queue.push(ScpiError::syntax("a"));
         queue.push(ScpiError::undefined_header("say \"x\"\r"));
-        assert_eq!(queue.next(), "-102,\"Syntax error;a\"");
-        assert_eq!(queue.next(), "-113,\"Undefined header;say 'x'\"");
-        assert_eq!(queue.next(), "0,\"No error\"");
+        assert_eq!(queue.pop(), "-102,\"Syntax error;a\"");
+        assert_eq!(queue.pop(), "-113,\"Undefined header;say 'x'\"");
+        assert_eq!(queue.pop(), "0,\"No error\"");
     }
 
     #[test]
     fn a_full_queue_says_so() {
         let mut queue = ErrorQueue::default();
         (0..40).for_each(|k| queue.push(ScpiError::syntax(k.to_string())));
-        let all: Vec<String> = (0..ErrorQueue::CAPACITY).map(|_| queue.next()).collect();
+        let all: Vec<String> = (0..ErrorQueue::CAPACITY).map(|_| queue.pop()).collect();
         assert_eq!(all[30], "-102,\"Syntax error;30\"");
         assert_eq!(all[31], "-350,\"Queue overflow\"");
         assert!(queue.is_empty());

@@ -50,8 +50,8 @@ fn parse_unit(text: &str, path: &[String]) -> Result<Unit, ScpiError> {
     }
     let (head, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     let (name, query) = head.strip_suffix('?').map_or((head, false), |name| (name, true));
-    let header = if name.starts_with('*') {
-        mnemonic(&name[1..], head)?;
+    let header = if let Some(common) = name.strip_prefix('*') {
+        mnemonic(common, head)?;
         vec![name.to_ascii_uppercase()]
     } else {
         let (absolute, name) = name.strip_prefix(':').map_or((false, name), |name| (true, name));
