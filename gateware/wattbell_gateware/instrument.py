@@ -107,36 +107,52 @@ class Instrument(wiring.Component):
 
         # Time.
         now = self.now
-        m.d.sync += now.eq(now + (self.step + 1) * self.ticks_per_clock)
+        then = Signal(64)
+        m.d.comb += then.eq(now + (self.step + 1) * self.ticks_per_clock)
+        m.d.sync += now.eq(then)
         timed = (run, rail, command_blocks, event_blocks, raw_blocks)
-        m.d.comb += [part.now.eq(now) for part in (*timed, tracker, status)]
+        m.d.comb += [part.now.eq(now) for part in (*timed, status)]
 
         # Tracker. It lives in the domain `bus`, which is `sync` on a board; a simulator may leave out its clock edges
-        # while `bus_active` is low.
+        # while `bus_active` is low. All its inputs are registers of that domain, the counter too, and that one only
+        # moves while `bus_active` is high: so the tracker sees the same with and without those edges.
         levels = Cat(self.perst_n, run.capturing)
         seen = Signal(2)
         m.d.bus += seen.eq(levels)
+        bus_now = Signal(64)
+        with m.If(self.bus_active):
+            m.d.bus += bus_now.eq(then)
+        m.d.comb += tracker.now.eq(bus_now)
+        for lane in ("tlp_down", "tlp_up"):
+            port, inner = getattr(self, lane), getattr(tracker, lane)
+            valid = Signal(name=f"{lane}_valid")
+            beat = Signal(tlp_beat(self.width), name=f"{lane}_beat")
+            m.d.bus += valid.eq(port.valid)
+            with m.If(port.valid):
+                m.d.bus += beat.eq(port.p)
+            m.d.comb += [inner.valid.eq(valid), inner.p.eq(beat)]
         command = data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
         self._attach = attach
-        with m.If(tracker.cfg.valid & tracker.cfg.ready):
+        offered = Signal()
+        m.d.bus += offered.eq(attach & ~(offered & tracker.cfg.ready))
+        with m.If(offered & tracker.cfg.ready):
             m.d.sync += attach.eq(0)
         with m.Elif(command.attach | command.tracker_reset):
             m.d.sync += [attach.eq(1), attach_reset.eq(command.tracker_reset)]
         m.d.comb += [
-            tracker.tlp_down.valid.eq(self.tlp_down.valid), tracker.tlp_down.p.eq(self.tlp_down.p),
-            tracker.tlp_up.valid.eq(self.tlp_up.valid), tracker.tlp_up.p.eq(self.tlp_up.p),
             self.skip_down.eq(tracker.skip_down), self.skip_up.eq(tracker.skip_up),
             tracker.perst_n.eq(seen[0]), tracker.run.eq(seen[1]),
-            tracker.cfg.valid.eq(attach),
+            tracker.cfg.valid.eq(offered),
             tracker.cfg.p.op.eq(Mux(attach_reset, ConfigOp.RESET, regs.attach_op)),
             tracker.cfg.p.qid.eq(regs.attach_qid), tracker.cfg.p.link.eq(regs.attach_link),
             tracker.cfg.p.size.eq(regs.attach_size),
             tracker.cfg.p.address.eq(Cat(regs.attach_address_lo, regs.attach_address_hi)),
             self.bus_active.eq(
-                tracker.busy | attach | tracker.commands.valid | tracker.events.valid | tracker.raw.valid
+                tracker.busy | attach | offered | tracker.commands.valid | tracker.events.valid | tracker.raw.valid
                 | (seen != levels) | (now >= tracker.deadline)
+                | tracker.tlp_down.valid | tracker.tlp_up.valid
                 | self.tlp_down.valid | self.tlp_up.valid),
         ]
 

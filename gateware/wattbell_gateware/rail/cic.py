@@ -112,12 +112,12 @@ class Decimator(wiring.Component):
             m.d.sync += [s.eq(0) for s in (*integrators, *delays)]
         up = Signal(signed(_WIDTH))
         down = Signal(signed(_WIDTH))
-        m.d.comb += [
-            # A shift of at most 12 means a gain of at most 2**12: the value has 36 bits.
-            up.eq(difference[:37].as_signed() << (_FRACTION - self.shift)[:4]),
-            down.eq(difference >> (self.shift - _FRACTION)[:5]),
-        ]
         with m.If(stages[5]):
+            m.d.comb += [
+                # A shift of at most 12 means a gain of at most 2**12: the value has 36 bits.
+                up.eq(difference[:37].as_signed() << (_FRACTION - self.shift)[:4]),
+                down.eq(difference >> (self.shift - _FRACTION)[:5]),
+            ]
             m.d.sync += scaled.eq(Mux(self.shift <= _FRACTION, up, down))
         mul = Signal(signed(MUL_BITS + 2))
         m.d.comb += mul.eq(self.mul)
@@ -125,7 +125,7 @@ class Decimator(wiring.Component):
             m.d.sync += product.eq(scaled * mul)
         rounded = Signal(signed(27))
         top = 1 << 23
-        m.d.comb += rounded.eq((product + (1 << (_NORMAL - 1))) >> _NORMAL)
         with m.If(stages[7]):
+            m.d.comb += rounded.eq((product + (1 << (_NORMAL - 1))) >> _NORMAL)
             m.d.sync += out.eq(Mux(rounded > top - 1, top - 1, Mux(rounded < -top, -top, rounded)))
         return out

@@ -65,8 +65,8 @@ class Corrector(wiring.Component):
         rounded = Signal(signed(62 - _SHIFT + 1))
         top = 1 << (VALUE_BITS - 1)
         over, under = rounded > top - 1, rounded < -top
-        m.d.comb += rounded.eq((product_q + (1 << (_SHIFT - 1))) >> _SHIFT)
         with m.If(stages[2]):
+            m.d.comb += rounded.eq((product_q + (1 << (_SHIFT - 1))) >> _SHIFT)
             m.d.sync += [
                 self.value.eq(Mux(over, top - 1, Mux(under, -top, rounded))),
                 self.saturated.eq(over | under),

@@ -19,12 +19,15 @@ def _shift(state: int, bits: int) -> int:
 class Crc32Word(wiring.Component):
     """One 32-bit little-endian word of CRC-32/ISO-HDLC (zlib's): ``after`` from ``before`` and ``word``, combinational.
 
+    ``after`` means something only while ``enable`` is high (a simulator does not compute it otherwise).
+
     The state starts at :data:`CRC32_INIT`; the CRC is the complement of the last state. A step is linear in
     ``before ^ word``: bit i of the result is the parity of those input bits that reach it in 32 bit-serial steps.
     (:mod:`amaranth.lib.crc` computes the same as chains of two-input XORs, which cost a simulator some thousand
     operations a clock; the parity of a masked word costs it three. tests/gateware/formal proves this form.)
     """
 
+    enable: In(1)
     before: In(32)
     word: In(32)
     after: Out(32)
@@ -35,5 +38,6 @@ class Crc32Word(wiring.Component):
         m.d.comb += mixed.eq(self.before ^ self.word)
         reached = [_shift(1 << k, 32) for k in range(32)]
         masks = [sum((reached[k] >> i & 1) << k for k in range(32)) for i in range(32)]
-        m.d.comb += self.after.eq(Cat((mixed & mask).xor() for mask in masks))
+        with m.If(self.enable):
+            m.d.comb += self.after.eq(Cat((mixed & mask).xor() for mask in masks))
         return m

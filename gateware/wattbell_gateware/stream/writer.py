@@ -66,8 +66,9 @@ class BlockWriter(wiring.Component):
         position = Signal(10)  # of the word that `word` is, in header or payload
         address = Signal(10)  # of the payload word wanted in the next clock
         advance = Signal()
+        sending = Signal()  # a word goes out that the CRC covers
         m.d.comb += [
-            crc.before.eq(state), crc.word.eq(word),
+            crc.enable.eq(sending), crc.before.eq(state), crc.word.eq(word),
             advance.eq(~self.out.valid | self.out.ready),
             *(source.address.eq(address[:9]) for source in sources),
         ]
@@ -99,6 +100,7 @@ class BlockWriter(wiring.Component):
             with m.State("HEADER"):
                 m.d.comb += word.eq(header[position[:3]])
                 with m.If(advance):
+                    m.d.comb += sending.eq(1)
                     m.d.sync += [*send(word), state.eq(crc.after), position.eq(position + 1)]
                     with m.If(position == HEADER_WORDS - 1):
                         m.d.sync += position.eq(0)
@@ -106,6 +108,7 @@ class BlockWriter(wiring.Component):
             with m.State("PAYLOAD"):
                 m.d.comb += [word.eq(payload), address.eq(Mux(advance, position + 1, position))]
                 with m.If(advance):
+                    m.d.comb += sending.eq(1)
                     m.d.sync += [*send(word), state.eq(crc.after), position.eq(position + 1)]
                     with m.If(position == words - 1):
                         m.next = "CRC"
