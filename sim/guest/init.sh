@@ -55,7 +55,10 @@ while read -r number kind name argument; do
     marker $((number << 8 | 1))
     case $kind in
     fio)
-        { printf '[global]\nfilename=/dev/nvme0n1\n'; cat "/jobs/$argument"; } > /tmp/job.fio
+        printf '[global]\nfilename=/dev/nvme0n1\n' > /tmp/job.fio
+        # every I/O with its latency and offset, in /out/fio-N_lat.1.log and so on
+        grep -q '^io-log=on' /jobs/options && printf 'write_lat_log=/out/fio-%s\nlog_offset=1\n' "$number" >> /tmp/job.fio
+        cat "/jobs/$argument" >> /tmp/job.fio
         # fio's own clock check needs no calibration of the emulated TSC
         fio --output-format=json --output="/out/fio-$number.json" --clocksource=clock_gettime /tmp/job.fio </dev/null > /out/fio-$number.log 2>&1
         code=$?

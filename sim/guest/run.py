@@ -217,7 +217,9 @@ def run(options: argparse.Namespace) -> None:
         stale.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="wattbell-guest-") as scratch:
         work = Path(scratch)
-        write_jobs_disk(work / "jobs.tar", jobs, phases, f"trace={'on' if options.guest_trace else 'off'}\n")
+        on = {True: "on", False: "off"}
+        choices = f"trace={on[options.guest_trace]}\nio-log={on[options.io_log]}\n"
+        write_jobs_disk(work / "jobs.tar", jobs, phases, choices)
         with (work / "out.tar").open("wb") as file:
             file.truncate(RESULT_BYTES)
         server: subprocess.Popen[bytes] | None = None
@@ -277,6 +279,8 @@ def main() -> int:
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs, and so I/O queues (default %(default)s)")
     parser.add_argument("--profile", default="intel-660p-1tb", help="vfio: SSD profile (default %(default)s)")
     parser.add_argument("--guest-trace", action="store_true", help="record the guest kernel's NVMe events too")
+    parser.add_argument("--io-log", action="store_true",
+                        help="let fio log every I/O (latency, offset): fio-<k>_lat.<job>.log")
     parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG",
                         help="another word for QEMU's command line (QEMU's drive is bus nvme0)")
     parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
