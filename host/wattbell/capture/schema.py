@@ -82,5 +82,6 @@ TABLES = {
 """Name of the table (``NAME.parquet``) to its schema."""
 
 EVENT_NAMES = {int(event): event.name.lower() for event in spec.EventType}
+LOSS_NAMES = {int(source): source.name.lower() for source in spec.LossSource}
 ANY_KIND = "ANY"
 """`kind` of a gap in which blocks of unknown kind are missing. Others carry the name of a wire Kind."""

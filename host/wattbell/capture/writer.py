@@ -65,6 +65,7 @@ class CaptureWriter:
         self._anchor: Anchor | None = None
         self._gap_counts: dict[str, int] = {}
         self._status: dict[str, int] = {}
+        self._rig_losses: dict[str, int] = {}
         self._offset, self._epoch = 0, 0
         self._last_arrival_ns: int | None = None
         self._next_meta = 0.0
@@ -152,9 +153,13 @@ class CaptureWriter:
     def _follow_events(self, batch: Batch, offset: int) -> None:
         assert batch.events is not None
         types, columns = batch.events.columns["type"], batch.events.columns
-        for index in np.flatnonzero((types == spec.EventType.MARKER) | (types == spec.EventType.RUN)).tolist():
+        followed = (spec.EventType.MARKER, spec.EventType.RUN, spec.EventType.LOSS)
+        for index in np.flatnonzero(np.isin(types, followed)).tolist():
             if types[index] == spec.EventType.RUN:
                 self.run = int(columns["arg8"][index])
+            elif types[index] == spec.EventType.LOSS:
+                source = schema.LOSS_NAMES.get(int(columns["arg8"][index]), f"source_{columns['arg8'][index]}")
+                self._rig_losses[source] = self._rig_losses.get(source, 0) + int(columns["arg32"][index])
             else:
                 self.markers.append((int(batch.events.tick[index]) + offset, int(columns["arg32"][index])))
 
@@ -226,11 +231,13 @@ class CaptureWriter:
             decimation=status.get("decimation", 1),
         )
         counters = self.decoder.counters
+        lost = {name: value for name, value in status.items() if name.startswith("lost_")}
         self.meta["loss"] = {
             **asdict(counters),
-            "lossless": counters.lossless and not self._gap_counts,
+            "lossless": counters.lossless and not (self._gap_counts or self._rig_losses or any(lost.values())),
             "gaps": dict(self._gap_counts),
-            "rig": {name: value for name, value in status.items() if name.startswith("lost_")},
+            "rig": lost,
+            "rig_events": dict(self._rig_losses),
         }
         self.meta["counts"] = {name: table.rows for name, table in self._tables.items()}
         meta.save(self.path, self.meta)

@@ -96,5 +96,6 @@ def _losses(loss: dict[str, Any]) -> list[str]:
     }
     found = [f"{loss[key]} {text}" for key, text in names.items() if loss.get(key)]
     found += [f"{count} {kind} dropped in the rig" for kind, count in loss.get("dropped", {}).items() if count]
+    found += [f"{count} lost by the rig ({source})" for source, count in loss.get("rig_events", {}).items()]
     found += [f"{count} gaps ({kind})" for kind, count in loss.get("gaps", {}).items() if count]
     return found
