@@ -13,6 +13,7 @@ from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
 from wattbell.analysis.depth import depth_steps, depth_summary
 from wattbell.analysis.figures import SCHEMA_VERSION, Figure, figure, ratio
+from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.phases import Phase
 from wattbell.analysis.rail import Scan
 from wattbell.analysis.text import count
@@ -200,27 +201,27 @@ def _warnings(context: Context) -> list[str]:
     out: list[str] = []
     loss = context.loss.between(context.first_tick, context.last_tick)
     if loss.commands:
-        out.append(f"{count(loss.commands)} command records are missing: counts and bytes are lower bounds")
+        out.append(f"command records missing (counts and bytes are lower bounds): {count(loss.commands)}")
     if loss.rail_samples:
-        text = "rail samples are missing: peaks may be missed; the accumulator's energy is not affected"
-        out.append(f"{count(loss.rail_samples)} {text}")
+        text = "rail samples missing (peaks may be missed; the accumulator's energy is not affected)"
+        out.append(f"{text}: {count(loss.rail_samples)}")
     if loss.unknown_gaps:
-        out.append(f"{loss.unknown_gaps} gaps of unknown size: counts and bytes are lower bounds")
+        out.append(f"gaps of unknown size (counts and bytes are lower bounds): {loss.unknown_gaps}")
     for source, n in loss.by_source.items():
-        out.append(f"the rig lost {count(n)} ({source})")
+        out.append(f"lost in the rig, {LOSS_TEXT.get(source, source)}: {count(n)}")
     flags = doubts(context.commands)
     if flags.get("shadow") or len(context.events.filter(pl.col("type") == int(EventType.SHADOW_DOORBELLS))):
         out.append("shadow doorbells are on: doorbells do not cross the link, latency is from SQE fetch to CQE")
     texts = {
-        "guess": "commands rest on inferred queue positions (late attach, or after a loss)",
-        "no_sqe": "completions have no known command: they are counted under 'unknown'",
-        "loss": "commands were in flight while the rig lost bus data",
-        "data_partial": "commands have an incomplete data span",
-        "cid_reused": "command identifiers were used again while in flight",
-        "no_ranges": "Dataset Management commands whose ranges were not all seen: their bytes are lower bounds",
-        "aborted": "commands never completed (queue deleted or controller reset)",
+        "guess": "commands that rest on inferred queue positions (late attach, or after a loss)",
+        "no_sqe": "completions without a known command, counted under 'unknown'",
+        "loss": "commands in flight while the rig lost bus data",
+        "data_partial": "commands with an incomplete data span",
+        "cid_reused": "command identifiers used again while in flight",
+        "no_ranges": "Dataset Management commands whose ranges were not all seen (their bytes are lower bounds)",
+        "aborted": "commands that never completed (queue deleted or controller reset)",
     }
-    out += [f"{count(flags[name])} {text}" for name, text in texts.items() if flags.get(name)]
+    out += [f"{text}: {count(flags[name])}" for name, text in texts.items() if flags.get(name)]
     if context.rail is not None:
         words = {
             "overload_i": "current beyond the ADC's range: power and energy are too low",

@@ -287,16 +287,22 @@ def _shares(signal: StateTrack | None, segments: list[Segment], names: Mapping[i
 
 
 def operational_idle(result: Mapping[str, Any]) -> Figure | None:
-    """Idle power without a sleeping state: of the levels in PS0 that with the link in L0, else the longest seen.
+    """Idle power without a sleeping state, which power under load is compared with; None if there is none.
 
-    None if there is none. It is what power under load is compared with, and under load the link is in L0.
+    Of the levels in PS0 the lowest with the link in L0, as it is under load; where that is more than 1.5 times the
+    level seen longest (a drive that is busy with itself), or the link is not known, the one seen longest.
     """
     awake = [x for x in result["levels"] if x["label"] in ("operational idle", "PS0")]
     if not awake:
         return None
     in_l0 = [x for x in awake if (x["link"] or {}).get(LinkState.L0.name, 0.0) > 0.9]
-    chosen: Figure = max(in_l0 or awake, key=lambda x: float(x["duration_s"]))["mean_w"]
-    return chosen
+    chosen = longest = max(awake, key=lambda x: float(x["duration_s"]))
+    if in_l0:
+        lowest = min(in_l0, key=lambda x: float(x["mean_w"]["value"]))
+        if lowest["mean_w"]["value"] <= 1.5 * longest["mean_w"]["value"]:
+            chosen = lowest
+    found: Figure = chosen["mean_w"]
+    return found
 
 
 def class_of(table: Commands, i: int) -> tuple[int, int, int]:

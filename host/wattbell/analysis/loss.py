@@ -9,6 +9,20 @@ import polars as pl
 
 from wattbell.wire.spec import EventType, LossSource
 
+LOSS_TEXT = {
+    "tlp_down": "TLPs from host to drive",
+    "tlp_up": "TLPs from drive to host",
+    "slots": "commands for which no slot was free",
+    "queues": "queues beyond its table",
+    "pages": "data pages evicted while in use",
+    "records": "command records",
+    "events": "events",
+    "rail": "rail samples",
+    "raw": "bytes of raw TLPs",
+    "tags": "read requests or completions it could not match",
+}
+"""What the sources of LOSS events lost, in words."""
+
 
 @dataclass(frozen=True)
 class Loss:

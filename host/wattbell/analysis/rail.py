@@ -164,7 +164,7 @@ class Rail:
         }
         if exact:
             conditions["edge_u_j"] = energy.edge_u_j
-        if covered < window_s - 2 * self.interval_s:
+        if window_s - covered > max(2 * self.interval_s, 1e-3 * window_s):
             conditions["note"] = "the rail was not recorded during all of the window: the mean is of the covered part"
         u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a)
         u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wattbell.analysis.latency import QUANTILES
+from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
 
@@ -63,6 +64,12 @@ def _lat(latency: Mapping[str, Any] | None, key: str) -> Text:
     return Text(bound + duration(latency[key], 4))
 
 
+def phases_or_whole(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The phases; for a capture without any, the whole of it as one."""
+    phases: Sequence[Mapping[str, Any]] = result["phases"]
+    return phases or [{**result, "name": "whole capture", "kind": "unknown"}]
+
+
 def phase_kind(phase: Mapping[str, Any]) -> str:
     """What ran in a phase: ``read/write 4 KiB + flush``; opcodes of one common size together, most commands first."""
     by_opcode, sizes = phase["commands"]["by_opcode"], phase["commands"]["by_opcode_size"]
@@ -99,11 +106,13 @@ def _header(result: Mapping[str, Any]) -> RenderableType:
 def _loss_line(result: Mapping[str, Any]) -> Text:
     loss = result["loss"]
     if loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"]:
-        return Text(
-            f"LOST: {count(loss['commands'])} commands, {count(loss['rail_samples'])} rail samples, "
-            f"{loss['gaps_of_unknown_size']} gaps of unknown size",
-            style="bold red",
-        )
+        parts = [
+            (loss["commands"], "commands"),
+            (loss["rail_samples"], "rail samples"),
+            (loss["gaps_of_unknown_size"], "gaps of unknown size"),
+            *((n, LOSS_TEXT.get(source, source)) for source, n in loss["rig"].items()),
+        ]
+        return Text("LOST: " + ", ".join(f"{count(n)} {text}" for n, text in parts if n), style="bold red")
     return Text("nothing lost", style="green")
 
 
@@ -119,7 +128,7 @@ def _phases(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
         return None
     table = _table("Workloads", "over the active span")
     table.add_column("phase", no_wrap=True, min_width=12)
-    table.add_column("load", no_wrap=True)
+    table.add_column("load", no_wrap=True, max_width=30)
     for column in ("QD", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "max"):
         table.add_column(column, justify="right", no_wrap=True)
     for phase in active:
@@ -127,7 +136,7 @@ def _phases(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
         depth = phase["queue_depth"]["mean_busy"]
         table.add_row(
             clip(phase["name"], 28),
-            Text(phase_kind(phase), style=_DIM),
+            Text(clip(phase_kind(phase), 30), style=_DIM),
             NOTHING if depth is None else f"{depth:.2f}",
             _value(rate.get("mb_per_s")),
             _value(rate.get("iops")),
@@ -386,13 +395,14 @@ def _totals(result: Mapping[str, Any]) -> RenderableType:
 
 def render(result: Mapping[str, Any], console: Console) -> None:
     """Print the result of :func:`wattbell.analysis.analyze` as tables."""
+    phases = phases_or_whole(result)
     parts: list[RenderableType | None] = [
         _header(result),
         _warnings(result),
         _totals(result),
-        _phases(result["phases"]),
-        _power(result["phases"]),
-        _bursts(result["phases"]),
+        _phases(phases),
+        _power(phases),
+        _bursts(phases),
         _commands(result),
         _idle(result),
         _wakeups(result),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import plotly.offline
 
+from wattbell.analysis.render import phases_or_whole
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.report import tables
 from wattbell.report.data import ReportData
@@ -96,8 +97,8 @@ def _banner(result: Mapping[str, Any]) -> str:
     lost = bool(loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"])
     if lost:
         head = (
-            f"<b>Data were lost.</b> {count(loss['commands'])} commands and {count(loss['rail_samples'])} rail samples "
-            f"are missing; {loss['gaps_of_unknown_size']} gaps of unknown size."
+            f"<b>Data were lost.</b> Missing: {count(loss['commands'])} commands, {count(loss['rail_samples'])} rail "
+            f"samples, {loss['gaps_of_unknown_size']} gaps of unknown size."
         )
     else:
         head = "Nothing was lost between the connector and this page."
@@ -166,7 +167,7 @@ def _chips(data: ReportData) -> str:
 
 
 def _body(data: ReportData, result: Mapping[str, Any]) -> str:
-    phases = result["phases"]
+    phases = phases_or_whole(result)
     colours = {i: p.colour for i, p in enumerate(data.phases) if p.colour}
     origin = data.latency_from
     drive = result["capture"].get("drive") or {}
