@@ -251,9 +251,17 @@ def _level(
         "duration_s": ticks * context.tick_s,
         "segments": len(segments),
         "first_reached_s": min(s.position_s for s in segments),
+        "phases": _phases_of(context, segments),
         "link": _shares(link, segments, {int(v): v.name for v in LinkState}),
         "clkreq": _shares(clkreq, segments, {0: "asserted", 1: "released"}),
     }
+
+
+def _phases_of(context: Context, segments: list[Segment]) -> list[str]:
+    """Names of the phases in which the level was seen, in their order."""
+    starts = np.array([s.first_tick for s in segments])
+    ends = np.array([s.last_tick for s in segments])
+    return [p.name for p in context.phases if bool(np.any((ends > p.first_tick) & (starts < p.last_tick)))]
 
 
 def _missing(context: Context, segment: Segment) -> int:

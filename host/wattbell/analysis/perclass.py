@@ -56,15 +56,19 @@ def spread_counts(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], ed
 
     By the integral of the number in flight over its length: cumulative work W(t) = sum of clip((t - s)/(e - s), 0, 1).
     """
-    order_s, order_e = np.sort(starts), np.sort(ends)
+    order = np.argsort(starts, kind="stable")
+    order_s, order_e, last = starts[order], np.sort(ends), ends[order]
+    longest = int((ends - starts).max()) if len(starts) else 0
     done = np.searchsorted(order_e, edges, side="right").astype(np.float64)
     begun = np.searchsorted(order_s, edges, side="right")
     out = done.copy()
     for k, edge in enumerate(edges.tolist()):
         if begun[k] > done[k]:  # some straddle the edge
-            across = (starts <= edge) & (ends > edge)
-            length = np.maximum(ends[across] - starts[across], 1)
-            out[k] += float(((edge - starts[across]) / length).sum())
+            near = slice(int(np.searchsorted(order_s, edge - longest, side="left")), int(begun[k]))
+            first, end = order_s[near], last[near]
+            across = end > edge
+            length = np.maximum(end[across] - first[across], 1)
+            out[k] += float(((edge - first[across]) / length).sum())
     return np.diff(out)
 
 

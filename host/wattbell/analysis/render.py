@@ -103,16 +103,21 @@ def _header(result: Mapping[str, Any]) -> RenderableType:
     return Group(line, Text(" · ".join(facts), style=_DIM), _loss_line(result))
 
 
+def lost_parts(loss: Mapping[str, Any]) -> list[str]:
+    """``17 commands``, ``3 TLPs from host to drive``: everything that is missing, with its number."""
+    parts = [
+        (loss["commands"], "commands"),
+        (loss["rail_samples"], "rail samples"),
+        (loss["gaps_of_unknown_size"], "gaps of unknown size"),
+        *((n, LOSS_TEXT.get(source, source)) for source, n in loss["rig"].items() if source != "slots"),
+    ]
+    return [f"{count(n)} {text}" for n, text in parts if n]
+
+
 def _loss_line(result: Mapping[str, Any]) -> Text:
     loss = result["loss"]
     if loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"]:
-        parts = [
-            (loss["commands"], "commands"),
-            (loss["rail_samples"], "rail samples"),
-            (loss["gaps_of_unknown_size"], "gaps of unknown size"),
-            *((n, LOSS_TEXT.get(source, source)) for source, n in loss["rig"].items()),
-        ]
-        return Text("LOST: " + ", ".join(f"{count(n)} {text}" for n, text in parts if n), style="bold red")
+        return Text("LOST: " + ", ".join(lost_parts(loss)), style="bold red")
     return Text("nothing lost", style="green")
 
 
@@ -226,8 +231,9 @@ def _idle(result: Mapping[str, Any]) -> RenderableType | None:
     if not levels:
         return None
     table = _table("Idle power", f"steady levels in gaps of {result['idle']['threshold_s'] * 1e3:g} ms and more")
-    for column in ("state", "power", "for", "reached after", "link", "how the state is known"):
-        table.add_column(column, justify="right" if column in ("power", "for", "reached after") else "left")
+    for column in ("state", "power", "for", "after", "link", "state known by", "phases"):
+        numeric = column in ("power", "for", "after")
+        table.add_column(column, justify="right" if numeric else "left", no_wrap=column != "state known by")
     for level in levels:
         milli = float(level["mean_w"]["value"]) < 0.1
         power = _pair(level["mean_w"], 1e3 if milli else 1.0)
@@ -242,6 +248,7 @@ def _idle(result: Mapping[str, Any]) -> RenderableType | None:
             duration(level["first_reached_s"], 3) if level["first_reached_s"] >= 1e-3 else "at once",
             ", ".join(shares) or NOTHING,
             Text(level["how"], style=_DIM),
+            Text(clip(", ".join(level["phases"]), 24), style=_DIM),
         )
     return table
 

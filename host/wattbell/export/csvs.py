@@ -30,8 +30,8 @@ def export_csv(
     stop_s: float | None = None,
     rail_every: int = 1,
 ) -> list[Path]:
-    """Write ``commands.csv``, ``rail.csv`` (where there is a rail), ``events.csv`` and, given the ``result`` of
-    ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
+    """Write ``commands.csv``, ``events.csv``, ``queue-depth.csv``, ``rail.csv`` (where there is a rail) and, given the
+    ``result`` of ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
 
     ``rail_every`` averages so many samples into one row. Times are seconds from the first tick of the capture; ticks
     stand beside them. A command belongs to the window by its doorbell (else fetch, else CQE).
@@ -43,7 +43,11 @@ def export_csv(
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        written = [_commands(context, window, folder / "commands.csv"), _events(context, window, folder / "events.csv")]
+        written = [
+            _commands(context, window, folder / "commands.csv"),
+            _events(context, window, folder / "events.csv"),
+            _depth(context, window, folder / "queue-depth.csv"),
+        ]
         if context.rail is not None:
             written.append(_rail(context, window, folder / "rail.csv", rail_every))
         if result is not None:
@@ -98,6 +102,18 @@ def _events(context: Context, window: Window, path: Path) -> Path:
     inside = context.events.filter((pl.col("tick") >= window.first_tick) & (pl.col("tick") < window.last_tick))
     time = ((pl.col("tick") - window.zero_tick) * context.tick_s).alias("time_s")
     inside.select(time, "tick", "name", "type", "arg8", "arg16", "arg32").write_csv(path, float_precision=9)
+    return path
+
+
+def _depth(context: Context, window: Window, path: Path) -> Path:
+    """One row a change of the number of I/O commands in flight; the first row is the depth at the window's start."""
+    steps = context.steps
+    inside = slice(*np.searchsorted(steps.ticks, [window.first_tick, window.last_tick], side="left").tolist())
+    before = int(steps.depth[inside.start - 1]) if inside.start else 0
+    ticks = np.concatenate(([window.first_tick], steps.ticks[inside]))
+    depth = np.concatenate(([before], steps.depth[inside]))
+    seconds = (ticks - window.zero_tick) * context.tick_s
+    pl.DataFrame({"time_s": seconds, "tick": ticks, "depth": depth}).write_csv(path, float_precision=9)
     return path
 
 

@@ -18,7 +18,20 @@ from wattbell.wire.spec import CommandFlag
 
 Float = npt.NDArray[np.float64]
 
-PHASE_COLOURS = ("#1f6f9f", "#c2571a", "#3c7d3c", "#8a4a9e", "#b0892a", "#b23a48", "#4a5d73", "#2a8c82")
+PHASE_COLOURS = (
+    "#1f6f9f",
+    "#c2571a",
+    "#3c7d3c",
+    "#8a4a9e",
+    "#b0892a",
+    "#b23a48",
+    "#2a8c82",
+    "#4a5d73",
+    "#d17fb3",
+    "#7d8c2a",
+    "#6d4c33",
+    "#5aa6d6",
+)
 """Colour of a phase in every plot, by its place among the phases with I/O."""
 MAX_DETAILS = 6
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import plotly.offline
 
-from wattbell.analysis.render import phases_or_whole
+from wattbell.analysis.render import lost_parts, phases_or_whole
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.report import tables
 from wattbell.report.data import ReportData
@@ -96,10 +96,7 @@ def _banner(result: Mapping[str, Any]) -> str:
     loss = result["loss"]
     lost = bool(loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"])
     if lost:
-        head = (
-            f"<b>Data were lost.</b> Missing: {count(loss['commands'])} commands, {count(loss['rail_samples'])} rail "
-            f"samples, {loss['gaps_of_unknown_size']} gaps of unknown size."
-        )
+        head = f"<b>Data were lost:</b> {', '.join(lost_parts(loss))}."
     else:
         head = "Nothing was lost between the connector and this page."
     items = "".join(f"<li>{escape(w)}</li>" for w in result["warnings"])

@@ -154,9 +154,11 @@ def idle(levels: Sequence[Mapping[str, Any]]) -> str:
                 duration(level["duration_s"], 3),
                 reached,
                 link,
+                f"<span class=u>{escape(', '.join(level['phases'][:4]))}</span>",
             ]
         )
-    return table(("state", "known how", "power", "declared maximum", "seen for", "reached after", "link"), rows, 2)
+    head = ("state", "state known by", "power", "declared maximum", "seen for", "reached after", "link", "phases")
+    return table(head, rows, 2)
 
 
 def wakeups(groups: Sequence[Mapping[str, Any]]) -> str:

@@ -103,6 +103,13 @@ def test_commands_csv_has_every_command_with_its_times(capture, tmp_path):
     assert rows[0]["first_data_s"] == ""
 
 
+def test_queue_depth_csv_is_the_step_function(capture, tmp_path):
+    export_csv(capture, tmp_path / "csv", start_s=0.01205)
+    frame = pl.read_csv(tmp_path / "csv" / "queue-depth.csv")
+    assert frame["depth"].to_list() == [2, 1, 0, 1, 0]
+    assert frame["tick"].to_list()[1:] == [12 * MS + 80_300, 12 * MS + 90_300, 13 * MS, 13 * MS + 100_500]
+
+
 def test_rail_csv_is_thinned_by_means(capture, tmp_path):
     export_csv(capture, tmp_path / "csv", rail_every=7, start_s=0.009, stop_s=0.012)
     frame = pl.read_csv(tmp_path / "csv" / "rail.csv")
@@ -111,7 +118,7 @@ def test_rail_csv_is_thinned_by_means(capture, tmp_path):
     assert frame["power_w"][-1] == pytest.approx(1.32, rel=1e-5)
     # 9.00 .. 9.06 ms: the middle is 9.03 ms
     assert frame["time_s"][0] == pytest.approx(0.00903, abs=1e-9)
-    every = pl.read_csv(export_csv(capture, tmp_path / "all", start_s=0.009, stop_s=0.012)[2])
+    every = pl.read_csv(export_csv(capture, tmp_path / "all", start_s=0.009, stop_s=0.012)[3])
     assert float(every["power_w"].mean()) == pytest.approx(
         float((frame["power_w"] * pl.Series([7] * 42 + [6])).sum()) / 300, rel=1e-6
     )
