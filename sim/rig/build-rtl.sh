@@ -2,7 +2,7 @@
 # Makes shared libraries of the instrument's Verilog for the virtual rig, with Verilator.
 #   sim/rig/build-rtl.sh VARIANT...|all     build/rtl/instrument_VARIANT.v -> build/rtl/lib_VARIANT.so
 # Variants: x4_word, x4_serial, x2_serial, as `python -m wattbell_gateware.generate --out build/rtl` writes them. A library
-# is built again only when what it is made of has changed.
+# is built again only when what it is made of has changed. WATTBELL_RTL_DIR names another folder than build/rtl.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=sim/rig
@@ -17,7 +17,7 @@ command -v verilator >/dev/null || die "verilator is missing: run tools/setup.sh
 command -v g++ >/dev/null || die "g++ is missing: run tools/setup.sh"
 
 if [ "$*" = all ]; then
-  set -- x4_word x4_serial x2_serial
+  set -- x4_word x4_serial # what the rig loads; x2_serial is the board's build
 fi
 
 # -march=native: the library runs where it is built, and only there.
@@ -59,6 +59,7 @@ build() {
   rm -rf "$work"
 }
 
+command -v flock >/dev/null && exec 9>"$rtl/.build-rtl.lock" && flock 9 # two builds of a variant would share a folder
 for variant in "$@"; do
   build "$variant"
 done

@@ -40,7 +40,7 @@ pub enum Pause {
     End,
     /// The instrument has stopped and everything is out (only when asked to look).
     Stopped,
-    /// The trace cannot be read on.
+    /// All of the trace that can be read was played.
     Failed(String),
 }
 
@@ -87,6 +87,8 @@ pub struct Engine {
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
+    /// Why the trace ends where it does, if it should not.
+    failure: Option<String>,
     writes: VecDeque<Write>,
     /// What `reg_addr` selects while nothing is written.
     shown_register: u8,
@@ -117,6 +119,7 @@ impl Engine {
             feed,
             horizon: 0,
             end: None,
+            failure: None,
             writes: VecDeque::new(),
             pace: None,
             words: Vec::with_capacity(WORDS_FULL + 64),
@@ -221,7 +224,7 @@ impl Engine {
                     return Pause::Stopped;
                 }
             } else if self.end.is_some_and(|end| now >= end) && self.drained() {
-                return Pause::End;
+                return self.failure.take().map_or(Pause::End, Pause::Failed);
             }
             let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
             self.edge(clocks);
@@ -363,7 +366,7 @@ impl Engine {
                 Fed::Over => self.end = Some(self.horizon),
                 Fed::Failed(reason) => {
                     self.end = Some(self.horizon);
-                    return Some(Pause::Failed(reason));
+                    self.failure = Some(reason);
                 }
             }
         }

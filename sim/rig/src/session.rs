@@ -116,8 +116,12 @@ impl Session {
             match self.state {
                 State::Ready => self.serve_within(NAP * 5),
                 State::Run | State::Stopping => patience = self.slice(patience),
-                State::Done if self.finished() => break,
-                State::Done => self.serve_within(NAP),
+                State::Done => {
+                    if self.finished() {
+                        break;
+                    }
+                    self.serve_within(NAP);
+                }
             }
         }
         let failure = if self.output.broken() { Some("the stream could not be written".into()) } else { self.failure };

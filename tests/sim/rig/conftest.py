@@ -25,7 +25,7 @@ def drive_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def busy_trace(drive_trace: Path) -> Path:
-    """The same, pauses cut so that each of its clocks can be simulated; with edges of all sidebands and a lively rail."""
+    """The same, pauses cut so that each of its clocks can be simulated; with sidebands and rail in motion."""
     rows = list(squeeze(records(drive_trace)))
     last_us = rows[-1][2] / 1e6
     extra = [rail(k * 7.3, 3.3 - 0.01 * (k % 5), 0.05 * (k % 11)) for k in range(1, int(last_us / 7.3))]

@@ -143,7 +143,7 @@ def test_what_a_host_writes_to_the_data_port_is_ignored(quiet_trace: Path, rig: 
     assert decoder.counters.skipped_bytes == decoder.counters.missing_blocks == 0
 
 
-def test_a_trace_is_played_as_it_arrives(quiet_trace: Path, rig: type[Rig]) -> None:
+def test_a_trace_is_played_as_it_arrives(rig: type[Rig]) -> None:
     one = rig("-", "--exit-on-done", stdin=subprocess.PIPE)
     pipe = one.process.stdin
     assert pipe is not None
