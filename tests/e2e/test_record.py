@@ -160,7 +160,8 @@ def test_kill_9_loses_nothing_that_had_been_on_disk_for_half_a_second(bench: Ben
     whole = maker.COMMANDS_A_BLOCK * ((before - 1000) * 20_000 // len(stream))
     commands = capture.commands.collect()
     assert len(commands) >= whole
-    assert commands["slba"].to_list() == [k * 80 + i * 8 for k in range(len(commands) // 10 + 1) for i in range(10)][: len(commands)]
+    wanted = [k * 80 + i * 8 for k in range(len(commands) // 10 + 1) for i in range(10)]
+    assert commands["slba"].to_list() == wanted[: len(commands)]
     assert capture.rail is not None
     assert np.isfinite(capture.rail.read().power).all()
     assert told["clock"]["utc_anchor"] is not None

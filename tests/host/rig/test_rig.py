@@ -1,0 +1,176 @@
+"""Discovery, and SCPI over a pty, against an instrument that answers as told."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from wattbell.errors import RigError
+from wattbell.rig import Rig, Scpi, discovery
+
+
+class Instrument:
+    """Answers lines on a pty from a dict; a list of answers is given one by one."""
+
+    def __init__(self, answers: dict[str, list[str]]) -> None:
+        self.answers, self.lines = answers, []
+        self.master, self.slave = os.openpty()
+        tty.setraw(self.slave)
+        self.device = os.ttyname(self.slave)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    lines: list[str]
+
+    def serve(self) -> None:
+        rest = b""
+        while True:
+            try:
+                rest += os.read(self.master, 4096)
+            except OSError:
+                return
+            while b"\n" in rest:
+                line, _, rest = rest.partition(b"\n")
+                text = line.decode()
+                self.lines.append(text)
+                queue = self.answers.get(text)
+                if queue:
+                    os.write(self.master, (queue.pop(0) if len(queue) > 1 else queue[0]).encode())
+
+    def close(self) -> None:
+        os.close(self.slave)
+        os.close(self.master)
+
+
+GOOD = {"SYST:ERR?": ['0,"No error"\r\n'], "*IDN?": ["Wattbell,rig, WB7 ,1.2.3\n"], "STAT:RIG?": ["state=RUN,tick=5\n"]}
+
+
+@pytest.fixture
+def made() -> Iterator[list[Instrument]]:
+    instruments: list[Instrument] = []
+    yield instruments
+    for instrument in instruments:
+        instrument.close()
+
+
+def scpi(made: list[Instrument], answers: dict[str, list[str]], timeout_s: float = 3) -> tuple[Scpi, Instrument]:
+    made.append(Instrument({name: list(queue) for name, queue in answers.items()}))
+    return Scpi(made[-1].device, timeout_s), made[-1]
+
+
+def test_queries_and_commands(made: list[Instrument]) -> None:
+    port, instrument = scpi(made, GOOD)
+    assert port.identity() == {"manufacturer": "Wattbell", "model": "rig", "serial": "WB7", "firmware": "1.2.3"}
+    port.command("SENS:SWE:DEC 8")
+    assert instrument.lines == ["*IDN?", "SENS:SWE:DEC 8", "SYST:ERR?"]
+
+
+def test_an_answer_in_pieces_and_two_at_once(made: list[Instrument]) -> None:
+    port, _ = scpi(made, {"A?": ["one\ntwo\n"], "B?": ["never asked\n"]})
+    assert port.query("A?") == "one"
+    assert port.query("B?") == "two"
+
+
+def test_errors_are_told_in_the_rigs_words_and_the_queue_is_emptied(made: list[Instrument]) -> None:
+    answers = ['-222,"Data out of range;0"\n', '-113,"Undefined header"\n', '0,"No error"\n']
+    port, instrument = scpi(made, {"SYST:ERR?": answers})
+    with pytest.raises(RigError, match=r"refused SENS:SWE:DEC 0.*-222.*-113"):
+        port.command("SENS:SWE:DEC 0")
+    assert instrument.lines.count("SYST:ERR?") == 3
+
+
+def test_silence_is_an_error_that_names_the_question(made: list[Instrument]) -> None:
+    port, _ = scpi(made, {}, timeout_s=0.3)
+    with pytest.raises(RigError, match=r"does not answer \*IDN\?"):
+        port.identity()
+
+
+def test_another_instrument_is_refused(made: list[Instrument]) -> None:
+    port, _ = scpi(made, {"*IDN?": ["hello\n"]})
+    with pytest.raises(RigError, match="no rig"):
+        port.identity()
+
+
+def test_a_port_that_is_not_there() -> None:
+    with pytest.raises(RigError, match="cannot be opened"):
+        Scpi("/dev/does-not-exist")
+
+
+def test_a_rig_that_runs_already_goes_on(made: list[Instrument]) -> None:
+    answers = {**GOOD, "SYST:ERR?": ['-213,"Init ignored"\n', '0,"No error"\n']}
+    for _ in range(2):
+        made.append(Instrument({name: list(queue) for name, queue in answers.items()}))
+    control, data = made
+    with Rig(discovery.RigPort("WB7", data.device, control.device, virtual=True)) as rig:
+        rig.start()
+        assert rig.status() == "state=RUN,tick=5"
+        rig.set_interval(1e-5)
+        rig.mark(258)
+    assert control.lines[-4:] == ["SENS:SWE:TINT 1e-05", "SYST:ERR?", "MARK 258", "SYST:ERR?"]
+
+
+def test_the_end_of_the_stream_survives_the_cut(made: list[Instrument]) -> None:
+    made.append(Instrument(GOOD))
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    with Rig(discovery.RigPort("WB7", os.ttyname(slave), made[0].device, virtual=True)) as rig:
+        os.write(master, b"x" * 3000)
+        os.close(slave)
+        got = rig.read()
+        os.close(master)
+        assert got == b"x" * 3000
+        with pytest.raises(RigError, match="lost"):
+            rig.read()
+
+
+# -- discovery -------------------------------------------------------------------------------------------------------
+
+
+def register(folder: Path, serial: str, pid: int | None = None, **other: str) -> None:
+    (folder / "rigs").mkdir(exist_ok=True)
+    entry = {"serial": serial, "data": "/dev/null", "control": "/dev/null", "pid": pid or os.getpid(), **other}
+    (folder / "rigs" / f"{serial}.json").write_text(json.dumps(entry))
+
+
+def test_only_living_virtual_rigs_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATTBELL_RUNTIME", str(tmp_path))
+    assert discovery.virtual_rigs() == []
+    register(tmp_path, "A")
+    register(tmp_path, "DEAD", pid=2**22 - 3)
+    register(tmp_path, "GONE", data="/dev/nothing")
+    (tmp_path / "rigs" / "broken.json").write_text("{")
+    (tmp_path / "rigs" / "odd.json").write_text("[]")
+    assert [port.serial for port in discovery.virtual_rigs()] == ["A"]
+    assert discovery.find().serial == "A"
+    assert discovery.find("A").virtual
+    with pytest.raises(RigError, match="present: A"):
+        discovery.find("B")
+
+
+def test_the_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WATTBELL_RUNTIME", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert discovery.runtime_dir() == tmp_path / "wattbell"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert discovery.runtime_dir() == Path("/tmp/wattbell")
+
+
+def test_usb_rigs_are_known_by_their_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Port:
+        def __init__(self, device: str, product: str | None, serial_number: str | None) -> None:
+            self.device, self.product, self.serial_number = device, product, serial_number
+
+    ports = [
+        Port("/dev/ttyACM1", "Wattbell rig", "WB1"),
+        Port("/dev/ttyACM0", "Wattbell rig", "WB1"),
+        Port("/dev/ttyACM2", "Wattbell rig", "HALF"),
+        Port("/dev/ttyUSB0", "FT232R", "X"),
+        Port("/dev/ttyS0", None, None),
+    ]
+    monkeypatch.setattr(discovery.list_ports, "comports", lambda: ports)
+    assert discovery.usb_rigs() == [discovery.RigPort("WB1", "/dev/ttyACM0", "/dev/ttyACM1", virtual=False)]
