@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from wattbell.analysis.text import si
 from wattbell.report.data import ReportData
@@ -108,6 +108,7 @@ def _latency(data: ReportData) -> Figure | None:
     axes.vlines(t, env.low, env.high, color=LATENCY, alpha=0.28, linewidth=0.7, rasterized=True)
     axes.plot(t, env.mean, ".", color=LATENCY, markersize=1.6)
     axes.set_yscale("log")
+    axes.margins(y=0.08)
     _seconds(axes.yaxis)
     axes.set_ylabel(f"{data.latency_from} → CQE", color=MUTED)
     return figure
@@ -141,11 +142,15 @@ def _efficiency(data: ReportData) -> Figure | None:
         axes.annotate(
             point.name, (point.watt, point.mb_per_s), xytext=(6, 4), textcoords="offset points", fontsize=8, color=INK
         )
-    axes.set_yscale("log")
+    rates = [p.mb_per_s for p in data.points]
+    if max(rates) > 12 * min(rates):
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.25, y=0.15)
     axes.set_xlabel("mean power, W", color=MUTED)
     axes.set_ylabel("MB/s", color=MUTED)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes.grid(True, axis="x", color=GRID, linewidth=0.7)
     return figure
 
 
@@ -169,7 +174,7 @@ def _detail(data: ReportData, i: int) -> Figure:
 
 def slug(text: str) -> str:
     """A title as a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", text.lower().replace("µ", "u")).strip("-")
 
 
 def write_plots(data: ReportData, folder: Path) -> list[Path]:
