@@ -71,7 +71,7 @@ def build(component, name: str, *, wrapper: str | None = None) -> Path:
              str(bench), str(folder / "public.vlt"), str(folder / f"{name}.v")],
             log,
         )
-        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"OPT_FAST={OPTIMISE}", f"OPT_SLOW={OPTIMISE}"]
+        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"OPT_FAST={OPTIMISE}", "OPT_SLOW=-O0"]
         if shutil.which("ccache"):
             make.append("OBJCACHE=ccache")
         _call(make, log)

@@ -34,7 +34,7 @@ def declare(m: Module, e) -> None:
     e.a_prp1 = Signal(64)
     e.a_opcode = Signal(8)
     e.last_cq = Signal(e.queue_bits)
-    message = data.StructLayout({"address": 62, "data": 32, "vector": 16})
+    message = data.StructLayout({"address": 62, "data": 32, "vector": 16, "trust": 4})
     e.message_valid = Signal(MESSAGES)
     e.messages = Table(m, "messages", MESSAGES, {"entry": message})
     e.x_data = Signal(32)
@@ -48,6 +48,8 @@ def declare(m: Module, e) -> None:
     e.x_any = Signal()  # mark this queue whatever its vector
     e.x_learn = Signal()
     e.x_vector = Signal(16)
+    e.x_known = Signal()  # the message is in the table
+    e.x_fits = Signal()  # and a queue of its vector was waiting
     e.x_slot = Signal(e.slot_bits)
     e.r_left = Signal(17)
 
@@ -313,9 +315,10 @@ def states(m: Module, e) -> None:
     # --- interrupts: a write of one double word into no known page ------------------------------------------------------
     with m.State("INTERRUPT"):
         address, x = e.h.address, e.word
-        hashed = (x ^ (x >> 6) ^ address[2:] ^ address[12:])[:6]
+        hashed = (x[0:6] ^ x[6:12] ^ address[2:8] ^ (address[12:18] << 3) ^ address[16:22])[:6]
         m.d.comb += e.messages.ra.eq(hashed)
         m.d.sync += [e.x_data.eq(x), e.x_hash.eq(hashed), e.x_any.eq(0), e.x_learn.eq(0)]
+        m.d.sync += [e.x_known.eq(0), e.x_fits.eq(0)]
         m.d.sync += [e.x_scan.eq(e.cq_waiting), e.x_slot.eq(0)]
         m.next = "INTERRUPT_KNOWN"
         with m.If(e.cq_waiting == 0):
@@ -329,7 +332,7 @@ def states(m: Module, e) -> None:
         with m.If(
             e.message_valid.bit_select(e.x_hash, 1) & (entry.address == e.h.address[2:]) & (entry.data == e.x_data)
         ):
-            pass  # all waiting queues of this vector
+            m.d.sync += e.x_known.eq(1)  # all waiting queues of this vector
         with m.Elif((waiting & (waiting - 1)) == 0):
             m.d.sync += [e.x_any.eq(1), e.x_learn.eq(1)]
         with m.Elif(waiting.bit_select(e.last_cq, 1)):
@@ -342,15 +345,30 @@ def states(m: Module, e) -> None:
         m.d.comb += [e.cq_shape.ra.eq(lowest), e.cq_state.ra.eq(lowest)]
         m.d.sync += [e.x_qid.eq(lowest), e.x_scan.bit_select(lowest, 1).eq(0)]
         m.next = "INTERRUPT_QUEUE"
+        entry = Signal(e.messages.r["entry"].shape(), name="message_trust")
+        trust = e.messages.r["entry"].trust
+        m.d.comb += entry.eq(e.messages.r["entry"])
         with m.If(e.x_scan == 0):
-            e.finish(m)
+            # Trust goes up when a queue of the vector was waiting, else down: often only because the host has taken the
+            # CQE already, so it takes many misses to learn a message anew.
+            with m.If(e.x_known & e.x_fits & (trust != 15)):
+                e.messages.write(m, e.x_hash, entry=entry)
+                m.d.comb += entry.trust.eq(Mux(trust > 11, 15, trust + 4))
+            with m.If(e.x_known & ~e.x_fits & (trust != 0)):
+                e.messages.write(m, e.x_hash, entry=entry)
+                m.d.comb += entry.trust.eq(trust - 1)
+            with m.If(e.x_known & ~e.x_fits & (trust == 0) & ((e.cq_waiting & (e.cq_waiting - 1)) == 0)):
+                m.d.sync += [e.x_known.eq(0), e.x_any.eq(1), e.x_learn.eq(1), e.x_scan.eq(e.cq_waiting)]
+                m.next = "INTERRUPT_SCAN"
+            with m.Else():
+                e.finish(m)
 
     with m.State("INTERRUPT_QUEUE"):
         m.d.sync += [e.cq.eq(e.cq_state.r["entry"]), e.x_slot.eq(e.cq_state.r["entry"].waiting)]
         m.d.comb += e.link.ra.eq(e.cq_state.r["entry"].waiting)
         m.next = "INTERRUPT_SCAN"
         with m.If(e.x_any | (e.cq_shape.r["link"] == e.x_vector)):
-            m.d.sync += e.cq_waiting.bit_select(e.x_qid, 1).eq(0)
+            m.d.sync += [e.cq_waiting.bit_select(e.x_qid, 1).eq(0), e.x_fits.eq(1)]
             m.next = "INTERRUPT_MARK"
         with m.If(e.x_learn):
             entry = Signal(e.messages.r["entry"].shape(), name="message")
@@ -358,6 +376,7 @@ def states(m: Module, e) -> None:
                 entry.address.eq(e.h.address[2:]),
                 entry.data.eq(e.x_data),
                 entry.vector.eq(e.cq_shape.r["link"]),
+                entry.trust.eq(8),
             ]
             e.messages.write(m, e.x_hash, entry=entry)
             m.d.sync += e.message_valid.bit_select(e.x_hash, 1).eq(1)

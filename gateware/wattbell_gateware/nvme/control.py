@@ -41,11 +41,16 @@ def compare(m: Module, e) -> None:
 
 
 def clear_step(m: Module, e) -> None:
-    """Clear entry `i` of every table that has to be empty."""
+    """Clear entry `i` of every table that has to be empty.
+
+    Completions of reads from before are no loss: tags start as reads that fitted nothing.
+    """
     for way in e.ways:
         way.write(m, e.i, entry=Const(0, e.PAGE.size))
     e.hash_head.write(m, e.i, entry=0)
-    e.tags.write(m, e.i, entry=Const(0, e.TAG.size))
+    tag = Signal(e.TAG, name="cleared_tag")
+    m.d.comb += [tag.valid.eq(1), tag.kind.eq(_engine.TagKind.UNKNOWN), tag.remaining.eq(2047)]
+    e.tags.write(m, e.i, entry=tag)
 
 
 def begin_reset(m: Module, e, cause: spec.ResetCause, tick, back: str) -> None:

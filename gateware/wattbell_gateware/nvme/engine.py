@@ -113,9 +113,24 @@ class Engine(wiring.Component):
         m.d.comb += [self.lose[int(source)].eq(1), self.lose_tick.eq(self.h.tick)]
 
     def finish(self, m: Module) -> None:
-        """Done with the TLP in `h`."""
+        """Done with the TLP in `h`: on to the next. To be the last to set ``read_index``, ``tags.ra`` or a way's."""
         m.d.comb += self.free.eq(1)
         m.next = "IDLE"
+        with m.If(self.tlps.valid & ~self.perst_pending):
+            self.accept(m)
+
+    def accept(self, m: Module) -> None:
+        """Take the next TLP: start reading its tag, its page and its payload."""
+        head = self.tlps.payload.header
+        m.d.comb += [self.tlps.ready.eq(1), self.tags.ra.eq(head.tag), self.read_index.eq(head.start)]
+        m.d.sync += [
+            self.up.eq(self.tlps.payload.up),
+            self.h.eq(head),
+            self.h_key.eq(self.page_key(head.address)),
+            self.h_offset.eq(self.page_offset(head.address)),
+        ]
+        self.look_up_page(m, self.page_key(head.address))
+        m.next = "DISPATCH"
 
     def look_up_page(self, m: Module, key: Value) -> None:
         for way in self.ways:
@@ -306,23 +321,11 @@ class Engine(wiring.Component):
                     | self.cfg.valid
                     | sweep_due
                 )
-                m.d.sync += [
-                    self.h.eq(head),
-                    self.h_key.eq(self.page_key(head.address)),
-                    self.h_offset.eq(self.page_offset(head.address)),
-                ]
                 with m.If(self.perst_pending & ~before_perst):
                     m.d.sync += self.perst_pending.eq(0)
                     control.begin_reset(m, self, spec.ResetCause.PERST, self.perst_tick, "IDLE")
                 with m.Elif(self.tlps.valid):
-                    m.d.comb += [
-                        self.tlps.ready.eq(1),
-                        self.tags.ra.eq(head.tag),
-                        self.read_index.eq(head.start),
-                    ]
-                    m.d.sync += self.up.eq(self.tlps.payload.up)
-                    self.look_up_page(m, self.page_key(head.address))
-                    m.next = "DISPATCH"
+                    self.accept(m)
                 with m.Elif(self.cfg.valid):
                     m.next = "CONFIG"
                 with m.Elif(sweep_due):

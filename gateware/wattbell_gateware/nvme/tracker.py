@@ -121,8 +121,8 @@ class NvmeTracker(wiring.Component):
         for number in range(SOURCES):
             m.d.comb += [losses.lose[number].eq(engine.lose[number]), losses.ticks[number].eq(engine.lose_tick)]
         for number, pulse, tick in (
-            (source.TLP_DOWN, down.lost, down.pending_tick),
-            (source.TLP_UP, up.lost, up.pending_tick),
+            (source.TLP_DOWN, down.lost, down.tick),
+            (source.TLP_UP, up.lost, up.tick),
             (source.RECORDS, engine.record.valid & self.run & ~records.w_rdy, engine.record.payload.cqe_tick),
             (source.EVENTS, engine.event.valid & self.run & ~events.w_rdy, engine.event.payload.tick),
         ):

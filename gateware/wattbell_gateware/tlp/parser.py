@@ -33,10 +33,10 @@ class TlpParser(wiring.Component):
 
     ``read_index`` -> ``read_data``: double word of the payload ring, one clock later. ``free`` with ``free_to`` (a
     header's ``end``) gives the ring's space back. ``pending``: a TLP that began at ``pending_tick`` is on its way to
-    ``headers``. ``counted``, ``malformed``, ``lost``: pulses, one a TLP.
+    ``headers``. ``counted``, ``malformed``, ``lost``: pulses, one a TLP; ``tick`` is that TLP's.
     """
 
-    def __init__(self, width: int, *, upstream: bool, beats: int = 1024, headers: int = 256) -> None:
+    def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512) -> None:
         self.width = width
         self.upstream = upstream
         self.depth_beats = beats
@@ -57,6 +57,7 @@ class TlpParser(wiring.Component):
                 "counted": Out(1),
                 "malformed": Out(1),
                 "lost": Out(1),
+                "tick": Out(64),
             }
         )
 
@@ -248,6 +249,7 @@ class TlpParser(wiring.Component):
             self.headers.payload.eq(fifo.r_data),
             self.headers.valid.eq(fifo.r_rdy),
             fifo.r_en.eq(self.headers.ready),
+            self.tick.eq(tick),
             self.pending.eq(inside | done | latent),
             self.pending_tick.eq(Mux(done | latent, 0, tick)),
             self.busy.eq(done | broken | (lost_flag & fifo.w_rdy) | latent),

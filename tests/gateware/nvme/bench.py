@@ -1,0 +1,160 @@
+"""Plays a list of TLPs into the tracker's pins, skipping time when the tracker allows it, and collects what comes out."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge, Timer
+from link import DOWN, UP, Sent
+
+from wattbell_gateware.layouts import COMMAND, EVENT
+from wattbell_gateware.nvme.layouts import CONFIG, COUNTERS, RAW
+
+
+def unpack(layout, value: int) -> dict[str, int]:
+    """Members of a packed struct."""
+    return {
+        name: (value >> f.offset) & ((1 << f.width) - 1) for name, f in layout
+    }
+
+
+def pack(layout, **members) -> int:
+    value = 0
+    for name, f in layout:
+        value |= (int(members.pop(name, 0)) & ((1 << f.width) - 1)) << f.offset
+    assert not members, members
+    return value
+
+
+@dataclass
+class Pin:
+    """A change of a sideband, or a late-attach word, at a tick."""
+
+    tick: int
+    signal: str
+    value: int
+
+
+@dataclass
+class Bench:
+    dut: object
+    width: int
+    ticks_per_clock: int
+    skip: bool = True
+    use_skip_up: bool = False
+    now: int = 0
+    clocks: int = 0
+    records: list[dict[str, int]] = field(default_factory=list)
+    events: list[dict[str, int]] = field(default_factory=list)
+    raw: list[dict[str, int]] = field(default_factory=list)
+
+    async def start(self) -> None:
+        dut = self.dut
+        Clock(dut.clk, 4, unit="ns").start()
+        for name in ("tlp_down__valid", "tlp_up__valid", "tlp_down__payload", "tlp_up__payload", "cfg__valid"):
+            getattr(dut, name).value = 0
+        dut.perst_n.value = 1
+        dut.run.value = 1
+        for out in ("commands", "events", "raw"):
+            getattr(dut, f"{out}__ready").value = 1
+        dut.now.value = 0
+        dut.rst.value = 1
+        for _ in range(3):
+            await RisingEdge(dut.clk)
+        dut.rst.value = 0
+
+    def beats(self, sent: Sent) -> list[int]:
+        """Payloads of the beats of a TLP."""
+        lanes = self.width // 32
+        words = [int.from_bytes(sent.raw[i : i + 4], "little") for i in range(0, len(sent.raw), 4)]
+        out = []
+        for i in range(0, len(words), lanes):
+            part = words[i : i + lanes]
+            value = sum(w << 32 * n for n, w in enumerate(part))
+            value |= len(part) << self.width
+            at = self.width + (lanes).bit_length()
+            last = i + lanes >= len(words)
+            value |= (i == 0) << at | last << at + 1 | (sent.error and last) << at + 2 | sent.tick << at + 3
+            out.append(value)
+        return out
+
+    async def play(self, sent: list[Sent], pins: list[Pin] = (), settle: int = 1 << 25) -> None:
+        """Until all was sent and nothing more came for `settle` ticks."""
+        dut = self.dut
+        todo = [deque(), deque()]
+        for s in sorted(sent, key=lambda s: s.tick):
+            todo[s.direction].append(s)
+        pins = deque(sorted(pins, key=lambda p: p.tick))
+        current: list[deque] = [deque(), deque()]
+        ports = ((dut.tlp_down__valid, dut.tlp_down__payload), (dut.tlp_up__valid, dut.tlp_up__payload))
+        valid_now = [0, 0]
+        outs = (
+            (dut.commands__valid, dut.commands__payload, COMMAND, self.records),
+            (dut.events__valid, dut.events__payload, EVENT, self.events),
+            (dut.raw__valid, dut.raw__payload, RAW, self.raw),
+        )
+        end = None
+        tpc = self.ticks_per_clock
+        while True:
+            # --- inputs of this clock
+            while pins and pins[0].tick <= self.now:
+                pin = pins.popleft()
+                getattr(dut, pin.signal).value = pin.value
+                if pin.signal == "cfg__payload":
+                    dut.cfg__valid.value = 1
+                    break
+            active = False
+            for d in (DOWN, UP):
+                if not current[d] and todo[d] and todo[d][0].tick <= self.now:
+                    current[d].extend(self.beats(todo[d].popleft()))
+                if current[d]:
+                    active = True
+                    ports[d][1].value = current[d].popleft()
+                    if not valid_now[d]:
+                        ports[d][0].value = 1
+                        valid_now[d] = 1
+                elif valid_now[d]:
+                    ports[d][0].value = 0
+                    valid_now[d] = 0
+            dut.now.value = self.now
+            await ReadOnly()
+            # --- outputs of this clock
+            got = False
+            for valid, payload, layout, into in outs:
+                if int(valid.value):
+                    into.append(unpack(layout, int(payload.value)))
+                    got = True
+            taken = int(dut.cfg__ready.value)
+            # --- how far time may go
+            step = tpc
+            idle = not (active or got or current[0] or current[1] or taken or int(dut.busy.value))
+            if idle:
+                waiting = [q[0].tick for q in (todo[0], todo[1], pins) if q]
+                deadline = int(dut.deadline.value)
+                if not waiting and end is None:
+                    end = self.now + settle
+                if not waiting and self.now >= end:
+                    break
+                if self.skip:
+                    target = min([*waiting, deadline, end if end is not None else deadline])
+                    step = max(tpc, -(-(target - self.now) // tpc) * tpc)
+            self.now += step
+            self.clocks += 1
+            await RisingEdge(dut.clk)
+            if taken:
+                dut.cfg__valid.value = 0
+
+    async def counters(self) -> dict[str, int]:
+        await Timer(1, unit="step")
+        return unpack(COUNTERS, int(self.dut.counters.value))
+
+    @staticmethod
+    def config(tick: int, **members) -> Pin:
+        return Pin(tick, "cfg__payload", pack(CONFIG, **members))
+
+
+def test(**options):
+    return cocotb.test(**options)

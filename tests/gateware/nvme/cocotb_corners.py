@@ -1,0 +1,285 @@
+"""Resets, deletions, shadow doorbells, late attach, markers, Identify, too many commands, too much traffic."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+
+import cocotb
+from bench import Bench, Pin
+from link import UP
+from model import FLUSH, GUESS, READ, SHADOW, WRITE, Model
+from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
+
+
+def part(model: Model, ticks: int) -> None:
+    """Let the model run for `ticks`, then hold it."""
+    end = model.clock.now + ticks
+    queue = model.clock._queue
+    while queue and queue[0][0] <= end:
+        model.clock.step()
+    model.clock.now = max(model.clock.now, end)
+
+
+@cocotb.test()
+async def resets(dut):
+    """CC.EN = 0 amid traffic, a new controller's life, PERST# amid traffic, a third life elsewhere."""
+    clock, link, model = make(SEED + 1)
+    r = clock.random
+    boot(model, 3, sizes=(4, 64))
+    workload(model, 1000)
+    part(model, 60_000)
+    link.drain()
+    model.disable()
+    clock.run()
+    link.drain()
+    clock.now += 100_000
+    model.enable(16, 16, wide=True)
+    create_queues(model, 2, (4, 64))
+    workload(model, 1000)
+    part(model, 60_000)
+    link.drain()
+    low = clock.now // TICKS * TICKS + TICKS
+    pins = [Pin(low, "perst_n", 0), Pin(low + 100_000, "perst_n", 1)]
+    model.kill(low, None)
+    model.events.append((low, "TRACKER_RESET", 1, 0, 0))
+    clock._queue.clear()
+    clock.now = low + 200_000
+    model.bar0 = r.randrange(1, 1 << 30) << 14
+    model.free_tags = list(range(1024))
+    boot(model, 2, sizes=(4, 64))
+    workload(model, 100)
+    clock.run()
+    await run(dut, model, link, pins=pins)
+
+
+@cocotb.test()
+async def deletes(dut):
+    """Delete SQ with commands in flight, delete its CQ, create both again in another size."""
+    clock, link, model = make(SEED + 2)
+    boot(model, 3, sizes=(8, 300))
+    workload(model, 300)
+    part(model, 30_000)
+    q = model.queues[2]
+    q.alive = False
+    part(model, 5_000)
+
+    def deleted(command) -> None:
+        model.events.append((command.ticks["cqe"], "QUEUE_DELETED", 0, 2, 0))
+        model.kill(command.ticks["cqe"], q)
+        model.admin(0x04, cdw=(2, 0), done=cq_deleted)
+        model.ring(0)
+
+    def cq_deleted(command) -> None:
+        model.events.append((command.ticks["cqe"], "QUEUE_DELETED", 1, 2, 0))
+        for c in [c for c in model.live if c.qid == 2]:
+            model.finish(c)
+
+    model.admin(0x00, cdw=(2, 0), done=deleted)
+    model.ring(0)
+    clock.run()
+    del model.queues[2]
+    create_queues(model, 2, (8, 300), only=(2,))
+    workload(model, 100)
+    clock.run()
+    await run(dut, model, link)
+
+
+@cocotb.test()
+async def shadow_doorbells(dut):
+    """After Doorbell Buffer Config, doorbells are rung now and then only."""
+    clock, link, model = make(SEED + 3)
+    boot(model, 2, sizes=(16, 64))
+    model.elide = 0.7
+    buffers = model.pages(2)
+
+    def on(command) -> None:
+        model.events.append((command.ticks["cqe"], "SHADOW_DOORBELLS", 0, 0, 0))
+        model.shadow = True
+
+    command = model.admin(0x7C, done=on)
+    command.sqe = model.sqe(0x7C, command.cid, 0, buffers[0], buffers[1], (0,) * 6)
+    model.ring(0)
+    clock.run()
+    workload(model, 150)
+
+    def drive_looks() -> None:  # at the shadow doorbells, and says where it wants to be woken
+        if clock._queue:
+            link.write(UP, buffers[1] + 8 * clock.random.randrange(1, 3), struct.pack("<L", clock.random.getrandbits(6)))
+            clock.after(clock.random.randrange(100, 3000), drive_looks)
+
+    clock.after(100, drive_looks)
+    clock.run()
+    bench = await run(dut, model, link)
+    assert sum(r["flags"] == SHADOW for r in bench.records) == 150
+
+
+@cocotb.test()
+async def late_attach(dut):
+    """The tracker sees nothing of the enumeration; the host gives it BAR0 and the queues."""
+    clock, link, model = make(SEED + 4, stride=1)
+    boot(model, 2, sizes=(16, 64))
+    workload(model, 40)
+    clock.run()
+    link.drain()
+    link.sent.clear()
+    model.ended.clear()
+    model.events.clear()
+    at = clock.now
+    words = [dict(op=0, address=model.bar0), dict(op=1, size=model.stride)]
+    for q in model.queues.values():
+        words.append(dict(op=4, qid=q.qid, address=q.cq, size=q.cq_size, link=q.vector))
+        words.append(dict(op=3, qid=q.qid, address=q.sq, size=q.sq_size, link=q.qid))
+    pins = [Bench.config(at + 400_000 * n, **w) for n, w in enumerate(words)]
+    clock.now = at + 400_000 * len(words)
+    for qid in model.queues:
+        command = model.io(qid, READ if qid else FLUSH)
+        command.flags |= GUESS
+        if qid == 0:
+            command.record = (0, 0)
+        model.ring(qid)
+        clock.run()
+    workload(model, 60)
+    clock.run()
+    bench = await run(dut, model, link, pins=pins, ignore=("BAR0", "GUESSING", "QUEUE_CREATED"))
+    seen = Counter((NAMES[e["type"]], e["arg8"], e["arg16"]) for e in bench.events)
+    assert seen["GUESSING", 0, 1] == seen["GUESSING", 0, 2] == seen["QUEUE_CREATED", 0, 2] == 1
+    assert [e["arg32"] for e in bench.events if NAMES[e["type"]] == "BAR0"] == [model.bar0 >> 12 & 0xFFFFFFFF]
+
+
+@cocotb.test()
+async def markers_and_identify(dut):
+    """In-band markers, a power state change, and Identify data as raw TLPs."""
+    clock, link, model = make(SEED + 5)
+    boot(model, 1, sizes=(16, 64))
+    for number in range(3):
+        command = model.admin(0x0A, cdw=(0xD0, number << 8 | 1), status=0x2002)
+        model.ring(0)
+        clock.run()
+        model.events.append((command.ticks["doorbell"], "MARKER", 0, 0, number << 8 | 1))
+    for state, status in ((3, 0), (4, 0x2002)):
+        command = model.admin(0x09, cdw=(2, state), status=status)
+        model.ring(0)
+        clock.run()
+        if not status:
+            model.events.append((command.ticks["cqe"], "POWER_STATE", state, 0, 0))
+    page = model.pages(1)[0]
+    before = len(link.sent)
+    identify = model.admin(0x06, cdw=(1, 0), prp1=page, length=4096)
+    model.ring(0)
+    clock.run()
+    data = [s for s in link.sent[before:] if s.direction == UP and len(s.raw) > 100]
+    bench = await run(dut, model, link)
+    tlps, words = [], []
+    for w in bench.raw:
+        assert w["flags"] == 2 and w["direction"] == 1
+        assert w["first"] == (not words)
+        words.append(w["data"])
+        if w["last"]:
+            raw = b"".join(x.to_bytes(4, "little") for x in words)
+            assert len(raw) == w["length"]
+            tlps.append((w["tick"], raw))
+            words = []
+    assert tlps == [(s.tick, s.raw) for s in data]
+    assert sum(len(s.raw) for s in data) > identify.length
+
+
+@cocotb.test()
+async def more_commands_than_slots(dut):
+    """1200 commands announced at once: what finds no slot is counted; afterwards all is exact again."""
+    clock, link, model = make(SEED + 6)
+    boot(model, 2, sizes=(1024, 1024))
+    model.work = (400_000, 500_000)
+    first = len(model.ended)
+    for qid in (1, 2):
+        for _ in range(600):
+            model.io(qid, FLUSH)
+        model.ring(qid)
+    clock.run()
+    link.drain()
+    clock.now += 1 << 24
+    model.work = (500, 20_000)
+    crowd = {(c.qid, c.cid, c.ticks["cqe"]) for c in model.ended[first:]}
+    workload(model, 50)
+    clock.run()
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    counters = await bench.counters()
+    lost = counters["lost_commands"]
+    assert lost >= 1200 - 1024
+    assert lost == sum(e["arg32"] for e in bench.events if NAMES[e["type"]] == "LOSS" and e["arg8"] == 2)
+    of_crowd = [r for r in bench.records if (r["qid"], r["cid"], r["cqe_tick"]) in crowd]
+    assert len(of_crowd) >= 1024
+    assert len({(r["qid"], r["cid"], r["cqe_tick"]) for r in of_crowd}) == len(of_crowd), "a command came out twice"
+    bench.records = [r for r in bench.records if r not in of_crowd]
+    model.ended = [c for c in model.ended if (c.qid, c.cid, c.ticks["cqe"]) not in crowd]
+    compare(bench, model, ignore=("LOSS",))
+    assert counters["in_flight"] == 0
+
+
+@cocotb.test()
+async def more_traffic_than_it_takes(dut):
+    """The link at its full rate: whole TLPs are lost, counted and told; no command comes out twice; it recovers."""
+    clock, link, model = make(SEED + 7)
+    link.gap = 0
+    boot(model, 4, sizes=(256, 1024))
+    for qid in range(1, 5):
+        for _ in range(200):
+            model.io(qid, READ if qid % 2 else WRITE, 1)
+        model.ring(qid)
+    for _ in range(1500):  # and all the host's writes at once
+        model.doorbell(9, 0, 1)
+    clock.run()
+    link.drain()
+    clock.now += 1 << 24
+    start = clock.now
+    for qid in range(1, 5):  # finds its positions again
+        model.io(qid, FLUSH)
+        model.ring(qid)
+        clock.run()
+    again = len(model.ended)
+    workload(model, 60)
+    clock.run()
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    counters = await bench.counters()
+    lost = {e: counters[f"lost_tlps_{e}"] for e in ("down", "up")}
+    cocotb.log.info("lost %s of %d TLPs, %d records", lost, len(link.sent), len(bench.records))
+    assert lost["down"] > 0
+    for source, name in ((0, "down"), (1, "up")):
+        told = sum(e["arg32"] for e in bench.events if NAMES[e["type"]] == "LOSS" and e["arg8"] == source)
+        assert told == lost[name]
+    keys = Counter((r["qid"], r["cid"], r["cqe_tick"]) for r in bench.records)
+    assert max(keys.values()) == 1, "a command came out twice"
+    truth = {(r["qid"], r["cid"], r["cqe_tick"]): r for r in model.records}
+    for r in bench.records:
+        if not r["flags"]:  # what carries no flag is exact, loss or not
+            assert r == truth[r["qid"], r["cid"], r["cqe_tick"]]
+    late = [r for r in bench.records if r["cqe_tick"] > start]
+    assert len(late) >= 64
+    model.ended = model.ended[again:]
+    keep = {(c.qid, c.cid, c.ticks["cqe"]) for c in model.ended}
+    bench.records = [r for r in late if (r["qid"], r["cid"], r["cqe_tick"]) in keep]
+    model.events.clear()
+    bench.events.clear()
+    compare(bench, model)
+
+
+@cocotb.test()
+async def skipping_time_changes_nothing(dut):
+    """Every output word is the same whether idle clocks are simulated or skipped."""
+    out = []
+    for skip in (True, False):
+        clock, link, model = make(SEED + 8)
+        boot(model, 2, sizes=(4, 32))
+        workload(model, 30)
+        clock.run()
+        bench = Bench(dut, WIDTH, TICKS, skip=skip)
+        await bench.start()
+        await bench.play(link.sent, settle=1 << 12)
+        out.append((bench.records, bench.events, bench.raw, await bench.counters()))
+        clocks = bench.clocks
+    cocotb.log.info("%d clocks unskipped", clocks)
+    assert out[0] == out[1]

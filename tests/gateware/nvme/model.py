@@ -1,0 +1,544 @@
+"""A host and a drive that talk NVMe over a :class:`link.Link`, and what a tracker must say about it.
+
+The model makes the traffic, so it knows the tick of every phase of every command; `records` and `events` are what it
+expects, field by field. It shares no code with the gateware: field values come from the NVMe specification, and
+from docs of the wire format.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from link import DOWN, UP, Clockwork, Link
+
+UNKNOWN32, SATURATED32 = 0xFFFFFFFF, 0xFFFFFFFE
+UNKNOWN24, SATURATED24 = 0xFFFFFF, 0xFFFFFE
+GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
+PAGE = 4096
+LBA = 512
+READ, WRITE, FLUSH, DSM, WRITE_ZEROES = 0x02, 0x01, 0x00, 0x09, 0x08
+
+
+@dataclass(eq=False)
+class Command:
+    qid: int
+    cid: int
+    opcode: int
+    sqe: bytes
+    nsid: int = 1
+    length: int = 0  # bytes of data
+    prp1: int = 0
+    pages: list[int] = field(default_factory=list)  # address of the data's part in each page
+    lists: list[tuple[int, bytes]] = field(default_factory=list)  # PRP list pages: address, content
+    ranges: bytes = b""
+    status: int = 0
+    data: list[int] = field(default_factory=list)  # ticks of its data TLPs
+    killed: int = 0  # tick at which it was aborted
+    shown_early: bool = False  # its record was made at the CQE
+    ticks: dict[str, int] = field(default_factory=dict)
+    flags: int = 0
+    done: object = None
+    record: tuple[int, int] = (0, 0)  # slba, blocks
+
+
+@dataclass(eq=False)
+class Queue:
+    qid: int
+    sq: int
+    sq_size: int
+    cq: int
+    cq_size: int
+    vector: int
+    tail: int = 0  # host: where the next SQE goes
+    rung: int = 0  # host: last doorbell
+    bell: int = 0  # drive: the last doorbell it has seen
+    head: int = 0  # drive: next to fetch
+    cq_tail: int = 0
+    cq_head: int = 0
+    phase: int = 1
+    entries: dict[int, Command] = field(default_factory=dict)
+    unseen: list[Command] = field(default_factory=list)  # CQEs the host has not taken yet
+    waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
+    interrupt_set: bool = False
+    in_flight: int = 0
+    alive: bool = True
+    cids: int = 0
+
+
+class Model:
+    """`bar0`, `stride`: of the drive. `tags`: tags it may use. `coalesce`: highest interrupt delay in ticks."""
+
+    def __init__(self, clockwork: Clockwork, link: Link, *, bar0: int, stride: int, tags: int = 1024) -> None:
+        self.clock, self.link, self.random = clockwork, link, clockwork.random
+        self.bar0, self.stride = bar0, stride
+        self.memory: dict[int, bytes] = {}  # SQEs and PRP lists by address
+        self.queues: dict[int, Queue] = {}
+        self.tags = tags
+        self.reads = min(128, tags - 8)  # data reads under way at once; any of the tags may be used
+        self.free_tags = list(range(tags))
+        self.random.shuffle(self.free_tags)
+        self.ended: list[Command] = []
+        self.events: list[tuple[int, str, int, int, int]] = []
+        self.next_page = self.random.randrange(1 << 8, 1 << 30) * PAGE
+        self.recycled: list[int] = []
+        self.shadow = False
+        self.elide = 0.0
+        self.mps_bytes = 128
+        self.coalesce = 3000
+        self.poll = 0.0
+        self.fetch_burst = 8
+        self.work = (500, 20000)
+        self.live: set[Command] = set()
+        self.limit = 24
+
+    # --- host memory ----------------------------------------------------------------------------------------------
+    def pages(self, count: int, scattered: bool = False) -> list[int]:
+        """Fresh or recycled pages of host memory."""
+        out = []
+        for _ in range(count):
+            if self.recycled and self.random.random() < 0.7:
+                out.append(self.recycled.pop(self.random.randrange(len(self.recycled))))
+            else:
+                self.next_page += PAGE * (self.random.randrange(1, 9) if scattered else 1)
+                out.append(self.next_page)
+        return out
+
+    def contiguous(self, size: int) -> int:
+        base = self.next_page + PAGE
+        self.next_page = base + -(-size // PAGE) * PAGE
+        return base
+
+    # --- registers --------------------------------------------------------------------------------------------------
+    def register(self, offset: int, data: bytes) -> int:
+        return self.link.write(DOWN, self.bar0 + offset, data)
+
+    def doorbell(self, qid: int, cq: int, value: int) -> int:
+        return self.register(0x1000 + (2 * qid + cq) * (4 << self.stride), struct.pack("<L", value))
+
+    def enumerate_bus(self) -> None:
+        """Sizing writes and the address, as firmware does it."""
+        low, high = self.bar0 & 0xFFFFFFFF, self.bar0 >> 32
+        for register, value in ((0x10, low | 4), (0x14, high)):
+            self.link.config_write(register, 0xFFFFFFFF)
+            if self.random.random() < 0.5:
+                self.link.config_write(register, 0)
+            tick = self.link.config_write(register, value)
+            if register == 0x10 or high:
+                shown = (low if register == 0x10 else self.bar0) >> 12
+                self.events.append((tick, "BAR0", 0, 0, shown & 0xFFFFFFFF))
+        self.clock.now += 2000
+
+    def read_cap(self) -> None:
+        cap = struct.pack("<Q", 0x0000_0030_3C03_3FFF & ~(0xF << 32) | self.stride << 32)
+        tag = self.random.randrange(256)
+        if self.random.random() < 0.5:
+            self.link.read(DOWN, self.bar0, 8, tag)
+            self.clock.now += 300
+            self.link.completion(UP, self.bar0, cap, tag, 8)
+        else:
+            for offset in (0, 4):
+                self.link.read(DOWN, self.bar0 + offset, 4, tag)
+                self.clock.now += 300
+                self.link.completion(UP, self.bar0 + offset, cap[offset : offset + 4], tag, 4)
+                self.clock.now += 100
+        self.clock.now += 1000
+
+    def enable(self, sq_size: int, cq_size: int, wide: bool) -> None:
+        """Set up the admin queue and CC.EN = 1."""
+        sq, cq = self.contiguous(sq_size * 64), self.contiguous(cq_size * 16)
+        self.register(0x24, struct.pack("<L", cq_size - 1 << 16 | sq_size - 1))
+        for offset, base in ((0x28, sq), (0x30, cq)):
+            if wide:
+                self.register(offset, struct.pack("<Q", base))
+            else:
+                self.register(offset, struct.pack("<L", base & 0xFFFFFFFF))
+                self.register(offset + 4, struct.pack("<L", base >> 32))
+        tick = self.register(0x14, struct.pack("<L", 0x00460001))
+        self.events += [
+            (tick, "CC_EN", 1, 0, 0x00460001),
+            (tick, "TRACKER_RESET", 2, 0, 0),
+            (tick, "QUEUE_CREATED", 1, 0, cq_size),
+            (tick, "QUEUE_CREATED", 0, 0, sq_size),
+        ]
+        self.queues = {0: Queue(0, sq, sq_size, cq, cq_size, 0)}
+        self.shadow = False
+        self.clock.now += 30000
+
+    def disable(self) -> None:
+        """CC.EN = 0: what is in flight is aborted at once."""
+        tick = self.register(0x14, struct.pack("<L", 0x00460000))
+        self.events += [(tick, "CC_EN", 0, 0, 0x00460000), (tick, "TRACKER_RESET", 2, 0, 0)]
+        self.kill(tick, None)
+        self.clock.now += 30000
+
+    def kill(self, tick: int, queue: Queue | None) -> None:
+        """The commands of a queue (or all) end at `tick` without completion."""
+        for q in [queue] if queue else list(self.queues.values()):
+            q.alive = False
+        for command in list(self.live):
+            if queue in (None, self.queues[command.qid]):
+                if queue is None or command.ticks.get("cqe", tick + 1) > tick:
+                    command.killed = tick
+                    self.finish(command)
+
+    # --- commands -------------------------------------------------------------------------------------------------------
+    def sqe(self, opcode: int, cid: int, nsid: int, prp1: int, prp2: int, cdw: tuple[int, ...]) -> bytes:
+        words = list(cdw) + [self.random.getrandbits(32) if len(cdw) < 6 else 0] * (6 - len(cdw))
+        return struct.pack("<BBHL8x8xQQ6L", opcode, 0, cid, nsid, prp1, prp2, *words)
+
+    def new_cid(self, q: Queue) -> int:
+        used = {c.cid for c in self.live if c.qid == q.qid}
+        while True:
+            q.cids += 1
+            cid = (q.cids * 0x1003) & 0xFFFF
+            if cid not in used:
+                return cid
+
+    def admin(self, opcode: int, *, cdw=(), prp1: int = 0, length: int = 0, status: int = 0, done=None) -> Command:
+        q = self.queues[0]
+        cid = self.new_cid(q)
+        command = Command(0, cid, opcode, self.sqe(opcode, cid, 0, prp1, 0, cdw), nsid=0, prp1=prp1, length=length)
+        command.status, command.done = status, done
+        command.record = (cdw[0] if cdw else 0, cdw[1] if len(cdw) > 1 else 0)
+        command.sqe = self.sqe(opcode, cid, 0, prp1, 0, (*cdw, 0, 0, 0, 0, 0, 0)[:6])
+        command.pages = [prp1] if length else []
+        self.submit(command)
+        return command
+
+    def io(self, qid: int, opcode: int, blocks: int = 8, slba: int | None = None, done=None) -> Command:
+        """A command of the NVM command set with data in pages of its own."""
+        r, q = self.random, self.queues[qid]
+        cid = self.new_cid(q)
+        slba = r.getrandbits(44) if slba is None else slba
+        nsid = r.choice((1, 2, 0xFFFFFFFF, 0x10000, 0xFFFE, 0xFFFD))
+        prp2 = 0
+        command = Command(qid, cid, opcode, b"", nsid=nsid, done=done)
+        if opcode in (READ, WRITE):
+            command.length = blocks * LBA
+            offset = r.choice((0, 0, r.randrange(PAGE // 4) * 4))
+            count = -(-(offset + command.length) // PAGE)
+            pages = self.pages(count, scattered=True)
+            command.prp1 = pages[0] + offset
+            command.pages = [command.prp1, *pages[1:]]
+            if count == 2:
+                prp2 = pages[1]
+            elif count > 2:
+                prp2 = self.prp_lists(command, pages[1:])
+        elif opcode == DSM:
+            number = r.choice((1, 2, 5, 7, 20, 256) if r.random() < 0.1 else (1, 2, 5))
+            parts = [(r.getrandbits(32), r.randrange(1 << 16), r.getrandbits(44)) for _ in range(number)]
+            command.ranges = b"".join(struct.pack("<LLQ", *p) for p in parts)
+            command.length = len(command.ranges)
+            offset = r.randrange(PAGE // 16) * 16
+            pages = self.pages(-(-(offset + command.length) // PAGE))
+            command.prp1 = pages[0] + offset
+            command.pages = [command.prp1, *pages[1:]]
+            prp2 = pages[1] if len(pages) > 1 else 0
+            command.record = (parts[0][2] & (1 << 40) - 1, sum(p[1] for p in parts) & 0xFFFFFFFF)
+        if opcode in (READ, WRITE, WRITE_ZEROES):
+            cdw = (slba & 0xFFFFFFFF, slba >> 32, blocks - 1 | r.getrandbits(8) << 24)
+            command.record = (slba & (1 << 40) - 1, blocks)
+        elif opcode == DSM:
+            cdw = (number - 1, 4, 0)
+        else:
+            cdw = (0, 0, 0)
+        command.sqe = self.sqe(opcode, cid, nsid, command.prp1, prp2, (*cdw, 0, 0, 0))
+        self.submit(command)
+        return command
+
+    def prp_lists(self, command: Command, pages: list[int]) -> int:
+        """List pages for `pages`, the first at some offset; returns PRP2."""
+        offset = self.random.choice((0, 0, self.random.randrange(PAGE // 8) * 8, PAGE - 16))
+        entries, at = list(pages), None
+        room = (PAGE - offset) // 8
+        (page,) = self.pages(1)
+        first = page + offset
+        at = first
+        while True:
+            if len(entries) <= room:
+                command.lists.append((at, struct.pack(f"<{len(entries)}Q", *entries)))
+                return first
+            (following,) = self.pages(1)
+            command.lists.append((at, struct.pack(f"<{room}Q", *entries[: room - 1], following)))
+            entries = entries[room - 1 :]
+            at, room = following, PAGE // 8
+
+    def submit(self, command: Command) -> None:
+        q = self.queues[command.qid]
+        assert q.in_flight < min(q.sq_size - 1, q.cq_size - 1), "the caller keeps to the queue's size"
+        q.in_flight += 1
+        self.live.add(command)
+        q.entries[q.tail] = command
+        q.tail = (q.tail + 1) % q.sq_size
+
+    def room(self, qid: int) -> int:
+        q = self.queues[qid]
+        return min(q.sq_size - 1, q.cq_size - 1) - q.in_flight
+
+    def ring(self, qid: int) -> None:
+        """SQ tail doorbell for all that was submitted."""
+        q = self.queues[qid]
+        if q.rung == q.tail:
+            return
+        eliding = self.shadow and qid
+        tick = None
+        if not (eliding and self.random.random() < self.elide):
+            tick = self.doorbell(qid, 0, q.tail)
+        index = q.rung
+        while index != q.tail:
+            q.entries[index].ticks["doorbell"] = self.clock.now if eliding else tick
+            if eliding:
+                q.entries[index].flags |= SHADOW
+            index = (index + 1) % q.sq_size
+        q.rung = q.tail
+        tail = q.tail
+
+        def heard() -> None:
+            q.bell = tail
+            self.clock.after(self.random.randrange(100, 2000), lambda: self.fetch(q))
+
+        self.later(tick, 0, heard)
+
+    def later(self, tick: int | None, delay: int, what) -> None:
+        """`what` at `delay` after a TLP that was put on the wire with `tick` (which may lie ahead) has passed."""
+        self.clock.after(max(0, (tick or 0) - self.clock.now) + 100 + delay, what)
+
+    # --- the drive ---------------------------------------------------------------------------------------------------------
+    def read_host(self, address: int, data: bytes, each, note=None, offset: int = 0, limit: int = 512) -> None:
+        """Read `data` at `address` in requests of at most `limit` bytes; `each(offset, tick, part)` a completion."""
+        while offset < len(data):
+            if self.tags - len(self.free_tags) >= self.reads:
+                self.clock.after(500, lambda: self.read_host(address, data, each, note, offset, limit))
+                return
+            size = min(limit, len(data) - offset, PAGE - (address + offset) % PAGE)
+            self.read_request(address + offset, data[offset : offset + size], offset, each, note)
+            offset += size
+
+    def read_request(self, address: int, data: bytes, base: int, each, note=None) -> int:
+        """`note(offset, tick, length)` when a completion is put on the wire, `each` when it has arrived."""
+        tag = self.free_tags.pop(0)
+        tick = self.link.read(UP, address, len(data), tag)
+
+        def complete(at: int) -> None:
+            # Completions end at multiples of the read completion boundary, or at the end.
+            step = 64 * self.random.choice((1, 1, 2, 4))
+            end = min(len(data), (address + at + step) // 64 * 64 - address)
+            part = data[at:end]
+            seen = self.link.completion(DOWN, address + at, part, tag, len(data) - at)
+            if note:
+                note(base + at, seen, len(part))
+            if end < len(data):
+                self.clock.after(self.random.choice((0, 1, 50, 400)), lambda: complete(end))
+                self.later(seen, 0, lambda: each(base + at, seen, part))
+            else:
+                self.later(seen, 0, lambda: (self.free_tags.append(tag), each(base + at, seen, part)))
+
+        self.later(tick, self.random.randrange(250, 1500), lambda: complete(0))
+        return tick
+
+    def fetch(self, q: Queue) -> None:
+        while q.alive and q.head != q.bell:
+            if not self.free_tags:
+                self.clock.after(300, lambda: self.fetch(q))
+                return
+            ahead = (q.bell - q.head) % q.sq_size
+            count = min(self.random.randint(1, self.fetch_burst), ahead, q.sq_size - q.head)
+            address = q.sq + 64 * q.head
+            count = min(count, (PAGE - address % PAGE) // 64)
+            commands = [q.entries[q.head + i] for i in range(count)]
+            data = b"".join(c.sqe for c in commands)
+
+            def note(offset: int, tick: int, length: int, commands=commands) -> None:
+                for command in commands[offset // 64 : (offset + length) // 64]:
+                    command.ticks["sqe"] = tick
+
+            def each(offset: int, _tick: int, part: bytes, commands=commands) -> None:
+                for command in commands[offset // 64 : (offset + len(part)) // 64]:
+                    self.clock.after(self.random.randrange(*self.work), lambda c=command: self.execute(q, c))
+
+            tick = self.read_request(address, data, 0, each, note)
+            for command in commands:
+                command.ticks["fetch"] = tick
+            q.head = (q.head + count) % q.sq_size
+
+    def execute(self, q: Queue, command: Command) -> None:
+        if not q.alive:
+            return
+        if command.status and command.opcode in (READ, WRITE):
+            self.complete(q, command)
+        elif command.lists:
+            self.walk_lists(q, command, 0)
+        else:
+            self.move(q, command)
+
+    def walk_lists(self, q: Queue, command: Command, number: int) -> None:
+        if not q.alive:
+            return
+        if number == len(command.lists):
+            self.move(q, command)
+            return
+        address, content = command.lists[number]
+        left = [len(content)]
+
+        def each(_offset: int, _tick: int, part: bytes) -> None:
+            left[0] -= len(part)
+            if left[0] == 0:
+                self.clock.after(400, lambda: self.walk_lists(q, command, number + 1))
+
+        self.read_host(address, content, each, limit=256)
+
+    def parts(self, command: Command) -> list[tuple[int, int, int]]:
+        """(address, offset in the data, length) of the data's part in each page."""
+        out, offset = [], 0
+        for address in command.pages:
+            size = min(command.length - offset, PAGE - address % PAGE)
+            out.append((address, offset, size))
+            offset += size
+        return out
+
+    def move(self, q: Queue, command: Command) -> None:
+        """Move the data, then complete."""
+        if not q.alive:
+            return
+        if not command.pages or not command.length:
+            self.complete(q, command)
+            return
+        if command.opcode in (READ, 0x06):
+            for address, offset, size in self.parts(command):
+                at = 0
+                while at < size:
+                    step = min(size - at, self.mps_bytes - (address + at) % self.mps_bytes)
+                    data = command.ranges[offset + at : offset + at + step] or self.random.randbytes(step)
+                    tick = self.link.write(UP, address + at, data)
+                    command.data.append(tick)
+                    at += step
+            self.later(tick, self.random.randrange(10, 500), lambda: self.complete(q, command))
+            return
+        left = [command.length]
+
+        def note(_offset: int, tick: int, _length: int) -> None:
+            command.data.append(tick)
+
+        def each(_offset: int, _tick: int, part: bytes) -> None:
+            left[0] -= len(part)
+            if left[0] == 0:
+                self.clock.after(self.random.randrange(100, 5000), lambda: self.complete(q, command))
+
+        for address, offset, size in self.parts(command):
+            data = command.ranges[offset : offset + size] or self.random.randbytes(size)
+            self.read_host(address, data, each, note)
+
+    def complete(self, q: Queue, command: Command) -> None:
+        if not q.alive:
+            return
+        result = self.random.getrandbits(32)
+        cqe = struct.pack(
+            "<LLHHHH", result, 0, q.head, q.qid, command.cid, command.status << 1 | q.phase
+        )
+        command.ticks["cqe"] = self.link.write(UP, q.cq + 16 * q.cq_tail, cqe)
+        q.cq_tail = (q.cq_tail + 1) % q.cq_size
+        q.phase ^= q.cq_tail == 0
+        q.waiting.append(command)
+        command.shown_early = bool(self.shadow and q.qid)
+        poll, delay = self.random.random() < self.poll, self.random.randrange(50, self.coalesce)
+
+        def seen() -> None:
+            q.unseen.append(command)
+            if poll:
+                self.clock.after(delay, lambda: self.take(q))
+            elif not q.interrupt_set:
+                q.interrupt_set = True
+                self.clock.after(delay, lambda: self.interrupt(q))
+
+        self.later(command.ticks["cqe"], 0, seen)
+
+    def interrupt(self, q: Queue) -> None:
+        q.interrupt_set = False
+        if not q.alive:
+            return
+        if q.waiting:
+            tick = self.link.write(UP, 0xFEE00000 + (q.vector << 12), struct.pack("<L", 0x4020 + q.vector))
+            for other in self.queues.values():
+                if other.vector == q.vector:
+                    for command in other.waiting:
+                        command.ticks["msix"] = tick
+                    other.waiting.clear()
+            self.later(tick, self.random.randrange(500, 3000), lambda: self.take(q))
+
+    def take(self, q: Queue) -> None:
+        """The host takes the CQEs it finds and rings the CQ head doorbell."""
+        if not q.alive or not q.unseen:
+            return
+        taken, q.unseen = q.unseen, []
+        q.cq_head = (q.cq_head + len(taken)) % q.cq_size
+        if not (self.shadow and q.qid and self.random.random() < self.elide):
+            tick = self.doorbell(q.qid, 1, q.cq_head)
+            for command in taken:
+                command.ticks["head"] = tick
+        for command in taken:
+            self.finish(command)
+            self.recycled += [a & ~(PAGE - 1) for a in command.pages] + [a & ~(PAGE - 1) for a, _ in command.lists]
+            q.in_flight -= 1
+        for command in taken:
+            if command.done:
+                command.done(command)
+
+    # --- what the tracker must say -------------------------------------------------------------------------------------------
+    def finish(self, command: Command) -> None:
+        if command in self.live:
+            self.live.discard(command)
+            self.ended.append(command)
+
+    @property
+    def records(self) -> list[dict[str, int]]:
+        """Of every command that ended. ``loose`` where only a part can be foretold."""
+        return [r for r in map(self.record, self.ended) if r]
+
+    def record(self, c: Command) -> dict[str, int] | None:
+        t, flags = dict(c.ticks), c.flags
+        data = sorted(c.data)
+        aborted = c.killed and t.get("cqe", c.killed + 1) > c.killed
+        if c.killed:
+            t = {name: tick for name, tick in t.items() if tick < c.killed}
+            data = [tick for tick in data if tick < c.killed]
+            if "doorbell" not in t:
+                return None
+        if aborted:
+            t["cqe"] = c.killed
+            flags |= ABORTED | (0 if "sqe" in t else NO_SQE)
+        if c.shown_early or t.get("msix", 0) > t.get("head", t.get("msix", 0)):
+            t.pop("msix", None)
+        if c.shown_early:
+            t.pop("head", None)
+        if data:
+            t["first"], t["last"] = data[0], data[-1]
+        cqe = t["cqe"]
+
+        def before(name: str) -> int:
+            return min(cqe - t[name], SATURATED32) if name in t else UNKNOWN32
+
+        def after(name: str) -> int:
+            return min(t[name] - cqe, SATURATED24) if name in t and not aborted else UNKNOWN24
+
+        known = not flags & NO_SQE
+        if c.opcode == DSM and c.qid and aborted and known:
+            return {"cqe_tick": cqe, "cid": c.cid, "qid": c.qid, "loose": 1}
+        slba, blocks = c.record
+        return {
+            "cqe_tick": cqe,
+            "doorbell_before": UNKNOWN32 if flags & SHADOW else before("doorbell"),
+            "fetch_before": before("fetch"),
+            "first_data_before": before("first"),
+            "last_data_before": before("last"),
+            "msix_after": after("msix"),
+            "cq_head_after": after("head"),
+            "opcode": c.opcode if known else 0,
+            "qid": c.qid,
+            "cid": c.cid if known else 0,
+            "status": c.status if not aborted else 0,
+            "nsid": (0xFFFF if c.nsid == 0xFFFFFFFF else min(c.nsid, 0xFFFE)) if known else 0,
+            "blocks": blocks & 0xFFFFFFFF if known else 0,
+            "slba": slba if known else 0,
+            "flags": flags,
+        }
