@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import threading
 import tty
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ class Instrument:
     """Answers lines on a pty from a dict; a list of answers is given one by one."""
 
     def __init__(self, answers: dict[str, list[str]]) -> None:
-        self.answers, self.lines = answers, []
+        self.answers, self.lines, self.ended = answers, [], threading.Event()
         self.master, self.slave = os.openpty()
         tty.setraw(self.slave)
         self.device = os.ttyname(self.slave)
@@ -29,7 +30,9 @@ class Instrument:
 
     def serve(self) -> None:
         rest = b""
-        while True:
+        while not self.ended.is_set():
+            if not select.select([self.master], [], [], 0.02)[0]:
+                continue
             try:
                 rest += os.read(self.master, 4096)
             except OSError:
@@ -43,6 +46,8 @@ class Instrument:
                     os.write(self.master, (queue.pop(0) if len(queue) > 1 else queue[0]).encode())
 
     def close(self) -> None:
+        self.ended.set()
+        self.thread.join()  # before its descriptors become another instrument's
         os.close(self.slave)
         os.close(self.master)
 
