@@ -66,7 +66,8 @@ def make(folder: Path, way: str, source: str, jobs: list[Path], *options: str) -
     call(sys.executable, GUEST / "run.py", "--drive", way, "--out", run, "--jobs", *jobs, *options)
     trace = run / ("qemu.log" if source == "--qemu-log" else "trace.wbt")
     cli = [sys.executable, "-m", "wattbell"]
-    call(*cli, "sim", "replay", source, trace, "--workload", run, "--out", capture)
+    # 20 kSPS: power states last milliseconds, and simulating a million conversions a second would take minutes
+    call(*cli, "sim", "replay", source, trace, "--workload", run, "--out", capture, "--interval", "0.00005")
     return Run(run, capture, json.loads(call(*cli, "analyze", capture, "--json")))
 
 

@@ -1,5 +1,6 @@
 //! Second reading of a log: every event onto the bus, in the order of its lines.
 
+use super::clock::Clock;
 use super::command::{Command, Context};
 use super::event::{admin, opcode, Event};
 use super::queues::{InFlight, Queues};
@@ -19,10 +20,6 @@ const LEAD_PS: u64 = 1_000_000_000;
 /// The trace goes on for this long behind the last event, so that the rig closes its blocks.
 const MARGIN_PS: u64 = 20_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
-/// A step back of the log's clock beyond this is another run's log behind the first, not jitter between threads.
-const NEW_RUN_US: i64 = 1_000_000;
-/// A pause before a boot beyond this is between two runs: nothing is learnt from simulating it.
-const LONG_GAP_US: i64 = 10_000_000;
 const MSI_ADDRESS: u64 = 0xFEE0_0000;
 /// QEMU's MSI-X table lies in BAR0 behind the doorbells.
 const MSIX_TABLE: u64 = 0x2000;
@@ -41,7 +38,6 @@ pub struct Tally {
     pub completions_unmatched: u64,
     pub completions_deferred: u64,
     pub unsized_commands: u64,
-    pub clock_jumps: u64,
 }
 
 /// The rebuilt bus while the log is read.
@@ -61,13 +57,6 @@ pub struct Converter<'s, W: Write> {
     clock: Clock,
 }
 
-/// The log's times as picoseconds from power-on.
-struct Clock {
-    base_us: i64,
-    last_us: i64,
-    skipped_us: i64,
-}
-
 /// Figures of a conversion, for `--stats`.
 pub struct Outcome {
     /// What was added or could not be placed.
@@ -82,7 +71,6 @@ pub struct Outcome {
 pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, out: W) -> Result<Outcome, Error> {
     let writer = SortingWriter::new(TraceWriter::new(out, &header(survey, phases))?);
     let context = Context { survey, page_size: 4096, next_page: 0, unsized_commands: 0 };
-    let first_us = survey.span_us.map_or(0, |s| s.0);
     let mut c = Converter {
         survey,
         wire: Wire::new(writer),
@@ -96,7 +84,7 @@ pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, ou
         dsm_index: 0,
         orphan_index: 0,
         owner: 0,
-        clock: Clock { base_us: first_us, last_us: first_us, skipped_us: 0 },
+        clock: Clock::default(),
     };
     c.prelude()?;
     intake::read(path, |time_us, event| Ok(c.event(time_us, &event)?))?;
@@ -142,6 +130,7 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
         survey.namespaces.values().any(|n| n.conflicts > 0),
         "a namespace changed its LBA size: the first is used throughout",
     );
+    note(survey.clock.jumps > 0, "the log holds several runs, or pauses of minutes: what lies between is cut to 10 ms");
     note(survey.lines.damaged > 0, "damaged log lines were left out (see the converter's statistics)");
     let mut extra = serde_json::Map::new();
     extra.insert("rail".into(), "none".into());
@@ -171,22 +160,6 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    fn time_ps(&mut self, time_us: Option<i64>, event: &Event) -> u64 {
-        let c = &mut self.clock;
-        if let Some(t) = time_us {
-            let step = t - c.last_us;
-            let boots = matches!(event, Event::PciReset | Event::Cfg { .. });
-            if step < -NEW_RUN_US || (step > LONG_GAP_US && boots) {
-                self.tally.clock_jumps += 1;
-                c.skipped_us += step - 10_000;
-            }
-            if !(-NEW_RUN_US..=0).contains(&step) {
-                c.last_us = t;
-            }
-        }
-        LEAD_PS + (c.last_us - c.base_us - c.skipped_us).max(0) as u64 * PS_PER_US
-    }
-
     fn event(&mut self, time_us: Option<i64>, event: &Event) -> BusResult<()> {
         if matches!(event, Event::Other | Event::Shadow | Event::DsmRange { .. }) {
             return Ok(());
@@ -195,7 +168,7 @@ impl<W: Write> Converter<'_, W> {
             return Ok(());
         }
         self.close_command(Some(event))?;
-        let time_ps = self.time_ps(time_us, event);
+        let time_ps = LEAD_PS + self.clock.tell(time_us, event) as u64 * PS_PER_US;
         self.wire.advance(time_ps)?;
         match *event {
             Event::IoCmd { cid, nsid, sqid, opc } => {
@@ -443,7 +416,7 @@ pub fn stats_json(survey: &Survey, outcome: &Outcome) -> Value {
                 "doorbells": t.doorbells_added,
             },
             "doorbells_in_memory": t.doorbells_elided,
-            "clock_jumps": t.clock_jumps,
+            "clock_jumps": survey.clock.jumps,
             "events_delayed_over_1_us": outcome.delay.events,
             "longest_delay_s": outcome.delay.max_ps as f64 * 1e-12,
         },

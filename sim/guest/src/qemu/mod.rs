@@ -4,6 +4,7 @@
 //! ranges of each Dataset Management), [`convert`] writes the trace. `docs/real-traffic.md` says what is from the log
 //! and what is rebuilt.
 
+pub mod clock;
 mod command;
 pub mod convert;
 pub mod event;

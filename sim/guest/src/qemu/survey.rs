@@ -1,5 +1,6 @@
 //! First reading of a log: what only the whole of it tells.
 
+use super::clock::Clock;
 use super::event::{admin, opcode, Event};
 use super::intake::{self, Lines};
 use super::stats::Counts;
@@ -51,8 +52,10 @@ pub struct Seen {
 pub struct Survey {
     /// What became of the lines.
     pub lines: Lines,
-    /// Time of the first and the last timed event, in microseconds since 1970.
-    pub span_us: Option<(i64, i64)>,
+    /// Whether any event has a time.
+    pub timed: bool,
+    /// The log's clock at its end.
+    pub clock: Clock,
     /// Which events there are.
     pub seen: Seen,
     /// Namespaces that an I/O command named (not the broadcast one).
@@ -106,7 +109,7 @@ pub fn survey(path: &Path) -> Result<Survey, Error> {
     if lines.events == lines.damaged {
         return Err(Error::NoEvents(name, lines.lines));
     }
-    if survey.span_us.is_none() {
+    if !survey.timed {
         return Err(Error::NoTimes(name, lines.events));
     }
     survey.counts.finish(&survey.namespaces);
@@ -116,10 +119,8 @@ pub fn survey(path: &Path) -> Result<Survey, Error> {
 impl Reader {
     fn event(&mut self, time_us: Option<i64>, event: Event) {
         let s = &mut self.survey;
-        if let Some(t) = time_us {
-            let span = s.span_us.get_or_insert((t, t));
-            *span = (span.0.min(t), span.1.max(t));
-        }
+        s.timed |= time_us.is_some();
+        s.clock.tell(time_us, &event);
         s.counts.event(&event);
         match event {
             Event::IoCmd { cid, nsid, sqid, opc } => {

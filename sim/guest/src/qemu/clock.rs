@@ -1,0 +1,56 @@
+//! The log's times as one clock that never goes back.
+
+use super::event::Event;
+
+/// A step back beyond this is another run's log behind the first, not jitter between threads.
+const NEW_RUN_US: i64 = 1_000_000;
+/// A pause before a reset beyond this lies between two runs: nothing is learnt from playing it.
+const PAUSE_BEFORE_RESET_US: i64 = 10_000_000;
+/// No job pauses for that long: the log was put together from several, or the machine slept.
+const LONGEST_PAUSE_US: i64 = 600_000_000;
+/// What such a pause becomes.
+const CUT_TO_US: i64 = 10_000;
+
+/// Follows the times of a log's lines.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Clock {
+    last_us: Option<i64>,
+    now_us: i64,
+    /// Pauses that were cut, and steps back.
+    pub jumps: u64,
+}
+
+impl Clock {
+    /// Microseconds from the first timed event to this one; an event without a time takes that of the one before.
+    pub fn tell(&mut self, time_us: Option<i64>, event: &Event) -> i64 {
+        let Some(time) = time_us else { return self.now_us };
+        let step = self.last_us.map_or(0, |last| time.saturating_sub(last));
+        let longest = if matches!(event, Event::PciReset) { PAUSE_BEFORE_RESET_US } else { LONGEST_PAUSE_US };
+        if step < -NEW_RUN_US || step > longest {
+            self.jumps += 1;
+            self.now_us += CUT_TO_US;
+            self.last_us = Some(time);
+        } else if step >= 0 {
+            self.now_us += step;
+            self.last_us = Some(time);
+        }
+        self.now_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_goes_back_and_cuts_what_lies_between_runs() {
+        let mut clock = Clock::default();
+        let tell = |clock: &mut Clock, t: i64| clock.tell(Some(t), &Event::Started);
+        assert_eq!([5_000_000, 5_000_007, 5_000_003, 5_000_009].map(|t| tell(&mut clock, t)), [0, 7, 7, 9]);
+        assert_eq!(clock.tell(None, &Event::Started), 9);
+        assert_eq!(tell(&mut clock, 1_000_000), 10_009, "another run, recorded earlier");
+        assert_eq!(tell(&mut clock, 31_000_000), 30_010_009, "30 s of idling are 30 s");
+        assert_eq!(clock.tell(Some(61_000_000), &Event::PciReset), 30_020_009, "but not before a reset");
+        assert_eq!(clock.jumps, 2);
+    }
+}
