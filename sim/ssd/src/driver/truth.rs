@@ -142,7 +142,10 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         let commands: Vec<Value> = self
             .counts
             .iter()
-            .map(|((qid, opcode), (count, blocks))| json!({"qid": qid, "opcode": opcode, "count": count, "blocks": blocks}))
+            .map(|((qid, opcode), (count, blocks))| {
+                let bytes = (*qid != 0).then_some(blocks * LBA); // CDW11 of an admin command is no number of blocks
+                json!({"qid": qid, "opcode": opcode, "count": count, "bytes": bytes})
+            })
             .collect();
         Ok(json!({
             "definition": "a phase lies between the ticks (1 ns, rounded down) of the first symbols of the SQ doorbells \
