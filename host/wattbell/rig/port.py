@@ -45,6 +45,8 @@ class Rig:
         except RigError as error:
             if "-213" not in str(error):
                 raise
+            if "state=DONE" in self.status():  # a virtual rig at the end of its trace
+                raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.") from None
 
     def stop(self) -> None:
         """Stop capturing; open blocks are sent, then a STATUS block with run 0."""
