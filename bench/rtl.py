@@ -96,7 +96,7 @@ def commands(job: Path, trace: Path, seconds: float) -> dict[str, Any]:
 def main() -> int:
     """Command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=2.0, help="about the length of each scene (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="rough length of a scene (default: %(default)s)")
     arguments = parser.parse_args()
     try:
         print(json.dumps(measure(arguments.seconds), indent=2))

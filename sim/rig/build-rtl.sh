@@ -44,8 +44,8 @@ build() {
   verilator "${flags[@]}" "${defines[@]}" --Mdir "$work" "$here/rtl/rig_top.v" "$source" >"$work.log" 2>&1 ||
     { tail -n 20 "$work.log" >&2; die "Verilator refused $source (all of it: $work.log)"; }
   say "$variant: C++"
-  # One job: the machine may be busy, and almost all the time goes into one file.
-  make -C "$work" -f Vrig_top.mk -s OPT_FAST="$cxx" OPT_SLOW="-O1 -fPIC" OPT_GLOBAL="$cxx" \
+  # Two jobs: almost all the time goes into a few large files.
+  make -j2 -C "$work" -f Vrig_top.mk -s OPT_FAST="$cxx" OPT_SLOW="-O1 -fPIC" OPT_GLOBAL="$cxx" \
     libVrig_top >>"$work.log" 2>&1 ||
     { tail -n 20 "$work.log" >&2; die "the C++ compiler refused Verilator's output (all of it: $work.log)"; }
   local include
