@@ -141,7 +141,9 @@ RAIL_HEADER = (
     Field("count", 16, "samples in this block"),
     Field("flags", 16, "see RailFlag; a flag belongs to at least one conversion of this block"),
     Field("adc_index", 64, "number of conversions accumulated in `energy` (from start of the rig)"),
-    Field("energy", 64, "sum of voltage x current over those conversions, modulo 2**64 (two's complement)", signed=True),
+    Field(
+        "energy", 64, "sum of voltage x current over those conversions, modulo 2**64 (two's complement)", signed=True
+    ),
 )
 RAIL_HEADER_SIZE = record_size(RAIL_HEADER)
 """The header is followed by `count` samples of two 24-bit numbers, and zero bytes up to a multiple of 4.
