@@ -3,8 +3,8 @@
     def test_it():
         harness.run(Component(...), name="component_64", test_module="cocotb_component", here=__file__)
 
-The cocotb module lies beside the pytest file and is not named ``test_*``, so that pytest does not collect it. Models are
-built once per content in ``build/gateware``, so an unchanged design costs nothing the second time. Only the ports of
+The cocotb module lies beside the pytest file and is not named ``test_*``, so that pytest does not collect it. Models
+are built once per content in ``build/gateware``, so an unchanged design costs nothing the second time. Only the ports of
 the component are visible to the test: the rest stays open to Verilator's optimiser, which makes it several times
 faster. Port ``a.b`` of the component is ``dut.a__b``; clock and reset are ``dut.clk`` and ``dut.rst``.
 """
@@ -23,7 +23,6 @@ from pathlib import Path
 
 import cocotb_tools.config
 from cocotb_tools.runner import get_runner
-
 from wattbell_gateware import verilog
 
 BUILD = Path(__file__).parents[2] / "build" / "gateware"

@@ -61,7 +61,7 @@ def _save_cq(m: Module, e, qid, cq) -> None:
 def states(m: Module, e) -> None:
     state = _engine.SlotState
 
-    # --- a write in a page of CQ pe.slot ----------------------------------------------------------------------------
+    # --- a write in a page of CQ pe.slot --------------------------------------------------------------------------
     with m.State("CQE"):
         m.d.comb += [e.cq_shape.ra.eq(e.pe.slot), e.cq_state.ra.eq(e.pe.slot), e.read_index.eq(e.h.start + 2)]
         m.d.sync += [e.e_qid.eq(e.pe.slot), e.e_read.eq(e.h.start), e.e_left.eq(e.h.length)]
@@ -205,7 +205,7 @@ def states(m: Module, e) -> None:
         m.d.sync += e.e_sqid.eq(e.word[16:32])
         m.next = "CQE_STATUS"
 
-    # --- an admin command that succeeded changes what is tracked -------------------------------------------------------
+    # --- an admin command that succeeded changes what is tracked --------------------------------------------------
     with m.State("ADMIN_DONE"):
         # `cq` goes back to its table: the deletion below walks queues with it.
         _save_cq(m, e, e.e_qid, e.cq)
@@ -233,9 +233,8 @@ def states(m: Module, e) -> None:
                 e.make_event(m, spec.EventType.SHADOW_DOORBELLS, e.h.tick)
                 m.d.sync += e.i.eq(0)
                 m.next = "SHADOW_PAGE"
-            with m.Case(op.SET_FEATURES):
-                with m.If(e.a_lba[0:8] == op.POWER_FID):
-                    e.make_event(m, spec.EventType.POWER_STATE, e.h.tick, arg8=e.a_blocks[0:8])
+            with m.Case(op.SET_FEATURES), m.If(e.a_lba[0:8] == op.POWER_FID):
+                e.make_event(m, spec.EventType.POWER_STATE, e.h.tick, arg8=e.a_blocks[0:8])
 
     with m.State("ADMIN_BACK"):  # the rest of the CQE's TLP
         m.d.comb += [e.cq_state.ra.eq(e.e_qid), e.cq_shape.ra.eq(e.e_qid)]
@@ -312,7 +311,7 @@ def states(m: Module, e) -> None:
         emit.unlink(m, e)
         emit.begin(m, e, e.find_slot, "DELETE_SQ", aborted=1, tick=e.h.tick)
 
-    # --- interrupts: a write of one double word into no known page ------------------------------------------------------
+    # --- interrupts: a write of one double word into no known page ------------------------------------------------
     with m.State("INTERRUPT"):
         address, x = e.h.address, e.word
         hashed = (x[0:6] ^ x[6:12] ^ address[2:8] ^ (address[12:18] << 3) ^ address[16:22])[:6]
@@ -388,7 +387,7 @@ def states(m: Module, e) -> None:
         with m.If(e.x_slot == e.cq.last):
             m.next = "INTERRUPT_SCAN"
 
-    # --- CQ head doorbell: d_qid, d_value, `cq` is loaded ------------------------------------------------------------------
+    # --- CQ head doorbell: d_qid, d_value, `cq` is loaded ---------------------------------------------------------
     with m.State("CQ_DOORBELL"):
         m.d.comb += [e.slots.ra.eq(e.cq.head), e.link.ra.eq(e.cq.head)]
         m.d.sync += e.r_left.eq(e.modulo(e.cq.tail - e.d_value[:16], e.q_size))
@@ -417,7 +416,7 @@ def states(m: Module, e) -> None:
         m.d.comb += [e.slots.ra.eq(e.cq.head), e.link.ra.eq(e.cq.head)]
         m.next = "CQ_RELEASE"
 
-    # --- sweep: completed commands whose doorbell does not come -------------------------------------------------------------
+    # --- sweep: completed commands whose doorbell does not come ---------------------------------------------------
     with m.State("SWEEP"):
         m.d.comb += e.cq_state.ra.eq(e.i)
         m.d.sync += e.d_qid.eq(e.i)

@@ -62,7 +62,7 @@ def states(m: Module, e) -> None:
     state = _engine.SlotState
     slot_bits = e.slot_bits
 
-    # --- configuration write: BAR0 -----------------------------------------------------------------------------------
+    # --- configuration write: BAR0 --------------------------------------------------------------------------------
     with m.State("CFGWR"):
         merged = Signal(32, name="bar_merged")
         upper = e.h.address[0:12] == 0x14
@@ -87,7 +87,7 @@ def states(m: Module, e) -> None:
             e.make_event(m, spec.EventType.BAR0, e.h.tick, arg32=e.bar0[12:44])
         e.finish(m)
 
-    # --- CAP, for the doorbell stride -----------------------------------------------------------------------------------
+    # --- CAP, for the doorbell stride -----------------------------------------------------------------------------
     with m.State("HOST_MRD"):
         low = (e.difference == CAP) & (e.h.length >= 2)
         high = e.difference == CAP + 4
@@ -116,7 +116,7 @@ def states(m: Module, e) -> None:
         m.d.sync += [e.dstrd.eq(e.word[0:4]), e.stride_known.eq(1), e.cap_waiting.eq(0)]
         e.finish(m)
 
-    # --- writes of the host ------------------------------------------------------------------------------------------------
+    # --- writes of the host ---------------------------------------------------------------------------------------
     with m.State("HOST_MWR"):
         number = (e.difference[:32] - DOORBELLS)[:32] >> (e.dstrd + 2)
         aligned = (number << (e.dstrd + 2))[:32] == (e.difference[:32] - DOORBELLS)[:32]
@@ -193,7 +193,7 @@ def states(m: Module, e) -> None:
         m.d.comb += e.read_index.eq(e.g_read)
         m.next = "REGISTER_NEXT"
 
-    # --- RESET: what is in flight goes out as aborted, every table is emptied ------------------------------------------------
+    # --- RESET: what is in flight goes out as aborted, every table is emptied -------------------------------------
     with m.State("RESET"):
         m.d.comb += e.slots.ra.eq(e.i)
         m.next = "RESET_SLOT"
@@ -233,7 +233,7 @@ def states(m: Module, e) -> None:
             m.d.sync += [e.bar0.eq(0), e.enabled.eq(0), e.aqa.eq(0), e.asq.eq(0), e.acq.eq(0), e.cap_waiting.eq(0)]
         e.reset.leave_later(m)
 
-    # --- late attach ------------------------------------------------------------------------------------------------------------
+    # --- late attach ----------------------------------------------------------------------------------------------
     with m.State("CONFIG"):
         c = e.cfg.payload
         m.d.comb += e.cfg.ready.eq(1)

@@ -57,7 +57,7 @@ class TagKind(enum.Enum, shape=3):
 
 
 class Engine(wiring.Component):
-    """``tlps``: merged headers. ``read_index``/``read_data``, ``free``/``free_to``: payload ring of direction ``up``."""
+    """``tlps``: merged headers. ``read_*``, ``free*``: payload ring of direction ``up``."""
 
     def __init__(self, queues_: int, slots: int, ticks_per_clock: int) -> None:
         self.queues = queues_
@@ -141,7 +141,7 @@ class Engine(wiring.Component):
 
     def page_key(self, address: Value) -> Value:
         """Page number of a byte address, for the memory page size in use."""
-        return address[12:64] & ~((1 << self.mps) - 1)[:52]
+        return ((address[12:64] >> self.mps) << self.mps)[:52]
 
     def page_offset(self, address: Value) -> Value:
         """Offset in its page, in double words."""
@@ -158,7 +158,7 @@ class Engine(wiring.Component):
         """`difference` of two queue positions, -size < difference < size, modulo size."""
         return Mux(difference[-1], difference + size, difference)[:17]
 
-    def elaborate(self, platform) -> Module:
+    def elaborate(self, _platform) -> Module:
         m = Module()
         sb, qb = self.slot_bits, self.queue_bits
         slot_id, queue_id = unsigned(sb), unsigned(qb)

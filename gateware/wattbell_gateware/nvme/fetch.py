@@ -51,7 +51,7 @@ def declare(m: Module, e) -> None:
 def states(m: Module, e) -> None:
     state = _engine.SlotState
 
-    # --- a read in a page of SQ pe.slot -----------------------------------------------------------------------------
+    # --- a read in a page of SQ pe.slot ---------------------------------------------------------------------------
     with m.State("FETCH"):
         m.d.comb += [e.sq_shape.ra.eq(e.pe.slot), e.sq_state.ra.eq(e.pe.slot)]
         m.d.sync += e.d_qid.eq(e.pe.slot)
@@ -119,10 +119,9 @@ def states(m: Module, e) -> None:
                 emit.allocate(
                     m, e, state=state.FETCHING, qid=e.d_qid, index=e.f_index, flags=e.f_flags, fetch=e.h.tick
                 )
-            with m.Else():
-                # Counted when its doorbell found no slot, unless it had none.
-                with m.If(e.f_ahead == 0):
-                    e.lost(m, spec.LossSource.SLOTS)
+            with m.Elif(e.f_ahead == 0):
+                # It had no doorbell. Otherwise it was counted when its doorbell found no slot.
+                e.lost(m, spec.LossSource.SLOTS)
             with m.If(e.f_ahead != 0):
                 m.d.sync += e.f_ahead.eq(e.f_ahead - 1)
             with m.If(match | e.slot_free):
@@ -147,7 +146,7 @@ def states(m: Module, e) -> None:
         e.sq_state.write(m, e.d_qid, entry=sq)
         e.finish(m)
 
-    # --- a completion with SQEs; `t` is its tag's entry ---------------------------------------------------------------
+    # --- a completion with SQEs; `t` is its tag's entry -----------------------------------------------------------
     with m.State("SQE"):
         m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.sq_shape.ra.eq(e.t.qid)]
         m.d.comb += e.read_index.eq(e.h.start)
@@ -182,7 +181,7 @@ def states(m: Module, e) -> None:
             e.s_dsm.eq(is_dsm),
             e.s_next.eq(e.link.r["next"]),
             e.s_pages_sure.eq(Mux(known, (offset + least + size - 1) >> page_shift, 1)),
-            e.s_pages_most.eq(Mux(is_dsm, (offset + least + size - 1) >> page_shift, (offset + (nlb << 12) + size - 1) >> page_shift)),
+            e.s_pages_most.eq((offset + Mux(is_dsm, least, nlb << 12) + size - 1) >> page_shift),
             e.s_has_data.eq(
                 (opcode[0:2] != 0)
                 & (e.s[0][14:16] == 0)

@@ -34,7 +34,7 @@ class LossReporter(wiring.Component):
             }
         )
 
-    def elaborate(self, platform) -> Module:
+    def elaborate(self, _platform) -> Module:
         m = Module()
         pending = [Signal(32, name=f"pending_{i}") for i in range(SOURCES)]
         first = [Signal(64, name=f"first_{i}") for i in range(SOURCES)]
@@ -58,9 +58,8 @@ class LossReporter(wiring.Component):
             self.events.payload.arg8.eq(number),
             self.events.payload.arg32.eq(Array(pending)[number]),
         ]
-        with m.If(~reporting):
-            with m.If(due):
-                m.d.sync += [reporting.eq(1), number.eq(0)]
+        with m.If(~reporting), m.If(due):
+            m.d.sync += [reporting.eq(1), number.eq(0)]
         with m.Else():
             present = Array(pending)[number] != 0
             m.d.comb += self.events.valid.eq(present & self.run)

@@ -1,8 +1,8 @@
 """The map of host pages, data spans, PRP lists and range lists.
 
-The map is set-associative; an entry holds from its start offset to the end of its page, and of several entries of a page
-the one with the largest start not above the address counts. Entries are not removed when their command ends: an entry
-whose slot has another generation, or is not in flight, is stale, and goes when it is met.
+The map is set-associative; an entry holds from its start offset to the end of its page, and of several entries of a
+page the one with the largest start not above the address counts. Entries are not removed when their command ends: an
+entry whose slot has another generation, or is not in flight, is stale, and goes when it is met.
 
 The length of a transfer is not known here, because the LBA size is not: so entries of a PRP list beyond what the
 command needs with 512-byte blocks are doubtful (the drive may have read too much), and never take the place of another
@@ -200,7 +200,7 @@ def states(m: Module, e) -> None:
         with m.If(e.raw_left == 1):
             e.finish(m)
 
-    # --- completions of the drive's reads; `t` is the tag's entry -----------------------------------------------------
+    # --- completions of the drive's reads; `t` is the tag's entry -------------------------------------------------
     def count_completion(entry) -> None:
         m.d.comb += [
             entry.eq(e.t),
@@ -264,7 +264,7 @@ def states(m: Module, e) -> None:
         m.d.sync += e.t.kind.eq(Mux(like_a_page, kind.LIST, kind.DATA))
         m.next = "COMPLETION_DATA"
 
-    # --- PRP list -------------------------------------------------------------------------------------------------------
+    # --- PRP list -------------------------------------------------------------------------------------------------
     with m.State("LIST_LOW"):
         m.d.comb += [e.read_index.eq(e.l_read + 1), e.slots.ra.eq(e.t.slot)]
         m.d.sync += e.l_low.eq(e.word)
@@ -304,7 +304,7 @@ def states(m: Module, e) -> None:
         with m.If(e.l_left == 0):
             m.next = "COMPLETION_COUNT"
 
-    # --- range list of Dataset Management: attributes, length in blocks, SLBA; 16 bytes each ----------------------------
+    # --- range list of Dataset Management: attributes, length in blocks, SLBA; 16 bytes each ----------------------
     with m.State("RANGE_0"):
         m.d.comb += e.read_index.eq(e.l_read + 1)
         m.next = "RANGE_1"
@@ -334,7 +334,7 @@ def states(m: Module, e) -> None:
         e.slots.write(m, e.t.slot, blocks=e.l_sum, ranges=e.l_ranges, lba=e.l_lba)
         m.next = "COMPLETION_COUNT"
 
-    # --- INSERT: `ins` into the map. `ins_doubtful`: only where no other command loses by it ----------------------------
+    # --- INSERT: `ins` into the map. `ins_doubtful`: only where no other command loses by it ----------------------
     def put(way_number) -> None:
         for number, way in enumerate(e.ways):
             with m.If(way_number == number):

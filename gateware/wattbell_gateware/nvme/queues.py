@@ -12,7 +12,7 @@ from .layouts import Kind
 Flag = spec.CommandFlag
 
 
-def declare(m: Module, e) -> None:
+def declare(_m: Module, e) -> None:
     e.c_cq = Signal()
     e.c_qid = Signal(16)
     e.c_base = Signal(64)

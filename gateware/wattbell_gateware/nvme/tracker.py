@@ -55,7 +55,7 @@ class NvmeTracker(wiring.Component):
             }
         )
 
-    def elaborate(self, platform) -> Module:
+    def elaborate(self, _platform) -> Module:
         m = Module()
         m.submodules.parse_down = down = TlpParser(self.width, upstream=False)
         m.submodules.parse_up = up = TlpParser(self.width, upstream=True)
@@ -66,7 +66,7 @@ class NvmeTracker(wiring.Component):
         m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size, depth=EVENTS)
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=RAW_WORDS)
 
-        # --- in: beats -> headers -> one order -> engine ------------------------------------------------------------
+        # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
         for parser, beats, out, pending, pending_tick in (
             (down, self.tlp_down, merge.down, merge.pending_down, merge.pending_tick_down),
             (up, self.tlp_up, merge.up, merge.pending_up, merge.pending_tick_up),
@@ -102,7 +102,7 @@ class NvmeTracker(wiring.Component):
             self.skip_up.eq(up.skip),
         ]
 
-        # --- out: the engine never waits, what does not fit is counted ----------------------------------------------
+        # --- out: the engine never waits, what does not fit is counted --------------------------------------------
         m.d.comb += [
             records.w_data.eq(engine.record.payload),
             records.w_en.eq(engine.record.valid & self.run),
@@ -116,7 +116,7 @@ class NvmeTracker(wiring.Component):
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
             m.d.comb += [out.valid.eq(fifo.r_rdy), out.payload.eq(fifo.r_data), fifo.r_en.eq(out.ready)]
 
-        # --- what was lost --------------------------------------------------------------------------------------------
+        # --- what was lost ----------------------------------------------------------------------------------------
         source = spec.LossSource
         for number in range(SOURCES):
             m.d.comb += [losses.lose[number].eq(engine.lose[number]), losses.ticks[number].eq(engine.lose_tick)]
@@ -156,7 +156,7 @@ class NvmeTracker(wiring.Component):
             count.enabled.eq(engine.enabled),
         ]
 
-        # --- when time may be skipped -----------------------------------------------------------------------------------
+        # --- when time may be skipped -----------------------------------------------------------------------------
         latent = sum((fifo.level != 0) & ~fifo.r_rdy for fifo in (records, events, raw)) != 0
         earliest = Signal(64)
         m.d.comb += [

@@ -42,7 +42,7 @@ class TlpMerge(wiring.Component):
             }
         )
 
-    def elaborate(self, platform) -> Module:
+    def elaborate(self, _platform) -> Module:
         m = Module()
         down, up = self.down, self.up
         down_first = Signal()

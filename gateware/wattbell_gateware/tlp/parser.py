@@ -4,9 +4,9 @@ Store and forward: a TLP appears at ``headers`` only after its last beat came wi
 nothing a refused TLP says can become visible. The stream in is always ready; when the header FIFO or the payload
 buffer is full the whole TLP is dropped, counted in ``lost``, and the next header carries the flag ``lost``.
 
-Payload stays where it arrived, in a ring of beats; a header holds its place. Payload that nobody will read is not stored:
-that of memory writes longer than `KEEP` double words (unless ``keep_long``) and of every TLP kind not in ``Kind``. For
-those, ``skip`` is high between their beats, and of their length only the last beat's part is checked.
+Payload stays where it arrived, in a ring of beats; a header holds its place. Payload that nobody will read is not
+stored: that of memory writes longer than `KEEP` double words (unless ``keep_long``) and of TLPs that are of no use.
+For those, ``skip`` is high between their beats, and of their length only the last beat's part is checked.
 
 Latency from a TLP's last beat to its header: 3 clocks. Throughput: every beat of the input.
 """
@@ -74,7 +74,7 @@ class TlpParser(wiring.Component):
             | (word.kind == Kind.CFGWR)
         )
 
-    def elaborate(self, platform) -> Module:
+    def elaborate(self, _platform) -> Module:
         m = Module()
         lanes = self.width // 32
         lane_bits = (lanes - 1).bit_length()
@@ -156,7 +156,7 @@ class TlpParser(wiring.Component):
             ),
         ]
 
-        # --- one stage later (the registers still hold the TLP that ended): make a header of it ---------------------
+        # --- one stage later (the registers still hold the TLP that ended): make a header of it -------------------
         done, broken = Signal(), Signal()  # `broken`: a TLP began before the one before it had ended
         done_bad = Signal()
         done_base = Signal(ring_bits + 1)

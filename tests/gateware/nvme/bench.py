@@ -1,4 +1,4 @@
-"""Plays a list of TLPs into the tracker's pins, skipping time when the tracker allows it, and collects what comes out."""
+"""Plays TLPs into the tracker's pins, skipping time when the tracker allows it, and collects what comes out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge, Timer
 from link import DOWN, UP, Sent
-
 from wattbell_gateware.layouts import COMMAND, EVENT
 from wattbell_gateware.nvme.layouts import CONFIG, COUNTERS, RAW
 

@@ -6,7 +6,7 @@ import os
 import random
 
 import cocotb
-from model import READ, WRITE
+from expect import READ, WRITE
 from scenario import SEED, boot, make, run, workload
 
 

@@ -8,62 +8,10 @@ from docs of the wire format.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from functools import partial
 
+from expect import DSM, LBA, PAGE, READ, SHADOW, WRITE, WRITE_ZEROES, Command, Queue, expected_record
 from link import DOWN, UP, Clockwork, Link
-
-UNKNOWN32, SATURATED32 = 0xFFFFFFFF, 0xFFFFFFFE
-UNKNOWN24, SATURATED24 = 0xFFFFFF, 0xFFFFFE
-GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
-PAGE = 4096
-LBA = 512
-READ, WRITE, FLUSH, DSM, WRITE_ZEROES = 0x02, 0x01, 0x00, 0x09, 0x08
-
-
-@dataclass(eq=False)
-class Command:
-    qid: int
-    cid: int
-    opcode: int
-    sqe: bytes
-    nsid: int = 1
-    length: int = 0  # bytes of data
-    prp1: int = 0
-    pages: list[int] = field(default_factory=list)  # address of the data's part in each page
-    lists: list[tuple[int, bytes]] = field(default_factory=list)  # PRP list pages: address, content
-    ranges: bytes = b""
-    status: int = 0
-    data: list[int] = field(default_factory=list)  # ticks of its data TLPs
-    killed: int = 0  # tick at which it was aborted
-    shown_early: bool = False  # its record was made at the CQE
-    ticks: dict[str, int] = field(default_factory=dict)
-    flags: int = 0
-    done: object = None
-    record: tuple[int, int] = (0, 0)  # slba, blocks
-
-
-@dataclass(eq=False)
-class Queue:
-    qid: int
-    sq: int
-    sq_size: int
-    cq: int
-    cq_size: int
-    vector: int
-    tail: int = 0  # host: where the next SQE goes
-    rung: int = 0  # host: last doorbell
-    bell: int = 0  # drive: the last doorbell it has seen
-    head: int = 0  # drive: next to fetch
-    cq_tail: int = 0
-    cq_head: int = 0
-    phase: int = 1
-    entries: dict[int, Command] = field(default_factory=dict)
-    unseen: list[Command] = field(default_factory=list)  # CQEs the host has not taken yet
-    waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
-    interrupt_set: bool = False
-    in_flight: int = 0
-    alive: bool = True
-    cids: int = 0
 
 
 class Model:
@@ -109,7 +57,7 @@ class Model:
         self.next_page = base + -(-size // PAGE) * PAGE
         return base
 
-    # --- registers --------------------------------------------------------------------------------------------------
+    # --- registers ------------------------------------------------------------------------------------------------
     def register(self, offset: int, data: bytes) -> int:
         return self.link.write(DOWN, self.bar0 + offset, data)
 
@@ -177,12 +125,12 @@ class Model:
         for q in [queue] if queue else list(self.queues.values()):
             q.alive = False
         for command in list(self.live):
-            if queue in (None, self.queues[command.qid]):
-                if queue is None or command.ticks.get("cqe", tick + 1) > tick:
-                    command.killed = tick
-                    self.finish(command)
+            open_ = queue is self.queues[command.qid] and command.ticks.get("cqe", tick + 1) > tick
+            if queue is None or open_:
+                command.killed = tick
+                self.finish(command)
 
-    # --- commands -------------------------------------------------------------------------------------------------------
+    # --- commands -------------------------------------------------------------------------------------------------
     def sqe(self, opcode: int, cid: int, nsid: int, prp1: int, prp2: int, cdw: tuple[int, ...]) -> bytes:
         words = list(cdw) + [self.random.getrandbits(32) if len(cdw) < 6 else 0] * (6 - len(cdw))
         return struct.pack("<BBHL8x8xQQ6L", opcode, 0, cid, nsid, prp1, prp2, *words)
@@ -294,8 +242,12 @@ class Model:
         q.rung = q.tail
         tail = q.tail
 
+        q.rings += 1
+        number = q.rings
+
         def heard() -> None:
-            q.bell = tail
+            if number > q.heard:  # a shadow doorbell may overtake one rung on the bus
+                q.heard, q.bell = number, tail
             self.clock.after(self.random.randrange(100, 2000), lambda: self.fetch(q))
 
         self.later(tick, 0, heard)
@@ -304,12 +256,12 @@ class Model:
         """`what` at `delay` after a TLP that was put on the wire with `tick` (which may lie ahead) has passed."""
         self.clock.after(max(0, (tick or 0) - self.clock.now) + 100 + delay, what)
 
-    # --- the drive ---------------------------------------------------------------------------------------------------------
+    # --- the drive ------------------------------------------------------------------------------------------------
     def read_host(self, address: int, data: bytes, each, note=None, offset: int = 0, limit: int = 512) -> None:
         """Read `data` at `address` in requests of at most `limit` bytes; `each(offset, tick, part)` a completion."""
         while offset < len(data):
             if self.tags - len(self.free_tags) >= self.reads:
-                self.clock.after(500, lambda: self.read_host(address, data, each, note, offset, limit))
+                self.clock.after(500, lambda at=offset: self.read_host(address, data, each, note, at, limit))
                 return
             size = min(limit, len(data) - offset, PAGE - (address + offset) % PAGE)
             self.read_request(address + offset, data[offset : offset + size], offset, each, note)
@@ -355,7 +307,7 @@ class Model:
 
             def each(offset: int, _tick: int, part: bytes, commands=commands) -> None:
                 for command in commands[offset // 64 : (offset + len(part)) // 64]:
-                    self.clock.after(self.random.randrange(*self.work), lambda c=command: self.execute(q, c))
+                    self.clock.after(self.random.randrange(*self.work), partial(self.execute, q, command))
 
             tick = self.read_request(address, data, 0, each, note)
             for command in commands:
@@ -484,7 +436,7 @@ class Model:
             if command.done:
                 command.done(command)
 
-    # --- what the tracker must say -------------------------------------------------------------------------------------------
+    # --- what the tracker must say --------------------------------------------------------------------------------
     def finish(self, command: Command) -> None:
         if command in self.live:
             self.live.discard(command)
@@ -493,52 +445,4 @@ class Model:
     @property
     def records(self) -> list[dict[str, int]]:
         """Of every command that ended. ``loose`` where only a part can be foretold."""
-        return [r for r in map(self.record, self.ended) if r]
-
-    def record(self, c: Command) -> dict[str, int] | None:
-        t, flags = dict(c.ticks), c.flags
-        data = sorted(c.data)
-        aborted = c.killed and t.get("cqe", c.killed + 1) > c.killed
-        if c.killed:
-            t = {name: tick for name, tick in t.items() if tick < c.killed}
-            data = [tick for tick in data if tick < c.killed]
-            if "doorbell" not in t:
-                return None
-        if aborted:
-            t["cqe"] = c.killed
-            flags |= ABORTED | (0 if "sqe" in t else NO_SQE)
-        if c.shown_early or t.get("msix", 0) > t.get("head", t.get("msix", 0)):
-            t.pop("msix", None)
-        if c.shown_early:
-            t.pop("head", None)
-        if data:
-            t["first"], t["last"] = data[0], data[-1]
-        cqe = t["cqe"]
-
-        def before(name: str) -> int:
-            return min(cqe - t[name], SATURATED32) if name in t else UNKNOWN32
-
-        def after(name: str) -> int:
-            return min(t[name] - cqe, SATURATED24) if name in t and not aborted else UNKNOWN24
-
-        known = not flags & NO_SQE
-        if c.opcode == DSM and c.qid and aborted and known:
-            return {"cqe_tick": cqe, "cid": c.cid, "qid": c.qid, "loose": 1}
-        slba, blocks = c.record
-        return {
-            "cqe_tick": cqe,
-            "doorbell_before": UNKNOWN32 if flags & SHADOW else before("doorbell"),
-            "fetch_before": before("fetch"),
-            "first_data_before": before("first"),
-            "last_data_before": before("last"),
-            "msix_after": after("msix"),
-            "cq_head_after": after("head"),
-            "opcode": c.opcode if known else 0,
-            "qid": c.qid,
-            "cid": c.cid if known else 0,
-            "status": c.status if not aborted else 0,
-            "nsid": (0xFFFF if c.nsid == 0xFFFFFFFF else min(c.nsid, 0xFFFE)) if known else 0,
-            "blocks": blocks & 0xFFFFFFFF if known else 0,
-            "slba": slba if known else 0,
-            "flags": flags,
-        }
+        return [r for r in map(expected_record, self.ended) if r]

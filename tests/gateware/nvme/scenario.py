@@ -6,11 +6,12 @@ import os
 from collections import Counter
 
 import cocotb
-from bench import Bench
+from expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, Queue
 from link import DOWN, UP, Clockwork, Link
-from model import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, Model, Queue
-
+from model import Model
 from wattbell.wire import spec
+
+from bench import Bench
 
 WIDTH = int(os.environ.get("WIDTH", "128"))
 TICKS = int(os.environ.get("TICKS", "4"))

@@ -1,23 +1,36 @@
-"""The NVMe tracker under Verilator; the tests themselves are in ``cocotb_tracker``."""
+"""The NVMe tracker under Verilator; the tests themselves are in the ``cocotb_*`` modules."""
 
 from __future__ import annotations
 
 import harness
 import pytest
-
 from wattbell_gateware.nvme import NvmeTracker
 
-BUILDS = {64: 8, 128: 4}
+TICKS = {64: 8, 128: 4}
 """Width of the TLP stream in bits -> ticks a clock."""
 
 
-@pytest.mark.parametrize("width", BUILDS)
-def test_tracker(width):
+@pytest.mark.parametrize(
+    ("width", "module", "seed"),
+    [
+        (128, "cocotb_tracker", 1),
+        (128, "cocotb_tracker", 3),
+        (128, "cocotb_corners", 1),
+        (64, "cocotb_tracker", 2),
+    ],
+)
+def test_tracker(width, module, seed):
     harness.run(
-        NvmeTracker(width, BUILDS[width]),
+        NvmeTracker(width, TICKS[width]),
         name=f"tracker_{width}",
-        test_module="cocotb_tracker",
+        test_module=module,
         here=__file__,
-        env={"WIDTH": str(width), "TICKS": str(BUILDS[width])},
-        seed=width,
+        env={"WIDTH": str(width), "TICKS": str(TICKS[width]), "SEED": str(seed)},
+        seed=seed,
     )
+
+
+def test_parameters_are_checked():
+    for bad in ({"queues": 3}, {"slots": 2048}, {"width": 32}, {"ticks_per_clock": 0}):
+        with pytest.raises(ValueError, match="must be"):
+            NvmeTracker(**({"width": 128, "ticks_per_clock": 4} | bad))

@@ -1,0 +1,109 @@
+"""Commands and queues of the model, and the record a tracker must make of a command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+UNKNOWN32, SATURATED32 = 0xFFFFFFFF, 0xFFFFFFFE
+UNKNOWN24, SATURATED24 = 0xFFFFFF, 0xFFFFFE
+GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
+PAGE = 4096
+LBA = 512
+READ, WRITE, FLUSH, DSM, WRITE_ZEROES = 0x02, 0x01, 0x00, 0x09, 0x08
+
+
+@dataclass(eq=False)
+class Command:
+    qid: int
+    cid: int
+    opcode: int
+    sqe: bytes
+    nsid: int = 1
+    length: int = 0  # bytes of data
+    prp1: int = 0
+    pages: list[int] = field(default_factory=list)  # address of the data's part in each page
+    lists: list[tuple[int, bytes]] = field(default_factory=list)  # PRP list pages: address, content
+    ranges: bytes = b""
+    status: int = 0
+    data: list[int] = field(default_factory=list)  # ticks of its data TLPs
+    killed: int = 0  # tick at which it was aborted
+    shown_early: bool = False  # its record was made at the CQE
+    ticks: dict[str, int] = field(default_factory=dict)
+    flags: int = 0
+    done: object = None
+    record: tuple[int, int] = (0, 0)  # slba, blocks
+
+
+@dataclass(eq=False)
+class Queue:
+    qid: int
+    sq: int
+    sq_size: int
+    cq: int
+    cq_size: int
+    vector: int
+    tail: int = 0  # host: where the next SQE goes
+    rung: int = 0  # host: last doorbell
+    bell: int = 0  # drive: the last doorbell it has seen
+    rings: int = 0
+    heard: int = 0
+    head: int = 0  # drive: next to fetch
+    cq_tail: int = 0
+    cq_head: int = 0
+    phase: int = 1
+    entries: dict[int, Command] = field(default_factory=dict)
+    unseen: list[Command] = field(default_factory=list)  # CQEs the host has not taken yet
+    waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
+    interrupt_set: bool = False
+    in_flight: int = 0
+    alive: bool = True
+    cids: int = 0
+
+
+def expected_record(c: Command) -> dict[str, int] | None:
+    t, flags = dict(c.ticks), c.flags
+    data = sorted(c.data)
+    aborted = c.killed and t.get("cqe", c.killed + 1) > c.killed
+    if c.killed:
+        t = {name: tick for name, tick in t.items() if tick < c.killed}
+        data = [tick for tick in data if tick < c.killed]
+        if "doorbell" not in t:
+            return None
+    if aborted:
+        t["cqe"] = c.killed
+        flags |= ABORTED | (0 if "sqe" in t else NO_SQE)
+    if c.shown_early or t.get("msix", 0) > t.get("head", t.get("msix", 0)):
+        t.pop("msix", None)
+    if c.shown_early:
+        t.pop("head", None)
+    if data:
+        t["first"], t["last"] = data[0], data[-1]
+    cqe = t["cqe"]
+
+    def before(name: str) -> int:
+        return min(cqe - t[name], SATURATED32) if name in t else UNKNOWN32
+
+    def after(name: str) -> int:
+        return min(t[name] - cqe, SATURATED24) if name in t and not aborted else UNKNOWN24
+
+    known = not flags & NO_SQE
+    if c.opcode == DSM and c.qid and aborted and known:
+        return {"cqe_tick": cqe, "cid": c.cid, "qid": c.qid, "loose": 1}
+    slba, blocks = c.record
+    return {
+        "cqe_tick": cqe,
+        "doorbell_before": UNKNOWN32 if flags & SHADOW else before("doorbell"),
+        "fetch_before": before("fetch"),
+        "first_data_before": before("first"),
+        "last_data_before": before("last"),
+        "msix_after": after("msix"),
+        "cq_head_after": after("head"),
+        "opcode": c.opcode if known else 0,
+        "qid": c.qid,
+        "cid": c.cid if known else 0,
+        "status": c.status if not aborted else 0,
+        "nsid": (0xFFFF if c.nsid == 0xFFFFFFFF else min(c.nsid, 0xFFFE)) if known else 0,
+        "blocks": blocks & 0xFFFFFFFF if known else 0,
+        "slba": slba if known else 0,
+        "flags": flags,
+    }
