@@ -27,6 +27,8 @@ mod prp;
 mod queue;
 mod sink;
 mod states;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 pub use controller::{Controller, Options};

@@ -101,7 +101,9 @@ impl<T: Write, C: Write> Session<T, C> {
                 let detail = detail(step.idle, *seconds);
                 self.phase(step.name.clone(), "idle", detail, |s| {
                     s.device.sleep(ps(*seconds, SECOND));
-                    Ok(json!({"power_state": s.device.controller.power_state(), "link_state": link(s)}))
+                    let settled_w = s.device.controller.power_w();
+                    let state = s.device.controller.power_state();
+                    Ok(json!({"power_state": state, "link_state": link(s), "settled_w": settled_w}))
                 })
             }
             Action::Wake { seconds, slba } => {
