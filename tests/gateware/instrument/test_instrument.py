@@ -1,0 +1,134 @@
+"""The whole instrument, played for 20 ms: every clock, with idle clocks skipped, and with the tracker's clock gated."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import blockparser
+import cplayer
+import pytest
+
+from wattbell_gateware.generate import VARIANTS
+
+FIELDS = struct.Struct("<iIIII3s3sBBHHHI5sB")
+NAMES = ("cqe_offset", "doorbell_before", "fetch_before", "first_data_before", "last_data_before", "msix_after", "cq_head_after",
+         "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")
+EVENT_NAMES = dict(enumerate(("LINK", "CLKREQ", "PERST", "CC_EN", "SHADOW_DOORBELLS", "TRACKER_RESET", "MARKER", "LOSS", "QUEUE_CREATED",
+                              "QUEUE_DELETED", "BAR0", "POWER_STATE", "GUESSING", "MALFORMED", "RUN"), 1))
+OURS = ("LINK", "CLKREQ", "PERST", "MARKER", "LOSS", "RUN")
+STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQ")
+
+
+def records(block: blockparser.Block) -> list[dict[str, int]]:
+    """Command records as the traffic model writes them."""
+    out = []
+    for values in FIELDS.iter_unpack(block.payload):
+        record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(NAMES, values, strict=True)}
+        record["cqe_tick"] = block.first_tick + record.pop("cqe_offset")
+        out.append(record)
+    return out
+
+
+@pytest.fixture(scope="module", params=["instrument_x4_word", "instrument_x2_serial"])
+def played(request, tmp_path_factory):
+    """(variant, expectations, {mode: Run})."""
+    variant = request.param
+    folder = tmp_path_factory.mktemp(variant)
+    script, expected = folder / "script", folder / "expected.json"
+    parameters = VARIANTS[variant]
+    subprocess.run([sys.executable, str(Path(__file__).with_name("traffic.py")), str(parameters["width"]),
+                    str(parameters["ticks_per_clock"]), "7", str(script), str(expected)], check=True)
+    player = cplayer.build(variant)
+    runs = {mode: cplayer.play(player, script, folder / "stream", *mode.split())
+            for mode in ("", "skip", "gate", "skip gate")}
+    return variant, json.loads(expected.read_text()), runs
+
+
+def test_skipping_changes_no_byte(played):
+    variant, _, runs = played
+    every = runs[""]
+    assert len(every.stream) > 60_000
+    for mode, run in runs.items():
+        assert run.stream == every.stream, f"{mode}: differs at byte {first_difference(run.stream, every.stream)}"
+    assert runs["gate"].clocks == every.clocks and runs["gate"].bus_clocks < every.clocks / 3
+    if variant.endswith("word"):
+        assert runs["skip"].clocks < every.clocks / 3
+
+
+def first_difference(a: bytes, b: bytes) -> int:
+    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def test_records_are_the_traffic_models(played):
+    _, expected, runs = played
+    found = blockparser.blocks(runs["skip gate"].stream)
+    got = [r for b in found if b.kind == blockparser.COMMANDS for r in records(b)]
+    assert sum(b.dropped for b in found if b.kind == blockparser.COMMANDS) == 0
+    loose = [r for r in expected["records"] if "loose" in r]
+    for r in loose:
+        got.remove(next(g for g in got if (g["cqe_tick"], g["qid"], g["cid"]) == (r["cqe_tick"], r["qid"], r["cid"])))
+    strict = [r for r in expected["records"] if "loose" not in r]
+    assert len(got) == len(strict) > 300
+    key = lambda r: sorted(r.items())  # noqa: E731
+    assert sorted(map(key, got)) == sorted(map(key, strict))
+
+
+def test_events(played):
+    variant, expected, runs = played
+    clock = VARIANTS[variant]["ticks_per_clock"]
+    found = blockparser.blocks(runs["skip gate"].stream)
+    got = [(e.tick, EVENT_NAMES[e.type], e.arg8, e.arg16, e.arg32) for b in found if b.kind == blockparser.EVENTS
+           for e in blockparser.events(b)]
+    after_start = [tuple(e) for e in expected["events"] if e[0] >= expected["start"]]
+    assert Counter(e for e in got if e[1] not in OURS) == Counter(after_start)
+    start = next(e[0] for e in got if e[1] == "RUN" and e[2] == 1)
+    stop = next(e[0] for e in got if e[1] == "RUN" and e[2] == 0)
+    assert 0 <= start - expected["start"] <= 3 * clock and 0 <= stop - expected["stop"] <= 3 * clock
+    # At the start the levels, then the edges, each at the first clock that could see it.
+    levels = {"PERST": 1, "CLKREQ": 0, "LINK": 1}
+    want = [(start, name, level) for name, level in levels.items()]
+    for tick, *new in expected["edges"]:
+        seen = -(-tick // clock) * clock
+        for name, level in zip(levels, new, strict=True):
+            if levels[name] != level:
+                levels[name] = level
+                want.append((seen, name, level))
+    assert sorted(e[:3] for e in got if e[1] in levels) == sorted(want)
+    markers = [(e[0], e[4]) for e in got if e[1] == "MARKER"]
+    assert [m[1] for m in markers] == [m[1] for m in expected["markers"]]
+    assert all(0 <= got_tick - tick <= 3 * clock for (got_tick, _), (tick, _) in zip(markers, expected["markers"], strict=True))
+
+
+def test_status_blocks(played):
+    variant, expected, runs = played
+    found = [b for b in blockparser.blocks(runs["skip gate"].stream) if b.kind == blockparser.STATUS]
+    assert len(found) == 3 and found[1].first_tick == 1 << 27
+    first, second, last = (STATUS.unpack(b.payload) for b in found)
+    assert (first[7], second[7], last[7]) == (1, 1, 0)
+    parameters = VARIANTS[variant]
+    assert last[1:7] == (1000, parameters["ticks_per_clock"], parameters["width"], 64, 1024, 18)
+    assert last[9:12] == (20, 500, 2000) and last[14:16] == (expected["tlps_down"], expected["tlps_up"])
+    assert last[-1] == expected["bar0"]
+
+
+def test_loss_of_rail_samples_is_exact(played):
+    _, _, runs = played
+    stream = blockparser.blocks(runs["skip gate"].stream)
+    assert [b.sequence for b in stream] == list(range(len(stream)))
+    rails = [(b, blockparser.rail(b)) for b in stream if b.kind == blockparser.RAIL]
+    dropped = sum(b.dropped for b, _ in rails)
+    # 2 us between samples, 6 ms of stall, two buffers of 337.
+    assert 2000 < dropped < 3000
+    for (a, ra), (b, rb) in zip(rails, rails[1:], strict=False):
+        if not rb.flags & 0x10:
+            missing = (b.first_tick - a.first_tick) // ra.interval - len(ra.samples)
+            assert missing == b.dropped and (b.first_tick - a.first_tick) % ra.interval == 0
+    loss = [e for b in stream if b.kind == blockparser.EVENTS for e in blockparser.events(b) if e.type == 8]
+    assert sum(e.arg32 for e in loss if e.arg8 == 7) == dropped
+    status = STATUS.unpack(stream[-1].payload)
+    assert stream[-1].kind == blockparser.STATUS and status[-3] == dropped
