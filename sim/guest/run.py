@@ -206,10 +206,10 @@ def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
 
 def run(options: argparse.Namespace) -> None:
     """Boot the guest, run the jobs, leave the results in ``options.out``. Raises GuestError."""
-    stack = Stack(stack_dir())
-    stack.check()
     jobs = collect_jobs(options.jobs)
     phases = plan_phases(jobs)
+    stack = Stack(stack_dir())
+    stack.check()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
     left = [out / "exit-codes", out / "phases.json", out / "trace.wbt"]

@@ -1,0 +1,102 @@
+"""The guest's scripts: mirror from apt's own files, the initramfs archive, clear words when something is missing."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GUEST = Path(__file__).resolve().parents[3] / "sim/guest"
+
+
+@pytest.fixture
+def fetch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(GUEST))
+    return importlib.import_module("fetch")
+
+
+SOURCES = """Types: deb deb-src
+# a comment
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+
+Types: deb
+URIs: http://mirror.example/debian/
+Suites: bookworm
+ bookworm-updates
+Components: main contrib
+Signed-By:
+ -----BEGIN PGP PUBLIC KEY BLOCK-----
+ .
+ -----END PGP PUBLIC KEY BLOCK-----
+"""
+
+
+@pytest.mark.parametrize(("files", "mirror"), [
+    ({"sources.list.d/debian.sources": SOURCES}, "http://mirror.example/debian"),
+    ({"sources.list.d/debian.sources": "Enabled: no\n" + SOURCES.split("\n\n")[1],
+      "sources.list": "deb [arch=amd64 signed-by=/k] http://other.example/d bookworm main\n"}, "http://other.example/d"),
+    ({"sources.list": "# deb http://off.example/d bookworm main\ndeb cdrom:[x]/ bookworm main\n"
+                      "deb http://on.example/d bookworm main non-free # note\n"}, "http://on.example/d"),
+    ({"sources.list.d/a.list": "deb https://third.example/apt stable nodejs\n",
+      "sources.list.d/b.list": "deb http://b.example/debian trixie main\n"}, "http://b.example/debian"),
+])
+def test_the_mirror_is_the_one_apt_uses(fetch: Any, tmp_path: Path, files: dict[str, str], mirror: str) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert fetch.debian_mirror(tmp_path) == mirror
+
+
+def test_no_mirror_is_an_error(fetch: Any, tmp_path: Path) -> None:
+    with pytest.raises(fetch.GuestError, match="no Debian mirror"):
+        fetch.debian_mirror(tmp_path)
+
+
+def test_cpio_itself_reads_the_archive(fetch: Any, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    archive = fetch.Newc(buffer)
+    archive.directory("bin")
+    archive.file("bin/a", b"#!/bin/sh\necho odd\n", 0o755)
+    archive.symlink("bin/b", "a")
+    archive.close()
+    subprocess.run(["cpio", "-id", "--quiet"], input=buffer.getvalue(), cwd=tmp_path, check=True)
+    assert (tmp_path / "bin/a").read_bytes() == b"#!/bin/sh\necho odd\n"
+    assert os.access(tmp_path / "bin/a", os.X_OK)
+    assert (tmp_path / "bin/b").readlink() == Path("a")
+
+
+def script(name: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, GUEST / name, *words]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+
+
+def one_error(done: subprocess.CompletedProcess[str], words: str) -> None:
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_tool_is_named(tmp_path: Path) -> None:
+    one_error(script("fetch.py", "--dir", tmp_path / "g", PATH=str(tmp_path)), "apt-get install mmdebstrap")
+
+
+def test_no_stack_says_make_guest(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    one_error(script("run.py", "--drive", "qemu", "--out", out, WATTBELL_GUEST_DIR=str(tmp_path)), "make guest")
+
+
+@pytest.mark.parametrize(("name", "text", "words"), [("x.job", "", "no such job"), ("x.idle", "soon", "seconds")])
+def test_a_job_that_is_none(tmp_path: Path, name: str, text: str, words: str) -> None:
+    job = tmp_path / name
+    job.write_text(text)
+    one_error(script("run.py", "--drive", "qemu", "--jobs", job, "--out", tmp_path / "out"), words)
