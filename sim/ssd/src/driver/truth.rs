@@ -6,7 +6,7 @@ use crate::sink::TraceSink;
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
-use wattbell_bus::{Body, Record};
+use wattbell_bus::{Body, Rail, Record};
 
 /// A tick of the instrument in picoseconds: phase bounds are whole ticks, as the instrument sees them.
 const TICK: Ps = 1000;
@@ -46,10 +46,12 @@ pub struct TruthSink<T: Write, C: Write> {
     commands: C,
     commands_error: Option<std::io::Error>,
     bounds: VecDeque<Ps>,
+    rails: VecDeque<(Ps, Rail)>,
     integrals: Vec<Integral>,
     current: Integral,
     whole: Integral,
     at: Ps,
+    end: Ps,
     current_na: i64,
     voltage_nv: i64,
     counts: BTreeMap<(u16, u8), (u64, u64)>,
@@ -66,10 +68,12 @@ impl<T: Write, C: Write> TruthSink<T, C> {
             commands,
             commands_error,
             bounds: VecDeque::new(),
+            rails: VecDeque::new(),
             integrals: Vec::new(),
             current: Integral::default(),
             whole: Integral::default(),
             at: 0,
+            end: 0,
             current_na: 0,
             voltage_nv: 0,
             counts: BTreeMap::new(),
@@ -85,6 +89,16 @@ impl<T: Write, C: Write> TruthSink<T, C> {
     pub fn error(&self) -> Option<String> {
         let trace = self.trace.error().map(|e| format!("bus trace: {e}"));
         trace.or_else(|| self.commands_error.as_ref().map(|e| format!("truth commands: {e}")))
+    }
+
+    /// Integrates the rail, of which everything before `time` is known, up to `time`.
+    fn integrate(&mut self, time: Ps) {
+        while let Some((at, rail)) = self.rails.front().copied().filter(|r| r.0 <= time) {
+            self.rails.pop_front();
+            self.run_to(at);
+            (self.current_na, self.voltage_nv) = (rail.current_na, rail.voltage_nv);
+        }
+        self.run_to(time);
     }
 
     fn run_to(&mut self, time: Ps) {
@@ -113,8 +127,8 @@ impl<T: Write, C: Write> TruthSink<T, C> {
 
     /// Ends the trace and gives the truth as JSON.
     pub fn finish(mut self, phases: &[Phase]) -> Result<Value, String> {
-        let end = self.at;
-        self.run_to(end);
+        let end = self.end;
+        self.integrate(end);
         if let Some(error) = self.error() {
             return Err(error);
         }
@@ -160,15 +174,17 @@ impl<T: Write, C: Write> TruthSink<T, C> {
 impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
     fn record(&mut self, record: Record) {
         if let Body::Rail(rail) = &record.body {
-            self.run_to(record.time_ps);
-            (self.current_na, self.voltage_nv) = (rail.current_na, rail.voltage_nv);
+            self.rails.push_back((record.time_ps, *rail)); // they come in time order
         }
+        self.end = self.end.max(record.time_ps);
         self.trace.record(record);
     }
 
     fn release(&mut self, horizon_ps: Ps) {
         self.trace.release(horizon_ps);
-        self.run_to(horizon_ps); // rail records come in time order, none before the horizon
+        self.end = self.end.max(horizon_ps);
+        // A bound is rounded down to its tick, so it may lie a little before the time at which it is given.
+        self.integrate(horizon_ps.saturating_sub(2 * TICK));
     }
 
     fn command(&mut self, c: &CommandTruth) {
