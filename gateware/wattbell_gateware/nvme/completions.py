@@ -13,6 +13,8 @@ from .layouts import Kind
 from .store import Table
 
 Flag = spec.CommandFlag
+CALM_BITS = 20
+"""For 2**CALM_BITS ticks after a loss of TLPs, interrupts without completions teach nothing."""
 MESSAGES = 64
 """Entries of the table that learns which interrupt message belongs to which vector."""
 
@@ -346,6 +348,7 @@ def states(m: Module, e) -> None:
         m.next = "INTERRUPT_QUEUE"
         entry = Signal(e.messages.r["entry"].shape(), name="message_trust")
         trust = e.messages.r["entry"].trust
+        calm = ~e.loss_seen | ((e.h.tick - e.loss_tick)[CALM_BITS:] != 0)
         m.d.comb += entry.eq(e.messages.r["entry"])
         with m.If(e.x_scan == 0):
             # Trust goes up when a queue of the vector was waiting, else down: often only because the host has taken the
@@ -353,7 +356,7 @@ def states(m: Module, e) -> None:
             with m.If(e.x_known & e.x_fits & (trust != 15)):
                 e.messages.write(m, e.x_hash, entry=entry)
                 m.d.comb += entry.trust.eq(Mux(trust > 11, 15, trust + 4))
-            with m.If(e.x_known & ~e.x_fits & (trust != 0)):
+            with m.If(e.x_known & ~e.x_fits & (trust != 0) & calm):
                 e.messages.write(m, e.x_hash, entry=entry)
                 m.d.comb += entry.trust.eq(trust - 1)
             with m.If(e.x_known & ~e.x_fits & (trust == 0) & ((e.cq_waiting & (e.cq_waiting - 1)) == 0)):

@@ -266,6 +266,8 @@ class Engine(wiring.Component):
         self.h = Signal(HEADER)
         self.h_key, self.h_offset = Signal(52), Signal(14)
         self.epoch = Signal(16)  # moves on when bus data was lost
+        self.loss_seen = Signal()
+        self.loss_tick = Signal(64)
         self.serial = Signal(16)  # generation of the next slot
         self.mps = Signal(3)
         self.i = Signal(17)  # of loops over a table
@@ -334,7 +336,7 @@ class Engine(wiring.Component):
 
             with m.State("DISPATCH"):
                 with m.If(self.h.lost):
-                    m.d.sync += self.epoch.eq(self.epoch + 1)
+                    m.d.sync += [self.epoch.eq(self.epoch + 1), self.loss_tick.eq(self.h.tick), self.loss_seen.eq(1)]
                 with m.If(self.h.bad):
                     self.make_event(m, spec.EventType.MALFORMED, self.h.tick, arg8=self.up)
                 pages.compare(m, self)

@@ -162,7 +162,9 @@ def states(m: Module, e) -> None:
                 m.d.comb += entry.kind.eq(kind.LIST)
             with m.Case(int(Kind.RANGES)):
                 m.d.comb += entry.kind.eq(kind.RANGES)
-        with m.If((slot["state"] != state.IN_FLIGHT) | (slot["generation"] != e.pe.generation)):
+        # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
+        left_over = (slot["epoch"] != e.epoch) & ((e.hits & (e.hits - 1)) != 0)
+        with m.If((slot["state"] != state.IN_FLIGHT) | (slot["generation"] != e.pe.generation) | left_over):
             for number, way in enumerate(e.ways):
                 with m.If(e.pe_way == number):
                     way.write(m, e.page_hash(e.h_key), entry=Const(0, e.PAGE.size))

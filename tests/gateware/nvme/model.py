@@ -36,6 +36,7 @@ class Model:
         self.coalesce = 3000
         self.poll = 0.0
         self.fetch_burst = 8
+        self.fetch_pause = 0  # ticks between fetches of a queue
         self.work = (500, 20000)
         self.live: set[Command] = set()
         self.limit = 24
@@ -313,6 +314,9 @@ class Model:
             for command in commands:
                 command.ticks["fetch"] = tick
             q.head = (q.head + count) % q.sq_size
+            if self.fetch_pause:
+                self.clock.after(self.fetch_pause, lambda: self.fetch(q))
+                return
 
     def execute(self, q: Queue, command: Command) -> None:
         if not q.alive:
