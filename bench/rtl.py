@@ -81,11 +81,12 @@ def commands(job: Path, trace: Path, seconds: float) -> dict[str, Any]:
         run(program("wattbell-ssd"), "run", "--job", job, "--trace", trace)
         parts.append(bench("--trace", trace, "--seconds", 3600, "--interval", 1e-4))
     setup, both = parts
-    found = {key: both[key] - setup[key] for key in ("wall_s", "simulated_s", "clocks_evaluated", "commands")}
+    found = {key: both[key] - setup[key] for key in ("wall_s", "cpu_s", "simulated_s", "clocks_evaluated", "commands")}
     return {
         **{key: both[key] for key in ("adc", "skip", "interval_s")},
         **found,
         "simulated_to_wall": found["simulated_s"] / found["wall_s"],
+        "simulated_to_cpu": found["simulated_s"] / found["cpu_s"],
         "clocks_evaluated_per_s": found["clocks_evaluated"] / found["wall_s"],
         "clocks_simulated_per_s": found["simulated_s"] / 4e-9 / found["wall_s"],
         "commands_per_simulated_s": found["commands"] / found["simulated_s"],

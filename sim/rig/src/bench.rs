@@ -5,6 +5,8 @@ use crate::cli::Bench;
 use crate::config::{calibration_writes, Sweep};
 use crate::engine::{Limits, Pause};
 use crate::registers as reg;
+use nix::sys::resource::{getrusage, UsageWho};
+use nix::sys::time::TimeValLike;
 use std::io::{Cursor, Read};
 use std::time::{Duration, Instant};
 use wattbell_bus::{LinkState, Rail, Signal, TraceHeader, TraceWriter};
@@ -32,7 +34,7 @@ pub fn run(options: &Bench) -> Result<String, String> {
     engine.write(reg::CONTROL, reg::CONTROL_RUN);
     let limits = Limits { clocks: u64::MAX / 2, tick: (options.seconds * 1e9) as u64, until_stopped: false };
     let mut bytes = 0u64;
-    let start = Instant::now();
+    let (start, cpu_before_s) = (Instant::now(), cpu_s());
     loop {
         let pause = engine.run(limits, Duration::from_secs(1));
         bytes += engine.take_words().len() as u64;
@@ -42,7 +44,7 @@ pub fn run(options: &Bench) -> Result<String, String> {
             Pause::Failed(reason) => return Err(reason),
         }
     }
-    let wall_s = start.elapsed().as_secs_f64();
+    let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);
     let simulated_s = engine.now() as f64 * 1e-9;
     let clocks = engine.now() / clock_ticks;
     let commands = engine.read(reg::COMMANDS);
@@ -51,8 +53,10 @@ pub fn run(options: &Bench) -> Result<String, String> {
         "skip": !options.model.no_skip,
         "interval_s": sweep.interval_s(clock_ticks),
         "wall_s": wall_s,
+        "cpu_s": cpu_s,
         "simulated_s": simulated_s,
         "simulated_to_wall": simulated_s / wall_s,
+        "simulated_to_cpu": simulated_s / cpu_s,
         "clocks_evaluated": engine.evaluated(),
         "clocks_evaluated_per_s": engine.evaluated() as f64 / wall_s,
         "clocks_simulated_per_s": clocks as f64 / wall_s,
@@ -62,6 +66,12 @@ pub fn run(options: &Bench) -> Result<String, String> {
         "stream_bytes": bytes,
     })
     .to_string())
+}
+
+/// Seconds of processor time this process has used: what the wall time would be on a machine that does nothing else.
+fn cpu_s() -> f64 {
+    let used = getrusage(UsageWho::RUSAGE_SELF).map(|u| u.user_time() + u.system_time());
+    used.map_or(f64::NAN, |t| t.num_microseconds() as f64 * 1e-6)
 }
 
 /// A trace of a drive in L1.2 at 3.3 V and 10 mW.
