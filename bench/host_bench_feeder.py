@@ -18,6 +18,7 @@ def main() -> None:
     for _, slave in ports:
         tty.setraw(slave)
     (data, data_slave), (control, control_slave) = ports
+    os.set_blocking(data, False)
     rigs = Path(os.environ["WATTBELL_RUNTIME"]) / "rigs"
     rigs.mkdir(parents=True)
     entry = {"serial": "BENCH", "data": os.ttyname(data_slave), "control": os.ttyname(control_slave)}
@@ -38,7 +39,10 @@ def main() -> None:
             if due <= position:
                 time.sleep(0.001)
                 continue
-            position += os.write(data, stream[position : min(due, position + 65536)])
+            try:
+                position += os.write(data, stream[position : min(due, position + 65536)])
+            except BlockingIOError:
+                time.sleep(0.0005)
         elif position >= len(stream):
             time.sleep(1)
             return
