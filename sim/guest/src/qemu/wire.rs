@@ -56,6 +56,8 @@ pub struct Wire<W: Write> {
     cursor_ps: u64,
     free_ps: [u64; 2],
     backlog: VecDeque<Chunk>,
+    /// Data from the host takes half the link while nothing waits for it, as a root complex's memory would.
+    pace_ps: u64,
     tag: u16,
     /// TLPs written, host to drive and drive to host.
     pub tlps: [u64; 2],
@@ -67,16 +69,21 @@ impl<W: Write> Wire<W> {
     /// Starts at time 0 (power-on).
     pub fn new(out: SortingWriter<W>) -> Self {
         let (tlps, delay) = ([0; 2], Delay::default());
-        Self { out, cursor_ps: 0, free_ps: [0; 2], backlog: VecDeque::new(), tag: 0, tlps, delay }
+        Self { out, cursor_ps: 0, free_ps: [0; 2], backlog: VecDeque::new(), pace_ps: 0, tag: 0, tlps, delay }
     }
 
     /// Moves to the time of the next logged event; data that fits before it is sent.
     pub fn advance(&mut self, to_ps: u64) -> Result<()> {
         while let Some(chunk) = self.backlog.front() {
-            if self.start_of(chunk) >= to_ps {
+            let start = self.start_of(chunk).max(if chunk.flow == DataFlow::FromHost { self.pace_ps } else { 0 });
+            if start >= to_ps {
                 break;
             }
-            self.send_front()?;
+            if let Some(mut chunk) = self.backlog.pop_front() {
+                chunk.ready_ps = start;
+                let end = self.send_chunk(&chunk)?;
+                self.pace_ps = end + (end - start);
+            }
         }
         let late = self.cursor_ps.saturating_sub(to_ps);
         if late > 1_000_000 {
