@@ -110,6 +110,13 @@ def test_a_whole_run_is_recorded_exactly(bench: Bench, tmp_path: Path) -> None:
     assert not (tmp_path / "cap" / "stream.wbs").exists()
 
 
+def test_a_run_that_begins_and_ends_in_one_piece_of_data_ends_the_recording(bench: Bench, tmp_path: Path) -> None:
+    bench.feeder(b"".join(maker.stream(1)))
+    told = json.loads(finished(bench.wattbell("record", "--out", str(tmp_path / "cap"), "--json"))[0])
+    assert told["ended"] == "the rig stopped"
+    assert told["commands"] == maker.COMMANDS_A_BLOCK
+
+
 def test_stop_by_ctrl_c_completes_the_capture(bench: Bench, tmp_path: Path) -> None:
     blocks = maker.stream(3000)
     tail = len(blocks[-1]) + len(blocks[-2])

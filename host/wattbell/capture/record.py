@@ -78,7 +78,6 @@ class _Session:
         self.reader = StreamReader(rig, writer.journal_append)
         self.first_tick: int | None = None
         self.waiting = False
-        self.has_run = False
         self.stop_asked = False
 
     @contextmanager
@@ -125,7 +124,7 @@ class _Session:
                 continue
             self._take(item)
             self._report()
-            if self.has_run and self.writer.run == 0:
+            if self.writer.has_run and self.writer.run == 0:
                 self._drain(_QUIET_S)
                 return "the rig stopped"
             reason = self._limit()
@@ -146,7 +145,6 @@ class _Session:
             for batch in self.writer.decode(item):
                 if self.first_tick is None and batch.last_tick >= 0:
                     self.first_tick = batch.last_tick
-            self.has_run = self.has_run or self.writer.run == 1
 
     def _resume(self) -> None:
         """A rig that lost its supply with the plug is not capturing any more: start it again."""

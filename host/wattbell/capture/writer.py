@@ -55,6 +55,8 @@ class CaptureWriter:
         self.keep_stream = keep_stream
         self.run: int | None = None
         """1 once the rig said that it captures, 0 once it said that it stopped."""
+        self.has_run = False
+        """True once the rig said that it captures, also when it has stopped since within one piece of data."""
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
@@ -127,7 +129,7 @@ class CaptureWriter:
         if batch.status:
             self._tables["status"].add(convert.status_table(batch.status, offset))
             self._status = {f.name: int(batch.status.columns[f.name][-1]) for f in spec.STATUS}
-            self.run = self._status["run"]
+            self._follow_run(self._status["run"], bool(batch.status.columns["run"].any()))
         # rail gaps are exact on the sample grid: the decoder's coarse ones are left out
         self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.Kind.RAIL], offset)
         self.last_tick = max(self.last_tick, batch.last_tick + offset)
@@ -156,12 +158,15 @@ class CaptureWriter:
         followed = (spec.EventType.MARKER, spec.EventType.RUN, spec.EventType.LOSS)
         for index in np.flatnonzero(np.isin(types, followed)).tolist():
             if types[index] == spec.EventType.RUN:
-                self.run = int(columns["arg8"][index])
+                self._follow_run(int(columns["arg8"][index]), bool(columns["arg8"][index]))
             elif types[index] == spec.EventType.LOSS:
                 source = schema.LOSS_NAMES.get(int(columns["arg8"][index]), f"source_{columns['arg8'][index]}")
                 self._rig_losses[source] = self._rig_losses.get(source, 0) + int(columns["arg32"][index])
             else:
                 self.markers.append((int(batch.events.tick[index]) + offset, int(columns["arg32"][index])))
+
+    def _follow_run(self, run: int, ran: bool) -> None:
+        self.run, self.has_run = run, self.has_run or ran
 
     def _add_gaps(self, gaps: list[Gap], offset: int) -> None:
         if gaps:
