@@ -39,7 +39,8 @@ class RailPath(wiring.Component):
     A conversion occupies 8 clocks (13 more when a decimated sample comes out), well inside the shortest period.
 
     Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
-    buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running, everything handed on and every block closed.
+    buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running,
+    everything handed on and every block closed.
     ``quiet``, ``deadline``: see docs/architecture.md.
     """
 

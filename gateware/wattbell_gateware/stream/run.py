@@ -48,7 +48,7 @@ class RunControl(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shift = STATUS_PERIOD_TICKS.bit_length() - 1
-        assert STATUS_PERIOD_TICKS == 1 << shift
+        assert 1 << shift == STATUS_PERIOD_TICKS
         next_status = Signal(64)
         stop_tick = Signal(64)
         move = Signal()  # something happens in this clock

@@ -12,7 +12,6 @@ from pathlib import Path
 import blockparser
 import cplayer
 import pytest
-
 from wattbell_gateware.generate import VARIANTS
 
 FIELDS = struct.Struct("<iIIII3s3sBBHHHI5sB")

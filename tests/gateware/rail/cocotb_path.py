@@ -127,7 +127,8 @@ async def decimation_flush_and_change_of_settings(dut):
     for part, ticks, values, ratio, period, before in ((blocks_a, first, a_values, 7, 2000, 0),
                                                        (blocks_b, second, b_values, 4, 1000, len(first))):
         expected = [decimated([p[k] for p in values], ratio) for k in (0, 1)]
-        assert sum(len(r.samples) for _, r in part) == len(expected[0]), [(r.interval, len(r.samples), r.flags, b.first_tick) for b, r in found]
+        shapes = [(r.interval, len(r.samples), r.flags, b.first_tick) for b, r in found]
+        assert sum(len(r.samples) for _, r in part) == len(expected[0]), shapes
         at = 0
         for number, (block, r) in enumerate(part):
             newest = 3 * ratio - 3 + at * ratio

