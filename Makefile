@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl guest demo test test-python test-rust lint lint-rtl bench docs clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl bench docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -18,23 +18,26 @@ setup:  ## Debian packages, Python packages, Verilator
 sim: setup  ## SSD model, virtual rig and guest tools (Rust, release)
 	@cd sim && $(CARGO) build --release --quiet
 
-rtl: setup  ## the gateware as Verilog and as Verilated libraries
+rtl: setup  ## the gateware as Verilog, and Verilated for the virtual rig
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
+	@sim/rig/build-rtl.sh x4_word
+
+rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (tests and benchmarks compare the two)
 	@sim/rig/build-rtl.sh all
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
-	@$(PY) sim/guest/fetch.py
+	@sim/guest/fetch.sh
 
 demo: setup sim rtl  ## virtual rig, Intel 660p, short suite, report
 	@.venv/bin/wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out $(OUT)/capture --force
 	@.venv/bin/wattbell report $(OUT)/capture --out $(OUT)/report.html
 
-test: setup sim rtl guest lint test-rust test-python  ## everything CI runs
+test: setup sim rtl-all guest lint test-rust test-python  ## everything CI runs
 
 test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
-test-python: setup sim rtl guest
+test-python: setup sim rtl-all guest
 	@$(PY) -m pytest -n 2 --dist loadgroup
 
 lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall
@@ -46,7 +49,7 @@ lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
 
-bench: setup sim rtl  ## speed, as ratios
+bench: setup sim rtl-all  ## speed, as ratios
 	@$(PY) bench/run.py
 
 clean:  ## removes what was built (not the set-up)
