@@ -345,6 +345,9 @@ def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
             f"{count(commands['instants_missing_or_extra'])} instants missing or extra"
         )
         lines.append(text)
+        late = commands["instants"]["msix"]["after_release"]
+        if late:
+            lines.append(Text(f"                  {late} interrupts after their CQE was released: not compared", style=_DIM))
         lines += [Text(f"                  {line}", style="red") for line in truth_faults(commands)]
     for wake in truth["wakeups"]:
         text = Text.assemble("wake-up     ", _verdict(wake["pass"]), f"  {wake['name']}: ")

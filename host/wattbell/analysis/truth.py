@@ -96,7 +96,8 @@ def _truth_frame(path: Path) -> pl.LazyFrame:
 def _commands(context: Context, path: Path) -> dict[str, Any]:
     """Every instant of every command against the model's picosecond.
 
-    Paired by queue, command identifier and nearest CQE. Saturated ages are left out and counted. ``max_ticks`` is the
+    Paired by queue, command identifier and nearest CQE. Saturated ages, and interrupts that came when the host had
+    released the CQE already (``after_release``), are left out and counted. ``max_ticks`` is the
     largest distance of a recorded tick from the true instant, which lies within that tick or not.
     """
     tick_ps = round(context.tick_s * 1e12)
@@ -137,10 +138,15 @@ def _commands(context: Context, path: Path) -> dict[str, Any]:
         usable = paired
         if name in ages:
             usable = paired.filter((pl.col("saturated") & (1 << ages[name])) == 0)
+        released = pl.lit(False)
+        if name == "msix_tick":
+            # The record is complete when the host releases the CQE: an interrupt that is not before that has no place.
+            released = pl.col(name).is_null() & (pl.col(ps) // tick_ps >= pl.col("cq_head_ps") // tick_ps).fill_null(False)
+        after_release = int(usable.select(released.sum()).item()) if name == "msix_tick" else 0
         both = usable.filter(pl.col(name).is_not_null() & pl.col(ps).is_not_null())
         # A tick is the whole nanosecond in which the symbol came: distance from that, not from its beginning.
         off = both.select((pl.col(name) - pl.col(ps) // tick_ps).abs().max()).item() if len(both) else 0
-        only_truth = len(usable.filter(pl.col(name).is_null() & pl.col(ps).is_not_null()))
+        only_truth = len(usable.filter(pl.col(name).is_null() & pl.col(ps).is_not_null())) - after_release
         only_wire = len(usable.filter(pl.col(name).is_not_null() & pl.col(ps).is_null()))
         out["instants"][name.removesuffix("_tick")] = {
             "compared": len(both),
@@ -148,6 +154,7 @@ def _commands(context: Context, path: Path) -> dict[str, Any]:
             "missing": only_truth,
             "extra": only_wire,
             "saturated": len(paired) - len(usable),
+            "after_release": after_release,
         }
         worst = max(worst, float(off or 0))
         missing += only_truth + only_wire
