@@ -157,6 +157,8 @@ const small = { font: FONT, plot_bgcolor: "#fff", paper_bgcolor: "#fff", margin:
 const axis = (title, more) => ({ title: { text: title, font: { color: MUTED, size: 12 }, standoff: 8 }, gridcolor: GRID, zeroline: false,
   linecolor: "#b6bdc5", ...more });
 
+const tall = small.height + 12 * Math.max(0, D.curves.length - 4);
+
 function distribution() {
   const div = document.getElementById("distribution");
   if (!div) return;
@@ -165,7 +167,7 @@ function distribution() {
   const ticksX = decades(Math.min(...D.curves.map((c) => c.latency[0])), Math.max(...D.curves.map((c) => c.latency[c.latency.length - 1])));
   Plotly.newPlot(div, D.curves.map((c) => ({ x: c.latency, y: c.share.map(nines), customdata: c.share.map((s) => (100 * s).toPrecision(6)),
     mode: "lines", name: c.name, line: { color: c.colour, width: 1.8 }, hovertemplate: `${c.name}: %{customdata} % ≤ %{x:.4~s}s<extra></extra>` })),
-  { ...small, hovermode: "closest", showlegend: D.curves.length > 1,
+  { ...small, height: tall, hovermode: "closest", showlegend: D.curves.length > 1,
     xaxis: axis(D.latencyFrom + " → CQE", { type: "log", tickvals: ticksX, ticktext: ticksX.map(seconds), tickangle: 0 }),
     yaxis: axis("", { range: [0, top + 0.15], tickvals: ticks.map(nines), ticktext: ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"] }) }, config);
 }
@@ -177,12 +179,13 @@ function efficiency() {
   const [w0, w1, r0, r1] = [Math.min(...watts), Math.max(...watts), Math.min(...rates), Math.max(...rates)];
   const pad = 0.22 * (w1 - w0) || 0.5 * w1, logarithmic = r1 / r0 > 12, f = logarithmic ? Math.log10 : (v) => v;
   const room = 0.14 * (f(r1) - f(r0)) || 0.3 * Math.abs(f(r1)) || 1, places = ["top center", "bottom center", "middle right", "middle left"];
+  const named = D.points.length <= 6; // more would overlap: the colours are those of the legend beside
   const position = D.points.map((p, i) => places[D.points.slice(0, i).filter((q) => Math.abs(q.watt - p.watt) < pad
     && Math.abs(f(q.rate) - f(p.rate)) < room).length % places.length]);
-  Plotly.newPlot(div, D.points.map((p, i) => ({ x: [p.watt], y: [p.rate], mode: "markers+text", text: [p.name], textposition: position[i],
+  Plotly.newPlot(div, D.points.map((p, i) => ({ x: [p.watt], y: [p.rate], mode: named ? "markers+text" : "markers", text: [p.name], textposition: position[i],
     textfont: { size: 12, color: INK }, marker: { color: p.colour, size: 10 }, cliponaxis: false,
     hovertemplate: `${p.name}: %{y:.4~g} MB/s at %{x:.4~g} W = ${(p.rate / p.watt).toPrecision(4)} MB/s/W<extra></extra>` })),
-  { ...small, showlegend: false, hovermode: "closest", xaxis: axis("mean power, W", { range: [w0 - pad, w1 + pad] }),
+  { ...small, height: tall, showlegend: false, hovermode: "closest", xaxis: axis("mean power, W", { range: [w0 - pad, w1 + pad] }),
     yaxis: axis("MB/s", logarithmic ? { type: "log", range: [f(r0) - room, f(r1) + room], tickvals: decades(r0 / 2, r1 * 2),
       ticktext: decades(r0 / 2, r1 * 2).map(String) } : { range: [Math.max(0, r0 - room), r1 + room] }) }, config);
 }
