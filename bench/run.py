@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""``make bench``: every speed figure of the house in one run, each beside its aim.
+
+Runs ``bench/rtl.py`` and ``bench/host_bench.py`` one after the other (they would disturb each other) and prints what they
+say as one table, or as one JSON object with ``--json``. An aim that is missed is printed, not an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+
+
+def measured(script: str, *arguments: str) -> dict[str, object]:
+    """The JSON a bench script prints; its failure is this program's."""
+    done = subprocess.run([sys.executable, str(HERE / script), *arguments], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"bench: {script} failed with exit code {done.returncode}; its message stands above")
+    return json.loads(done.stdout)
+
+
+def rows(prefix: str, value: object) -> list[tuple[str, str]]:
+    """The leaves of a JSON value as (dotted name, text)."""
+    if isinstance(value, dict):
+        return [row for key, part in value.items() for row in rows(f"{prefix}.{key}" if prefix else str(key), part)]
+    return [(prefix, f"{value:.4g}" if isinstance(value, float) else str(value))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    result = {"rtl": measured("rtl.py"), "host": measured("host_bench.py", "--json")}
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+        return
+    table = Table(title="make bench", box=None, title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for name, text in rows("", result):
+        table.add_row(name, text)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
