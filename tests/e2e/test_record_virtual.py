@@ -47,7 +47,7 @@ filename=/dev/nvme0n1
 direct=1
 rw=write
 bs=128k
-size=4m
+size=1m
 """
 
 
@@ -82,11 +82,11 @@ def test_the_wire_agrees_with_fio_and_with_the_models_truth(recorded: tuple[Path
     assert result["fio"]["equal"] is True
     by_opcode = result["commands"]["by_opcode"]
     assert (by_opcode["read"]["count"], by_opcode["read"]["bytes"]) == (256, 1 << 20)
-    assert (by_opcode["write"]["count"], by_opcode["write"]["bytes"]) == (32, 4 << 20)
+    assert (by_opcode["write"]["count"], by_opcode["write"]["bytes"]) == (8, 1 << 20)
     truth = result["truth"]["commands"]
     assert truth["paired"] == truth["truth"] == truth["records"]
     assert truth["max_ticks"] <= 1
-    for phase in result["truth"]["phases"]:
+    for phase in result["truth"]["phases"]:  # the second one lasts 0.66 ms: the front end's delay shows there
         assert abs(phase["energy_error"]) <= 0.002
 
 

@@ -77,12 +77,15 @@ class ErrorModel:
 
     ``gain``: of the power reading (V and I gain together). ``offset_a``: current offset; times the rail voltage it is
     a power. ``timebase``: relative error of the tick. ``tick_resolution_s``: quantisation step of an instant.
+    ``front_end_delay_s``: by how much the anti-alias pole makes the rail late against the bus (its time constant); the
+    windows of energies are moved by it.
     """
 
     gain: float = 1e-3
     offset_a: float = 5e-6
     timebase: float = 25e-6
     tick_resolution_s: float = 1e-9
+    front_end_delay_s: float = 0.0
     source: str = "assumed: front end 0.1 % + 5 uA, oscillator 25 ppm"
 
     def power_u(self, power_w: float, voltage_v: float) -> float:
@@ -102,6 +105,7 @@ class ErrorModel:
             "offset_a": self.offset_a,
             "timebase": self.timebase,
             "tick_resolution_s": self.tick_resolution_s,
+            "front_end_delay_s": self.front_end_delay_s,
             "source": self.source,
         }
 
@@ -113,10 +117,12 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
     """
     virtual = bool((meta.get("conditions") or {}).get("virtual"))
     resolution = float((meta.get("clock") or {}).get("tick_ps") or 1000) * 1e-12
-    base = ErrorModel(tick_resolution_s=resolution)
+    delay = float((meta.get("conditions") or {}).get("front_end_delay_s") or 0.0)
+    base = ErrorModel(tick_resolution_s=resolution, front_end_delay_s=delay)
     if virtual:
         base = ErrorModel(
             timebase=0.0,
+            front_end_delay_s=delay,
             tick_resolution_s=resolution,
             source="assumed: front end 0.1 % + 5 uA after calibration; virtual rig, its clock is exact",
         )
@@ -128,5 +134,6 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
         offset_a=float(stated.get("offset_a", base.offset_a)),
         timebase=float(stated.get("timebase", base.timebase)),
         tick_resolution_s=float(stated.get("tick_resolution_s", base.tick_resolution_s)),
+        front_end_delay_s=float(stated.get("front_end_delay_s", base.front_end_delay_s)),
         source="stated by the rig",
     )

@@ -116,8 +116,13 @@ class Rail:
         return self.reader.tick_of(low), self.reader.power(low, high).astype(np.float64)
 
     def energy(self, first_tick: float, last_tick: float) -> Energy:
-        """Energy of a window; from samples alone where the blocks carry no accumulator."""
-        return self.meter.between(first_tick, last_tick)
+        """Energy of a window of bus time; from samples alone where the blocks carry no accumulator.
+
+        What the drive drew at an instant reaches the ADC one time constant of the front end later (first-order lag: over
+        a window that begins and ends on steady power the two energies are then equal), so the window moves by that.
+        """
+        late = self.model.front_end_delay_s / self.tick_s
+        return self.meter.between(first_tick + late, last_tick + late)
 
     def scan(self, windows: Sequence[tuple[int, int]]) -> Scan:
         """One pass over the waveform for all ``windows`` (ticks, may overlap)."""

@@ -20,6 +20,10 @@ PRODUCT = "Wattbell"
 """USB product string of a rig. Its first CDC-ACM interface is the data port, its second one the control port."""
 
 
+VIRTUAL_FRONT_END_DELAY_S = 2e-6
+"""Time constant of the virtual rig's anti-alias pole (docs/virtual-rig.md)."""
+
+
 @dataclass(frozen=True)
 class RigPort:
     """Where a rig is."""
@@ -29,6 +33,12 @@ class RigPort:
     control: str
     virtual: bool
     pid: int | None = None
+
+    def conditions(self) -> dict[str, object]:
+        """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``)."""
+        if self.virtual:
+            return {"virtual": True, "front_end_delay_s": VIRTUAL_FRONT_END_DELAY_S}
+        return {"virtual": False}
 
     def to_json(self) -> dict[str, object]:
         """As a plain dict."""
