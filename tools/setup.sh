@@ -16,7 +16,7 @@ packages=(ca-certificates git g++ make perl python3 python3-venv python3-dev lib
 [ "$level" = dev ] && packages+=(sigrok-cli mmdebstrap cpio)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.
-cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.85.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.85.0 ]; }
+cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.88.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.85.0 ]; }
 cargo_ok || packages+=(cargo-web rustc-web)
 if [ "$level" = dev ]; then
   command -v cargo-clippy >/dev/null || packages+=(rust-web-clippy)
@@ -42,7 +42,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
     >"$stamp_dir/apt.log" 2>&1 || { tail -n 20 "$stamp_dir/apt.log" >&2; die "apt-get could not install: ${missing[*]}"; }
 fi
-cargo_ok || die "cargo 1.85 or newer is missing, and the packages cargo-web and rustc-web did not bring it"
+cargo_ok || die "cargo 1.88 or newer is missing, and the packages cargo-web and rustc-web did not bring it"
 
 # --- Python ----------------------------------------------------------------------------------------------------------
 python="${PYTHON:-python3}"
