@@ -16,7 +16,7 @@ packages=(ca-certificates git g++ make perl python3 python3-venv python3-dev lib
 [ "$level" = dev ] && packages+=(sigrok-cli mmdebstrap cpio)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.
-cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.88.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.85.0 ]; }
+cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.88.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.88.0 ]; }
 cargo_ok || packages+=(cargo-web rustc-web)
 if [ "$level" = dev ]; then
   command -v cargo-clippy >/dev/null || packages+=(rust-web-clippy)
