@@ -127,7 +127,7 @@ impl Header {
         let first = (address & 3) as u32;
         let dws = (first + len).div_ceil(4);
         assert!(dws <= 1024, "a TLP carries at most 4096 bytes");
-        let four = address + u64::from(len) > 1 << 32; // 3-DW form where the address fits: the specification demands it
+        let four = address.saturating_add(u64::from(len)) > 1 << 32; // 3-DW form where the address fits: the specification demands it
         let mut h = Self::new([[MWR32, MWR64], [MRD32, MRD64]][usize::from(read)][usize::from(four)], dws as u16, four);
         h.bytes[4..6].copy_from_slice(&requester.to_be_bytes());
         let end = (first + len) & 3;

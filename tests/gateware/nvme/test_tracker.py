@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import harness
 import pytest
 from wattbell_gateware.nvme import NvmeTracker
@@ -35,3 +37,4 @@ def test_parameters_are_checked(monkeypatch):
     for bad in ({"queues": 3}, {"slots": 2048}, {"width": 32}, {"ticks_per_clock": 0}):
         with pytest.raises(ValueError, match="must be"):
             NvmeTracker(**({"width": 128, "ticks_per_clock": 4} | bad))
+    gc.collect()  # while they are still silenced

@@ -2,7 +2,7 @@
 
 import harness
 import pytest
-from tops import RailTop
+from rail_tops import RailTop
 
 TESTS = ["full_blocks_at_ratio_1", "decimation_flush_and_change_of_settings", "flush_after_10_ms",
          "a_full_buffer_counts_samples"]

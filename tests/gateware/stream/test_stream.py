@@ -1,27 +1,27 @@
 """The block stream, part by part; blocks are read back by tests/gateware/blockparser.py (zlib is the witness of CRCs)."""
 
 import harness
-import tops
+import stream_tops
 from wattbell.wire.spec import LossSource
 from wattbell_gateware.stream.events import LossReporter, SidebandWatcher
 
 
 def test_writer():
-    harness.run(tops.WriterTop(), name="block_writer", test_module="cocotb_writer", here=__file__)
+    harness.run(stream_tops.WriterTop(), name="block_writer", test_module="cocotb_writer", here=__file__)
 
 
 def test_relative_records():
-    harness.run(tops.RecordsTop(11, 64, relative=True), name="command_blocks", test_module="cocotb_records",
+    harness.run(stream_tops.RecordsTop(11, 64, relative=True), name="command_blocks", test_module="cocotb_records",
                 here=__file__, env={"WORDS": "11"})
 
 
 def test_absolute_records():
-    harness.run(tops.RecordsTop(4, 16, relative=False), name="event_blocks", test_module="cocotb_records",
+    harness.run(stream_tops.RecordsTop(4, 16, relative=False), name="event_blocks", test_module="cocotb_records",
                 here=__file__, env={"WORDS": "4"})
 
 
 def test_raw_tlps():
-    harness.run(tops.RawTop(), name="raw_blocks", test_module="cocotb_raw", here=__file__)
+    harness.run(stream_tops.RawTop(), name="raw_blocks", test_module="cocotb_raw", here=__file__)
 
 
 def test_sidebands():
