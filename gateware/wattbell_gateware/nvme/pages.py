@@ -1,6 +1,6 @@
 """The map of host pages, data spans, PRP lists and range lists.
 
-The map is set-associative; an entry holds from its start offset to the end of its page, and of several entries of a
+The map is skewed-associative (each way has its own hash); an entry holds from its start offset to the end of its page, and of several entries of a
 page the one with the largest start not above the address counts. Entries are not removed when their command ends: an
 entry whose slot has another generation, or is not in flight, is stale, and goes when it is met.
 
@@ -167,7 +167,7 @@ def states(m: Module, e) -> None:
         with m.If((slot["state"] != state.IN_FLIGHT) | (slot["generation"] != e.pe.generation) | left_over):
             for number, way in enumerate(e.ways):
                 with m.If(e.pe_way == number):
-                    way.write(m, e.page_hash(e.h_key), entry=Const(0, e.PAGE.size))
+                    way.write(m, e.page_hash(e.h_key, number), entry=Const(0, e.PAGE.size))
                     m.d.sync += e.hits[number].eq(0)
             m.next = "PAGE_SELECT"
         with m.Elif(e.h.kind == _engine.Tlp.MRD):
@@ -340,7 +340,7 @@ def states(m: Module, e) -> None:
     def put(way_number) -> None:
         for number, way in enumerate(e.ways):
             with m.If(way_number == number):
-                way.write(m, e.page_hash(e.ins.key), entry=e.ins)
+                way.write(m, e.page_hash(e.ins.key, number), entry=e.ins)
 
     with m.State("INSERT"):
         e.look_up_page(m, e.ins.key)

@@ -126,11 +126,11 @@ def states(m: Module, e) -> None:
             m.next = "UNMAP_CLEAR"
 
     with m.State("UNMAP_CLEAR"):
-        for way in e.ways:
+        for number, way in enumerate(e.ways):
             entry = way.r["entry"]
             kind = Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))
             with m.If(entry.valid & (entry.key == e.c_key) & (entry.kind == kind) & (entry.slot == qid)):
-                way.write(m, e.page_hash(e.c_key), entry=Const(0, e.PAGE.size))
+                way.write(m, e.page_hash(e.c_key, number), entry=Const(0, e.PAGE.size))
         m.d.sync += [e.c_key.eq(e.c_key + (1 << e.mps)), e.c_pages.eq(e.c_pages - 1)]
         m.next = "UNMAP_PAGE"
 
