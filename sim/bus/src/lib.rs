@@ -12,11 +12,13 @@ mod player;
 mod reader;
 mod record;
 pub mod split;
+pub mod summary;
 pub mod tlp;
 mod writer;
 
 pub use player::{Event, Item, Player};
 pub use reader::TraceReader;
 pub use record::{Body, Burst, Direction, Error, LinkState, Rail, Record, Result, Signal, TraceHeader};
+pub use summary::Summary;
 pub use tlp::{Header, Tlp};
 pub use writer::{create_trace, SortingWriter, TraceWriter};

@@ -2,6 +2,7 @@
 
 use crate::reader::TraceReader;
 use crate::record::*;
+use crate::summary::Summary;
 use crate::tlp::Tlp;
 use std::io::Read;
 
@@ -23,6 +24,8 @@ pub enum Item {
     Rail(Rail),
     /// A sideband changes.
     Sideband(Signal, u8),
+    /// A command without TLPs is over.
+    Summary(Summary),
     /// The trace ends.
     End,
 }
@@ -114,6 +117,7 @@ impl<R: Read> Player<R> {
                 }
                 Body::Rail(rail) => Item::Rail(rail),
                 Body::Sideband(signal, value) => Item::Sideband(signal, value),
+                Body::Summary(summary) => Item::Summary(summary),
                 Body::End => {
                     if self.open.iter().any(Option::is_some) {
                         return Err(Error::Order(format!("END at {time_ps} ps inside a burst")));

@@ -1,6 +1,7 @@
 //! Reading a trace as a stream of records.
 
 use crate::record::*;
+use crate::summary::{self, Summary};
 use crate::tlp::{Header, Tlp};
 use std::io::{self, Read};
 
@@ -81,6 +82,14 @@ impl<R: Read> TraceReader<R> {
             return Err(damaged(format!("its time {time_ps} ps is before {} ps", self.last_ps)));
         }
         let body = decode(head[0], head[1], &self.body).map_err(damaged)?;
+        if let Body::Summary(summary) = &body {
+            if !self.header.summaries {
+                return Err(damaged("a SUMMARY in a trace whose header does not say \"summaries\": true".into()));
+            }
+            if let Some(fault) = summary.fault(time_ps) {
+                return Err(damaged(fault));
+            }
+        }
         self.offset += (RECORD_HEADER + len) as u64;
         self.last_ps = time_ps;
         self.ended = body == Body::End;
@@ -159,6 +168,11 @@ fn decode(kind: u8, flags: u8, body: &[u8]) -> std::result::Result<Body, String>
             want(2)?;
             let signal = Signal::from_u8(body[0]).ok_or_else(|| format!("sideband signal {}", body[0]))?;
             Body::Sideband(signal, body[1])
+        }
+        SUMMARY => {
+            let body: &[u8; summary::BODY] =
+                body.try_into().map_err(|_| format!("type {kind} of {} bytes", body.len()))?;
+            Body::Summary(Summary::decode(body))
         }
         END => {
             want(0)?;

@@ -1,5 +1,6 @@
 //! The records of a bus trace and what can be wrong with them.
 
+use crate::summary::Summary;
 use crate::tlp::{Header, Tlp};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,7 @@ pub(crate) const BURST: u8 = 3;
 pub(crate) const RAIL: u8 = 4;
 pub(crate) const SIDEBAND: u8 = 5;
 pub(crate) const END: u8 = 6;
+pub(crate) const SUMMARY: u8 = 7;
 /// Flag of a TLP record: the payload is not in the file and plays as zeros.
 pub(crate) const FLAG_LEFT_OUT: u8 = 1;
 
@@ -61,6 +63,9 @@ pub struct TraceHeader {
     /// Statements that a report over this trace must repeat.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Whether SUMMARY records stand for the TLPs of I/O commands. Such a trace plays in fast fidelity only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub summaries: bool,
     /// Whatever else the writer wants to keep.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
@@ -159,6 +164,8 @@ pub enum Body {
     Rail(Rail),
     /// A sideband changed to this level or [`LinkState`] number.
     Sideband(Signal, u8),
+    /// A command, instead of its TLPs.
+    Summary(Summary),
     /// Nothing more until this time, and nothing after.
     End,
 }

@@ -1,6 +1,7 @@
 //! Writing a trace, record by record.
 
 use crate::record::*;
+use crate::summary::Summary;
 use crate::tlp::Tlp;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,6 +22,7 @@ pub fn create_trace(path: &Path, header: &TraceHeader) -> Result<TraceWriter<Box
 pub struct TraceWriter<W: Write> {
     out: W,
     last_ps: u64,
+    summaries: bool,
     body: Vec<u8>,
 }
 
@@ -32,13 +34,21 @@ impl<W: Write> TraceWriter<W> {
         out.write_all(&VERSION.to_le_bytes())?;
         out.write_all(&(json.len() as u32).to_le_bytes())?;
         out.write_all(&json)?;
-        Ok(Self { out, last_ps: 0, body: Vec::new() })
+        Ok(Self { out, last_ps: 0, summaries: header.summaries, body: Vec::new() })
     }
 
     /// Writes a record; its time must not be below that of the one before it.
     pub fn record(&mut self, record: &Record) -> Result<()> {
         if record.time_ps < self.last_ps {
             return Err(Error::Order(format!("record at {} ps after one at {} ps", record.time_ps, self.last_ps)));
+        }
+        if let Body::Summary(summary) = &record.body {
+            if !self.summaries {
+                return Err(Error::Order("a SUMMARY in a trace whose header does not announce summaries".into()));
+            }
+            if let Some(fault) = summary.fault(record.time_ps) {
+                return Err(Error::Order(fault));
+            }
         }
         self.last_ps = record.time_ps;
         self.body.clear();
@@ -71,6 +81,11 @@ impl<W: Write> TraceWriter<W> {
     /// Writes a sideband change.
     pub fn sideband(&mut self, time_ps: u64, signal: Signal, value: u8) -> Result<()> {
         self.record(&Record { time_ps, body: Body::Sideband(signal, value) })
+    }
+
+    /// Writes a summary, at the time of its last instant. The header must have announced summaries.
+    pub fn summary(&mut self, summary: Summary) -> Result<()> {
+        self.record(&Record { time_ps: summary.instants.last_ps(), body: Body::Summary(summary) })
     }
 
     /// Hands what is buffered to the file, so that a reader of a live trace sees it.
@@ -126,6 +141,10 @@ fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
         Body::Sideband(signal, value) => {
             out.extend_from_slice(&[*signal as u8, *value]);
             (SIDEBAND, 0)
+        }
+        Body::Summary(summary) => {
+            summary.encode(out);
+            (SUMMARY, 0)
         }
         Body::End => (END, 0),
     })

@@ -1,13 +1,20 @@
 //! A trace survives the file, plays in time order, and damage is named.
 
 use proptest::prelude::*;
+use wattbell_bus::summary::{Instants, Summary};
 use wattbell_bus::{
     tlp, Body, Burst, Direction, Error, Item, LinkState, Player, Rail, Record, Signal, SortingWriter, Tlp, TraceHeader,
     TraceReader, TraceWriter,
 };
 
 fn header() -> TraceHeader {
-    TraceHeader { source: "test".into(), timing: "model".into(), notes: vec!["a".into()], ..TraceHeader::default() }
+    TraceHeader {
+        source: "test".into(),
+        timing: "model".into(),
+        notes: vec!["a".into()],
+        summaries: true,
+        ..TraceHeader::default()
+    }
 }
 
 fn write(records: &[Record]) -> Vec<u8> {
@@ -34,7 +41,46 @@ fn any_body() -> impl Strategy<Value = Body> {
         (direction, 1u16.., any::<u32>()).prop_map(|(d, n, s)| burst(d, 4096, n, s)),
         (any::<i64>(), any::<i64>()).prop_map(|(current_na, voltage_nv)| Body::Rail(Rail { current_na, voltage_nv })),
         any::<u8>().prop_map(|v| Body::Sideband(Signal::ClkreqN, v)),
+        any_summary().prop_map(Body::Summary),
     ]
+}
+
+/// A summary whose instants are offsets, to be made absolute by [`any_records`].
+fn any_summary() -> impl Strategy<Value = Summary> {
+    let words = (any::<u8>(), any::<u8>(), any::<u16>(), any::<u16>(), any::<u16>(), any::<u32>(), any::<u32>());
+    let absent = prop::array::uniform6(prop::option::of(0u64..1 << 38));
+    (words, any::<u64>(), absent, 0u64..1 << 38).prop_map(
+        |((opcode, flags, qid, cid, status, nsid, blocks), slba, t, cqe)| {
+            let t = t.map(|x| x.unwrap_or(Instants::ABSENT));
+            let instants = Instants {
+                doorbell_ps: t[0],
+                fetch_ps: t[1],
+                first_data_ps: t[2],
+                last_data_ps: t[3],
+                cqe_ps: cqe,
+                msix_ps: t[4],
+                cq_head_ps: t[5],
+            };
+            Summary { opcode, qid, cid, status, nsid, blocks, slba, flags, instants }
+        },
+    )
+}
+
+/// The summary with every instant `by_ps` later.
+fn later(mut summary: Summary, by_ps: u64) -> Summary {
+    let i = &mut summary.instants;
+    for t in [
+        &mut i.doorbell_ps,
+        &mut i.fetch_ps,
+        &mut i.first_data_ps,
+        &mut i.last_data_ps,
+        &mut i.cqe_ps,
+        &mut i.msix_ps,
+        &mut i.cq_head_ps,
+    ] {
+        *t = t.saturating_add(by_ps);
+    }
+    summary
 }
 
 fn any_records() -> impl Strategy<Value = Vec<Record>> {
@@ -44,6 +90,11 @@ fn any_records() -> impl Strategy<Value = Vec<Record>> {
             .into_iter()
             .map(|(dt, body)| {
                 time_ps += dt;
+                let mut body = body;
+                if let Body::Summary(summary) = body {
+                    body = Body::Summary(later(summary, time_ps));
+                    time_ps += summary.instants.last_ps();
+                }
                 Record { time_ps, body }
             })
             .collect()
@@ -142,4 +193,44 @@ fn time_may_not_go_back() {
     let mut writer = TraceWriter::new(Vec::new(), &header()).unwrap();
     writer.sideband(5, Signal::PerstN, 1).unwrap();
     assert!(matches!(writer.sideband(4, Signal::PerstN, 0), Err(Error::Order(_))));
+}
+
+fn command(cqe_ps: u64) -> Summary {
+    let none = Instants::ABSENT;
+    let instants = Instants {
+        doorbell_ps: 5,
+        fetch_ps: 6,
+        first_data_ps: none,
+        last_data_ps: none,
+        cqe_ps,
+        msix_ps: none,
+        cq_head_ps: none,
+    };
+    Summary { opcode: 2, qid: 1, cid: 7, status: 0, nsid: 1, blocks: 8, slba: 99, flags: 0, instants }
+}
+
+#[test]
+fn a_summary_stands_at_its_last_instant() {
+    let mut writer = TraceWriter::new(Vec::new(), &header()).unwrap();
+    writer.summary(command(9)).unwrap();
+    let wrong = writer.record(&Record { time_ps: 11, body: Body::Summary(command(10)) });
+    assert!(wrong.unwrap_err().to_string().contains("last instant is 10 ps"));
+    let absent = writer.record(&Record { time_ps: 11, body: Body::Summary(command(Instants::ABSENT)) });
+    assert!(absent.unwrap_err().to_string().contains("without a CQE"));
+    let file = writer.finish(20).unwrap();
+    let first = Player::new(TraceReader::new(&file[..]).unwrap()).next().unwrap().unwrap();
+    assert_eq!((first.time_ps, first.item), (9, Item::Summary(command(9))));
+}
+
+#[test]
+fn summaries_are_announced_in_the_header() {
+    let plain = TraceHeader { summaries: false, ..header() };
+    let mut writer = TraceWriter::new(Vec::new(), &plain).unwrap();
+    assert!(writer.summary(command(9)).unwrap_err().to_string().contains("announce"));
+    let record = write(&[Record { time_ps: 9, body: Body::Summary(command(9)) }]);
+    let announced = record.windows(17).position(|w| w == br#""summaries":true}"#).unwrap();
+    let mut hidden = record.clone();
+    hidden[announced + 1..announced + 10].copy_from_slice(b"someother");
+    let error = TraceReader::new(&hidden[..]).unwrap().next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("summaries"), "{error}");
 }

@@ -118,6 +118,12 @@ fn read_all<R: Read>(input: R, sender: &Sender<Message>) {
             return;
         }
     };
+    if reader.header().summaries {
+        let reason = "the trace holds command summaries instead of TLPs, and the RTL can only be shown TLPs; \
+                      play it in fast fidelity, or make it again without --summaries";
+        let _ = sender.send(Message::Failed(reason.into()));
+        return;
+    }
     let _ = sender.send(Message::Header(Box::new(reader.header().clone())));
     for event in Player::new(reader) {
         let mut outbox = outbox.borrow_mut();
@@ -177,6 +183,14 @@ mod tests {
             matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("not a bus trace"))
         );
         assert_eq!(feed.next(Duration::from_secs(20)), Fed::Over);
+    }
+
+    #[test]
+    fn a_trace_of_summaries_is_refused_at_once() {
+        let header = TraceHeader { summaries: true, ..TraceHeader::default() };
+        let bytes = TraceWriter::new(Vec::new(), &header).unwrap().finish(5).unwrap();
+        let mut feed = Feed::start(std::io::Cursor::new(bytes)).unwrap();
+        assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("--summaries")));
     }
 
     #[test]

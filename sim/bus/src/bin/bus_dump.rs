@@ -4,6 +4,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::process::ExitCode;
+use wattbell_bus::summary::Instants;
 use wattbell_bus::{Direction, Item, Player, TraceReader};
 
 fn hex(bytes: &[u8]) -> String {
@@ -32,6 +33,17 @@ fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
             }
             Item::Sideband(signal, value) => {
                 json!({"time_ps": time_ps, "sideband": format!("{signal:?}"), "value": value})
+            }
+            Item::Summary(s) => {
+                let at = |t: u64| if t == Instants::ABSENT { None } else { Some(t) };
+                let i = s.instants;
+                json!({"time_ps": time_ps, "summary": {
+                    "opcode": s.opcode, "qid": s.qid, "cid": s.cid, "status": s.status, "nsid": s.nsid,
+                    "slba": s.slba, "blocks": s.blocks, "flags": s.flags,
+                    "doorbell_ps": at(i.doorbell_ps), "fetch_ps": at(i.fetch_ps),
+                    "first_data_ps": at(i.first_data_ps), "last_data_ps": at(i.last_data_ps),
+                    "cqe_ps": at(i.cqe_ps), "msix_ps": at(i.msix_ps), "cq_head_ps": at(i.cq_head_ps),
+                }})
             }
             Item::End => json!({"time_ps": time_ps, "end": true}),
         };

@@ -141,6 +141,7 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
         source: "qemu-log".into(),
         profile: "QEMU NVMe device (rebuilt from its trace log)".into(),
         timing: "qemu-log".into(),
+        summaries: false,
         notes,
         extra,
     }

@@ -103,6 +103,7 @@ fn header(config: &Config, profile: &Profile) -> TraceHeader {
         source: "vfio-user".into(),
         profile: profile.name.clone(),
         timing: "model".into(),
+        summaries: false,
         notes: vec![
             "traffic, queues and power policy are those of Linux in a guest; timing and power are the model's".into(),
             "the guest runs on an emulated processor: time between commands is its, not a computer's".into(),

@@ -1,0 +1,125 @@
+//! A command as one record: what its TLPs would have told, without them.
+
+/// Size of the record's body in bytes.
+pub(crate) const BODY: usize = 80;
+
+/// An I/O command of a trace in which commands have no TLPs. Its fields mean what those of the wire format's COMMANDS
+/// record mean, at full width; its instants are those of the first symbols of the TLPs it stands for.
+///
+/// The record's own time is that of the last of its instants, so records keep their order in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Summary {
+    /// SQE byte 0.
+    pub opcode: u8,
+    /// Submission queue, 1 or more.
+    pub qid: u16,
+    /// Command identifier.
+    pub cid: u16,
+    /// CQE bits 127:113.
+    pub status: u16,
+    /// SQE bytes 7:4, all of them.
+    pub nsid: u32,
+    /// Logical blocks (NLB + 1; DSM: sum over its ranges; Flush: 0); other opcodes: CDW11.
+    pub blocks: u32,
+    /// Starting LBA (DSM: of its first range); other opcodes: CDW10.
+    pub slba: u64,
+    /// The wire format's CommandFlag bits; 0 for a command seen whole.
+    pub flags: u8,
+    /// When, in picoseconds from power-on.
+    pub instants: Instants,
+}
+
+/// The seven instants of a command in picoseconds from power-on, [`Instants::ABSENT`] where there was none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Instants {
+    /// SQ tail doorbell that announced the command.
+    pub doorbell_ps: u64,
+    /// The drive's read of the SQE.
+    pub fetch_ps: u64,
+    /// First data TLP.
+    pub first_data_ps: u64,
+    /// Last data TLP (its first symbol).
+    pub last_data_ps: u64,
+    /// CQE write; never absent.
+    pub cqe_ps: u64,
+    /// Interrupt message.
+    pub msix_ps: u64,
+    /// CQ head doorbell that released the CQE.
+    pub cq_head_ps: u64,
+}
+
+impl Instants {
+    /// An instant that did not occur.
+    pub const ABSENT: u64 = u64::MAX;
+
+    fn all(&self) -> [u64; 7] {
+        [
+            self.doorbell_ps,
+            self.fetch_ps,
+            self.first_data_ps,
+            self.last_data_ps,
+            self.cqe_ps,
+            self.msix_ps,
+            self.cq_head_ps,
+        ]
+    }
+
+    /// The last instant that occurred: the time a record has in a trace.
+    pub fn last_ps(&self) -> u64 {
+        self.all().into_iter().filter(|&t| t != Self::ABSENT).max().unwrap_or(0)
+    }
+}
+
+impl Summary {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.opcode, self.flags]);
+        out.extend_from_slice(&self.qid.to_le_bytes());
+        out.extend_from_slice(&self.cid.to_le_bytes());
+        out.extend_from_slice(&self.status.to_le_bytes());
+        out.extend_from_slice(&self.nsid.to_le_bytes());
+        out.extend_from_slice(&self.blocks.to_le_bytes());
+        out.extend_from_slice(&self.slba.to_le_bytes());
+        for instant in self.instants.all() {
+            out.extend_from_slice(&instant.to_le_bytes());
+        }
+    }
+
+    pub(crate) fn decode(body: &[u8; BODY]) -> Self {
+        fn bytes<const N: usize>(body: &[u8; BODY], at: usize) -> [u8; N] {
+            let mut out = [0; N];
+            out.copy_from_slice(&body[at..at + N]);
+            out
+        }
+        let short = |at| u16::from_le_bytes(bytes(body, at));
+        let word = |at| u32::from_le_bytes(bytes(body, at));
+        let long = |at| u64::from_le_bytes(bytes(body, at));
+        Self {
+            opcode: body[0],
+            flags: body[1],
+            qid: short(2),
+            cid: short(4),
+            status: short(6),
+            nsid: word(8),
+            blocks: word(12),
+            slba: long(16),
+            instants: Instants {
+                doorbell_ps: long(24),
+                fetch_ps: long(32),
+                first_data_ps: long(40),
+                last_data_ps: long(48),
+                cqe_ps: long(56),
+                msix_ps: long(64),
+                cq_head_ps: long(72),
+            },
+        }
+    }
+
+    /// What is wrong with this summary as a record at `time_ps`, if anything.
+    pub(crate) fn fault(&self, time_ps: u64) -> Option<String> {
+        if self.instants.cqe_ps == Instants::ABSENT {
+            return Some("a SUMMARY without a CQE instant".into());
+        }
+        let last = self.instants.last_ps();
+        (last != time_ps).then(|| format!("a SUMMARY at {time_ps} ps whose last instant is {last} ps"))
+    }
+}
