@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from virtual import MARKS, finished, wattbell
 from wattbell.capture import open_capture
-from wattbell.cli import simtools
-from wattbell.errors import SimError
+
+pytestmark = MARKS
 
 ROOT = Path(__file__).parents[2]
 
-
-def built() -> bool:
-    try:
-        return all(simtools.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
-    except SimError:
-        return False
-
-
-pytestmark = [
-    # In CI everything is built first: there a missing program is a failure, not a reason to pass by.
-    pytest.mark.skipif(not built() and not os.environ.get("CI"), reason="needs `make sim rtl`"),
-    pytest.mark.xdist_group("virtual-rig"),
-]
 
 JOB = """
 [warm]
@@ -50,23 +35,6 @@ rw=write
 bs=128k
 size=1m
 """
-
-
-def wattbell(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "wattbell", *map(str, arguments)],
-        env={**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def finished(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == code, err
-    assert "Traceback" not in err
-    return out, err
 
 
 @pytest.fixture(scope="module")

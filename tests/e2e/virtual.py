@@ -1,0 +1,43 @@
+"""The `wattbell` command with virtual rigs, for the tests of this folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wattbell.cli import simtools
+from wattbell.errors import SimError
+
+
+def built() -> bool:
+    try:
+        return all(simtools.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
+    except SimError:
+        return False
+
+
+MARKS = [
+    # In CI everything is built first: there a missing program is a failure, not a reason to pass by.
+    pytest.mark.skipif(not built() and not os.environ.get("CI"), reason="needs `make sim rtl`"),
+    pytest.mark.xdist_group("virtual-rig"),
+]
+
+
+def wattbell(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "wattbell", *map(str, arguments)],
+        env={**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finished(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    return out, err
