@@ -39,7 +39,7 @@ def convert(guest_binary: Path) -> Callable[..., subprocess.CompletedProcess[str
 
 
 def log_lines(name: str) -> list[str]:
-    """Lines of a recorded log, QEMU 11.1."""
+    """Lines of a recorded log; its name ends with the version of the QEMU that wrote it."""
     return gzip.decompress((HERE / "data" / f"{name}.log.gz").read_bytes()).decode().splitlines()
 
 

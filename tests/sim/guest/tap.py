@@ -238,7 +238,8 @@ class Tap:
                     self.fetched(asked_ps, sqid, (address + offset + i - base) // 64, data[i:i + 64])
                 return
         for command in self.flight.values():
-            if command.opcode == 9 and command.sqid and address & ~0xFFF == command.prp1 & ~0xFFF:
+            by_prp = command.sqe[1] >> 6 == 0  # like the instrument, this tap does not follow SGLs
+            if command.opcode == 9 and command.sqid and by_prp and address & ~0xFFF == command.prp1 & ~0xFFF:
                 command.payload += data
                 count = min(len(command.payload) // 16, (command.dword(10) & 0xFF) + 1)
                 command.ranges = [struct.unpack_from("<4xIQ", command.payload, 16 * i)[::-1] for i in range(count)]

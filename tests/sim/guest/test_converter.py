@@ -67,6 +67,30 @@ def test_commands_and_bytes_of_every_job_equal_fios(fio_tap: Tap) -> None:
         assert figures(found[number]) == want, truth["name"]
 
 
+@pytest.fixture(scope="module")
+def old_tap(convert: Any, tmp_path_factory: pytest.TempPathFactory) -> Tap:
+    """A log that QEMU 10.0.13 wrote: two CPUs, and a trim by nvme-cli, whose ranges the driver hands over in an SGL."""
+    folder = tmp_path_factory.mktemp("old")
+    done = convert(write_log(folder / "log", log_lines("fio-10.0")), folder / "t.wbt")
+    assert done.returncode == 0, done.stderr
+    return Tap(folder / "t.wbt")
+
+
+def test_a_log_of_qemu_10_0_gives_fios_commands_and_bytes(old_tap: Tap) -> None:
+    found = by_phase(old_tap)
+    for number, truth in fio_truth("fio-10.0").items():
+        want = {d: (truth[d]["total_ios"], truth[d]["io_bytes"]) for d in DIRECTION.values() if d in truth}
+        assert figures(found[number]) == want, truth["name"]
+    assert figures(found[8]) == {"trim": (1, 48 * 512)}
+    assert all(c.doorbell_ps is not None for c in old_tap.commands)
+    assert (old_tap.lone_completions, old_tap.skipped) == (0, 0)
+
+
+def test_ranges_in_an_sgl_are_shown_by_prp(old_tap: Tap) -> None:
+    assert any("map_sgl type 0x0 len 48" in line for line in log_lines("fio-10.0"))
+    assert [c.ranges for c in by_phase(old_tap)[8]] == [[(100, 8), (200, 16), (300, 24)]]
+
+
 def test_every_command_has_its_doorbell_and_its_completion(fio_tap: Tap) -> None:
     unfinished = [c for c in fio_tap.commands if c.cqe_ps is None]
     assert all(c.sqid == 0 and c.opcode == 0x0C for c in unfinished), "only Asynchronous Event Requests stay open"

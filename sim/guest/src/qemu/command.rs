@@ -258,7 +258,9 @@ impl Command {
     /// data pointer, and a PRP list or an SGL segment where one is needed.
     fn place(&self, built: &mut Built, context: &mut Context<'_>, len: u64) {
         let page = context.page_size;
-        if let (Some((kind, total)), None) = (self.sgl, self.prp) {
+        // Ranges of a Dataset Management must stay readable for a tap that does not follow SGLs: they get a PRP.
+        let sgl = self.sgl.filter(|_| built.data.is_none());
+        if let (Some((kind, total)), None) = (sgl, self.prp) {
             let (first, pages) = context.contiguous(total);
             built.pages = pages;
             built.sqe = if kind == 0 {
