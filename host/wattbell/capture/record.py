@@ -132,7 +132,7 @@ class _Session:
                 self._stop_rig()
                 return reason
 
-    def _take(self, item: bytes | Line | WattbellError) -> None:
+    def _take(self, item: memoryview | Line | WattbellError) -> None:
         if isinstance(item, WattbellError):
             raise item
         if item is Line.CUT:
@@ -141,10 +141,11 @@ class _Session:
             self.waiting = False
             self.writer.reconnected()
             self._resume()
-        elif isinstance(item, bytes):
+        else:
             for batch in self.writer.decode(item):
                 if self.first_tick is None and batch.last_tick >= 0:
                     self.first_tick = batch.last_tick
+            self.reader.release(item)
 
     def _resume(self) -> None:
         """A rig that lost its supply with the plug is not capturing any more: start it again."""
@@ -189,7 +190,7 @@ class _Session:
     def _take_rest(self) -> None:
         while not self.reader.items.empty():
             item = self.reader.items.get()
-            if isinstance(item, bytes):
+            if isinstance(item, memoryview):
                 self.writer.decode(item)
 
     def _report(self) -> None:

@@ -15,6 +15,7 @@ from ..clock import Anchor, now_ns
 from ..errors import CaptureError
 from ..wire import spec
 from ..wire.decode import Batch, Decoder, Gap
+from ..wire.records import Buffer
 from . import convert, identify, meta, schema
 from .journal import Journal
 from .rail import F32
@@ -77,17 +78,17 @@ class CaptureWriter:
 
     # -- from a stream ---------------------------------------------------------------------------------------------
 
-    def feed(self, data: bytes, arrival_utc_ns: int | None = None) -> list[Batch]:
+    def feed(self, data: Buffer, arrival_utc_ns: int | None = None) -> list[Batch]:
         """Journal and decode bytes of the stream; returns the batches, whose ticks are those of the rig."""
         self.journal_append(data)
         return self.decode(data, arrival_utc_ns)
 
-    def journal_append(self, data: bytes) -> None:
+    def journal_append(self, data: Buffer) -> None:
         """Only put bytes on disk (another thread may do this); :meth:`decode` must be given the same bytes."""
         if self.journal:
             self.journal.append(data)
 
-    def decode(self, data: bytes, arrival_utc_ns: int | None = None) -> list[Batch]:
+    def decode(self, data: Buffer, arrival_utc_ns: int | None = None) -> list[Batch]:
         """Decode journalled bytes of the stream and write what they hold."""
         arrival = arrival_utc_ns or now_ns()
         batches = self._ingest_all(self.decoder.feed(data), arrival)

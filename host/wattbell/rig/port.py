@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import select
 
 import serial
 
@@ -12,12 +10,7 @@ from ..errors import RigError
 from . import discovery
 from .discovery import RigPort
 from .scpi import Scpi
-
-_READ_TIMEOUT_S = 0.05
-_READS_AT_ONCE = 64
-_PIECE = 8192
-"""Linux hands out at most 4095 bytes of a tty at a time."""
-_SMALL = 2048
+from .stream import WAIT_S, Source
 
 
 class Rig:
@@ -26,6 +19,7 @@ class Rig:
     def __init__(self, port: RigPort) -> None:
         self.port = port
         self.control = Scpi(port.control)
+        self._source: Source | None = None
         try:
             self.identity = self.control.identity()
             self.data = _open_data(port.data)
@@ -68,30 +62,19 @@ class Rig:
         """What the rig says about itself."""
         return self.control.query("STAT:RIG?")
 
-    def read(self) -> bytes:
-        """What has come of the stream; empty when nothing came for 50 ms. RigError when the line is cut.
+    def read_into(self, buffer: memoryview) -> int:
+        """What has come of the stream, put at the start of `buffer`; returns the bytes, 0 when nothing came for 50 ms.
 
-        The descriptor that PySerial opened is read directly: ``Serial.read`` throws away what it has collected when
-        the line is cut while it collects, and that would be the end of the stream.
+        RigError when the line is cut. The descriptor that PySerial opened is read directly: ``Serial.read`` throws away
+        what it has collected when the line is cut while it collects, and that would be the end of the stream.
         """
-        parts: list[bytes] = []
         try:
             descriptor = self.data.fileno()
-            if not select.select([descriptor], [], [], _READ_TIMEOUT_S)[0]:
-                return b""
-            for _ in range(_READS_AT_ONCE):
-                piece = os.read(descriptor, _PIECE)
-                if not piece:
-                    raise OSError("end of file")
-                parts.append(piece)
-                if len(piece) < _SMALL:
-                    break
-        except BlockingIOError:
-            pass
-        except (OSError, ValueError) as error:  # ValueError, PySerial's own: the port was closed
-            if not parts:
-                raise RigError(f"The rig was lost ({error}).") from None
-        return b"".join(parts)
+        except (OSError, ValueError) as error:  # PySerial's own: the port was closed
+            raise RigError(f"The rig was lost ({error}).") from None
+        if self._source is None or self._source.descriptor != descriptor:
+            self._source = Source(descriptor)
+        return self._source.read_into(buffer)
 
     def reopen(self) -> bool:
         """After a cut: open the ports again when the rig with the same serial number is back."""
@@ -125,6 +108,6 @@ class Rig:
 def _open_data(device: str) -> serial.Serial:
     try:
         # a pty and a CDC-ACM port take any rate; DTR and RTS are left alone, since a pty has none
-        return serial.Serial(device, 115200, timeout=_READ_TIMEOUT_S, exclusive=True)
+        return serial.Serial(device, 115200, timeout=WAIT_S, exclusive=True)
     except (OSError, ValueError) as error:
         raise RigError(f"{device} cannot be opened ({error}); is another program recording from this rig?") from None

@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 from ..errors import RigError, WattbellError
-from .port import Rig
 
 _FLUSH_S = 0.1
-_FLUSH_BYTES = 1 << 20
+_BUFFER_BYTES = 4 << 20
+"""What USB high speed brings in 0.1 s: large writes to the journal cost a fraction of small ones."""
+_ROOM = 1 << 13
 _RETRY_S = 0.2
 
 
@@ -23,15 +25,26 @@ class Line(Enum):
     BACK = "back"
 
 
-class StreamReader:
-    """Reads until stopped; journals at once, hands over pieces of up to 1 MiB or 0.1 s.
+class Readable(Protocol):
+    """What a reader needs of a rig."""
 
-    ``items`` holds bytes, :class:`Line` values, and an exception when the thread ended by one. After a cut the rig is
-    looked for by its serial number until it is back.
+    def read_into(self, buffer: memoryview) -> int:
+        """See :meth:`wattbell.rig.port.Rig.read_into`."""
+
+    def reopen(self) -> bool:
+        """See :meth:`wattbell.rig.port.Rig.reopen`."""
+
+
+class StreamReader:
+    """Reads until stopped; journals and hands over what came in 0.1 s, or 4 MiB.
+
+    ``items`` holds memoryviews of bytes, to be given back by :meth:`release`, :class:`Line` values, and an exception
+    when the thread ended by one. After a cut the rig is looked for by its serial number until it is back.
     """
 
-    def __init__(self, rig: Rig, journal: Callable[[bytes], None]) -> None:
-        self.items: queue.Queue[bytes | Line | WattbellError] = queue.Queue()
+    def __init__(self, rig: Readable, journal: Callable[[memoryview], None]) -> None:
+        self.items: queue.Queue[memoryview | Line | WattbellError] = queue.Queue()
+        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self._rig, self._journal = rig, journal
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wattbell-reader", daemon=True)
@@ -59,27 +72,36 @@ class StreamReader:
         except WattbellError as error:
             self.items.put(error)
 
+    def release(self, data: memoryview) -> None:
+        """Give the memory of an item back. Without this nothing breaks; fresh memory costs more."""
+        buffer = data.obj
+        data.release()
+        if isinstance(buffer, bytearray):
+            self._free.put(buffer)
+
+    def _buffer(self) -> memoryview:
+        try:
+            return memoryview(self._free.get_nowait())
+        except queue.Empty:
+            return memoryview(bytearray(_BUFFER_BYTES))
+
     def _read_until_cut(self) -> None:
-        parts: list[bytes] = []
-        size, flush_at = 0, 0.0
+        buffer, size, flush_at = self._buffer(), 0, 0.0
         try:
             while not self._stop.is_set():
-                data = self._rig.read()
+                got = self._rig.read_into(buffer[size:])
                 now = time.monotonic()
-                if data:
-                    if not parts:
-                        flush_at = now + _FLUSH_S
-                    parts.append(data)
-                    size += len(data)
-                if parts and (size >= _FLUSH_BYTES or now >= flush_at):
-                    self._hand_over(parts)
-                    parts, size = [], 0
+                if got and not size:
+                    flush_at = now + _FLUSH_S
+                size += got
+                if size and (size + _ROOM > _BUFFER_BYTES or now >= flush_at):
+                    self._hand_over(buffer[:size])
+                    buffer, size = self._buffer(), 0
         except RigError:
             pass
-        if parts:
-            self._hand_over(parts)
+        if size:
+            self._hand_over(buffer[:size])
 
-    def _hand_over(self, parts: list[bytes]) -> None:
-        data = b"".join(parts)
+    def _hand_over(self, data: memoryview) -> None:
         self._journal(data)
         self.items.put(data)

@@ -1,0 +1,62 @@
+"""Records a stream, or only reads and drops it; the process that ``host_bench.py``'s live figures are about."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+from wattbell.capture import CaptureWriter
+from wattbell.capture.record import record
+from wattbell.rig import Rig
+from wattbell.rig.stream import Source
+
+
+class PipeRig:
+    """A pipe in the place of the serial port: the same reader, recorder and capture, without the tty layer of Linux."""
+
+    def __init__(self, data: int, control: int) -> None:
+        os.set_blocking(data, False)  # as PySerial opens a port
+        self._source, self._control = Source(data), control
+
+    def start(self) -> None:
+        """Let the feeder begin."""
+        os.write(self._control, b"\n")
+
+    def stop(self) -> None:
+        """The feeder ends by itself."""
+
+    def read_into(self, buffer: memoryview) -> int:
+        """As ``Rig.read_into``."""
+        return self._source.read_into(buffer)
+
+    def reopen(self) -> bool:
+        """A pipe does not come back."""
+        return False
+
+
+def main() -> None:
+    """``host_bench_reader.py record|read CAPTURE SIZE [DATA CONTROL]``"""
+    what, capture, size = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    rig = PipeRig(int(sys.argv[4]), int(sys.argv[5])) if len(sys.argv) > 4 else Rig.open("BENCH")
+    writer = CaptureWriter(capture) if what == "record" else None
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    if writer is None:
+        rig.start()
+        buffer, got = memoryview(bytearray(1 << 20)), 0
+        while got < size:
+            got += rig.read_into(buffer)
+    else:
+        record(rig, writer)  # type: ignore[arg-type]
+        writer.close()
+        assert writer.decoder.counters.lossless
+        assert writer.decoder.counters.bytes_in == size
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    user_s, system_s = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    print(json.dumps({"user_s": user_s, "system_s": system_s}))
+
+
+if __name__ == "__main__":
+    main()
