@@ -28,3 +28,7 @@ class UsageError(WattbellError):
     """An argument makes no sense."""
 
     exit_code = 2
+
+
+class ResultsError(WattbellError):
+    """Results of a suite are missing, damaged, already in the store, or not comparable."""

@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import WattbellError
-from . import captures, info, record, rigs, run, sim
+from . import captures, compare, info, record, results, rigs, run, sim
 from .output import err
 
 app = typer.Typer(
@@ -67,6 +67,8 @@ app.command("run")(run.run)
 app.command("analyze")(captures.analyze)
 app.command("report")(captures.report)
 app.add_typer(captures.export_app, name="export")
+app.command("compare")(compare.compare)
+app.add_typer(results.app, name="results")
 app.add_typer(sim.app, name="sim")
 
 

@@ -1,0 +1,184 @@
+"""``wattbell results``: the store of suite runs."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..analysis.text import NOTHING, concise
+from ..errors import UsageError
+from . import output
+from .record import Json
+
+if TYPE_CHECKING:
+    from ..results import Run, Store
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", help="Store file [default: wattbell/results.sqlite in your data directory].", show_default=False),
+]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Keep the results of suite runs, with all they rest on, and look at them.
+
+    The store is one SQLite file; sqlite3, DuckDB, pandas and Polars read it without us (docs/results.md).
+    """,
+)
+
+
+def open_store(path: Path | None, create: bool = False) -> Store:
+    """The store the user means."""
+    from ..results import Store, default_path
+
+    return Store(path or default_path(), create)
+
+
+def stamps(run: Run) -> str:
+    """What must be said next to every figure of a run."""
+    parts = ["real drive"] if not run.virtual else [f"model {run.profile}" if run.profile else "virtual"]
+    if run.scaled:
+        parts.append(f"SCALED x{run.scale:g}")
+    if run.lost:
+        parts.append("DATA LOST: " + ", ".join(f"{n} {kind}" for kind, n in run.lost.items()))
+    return ", ".join(parts)
+
+
+@app.command("list")
+def list_runs(store: StoreOption = None, json: Json = False) -> None:
+    """List the runs in the store.
+
+    wattbell results list
+
+    wattbell results list --json | jq '.[] | select(.suite == "anandtech-2018") | .id'
+    """
+    with open_store(store) as opened:
+        entries = opened.entries()
+    if json:
+        output.print_json([vars(entry) for entry in entries])
+        return
+    if not entries:
+        output.say("The store is empty; `wattbell results import DIR` puts a run into it.")
+        return
+    table = output.table("id", "drive", "suite", ">scale", "condition", "rig", "started", ">lost")
+    for e in entries:
+        rig = "virtual" if e.virtual else "real"
+        table.add_row(e.id, e.model, e.suite, f"{e.scale:g}", e.condition, rig, e.started_utc[:19], str(e.n_lost or ""))
+    output.out.print(table)
+
+
+@app.command("import")
+def import_runs(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Directories with a results.json.")],
+    store: StoreOption = None,
+    json: Json = False,
+) -> None:
+    """Put runs into the store. A run that is there already is refused.
+
+    wattbell results import runs/660p-full
+
+    wattbell results import runs/*
+    """
+    from ..results import read_run
+
+    added = []
+    with open_store(store, create=True) as opened:
+        for directory in directories:
+            run = read_run(directory)
+            run_id = opened.add(run)
+            added.append({"id": run_id, "path": str(directory)})
+            if not json:
+                output.out.print(f"{run_id}  {run.title}, {run.suite}, {run.condition} ({stamps(run)})", soft_wrap=True)
+    if json:
+        output.print_json(added)
+
+
+@app.command("show")
+def show(
+    run: Annotated[str, typer.Argument(help="Id (or its beginning), or a results directory.")],
+    store: StoreOption = None,
+    json: Json = False,
+) -> None:
+    """Show the scores of a run and what they rest on.
+
+    wattbell results show 3f2a
+    """
+    from ..results.load import resolve
+
+    opened: list[Store] = []
+
+    def get() -> Store:
+        opened.append(open_store(store))
+        return opened[0]
+
+    found = resolve(run, get)
+    rests_on = opened[0].provenance(found.id) if opened else None
+    if json:
+        output.print_json({"provenance": rests_on, "results": dict(found.document)})
+        return
+    output.out.print(f"[bold]{found.title}[/], {found.suite}, condition {found.condition or NOTHING}; {stamps(found)}")
+    table = output.table("test", "condition", "score", ">value", "unit", ">lost")
+    for test in found.tests:
+        for score in test.scores:
+            name = score.name + (f" ({score.reading})" if score.reading else "")
+            lost = str(score.value.n_lost or "")
+            table.add_row(test.name, test.condition, name, concise(score.value.to_figure()), score.unit, lost)
+    output.out.print(table)
+    output.out.print("In brackets: expanded uncertainty (k = 2) in the last digits.", style="dim")
+    if rests_on:
+        _show_provenance(rests_on)
+
+
+def _show_provenance(rests_on: dict[str, Any]) -> None:
+    table = output.table("", "")
+    for key in ("id", "started_utc", "imported_utc", "source", "capture", "serial", "profile", "profile_hash", "suite_hash"):
+        if rests_on.get(key):
+            table.add_row(key.replace("_", " "), str(rests_on[key]))
+    for part, version in rests_on["versions"].items():
+        table.add_row(f"{part} version", version)
+    for name, value in rests_on["conditions"].items():
+        table.add_row(name.replace("_", " "), value if isinstance(value, str) else json_module.dumps(value))
+    table.add_row("job files", f"{len(rests_on['jobs'])}, hashes with --json")
+    output.out.print(table)
+
+
+@app.command("export")
+def export(
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Runs; all when none is given.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As one JSON document on stdout (the only form).")] = True,
+    store: StoreOption = None,
+) -> None:
+    """Write runs with their provenance as JSON on stdout.
+
+    wattbell results export --json > results.json
+
+    wattbell results export 3f2a 91bc --json | jq '.[].results.tests[].scores'
+    """
+    if not json:
+        raise UsageError("JSON is the only form of `results export`; the store itself is SQLite.")
+    with open_store(store) as opened:
+        chosen = [opened.get(name) for name in runs] if runs else opened.runs()
+        output.print_json([{"provenance": opened.provenance(r.id), "results": dict(r.document)} for r in chosen])
+
+
+@app.command("delete")
+def delete(
+    runs: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, or their beginnings.")],
+    store: StoreOption = None,
+    json: Json = False,
+) -> None:
+    """Remove runs from the store. The directories they came from stay.
+
+    wattbell results delete 3f2a
+    """
+    with open_store(store) as opened:
+        ids = [opened.find(name) for name in runs]
+        removed = [opened.delete(name) for name in dict.fromkeys(ids)]
+    if json:
+        output.print_json({"deleted": removed})
+        return
+    for run_id in removed:
+        output.out.print(f"deleted {run_id}")

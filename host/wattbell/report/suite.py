@@ -1,0 +1,74 @@
+"""The page of a suite run, and of many: what ``wattbell run SUITE`` and ``wattbell compare`` write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wattbell.errors import ResultsError
+from wattbell.report import suite_sections, suite_series, suite_tables
+from wattbell.report.suite_charts import Section
+from wattbell.report.suite_entities import entities, stamp
+from wattbell.report.suite_html import page
+from wattbell.report.suite_static import write_pictures
+from wattbell.results import Run, Store
+
+
+def sections(runs: Sequence[Run], background: Sequence[Run] = (), ids: Mapping[str, Any] | None = None) -> list[Section]:
+    """Every section of the page that these runs have something for."""
+    found = entities(runs)
+    made = [
+        suite_sections.scores(found),
+        suite_sections.queue_depths(found),
+        suite_sections.mixes(found),
+        suite_sections.against_power(found, background),
+        suite_series.fill(found),
+        suite_series.consistency(found),
+        suite_sections.traces(found),
+        suite_series.idle(found),
+        suite_tables.features(runs),
+        suite_tables.every_figure(found),
+        suite_tables.provenance(runs, ids or {}),
+    ]
+    return [section for section in made if section.blocks]
+
+
+def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
+    """The store's runs that measured the same as ``runs`` (same job files, same scale), without those themselves."""
+    if store is None:
+        return []
+    wanted = {(run.suite, run.suite_hash, run.scale) for run in runs}
+    own = {run.content_hash for run in runs}
+    return [r for r in store.runs() if (r.suite, r.suite_hash, r.scale) in wanted and r.content_hash not in own]
+
+
+def write_suite_page(
+    runs: Sequence[Run], out: str | Path, store: Store | None = None, plots: bool = True, title: str | None = None
+) -> list[Path]:
+    """Write one HTML page for ``runs``, and each chart as PNG and SVG; returns the paths, the page first.
+
+    ``out`` ending in ``.html`` is that file, with the pictures in ``<stem>-plots/`` beside it; otherwise it is a folder
+    that gets ``compare.html`` or ``suite.html`` and ``plots/``. ``store`` gives the other drives of the performance
+    against power chart. Raises ResultsError when there is nothing to draw or nothing can be written there.
+    """
+    if not runs or not any(run.tests for run in runs):
+        raise ResultsError("These results hold no test; run a suite first.")
+    target = Path(out)
+    single = target.suffix.lower() in (".html", ".htm")
+    name = "suite.html" if len(runs) == 1 else "compare.html"
+    html = target if single else target / name
+    folder = target.with_name(f"{target.stem}-plots") if single else target / "plots"
+    drives = list(dict.fromkeys(run.title for run in runs))
+    suites = ", ".join(dict.fromkeys(run.suite for run in runs))
+    heading = title or (drives[0] if len(drives) == 1 else f"{len(drives)} drives compared")
+    ids = {run.id: store.provenance(run.id) for run in runs if store is not None and run.id}
+    made = sections(runs, comparable(runs, store), ids)
+    text = page(heading, suites, runs, entities(runs), made)
+    try:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(text, encoding="utf-8")
+        pictures = write_pictures(made, folder, stamp(runs)) if plots else []
+    except OSError as error:
+        raise ResultsError(f"The page cannot be written to {target} ({error.strerror}); choose another place.") from None
+    return [html, *pictures]

@@ -1,0 +1,173 @@
+"""A suite page as one HTML file that needs nothing else: style, script, plotly.js and data are inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+import plotly.offline
+
+from wattbell.report.suite_charts import MAX_DIRECT_LABELS, Bars, Block, Chart, Section, TableBlock
+from wattbell.report.suite_entities import Entity, mixtures
+from wattbell.report.suite_plotly import figure
+from wattbell.report.tables import pair, table
+from wattbell.results import Run
+
+
+def _bars(chart: Bars) -> str:
+    top = max((b.value.value + (b.value.u or 0.0) for b in chart.bars), default=0.0) or 1.0
+    rows = []
+    for bar in chart.bars:
+        width = 100 * max(bar.value.value, 0.0) / top
+        kind = " hatched" if bar.hatched else ""
+        whisker = ""
+        if bar.value.u:
+            left = 100 * max(bar.value.value - bar.value.u, 0.0) / top
+            whisker = f'<s style="left:{left:.2f}%;width:{100 * (bar.value.value + bar.value.u) / top - left:.2f}%"></s>'
+        remark = f" <em>{escape(bar.remark)}</em>" if bar.remark else ""
+        rows.append(
+            f"<div class=bar><span>{escape(bar.label)}</span><div><i class='{kind.strip()}' "
+            f'style="--c:{bar.colour};width:{width:.2f}%"></i>{whisker}</div>'
+            f"<b>{pair(bar.value.to_figure())}{remark}</b></div>"
+        )
+    better = f", {chart.better} is better" if chart.better else ""
+    head = f"<h3>{escape(chart.title)} <span class=unit>{escape(chart.unit)}{better}</span></h3>"
+    return f"<div class=bars>{head}{''.join(rows)}</div>"
+
+
+def _legend(chart: Chart) -> str:
+    lines = {line.label: line for p in chart.panels for line in p.lines if line.label and line.texts is None}
+    if len(lines) < 2:
+        return ""
+    direct = all(len(p.lines) <= MAX_DIRECT_LABELS and not p.zoom for p in chart.panels)
+    chips = "".join(
+        f'<span><i style="border-top:3px {"dashed" if line.dashed else "solid"} {line.colour}"></i>{escape(label)}</span>'
+        for label, line in lines.items()
+    )
+    kind = " narrow" if direct and all(p.lines[0].mode != "markers" for p in chart.panels) else ""
+    return f'<div class="legend{kind}">{chips}</div>'
+
+
+def _chart(chart: Chart, plots: dict[str, Any]) -> str:
+    cells = []
+    for i, panel in enumerate(chart.panels):
+        name = f"{chart.key}-{i}"
+        plots[name] = figure(panel, chart.height_px)
+        title = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
+        cells.append(f'<div>{title}<div id="{escape(name)}"></div></div>')
+    note = f"<p class=note>{escape(chart.note)}</p>" if chart.note else ""
+    grid = f'<div class="panels n{chart.columns}">{"".join(cells)}</div>'
+    return f"<h3>{escape(chart.title)}</h3>{note}{_legend(chart)}{grid}"
+
+
+def _table(block: TableBlock) -> str:
+    title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
+    note = f"<p class=note>{escape(block.note)}</p>" if block.note else ""
+    return title + note + table(block.head, block.rows, block.left)
+
+
+def _section(section: Section, plots: dict[str, Any]) -> str:
+    if not section.blocks:
+        return ""
+    parts = []
+    for kind, blocks in groupby(section.blocks, type):
+        if kind is Bars:
+            parts.append(f'<div class="pair">{"".join(_bars(b) for b in blocks if isinstance(b, Bars))}</div>')
+        else:
+            parts += [_block(block, plots) for block in blocks]
+    note = f"<p class=note>{escape(section.note)}</p>" if section.note else ""
+    if section.title == "Every figure":
+        return f"<details><summary>Every figure</summary>{note}{''.join(parts)}</details>"
+    return f"<h2>{escape(section.title)}</h2>{note}{''.join(parts)}"
+
+
+def _block(block: Block, plots: dict[str, Any]) -> str:
+    if isinstance(block, Chart):
+        return _chart(block, plots)
+    return _table(block) if isinstance(block, TableBlock) else _bars(block)
+
+
+def _banner(runs: Sequence[Run]) -> str:
+    loss = [f"{run.title}, {run.suite}: {n} {escape(kind)}" for run in runs for kind, n in run.lost.items()]
+    loss += [
+        f"{run.title}, {test.name} ({test.condition}): {n} {escape(kind)}"
+        for run in runs
+        for test in run.tests
+        for kind, n in test.lost.items()
+    ]
+    out = ""
+    mixed = mixtures(runs)
+    if mixed:
+        items = "".join(f"<li>{escape(reason)}</li>" for reason in mixed)
+        out += f'<div class="banner mixed"><b>These runs are not simply comparable.</b><ul>{items}</ul></div>'
+    if loss:
+        items = "".join(f"<li>{text}</li>" for text in loss)
+        out += (
+            f'<div class="banner loss"><b>Data were lost</b> under these figures; counts and rates are lower bounds.<ul>{items}</ul></div>'
+        )
+    else:
+        out += "<div class=banner>Nothing was lost between the connector and this page.</div>"
+    warnings = [f"{run.title}: {note}" for run in runs for note in _notes(run)]
+    if warnings:
+        out += f'<div class="banner warn"><ul>{"".join(f"<li>{escape(w)}</li>" for w in warnings)}</ul></div>'
+    return out
+
+
+def _notes(run: Run) -> list[str]:
+    notes: Any = run.document.get("notes")
+    found = [str(n) for n in notes] if isinstance(notes, list) else []
+    found += [f"{test.name}: {note}" for test in run.tests for note in test.notes]
+    return list(dict.fromkeys(found))
+
+
+def _stamps(runs: Sequence[Run]) -> str:
+    chips = []
+    scaled = sorted({run.scale for run in runs if run.scaled})
+    if scaled:
+        text = "SCALED " + ", ".join(f"×{s:g}" for s in scaled)
+        chips.append(f"<span class='stamp bad'>{text}: time and span shortened, figures not those of the whole suite</span>")
+    models = list(dict.fromkeys(run.profile or run.title for run in runs if run.virtual))
+    if models:
+        chips.append(f"<span class='stamp model'>MODEL on the virtual rig: {escape(', '.join(models))}</span>")
+    if any(run.lost or any(t.lost for t in run.tests) for run in runs):
+        chips.append("<span class='stamp bad'>DATA LOST</span>")
+    return f"<p class=stamps>{''.join(chips)}</p>" if chips else ""
+
+
+def page(
+    title: str,
+    sub: str,
+    runs: Sequence[Run],
+    found: Sequence[Entity],
+    sections: Sequence[Section],
+    more: Mapping[str, Any] | None = None,
+) -> str:
+    """The complete HTML text."""
+    here = files("wattbell.report")
+    css = here.joinpath("page.css").read_text("utf-8") + here.joinpath("suite.css").read_text("utf-8")
+    script = here.joinpath("suite.js").read_text("utf-8")
+    plots: dict[str, Any] = dict(more or {})
+    body = "".join(_section(section, plots) for section in sections)
+    contents = "".join(f'<a href="#{i}">{escape(s.title)}</a>' for i, s in enumerate(sections) if s.blocks)
+    for i, section in enumerate(sections):
+        body = body.replace(f"<h2>{escape(section.title)}</h2>", f'<h2 id="{i}">{escape(section.title)}</h2>', 1)
+        body = body.replace(f"<details><summary>{escape(section.title)}<", f'<details id="{i}"><summary>{escape(section.title)}<', 1)
+    keys = {e.label: e for e in found}
+    legend = "".join(
+        f'<span><i class="{"hatched" if e.full else ""}" style="--c:{e.colour}"></i>{escape(label)}</span>' for label, e in keys.items()
+    )
+    # "</" must not occur inside a script element.
+    payload = json.dumps(plots, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    library = plotly.offline.get_plotlyjs().replace("</script", "<\\/script")
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)} – Wattbell</title><style>{css}</style></head><body><main>"
+        f"<h1>{escape(title)}</h1><p class=sub>{escape(sub)}</p>{_stamps(runs)}"
+        f"<div class=drives>{legend}</div><nav>{contents}</nav>{_banner(runs)}{body}</main>"
+        f"<script>{library}</script><script>const P={payload};\n{script}</script></body></html>\n"
+    )

@@ -1,0 +1,151 @@
+"""The sections drawn from time series: consistency, the fill of the drive, wake-up; and the idle figures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from wattbell.report.suite_charts import Block, Chart, Line, Mark, Panel, Section
+from wattbell.report.suite_entities import Entity
+from wattbell.report.suite_sections import bars_of, titles_of
+from wattbell.results import TestResult
+
+STEADY_FROM_S = 1400.0
+LAST_S = 400.0
+_FILL_POINTS = 1500
+
+
+def _table(entity: Entity, result: TestResult | None, *columns: str) -> pl.DataFrame | None:
+    frame = entity.run.series(result) if result else None
+    if frame is None or not set(columns) <= set(frame.columns) or not frame.height:
+        return None
+    return frame
+
+
+def consistency(found: Sequence[Entity]) -> Section:
+    """IOPS by second: the three views of 2014, the two of 2016, one panel a drive and test."""
+    section = Section(
+        "Performance consistency",
+        "Each dot is one second of 4 KiB random writes at queue depth 32. Scaled runs are shorter: their views start "
+        "at the same share of the run.",
+    )
+    clouds: list[tuple[Entity, str, list[float], list[float]]] = []
+    for entity in found:
+        for result in entity.run.tests:
+            if result.condition != entity.condition:
+                continue
+            frame = _table(entity, result, "t_s", "iops")
+            if frame is not None:
+                title = f"{entity.label}: {result.name}"
+                clouds.append((entity, title, frame["t_s"].to_list(), frame["iops"].to_list()))
+    if not clouds:
+        return section
+    top = max(max(ys) for *_, ys in clouds)
+    low = max(1.0, min((y for *_, ys in clouds for y in ys if y > 0), default=1.0))
+    for suite in dict.fromkeys(e.run.suite for e, *_ in clouds):
+        mine = [c for c in clouds if c[0].run.suite == suite]
+        ends = [max(xs) for _, _, xs, _ in mine]
+        if "2016" in suite:
+            begins = [end - LAST_S * e.run.scale for (e, *_), end in zip(mine, ends, strict=True)]
+            views = [("whole-run", "Whole run", None, True), ("last-400-s", "Steady state: last 400 s", begins, False)]
+        else:
+            begins = [STEADY_FROM_S * e.run.scale for e, *_ in mine]
+            views = [
+                ("whole-run-log", "Whole run, logarithmic", None, True),
+                ("steady-log", "From t = 1400 s, logarithmic", begins, True),
+                ("steady-linear", "From t = 1400 s, linear", begins, False),
+            ]
+        for key, title, starts, log in views:
+            panels = []
+            for i, (entity, name, xs, ys) in enumerate(mine):
+                start = starts[i] if starts else 0.0
+                if start >= ends[i]:
+                    continue
+                line = Line(entity.label, entity.colour, xs, [max(y, low) for y in ys] if log else ys, mode="markers")
+                limits = (low / 1.4, top * 1.4) if log else (0.0, 1.05 * top)
+                axes = Panel("time, s", "IOPS", [line], name, y_log=log, x_range=(start, ends[i]), y_range=limits, zoom=True)
+                panels.append(axes)
+            if panels:
+                section.blocks.append(Chart(f"{suite}-{key}", title, panels, columns=2, height_px=250))
+    return section
+
+
+def fill(found: Sequence[Entity]) -> Section:
+    """Write rate over the fill, with the size of the SLC cache where it was found."""
+    section = Section(
+        "Whole-drive fill",
+        "Sequential 128 KiB writes at queue depth 32 over the erased drive. Dotted line and band: size of the SLC cache, "
+        "found as the change point of the rate, with its expanded uncertainty (k = 2).",
+    )
+    for test, title in titles_of(found).items():
+        if "fill" not in test:
+            continue
+        rates: list[Panel] = []
+        for entity in found:
+            result = entity.test(test)
+            frame = _table(entity, result, "gb", "mb_per_s")
+            if result is None or frame is None:
+                continue
+            frame = _thin(frame)
+            line = Line(entity.label, entity.colour, frame["gb"].to_list(), frame["mb_per_s"].to_list(), mode="lines")
+            score = result.score("GB")
+            marks = []
+            if score is not None:
+                q = score.value
+                spread = f" ± {q.u:.2g}" if q.u else ""
+                marks = [Mark(q.value, f"SLC cache {q.value:.4g}{spread} GB", entity.colour, q.u)]
+            end = max(line.x)
+            rates.append(Panel("written, GB", "MB/s", [line], entity.label, x_range=(0, end), marks=marks, zoom=True))
+            if "mean_w" in frame.columns and frame["mean_w"].is_not_null().any():
+                power = Line(entity.label, entity.colour, line.x, frame["mean_w"].fill_null(float("nan")).to_list(), mode="lines")
+                rates.append(Panel("written, GB", "W", [power], f"{entity.label}: power", x_range=(0, end), zoom=True))
+        if rates:
+            section.blocks.append(Chart(f"{test}-rate", title, rates, columns=2, height_px=260))
+        names = {s.name: s.unit for e in found if (r := e.test(test)) for s in r.scores}
+        blocks: list[Block | None] = [bars_of(found, test, title, unit, name) for name, unit in names.items()]
+        section.blocks += [block for block in blocks if block is not None]
+    return section
+
+
+def _thin(frame: pl.DataFrame) -> pl.DataFrame:
+    """At most ``_FILL_POINTS`` rows; neighbours are averaged, so that what is drawn is what was written."""
+    step = -(-frame.height // _FILL_POINTS)
+    if step == 1:
+        return frame
+    groups = (pl.int_range(pl.len()) // step).alias("_group")
+    return frame.group_by(groups, maintain_order=True).agg(pl.all().mean()).drop("_group")
+
+
+def idle(found: Sequence[Entity]) -> Section:
+    """Idle power with and without power management, and the wake-up from it."""
+    section = Section(
+        "Idle power and wake-up",
+        "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST on. Wake-up: first command after that idle.",
+    )
+    for test, title in titles_of(found).items():
+        if test in ("active-idle", "idle") or test.startswith("idle "):
+            bars = bars_of(found, test, title, "W")
+            section.blocks += [bars] if bars else []
+        elif "wake-up" in test:
+            bars = bars_of(found, test, title, "s")
+            section.blocks += [bars] if bars else []
+            lines = [line for e in found if (line := _distribution(e, test)) is not None]
+            if lines:
+                panel = Panel(f"{title}", "share of wake-ups", lines, x_log=True, y_range=(0, 1.02), seconds="x")
+                section.blocks.append(Chart(f"{test}-distribution", f"{title}: distribution", [panel], columns=1))
+    return section
+
+
+def _distribution(entity: Entity, test: str) -> Line | None:
+    frame = _table(entity, entity.test(test), "latency_s")
+    if frame is None:
+        return None
+    values = np.sort(frame["latency_s"].drop_nulls().to_numpy())
+    if not len(values):
+        return None
+    share = np.arange(1, len(values) + 1) / len(values)
+    # steps: the distribution jumps at each value
+    x, y = np.repeat(values, 2), np.repeat(np.concatenate(([0.0], share)), 2)[1:-1]
+    return Line(entity.label, entity.colour, x.tolist(), y.tolist(), dashed=entity.full, mode="lines")

@@ -1,0 +1,62 @@
+"""Runs from where they lie: a results directory, a capture directory, or an id in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import ResultsError
+from .from_capture import run_from_capture
+from .model import Run, parse
+from .store import Store
+
+RESULTS = "results.json"
+
+
+def _series_reader(folder: Path) -> Callable[[str], bytes | None]:
+    """Reads series files, but none from outside ``folder``: the name stands in a file that may come from anywhere."""
+
+    def read(name: str) -> bytes | None:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise ResultsError(f"{folder / RESULTS} names the series {name}, which lies outside {folder}; not read.")
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ResultsError(f"{path} cannot be read ({error.strerror}).") from None
+
+    return read
+
+
+def read_run(path: Path) -> Run:
+    """The run in a results directory (or a ``results.json``). Raises ResultsError when there is none."""
+    file = path / RESULTS if path.is_dir() else path
+    try:
+        document: Any = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ResultsError(f"{path} has no {RESULTS}; give a directory that `wattbell run SUITE` wrote.") from None
+    except OSError as error:
+        raise ResultsError(f"{file} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise ResultsError(f"{file} is no JSON ({error}); run the suite again, it resumes where it stopped.") from None
+    return parse(document, str(file), _series_reader(file.parent), source=str(file.parent.resolve()))
+
+
+def resolve(reference: str, open_store: Callable[[], Store]) -> Run:
+    """A run from a results directory, a capture directory, or (the beginning of) an id in the store.
+
+    ``open_store`` is called only where the reference is no path. Raises ResultsError when it is none of the three.
+    """
+    path = Path(reference)
+    if path.is_file() or (path / RESULTS).is_file():
+        return read_run(path)
+    if (path / "meta.json").is_file():
+        return run_from_capture(path)
+    if path.exists():
+        text = f"{reference} has neither {RESULTS} (a suite's results) nor meta.json (a capture)"
+        raise ResultsError(f"{text}; give a directory that `wattbell run` or `wattbell record` wrote.")
+    return open_store().get(reference)

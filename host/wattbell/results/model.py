@@ -1,0 +1,319 @@
+"""A suite run as typed data, and the checks on a ``results.json`` that came from somewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import polars as pl
+
+from ..errors import ResultsError
+
+FORMAT = 1
+"""Version of ``results.json`` this program reads."""
+
+QUANTITIES = {
+    "mb_per_s": "MB/s",
+    "iops": "IOPS",
+    "mean_w": "W",
+    "mb_per_s_per_w": "MB/s/W",
+    "mean_latency_s": "s",
+    "p99_latency_s": "s",
+    "energy_j": "J",
+}
+"""Quantities of a point, with their units; others are kept and shown without a unit."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value, its expanded uncertainty (k = 2; None where none can be given) and the records known to be missing."""
+
+    value: float
+    u: float | None = None
+    n_lost: int = 0
+
+    def to_figure(self, unit: str = "") -> dict[str, Any]:
+        """In the shape the analysis' text functions take."""
+        return {"value": self.value, "u": self.u, "unit": unit, "lost": self.n_lost, "conditions": {}}
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score of a test. ``reading`` says which of several readings of an average this is; None where there is one."""
+
+    name: str
+    unit: str
+    value: Quantity
+    reading: str | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """One step of a test: ``x`` is what was varied (``qd``, ``write_share``, ``t_s``, ``gb``...)."""
+
+    x: Mapping[str, float | str]
+    quantities: Mapping[str, Quantity]
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test in one condition of the drive. ``series`` names a Parquet file relative to ``results.json``."""
+
+    test: str
+    name: str
+    condition: str
+    points: tuple[Point, ...] = ()
+    scores: tuple[Score, ...] = ()
+    series: str | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    def score(self, unit: str, name: str | None = None, reading: str | None = None) -> Score | None:
+        """The first score in ``unit`` whose name (and reading) is the given one, case ignored."""
+        for score in self.scores:
+            if score.unit != unit or (name is not None and score.name.lower() != name.lower()):
+                continue
+            if reading is None or score.reading == reading:
+                return score
+        return None
+
+    def over(self, axis: str, quantity: str) -> list[tuple[float, Quantity]]:
+        """(x, quantity) of the points that have both, by increasing x."""
+        found = []
+        for point in self.points:
+            x, value = point.x.get(axis), point.quantities.get(quantity)
+            if isinstance(x, (int, float)) and value is not None:
+                found.append((float(x), value))
+        return sorted(found, key=lambda item: item[0])
+
+    @property
+    def n_lost(self) -> int:
+        """Records missing under any figure of this test."""
+        each = [q.n_lost for p in self.points for q in p.quantities.values()] + [s.value.n_lost for s in self.scores]
+        return max([*each, sum(self.lost.values())], default=0)
+
+
+ReadSeries = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a suite on one drive. ``document`` is ``results.json`` as it was written; everything else is a view."""
+
+    document: Mapping[str, Any]
+    tests: tuple[TestResult, ...]
+    read_series: ReadSeries = field(default=lambda _name: None, compare=False)
+    id: str = ""
+    source: str = ""
+
+    @property
+    def suite(self) -> str:
+        """Name of the suite."""
+        return str(self.document["suite"])
+
+    @property
+    def suite_hash(self) -> str:
+        """Hash of manifest and job files: runs with different ones measured different things."""
+        return str(self.document["suite_hash"])
+
+    @property
+    def scale(self) -> float:
+        """1 for the suite as written; below, time and span were shortened by this factor."""
+        return float(self.document.get("scale", 1.0))
+
+    @property
+    def condition(self) -> str:
+        """Condition of the drive where a test states none of its own."""
+        return str(self.document.get("condition") or "")
+
+    @property
+    def drive(self) -> Mapping[str, Any]:
+        """Model, serial, firmware, profile, profile_hash, capacity_bytes, and what the drive declares."""
+        found = self.document.get("drive")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def profile(self) -> str | None:
+        """Profile of a modelled drive; None for a real one."""
+        found = self.drive.get("profile")
+        return str(found) if found else None
+
+    @property
+    def title(self) -> str:
+        """Model name, or what stands for it."""
+        return str(self.drive.get("title") or self.drive.get("model") or self.profile or "unknown drive").strip()
+
+    @property
+    def virtual(self) -> bool:
+        """The rig was the virtual one."""
+        conditions = self.document.get("conditions")
+        stated = conditions.get("virtual") if isinstance(conditions, Mapping) else None
+        return bool(self.document.get("virtual", stated))
+
+    @property
+    def scaled(self) -> bool:
+        """Time and span were shortened."""
+        return self.scale != 1.0
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """What was lost, by kind; kinds with nothing lost are left out."""
+        found = self.document.get("lost")
+        return {str(k): int(v) for k, v in found.items() if v} if isinstance(found, Mapping) else {}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of host, gateware, firmware and model."""
+        found = self.document.get("versions")
+        return {str(k): str(v) for k, v in found.items() if v} if isinstance(found, Mapping) else {}
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of the document in canonical form."""
+        return sha256(json.dumps(self.document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def test(self, test: str, condition: str | None = None) -> TestResult | None:
+        """A test by its id, in the given condition (the first one where None)."""
+        for found in self.tests:
+            if found.test == test and condition in (None, found.condition):
+                return found
+        return None
+
+    def series(self, test: TestResult) -> pl.DataFrame | None:
+        """The time series of a test; None where it has none. Raises ResultsError when it cannot be read."""
+        if test.series is None:
+            return None
+        data = self.read_series(test.series)
+        if data is None:
+            return None
+        try:
+            return pl.read_parquet(io.BytesIO(data))
+        except pl.exceptions.PolarsError as error:
+            text = f"{test.series} of {self.source or self.id} is damaged ({str(error).splitlines()[0]})"
+            raise ResultsError(f"{text}; run that test again.") from None
+
+
+class _Reader:
+    """Turns JSON into the types above; every complaint says where in the file."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def fail(self, path: str, what: str) -> ResultsError:
+        return ResultsError(f"{self.where}: {path} {what}; it was not written by `wattbell run SUITE`, or is damaged.")
+
+    def mapping(self, value: Any, path: str) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise self.fail(path, "is not an object")
+        return value
+
+    def items(self, value: Any, path: str) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.fail(path, "is not a list")
+        return value
+
+    def text(self, value: Any, path: str) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.fail(path, "is not a text")
+        return value
+
+    def number(self, value: Any, path: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise self.fail(path, "is not a finite number")
+        return float(value)
+
+    def quantity(self, value: Any, path: str) -> Quantity | None:
+        """None where the value is null: the figure could not be given."""
+        if value is None:
+            return None
+        if isinstance(value, (int, float)):
+            return Quantity(self.number(value, path))
+        got = self.mapping(value, path)
+        if got.get("value") is None:
+            return None
+        u = got.get("u")
+        lost = got.get("n_lost", 0)
+        if isinstance(lost, bool) or not isinstance(lost, int) or lost < 0:
+            raise self.fail(f"{path}.n_lost", "is not a count")
+        number = self.number(got["value"], f"{path}.value")
+        spread = None if u is None else self.number(u, f"{path}.u")
+        if spread is not None and spread < 0:
+            raise self.fail(f"{path}.u", "is negative")
+        return Quantity(number, spread, lost)
+
+    def counts(self, value: Any, path: str) -> dict[str, int]:
+        if value is None:
+            return {}
+        return {str(k): int(self.number(v, f"{path}.{k}")) for k, v in self.mapping(value, path).items() if v}
+
+    def point(self, value: Any, path: str) -> Point:
+        got = self.mapping(value, path)
+        x: dict[str, float | str] = {}
+        for key, at in self.mapping(got.get("x", {}), f"{path}.x").items():
+            x[str(key)] = at if isinstance(at, str) else self.number(at, f"{path}.x.{key}")
+        quantities = {}
+        for key, found in got.items():
+            if key == "x" or not isinstance(found, (dict, int, float)) or isinstance(found, bool):
+                continue
+            quantity = self.quantity(found, f"{path}.{key}")
+            if quantity is not None:
+                quantities[str(key)] = quantity
+        return Point(x, quantities)
+
+    def score(self, value: Any, path: str) -> Score | None:
+        got = self.mapping(value, path)
+        quantity = self.quantity(got.get("value"), f"{path}.value")
+        name = self.text(got.get("name"), f"{path}.name")
+        unit = self.text(got.get("unit"), f"{path}.unit")
+        reading = got.get("reading")
+        return None if quantity is None else Score(name, unit, quantity, str(reading) if reading else None)
+
+    def test(self, value: Any, path: str, condition: str) -> TestResult:
+        got = self.mapping(value, path)
+        test = self.text(got.get("test"), f"{path}.test")
+        points = [self.point(p, f"{path}.points[{i}]") for i, p in enumerate(self.items(got.get("points"), path))]
+        scores = [self.score(s, f"{path}.scores[{i}]") for i, s in enumerate(self.items(got.get("scores"), path))]
+        series = got.get("series")
+        if series is not None:
+            self.text(series, f"{path}.series")
+        return TestResult(
+            test,
+            str(got.get("name") or test),
+            str(got.get("condition") or condition),
+            tuple(points),
+            tuple(s for s in scores if s is not None),
+            series,
+            self.counts(got.get("lost"), f"{path}.lost"),
+            tuple(str(n) for n in self.items(got.get("notes"), f"{path}.notes")),
+        )
+
+
+def parse(document: Any, where: str, read_series: ReadSeries | None = None, run_id: str = "", source: str = "") -> Run:
+    """A run from the content of a ``results.json``. Raises ResultsError, naming the place, when it is not one."""
+    reader = _Reader(where)
+    got = reader.mapping(document, "the document")
+    version = got.get("format")
+    if version != FORMAT:
+        newer = isinstance(version, int) and version > FORMAT
+        what = "was written by a newer Wattbell; update this one" if newer else "is no results.json of Wattbell"
+        raise ResultsError(f"{where} {what} (format {version!r}, this program reads {FORMAT}).")
+    reader.text(got.get("suite"), "suite")
+    reader.text(got.get("suite_hash"), "suite_hash")
+    if reader.number(got.get("scale", 1.0), "scale") <= 0:
+        raise reader.fail("scale", "is not positive")
+    reader.mapping(got.get("drive"), "drive")
+    reader.counts(got.get("lost"), "lost")
+    condition = str(got.get("condition") or "")
+    tests = reader.items(got.get("tests"), "tests")
+    parsed = tuple(reader.test(t, f"tests[{i}]", condition) for i, t in enumerate(tests))
+    return Run(got, parsed, read_series or (lambda _name: None), run_id, source or where)

@@ -1,0 +1,25 @@
+"""What a run rests on, found beside its results: job files and captures."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+JOB_PATTERNS = ("*.fio", "*.iolog", "manifest.toml", "plan.toml", "plan-*.toml")
+
+
+def job_hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of every job file, trace and manifest below ``folder``, by path relative to it."""
+    found: dict[str, str] = {}
+    for pattern in JOB_PATTERNS:
+        for path in sorted(folder.rglob(pattern)):
+            if path.is_file():
+                found[path.relative_to(folder).as_posix()] = sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def capture_of(folder: Path) -> Path | None:
+    """The first capture directory at or below ``folder``."""
+    for meta in sorted(folder.rglob("meta.json"), key=lambda p: (len(p.parts), p)):
+        return meta.parent
+    return None

@@ -1,0 +1,75 @@
+-- The results store, version 1. `runs.document` is results.json as it was written; every other table is a view of it that
+-- can be asked in SQL. Uncertainties are expanded, k = 2; null where none can be given.
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    content_sha256 TEXT NOT NULL UNIQUE,
+    imported_utc TEXT NOT NULL,
+    source TEXT NOT NULL,
+    suite TEXT NOT NULL,
+    suite_hash TEXT NOT NULL,
+    scale REAL NOT NULL,
+    condition TEXT NOT NULL,
+    virtual INTEGER NOT NULL,
+    started_utc TEXT,
+    model TEXT NOT NULL,
+    serial TEXT,
+    drive_firmware TEXT,
+    profile TEXT,
+    profile_hash TEXT,
+    capacity_bytes INTEGER,
+    capture TEXT,
+    uncertainty TEXT,
+    document TEXT NOT NULL
+) STRICT;
+CREATE TABLE versions (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    part TEXT NOT NULL,
+    version TEXT NOT NULL
+) STRICT;
+CREATE TABLE jobs (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    file TEXT NOT NULL,
+    sha256 TEXT NOT NULL
+) STRICT;
+CREATE TABLE conditions (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL
+) STRICT;
+CREATE TABLE lost (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    test TEXT,
+    kind TEXT NOT NULL,
+    count INTEGER NOT NULL
+) STRICT;
+CREATE TABLE scores (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    test TEXT NOT NULL,
+    condition TEXT NOT NULL,
+    name TEXT NOT NULL,
+    reading TEXT,
+    unit TEXT NOT NULL,
+    value REAL NOT NULL,
+    u REAL,
+    n_lost INTEGER NOT NULL
+) STRICT;
+CREATE TABLE points (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    test TEXT NOT NULL,
+    condition TEXT NOT NULL,
+    x TEXT NOT NULL,
+    quantity TEXT NOT NULL,
+    value REAL NOT NULL,
+    u REAL,
+    n_lost INTEGER NOT NULL
+) STRICT;
+CREATE TABLE series (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    parquet BLOB NOT NULL,
+    PRIMARY KEY (run, name)
+) STRICT;
+CREATE INDEX runs_by_suite ON runs (suite, suite_hash, scale);
+CREATE INDEX scores_by_run ON scores (run);
+CREATE INDEX points_by_run ON points (run);
+PRAGMA user_version = 1;

@@ -1,0 +1,255 @@
+"""The results store: one SQLite file that keeps runs, their series and what they rest on.
+
+SQLite because it is one file, needs no server and no package, and takes a crash without losing a run. Each run is kept
+whole (``results.json`` and its series), so the store outlives the directories it was filled from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import ResultsError
+from . import provenance
+from .model import Run, parse
+
+VERSION = 1
+_ID_DIGITS = 12
+
+
+def default_path() -> Path:
+    """``WATTBELL_STORE``, else ``wattbell/results.sqlite`` in the user's data directory (XDG)."""
+    given = os.environ.get("WATTBELL_STORE")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "wattbell" / "results.sqlite"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the list of runs."""
+
+    id: str
+    suite: str
+    suite_hash: str
+    scale: float
+    condition: str
+    virtual: bool
+    started_utc: str
+    model: str
+    serial: str
+    profile: str
+    imported_utc: str
+    n_lost: int
+
+
+class Store:
+    """A results store. Opens the file, and makes it where there is none (unless ``create`` is false).
+
+    Raises ResultsError when the file is no store, of a newer version, or cannot be opened.
+    """
+
+    def __init__(self, path: Path, create: bool = True) -> None:
+        self.path = path
+        if not path.exists() and not create:
+            text = f"There is no results store {path}; `wattbell results import DIR` makes it, --store names another."
+            raise ResultsError(text)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=10.0)
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._prepare()
+        except OSError as error:
+            raise ResultsError(f"The results store {path} cannot be made ({error.strerror}); use --store.") from None
+        except sqlite3.DatabaseError as error:
+            raise ResultsError(f"{path} is no results store ({error}); give another with --store.") from None
+
+    def _prepare(self) -> None:
+        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        if version == VERSION:
+            return
+        if version > VERSION:
+            raise ResultsError(f"{self.path} was written by a newer Wattbell (version {version}); update this one.")
+        if self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            raise ResultsError(f"{self.path} is a database of something else; give another with --store.")
+        self._db.executescript("BEGIN;" + files("wattbell.results").joinpath("schema.sql").read_text("utf-8") + "COMMIT;")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._db:
+                yield self._db
+        except sqlite3.DatabaseError as error:
+            raise ResultsError(f"The results store {self.path} could not be written ({error}); nothing was changed.") from None
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def add(self, run: Run) -> str:
+        """Keep a run; returns its id. Raises ResultsError when it is in the store already, also with other figures."""
+        self._refuse_known(run)
+        run_id = run.content_hash[:_ID_DIGITS]
+        folder = Path(run.source)
+        folder = folder if folder.is_dir() else folder.parent
+        document, drive = run.document, run.drive
+        capture = document.get("capture")
+        where = (folder / str(capture)).resolve() if capture else provenance.capture_of(folder)
+        row = {
+            "id": run_id,
+            "content_sha256": run.content_hash,
+            "imported_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "source": run.source,
+            "suite": run.suite,
+            "suite_hash": run.suite_hash,
+            "scale": run.scale,
+            "condition": run.condition,
+            "virtual": int(run.virtual),
+            "started_utc": document.get("started_utc"),
+            "model": run.title,
+            "serial": drive.get("serial"),
+            "drive_firmware": drive.get("firmware"),
+            "profile": run.profile,
+            "profile_hash": drive.get("profile_hash"),
+            "capacity_bytes": drive.get("capacity_bytes"),
+            "capture": str(where) if where else None,
+            "uncertainty": json.dumps(document["uncertainty"]) if "uncertainty" in document else None,
+            "document": json.dumps(document),
+        }
+        stated = document.get("jobs")
+        jobs = dict(stated) if isinstance(stated, Mapping) else provenance.job_hashes(folder)
+        with self._transaction() as db:
+            names = ", ".join(row)
+            db.execute(f"INSERT INTO runs ({names}) VALUES ({', '.join(':' + name for name in row)})", row)
+            db.executemany("INSERT INTO versions VALUES (?, ?, ?)", [(run_id, k, v) for k, v in run.versions.items()])
+            db.executemany("INSERT INTO jobs VALUES (?, ?, ?)", [(run_id, str(k), str(v)) for k, v in jobs.items()])
+            conditions = document.get("conditions")
+            items = conditions.items() if isinstance(conditions, Mapping) else ()
+            db.executemany("INSERT INTO conditions VALUES (?, ?, ?)", [(run_id, str(k), json.dumps(v)) for k, v in items])
+            self._add_figures(db, run_id, run)
+        return run_id
+
+    def _add_figures(self, db: sqlite3.Connection, run_id: str, run: Run) -> None:
+        lost: list[tuple[str, str | None, str, int]] = [(run_id, None, kind, n) for kind, n in run.lost.items()]
+        for test in run.tests:
+            at = (run_id, test.test, test.condition)
+            lost += [(run_id, test.test, kind, n) for kind, n in test.lost.items()]
+            db.executemany(
+                "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(*at, s.name, s.reading, s.unit, s.value.value, s.value.u, s.value.n_lost) for s in test.scores],
+            )
+            db.executemany(
+                "INSERT INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(*at, json.dumps(dict(p.x)), name, q.value, q.u, q.n_lost) for p in test.points for name, q in p.quantities.items()],
+            )
+            if test.series is not None:
+                data = run.read_series(test.series)
+                if data is None:
+                    text = f"{run.source} names the series {test.series}, which is not there; run that test again."
+                    raise ResultsError(text)
+                db.execute("INSERT OR REPLACE INTO series VALUES (?, ?, ?)", (run_id, test.series, data))
+        db.executemany("INSERT INTO lost VALUES (?, ?, ?, ?)", lost)
+
+    def _refuse_known(self, run: Run) -> None:
+        same = self._db.execute("SELECT id FROM runs WHERE content_sha256 = ?", (run.content_hash,)).fetchone()
+        if same:
+            raise ResultsError(f"This run is in the store already, as {same[0]}; nothing was imported.")
+        started = run.document.get("started_utc")
+        if not started:
+            return
+        key = (run.suite, run.suite_hash, run.scale, run.condition, started, run.title, run.drive.get("serial"))
+        other = self._db.execute(
+            "SELECT id FROM runs WHERE suite = ? AND suite_hash = ? AND scale = ? AND condition = ? AND started_utc = ?"
+            " AND model = ? AND serial IS ?",
+            key,
+        ).fetchone()
+        if other:
+            text = f"This run ({run.suite} on {run.title}, started {started}) is in the store already, as {other[0]},"
+            text += f" with other figures. To keep these instead: `wattbell results delete {other[0]}`, then import again."
+            raise ResultsError(text)
+
+    def delete(self, reference: str) -> str:
+        """Remove a run; returns its id. Raises ResultsError when there is none."""
+        run_id = self.find(reference)
+        with self._transaction() as db:
+            db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+        return run_id
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def find(self, reference: str) -> str:
+        """The id that begins with ``reference``. Raises ResultsError when none or several do."""
+        rows = self._db.execute(
+            "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY id", (len(reference), reference.lower())
+        ).fetchall()
+        if not reference or not rows:
+            text = f"{reference or 'An empty text'} is neither a directory nor a run in {self.path}"
+            raise ResultsError(f"{text}; `wattbell results list` shows the runs there.")
+        if len(rows) > 1:
+            raise ResultsError(f"{reference} begins several ids ({', '.join(row[0] for row in rows)}); give more of it.")
+        return str(rows[0][0])
+
+    def get(self, reference: str) -> Run:
+        """The run whose id begins with ``reference``. Raises ResultsError when none or several do."""
+        run_id = self.find(reference)
+        document, source = self._db.execute("SELECT document, source FROM runs WHERE id = ?", (run_id,)).fetchone()
+        return self._run(run_id, document, source)
+
+    def _run(self, run_id: str, document: str, source: str) -> Run:
+        def series(name: str) -> bytes | None:
+            row = self._db.execute("SELECT parquet FROM series WHERE run = ? AND name = ?", (run_id, name)).fetchone()
+            return None if row is None else bytes(row[0])
+
+        return parse(json.loads(document), f"run {run_id} of {self.path}", series, run_id, source)
+
+    def runs(self) -> list[Run]:
+        """Every run, oldest first."""
+        rows = self._db.execute("SELECT id, document, source FROM runs ORDER BY started_utc, imported_utc, id").fetchall()
+        return [self._run(*row) for row in rows]
+
+    def entries(self) -> list[Entry]:
+        """The list of runs, oldest first."""
+        rows = self._db.execute(
+            "SELECT id, suite, suite_hash, scale, condition, virtual, coalesce(started_utc, ''), model,"
+            " coalesce(serial, ''), coalesce(profile, ''), imported_utc,"
+            " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
+            " FROM runs ORDER BY started_utc, imported_utc, id"
+        ).fetchall()
+        return [Entry(row[0], row[1], row[2], row[3], row[4], bool(row[5]), *row[6:12]) for row in rows]
+
+    def provenance(self, run_id: str) -> dict[str, Any]:
+        """Everything a run rests on, as JSON-able data."""
+        cursor = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,))
+        names = [column[0] for column in cursor.description]
+        row = dict(zip(names, cursor.fetchone(), strict=True))
+        del row["document"]
+        row["virtual"] = bool(row["virtual"])
+        row["uncertainty"] = json.loads(row["uncertainty"]) if row["uncertainty"] else None
+
+        def pairs(query: str) -> dict[str, Any]:
+            return dict(self._db.execute(query, (run_id,)).fetchall())
+
+        row["versions"] = pairs("SELECT part, version FROM versions WHERE run = ?")
+        row["jobs"] = pairs("SELECT file, sha256 FROM jobs WHERE run = ? ORDER BY file")
+        conditions = pairs("SELECT name, value FROM conditions WHERE run = ?")
+        row["conditions"] = {name: json.loads(value) for name, value in conditions.items()}
+        lost = self._db.execute("SELECT test, kind, count FROM lost WHERE run = ?", (run_id,)).fetchall()
+        row["lost"] = [{"test": test, "kind": kind, "count": n} for test, kind, n in lost]
+        return row
