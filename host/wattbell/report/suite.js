@@ -18,15 +18,12 @@ function draw(id) {
   Plotly.react(where, P[id].data, shaped(P[id], where.clientWidth), { responsive: true, displayModeBar: false });
 }
 
-// Panels are drawn when they come near the screen: a page of many drives has a hundred of them.
-const seen = new Set();
-const watch = new IntersectionObserver((entries) => {
-  for (const e of entries) if (e.isIntersecting && !seen.has(e.target.id)) { seen.add(e.target.id); draw(e.target.id); watch.unobserve(e.target); }
-}, { rootMargin: "1200px" });
-for (const id of Object.keys(P)) {
-  const where = document.getElementById(id);
-  where.style.minHeight = P[id].layout.height + "px";
-  watch.observe(where);
-}
-matchMedia("(min-width: 901px)").addEventListener("change", () => seen.forEach(draw));
-addEventListener("beforeprint", () => Object.keys(P).forEach(draw));
+// One panel a turn, so that the page can be read and scrolled while a hundred of them are drawn.
+const waiting = Object.keys(P);
+for (const id of waiting) document.getElementById(id).style.minHeight = P[id].layout.height + "px";
+(function next() {
+  if (!waiting.length) return;
+  draw(waiting.shift());
+  setTimeout(next, 0);
+})();
+matchMedia("(min-width: 901px)").addEventListener("change", () => Object.keys(P).forEach(draw));

@@ -12,10 +12,10 @@ from wattbell.report.suite_charts import Section
 from wattbell.report.suite_entities import entities, stamp
 from wattbell.report.suite_html import page
 from wattbell.report.suite_static import write_pictures
-from wattbell.results import Run, Store
+from wattbell.results import Run, Store, provenance
 
 
-def sections(runs: Sequence[Run], background: Sequence[Run] = (), ids: Mapping[str, Any] | None = None) -> list[Section]:
+def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapping[str, Any] | None = None) -> list[Section]:
     """Every section of the page that these runs have something for."""
     found = entities(runs)
     made = [
@@ -29,7 +29,7 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), ids: Mapping[s
         suite_series.idle(found),
         suite_tables.features(runs),
         suite_tables.every_figure(found),
-        suite_tables.provenance(runs, ids or {}),
+        suite_tables.provenance(runs, rests_on or {}),
     ]
     return [section for section in made if section.blocks]
 
@@ -41,6 +41,15 @@ def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
     wanted = {(run.suite, run.suite_hash, run.scale) for run in runs}
     own = {run.content_hash for run in runs}
     return [r for r in store.runs() if (r.suite, r.suite_hash, r.scale) in wanted and r.content_hash not in own]
+
+
+def _rests_on(run: Run, store: Store | None) -> dict[str, Any]:
+    if run.id and store is not None:
+        return store.provenance(run.id)
+    folder = Path(run.source)
+    if not folder.is_dir():
+        return {}
+    return {"jobs": provenance.job_hashes(folder), "capture": provenance.capture_of(folder)}
 
 
 def write_suite_page(
@@ -62,8 +71,8 @@ def write_suite_page(
     drives = list(dict.fromkeys(run.title for run in runs))
     suites = ", ".join(dict.fromkeys(run.suite for run in runs))
     heading = title or (drives[0] if len(drives) == 1 else f"{len(drives)} drives compared")
-    ids = {run.id: store.provenance(run.id) for run in runs if store is not None and run.id}
-    made = sections(runs, comparable(runs, store), ids)
+    rests_on = {run.content_hash: _rests_on(run, store) for run in runs}
+    made = sections(runs, comparable(runs, store), rests_on)
     text = page(heading, suites, runs, entities(runs), made)
     try:
         html.parent.mkdir(parents=True, exist_ok=True)

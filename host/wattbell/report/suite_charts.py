@@ -10,7 +10,7 @@ from wattbell.results import Quantity
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#56b4e9", "#4d4d4d", "#e69f00")
 """Okabe and Ito's colours, told apart with every kind of colour vision; yellow darkened to be read on white."""
-BACKGROUND = "#b4bbc3"
+BACKGROUND = "#98a2ae"
 """Colour of drives that are shown for comparison only."""
 MAX_DIRECT_LABELS = 5
 
@@ -19,13 +19,14 @@ Mode = Literal["lines", "lines+markers", "markers"]
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar. ``hatched`` marks the full drive; ``remark`` stands behind the figure."""
+    """One bar. ``hatched`` marks the full drive; ``remark`` (another reading) and ``lost`` stand behind the figure."""
 
     label: str
     colour: str
     value: Quantity
     hatched: bool = False
     remark: str = ""
+    lost: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,15 @@ class Panel:
     marks: Sequence[Mark] = ()
     zoom: bool = False
     seconds: Literal["", "x", "y"] = ""
+    names: bool = True
+    """Curves are named at their ends, where there are few enough of them."""
+
+    @property
+    def named(self) -> list[Line]:
+        """The curves named at their ends: none where there is one, or too many, or where one can zoom."""
+        lines = [line for line in self.lines if line.texts is None and line.label and line.x]
+        fits = 1 < len(lines) <= MAX_DIRECT_LABELS and not self.zoom
+        return lines if self.names and fits and all(line.mode != "markers" for line in lines) else []
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,21 @@ class TableBlock:
 
 
 Block = Bars | Chart | TableBlock
+
+
+def needs_legend(chart: Chart) -> bool:
+    """Whether the names at the ends of the curves do not tell which is which: too many, or a cloud."""
+    lines = {line.label for p in chart.panels for line in p.lines if line.label and line.texts is None}
+    several = any(len(p.lines) > 1 for p in chart.panels)
+    return len(lines) > 1 and several and not any(len(p.named) == len(lines) for p in chart.panels)
+
+
+def readable(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """Factor and unit with the SI prefix that suits the largest of ``values``."""
+    top = max((abs(v) for v in values), default=0.0)
+    if unit not in ("s", "W", "J") or top >= 1 or top == 0:
+        return 1.0, unit
+    return (1e3, f"m{unit}") if top >= 1e-3 else (1e6, f"µ{unit}")
 
 
 @dataclass

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wattbell.report.suite_charts import PALETTE
 from wattbell.results import Run, TestResult
 
-CONDITION_NAMES = {"test-data": "test data only", "full": "full", "empty": "empty"}
+FULL = "full"
+TestKey = tuple[str, str]
+"""(suite, test id): suites share test ids."""
 
 
 @dataclass(frozen=True)
 class Entity:
-    """One run in one condition of its drive: a curve, a bar, a column."""
+    """One run with its drive filled before the test, or not: a curve, a bar, a column."""
 
     run: Run
-    condition: str
+    full: bool
+    """Only the tests on the filled drive, which are drawn hatched or dashed; else all others."""
     label: str
     colour: str
-    full: bool
-    """Drawn hatched or dashed: the drive was filled before."""
 
-    def test(self, test: str) -> TestResult | None:
+    @property
+    def tests(self) -> list[TestResult]:
+        """This entity's tests."""
+        return [test for test in self.run.tests if (test.condition == FULL) == self.full]
+
+    def test(self, key: TestKey) -> TestResult | None:
         """The entity's result of a test."""
-        return self.run.test(test, self.condition)
+        suite, name = key
+        if self.run.suite != suite:
+            return None
+        return next((test for test in self.tests if test.test == name), None)
 
 
 def drive_key(run: Run) -> str:
@@ -33,41 +42,35 @@ def drive_key(run: Run) -> str:
 
 
 def entities(runs: Sequence[Run]) -> list[Entity]:
-    """An entity for each run and condition. A drive keeps its colour over all of them; every label is unique."""
+    """Up to two entities a run. A drive keeps its colour over all of them; labels are unique within a suite."""
     colours: dict[str, str] = {}
-    found: list[tuple[Run, str]] = []
     for run in runs:
         colours.setdefault(drive_key(run), PALETTE[len(colours) % len(PALETTE)])
-        found += [(run, condition) for condition in dict.fromkeys(t.condition for t in run.tests)]
     titles = {key: next(r.title for r in runs if drive_key(r) == key) for key in colours}
-    conditions: dict[str, set[str]] = {}
-    for run, condition in found:
-        conditions.setdefault(drive_key(run), set()).add(condition)
-    labels: list[str] = []
-    for run, condition in found:
-        key = drive_key(run)
-        label = titles[key]
-        if sum(title == label for title in titles.values()) > 1:
-            label += f" {run.drive.get('serial') or run.profile or ''}".rstrip()
-        if condition and (len(conditions[key]) > 1 or condition == "full"):
-            label += f", {CONDITION_NAMES.get(condition, condition)}"
-        if run.scaled:
-            label += f" (scaled ×{run.scale:g})"
-        labels.append(label)
     out: list[Entity] = []
-    for i, (run, condition) in enumerate(found):
-        label = labels[i]
-        if labels.count(label) > 1:
-            label += f" · {run.suite} {str(run.document.get('started_utc') or run.id or i + 1)[:16]}"
-        if any(e.label == label for e in out):
-            label += f" #{i + 1}"
-        out.append(Entity(run, condition, label, colours[drive_key(run)], condition == "full"))
+    for i, run in enumerate(runs):
+        key = drive_key(run)
+        title = titles[key]
+        if sum(other == title for other in titles.values()) > 1:
+            title += f" {run.drive.get('serial') or run.profile or ''}".rstrip()
+        if run.scaled and len({r.scale for r in runs}) > 1:
+            title += f" (scaled ×{run.scale:g})"
+        twins = [r for r in runs if drive_key(r) == key and (r.suite, r.scale) == (run.suite, run.scale)]
+        if len(twins) > 1:
+            dates = [str(r.document.get("started_utc") or "") for r in twins]
+            date = str(run.document.get("started_utc") or "")
+            title += f" · {date[:16].replace('T', ' ')}" if date and dates.count(date) == 1 else f" #{i + 1}"
+        for full in (False, True):
+            if any((test.condition == FULL) == full for test in run.tests):
+                out.append(Entity(run, full, f"{title}, full" if full else title, colours[key]))
     return out
 
 
-def in_suite(found: Sequence[Entity], *suites: str) -> Iterator[Entity]:
-    """The entities that ran one of the suites."""
-    return (e for e in found if e.run.suite in suites)
+def titles_of(found: Sequence[Entity]) -> dict[TestKey, str]:
+    """Every test with its title, in the order of the suites; the suite's name goes before where two share a title."""
+    names = {(e.run.suite, t.test): t.name for e in found for t in e.run.tests}
+    shared = {name for name in names.values() if len({s for (s, _), n in names.items() if n == name}) > 1}
+    return {key: f"{key[0]}: {name}" if name in shared else name for key, name in names.items()}
 
 
 def mixtures(runs: Sequence[Run]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.offline
 
-from wattbell.report.suite_charts import MAX_DIRECT_LABELS, Bars, Block, Chart, Section, TableBlock
+from wattbell.report.suite_charts import Bars, Block, Chart, Section, TableBlock, needs_legend, readable
 from wattbell.report.suite_entities import Entity, mixtures
 from wattbell.report.suite_plotly import figure
 from wattbell.report.tables import pair, table
@@ -20,6 +20,7 @@ from wattbell.results import Run
 
 def _bars(chart: Bars) -> str:
     top = max((b.value.value + (b.value.u or 0.0) for b in chart.bars), default=0.0) or 1.0
+    factor, unit = readable([b.value.value for b in chart.bars], chart.unit)
     rows = []
     for bar in chart.bars:
         width = 100 * max(bar.value.value, 0.0) / top
@@ -28,31 +29,31 @@ def _bars(chart: Bars) -> str:
         if bar.value.u:
             left = 100 * max(bar.value.value - bar.value.u, 0.0) / top
             whisker = f'<s style="left:{left:.2f}%;width:{100 * (bar.value.value + bar.value.u) / top - left:.2f}%"></s>'
-        remark = f" <em>{escape(bar.remark)}</em>" if bar.remark else ""
+        remark = f" <small>{escape(bar.remark)}</small>" if bar.remark else ""
+        remark += f" <em>{escape(bar.lost)}</em>" if bar.lost else ""
         rows.append(
             f"<div class=bar><span>{escape(bar.label)}</span><div><i class='{kind.strip()}' "
             f'style="--c:{bar.colour};width:{width:.2f}%"></i>{whisker}</div>'
-            f"<b>{pair(bar.value.to_figure())}{remark}</b></div>"
+            f"<b>{pair(bar.value.to_figure(), factor)}{remark}</b></div>"
         )
-    better = f", {chart.better} is better" if chart.better else ""
-    head = f"<h3>{escape(chart.title)} <span class=unit>{escape(chart.unit)}{better}</span></h3>"
+    better = f"{chart.better} is better" if chart.better else ""
+    head = f"<h3>{escape(chart.title)} <span class=unit>{escape(', '.join(filter(None, (unit.removeprefix('1'), better))))}</span></h3>"
     return f"<div class=bars>{head}{''.join(rows)}</div>"
 
 
 def _legend(chart: Chart) -> str:
     lines = {line.label: line for p in chart.panels for line in p.lines if line.label and line.texts is None}
-    if len(lines) < 2:
+    if len(lines) < 2 or all(len(p.lines) < 2 for p in chart.panels):
         return ""
-    direct = all(len(p.lines) <= MAX_DIRECT_LABELS and not p.zoom for p in chart.panels)
     chips = "".join(
         f'<span><i style="border-top:3px {"dashed" if line.dashed else "solid"} {line.colour}"></i>{escape(label)}</span>'
         for label, line in lines.items()
     )
-    kind = " narrow" if direct and all(p.lines[0].mode != "markers" for p in chart.panels) else ""
+    kind = "" if needs_legend(chart) else " narrow"
     return f'<div class="legend{kind}">{chips}</div>'
 
 
-def _chart(chart: Chart, plots: dict[str, Any]) -> str:
+def _chart(chart: Chart, plots: dict[str, Any], above: str) -> str:
     cells = []
     for i, panel in enumerate(chart.panels):
         name = f"{chart.key}-{i}"
@@ -60,8 +61,10 @@ def _chart(chart: Chart, plots: dict[str, Any]) -> str:
         title = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
         cells.append(f'<div>{title}<div id="{escape(name)}"></div></div>')
     note = f"<p class=note>{escape(chart.note)}</p>" if chart.note else ""
-    grid = f'<div class="panels n{chart.columns}">{"".join(cells)}</div>'
-    return f"<h3>{escape(chart.title)}</h3>{note}{_legend(chart)}{grid}"
+    ends = " ends" if any(p.named for p in chart.panels) and len(chart.panels) == 3 else ""
+    grid = f'<div class="panels n{chart.columns}{ends}">{"".join(cells)}</div>'
+    title = f"<h3>{escape(chart.title)}</h3>" if chart.title != above else ""
+    return f"{title}{note}{_legend(chart)}{grid}"
 
 
 def _table(block: TableBlock) -> str:
@@ -78,16 +81,16 @@ def _section(section: Section, plots: dict[str, Any]) -> str:
         if kind is Bars:
             parts.append(f'<div class="pair">{"".join(_bars(b) for b in blocks if isinstance(b, Bars))}</div>')
         else:
-            parts += [_block(block, plots) for block in blocks]
+            parts += [_block(block, plots, section.title) for block in blocks]
     note = f"<p class=note>{escape(section.note)}</p>" if section.note else ""
     if section.title == "Every figure":
         return f"<details><summary>Every figure</summary>{note}{''.join(parts)}</details>"
     return f"<h2>{escape(section.title)}</h2>{note}{''.join(parts)}"
 
 
-def _block(block: Block, plots: dict[str, Any]) -> str:
+def _block(block: Block, plots: dict[str, Any], above: str) -> str:
     if isinstance(block, Chart):
-        return _chart(block, plots)
+        return _chart(block, plots, above)
     return _table(block) if isinstance(block, TableBlock) else _bars(block)
 
 
@@ -156,10 +159,10 @@ def page(
     for i, section in enumerate(sections):
         body = body.replace(f"<h2>{escape(section.title)}</h2>", f'<h2 id="{i}">{escape(section.title)}</h2>', 1)
         body = body.replace(f"<details><summary>{escape(section.title)}<", f'<details id="{i}"><summary>{escape(section.title)}<', 1)
-    keys = {e.label: e for e in found}
-    legend = "".join(
-        f'<span><i class="{"hatched" if e.full else ""}" style="--c:{e.colour}"></i>{escape(label)}</span>' for label, e in keys.items()
-    )
+    drives = {e.colour + e.label.removesuffix(", full"): e for e in found}
+    legend = "".join(f'<span><i style="--c:{e.colour}"></i>{escape(e.label.removesuffix(", full"))}</span>' for e in drives.values())
+    if any(e.full for e in found):
+        legend += '<span><i class=hatched style="--c:#66707c"></i>hatched, dashed: the whole drive was filled before</span>'
     # "</" must not occur inside a script element.
     payload = json.dumps(plots, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
     library = plotly.offline.get_plotlyjs().replace("</script", "<\\/script")

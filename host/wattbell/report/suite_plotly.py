@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from wattbell.report.static import INK, MUTED
-from wattbell.report.suite_charts import MAX_DIRECT_LABELS, Line, Panel, spread, y_limits
+from wattbell.report.suite_charts import Line, Panel, spread, y_limits
 
 _GRID = "#e8ebee"
 _MANY = 400
@@ -26,10 +26,10 @@ def _trace(line: Line, panel: Panel) -> dict[str, Any]:
         "mode": line.mode,
         "line": {"color": line.colour, "width": 2, "dash": "dash" if line.dashed else "solid"},
         "marker": {"color": line.colour, "size": 6},
-        "hovertemplate": f"%{{y:.4~g}} {y_name}<br>{x_name} %{{x}}<extra>{line.label}</extra>",
+        "hovertemplate": f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x}}<extra>{line.label}</extra>",
     }
     if panel.seconds == "x":
-        trace["hovertemplate"] = f"%{{x:.4~s}}s: %{{y:.3~g}} {y_name}<extra>{line.label}</extra>"
+        trace["hovertemplate"] = f"%{{x:.4~s}}s, {y_name}: %{{y:.3~g}}<extra>{line.label}</extra>"
     if len(line.x) > _MANY:
         trace["marker"]["size"] = 2.6
         if line.mode == "lines+markers":
@@ -41,9 +41,15 @@ def _trace(line: Line, panel: Panel) -> dict[str, Any]:
         spans = [_number(u or 0.0) for u in line.u]
         trace["error_y"] = {"array": spans, "color": line.colour, "thickness": 1, "width": 3}
     if line.texts is not None:
-        trace |= {"mode": "markers+text", "text": list(line.texts), "textposition": "top center", "textfont": {"size": 11}}
-        trace["marker"]["size"] = 9
-        trace["hovertemplate"] = f"%{{text}}<br>%{{y:.4~g}} {y_name}<br>%{{x:.4~g}} {x_name}<extra></extra>"
+        middle = (panel.x_range[1] if panel.x_range else max(line.x)) / 2
+        trace |= {
+            "mode": "markers+text",
+            "text": list(line.texts),
+            "textposition": ["top left" if x > middle else "top right" for x in line.x],
+            "cliponaxis": False,
+            "textfont": {"size": 11, "color": line.colour},
+        }
+        trace["hovertemplate"] = f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x:.4~g}}<extra>{line.label}</extra>"
     return trace
 
 
@@ -57,7 +63,9 @@ def _axis(title: str, log: bool, limits: tuple[float, float] | None, seconds: bo
         "automargin": True,
     }
     if log:
-        axis |= {"type": "log", "dtick": 1, "exponentformat": "none", "tickformat": "~s"}
+        axis |= {"type": "log", "exponentformat": "none", "tickformat": "~s"}
+        if limits is not None and limits[1] > 30 * limits[0]:
+            axis["dtick"] = 1
     if seconds:
         axis |= {"tickformat": "~s", "ticksuffix": "s"}
     if limits is not None:
@@ -72,7 +80,7 @@ def figure(panel: Panel, height_px: int) -> dict[str, Any]:
     x_axis["showgrid"] = False
     if panel.x_ticks is not None:
         ticks = list(panel.x_ticks)
-        x_axis |= {"tickmode": "array", "tickvals": ticks, "ticktext": [f"{v:g}{panel.x_suffix}" for v in ticks]}
+        x_axis |= {"tickmode": "array", "tickangle": 0, "tickvals": ticks, "ticktext": [f"{v:g}{panel.x_suffix}" for v in ticks]}
     layout: dict[str, Any] = {
         "height": height_px,
         "margin": {"l": 56, "r": 12, "t": 8, "b": 44},
@@ -92,12 +100,10 @@ def figure(panel: Panel, height_px: int) -> dict[str, Any]:
             layout["shapes"].append({**band, "fillcolor": mark.colour, "opacity": 0.15, "line": {"width": 0}})
         text = {"text": mark.label, "x": mark.x, "yref": "paper", "y": 1 - 0.08 * k, "xanchor": "left", "yanchor": "top"}
         layout["annotations"].append({**text, "showarrow": False, "xshift": 4, "font": {"color": mark.colour, "size": 12}})
-    named = [line for line in panel.lines if line.texts is None and line.label and line.x]
-    labels = 1 < len(named) <= MAX_DIRECT_LABELS and not panel.zoom
-    if labels:
-        layout["annotations"] += _end_labels(panel, named, limits)
+    if panel.named:
+        layout["annotations"] += _end_labels(panel, panel.named, limits)
     data = [_trace(line, panel) for line in panel.lines if line.x]
-    return {"data": data, "layout": layout, "labels": labels}
+    return {"data": data, "layout": layout, "labels": bool(panel.named)}
 
 
 def _end_labels(panel: Panel, lines: list[Line], limits: tuple[float, float]) -> list[dict[str, Any]]:

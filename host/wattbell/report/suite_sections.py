@@ -4,45 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wattbell.analysis.text import digits
 from wattbell.report.suite_charts import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
-from wattbell.report.suite_entities import Entity, entities
+from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
 from wattbell.results import Run, Score
 
 _LESS_IS_BETTER = {"W", "s", "J", "ms", "us"}
-_SCORED_UNITS = ("MB/s", "MB/s/W", "W", "IOPS")
+_SCORED_UNITS = ("MB/s", "MB/s/W", "W", "IOPS", "1")
 _ELSEWHERE = ("idle", "active-idle", "whole-drive-fill", "operational", "non-operational")
 _ATSB = "atsb-"
 
 
-def titles_of(found: Sequence[Entity]) -> dict[str, str]:
-    """Every test id with its title, in the order of the suites."""
-    return {t.test: t.name for e in found for t in e.run.tests}
+def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: str | None = None) -> Bars | None:
+    """A bar for each entity that has this score, the best first; None where none has.
 
-
-def lost_remark(score: Score) -> str:
-    """What stands behind a figure whose data were lost."""
-    return f"✕ {score.value.n_lost} lost" if score.value.n_lost else ""
-
-
-def bars_of(found: Sequence[Entity], test: str, title: str, unit: str, name: str | None = None, reading: str | None = None) -> Bars | None:
-    """A bar for each entity that has this score, the best first; None where none has."""
+    Where an average can be read in two ways, the bar is the first reading and the other stands behind its figure.
+    """
     bars = []
-    label = ""
+    label = reading = ""
     for entity in found:
-        result = entity.test(test)
-        score = result.score(unit, name, reading) if result else None
-        if score is None:
+        result = entity.test(key)
+        score = result.score(unit, name) if result else None
+        if result is None or score is None:
             continue
-        label = label or score.name
-        bars.append(Bar(entity.label, entity.colour, score.value, entity.full, lost_remark(score)))
+        label, reading = label or score.name, reading or score.reading or ""
+        others = [
+            f"{s.reading}: {digits(s.value.value, 4)}"
+            for s in result.scores
+            if (s.unit, s.name) == (unit, score.name) and s is not score and _differs(s, score)
+        ]
+        lost = [f"✕ {score.value.n_lost} lost"] if score.value.n_lost else []
+        bars.append(Bar(entity.label, entity.colour, score.value, entity.full, "; ".join(others), "".join(lost)))
     if not bars:
         return None
     less = unit in _LESS_IS_BETTER
     bars.sort(key=lambda b: b.value.value, reverse=not less)
-    key = "-".join(filter(None, (test, name or "", unit, reading or "")))
-    what = f" ({reading})" if reading else ""
-    heading = f"{title}: {label}{what}" if label and label.lower() not in ("rate", "overall") else f"{title}{what}"
-    return Bars(slug(key), heading, unit, bars, "" if unit == "W" else ("lower" if less else "higher"))
+    heading = f"{title}: {label}" if label.lower() not in ("rate", "overall", "mean power") else title
+    if any(bar.remark for bar in bars):
+        heading += f" ({reading})"
+    file = slug("-".join(filter(None, (*key, label, unit))))
+    return Bars(file, heading, unit, bars, "" if unit == "W" else ("lower" if less else "higher"))
+
+
+def _differs(a: Score, b: Score) -> bool:
+    return abs(a.value.value - b.value.value) > 1e-3 * abs(b.value.value)
 
 
 def slug(text: str) -> str:
@@ -52,44 +57,23 @@ def slug(text: str) -> str:
 
 
 def scores(found: Sequence[Entity]) -> Section:
-    """Bar charts of every score in MB/s, MB/s/W, W and IOPS; where readings of an average differ, each has its chart."""
-    section = Section(
-        "Scores",
-        "Whiskers: expanded uncertainty, k = 2, also in brackets in the last digits. Hatched: the whole drive was filled before.",
-    )
-    for test, title in titles_of(found).items():
+    """Bar charts of every score in MB/s, MB/s/W, W and IOPS."""
+    note = "Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits."
+    if any(e.full for e in found):
+        note += " Hatched: the whole drive was filled before."
+    section = Section("Scores", note)
+    for key, title in titles_of(found).items():
+        test = key[1]
         if test in _ELSEWHERE or "wake-up" in test or test.startswith((_ATSB, "idle ")):
             continue
         for unit in _SCORED_UNITS:
-            kinds: dict[tuple[str, str | None], list[float]] = {}
-            for entity in found:
-                result = entity.test(test)
-                for score in result.scores if result else ():
-                    if score.unit == unit:
-                        kinds.setdefault((score.name, score.reading), []).append(score.value.value)
-            for name, reading in _distinct(kinds):
-                bars = bars_of(found, test, title, unit, name, reading)
-                if bars is not None:
-                    section.blocks.append(bars)
+            names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if s.unit == unit)
+            section.blocks += [bars for name in names if (bars := bars_of(found, key, title, unit, name)) is not None]
     return section
 
 
-def _distinct(kinds: dict[tuple[str, str | None], list[float]]) -> list[tuple[str, str | None]]:
-    """Readings of one score whose figures all agree to 0.1 % are one chart; its title still names the reading."""
-    out: list[tuple[str, str | None]] = []
-    for (name, reading), values in kinds.items():
-        for other, other_reading in out:
-            known = kinds[other, other_reading]
-            same = len(known) == len(values) and all(abs(a - b) <= 1e-3 * abs(a) for a, b in zip(known, values, strict=True))
-            if other == name and same:
-                break
-        else:
-            out.append((name, reading))
-    return out
-
-
-def _line(entity: Entity, test: str, axis: str, quantity: str, scale: float = 1.0) -> Line | None:
-    result = entity.test(test)
+def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float = 1.0) -> Line | None:
+    result = entity.test(key)
     found = result.over(axis, quantity) if result else []
     if len(found) < 2:
         return None
@@ -108,20 +92,21 @@ def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section
     """Rate, power and efficiency over an axis, for every test that has it."""
     section = Section(title, note)
     share = axis == "write_share"
-    for test, name in titles_of(found).items():
+    for key, name in titles_of(found).items():
         panels = []
-        for quantity, text in (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_s_per_w", "MB/s/W")):
-            lines = [line for e in found if (line := _line(e, test, axis, quantity, 100.0 if share else 1.0))]
+        for quantity, text in (("mb_per_s", "rate, MB/s"), ("mean_w", "power, W"), ("mb_per_s_per_w", "efficiency, MB/s/W")):
+            lines = [line for e in found if (line := _line(e, key, axis, quantity, 100.0 if share else 1.0))]
             if not lines:
                 continue
+            last = quantity == "mb_per_s_per_w"
             ticks = sorted({x for line in lines for x in line.x})
             if share:
-                panels.append(Panel("share of writes", text, lines, x_ticks=[0, 20, 40, 60, 80, 100], x_suffix=" %"))
+                panels.append(Panel("share of writes, %", text, lines, x_ticks=[0, 20, 40, 60, 80, 100], names=last))
             else:
                 span = (ticks[0] * 0.88, ticks[-1] * 1.12)
-                panels.append(Panel("queue depth", text, lines, x_log=True, x_ticks=ticks, x_range=span))
+                panels.append(Panel("queue depth", text, lines, x_log=True, x_ticks=ticks, x_range=span, names=last))
         if panels:
-            section.blocks.append(Chart(slug(f"{test}-by-{axis}"), name, panels, columns=3))
+            section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-by-{axis}"), name, panels, columns=3))
     return section
 
 
@@ -157,14 +142,14 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
         section.note = "Each point is one queue depth or mix. The store holds no other run with the same job files and scale."
     panels = []
     names = titles_of([*found, *others])
-    wanted = [t for t in SCATTER_TESTS if t in names]
+    wanted = [key for t in SCATTER_TESTS for key in names if key[1] == t]
     if any(e.run.suite == "capture" for e in found):
-        wanted += [t for t in names if t not in SCATTER_TESTS]
+        wanted += [key for key in names if key[0] == "capture"]
     singles: list[Line] = []
-    for test in wanted:
+    for key in wanted:
         lines = []
         for entity, colour in [*((o, BACKGROUND) for o in others), *((e, e.colour) for e in found)]:
-            result = entity.test(test)
+            result = entity.test(key)
             pairs = [
                 (p.quantities["mean_w"].value, p.quantities["mb_per_s"].value)
                 for p in (result.points if result else ())
@@ -174,16 +159,18 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
                 continue
             xs, ys = [w for w, _ in pairs], [r for _, r in pairs]
             if len(pairs) == 1 and entity.run.suite == "capture":
-                label = f"{names[test]}" + (f", {entity.label}" if len(found) > 1 else "")
+                label = f"{names[key]}" + (f", {entity.label}" if len(found) > 1 else "")
                 singles.append(Line(label, colour, xs, ys, mode="markers", texts=[label]))
                 continue
-            lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="markers"))
+            # Drives in grey are named at their fastest point; the others have the legend.
+            behind = [entity.label if y == max(ys) else "" for y in ys] if colour == BACKGROUND else None
+            lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="markers", texts=behind))
         if lines:
             top = max(x for line in lines for x in line.x)
-            panels.append(Panel("mean power, W", "MB/s", lines, title=names[test], x_range=(0, 1.08 * top)))
+            panels.append(Panel("mean power, W", "rate, MB/s", lines, title=names[key], x_range=(0, 1.08 * top)))
     if singles:
         top = max(x for line in singles for x in line.x)
-        panels.append(Panel("mean power, W", "MB/s", singles, x_range=(0, 1.2 * top)))
+        panels.append(Panel("mean power, W", "rate, MB/s", singles, x_range=(0, 1.2 * top)))
     if panels:
         section.blocks.append(Chart("performance-against-power", "Performance against power", panels, columns=2))
     return section
@@ -203,11 +190,11 @@ def traces(found: Sequence[Entity]) -> Section:
     """ATSB-like traces: data rate, latencies, energy."""
     note = "Generated traces with the published statistics (the traces themselves are not public); idle time cut to 25 ms."
     section = Section("Trace replay (ATSB-like)", note)
-    for test, title in titles_of(found).items():
-        if not test.startswith(_ATSB):
+    for key, title in titles_of(found).items():
+        if not key[1].startswith(_ATSB):
             continue
-        blocks: list[Block | None] = [bars_of(found, test, title, "MB/s")]
-        blocks += [bars_of(found, test, title, "s", name) for name in ATSB_LATENCIES]
-        blocks.append(bars_of(found, test, title, "J"))
+        blocks: list[Block | None] = [bars_of(found, key, title, "MB/s")]
+        blocks += [bars_of(found, key, title, "s", name) for name in ATSB_LATENCIES]
+        blocks.append(bars_of(found, key, title, "J"))
         section.blocks += [block for block in blocks if block is not None]
     return section

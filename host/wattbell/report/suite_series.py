@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from wattbell.report.suite_charts import Block, Chart, Line, Mark, Panel, Section
-from wattbell.report.suite_entities import Entity
-from wattbell.report.suite_sections import bars_of, titles_of
+from wattbell.report.suite_entities import Entity, TestKey, titles_of
+from wattbell.report.suite_sections import bars_of, slug
 from wattbell.results import TestResult
 
 STEADY_FROM_S = 1400.0
@@ -33,9 +33,7 @@ def consistency(found: Sequence[Entity]) -> Section:
     )
     clouds: list[tuple[Entity, str, list[float], list[float]]] = []
     for entity in found:
-        for result in entity.run.tests:
-            if result.condition != entity.condition:
-                continue
+        for result in entity.tests:
             frame = _table(entity, result, "t_s", "iops")
             if frame is not None:
                 title = f"{entity.label}: {result.name}"
@@ -68,7 +66,7 @@ def consistency(found: Sequence[Entity]) -> Section:
                 axes = Panel("time, s", "IOPS", [line], name, y_log=log, x_range=(start, ends[i]), y_range=limits, zoom=True)
                 panels.append(axes)
             if panels:
-                section.blocks.append(Chart(f"{suite}-{key}", title, panels, columns=2, height_px=250))
+                section.blocks.append(Chart(f"{suite}-{key}", f"{suite}: {title[0].lower()}{title[1:]}", panels, columns=2, height_px=250))
     return section
 
 
@@ -79,12 +77,13 @@ def fill(found: Sequence[Entity]) -> Section:
         "Sequential 128 KiB writes at queue depth 32 over the erased drive. Dotted line and band: size of the SLC cache, "
         "found as the change point of the rate, with its expanded uncertainty (k = 2).",
     )
-    for test, title in titles_of(found).items():
+    for key, title in titles_of(found).items():
+        test = key[1]
         if "fill" not in test:
             continue
         rates: list[Panel] = []
         for entity in found:
-            result = entity.test(test)
+            result = entity.test(key)
             frame = _table(entity, result, "gb", "mb_per_s")
             if result is None or frame is None:
                 continue
@@ -97,14 +96,14 @@ def fill(found: Sequence[Entity]) -> Section:
                 spread = f" ± {q.u:.2g}" if q.u else ""
                 marks = [Mark(q.value, f"SLC cache {q.value:.4g}{spread} GB", entity.colour, q.u)]
             end = max(line.x)
-            rates.append(Panel("written, GB", "MB/s", [line], entity.label, x_range=(0, end), marks=marks, zoom=True))
+            rates.append(Panel("written, GB", "rate, MB/s", [line], entity.label, x_range=(0, end), marks=marks, zoom=True))
             if "mean_w" in frame.columns and frame["mean_w"].is_not_null().any():
                 power = Line(entity.label, entity.colour, line.x, frame["mean_w"].fill_null(float("nan")).to_list(), mode="lines")
-                rates.append(Panel("written, GB", "W", [power], f"{entity.label}: power", x_range=(0, end), zoom=True))
+                rates.append(Panel("written, GB", "power, W", [power], f"{entity.label}: power", x_range=(0, end), zoom=True))
         if rates:
-            section.blocks.append(Chart(f"{test}-rate", title, rates, columns=2, height_px=260))
-        names = {s.name: s.unit for e in found if (r := e.test(test)) for s in r.scores}
-        blocks: list[Block | None] = [bars_of(found, test, title, unit, name) for name, unit in names.items()]
+            section.blocks.append(Chart(slug(f"{key[0]}-{test}-rate"), title, rates, columns=2, height_px=260))
+        names = {s.name: s.unit for e in found if (r := e.test(key)) for s in r.scores}
+        blocks: list[Block | None] = [bars_of(found, key, title, unit, name) for name, unit in names.items()]
         section.blocks += [block for block in blocks if block is not None]
     return section
 
@@ -124,22 +123,24 @@ def idle(found: Sequence[Entity]) -> Section:
         "Idle power and wake-up",
         "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST on. Wake-up: first command after that idle.",
     )
-    for test, title in titles_of(found).items():
+    for key, title in titles_of(found).items():
+        test = key[1]
         if test in ("active-idle", "idle") or test.startswith("idle "):
-            bars = bars_of(found, test, title, "W")
+            bars = bars_of(found, key, title, "W")
             section.blocks += [bars] if bars else []
         elif "wake-up" in test:
-            bars = bars_of(found, test, title, "s")
+            bars = bars_of(found, key, title, "s")
             section.blocks += [bars] if bars else []
-            lines = [line for e in found if (line := _distribution(e, test)) is not None]
+            lines = [line for e in found if (line := _distribution(e, key)) is not None]
             if lines:
-                panel = Panel(f"{title}", "share of wake-ups", lines, x_log=True, y_range=(0, 1.02), seconds="x")
-                section.blocks.append(Chart(f"{test}-distribution", f"{title}: distribution", [panel], columns=1))
+                wide = max(max(line.x) for line in lines) > 20 * min(min(line.x) for line in lines) > 0
+                panel = Panel(f"{title}", "share of wake-ups", lines, x_log=wide, y_range=(0, 1.02), seconds="x")
+                section.blocks.append(Chart(slug(f"{key[0]}-{test}-distribution"), f"{title}: distribution", [panel], columns=1))
     return section
 
 
-def _distribution(entity: Entity, test: str) -> Line | None:
-    frame = _table(entity, entity.test(test), "latency_s")
+def _distribution(entity: Entity, key: TestKey) -> Line | None:
+    frame = _table(entity, entity.test(key), "latency_s")
     if frame is None:
         return None
     values = np.sort(frame["latency_s"].drop_nulls().to_numpy())

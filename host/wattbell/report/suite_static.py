@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from wattbell.analysis.text import concise, digits, si
 from wattbell.report.static import GRID, INK, MUTED
-from wattbell.report.suite_charts import MAX_DIRECT_LABELS, Bars, Chart, Line, Panel, Section, spread, y_limits
+from wattbell.report.suite_charts import Bars, Chart, Line, Panel, Section, needs_legend, readable, spread, y_limits
 
 _STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "hatch.linewidth": 0.9}
 _MANY = 400
@@ -34,6 +36,7 @@ def _bars(chart: Bars, stamp: str) -> Figure:
     axes.spines[["bottom", "left"]].set_visible(False)
     axes.set_xticks([])
     top = max((b.value.value for b in chart.bars), default=1.0) or 1.0
+    factor, unit = readable([b.value.value for b in chart.bars], chart.unit)
     for i, bar in enumerate(chart.bars):
         y = n - 1 - i
         style: dict[str, Any] = {"color": bar.colour}
@@ -42,14 +45,14 @@ def _bars(chart: Bars, stamp: str) -> Figure:
         axes.barh(y, bar.value.value, height=0.68, **style)
         if bar.value.u:
             axes.errorbar(bar.value.value, y, xerr=bar.value.u, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
-        text = concise(bar.value.to_figure()) + (f"  {bar.remark}" if bar.remark else "")
+        text = "  ".join(filter(None, (concise(bar.value.to_figure(), factor), bar.remark, bar.lost)))
         at = bar.value.value + (bar.value.u or 0.0) + 0.012 * top
         axes.annotate(text, (at, y), va="center", fontsize=8.5, color=INK)
     axes.set_yticks(range(n), [b.label for b in reversed(chart.bars)])
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, top * 1.22)
-    better = f", {chart.better} is better" if chart.better else ""
-    _title(figure, f"{chart.title}, {chart.unit}{better}", stamp)
+    axes.set_xlim(0, top * (1.5 if any(b.remark or b.lost for b in chart.bars) else 1.2))
+    better = f"{chart.better} is better" if chart.better else ""
+    _title(figure, ", ".join(filter(None, (chart.title, unit.removeprefix("1"), better))), stamp)
     return figure
 
 
@@ -57,16 +60,20 @@ def _title(figure: Figure, title: str, stamp: str) -> None:
     figure.suptitle(title + (f"\n{stamp}" if stamp else ""), x=0.01, ha="left", fontsize=10, color=INK)
 
 
-def _line(axes: Any, line: Line) -> None:
+def _line(axes: Any, line: Line, reach: float) -> None:
     if line.texts is not None:
-        axes.plot(line.x, line.y, "o", color=line.colour, markersize=6, markerfacecolor="white" if line.dashed else None)
+        axes.plot(line.x, line.y, "o", color=line.colour, markersize=4, markerfacecolor="white" if line.dashed else None)
         for x, y, text in zip(line.x, line.y, line.texts, strict=True):
-            axes.annotate(text, (x, y), xytext=(6, 4), textcoords="offset points", fontsize=8, color=line.colour)
+            left = x > reach / 2
+            place = {"xytext": (-6, 4) if left else (6, 4), "ha": "right" if left else "left"}
+            axes.annotate(text, (x, y), textcoords="offset points", fontsize=8, color=line.colour, **place)
         return
     many = len(line.x) > _MANY
     style: dict[str, Any] = {"color": line.colour, "linewidth": 1.4, "linestyle": "--" if line.dashed else "-"}
     if line.mode == "markers":
-        axes.plot(line.x, line.y, ".", color=line.colour, markersize=1.8 if many else 4, rasterized=many)
+        hollow = {"markerfacecolor": "white"} if line.dashed and not many else {}
+        kind = "." if many else "o"
+        axes.plot(line.x, line.y, kind, color=line.colour, markersize=1.8 if many else 4, rasterized=many, **hollow)
         return
     if line.mode == "lines+markers" and not many:
         style |= {"marker": "o", "markersize": 3.6, "markerfacecolor": "white" if line.dashed else line.colour}
@@ -83,7 +90,7 @@ def _panel(axes: Any, panel: Panel) -> None:
             axes.axvspan(mark.x - mark.u, mark.x + mark.u, color=mark.colour, alpha=0.16, linewidth=0)
         axes.axvline(mark.x, color=mark.colour, linewidth=0.9, linestyle=":")
     for line in panel.lines:
-        _line(axes, line)
+        _line(axes, line, panel.x_range[1] if panel.x_range else max(line.x))
     low, high = y_limits(panel)
     if panel.x_log:
         axes.set_xscale("log")
@@ -109,9 +116,8 @@ def _panel(axes: Any, panel: Panel) -> None:
     axes.set_ylabel(panel.y_title, color=MUTED)
     if panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left", color=INK)
-    named = [line for line in panel.lines if line.texts is None and line.label and line.x]
-    if 1 < len(named) <= MAX_DIRECT_LABELS and not panel.zoom:
-        _direct_labels(axes, panel, named)
+    if panel.named:
+        _direct_labels(axes, panel, panel.named)
 
 
 def _direct_labels(axes: Any, panel: Panel, lines: list[Line]) -> None:
@@ -138,8 +144,7 @@ def _chart(chart: Chart, stamp: str) -> Figure:
         else:
             axes.set_visible(False)
     lines = {line.label: line for p in chart.panels for line in p.lines if line.label and line.texts is None}
-    direct = all(len(p.lines) <= MAX_DIRECT_LABELS and not p.zoom for p in chart.panels)
-    if len(lines) > 1 and not direct:
+    if needs_legend(chart):
         handles = [_handle(line) for line in lines.values()]
         figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     _title(figure, chart.title, stamp)
@@ -147,15 +152,14 @@ def _chart(chart: Chart, stamp: str) -> Figure:
 
 
 def _handle(line: Line) -> Any:
-    from matplotlib.lines import Line2D
-
+    if line.mode == "markers":
+        face = "white" if line.dashed else line.colour
+        return Line2D([], [], color=line.colour, linestyle="", marker="o", markerfacecolor=face, label=line.label)
     return Line2D([], [], color=line.colour, linestyle="--" if line.dashed else "-", label=line.label)
 
 
 def write_pictures(sections: list[Section], folder: Path, stamp: str) -> list[Path]:
     """Write every chart as ``key.png`` and ``key.svg``; ``stamp`` (scaled, model, lost data) stands on each of them."""
-    from matplotlib import rc_context
-
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     with rc_context(_STYLE):

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from wattbell.analysis.text import NOTHING, count, digits, duration, si
+from wattbell.analysis.text import NOTHING, count, duration, si
 from wattbell.report.suite_charts import Section, TableBlock
-from wattbell.report.suite_entities import Entity, drive_key
+from wattbell.report.suite_entities import Entity, drive_key, titles_of
 from wattbell.report.tables import pair
 from wattbell.results import Run
 from wattbell.results.model import QUANTITIES
@@ -64,7 +64,7 @@ def _shown(keys: Sequence[str], value: Any) -> str:
     if value is None:
         return NOTHING
     if keys[0].endswith("_c"):
-        return f"{digits(float(value), 3)} °C"
+        return f"{float(value):g} °C"
     if isinstance(value, bool):
         return "Supported" if value else "Not supported"
     return escape(str(value))
@@ -151,16 +151,15 @@ def _measured(name: str, quantity: Any) -> str:
 def every_figure(found: Sequence[Entity]) -> Section:
     """Every point and score, with its uncertainty and what was lost under it."""
     section = Section("Every figure", "In brackets: expanded uncertainty (k = 2) in the last digits.")
-    tests = {t.test: t.name for e in found for t in e.run.tests}
-    for test, title in tests.items():
+    for key, title in titles_of(found).items():
         quantities: dict[str, None] = {}
         for entity in found:
-            result = entity.test(test)
+            result = entity.test(key)
             for point in result.points if result else ():
                 quantities.update(dict.fromkeys(point.quantities))
         rows = []
         for entity in found:
-            result = entity.test(test)
+            result = entity.test(key)
             for point in result.points if result else ():
                 x = ", ".join(f"{k.replace('_', ' ')} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in point.x.items())
                 cells = [pair(q.to_figure()) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
@@ -178,8 +177,8 @@ def _plain(text: str) -> str:
     return names.get(text, text.replace("energy j, J", "energy, J"))
 
 
-def provenance(runs: Sequence[Run], ids: Mapping[str, Mapping[str, Any]]) -> Section:
-    """What the figures rest on. ``ids``: provenance by run id, for runs from the store."""
+def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -> Section:
+    """What the figures rest on. ``rests_on``: capture and job hashes by content hash."""
     section = Section("Where this comes from")
     rows: list[tuple[str, list[str]]] = []
 
@@ -206,8 +205,8 @@ def provenance(runs: Sequence[Run], ids: Mapping[str, Mapping[str, Any]]) -> Sec
         add(name.replace("_", " "), [_text(_conditions(run).get(name)) for run in runs])
     add("lost", [", ".join(f"{n} {kind}" for kind, n in run.lost.items()) or "nothing" for run in runs])
     add("uncertainty", [_text(run.document.get("uncertainty")) for run in runs])
-    add("capture", [str(ids.get(run.id, {}).get("capture") or run.document.get("capture") or "") for run in runs])
-    add("job files", [_jobs(run, ids) for run in runs])
+    add("capture", [str(rests_on.get(run.content_hash, {}).get("capture") or run.document.get("capture") or "") for run in runs])
+    add("job files", [_jobs(run, rests_on) for run in runs])
     head = ("", *(escape(run.title) for run in runs))
     section.blocks.append(TableBlock("", head, [[name, *values] for name, values in rows], left=1 + len(runs)))
     return section
@@ -218,8 +217,8 @@ def _conditions(run: Run) -> Mapping[str, Any]:
     return {k: v for k, v in found.items() if k not in ("virtual", "notes")} if isinstance(found, Mapping) else {}
 
 
-def _jobs(run: Run, ids: Mapping[str, Mapping[str, Any]]) -> str:
-    jobs = ids.get(run.id, {}).get("jobs") or run.document.get("jobs") or {}
+def _jobs(run: Run, rests_on: Mapping[str, Mapping[str, Any]]) -> str:
+    jobs = rests_on.get(run.content_hash, {}).get("jobs") or run.document.get("jobs") or {}
     return ", ".join(f"{name} {str(h).removeprefix('sha256:')[:8]}" for name, h in jobs.items())
 
 
