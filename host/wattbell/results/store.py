@@ -13,15 +13,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
 from . import provenance
 from .model import Run, parse
+from .schema import TABLES, VERSION
 
-VERSION = 1
 _ID_DIGITS = 12
 
 
@@ -81,7 +80,7 @@ class Store:
             raise ResultsError(f"{self.path} was written by a newer Wattbell (version {version}); update this one.")
         if self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             raise ResultsError(f"{self.path} is a database of something else; give another with --store.")
-        self._db.executescript("BEGIN;" + files("wattbell.results").joinpath("schema.sql").read_text("utf-8") + "COMMIT;")
+        self._db.executescript(f"BEGIN;{TABLES}COMMIT;")
 
     def close(self) -> None:
         """Close the file."""

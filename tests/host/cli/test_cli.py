@@ -16,7 +16,8 @@ from wattbell.capture import CaptureWriter
 
 COMMANDS = [
     (), ("rigs",), ("info",), ("record",), ("run",), ("analyze",), ("report",), ("export",), ("export", "csv"),
-    ("export", "sigrok"), ("sim",), ("sim", "start"), ("sim", "replay"), ("sim", "profiles"),
+    ("export", "sigrok"), ("compare",), ("results",), ("results", "list"), ("results", "import"),
+    ("results", "show"), ("results", "export"), ("results", "delete"), ("sim",), ("sim", "start"), ("sim", "replay"), ("sim", "profiles"),
 ]  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def test_help_teaches(wattbell: Any, command: tuple[str, ...]) -> None:
     shown = wattbell(*command, "--help")
     assert shown.returncode == 0
     assert "Usage:" in shown.stdout
-    if command not in {("sim",), ("export",), ("rigs",), ("sim", "profiles")}:
+    if command not in {("sim",), ("export",), ("rigs",), ("sim", "profiles"), ("results",)}:
         assert f"wattbell {' '.join(command)}".strip() in " ".join(shown.stdout.split()).replace("Usage: wattbell", "")
 
 

@@ -1,5 +1,11 @@
--- The results store, version 1. `runs.document` is results.json as it was written; every other table is a view of it that
--- can be asked in SQL. Uncertainties are expanded, k = 2; null where none can be given.
+"""The tables of the results store, version 1.
+
+``runs.document`` is ``results.json`` as it was written; every other table is a view of it that can be asked in SQL.
+Uncertainties are expanded, k = 2; null where none can be given.
+"""
+
+VERSION = 1
+TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     content_sha256 TEXT NOT NULL UNIQUE,
@@ -73,3 +79,4 @@ CREATE INDEX runs_by_suite ON runs (suite, suite_hash, scale);
 CREATE INDEX scores_by_run ON scores (run);
 CREATE INDEX points_by_run ON points (run);
 PRAGMA user_version = 1;
+"""

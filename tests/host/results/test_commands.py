@@ -1,0 +1,55 @@
+"""`wattbell results` and `wattbell compare` as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def wattbell(tmp_path: Path) -> Any:
+    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "home"), "COLUMNS": "160"}
+        for name in ("WATTBELL_DEBUG", "WATTBELL_STORE"):
+            env.pop(name, None)
+        command = [sys.executable, "-m", "wattbell", *map(str, arguments)]
+        done = subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def test_from_directories_to_a_page(wattbell: Any, samples: Any, tmp_path: Path) -> None:
+    samples.write_results(tmp_path / "a")
+    samples.write_results(tmp_path / "b", "crucial-p1-1tb", lost=2)
+    assert "no results store" in wattbell("results", "list", code=1).stderr
+    added = json.loads(wattbell("results", "import", "a", "b", "--json").stdout)
+    assert (tmp_path / "home" / "wattbell" / "results.sqlite").is_file()
+    again = wattbell("results", "import", "a", code=1)
+    assert f"already, as {added[0]['id']}" in " ".join(again.stderr.split())
+    shown = wattbell("results", "show", added[1]["id"][:5]).stdout
+    assert "DATA LOST: 2 commands" in shown and "mean of ratios" in shown and "ratio of means" in shown
+    exported = json.loads(wattbell("results", "export", "--json").stdout)
+    assert [e["provenance"]["id"] for e in exported] == [a["id"] for a in added]
+    made = json.loads(wattbell("compare", added[0]["id"], "b", "--no-plots", "--out", "page.html", "--json").stdout)
+    assert made["written"] == ["page.html"] and made["not_comparable"] == []
+    assert made["runs"][1]["lost"] == {"commands": 2}
+    assert "SSD 660p" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_scaled_and_unscaled_only_when_asked_for(wattbell: Any, samples: Any, tmp_path: Path) -> None:
+    samples.write_results(tmp_path / "a")
+    samples.write_results(tmp_path / "b", "crucial-p1-1tb", scale=0.01)
+    refused = wattbell("compare", "a", "b", "--no-plots", "--out", "page.html", code=1)
+    assert "--mixed" in refused.stderr and not (tmp_path / "page.html").exists()
+    wattbell("compare", "a", "b", "--no-plots", "--out", "page.html", "--mixed")
+    assert "not simply comparable" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "is the same run" in wattbell("compare", "a", "a", code=1).stderr

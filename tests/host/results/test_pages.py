@@ -1,0 +1,141 @@
+"""Suite pages: one file, true to the results, honest about scale, models and loss."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wattbell.errors import ResultsError
+from wattbell.report.suite import sections, write_suite_page
+from wattbell.report.suite_charts import Bars, Chart, Panel, needs_legend, spread
+from wattbell.report.suite_entities import entities, mixtures, stamp
+from wattbell.results import Store, read_run
+
+
+@pytest.fixture(scope="module")
+def folders(samples: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    base = tmp_path_factory.mktemp("runs")
+    return {
+        "660p": samples.write_results(base / "660p"),
+        "p1": samples.write_results(base / "p1", "crucial-p1-1tb", lost=12),
+        "900p": samples.write_results(base / "900p", "intel-900p-280gb"),
+        "scaled": samples.write_results(base / "scaled", scale=0.01),
+        "600p": samples.write_consistency(base / "600p"),
+        "600p-2014": samples.write_consistency(base / "600p-2014", suite="consistency-2014"),
+    }
+
+
+def chart(made: Any, key: str) -> Any:
+    return next(b for s in made for b in s.blocks if isinstance(b, (Bars, Chart)) and b.key == key)
+
+
+def test_one_file_that_needs_no_other(folders: dict[str, Path], tmp_path: Path) -> None:
+    runs = [read_run(folders[k]) for k in ("660p", "p1", "600p")]
+    html, *_ = write_suite_page(runs, tmp_path / "out.html", plots=False)
+    text = html.read_text(encoding="utf-8")
+    own = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r'(src|href)\s*=\s*"?[^"#]', own), "nothing is loaded from elsewhere"
+    payload = re.search(r"<script>const P=(.*?);\n", text, flags=re.DOTALL)
+    assert payload
+    plots = json.loads(payload[1].replace("<\\/", "</"))
+    for name in plots:
+        assert f'id="{name}"' in own, "every plot has its place"
+    assert "DATA LOST" in own and "12 commands" in own
+    assert "MODEL on the virtual rig: intel-660p-1tb, crucial-p1-1tb" in own
+    assert "SCALED" not in own
+
+
+def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
+    runs = [read_run(folders[k]) for k in ("660p", "p1")]
+    made = sections(runs)
+    depths = chart(made, "anandtech-2018-sustained-random-read-by-qd")
+    rate, power, efficiency = depths.panels
+    full = next(line for line in rate.lines if line.label == "Crucial P1 1TB, full")
+    test = runs[1].test("sustained-random-read", "full")
+    assert test is not None
+    assert [q.value for _, q in test.over("qd", "mb_per_s")] == full.y
+    assert full.x == [1, 2, 4, 8, 16, 32] and full.dashed and full.lost
+    assert (rate.y_title, power.y_title, efficiency.y_title) == ("rate, MB/s", "power, W", "efficiency, MB/s/W")
+    bars = chart(made, "anandtech-2018-idle-mean-power-w")
+    assert [b.label for b in bars.bars] == ["Intel SSD 660p 1TB", "Crucial P1 1TB"], "the least power first"
+    both = chart(made, "anandtech-2018-sustained-random-read-mean-of-qd1-2-4-mb-s-w")
+    assert "mean of ratios" in both.title and all(b.remark.startswith("ratio of means: ") for b in both.bars)
+    (fill,) = [p for p in chart(made, "anandtech-2018-whole-drive-fill-rate").panels if p.title == "Intel SSD 660p 1TB"]
+    assert (fill.marks[0].x, fill.marks[0].u) == (140.0, 1.2)
+
+
+def test_views_of_consistency(folders: dict[str, Path]) -> None:
+    made = sections([read_run(folders["600p"]), read_run(folders["600p-2014"])])
+    last = chart(made, "consistency-2016-last-400-s")
+    assert all(p.x_range == (3199.0, 3599.0) and not p.y_log for p in last.panels)
+    for key, log in (("steady-log", True), ("steady-linear", False)):
+        assert all(p.x_range[0] == 1400.0 and p.y_log is log for p in chart(made, f"consistency-2014-{key}").panels)
+    assert all(p.x_range[0] == 0.0 and p.y_log for p in chart(made, "consistency-2014-whole-run-log").panels)
+
+
+def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], tmp_path: Path) -> None:
+    with Store(tmp_path / "s.sqlite") as store:
+        for key in ("660p", "900p", "scaled"):
+            store.add(read_run(folders[key]))
+        html, *_ = write_suite_page([read_run(folders["660p"])], tmp_path / "out", store, plots=False)
+    text = html.read_text(encoding="utf-8")
+    assert "Grey, from the store, same job files and scale: Intel Optane SSD 900p 280GB." in text
+
+
+def test_mixtures_are_said(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
+    runs = {key: read_run(folder) for key, folder in folders.items()}
+    assert mixtures([runs["660p"], runs["p1"], runs["600p"]]) == []
+    (scales,) = mixtures([runs["660p"], runs["scaled"]])
+    assert "scaled and unscaled" in scales
+    other = read_run(samples.write_results(tmp_path / "other", "crucial-p1-1tb", suite_hash="sha256:00"))
+    assert "2 different versions" in mixtures([runs["660p"], other])[0]
+    real = read_run(samples.write_results(tmp_path / "real", "crucial-p1-1tb", virtual=False))
+    assert "Models and real drives" in mixtures([runs["660p"], real])[0]
+    html, *_ = write_suite_page([runs["660p"], runs["scaled"]], tmp_path / "mixed.html", plots=False)
+    text = html.read_text(encoding="utf-8")
+    assert "not simply comparable" in text and "SCALED ×0.01" in text
+    assert "(scaled ×0.01)" in text, "the label of a scaled run says so wherever it stands"
+    assert stamp([runs["scaled"]]) == "drive models on the virtual rig · SCALED ×0.01"
+
+
+def test_labels_are_unique_and_a_drive_keeps_its_colour(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
+    again = read_run(samples.write_results(tmp_path / "again", started_utc="2026-11-22T10:00:00+00:00"))
+    found = entities([read_run(folders["660p"]), again, read_run(folders["p1"])])
+    assert len({e.label for e in found}) == len(found) == 6
+    assert len({e.colour for e in found}) == 2
+
+
+def test_pictures_carry_the_stamp(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
+    run = read_run(samples.write_consistency(tmp_path / "c", scale=0.5))
+    _, *pictures = write_suite_page([run], tmp_path / "out")
+    assert {p.suffix for p in pictures} == {".png", ".svg"}
+    whole = next(p for p in pictures if p.name == "consistency-2016-whole-run.svg").read_text(encoding="utf-8")
+    assert "SCALED ×0.5" in whole and "drive models on the virtual rig" in whole
+    assert pictures[0].with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_to_draw_is_an_error(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="hold no test"):
+        write_suite_page([read_run(samples.write_results(tmp_path / "none", tests=[]))], tmp_path / "x.html")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultsError, match="cannot be written"):
+        write_suite_page([read_run(folders["660p"])], tmp_path / "file" / "x.html", plots=False)
+
+
+@pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [1.0, 0.99, 0.0], [0.2], []])
+def test_spread_keeps_order_and_distance(places: list[float]) -> None:
+    out = spread(places, 0.1)
+    assert [out.index(v) for v in sorted(out)] == [i for i, _ in sorted(enumerate(places), key=lambda p: p[1])]
+    assert all(b - a >= 0.1 - 1e-9 for a, b in zip(sorted(out), sorted(out)[1:]))
+    assert all(0.0 <= v <= 1.0 for v in out)
+
+
+def test_many_curves_get_a_legend_instead_of_names(folders: dict[str, Path]) -> None:
+    few = chart(sections([read_run(folders["660p"])]), "anandtech-2018-mixed-random-by-write-share")
+    assert not needs_legend(few) and len(few.panels[-1].named) == 2
+    many = chart(sections([read_run(folders[k]) for k in ("660p", "p1", "900p")]), few.key)
+    assert needs_legend(many) and not any(panel.named for panel in many.panels)
+    assert isinstance(many.panels[0], Panel)
