@@ -220,7 +220,7 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Every run, oldest first."""
-        rows = self._db.execute("SELECT id, document, source FROM runs ORDER BY started_utc, imported_utc, id").fetchall()
+        rows = self._db.execute("SELECT id, document, source FROM runs ORDER BY started_utc, rowid").fetchall()
         return [self._run(*row) for row in rows]
 
     def entries(self) -> list[Entry]:
@@ -229,7 +229,7 @@ class Store:
             "SELECT id, suite, suite_hash, scale, condition, virtual, coalesce(started_utc, ''), model,"
             " coalesce(serial, ''), coalesce(profile, ''), imported_utc,"
             " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
-            " FROM runs ORDER BY started_utc, imported_utc, id"
+            " FROM runs ORDER BY started_utc, rowid"
         ).fetchall()
         return [Entry(row[0], row[1], row[2], row[3], row[4], bool(row[5]), *row[6:12]) for row in rows]
 
