@@ -38,6 +38,8 @@ class Command:
     status: int | None = None
     ranges: list[tuple[int, int]] = field(default_factory=list)
     payload: bytearray = field(default_factory=bytearray)
+    answer_ps: int | None = None  # first data of an Identify
+
     @property
     def opcode(self) -> int:
         return self.sqe[0]
@@ -281,6 +283,7 @@ class Tap:
         for command in self.flight.values():
             if command.opcode == 6 and command.sqid == 0 and not len(command.payload) >= 4096:
                 command.payload += data
+                command.answer_ps = command.answer_ps or time_ps
 
     def admin_done(self, command: Command) -> None:
         qid, size = command.dword(10) & 0xFFFF, (command.dword(10) >> 16) + 1

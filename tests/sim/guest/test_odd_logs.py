@@ -186,6 +186,58 @@ def test_a_full_completion_queue_holds_completions_back(convert: Any, tmp_path: 
     assert 190e6 < second.cqe_ps - first.cqe_ps < 210e6  # the doorbell two lines later, not the next line
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_other_line_ends(convert: Any, tmp_path: Path, end: str) -> None:
+    lines = short()
+    (tmp_path / "log").write_bytes((end.join(lines) + end).encode())
+    assert convert(tmp_path / "log", tmp_path / "t.wbt").returncode == 0
+    assert convert(write_log(tmp_path / "log", lines), tmp_path / "u.wbt").returncode == 0
+    assert (tmp_path / "t.wbt").read_bytes() == (tmp_path / "u.wbt").read_bytes()
+
+
+def test_a_last_line_without_an_end_counts_and_is_told(convert: Any, tmp_path: Path) -> None:
+    lines = short()
+    last = max(i for i, line in enumerate(lines) if "enqueue_req_completion" in line and "cqid 1" in line)
+    (tmp_path / "log").write_text("\n".join(lines[:last + 1]))
+    assert convert(tmp_path / "log", tmp_path / "t.wbt").returncode == 0
+    assert all(c.cqe_ps is not None for c in Tap(tmp_path / "t.wbt").commands if c.sqid)
+    assert b"last line has no end" in (tmp_path / "t.wbt").read_bytes()[:4000]
+
+
+def test_commands_in_flight_at_the_end_of_a_cut_log_are_ended_by_a_reset_and_told(convert: Any, tmp_path: Path) -> None:
+    lines = short()
+    cut = max(i for i, line in enumerate(lines) if "io_cmd" in line) + 2
+    assert convert(write_log(tmp_path / "log", lines[:cut]), tmp_path / "t.wbt").returncode == 0
+    tap = Tap(tmp_path / "t.wbt")
+    assert seen(tap) == opcodes(lines)
+    assert sum(c.cqe_ps is None for c in tap.commands if c.sqid) == 1
+    assert tap.enabled is False
+    assert b"ends with 1 I/O command in flight" in (tmp_path / "t.wbt").read_bytes()[:4000]
+
+
+def test_identify_is_answered_no_faster_than_a_tap_can_learn_of_it(convert: Any, tmp_path: Path) -> None:
+    """Without doorbells in the log the added one stands right before the fetch."""
+    for name, lines in {"rung": short()[1500:], "silent": [line for line in short() if "doorbell" not in line]}.items():
+        assert convert(write_log(tmp_path / name, lines), tmp_path / "t.wbt").returncode == 0
+        asked = [c for c in Tap(tmp_path / "t.wbt").commands if (c.sqid, c.opcode) == (0, 6)]
+        assert len(asked) >= 2
+        assert all(c.answer_ps - c.fetch_ps > 1e6 for c in asked if c.answer_ps is not None)
+
+
+@pytest.mark.parametrize(("head", "words"), [
+    (b"\x1f\x8b\x08", "gunzip"), (b"\xfd7zXZ\0", "unxz"), (b"\x28\xb5\x2f\xfd", "unzstd"), (b"PK\x03\x04", "unzip"),
+    (b"\xff\xfe2\x000\x00", "iconv"), (b"WBBT", "--bus-trace"), (bytes(range(256)) * 9, "no NVMe event"),
+])
+def test_what_is_no_text_is_one_clear_error(convert: Any, tmp_path: Path, head: bytes, words: str) -> None:
+    (tmp_path / "log").write_bytes(head + "\n".join(small()[:50]).encode())
+    if words == "no NVMe event":
+        (tmp_path / "log").write_bytes(head)
+    done = convert(tmp_path / "log", tmp_path / "t.wbt")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert words in done.stderr
+    assert not list(tmp_path.glob("t.wbt*"))
+
+
 @pytest.mark.parametrize(("content", "words"), [
     ("", "no NVMe event"),
     ("hello\nworld\n", "no NVMe event"),

@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::command::{Command, Context};
 use super::event::{admin, opcode, Event};
 use super::queues::{InFlight, Queues};
-use super::setup::Registers;
+use super::setup::{Registers, ADDED_PS};
 use super::sqe::{Cqe, Sqe};
 use super::survey::Survey;
 use super::wire::{Delay, Wire};
@@ -15,10 +15,14 @@ use std::io::Write;
 use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
 
-/// The log's first event is this long after power-on: room for enumeration.
+/// The log's first event is this long after power-on: room for enumeration,
 const LEAD_PS: u64 = 1_000_000_000;
+/// and this much longer for each namespace: room for its Identify.
+const LEAD_PER_NAMESPACE_PS: u64 = 2 * ADDED_PS;
 /// The trace goes on for this long behind the last event, so that the rig closes its blocks.
 const MARGIN_PS: u64 = 20_000_000_000;
+/// From the last event of a log that is cut short to the reset that ends what was under way.
+const RESET_PS: u64 = 1_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
 const MSI_ADDRESS: u64 = 0xFEE0_0000;
 /// QEMU's MSI-X table lies in BAR0 behind the doorbells.
@@ -55,6 +59,7 @@ pub struct Converter<'s, W: Write> {
     orphan_index: usize,
     owner: u64,
     clock: Clock,
+    lead_ps: u64,
 }
 
 /// Figures of a conversion, for `--stats`.
@@ -85,10 +90,12 @@ pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, ou
         orphan_index: 0,
         owner: 0,
         clock: Clock::default(),
+        lead_ps: LEAD_PS + LEAD_PER_NAMESPACE_PS * survey.namespaces.len() as u64,
     };
     c.prelude()?;
     intake::read(path, |time_us, event| Ok(c.event(time_us, &event)?))?;
     c.close_command(None)?;
+    c.cut_short()?;
     c.tally.unsized_commands = c.context.unsized_commands;
     let tally = c.tally;
     let (_, tlps, delay) = c.wire.finish(MARGIN_PS)?;
@@ -131,7 +138,14 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
         "a namespace changed its LBA size: the first is used throughout",
     );
     note(survey.clock.jumps > 0, "the log holds several runs, or pauses of minutes: what lies between is cut to 10 ms");
+    note(survey.lines.unfinished, "the log's last line has no end: it may be cut in a number");
     note(survey.lines.damaged > 0, "damaged log lines were left out (see the converter's statistics)");
+    if survey.in_flight > 0 {
+        let (n, s) = (survey.in_flight, if survey.in_flight > 1 { "s" } else { "" });
+        notes.push(format!(
+            "the log ends with {n} I/O command{s} in flight: a controller reset is added that ends them"
+        ));
+    }
     let mut extra = serde_json::Map::new();
     extra.insert("rail".into(), "none".into());
     if let Some(phases) = phases {
@@ -161,6 +175,17 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
+    /// I/O commands under way at the log's end would leave no record: a reset ends them, and they are told.
+    fn cut_short(&mut self) -> BusResult<()> {
+        if self.queues.commands.keys().any(|&(sqid, _)| sqid != 0)
+            || (!self.survey.seen.complete && self.survey.in_flight > 0)
+        {
+            self.wire.pause(RESET_PS)?;
+            self.write_cc(self.registers.cc & !1)?;
+        }
+        Ok(())
+    }
+
     fn event(&mut self, time_us: Option<i64>, event: &Event) -> BusResult<()> {
         if matches!(event, Event::Other | Event::Shadow | Event::DsmRange { .. }) {
             return Ok(());
@@ -169,7 +194,7 @@ impl<W: Write> Converter<'_, W> {
             return Ok(());
         }
         self.close_command(Some(event))?;
-        let time_ps = LEAD_PS + self.clock.tell(time_us, event) as u64 * PS_PER_US;
+        let time_ps = self.lead_ps + self.clock.tell(time_us, event) as u64 * PS_PER_US;
         self.wire.advance(time_ps)?;
         match *event {
             Event::IoCmd { cid, nsid, sqid, opc } => {

@@ -23,36 +23,107 @@ pub struct Lines {
     pub damaged: u64,
     /// Events without a time; they take that of the event before.
     pub untimed: u64,
+    /// The last line is an event without a line end: it may be cut, even in a number that still reads as one.
+    pub unfinished: bool,
 }
 
 /// Calls `each` with every readable event and its time (microseconds since 1970, where the line has one).
 pub fn read(path: &Path, mut each: impl FnMut(Option<i64>, Event) -> Result<(), Error>) -> Result<Lines, Error> {
     let io = |source| Error::Io { path: path.display().to_string(), source };
     let mut input = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
+    if let Some((kind, remedy)) = no_text(input.fill_buf().map_err(io)?) {
+        return Err(Error::NoText(path.display().to_string(), kind, remedy));
+    }
     let mut counts = Lines::default();
     let mut raw = Vec::new();
-    loop {
-        raw.clear();
-        if input.read_until(b'\n', &mut raw).map_err(io)? == 0 {
-            return Ok(counts);
+    while let Some(whole) = next_line(&mut input, &mut raw).map_err(io)? {
+        if raw.is_empty() {
+            continue; // between CR and LF
         }
         counts.lines += 1;
-        let whole = raw.ends_with(b"\n");
-        raw.truncate(MAX_LINE);
         let text = String::from_utf8_lossy(&raw);
-        let found = segments(text.trim_end_matches(['\n', '\r']));
+        let found = segments(&text);
         if found.is_empty() {
             counts.foreign += 1;
         }
-        for (i, segment) in found.iter().enumerate() {
+        for segment in &found {
             counts.events += 1;
             counts.untimed += u64::from(segment.time_us.is_none());
-            // Without its newline the last line may be cut in a number that still reads as one.
-            let event = if i + 1 == found.len() && !whole { None } else { parse(segment) };
-            match event {
+            match parse(segment) {
                 Some(event) => each(segment.time_us, event)?,
                 None => counts.damaged += 1,
             }
         }
+        counts.unfinished |= !whole && !found.is_empty();
+    }
+    Ok(counts)
+}
+
+/// Reads up to the next LF or CR into `line`, of which only [`MAX_LINE`] bytes are kept. `None` at the end of the file,
+/// `false` for a last line without an end.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<bool>> {
+    line.clear();
+    let mut any = false;
+    loop {
+        let buffer = match input.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if buffer.is_empty() {
+            return Ok(any.then_some(false));
+        }
+        any = true;
+        let end = buffer.iter().position(|b| matches!(b, b'\n' | b'\r'));
+        let text = &buffer[..end.unwrap_or(buffer.len())];
+        line.extend_from_slice(&text[..text.len().min(MAX_LINE - line.len())]);
+        let used = text.len() + usize::from(end.is_some());
+        input.consume(used);
+        if end.is_some() {
+            return Ok(Some(true));
+        }
+    }
+}
+
+/// What a file that starts with `head` is, if it is no text of one byte a character, and what to do about it.
+fn no_text(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    const KINDS: [(&[u8], &str, &str); 9] = [
+        (b"\x1f\x8b", "gzip data", "gunzip"),
+        (b"\xfd7zXZ\0", "xz data", "unxz"),
+        (b"\x28\xb5\x2f\xfd", "zstd data", "unzstd"),
+        (b"BZh", "bzip2 data", "bunzip2"),
+        (b"\x04\x22\x4d\x18", "lz4 data", "unlz4"),
+        (b"PK\x03\x04", "a zip archive", "unzip"),
+        (b"\xff\xfe", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"),
+        (b"\xfe\xff", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"),
+        (b"WBBT", "a bus trace, no log", "wattbell sim replay --bus-trace"),
+    ];
+    KINDS.iter().find(|(magic, ..)| head.starts_with(magic)).map(|&(_, kind, remedy)| (kind, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_lf_cr_or_both_and_the_last_may_lack_its_end() {
+        let mut input = BufReader::with_capacity(3, &b"one\r\ntwo\rthree\n\nfour"[..]);
+        let mut line = Vec::new();
+        let mut found = Vec::new();
+        while let Some(whole) = next_line(&mut input, &mut line).unwrap() {
+            if !line.is_empty() {
+                found.push((String::from_utf8(line.clone()).unwrap(), whole));
+            }
+        }
+        let want = [("one", true), ("two", true), ("three", true), ("four", false)];
+        assert_eq!(found, want.map(|(text, whole)| (text.to_owned(), whole)));
+    }
+
+    #[test]
+    fn of_a_line_without_end_only_the_start_is_kept() {
+        let zeros = std::io::Read::take(std::io::repeat(0), 10 * MAX_LINE as u64);
+        let mut line = Vec::new();
+        assert_eq!(next_line(&mut BufReader::new(zeros), &mut line).unwrap(), Some(false));
+        assert_eq!(line.len(), MAX_LINE);
     }
 }

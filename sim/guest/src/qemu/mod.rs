@@ -34,6 +34,9 @@ pub enum Error {
     /// The trace could not be written.
     #[error("{0}")]
     Trace(#[from] wattbell_bus::Error),
+    /// Compressed, or of wide characters.
+    #[error("{0}: this is {1}: use {2} on it first")]
+    NoText(String, &'static str, &'static str),
     /// Nothing to convert.
     #[error(
         "{0}: no NVMe event in {1} lines. Run QEMU with -trace 'pci_nvme_*' -D LOG -msg timestamp=on, and its own \

@@ -23,6 +23,8 @@ const ADMIN_SIZE: u32 = 32;
 const SCRATCH: u64 = 0x6F_FFFF_F000;
 /// CIDs of added commands: Linux's generation counter in the upper bits makes these rare.
 const ADDED_CID: u16 = 0xF000;
+/// Behind an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
+pub(super) const ADDED_PS: u64 = 20_000_000;
 const PERST_PS: u64 = 100_000_000;
 
 /// Registers of the drive as the log's writes left them.
@@ -231,6 +233,9 @@ impl<W: Write> Converter<'_, W> {
             cq.head = cq.tail; // the log's own head doorbells go on from where they were
             let head = cq.head;
             self.wire.write_register(0x1004, &head.to_le_bytes())?;
+        }
+        if data.is_some() {
+            self.wire.pause(ADDED_PS)?;
         }
         Ok(())
     }

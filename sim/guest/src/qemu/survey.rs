@@ -72,6 +72,8 @@ pub struct Survey {
     pub queue_of: Vec<u16>,
     /// Admin queue registers written while the controller was enabled: a second controller shares the log.
     pub second_controller: bool,
+    /// I/O commands under way at the log's end.
+    pub in_flight: u64,
     /// Counts straight from the lines.
     pub counts: Counts,
 }
@@ -94,6 +96,8 @@ struct Reader {
     /// Namespace and end of reads and writes under way: one that fails says nothing about the namespace's size.
     ends: HashMap<u16, (u32, u64)>,
     enabled: bool,
+    /// I/O commands under way, by identifier.
+    under_way: HashMap<u16, u64>,
 }
 
 /// Reads the log at `path` once. Errors: unreadable, no NVMe event, no event with a time.
@@ -104,6 +108,7 @@ pub fn survey(path: &Path) -> Result<Survey, Error> {
         Ok(())
     })?;
     let mut survey = reader.survey;
+    survey.in_flight = reader.under_way.values().sum();
     survey.lines = lines;
     let name = path.display().to_string();
     if lines.events == lines.damaged {
@@ -128,6 +133,7 @@ impl Reader {
                 self.command = Some((cid, opc));
                 self.touch(nsid);
                 self.fetched(sqid);
+                *self.under_way.entry(cid).or_default() += 1;
                 if opc == opcode::DSM {
                     self.survey.dsm.push(Vec::new());
                     let index = self.survey.dsm.len() - 1;
@@ -173,6 +179,9 @@ impl Reader {
                     s.queue_of[index] = cqid;
                 }
                 if cqid != 0 {
+                    if let Some(open) = self.under_way.get_mut(&cid) {
+                        *open = open.saturating_sub(1);
+                    }
                     self.open_dsm.retain(|d| d.cid != cid);
                 }
             }
@@ -192,8 +201,14 @@ impl Reader {
             Event::Cfg { value } => {
                 s.seen.cfg = true;
                 self.enabled = value & 1 != 0;
+                if !self.enabled {
+                    self.under_way.clear();
+                }
             }
-            Event::PciReset => self.enabled = false,
+            Event::PciReset => {
+                self.enabled = false;
+                self.under_way.clear();
+            }
             Event::AqAttr { .. } | Event::AsqLow { .. } | Event::AcqLow { .. } if self.enabled => {
                 s.second_controller = true;
             }

@@ -22,6 +22,9 @@ const READ_COMPLETION_BOUNDARY: u32 = 64;
 /// Tags in use: one read request never waits that long.
 const TAGS: u16 = 64;
 
+/// Between the fetch of an admin command and its answer, at least.
+const ANSWER_PS: u64 = 2_000_000;
+
 /// Which way a command's data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataFlow {
@@ -195,11 +198,13 @@ impl<W: Write> Wire<W> {
     /// Queues data of command `owner`; it starts when the link is free. `pages` are (address, length), none across
     /// 4 KiB; `data`, if known, is what they hold.
     pub fn transfer(&mut self, owner: u64, flow: DataFlow, pages: &[(u64, u32)], data: Option<&[u8]>) {
+        // No drive answers Identify within nanoseconds, and the rig has to learn first that it was asked.
+        let wait_ps = if flow == DataFlow::ToHost && data.is_some() { ANSWER_PS } else { 0 };
         let mut from = 0;
         for &(address, len) in pages {
             let data = data.map(|d| d[from..from + len as usize].to_vec());
             from += len as usize;
-            self.backlog.push_back(Chunk { owner, flow, address, len, data, ready_ps: self.cursor_ps });
+            self.backlog.push_back(Chunk { owner, flow, address, len, data, ready_ps: self.cursor_ps + wait_ps });
         }
     }
 
