@@ -14,6 +14,7 @@ from types import FrameType
 from ..errors import RigError, WattbellError
 from ..rig.port import Rig
 from ..rig.reader import Line, StreamReader
+from .memory import keep_freed_memory
 from .writer import CaptureWriter
 
 _DRAIN_S = 5.0
@@ -60,6 +61,7 @@ def record(
     capture is not closed here: the caller's ``with`` does that. After an unplug the recording goes on when the rig is
     back; what was missed is a gap.
     """
+    keep_freed_memory()
     session = _Session(rig, writer, limits, progress, watch)
     with session.stop_on_signals():
         return session.run(start)
