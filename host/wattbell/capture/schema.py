@@ -28,6 +28,8 @@ COMMANDS = pa.schema(
         pa.field("saturated", pa.uint8(), nullable=False),
     ]
 )
+RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated")
+"""Columns of `commands` that mostly repeat the value before."""
 AGES_BEFORE = ("doorbell", "fetch", "first_data", "last_data")
 """Ages in wire order; bit i of `saturated` belongs to age i, these first, then AGES_AFTER."""
 AGES_AFTER = ("msix", "cq_head")

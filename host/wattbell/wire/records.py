@@ -182,12 +182,10 @@ def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped:
     size = spec.RAIL_HEADER_SIZE
     columns = _columns(b"".join([p[:size] for p in payloads]), size, _RAIL_HEADER)
     ends = (columns["count"].astype(np.int64) * spec.RAIL_SAMPLE_SIZE + size).tolist()
-    packed = b"".join([p[size:end] for p, end in zip(payloads, ends, strict=True)])
-    words = np.frombuffer(packed, dtype="<u2").reshape(-1, 3)
-    low, middle, high = (words[:, i].astype(np.int32) for i in range(3))
-    # 24-bit two's complement: place it in the top three bytes, shift back with the sign
-    voltage = ((low << 8) | (middle << 24)) >> 8
-    current = ((middle >> 8 << 8) | (high << 16)) >> 8
+    # 24-bit two's complement: 32-bit words that overlap hold each number in their top three bytes; shift back with the sign
+    packed = b"".join([b"\0", *(p[size:end] for p, end in zip(payloads, ends, strict=True))])
+    overlapping: npt.NDArray[np.int32] = np.ndarray((2, len(packed) // 6), "<i4", packed, strides=(3, 6))
+    voltage, current = overlapping.copy() >> 8
     return Rail(
         np.array(first_ticks, dtype=np.uint64).view(np.int64),
         columns,
