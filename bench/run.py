@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
-    result = {"rtl": measured("rtl.py"), "host": measured("host_bench.py", "--json")}
+    machine = {"cpus": os.cpu_count(), "load_before": os.getloadavg()[0]}
+    result = {"machine": machine, "rtl": measured("rtl.py"), "host": measured("host_bench.py", "--json")}
+    machine["load_after"] = os.getloadavg()[0]
     if arguments.json:
         print(json.dumps(result, indent=2))
         return
