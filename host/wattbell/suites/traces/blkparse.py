@@ -1,0 +1,77 @@
+"""blkparse's text (its default output format, blkparse(1)) as entries of an iolog.
+
+``8,0  3  1  0.000072500  697  D  R 223490 + 8 [fio]``: device, CPU, sequence, seconds, PID, action, RWBS, sector, ``+``,
+sectors, process. The action D (issued to the driver) is what a drive sees; where a trace has none, Q (queued) is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from ...errors import UsageError
+from .iolog import SCHEMA
+
+SECTOR = 512
+_LINE = re.compile(
+    r"\s*(?P<device>\d+,\d+)\s+\d+\s+\d+\s+(?P<s>\d{1,9})\.(?P<ns>\d{9})\s+\d+\s+(?P<action>[A-Z]{1,2})\s+"
+    r"(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<sector>\d{1,16}) \+ (?P<count>\d{1,9}))?(?=\s|$)"
+)
+
+
+def read_blkparse(path: Path, device: str | None = None) -> pl.DataFrame:
+    """Entries of a blkparse text, columns of ``iolog.SCHEMA``, in order of time from 0.
+
+    ``device``: ``major,minor``; needed when the text has several. UsageError when it is no such text.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
+    if b"\0" in content[:4096]:
+        raise UsageError(f"{path} is binary; make text of it: blkparse -i {path.name.split('.')[0]} > trace.txt")
+    return parse_blkparse(content.decode("utf-8", "replace").splitlines(), str(path), device)
+
+
+def parse_blkparse(lines: Iterable[str], name: str, device: str | None = None) -> pl.DataFrame:
+    """The same for lines of text. Lines that are no event (the summary at the end) are left out."""
+    rows: dict[str, list[tuple[str, int, str, int, int]]] = {"D": [], "Q": []}
+    for line in lines:
+        match = _LINE.match(line)
+        if not match or match["action"] not in rows:
+            continue
+        action = _action(match["rwbs"])
+        if action is None or (action != "sync" and not match["count"]):
+            continue
+        t_ns = int(match["s"]) * 1_000_000_000 + int(match["ns"])
+        offset, length = int(match["sector"] or 0) * SECTOR, int(match["count"] or 0) * SECTOR
+        if action == "sync":
+            offset = length = 0
+        elif not length:
+            continue
+        rows[match["action"]].append((match["device"], t_ns, action, offset, length))
+    found = rows["D"] or rows["Q"]
+    devices = sorted({row[0] for row in found})
+    if device is not None:
+        found = [row for row in found if row[0] == device]
+    elif len(devices) > 1:
+        raise UsageError(f"{name}: it has the devices {' and '.join(devices)}; choose one with --device.")
+    if not found:
+        what = f"of device {device} " if device else ""
+        raise UsageError(f"{name}: there is no I/O {what}in it; is it the text that blkparse prints?")
+    frame = pl.DataFrame([row[1:] for row in found], schema=SCHEMA, orient="row").sort("t_us", maintain_order=True)
+    return frame.with_columns((pl.col("t_us") - pl.col("t_us").min()) // 1000)
+
+
+def _action(rwbs: str) -> str | None:
+    """Action of an iolog for the RWBS field (blkparse(1)); flushes without data become syncs."""
+    if "D" in rwbs:
+        return "trim"
+    if "R" in rwbs:
+        return "read"
+    if "W" in rwbs:
+        return "write"
+    return "sync" if "F" in rwbs else None

@@ -1,0 +1,97 @@
+"""fio's iologs: version 3 is read and written, version 2 is read (fio HOWTO, "Trace file format"; fio's iolog.c).
+
+Version 3: ``timestamp filename action [offset length]``, time stamps in microseconds. Version 2 has no time stamps; its
+``wait`` says for how many microseconds to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+
+from ...errors import UsageError
+
+NAME = "wattbell-drive"
+"""File name in what we write; fio's ``replay_redirect`` puts the real device in its place."""
+SCHEMA = {"t_us": pl.Int64, "action": pl.String, "offset": pl.Int64, "length": pl.Int64}
+IO_ACTIONS = ("read", "write", "trim", "sync", "datasync")
+_FILE_ACTIONS = ("add", "open", "close")
+_LIMIT = 1 << 62
+
+
+@contextmanager
+def start_iolog(path: Path) -> Iterator[IO[bytes]]:
+    """A new iolog: header and file actions written, ready for entries; ends with ``close``."""
+    with path.open("wb") as stream:
+        stream.write(f"fio version 3 iolog\n0 {NAME} add\n0 {NAME} open\n".encode())
+        yield stream
+
+
+def append_entries(stream: IO[bytes], entries: pl.DataFrame) -> None:
+    """Entries (columns of ``SCHEMA``) as lines."""
+    columns = entries.select("t_us", pl.lit(NAME).alias("name"), "action", "offset", "length")
+    columns.write_csv(stream, separator=" ", include_header=False, quote_style="never")
+
+
+def write_iolog(path: Path, entries: pl.DataFrame) -> None:
+    """Write entries (columns of ``SCHEMA``, in order of time) as an iolog of version 3."""
+    with start_iolog(path) as stream:
+        append_entries(stream, entries)
+
+
+def read_iolog(path: Path) -> pl.DataFrame:
+    """Entries of an iolog, columns of ``SCHEMA``; time in microseconds from its first entry.
+
+    UsageError with file and line when a line makes no sense, as a file with no I/O in it.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            return parse_iolog(stream, str(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
+
+
+def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
+    """The same for lines of text; ``name`` is for error messages."""
+    numbered = enumerate(lines, start=1)
+    _, header = next(numbered, (0, ""))
+    words = header.split()
+    if words[:2] != ["fio", "version"] or words[3:] != ["iolog"] or words[2] not in ("2", "3"):
+        raise UsageError(f"{name}: the first line is not `fio version 3 iolog` (version 2 is read, too).")
+    version = int(words[2])
+    rows: list[tuple[int, str, int, int]] = []
+    waited = 0
+    for number, line in numbered:
+        fields = line.split()
+        if not fields:
+            continue
+        where = f"{name}:{number}"
+        if version == 3:
+            stamp = _whole(fields.pop(0), where)
+        else:
+            stamp = waited
+        if len(fields) == 2 and fields[1] in _FILE_ACTIONS:
+            continue
+        if len(fields) != 4:
+            raise UsageError(f"{where}: `{line.strip()}` is no entry of an iolog of version {version}.")
+        action, offset, length = fields[1], _whole(fields[2], where), _whole(fields[3], where)
+        if action == "wait" and version == 2:
+            waited += offset
+        elif action in IO_ACTIONS:
+            rows.append((stamp, action, offset, length))
+        else:
+            raise UsageError(f"{where}: action `{action}` is none of {', '.join(IO_ACTIONS)}.")
+    if not rows:
+        raise UsageError(f"{name}: there is no I/O in it.")
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return frame.with_columns(pl.col("t_us") - pl.col("t_us").min())
+
+
+def _whole(text: str, where: str) -> int:
+    if text.isascii() and text.isdigit() and int(text[:20]) < _LIMIT and len(text) < 20:
+        return int(text)
+    raise UsageError(f"{where}: `{text}` is no whole number.")
