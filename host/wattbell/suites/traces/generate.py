@@ -122,7 +122,8 @@ def _quota(shares: Float, total: int) -> Int64:
     counts = np.floor(exact).astype(np.int64)
     order = np.argsort(exact - counts)[::-1]
     counts[order[: total - int(counts.sum())]] += 1
-    return counts
+    found: Int64 = counts
+    return found
 
 
 def _sizes_and_directions(
@@ -144,7 +145,7 @@ def depth_shares(composition: Composition) -> Float:
             shares[low - 1 : high] = share / (high - low + 1)
     else:
         ratio = 1 - 1 / composition.mean_depth
-        shares = ratio ** np.arange(64)
+        shares = np.power(ratio, np.arange(64, dtype=np.float64))
     found: Float = shares / shares.sum()
     return found
 
@@ -169,9 +170,7 @@ def _times(batch: Int64, start_us: int, rng: np.random.Generator) -> tuple[Int64
     return np.repeat(stamps, batch), int(stamps[-1])
 
 
-def _offsets(
-    size: Int64, is_write: npt.NDArray[np.bool_], sequential: float, footprint: int, rng: np.random.Generator
-) -> Int64:
+def _offsets(size: Int64, is_write: npt.NDArray[np.bool_], sequential: float, footprint: int, rng: np.random.Generator) -> Int64:
     """Start of each I/O in bytes; each stays inside the footprint."""
     out = np.empty(len(size), np.int64)
     wanted = round(sequential * len(size))

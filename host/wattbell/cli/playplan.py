@@ -1,0 +1,123 @@
+"""One run of the drive model through the virtual rig into a capture: for ``run JOB`` and for each session of a suite."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from . import output, simtools
+from .virtual import VirtualRun, Workload, play, read_phases, scratch
+
+
+class Fidelity(StrEnum):
+    """What stands for the instrument."""
+
+    rtl = "rtl"
+    fast = "fast"
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """What to run on which drive. ``job``: a plan (.toml) or a fio job file. ``extra_files``: kept in the capture too.
+    ``truth``: keep the model's own truth (one CSV row a command), against which the analysis is compared."""
+
+    job: Path
+    profile: Path
+    out: Path
+    fidelity: Fidelity = Fidelity.rtl
+    seed: int = 1
+    interval_s: float | None = None
+    decimation: int | None = None
+    keep_trace: bool = False
+    keep_stream: bool = False
+    overwrite: bool = False
+    truth: bool = True
+    extra_files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def find_profile(name: str) -> Path:
+    """File of a drive's profile, by name or path."""
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        return path
+    path = simtools.profiles_dir() / f"{name}.toml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in simtools.profiles_dir().glob("*.toml"))) or "none"
+        raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
+    return path
+
+
+def run_model(run: ModelRun) -> str:
+    """Run it and record it; returns why the recording ended."""
+    with ExitStack() as stack:
+        folder = scratch(stack)
+        trace = folder / "trace.wbt"
+        arguments: list[str | Path] = [
+            *("run", "--profile", run.profile, "--plan" if run.job.suffix == ".toml" else "--job", run.job),
+            *("--seed", str(run.seed), "--trace", trace),
+            *("--fio-json", folder / "fio.json", "--phases", folder / "phases.json"),
+        ]
+        if run.truth:
+            arguments += ["--truth", folder / "truth.json", "--truth-commands", folder / "truth-commands.csv"]
+        rig_options = ["--seed", str(run.seed)]
+        if run.fidelity is Fidelity.fast:
+            arguments.append("--summaries")
+            rig_options += ["--fidelity", "fast"]
+        simtools.find_program("wattbell-rig")
+        producer: simtools.Program | None = None
+        if run.keep_trace:
+            with output.spinner("running the drive model"):
+                simtools.run_program("wattbell-ssd", *arguments)
+        else:
+            os.mkfifo(trace)
+            producer = stack.enter_context(simtools.program("wattbell-ssd", *arguments))
+        chosen = VirtualRun(
+            run.out,
+            {
+                "profile": run.profile.stem,
+                "timing": "model",
+                "fidelity": run.fidelity.value,
+                "notes": [f"bus, timing and power are those of a model ({run.profile.stem}), not of a drive", *run.notes],
+            },
+            overwrite=run.overwrite,
+            keep_stream=run.keep_stream,
+            interval_s=run.interval_s,
+            decimation=run.decimation,
+            rig_options=rig_options,
+        )
+
+        def finish() -> Workload:
+            if producer:
+                producer.wait()
+            return _workload(run, folder)
+
+        return play(chosen, trace, producer, finish)
+
+
+def _workload(run: ModelRun, folder: Path) -> Workload:
+    description: dict[str, Any] = {
+        "source": "wattbell-ssd",
+        "job": run.job.name,
+        "profile": run.profile.stem,
+        "seed": run.seed,
+        "phases": read_phases(folder / "phases.json"),
+    }
+    names = ["truth.json", "truth-commands.csv", "fio.json", "phases.json"]
+    if run.keep_trace:
+        names.append("trace.wbt")
+    truth = folder / "truth.json"
+    if truth.is_file():
+        try:
+            notes = json_module.loads(truth.read_text(encoding="utf-8")).get("notes")
+        except (ValueError, AttributeError):
+            notes = None
+        if notes:
+            description["notes"] = notes
+    return Workload(description, [run.job, run.profile, *run.extra_files, *(folder / name for name in names)])

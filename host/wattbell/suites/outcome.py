@@ -1,0 +1,43 @@
+"""What the scoring of a test gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from .quantity import Quantity
+
+OVER_RATIOS = "mean of ratios"
+RATIO_OF_MEANS = "ratio of means"
+
+
+@dataclass
+class Outcome:
+    """Points, scores and series of one test in one condition (``tests`` of results.json). ``table``: rows of a table that is not
+    rates (power states). ``notes``: what a reader must know. ``lost``: what is missing under the test, by kind.
+    ``unfinished``: more rounds are needed."""
+
+    points: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    table: list[dict[str, Any]] = field(default_factory=list)
+    series: pl.DataFrame | None = None
+    notes: list[str] = field(default_factory=list)
+    lost: dict[str, int] = field(default_factory=dict)
+    unfinished: bool = False
+
+    def score(self, name: str, unit: str, value: Quantity, reading: str | None = None) -> None:
+        """One more score."""
+        self.scores.append({"name": name, "unit": unit, "value": value, "reading": reading})
+
+    def add_loss(self, loss: Any) -> None:
+        """Count the :class:`~wattbell.analysis.loss.Loss` of a phase."""
+        for name, n in (
+            ("commands", loss.commands),
+            ("rail_samples", loss.rail_samples),
+            ("gaps_of_unknown_size", loss.unknown_gaps),
+            *((f"rig_{source}", n) for source, n in loss.by_source.items()),
+        ):
+            if n:
+                self.lost[name] = self.lost.get(name, 0) + int(n)

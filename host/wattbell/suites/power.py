@@ -1,0 +1,251 @@
+"""Scores of idle power, wake-up and power states.
+
+Entry and exit are read off the rail: **entry** lasts from the last completion before the idle time until the rail stays within a
+tenth of the way to its settled level; **exit** from the first sign of waking (CLKREQ# asserted, else the doorbell) to the
+completion of a 4 KiB read, less the same read's latency when awake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..analysis.phases import Phase
+from ..analysis.table import NONE
+from ..wire.spec import EventType
+from .jobs import Section
+from .manifest import Test
+from .measure import Source, describe, measure
+from .outcome import Outcome
+from .quantity import Quantity, quantity
+
+SETTLED_SHARE = 0.1
+"""A level is reached when the rail stays within this share of the step to it."""
+SETTLED_PART = 0.5
+"""Last part of an idle time over which its settled power is taken."""
+
+
+def settled_power(source: Source, phase: Phase) -> Quantity:
+    """Mean power of the second half of a phase, in W."""
+    middle = phase.first_tick + (phase.last_tick - phase.first_tick) * (1 - SETTLED_PART)
+    return source.energy(middle, phase.last_tick, source.loss(phase).commands)[1]
+
+
+def idle(source: Source, test: Test) -> Outcome:
+    """Power at the end of the idle time, and over all of it."""
+    out = Outcome()
+    for _, phase in source.named(test.id):
+        out.add_loss(source.loss(phase))
+        out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
+        out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick)[1])
+        out.score("idle for", "s", quantity(source.seconds(phase.last_tick - phase.first_tick), 0.0))
+    return out
+
+
+@dataclass(frozen=True)
+class Wake:
+    """One waking read. Ticks; ``clkreq`` is None where it was not seen asserted."""
+
+    quiet_from: int
+    doorbell: int
+    cqe: int
+    clkreq: int | None
+
+    @property
+    def begin(self) -> int:
+        """First sign of waking."""
+        return self.doorbell if self.clkreq is None else min(self.clkreq, self.doorbell)
+
+
+def find_wake(source: Source, phase: Phase) -> Wake | None:
+    """The first I/O command of a phase of kind wake, and what came before it; None when its doorbell was not seen."""
+    commands = source.commands(phase)
+    io = commands.take((commands.qid > 0) & (commands.doorbell_tick != NONE))
+    if not len(io):
+        return None
+    doorbell, cqe = int(io.doorbell_tick[0]), int(io.cqe_tick[0])
+    asserted = source.events.filter(
+        (pl.col("type") == int(EventType.CLKREQ))
+        & (pl.col("arg8") == 0)
+        & (pl.col("tick") > phase.first_tick)
+        & (pl.col("tick") <= doorbell)
+    )
+    before = source.capture.commands.filter(pl.col("cqe_tick").is_between(phase.first_tick, doorbell))
+    last = before.select(pl.col("cqe_tick").max()).collect().item()
+    quiet = int(last) if last is not None else phase.first_tick
+    return Wake(quiet, doorbell, cqe, int(asserted["tick"][-1]) if len(asserted) else None)
+
+
+def wake_up(source: Source, test: Test) -> Outcome:
+    """Latency of the first read after idle: from its doorbell (headline), and from CLKREQ#."""
+    out = Outcome()
+    rows: list[dict[str, Any]] = []
+    for number, _, phase in source.numbered(test.id):
+        out.add_loss(source.loss(phase))
+        found = find_wake(source, phase)
+        if found is not None:
+            row: dict[str, Any] = {"wake": number, "latency_s": source.seconds(found.cqe - found.doorbell)}
+            row["from_clkreq_s"] = None if found.clkreq is None else source.seconds(found.cqe - found.clkreq)
+            row["idle_s"] = source.seconds(found.begin - found.quiet_from)
+            rows.append(row)
+    if not rows:
+        out.notes.append("no waking read was seen")
+        return out
+    out.series = pl.DataFrame(rows, schema_overrides={"from_clkreq_s": pl.Float64})
+    for name, column in (("doorbell to completion", "latency_s"), ("CLKREQ# to completion", "from_clkreq_s")):
+        values = out.series[column].drop_nulls().to_numpy()
+        if not len(values):
+            continue
+        ticks = np.rint(values / source.tick_s).astype(np.int64)
+        out.score(f"mean, {name}", "s", describe(ticks, source)[0])
+        out.score(f"median, {name}", "s", quantity(float(np.median(values))))
+        out.score(f"longest, {name}", "s", quantity(float(values.max()), source.model.interval_u(float(values.max()))))
+    return out
+
+
+def _declared(source: Source) -> dict[int, Mapping[str, Any]]:
+    drive = source.capture.meta.get("drive") or {}
+    return {int(s["state"]): s for s in drive.get("power_states") or []}
+
+
+def operational(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcome:
+    """Idle power, and speed and power under load, in each operational state."""
+    out = Outcome()
+    declared = _declared(source)
+    idle_w = {n: settled_power(source, phase) for n, _, phase in source.numbered(f"{test.id}-idle")}
+    for number, section, phase in source.numbered(test.id):
+        out.add_loss(source.loss(phase))
+        point = measure(source, phase).point({"ps": number, "qd": sections[section].depth})
+        out.points.append({**point, "load": section})
+        row = next((r for r in out.table if r["ps"] == number), None)
+        if row is None:
+            state = declared.get(number, {})
+            row = {"ps": number, "declared_max_w": state.get("max_power_w"), "idle_w": idle_w.get(number, quantity(None))}
+            out.table.append(row)
+        row[f"{section}_mb_per_s"] = point["mb_per_s"]
+        row[f"{section}_w"] = point["mean_w"]
+    for row in out.table:
+        loads = [v["value"] for k, v in row.items() if k.endswith("_w") and isinstance(v, dict) and v["value"] is not None]
+        limit = row["declared_max_w"]
+        if limit and loads and max(loads) > limit:
+            out.notes.append(f"PS{row['ps']} draws {max(loads):.3g} W on average, more than the declared {limit:g} W")
+    return out
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Figures of one way into a state and out of it; None where not seen."""
+
+    settled_w: float
+    entry_s: float | None
+    entry_j: float | None
+    exit_s: float
+    exit_j: float
+
+
+def _transition(source: Source, wake: Wake) -> Transition | None:
+    if source.rail is None or wake.begin - wake.quiet_from < 16 * source.rail.interval_ticks:
+        return None
+    late = source.model.front_end_delay_s / source.tick_s
+    first, power = source.rail.power_between(round(wake.quiet_from + late), round(wake.begin + late))
+    tail = power[len(power) // 2 :]
+    tail = tail[~np.isnan(tail)]
+    if not len(tail):
+        return None
+    settled_w = source.energy((wake.quiet_from + wake.begin) / 2, wake.begin)[1]["value"]
+    if settled_w is None:
+        return None
+    scatter = float(np.std(tail))
+    # the level left is that of the first samples; what is still above the threshold has not arrived
+    head = float(np.nanmax(power[: max(4, len(power) // 1000)]))
+    threshold = settled_w + max(SETTLED_SHARE * (head - settled_w), 4 * scatter)
+    above = np.flatnonzero(power[: len(power) // 2] > threshold)
+    entry_s = entry_j = None
+    if len(above):
+        done = first + (int(above[-1]) + 1) * source.rail.interval_ticks - late
+        entry_s = source.seconds(done - wake.quiet_from)
+        entry_j = source.energy(wake.quiet_from, done)[0]["value"]
+    exit_j = source.energy(wake.begin, wake.cqe)[0]["value"]
+    if exit_j is None:
+        return None
+    return Transition(settled_w, entry_s, entry_j, source.seconds(wake.cqe - wake.begin), exit_j)
+
+
+def non_operational(source: Source, test: Test) -> Outcome:
+    """Power, entry and exit latency against the declared, transition energy, break-even idle time of each state."""
+    out = Outcome()
+    declared = _declared(source)
+    baseline, awake = source.named(f"{test.id}-baseline"), source.named(f"{test.id}-awake")
+    base = measure(source, baseline[0][1]).latency()[0] if baseline else quantity(None)
+    idle_w = settled_power(source, awake[0][1]) if awake else quantity(None)
+    base_s = base["value"] or 0.0
+    out.score("idle in PS0, the base of the break-even time", "W", idle_w)
+    out.score("mean latency of the same read when awake", "s", base)
+    for state in _states(source, test):
+        wakes = []
+        for _, _, phase in source.numbered(f"{test.id}-ps{state}"):
+            out.add_loss(source.loss(phase))
+            found = find_wake(source, phase)
+            if found is not None:
+                wakes.append(found)
+        if not wakes:
+            continue
+        entry = declared.get(state, {})
+        row: dict[str, Any] = {
+            "ps": state,
+            "declared_max_w": entry.get("max_power_w"),
+            "declared_entry_s": entry.get("entry_latency_s"),
+            "declared_exit_s": entry.get("exit_latency_s"),
+        }
+        row["exit_s"] = _spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes])
+        row["doorbell_to_cqe_s"] = _spread([source.seconds(w.cqe - w.doorbell) for w in wakes])
+        ways = [t for t in (_transition(source, w) for w in wakes) if t is not None]
+        if ways:
+            row["settled_w"] = _spread([t.settled_w for t in ways])
+            row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None])
+            row["entry_j"] = _spread([t.entry_j for t in ways if t.entry_j is not None])
+            row["exit_j"] = _spread([t.exit_j for t in ways])
+            row["break_even_s"] = _break_even(row, idle_w["value"], base_s)
+        out.table.append(row)
+        _judge(out, row)
+    return out
+
+
+def _states(source: Source, test: Test) -> list[int]:
+    head = f"{test.id}-ps"
+    found = {name[len(head) :].partition("#")[0] for name in source.phases if name.startswith(head)}
+    return sorted(int(n) for n in found if n.isdigit())
+
+
+def _spread(values: list[float]) -> Quantity:
+    """Mean of repetitions; u: two standard errors."""
+    if not values:
+        return quantity(None)
+    u = 2 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
+    return quantity(float(np.mean(values)), u)
+
+
+def _break_even(row: Mapping[str, Any], idle_w: float | None, base_s: float) -> Quantity:
+    """Idle time above which entering the state saves energy: the time T at which
+    entry_j + settled_w (T - entry_s) + exit_j = idle_w (T + base_s)."""
+    parts = [row[k]["value"] for k in ("entry_j", "exit_j", "settled_w", "entry_s")]
+    if idle_w is None or any(p is None for p in parts):
+        return quantity(None)
+    entry_j, exit_j, settled_w, entry_s = parts
+    if settled_w >= idle_w:
+        return quantity(None)
+    return quantity(max(0.0, (entry_j + exit_j - idle_w * base_s - settled_w * entry_s) / (idle_w - settled_w)))
+
+
+def _judge(out: Outcome, row: Mapping[str, Any]) -> None:
+    for what, key in (("entry", "entry_s"), ("exit", "exit_s")):
+        measured, said = (row.get(key) or {}).get("value"), row[f"declared_{what}_s"]
+        if measured is not None and said:
+            out.score(f"PS{row['ps']} {what}, measured / declared", "1", quantity(measured / said))
+
+
+__all__ = ["find_wake", "idle", "non_operational", "operational", "settled_power", "wake_up"]

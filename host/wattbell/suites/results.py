@@ -1,0 +1,106 @@
+"""``results.json``: what a run of a suite leaves, with everything needed to know how it was made (docs/users-guide.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..capture import Capture
+from ..errors import UsageError
+from .drive import Drive
+from .manifest import Suite, Test
+from .outcome import Outcome
+
+FORMAT = 1
+
+
+class Results:
+    """The results of one run, written after every session: an interrupted suite keeps what it has."""
+
+    def __init__(self, folder: Path, suite: Suite, drive: Drive, scale: float, conditions: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self.data: dict[str, Any] = {
+            "format": FORMAT,
+            "suite": suite.name,
+            "suite_hash": suite.digest,
+            "scale": scale,
+            "scaled": scale != 1,
+            "condition": None,
+            "drive": drive.describe(),
+            "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": {"host": __version__, "gateware": None, "firmware": None, "model": None},
+            "conditions": dict(conditions),
+            "virtual": True,
+            "lost": {},
+            "tests": [],
+        }
+
+    def add(self, test: Test, condition: str, outcome: Outcome, capture: Path, seconds: float) -> dict[str, Any]:
+        """One more test; its series goes to ``series/``. Returns its entry."""
+        series = None
+        if outcome.series is not None and len(outcome.series):
+            series = f"series/{test.id}-{condition}.parquet"
+            path = self._folder / series
+            path.parent.mkdir(parents=True, exist_ok=True)
+            outcome.series.write_parquet(path)
+        entry = {
+            "test": test.id,
+            "name": test.name,
+            "kind": test.kind,
+            "condition": condition,
+            "points": outcome.points,
+            "scores": outcome.scores,
+            "table": outcome.table,
+            "series": series,
+            "notes": outcome.notes,
+            "lost": outcome.lost,
+            "capture": str(capture.relative_to(self._folder)),
+            "wall_s": round(seconds, 3),
+        }
+        self.data["tests"].append(entry)
+        for kind, n in outcome.lost.items():
+            self.data["lost"][kind] = self.data["lost"].get(kind, 0) + n
+        found = sorted({t["condition"] for t in self.data["tests"]})
+        self.data["condition"] = found[0] if len(found) == 1 else "both" if "full" in found else "test-data"
+        return entry
+
+    def describe(self, capture: Capture) -> None:
+        """Take versions and the drive's own words from a capture."""
+        meta = capture.meta
+        rig, drive = meta.get("rig") or {}, meta.get("drive") or {}
+        versions = self.data["versions"]
+        for key in ("gateware", "firmware"):
+            versions[key] = rig.get(key) or versions[key]
+        versions["model"] = (meta.get("workload") or {}).get("model") or versions["model"]
+        for key in ("model", "serial", "firmware"):
+            if drive.get(key):
+                self.data["drive"][key] = drive[key]
+        notes = (meta.get("conditions") or {}).get("notes") or []
+        self.data["conditions"].setdefault("notes", [])
+        self.data["conditions"]["notes"] += [n for n in notes if n not in self.data["conditions"]["notes"]]
+
+    def write(self) -> Path:
+        """Write the file; a reader never sees half of one."""
+        path = self._folder / "results.json"
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(self.data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        part.replace(path)
+        return path
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """``results.json`` of a folder (or the file itself). UsageError when it is missing or none."""
+    file = path / "results.json" if path.is_dir() else path
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON ({error}).") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tests"), list):
+        raise UsageError(f"{file} holds no results of format {FORMAT}.")
+    return data
