@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import WattbellError
-from . import captures, compare, info, record, results, rigs, run, sim, suites
+from . import captures, compare, info, record, results, rigs, run, sim, suites, trace
 from .output import err
 
 app = typer.Typer(
@@ -71,6 +71,7 @@ app.add_typer(captures.export_app, name="export")
 app.command("compare")(compare.compare)
 app.add_typer(results.app, name="results")
 app.add_typer(sim.app, name="sim")
+app.add_typer(trace.app, name="trace")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json as json_module
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +14,7 @@ from ..errors import UsageError
 from . import captures, output
 from .playplan import Fidelity, ModelRun, find_profile, run_model
 from .record import Force, Json, KeepStream, Out
-from .virtual import refuse_existing
+from .virtual import refuse_existing, scratch
 
 
 class Condition(StrEnum):
@@ -28,7 +30,7 @@ _SUITE = "Suites"
 
 
 def run(
-    what: Annotated[str, typer.Argument(metavar="SUITE|JOB", help="Suite (`wattbell suites`), fio job file or plan (.toml).")],
+    what: Annotated[str, typer.Argument(metavar="SUITE|JOB", help="Suite (`wattbell suites`), fio job file, fio iolog or plan (.toml).")],
     out: Out,
     virtual: Annotated[str, typer.Option("--virtual", help="Profile of the drive; see `wattbell sim profiles`.")],
     fidelity: Annotated[
@@ -72,31 +74,40 @@ def run(
     if job.is_file():
         if scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both:
             raise UsageError("--scale, --tests, --condition, --written, --rounds and --discard-captures are for suites.")
-        _run_job(job, profile, out, fidelity, seed, interval, decimation, keep_trace, force, keep_stream, json)
+        with ExitStack() as stack:
+            plan = _replay_plan(job, scratch(stack)) if _is_iolog(job) else job
+            _run_job(plan, profile, out, fidelity, seed, interval, decimation, keep_trace, force, keep_stream, json)
         return
-    from .suiterun import SuiteOptions, run_suite
+    from ..suites.plan import Choice
+    from .suiterun import SuiteOptions, VirtualBench, run_suite
 
     if job.suffix in (".fio", ".toml"):
         raise UsageError(f"{what} is no file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
+    choice = Choice(scale, written, rounds, seed)
+    bench = VirtualBench(profile, choice, fidelity, interval, decimation, keep_trace, keep_stream)
     options = SuiteOptions(
         suite=what,
-        profile=profile,
         out=out,
-        fidelity=fidelity,
-        seed=seed,
-        interval_s=interval,
-        decimation=decimation,
-        scale=scale,
+        choice=choice,
         condition=None if condition is Condition.both else condition.value,
         tests=tuple(t.strip() for t in tests.split(",") if t.strip()),
-        written=written,
-        rounds=rounds,
         discard=discard,
         force=force,
-        keep_trace=keep_trace,
-        keep_stream=keep_stream,
     )
-    run_suite(options, json)
+    run_suite(options, bench, json)
+
+
+def _is_iolog(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(12) == b"fio version "
+
+
+def _replay_plan(trace: Path, folder: Path) -> Path:
+    """A plan that replays a fio iolog."""
+    plan = folder / f"{trace.stem}.toml"
+    name, file = json_module.dumps(trace.stem), json_module.dumps(str(trace.resolve()))
+    plan.write_text(f"[[step]]\nname = {name}\ntrace = {file}\n", encoding="utf-8")
+    return plan
 
 
 def _run_job(

@@ -1,4 +1,4 @@
-"""Runs a suite on the virtual rig: session after session, scored as soon as it is recorded."""
+"""Runs a suite: session after session on a bench, each scored as soon as it is recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..capture import open_capture
 from ..errors import SimError, UsageError
@@ -23,44 +23,46 @@ from .playplan import Fidelity, ModelRun, run_model
 ROUNDS_GROW = 1.6
 
 
+class Bench(Protocol):
+    """Where sessions run: a virtual rig and drive, or real ones."""
+
+    @property
+    def drive(self) -> Drive:
+        """The drive under test."""
+
+    def conditions(self) -> dict[str, Any]:
+        """``conditions`` of results.json: how the bench was set up."""
+
+    def run(self, session: Session, plans: Path, capture: Path) -> None:
+        """Run one session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files."""
+
+
 @dataclass(frozen=True)
 class SuiteOptions:
-    """The command line of ``run SUITE``."""
+    """What of a suite to run, and where its results go."""
 
     suite: str
-    profile: Path
     out: Path
-    fidelity: Fidelity = Fidelity.rtl
-    seed: int = 1
-    interval_s: float | None = None
-    decimation: int | None = None
-    scale: float = 1.0
+    choice: Choice
     condition: str | None = None
     tests: tuple[str, ...] = ()
-    written: bool = False
-    rounds: int | None = None
     discard: bool = False
     force: bool = False
-    keep_trace: bool = False
-    keep_stream: bool = False
 
 
-def run_suite(options: SuiteOptions, json: bool) -> None:
+def run_suite(options: SuiteOptions, bench: Bench, json: bool) -> None:
     """Run it, print each test as it is done, leave ``results.json``."""
     suite = load_suite(options.suite)
-    drive = from_profile(options.profile)
-    choice = Choice(options.scale, options.written, options.rounds, options.seed)
     pairs = choose_tests(suite, options.tests, options.condition)
+    sessions = plan_sessions(suite, pairs, bench.drive, options.choice)
     _make_room(options.out, options.force)
-    conditions = {"fidelity": options.fidelity.value, "seed": options.seed, "written": options.written}
-    results = Results(options.out, suite, drive, options.scale, conditions)
+    results = Results(options.out, suite, bench.drive, options.choice.scale, bench.conditions())
     if not json:
         output.out.print(header(results.data))
-    sessions = plan_sessions(suite, pairs, drive, choice)
     for number, session in enumerate(sessions, start=1):
         names = ", ".join(t.id for t in session.members)
         output.say(f"session {number} of {len(sessions)}: {names} ({session.condition})")
-        _run_session(options, suite, drive, session, choice, results, json)
+        _run_session(options, suite, bench, session, results, json)
     path = results.write()
     if json:
         output.print_json(results.data)
@@ -80,33 +82,27 @@ def _make_room(out: Path, force: bool) -> None:
 
 
 def _run_session(
-    options: SuiteOptions,
-    suite: Suite,
-    drive: Drive,
-    session: Session,
-    choice: Choice,
-    results: Results,
-    json: bool,
+    options: SuiteOptions, suite: Suite, bench: Bench, session: Session, results: Results, json: bool
 ) -> None:
-    """One session; a test to steady state that is not steady yet is run again with more rounds (the same seed gives the same
-    first rounds, so that this is as if they had gone on)."""
+    """One session; a test to steady state that is not steady yet is run again with more rounds (on a virtual drive the same
+    seed gives the same first rounds, so that this is as if they had gone on)."""
     pairs = [(t, session.condition) for t in session.members]
+    choice = options.choice
+    name = f"{session.name}-{session.condition}"
+    folder = options.out / "captures" / name
     while True:
         began = time.monotonic()
-        folder = options.out / "captures" / f"{session.name}-{session.condition}"
-        _record(options, drive, session, folder)
+        bench.run(session, options.out / "plans" / name, folder)
         capture = open_capture(folder)
         with output.spinner(f"scoring {session.name}"):
-            outcomes = score_session(capture, suite, session, options.scale)
-        unfinished = any(o.unfinished for o in outcomes.values())
-        if unfinished and options.rounds is None:
-            test = next(t for t in session.members if outcomes[t.id].unfinished)
-            done = choice.rounds or test.rounds_first
-            choice = replace(choice, rounds=min(test.rounds_max, round(done * ROUNDS_GROW)))
-            output.say(f"{test.id}: no steady state in {done} rounds; going on to {choice.rounds}")
-            (session,) = plan_sessions(suite, pairs, drive, choice)
-            continue
-        break
+            outcomes = score_session(capture, suite, session, choice.scale)
+        unsteady = [t for t in session.members if outcomes[t.id].unfinished]
+        if not unsteady or options.choice.rounds is not None:
+            break
+        done = choice.rounds or unsteady[0].rounds_first
+        choice = replace(choice, rounds=min(unsteady[0].rounds_max, round(done * ROUNDS_GROW)))
+        output.say(f"{unsteady[0].id}: no steady state in {done} rounds; going on to {choice.rounds}")
+        (session,) = plan_sessions(suite, pairs, bench.drive, choice)
     results.describe(capture)
     seconds = time.monotonic() - began
     for test in session.members:
@@ -118,35 +114,61 @@ def _run_session(
         shutil.rmtree(folder)
 
 
-def _record(options: SuiteOptions, drive: Drive, session: Session, folder: Path) -> None:
-    notes: list[str] = []
-    if not oldmodel.understands(simtools.find_program("wattbell-ssd")):
-        notes += oldmodel.simplify(session, drive)
-    plans = options.out / "plans" / f"{session.name}-{session.condition}"
-    plan = session.write(plans, options.scale, options.seed)
-    interval = options.interval_s or CONVERSION_S
-    decimation = options.decimation or max(1, min(4096, round(session.rail_interval_s / interval)))
-    if options.scale != 1:
-        notes.append(f"scaled by {options.scale:g}: not the published test")
-    if not options.written:
-        notes.append(f"the model's drive was set to the condition {session.start}, not written")
-    jobs: list[Any] = sorted(path for path in plans.iterdir() if path.suffix == ".fio")
-    reason = run_model(
-        ModelRun(
-            plan,
-            options.profile,
-            folder,
-            fidelity=options.fidelity,
-            seed=options.seed,
-            interval_s=interval,
-            decimation=decimation,
-            keep_trace=options.keep_trace,
-            keep_stream=options.keep_stream,
-            overwrite=True,
-            truth=False,
-            extra_files=tuple(jobs),
-            notes=tuple(notes),
+class VirtualBench:
+    """The drive model and the virtual rig."""
+
+    def __init__(
+        self,
+        profile: Path,
+        choice: Choice,
+        fidelity: Fidelity = Fidelity.rtl,
+        interval_s: float | None = None,
+        decimation: int | None = None,
+        keep_trace: bool = False,
+        keep_stream: bool = False,
+    ) -> None:
+        self._drive = from_profile(profile)
+        self._profile, self._choice, self._fidelity = profile, choice, fidelity
+        self._interval_s, self._decimation = interval_s or CONVERSION_S, decimation
+        self._keep_trace, self._keep_stream = keep_trace, keep_stream
+
+    @property
+    def drive(self) -> Drive:
+        """The drive of the profile."""
+        return self._drive
+
+    def conditions(self) -> dict[str, Any]:
+        """Fidelity, seed, and how drives come to their conditions."""
+        how = "written" if self._choice.written else "set in the model"
+        return {"fidelity": self._fidelity.value, "seed": self._choice.seed, "preconditioning": how}
+
+    def run(self, session: Session, plans: Path, capture: Path) -> None:
+        """See :class:`Bench`."""
+        notes: list[str] = []
+        if not oldmodel.understands(simtools.find_program("wattbell-ssd")):
+            notes += oldmodel.simplify(session, self._drive)
+        plan = session.write(plans, self._choice.scale, self._choice.seed)
+        if self._choice.scale != 1:
+            notes.append(f"scaled by {self._choice.scale:g}: not the published test")
+        if not self._choice.written:
+            notes.append(f"the model's drive was set to the condition {session.start}, not written")
+        decimation = self._decimation or max(1, min(4096, round(session.rail_interval_s / self._interval_s)))
+        reason = run_model(
+            ModelRun(
+                plan,
+                self._profile,
+                capture,
+                fidelity=self._fidelity,
+                seed=self._choice.seed,
+                interval_s=self._interval_s,
+                decimation=decimation,
+                keep_trace=self._keep_trace,
+                keep_stream=self._keep_stream,
+                overwrite=True,
+                truth=False,
+                extra_files=tuple(sorted(plans.glob("*.fio"))),
+                notes=tuple(notes),
+            )
         )
-    )
-    if reason != "the rig stopped":
-        raise SimError(f"The recording of {session.name} ended early: {reason}.")
+        if reason != "the rig stopped":
+            raise SimError(f"The recording of {session.name} ended early: {reason}.")

@@ -42,7 +42,8 @@ class Fill:
 class Test:
     """One test of a suite. Times in seconds, sizes in bytes; every key of the manifest, with its default.
 
-    ``conditions``: what the drive holds before the test; each gives a result of its own. ``session``: tests of one
+    ``conditions``: what the drive holds before the test; each gives a result of its own. ``more_conditions``: conditions that
+    run only when asked for. ``session``: tests of one
     session share a drive, in order. ``test_data``: bytes written before the test (condition test-data). ``purge`` and
     ``fill``: preconditioning that is run, not assumed. ``duty``: after each section of the job file the drive rests for
     busy time x (1 - duty) / duty, at most ``idle_max_s``. ``idle_min_s`` and ``repeat_min``: what ``--scale`` may not go
@@ -56,6 +57,7 @@ class Test:
     name: str
     kind: str
     conditions: tuple[str, ...]
+    more_conditions: tuple[str, ...] = ()
     session: str = ""
     test_data: int = 0
     purge: bool = False
@@ -150,7 +152,7 @@ def _test(entry: Mapping[str, Any], where: Path, session: str) -> Test:
     if unknown:
         raise UsageError(f"{name}: unknown key {', '.join(sorted(unknown))}.")
     values = dict(entry)
-    for key in ("conditions", "score_over", "track"):
+    for key in ("conditions", "more_conditions", "score_over", "track"):
         if key in values:
             values[key] = tuple(values[key])
     try:
@@ -171,7 +173,7 @@ def _test(entry: Mapping[str, Any], where: Path, session: str) -> Test:
 def _problem(test: Test) -> str | None:
     if test.kind not in KINDS:
         return f"kind {test.kind} is none of {', '.join(KINDS)}"
-    if not test.conditions or set(test.conditions) - set(CONDITIONS):
+    if not test.conditions or set(test.conditions + test.more_conditions) - set(CONDITIONS):
         return f"conditions must be some of {', '.join(CONDITIONS)}"
     if test.aspm not in ("off", "l1", "l1.2"):
         return f"aspm {test.aspm} is none of off, l1, l1.2"

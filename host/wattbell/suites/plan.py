@@ -83,6 +83,7 @@ def choose_tests(suite: Suite, only: Sequence[str], condition: str | None) -> li
         for has in test.conditions:
             if condition is None or has == condition or (condition == "test-data" and has != "full"):
                 pairs.append((test, has))
+        pairs += [(test, has) for has in test.more_conditions if has == condition]
     if not pairs:
         raise UsageError(f"No test of {suite.name} runs in condition {condition}.")
     return pairs

@@ -7,6 +7,7 @@ completion of a 4 KiB read, less the same read's latency when awake.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -206,9 +207,15 @@ def non_operational(source: Source, test: Test) -> Outcome:
         ways = [t for t in (_transition(source, w) for w in wakes) if t is not None]
         if ways:
             row["settled_w"] = _spread([t.settled_w for t in ways])
+            level = row["settled_w"]["value"]
+            row["settled_w"]["u"] = math.hypot(row["settled_w"]["u"] or 0.0, source.model.power_u(level, 3.3))
             row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None])
             row["entry_j"] = _spread([t.entry_j for t in ways if t.entry_j is not None])
             row["exit_j"] = _spread([t.exit_j for t in ways])
+            for key in ("entry_j", "exit_j"):
+                value = row[key]["value"]
+                if value is not None and row[key]["u"] is not None:
+                    row[key]["u"] = math.hypot(row[key]["u"], source.model.gain * value)
             row["break_even_s"] = _break_even(row, idle_w["value"], base_s)
         out.table.append(row)
         _judge(out, row)

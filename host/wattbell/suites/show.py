@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ _COLUMNS = (
     ("energy_j", "energy"),
 )
 _TIMES = {"mean_latency_s": "s", "p99_latency_s": "s", "energy_j": "J"}
-MAX_ROWS = 64
+MAX_ROWS = 16
 
 
 def show(results: Mapping[str, Any], console: Console) -> None:
@@ -57,7 +58,8 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
         title.append(f"  scaled x {results['scale']:g}", style="not bold yellow")
     console.print(title)
     if test["points"]:
-        console.print(_points(test["points"][:MAX_ROWS]))
+        step = -(-len(test["points"]) // MAX_ROWS) if test["kind"] == "fill" else 1
+        console.print(_points(test["points"][::step]))
     if test.get("table"):
         console.print(_state_table(test["table"]))
     if test["scores"]:
@@ -126,14 +128,28 @@ def _points(points: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-_HEADS = {"ps": "state", "declared_max_w": "declared max", "declared_entry_s": "declared entry", "declared_exit_s": "declared exit"}
+_HEADS = {
+    "ps": "state",
+    "declared_max_w": "declared max",
+    "declared_entry_s": "entry, declared",
+    "declared_exit_s": "exit, declared",
+    "entry_s": "entry, measured",
+    "exit_s": "exit, measured",
+    "doorbell_to_cqe_s": "waking read",
+    "settled_w": "power",
+    "entry_j": "energy in",
+    "exit_j": "energy out",
+    "break_even_s": "break-even",
+}
+_UNIT_SUFFIX = re.compile("_(mb_per_s|w|s|j)$")
 
 
 def _state_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     table = _table()
     keys = list(dict.fromkeys(key for row in rows for key in row))
     for key in keys:
-        table.add_column(_HEADS.get(key, key.rsplit("_", 1)[0].replace("_", " ")), justify="left" if key == "ps" else "right")
+        head = _HEADS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ").replace("-", " ")
+        table.add_column(head, justify="left" if key == "ps" else "right")
     for row in rows:
         table.add_row(*(_cell(key, row.get(key)) for key in keys))
     return table

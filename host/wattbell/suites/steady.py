@@ -24,7 +24,8 @@ class Window:
 
     @property
     def steady(self) -> bool:
-        return self.range_share <= RANGE_LIMIT and self.slope_share <= SLOPE_LIMIT
+        rounding = 1e-9
+        return self.range_share <= RANGE_LIMIT + rounding and self.slope_share <= SLOPE_LIMIT + rounding
 
 
 def window(values: Sequence[float], first: int) -> Window:

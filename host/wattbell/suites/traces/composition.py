@@ -67,7 +67,7 @@ COMPOSITIONS = {
         sizes=_HEAVY_SIZES,  # assumed: none is published
         sequential=0.67,
         mean_depth=5.5,
-        footprint=256 << 30,
+        footprint=128 << 30,
     ),
     "heavy": Composition(
         name="heavy",
@@ -78,7 +78,7 @@ COMPOSITIONS = {
         sizes=_HEAVY_SIZES,
         sequential=0.43,
         mean_depth=4.6,
-        footprint=64 << 30,
+        footprint=32 << 30,
     ),
     "light": Composition(
         name="light",
@@ -88,7 +88,7 @@ COMPOSITIONS = {
         write_bytes=23.25e9,
         sizes=_LIGHT_SIZES,
         sequential=0.70,
-        footprint=32 << 30,
+        footprint=16 << 30,
         depths=(
             (1, 1, 0.734),
             (2, 2, 0.168),

@@ -1,0 +1,110 @@
+"""Scaled job files, and the plans made of suites."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from wattbell.errors import UsageError
+from wattbell.suites import load_suite
+from wattbell.suites.drive import Drive, from_profile
+from wattbell.suites.jobs import scaled, sections
+from wattbell.suites.plan import Choice, Session, choose_tests, plan_sessions
+from wattbell.suites.units import size_bytes, time_s
+
+TB = 1_000_000_000_000
+DRIVE = Drive("test", TB, (0, 1), (2, 3))
+
+
+def plans(name: str, *tests: str, condition: str | None = None, **choice: object) -> list[Session]:
+    suite = load_suite(name)
+    return plan_sessions(suite, choose_tests(suite, tests, condition), DRIVE, Choice(**choice))  # type: ignore[arg-type]
+
+
+def test_sizes_and_times_are_read_as_fio_reads_them() -> None:
+    assert [size_bytes(t) for t in ("4k", "512", "16g", "4ki", "1M", "2kb")] == [4096, 512, 16 << 30, 4000, 1 << 20, 2048]
+    assert [time_s(t) for t in ("60", "500ms", "2m", "20us")] == [60, 0.5, 120, pytest.approx(20e-6)]
+    for wrong in ("", "4x", "k", "1.5g"):
+        with pytest.raises(ValueError):
+            size_bytes(wrong)
+
+
+def test_scaling_shortens_time_and_span_and_nothing_else() -> None:
+    text = "[global]\nbs=4k\nsize=64g\nio_size=32g\nruntime=60\noffset=2g\n[a]\niodepth=4\n[b]\nsize=75%\niodepth=8\n"
+    assert scaled(text, 1.0, TB) == text
+    a, b = sections(scaled(text, 0.01, TB))
+    assert abs(int(a.options["size"]) - 0.64 * (1 << 30)) < 4096
+    assert int(a.options["size"]) % 4096 == int(a.options["io_size"]) % 4096 == int(a.options["offset"]) % 4096 == 0
+    assert a.options["runtime"] == "600000us"
+    assert abs(int(b.options["size"]) - 0.0075 * TB) < 4096
+    assert (a.depth, b.depth, a.options["bs"]) == (4, 8, "4k")
+    tiny = sections(scaled(text, 1e-9, TB))[0]
+    assert int(tiny.options["size"]) == 16 * 4096  # never less than a few blocks
+    assert tiny.options["runtime"] == "2000us"
+    assert "not the published test" in scaled(text, 0.5, TB).splitlines()[0]
+
+
+def test_plans_are_toml_with_one_step_a_test_in_order() -> None:
+    (session,) = [s for s in plans("anandtech-2018", condition="full") if s.name == "sustained-writes"]
+    plan = tomllib.loads(session.plan)
+    assert plan["condition"] == "full"
+    assert [s["name"] for s in plan["step"]] == [
+        "sustained-sequential-read",
+        "sustained-sequential-write",
+        "sustained-random-write",
+        "sustained-sequential-read-after-random-write",
+    ]
+    assert all(s["duty"] == 0.5 and s["duty_idle_max_s"] == 60.0 for s in plan["step"])
+    assert set(session.files) == {s["fio"] for s in plan["step"]}
+
+
+def test_conditions_choose_tests() -> None:
+    suite = load_suite("anandtech-2018")
+    full = choose_tests(suite, (), "full")
+    data = choose_tests(suite, (), "test-data")
+    assert len(full) + len(data) == len(choose_tests(suite, (), None))
+    assert {c for _, c in full} == {"full"}
+    assert "full" not in {c for _, c in data}
+    assert ("whole-drive-fill", "empty") in {(t.id, c) for t, c in data}
+    with pytest.raises(UsageError, match="its tests: burst-random-read"):
+        choose_tests(suite, ("brust",), None)
+    with pytest.raises(UsageError, match="No test"):
+        choose_tests(load_suite("quick"), (), "full")
+
+
+def test_preconditioning_is_set_or_written() -> None:
+    (session,) = plans("anandtech-2018", "burst-random-read", condition="test-data", written=True)
+    purge, fill, burst = session.steps
+    assert session.start == "empty"
+    assert purge["format"] == {"nsid": 1, "ses": 1}
+    assert fill["fill"]["span"] == pytest.approx((16 << 30) / TB)
+    assert purge["measured"] is fill["measured"] is False
+    assert burst["name"] == "burst-random-read"
+    (spare,) = plans("consistency-2016", "random-write-op75")
+    assert [s.get("fill", {}).get("span") for s in spare.steps] == [None, 0.75, None]
+    (twice,) = plans("snia-pts", "iops", rounds=3)
+    assert [s["name"] for s in twice.steps] == ["purge", "fill#1", "fill#2", "iops#1", "iops#2", "iops#3"]
+
+
+def test_scaled_plans_keep_what_a_drive_needs_to_fall_asleep() -> None:
+    (session,) = plans("anandtech-2018", "idle-wake-up", scale=0.001)
+    assert len(session.steps) == 3
+    assert all(s["wake"]["idle_s"] == 3.0 and s["apst"] and s["aspm"] == "l1.2" for s in session.steps)
+    assert len({s["wake"]["slba"] for s in session.steps}) == 3
+    with pytest.raises(UsageError, match="--scale 2"):
+        Choice(scale=2)
+
+
+def test_power_states_visits_every_state_of_the_drive() -> None:
+    steps = [step for session in plans("power-states") for step in session.steps]
+    assert {s["ps"] for s in steps if "ps" in s} == {0, 1, 2, 3}
+    assert {s["ps"] for s in steps if "wake" in s} == {2, 3}
+
+
+def test_a_profile_tells_capacity_and_states() -> None:
+    from wattbell.cli import simtools
+
+    drive = from_profile(simtools.profiles_dir() / "intel-660p-1tb.toml")
+    assert drive.capacity_bytes == 1_024_209_543_168
+    assert (drive.operational, drive.non_operational) == ((0, 1, 2), (3, 4))
+    assert drive.digest and drive.digest.startswith("sha256:")
