@@ -1,8 +1,7 @@
-//! Completion queues, interrupts, asynchronous events.
+//! Completion queues and interrupts.
 
 use crate::controller::{Controller, Event};
 use crate::host::{BusSink, Host};
-use crate::identify::ERROR_LOG_ENTRIES;
 use crate::nvme::cqe;
 use crate::port::{Payload, DRIVE};
 use crate::profile::US;
@@ -30,7 +29,7 @@ impl<S: BusSink> Controller<S> {
         c.truth.status = c.status.0;
         let (truth, status) = (c.truth, c.status);
         if status.has_more() {
-            self.log_error(id);
+            self.log_command(id);
         }
         if let Some(cq) = self.cqs.get_mut(&cqid) {
             cq.posted.push_back(truth);
@@ -108,17 +107,6 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Something the host should know of: completes a waiting Asynchronous Event Request with this DW0, or waits for one.
-    pub(crate) fn async_event(&mut self, dw0: u32) {
-        if let Some(id) = self.async_events.pop_front() {
-            self.in_hand += 1;
-            self.command(id).dw0 = dw0;
-            self.finish_at(id, self.now);
-        } else if !self.async_pending.contains(&dw0) {
-            self.async_pending.push_back(dw0);
-        }
-    }
-
     /// Forgets a command that cannot be completed because its queue is gone.
     fn drop_command(&mut self, id: u32) {
         self.release_command(id);
@@ -127,24 +115,9 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn release_command(&mut self, id: u32) {
-        self.commands[id as usize] = None;
+        if let Some(command) = self.commands[id as usize].take() {
+            self.health.io_ends(self.now, u32::from(command.qid != 0));
+        }
         self.spare.push(id);
-    }
-
-    /// Makes an entry of the error information log.
-    fn log_error(&mut self, id: u32) {
-        self.health.errors += 1;
-        let count = self.health.errors;
-        let c = self.command(id);
-        let mut entry = [0; 64];
-        entry[0..8].copy_from_slice(&count.to_le_bytes());
-        entry[8..10].copy_from_slice(&c.qid.to_le_bytes());
-        entry[10..12].copy_from_slice(&c.sqe.cid().to_le_bytes());
-        entry[12..14].copy_from_slice(&(c.status.0 << 1).to_le_bytes());
-        entry[14..16].copy_from_slice(&0xFFFFu16.to_le_bytes()); // no byte of the command in particular
-        entry[16..24].copy_from_slice(&c.sqe.slba().to_le_bytes());
-        entry[24..28].copy_from_slice(&c.sqe.nsid().to_le_bytes());
-        self.errors.push_front(entry);
-        self.errors.truncate(ERROR_LOG_ENTRIES);
     }
 }

@@ -3,20 +3,27 @@
 //! The parts of its work are in `mmio` (registers, doorbells), `fetch` (submission queues), `admin`, `io` (commands),
 //! `transfer` (PRPs and data) and `complete` (completion queues, interrupts).
 
+use crate::admin_features::Timestamp;
 use crate::config_space::ConfigSpace;
+use crate::events::Events;
 use crate::features::Features;
 use crate::flash::{Condition, Flash};
+use crate::hmb::Hmb;
 use crate::host::{BusSink, CommandTruth, Host, Store};
-use crate::identify::Health;
+use crate::logs::Health;
+use crate::maintenance::Maintenance;
 use crate::meter::{Meter, Part};
+use crate::namespaces::Namespaces;
 use crate::nvme::{Sqe, Status};
 use crate::port::{Aspm, Port, Request};
 use crate::profile::{ps, Profile, Ps, MS, NS, US};
 use crate::prp::Pieces;
 use crate::queue::{Cq, Sq};
 use crate::states::PowerStates;
+use crate::thermal::{Limits, Thermal, Throttle};
+use crate::uncorrectable::Uncorrectable;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use wattbell_bus::{LinkState, Signal};
 
 /// What a controller is made with, besides its profile.
@@ -43,6 +50,9 @@ pub(crate) struct Registers {
     pub intms: u32,
 }
 
+/// Composite temperature of a drive at rest, in kelvin, until a thermal model says otherwise.
+const REST_K: u16 = 273 + 35;
+
 /// A command in hand.
 pub(crate) struct Command {
     pub sqe: Sqe,
@@ -54,6 +64,9 @@ pub(crate) struct Command {
     pub status: Status,
     pub data: Vec<u8>,
     pub buffered: u64,
+    /// First byte on the media, and the block size as a power of two.
+    pub at: u64,
+    pub shift: u8,
     pub truth: CommandTruth,
 }
 
@@ -97,6 +110,8 @@ pub(crate) enum Event {
     Interrupt(u16),
     Coalesced { cqid: u16 },
     Programmed(u64),
+    Formatted,
+    Sanitized,
     Ready,
     ShutDown,
 }
@@ -149,6 +164,14 @@ pub struct Controller<S: BusSink> {
     pub(crate) flash: Flash,
     pub(crate) store: Option<Store>,
     pub(crate) features: Features,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) changed_namespaces: BTreeSet<u32>,
+    pub(crate) maintenance: Maintenance,
+    pub(crate) uncorrectable: Uncorrectable,
+    pub(crate) thermal: Thermal,
+    pub(crate) hmb: Hmb,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) events: Events,
     pub(crate) health: Health,
     pub(crate) errors: VecDeque<[u8; 64]>,
     pub(crate) reg: Registers,
@@ -159,9 +182,8 @@ pub struct Controller<S: BusSink> {
     pub(crate) commands: Vec<Option<Command>>,
     pub(crate) spare: Vec<u32>,
     pub(crate) in_hand: u32,
-    pub(crate) async_events: VecDeque<u32>,
-    pub(crate) async_pending: VecDeque<u32>,
     pub(crate) last_served: u16,
+    pub(crate) burst_left: Option<u32>,
     pub(crate) arbitrating: bool,
     pub(crate) cpu_free: Ps,
     pub(crate) data_path_free: Ps,
@@ -200,6 +222,14 @@ impl<S: BusSink> Controller<S> {
             flash: Flash::new(&profile, options.condition, options.seed),
             store: options.store.then(Store::default),
             features: Features::new(&profile),
+            namespaces: Namespaces::new(&profile),
+            changed_namespaces: BTreeSet::new(),
+            maintenance: Maintenance::default(),
+            uncorrectable: Uncorrectable::default(),
+            thermal: Thermal::new(REST_K),
+            hmb: Hmb::new(*profile.offer.hmb_preferred_mib > 0, *profile.offer.hmb_minimum_mib * 256),
+            timestamp: Timestamp::default(),
+            events: Events::default(),
             health: Health::default(),
             errors: VecDeque::new(),
             reg: Registers { cc: 0, csts: 0, aqa: 0, asq: 0, acq: 0, intms: 0 },
@@ -210,9 +240,8 @@ impl<S: BusSink> Controller<S> {
             commands: Vec::new(),
             spare: Vec::new(),
             in_hand: 0,
-            async_events: VecDeque::new(),
-            async_pending: VecDeque::new(),
             last_served: 0,
+            burst_left: Some(0),
             arbitrating: false,
             cpu_free: 0,
             data_path_free: 0,
@@ -269,6 +298,36 @@ impl<S: BusSink> Controller<S> {
     /// State of the link.
     pub fn link_state(&self) -> LinkState {
         self.port.state()
+    }
+
+    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on: what host controlled thermal management then
+    /// asks of the drive. Thresholds passed become events, counters of the SMART / Health log run.
+    pub fn temperature(&mut self, kelvin: u16) -> Throttle {
+        let limits = self.thermal_limits();
+        if self.thermal.update(self.now, kelvin, &limits) {
+            self.async_event(crate::events::Event::TEMPERATURE);
+        }
+        self.thermal.level()
+    }
+
+    /// The memory the host lends the drive (Host Memory Buffer): addresses and lengths in bytes.
+    pub fn host_memory(&self) -> &[(u64, u64)] {
+        self.hmb.ranges()
+    }
+
+    /// Whether background work may exceed the power of a non-operational state (feature 11h).
+    pub fn permissive(&self) -> bool {
+        self.features.permissive()
+    }
+
+    pub(crate) fn thermal_limits(&self) -> Limits {
+        let limits = &self.profile.limits;
+        let kelvin = |celsius: u64| celsius as u16 + 273;
+        Limits {
+            thresholds: self.features.thresholds_k(),
+            management: self.features.thermal_management_k(),
+            composite: (kelvin(*limits.warning_temperature_c), kelvin(*limits.critical_temperature_c)),
+        }
     }
 
     /// Allows link power states without configuration writes: for a host whose configuration space does not reach the
@@ -392,6 +451,8 @@ impl<S: BusSink> Controller<S> {
                 self.admit_writes();
                 self.settle();
             }
+            Event::Formatted => self.formatted(),
+            Event::Sanitized => self.sanitized(),
             Event::Ready => self.reg.csts |= 1,
             Event::ShutDown => self.reg.csts = self.reg.csts & !0xC | 0x8,
         }
@@ -403,7 +464,7 @@ impl<S: BusSink> Controller<S> {
         for timed in kept {
             let event = match timed.event {
                 Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
-                e @ (Event::Mmio { .. } | Event::Programmed(_)) => e,
+                e @ (Event::Mmio { .. } | Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
                 _ => continue,
             };
             self.heap.push(Reverse(Timed { event, ..timed }));
@@ -412,7 +473,7 @@ impl<S: BusSink> Controller<S> {
 
     /// Tells the power states whether anything is in hand.
     pub(crate) fn settle(&mut self) {
-        if self.in_hand == 0 && !self.arbitrating && self.flash.buffered() == 0 {
+        if self.in_hand == 0 && !self.arbitrating && self.flash.buffered() == 0 && !self.maintenance.busy() {
             self.states.idle(self.now, &mut self.meter);
         }
     }

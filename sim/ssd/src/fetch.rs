@@ -1,4 +1,4 @@
-//! Submission queues: round robin between them, reading entries, and the firmware taking commands up.
+//! Submission queues: round robin between them in bursts (feature 01h), reading entries, and the firmware taking commands up.
 
 use crate::controller::{Command, Controller, Event, Want};
 use crate::host::{BusSink, CommandTruth};
@@ -20,18 +20,27 @@ impl<S: BusSink> Controller<S> {
     pub(crate) fn arbitrate(&mut self) {
         self.arbitrating = false;
         let waiting = |(&qid, sq): (&u16, &crate::queue::Sq)| (sq.waiting() > 0).then_some(qid);
-        let after = self.sqs.range(self.last_served + 1..).find_map(waiting);
-        let Some(qid) = after.or_else(|| self.sqs.iter().find_map(waiting)) else { return self.settle() };
+        let last = self.last_served;
+        let same = self.burst_left.is_none_or(|left| left > 0).then(|| self.sqs.get(&last)).flatten();
+        let same = same.and_then(|sq| waiting((&last, sq)));
+        let after = || self.sqs.range(last + 1..).find_map(waiting);
+        let Some(qid) = same.or_else(after).or_else(|| self.sqs.iter().find_map(waiting)) else {
+            self.burst_left = Some(0);
+            return self.settle();
+        };
         if self.reads_outstanding >= FETCHES + self.timing.dma_reads {
             return self.want_arbitration(self.now + 200 * NS);
         }
-        self.last_served = qid;
-        let batch = *self.profile.limits.fetch_batch;
+        if same.is_none() {
+            (self.last_served, self.burst_left) = (qid, self.features.arbitration_burst());
+        }
+        let batch = self.burst_left.unwrap_or(u32::MAX).min(*self.profile.limits.fetch_batch);
         let Some(sq) = self.sqs.get_mut(&qid) else { return };
-        let in_page = 64 - sq.head % 64;
-        let count = sq.waiting().min(batch).min(sq.size - sq.head).min(in_page);
-        let address = sq.base + 64 * u64::from(sq.head);
-        let announced: Vec<Ps> = (0..count).map(|_| sq.fetched()).collect();
+        let in_page = 64 - sq.next % 64;
+        let count = sq.waiting().min(batch).min(sq.size - sq.next).min(in_page);
+        let address = sq.base + 64 * u64::from(sq.next);
+        let announced: Vec<Ps> = (0..count).map(|_| sq.ask()).collect();
+        self.burst_left = self.burst_left.map(|left| left - count);
         let more = self.sqs.values().any(|sq| sq.waiting() > 0);
         self.in_hand += count;
         self.read_host(Want::Sqes { qid, announced, first: 0 }, address, 64 * count);
@@ -41,6 +50,12 @@ impl<S: BusSink> Controller<S> {
     }
 
     pub(crate) fn sqes_in(&mut self, qid: u16, announced: &[Ps], first: Ps, bytes: &[u8]) {
+        let count = announced.len() as u32;
+        let Some(sq) = self.sqs.get_mut(&qid) else {
+            self.in_hand -= count; // the queue was deleted meanwhile
+            return self.settle();
+        };
+        sq.fetched(count);
         for (entry, &doorbell_ps) in bytes.chunks_exact(64).zip(announced) {
             let mut sqe = [0; 64];
             sqe.copy_from_slice(entry);
@@ -66,8 +81,13 @@ impl<S: BusSink> Controller<S> {
                 status: Status::SUCCESS,
                 data: Vec::new(),
                 buffered: 0,
+                at: 0,
+                shift: 9,
                 truth,
             });
+            if qid != 0 {
+                self.health.io_begins(self.now);
+            }
             let slow = self.states.slowdown();
             let start = self.now.max(self.cpu_free);
             self.cpu_free = start + (self.timing.occupancy as f64 * slow) as Ps;

@@ -6,21 +6,30 @@
 //! the `wattbell-ssd` program) and real time (a vfio-user server).
 
 mod admin;
+mod admin_features;
+mod admin_namespaces;
+mod admin_queues;
 mod complete;
 pub mod config_space;
 mod controller;
 pub mod driver;
+mod events;
 mod features;
 mod fetch;
 pub mod fio;
 mod flash;
+mod hmb;
 mod host;
 mod identify;
 mod io;
+mod logs;
+mod maintenance;
 mod map;
 mod meter;
 mod mmio;
+mod namespaces;
 mod nvme;
+mod offer;
 mod port;
 mod profile;
 mod prp;
@@ -29,12 +38,18 @@ mod sink;
 mod states;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_offer;
+mod thermal;
 mod transfer;
+mod uncorrectable;
 
 pub use controller::{Controller, Options};
 pub use flash::Condition;
 pub use host::{BusSink, CommandTruth, Host, Store};
 pub use mmio::DOORBELLS;
+pub use offer::{Offer, Way};
 pub use port::Aspm;
 pub use profile::{Fact, Profile, ProfileError, Ps, LBA, MS, NS, S, US};
 pub use sink::TraceSink;
+pub use thermal::Throttle;

@@ -2,6 +2,7 @@
 
 use crate::config_space::{BAR0_SIZE, L1SS_CAP, MSIX_PBA, MSIX_TABLE, PCIE_CAP};
 use crate::controller::{Controller, Event};
+use crate::events;
 use crate::host::{BusSink, Host};
 use crate::identify;
 use crate::port::{DRIVE, HOST};
@@ -203,12 +204,15 @@ impl<S: BusSink> Controller<S> {
             self.flash.free(command.buffered);
         }
         self.spare.clear();
-        self.async_events.clear();
-        self.async_pending.clear();
+        self.events.reset();
+        self.maintenance.reset();
+        self.hmb.give_back();
+        self.health.io_ends(self.now, self.health.io.0);
         self.dma_queue.clear();
         self.waiting_writes.clear();
         self.deferred.clear();
         (self.in_hand, self.dma_active, self.arbitrating) = (0, 0, false);
+        self.burst_left = Some(0);
         self.forget_events();
         self.features.reset();
         self.reg.csts = 0;
@@ -218,38 +222,41 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn doorbell(&mut self, index: u64, value: u32, first: Ps) {
-        const INVALID_DOORBELL_REGISTER: u32 = 0x0000;
-        const INVALID_DOORBELL_VALUE: u32 = 0x0001;
         if self.reg.csts & CSTS_RDY == 0 {
             return;
         }
         let qid = (index / 2) as u16;
-        if index % 2 == 0 {
-            match self.sqs.get_mut(&qid) {
-                None => self.async_event(INVALID_DOORBELL_REGISTER | 0x01 << 16),
-                Some(sq) if value >= sq.size => self.async_event(INVALID_DOORBELL_VALUE << 8 | 0x01 << 16),
-                Some(sq) => {
-                    sq.ring(value, first);
-                    let ready = self.states.busy(self.now, qid != 0, &mut self.meter);
-                    self.want_arbitration(ready.max(self.now + self.timing.to_fetch));
-                }
-            }
-        } else {
-            match self.cqs.get_mut(&qid) {
-                None => self.async_event(INVALID_DOORBELL_REGISTER | 0x01 << 16),
-                Some(cq) if value >= cq.size => self.async_event(INVALID_DOORBELL_VALUE << 8 | 0x01 << 16),
-                Some(cq) => {
-                    while cq.head != value {
-                        cq.head = (cq.head + 1) % cq.size;
-                        let Some(mut truth) = cq.posted.pop_front() else { break };
-                        truth.cq_head_ps = Some(first);
-                        self.sink.command(&truth);
-                    }
-                    cq.head = value;
-                    self.unblock(qid);
-                }
-            }
+        if index > u64::from(u16::MAX) || !self.sqs.contains_key(&qid) && index % 2 == 0 {
+            return self.bad_doorbell(qid, events::Event::INVALID_DOORBELL_REGISTER);
         }
+        if index % 2 == 0 {
+            let Some(sq) = self.sqs.get_mut(&qid).filter(|sq| value < sq.size) else {
+                return self.bad_doorbell(qid, events::Event::INVALID_DOORBELL_VALUE);
+            };
+            sq.ring(value, first);
+            let ready = self.states.busy(self.now, qid != 0, &mut self.meter);
+            self.want_arbitration(ready.max(self.now + self.timing.to_fetch));
+        } else {
+            let Some(cq) = self.cqs.get_mut(&qid) else {
+                return self.bad_doorbell(qid, events::Event::INVALID_DOORBELL_REGISTER);
+            };
+            let released = (value + cq.size - cq.head) % cq.size;
+            if value >= cq.size || released > cq.held() {
+                return self.bad_doorbell(qid, events::Event::INVALID_DOORBELL_VALUE);
+            }
+            cq.head = value;
+            for mut truth in cq.posted.drain(..released as usize) {
+                truth.cq_head_ps = Some(first);
+                self.sink.command(&truth);
+            }
+            self.unblock(qid);
+        }
+    }
+
+    /// The host wrote a doorbell that is not there, or a value that cannot be: an entry of the error log and an event.
+    fn bad_doorbell(&mut self, qid: u16, event: events::Event) {
+        self.log_error(qid, 0xFFFF, 0, 0, 0);
+        self.async_event(event);
     }
 
     fn msix_write(&mut self, offset: u64, size: u8, value: u64) {

@@ -49,6 +49,7 @@ pub struct Status(pub u16);
 const DNR: u16 = 1 << 14;
 const MORE: u16 = 1 << 13;
 const SPECIFIC: u16 = 1 << 8;
+const MEDIA: u16 = 2 << 8;
 
 #[allow(missing_docs)] // names are those of the specification
 impl Status {
@@ -59,10 +60,12 @@ impl Status {
     pub const ABORTED_BY_REQUEST: Self = Self(0x07);
     pub const INVALID_NAMESPACE: Self = Self(0x0B | DNR);
     pub const SEQUENCE_ERROR: Self = Self(0x0C | DNR);
+    pub const SANITIZE_IN_PROGRESS: Self = Self(0x1D);
     pub const SGL_NOT_SUPPORTED: Self = Self(0x11 | DNR);
     pub const INVALID_PRP_OFFSET: Self = Self(0x13 | DNR);
     /// With More: the error information log has an entry.
     pub const LBA_OUT_OF_RANGE: Self = Self(0x80 | DNR | MORE);
+    pub const FORMAT_IN_PROGRESS: Self = Self(0x84);
     pub const CQ_INVALID: Self = Self(SPECIFIC | DNR);
     pub const QID_INVALID: Self = Self(SPECIFIC | 0x01 | DNR);
     pub const QUEUE_SIZE_INVALID: Self = Self(SPECIFIC | 0x02 | DNR);
@@ -71,6 +74,15 @@ impl Status {
     pub const LOG_PAGE_INVALID: Self = Self(SPECIFIC | 0x09 | DNR);
     pub const QUEUE_DELETION_INVALID: Self = Self(SPECIFIC | 0x0C | DNR);
     pub const NOT_SAVEABLE: Self = Self(SPECIFIC | 0x0D | DNR);
+    pub const INVALID_FORMAT: Self = Self(SPECIFIC | 0x0A | DNR);
+    pub const INSUFFICIENT_CAPACITY: Self = Self(SPECIFIC | 0x15 | DNR);
+    pub const NSID_UNAVAILABLE: Self = Self(SPECIFIC | 0x16 | DNR);
+    pub const ALREADY_ATTACHED: Self = Self(SPECIFIC | 0x18 | DNR);
+    pub const NOT_ATTACHED: Self = Self(SPECIFIC | 0x1A | DNR);
+    pub const THIN_PROVISIONING: Self = Self(SPECIFIC | 0x1B | DNR);
+    pub const CONTROLLER_LIST_INVALID: Self = Self(SPECIFIC | 0x1C | DNR);
+    pub const UNRECOVERED_READ: Self = Self(MEDIA | 0x81 | DNR | MORE);
+    pub const COMPARE_FAILURE: Self = Self(MEDIA | 0x85 | DNR | MORE);
 
     pub fn is_success(self) -> bool {
         self.0 == 0
@@ -104,6 +116,10 @@ pub mod admin {
     pub const SET_FEATURES: u8 = 0x09;
     pub const GET_FEATURES: u8 = 0x0A;
     pub const ASYNC_EVENT: u8 = 0x0C;
+    pub const NAMESPACE_MANAGEMENT: u8 = 0x0D;
+    pub const NAMESPACE_ATTACHMENT: u8 = 0x15;
+    pub const FORMAT: u8 = 0x80;
+    pub const SANITIZE: u8 = 0x84;
 }
 
 /// NVM command set opcodes.
@@ -112,6 +128,8 @@ pub mod io {
     pub const FLUSH: u8 = 0x00;
     pub const WRITE: u8 = 0x01;
     pub const READ: u8 = 0x02;
+    pub const WRITE_UNCORRECTABLE: u8 = 0x04;
+    pub const COMPARE: u8 = 0x05;
     pub const WRITE_ZEROES: u8 = 0x08;
     pub const DATASET_MANAGEMENT: u8 = 0x09;
 }

@@ -1,5 +1,6 @@
 //! What a drive declares and what was measured on it: a TOML file in which every figure carries its source.
 
+use crate::offer::Offer;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -66,6 +67,8 @@ table!(
         flash: FlashFacts,
         power: PowerFacts,
         power_state: Vec<PowerState>,
+        #[serde(default)]
+        offer: Offer,
     }
 );
 table!(
@@ -230,7 +233,8 @@ impl Profile {
         must((1..=64).contains(&*self.limits.fetch_batch), "limits.fetch_batch must be 1 to 64")?;
         must(*self.controller.dma_reads >= 1, "controller.dma_reads must be at least 1")?;
         let wide_enough = u64::from(*link.tags) >= *self.controller.dma_reads * 4096 / 128 + 8;
-        must(wide_enough, "link.tags is too small for controller.dma_reads")
+        must(wide_enough, "link.tags is too small for controller.dma_reads")?;
+        self.offer.check(*self.namespace.lbas_512)
     }
 }
 

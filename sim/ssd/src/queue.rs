@@ -12,23 +12,25 @@ pub struct Sq {
     pub size: u32,
     /// Completion queue it belongs to.
     pub cqid: u16,
-    /// Next entry to fetch.
+    /// Next entry to ask for.
+    pub next: u32,
+    /// Next entry whose fetch is not complete: what SQHD tells the host.
     pub head: u32,
     /// Next entry the host will fill.
     pub tail: u32,
-    /// Doorbells whose entries are not all fetched: entries they announced, and the time of the first symbol.
+    /// Doorbells whose entries are not all asked for: entries they announced, and the time of the first symbol.
     pub doorbells: VecDeque<(u32, Ps)>,
 }
 
 impl Sq {
     /// An empty queue.
     pub fn new(base: u64, size: u32, cqid: u16) -> Self {
-        Self { base, size, cqid, head: 0, tail: 0, doorbells: VecDeque::new() }
+        Self { base, size, cqid, next: 0, head: 0, tail: 0, doorbells: VecDeque::new() }
     }
 
-    /// Entries announced and not fetched.
+    /// Entries announced and not asked for.
     pub fn waiting(&self) -> u32 {
-        (self.tail + self.size - self.head) % self.size
+        (self.tail + self.size - self.next) % self.size
     }
 
     /// The host rings the tail doorbell.
@@ -40,9 +42,14 @@ impl Sq {
         }
     }
 
-    /// One entry is fetched; the time of the doorbell that announced it.
-    pub fn fetched(&mut self) -> Ps {
-        self.head = (self.head + 1) % self.size;
+    /// `count` entries are here: the host may use their places again.
+    pub fn fetched(&mut self, count: u32) {
+        self.head = (self.head + count) % self.size;
+    }
+
+    /// One entry is asked for; the time of the doorbell that announced it.
+    pub fn ask(&mut self) -> Ps {
+        self.next = (self.next + 1) % self.size;
         let Some((left, first)) = self.doorbells.front_mut() else { return 0 };
         *left -= 1;
         let (left, first) = (*left, *first);
@@ -88,6 +95,11 @@ impl Cq {
     /// Whether an entry can be posted without overtaking the host.
     pub fn is_full(&self) -> bool {
         (self.tail + 1) % self.size == self.head
+    }
+
+    /// Entries posted that the host has not released.
+    pub fn held(&self) -> u32 {
+        (self.tail + self.size - self.head) % self.size
     }
 
     /// Takes the next slot: its address and phase tag.

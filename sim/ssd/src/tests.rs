@@ -9,9 +9,9 @@ use crate::{Controller, Options};
 use wattbell_bus::{Body, Direction, Record, Signal};
 
 #[derive(Default)]
-struct Seen {
-    records: Vec<Record>,
-    commands: Vec<CommandTruth>,
+pub(crate) struct Seen {
+    pub(crate) records: Vec<Record>,
+    pub(crate) commands: Vec<CommandTruth>,
     released: Ps,
 }
 
@@ -28,15 +28,15 @@ impl BusSink for Seen {
     }
 }
 
-fn profile() -> Profile {
+pub(crate) fn profile() -> Profile {
     Profile::load("intel-660p-1tb").unwrap()
 }
 
-fn drive(options: Options) -> Device<Seen> {
+pub(crate) fn drive(options: Options) -> Device<Seen> {
     Device::start(Controller::new(profile(), options, Seen::default()), 2).unwrap()
 }
 
-fn entry(opcode: u8, nsid: u32, prp: [u64; 2], cdw: [u32; 4]) -> [u8; 64] {
+pub(crate) fn entry(opcode: u8, nsid: u32, prp: [u64; 2], cdw: [u32; 4]) -> [u8; 64] {
     let mut e = [0; 64];
     e[0] = opcode;
     e[4..8].copy_from_slice(&nsid.to_le_bytes());
@@ -48,7 +48,7 @@ fn entry(opcode: u8, nsid: u32, prp: [u64; 2], cdw: [u32; 4]) -> [u8; 64] {
     e
 }
 
-fn status(device: &mut Device<Seen>, queue: usize, e: [u8; 64]) -> u16 {
+pub(crate) fn status(device: &mut Device<Seen>, queue: usize, e: [u8; 64]) -> u16 {
     device.command(queue, e).unwrap().0.status
 }
 
@@ -61,7 +61,7 @@ fn every_refusal_has_the_status_of_the_specification() {
         (entry(0x7C, 0, [0; 2], [0; 4]), Status::INVALID_OPCODE), // Doorbell Buffer Config is not offered
         (entry(admin::GET_FEATURES, 0, [0; 2], [0xD0, 0x101, 0, 0]), Status::INVALID_FIELD), // the in-band marker
         (entry(admin::SET_FEATURES, 0, [0; 2], [0x02, 5, 0, 0]), Status::INVALID_FIELD), // no such power state
-        (entry(admin::SET_FEATURES, 0, [0; 2], [1 << 31 | 6, 1, 0, 0]), Status::NOT_SAVEABLE),
+        (entry(admin::SET_FEATURES, 0, [0; 2], [1 << 31 | 7, 1, 0, 0]), Status::NOT_SAVEABLE),
         (entry(admin::SET_FEATURES, 0, [0; 2], [0x07, 0, 0, 0]), Status::SEQUENCE_ERROR), // queues exist
         (entry(admin::IDENTIFY, 2, [page, 0], [0, 0, 0, 0]), Status::INVALID_NAMESPACE),
         (entry(admin::IDENTIFY, 0, [page, 0], [0x7F, 0, 0, 0]), Status::INVALID_FIELD),

@@ -2,9 +2,9 @@
 
 use crate::controller::{Controller, Event, Want};
 use crate::host::{BusSink, Host};
-use crate::nvme::Status;
+use crate::nvme::{io, Status};
 use crate::port::{Payload, Request};
-use crate::profile::{Ps, LBA};
+use crate::profile::Ps;
 use crate::prp;
 
 /// Reads outstanding at a time, of any kind: leaves tags for the largest of them.
@@ -152,7 +152,10 @@ impl<S: BusSink> Controller<S> {
         let c = self.commands[id as usize].as_mut().expect("an event names a command in hand");
         let mut end = at;
         let mut from = offset;
-        let base = c.truth.slba * LBA;
+        let base = c.at;
+        if c.sqe.opcode() == io::COMPARE {
+            return self.fetch_comparand(id, len);
+        }
         for (address, n) in prp::part(&c.pieces, offset, len) {
             let span = self.port.dma_write(at, address, Payload::LeftOut(n));
             c.truth.data(span.first, span.last);
@@ -182,9 +185,16 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn keep_data(&mut self, id: u32, offset: u32, bytes: &[u8]) {
-        let at = self.command(id).truth.slba * LBA + u64::from(offset);
-        if let Some(store) = &mut self.store {
-            store.write(at, bytes);
+        let c = self.command(id);
+        let (at, compare) = (c.at + u64::from(offset), c.sqe.opcode() == io::COMPARE);
+        let Some(store) = &mut self.store else { return };
+        if !compare {
+            return store.write(at, bytes);
+        }
+        let mut kept = vec![0; bytes.len()];
+        store.read(at, &mut kept);
+        if kept != bytes {
+            self.command(id).status = Status::COMPARE_FAILURE;
         }
     }
 

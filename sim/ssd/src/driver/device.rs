@@ -48,7 +48,7 @@ pub enum DriverError {
 pub(crate) struct QueuePair {
     pub qid: u16,
     sq: u64,
-    cq: u64,
+    pub(crate) cq: u64,
     depth: u32,
     tail: u32,
     head: u32,
