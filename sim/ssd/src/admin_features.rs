@@ -36,6 +36,16 @@ impl Timestamp {
 }
 
 impl<S: BusSink> Controller<S> {
+    /// The memory the host lends the drive (Host Memory Buffer): addresses and lengths in bytes.
+    pub fn host_memory(&self) -> &[(u64, u64)] {
+        self.hmb.ranges()
+    }
+
+    /// Whether background work may exceed the power of a non-operational state (feature 11h).
+    pub fn permissive(&self) -> bool {
+        self.features.permissive()
+    }
+
     /// Set Features: done at once, or when its data is here.
     pub(crate) fn set_features(&mut self, id: u32, sqe: &Sqe) {
         let (feature, save) = (sqe.cdw(10) as u8, sqe.cdw(10) >> 31 == 1);

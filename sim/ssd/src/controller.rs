@@ -20,7 +20,7 @@ use crate::profile::{ps, Profile, Ps, MS, NS, US};
 use crate::prp::Pieces;
 use crate::queue::{Cq, Sq};
 use crate::states::PowerStates;
-use crate::thermal::{Limits, Thermal, Throttle};
+use crate::thermal::Thermal;
 use crate::uncorrectable::Uncorrectable;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -298,36 +298,6 @@ impl<S: BusSink> Controller<S> {
     /// State of the link.
     pub fn link_state(&self) -> LinkState {
         self.port.state()
-    }
-
-    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on: what host controlled thermal management then
-    /// asks of the drive. Thresholds passed become events, counters of the SMART / Health log run.
-    pub fn temperature(&mut self, kelvin: u16) -> Throttle {
-        let limits = self.thermal_limits();
-        if self.thermal.update(self.now, kelvin, &limits) {
-            self.async_event(crate::events::Event::TEMPERATURE);
-        }
-        self.thermal.level()
-    }
-
-    /// The memory the host lends the drive (Host Memory Buffer): addresses and lengths in bytes.
-    pub fn host_memory(&self) -> &[(u64, u64)] {
-        self.hmb.ranges()
-    }
-
-    /// Whether background work may exceed the power of a non-operational state (feature 11h).
-    pub fn permissive(&self) -> bool {
-        self.features.permissive()
-    }
-
-    pub(crate) fn thermal_limits(&self) -> Limits {
-        let limits = &self.profile.limits;
-        let kelvin = |celsius: u64| celsius as u16 + 273;
-        Limits {
-            thresholds: self.features.thresholds_k(),
-            management: self.features.thermal_management_k(),
-            composite: (kelvin(*limits.warning_temperature_c), kelvin(*limits.critical_temperature_c)),
-        }
     }
 
     /// Allows link power states without configuration writes: for a host whose configuration space does not reach the

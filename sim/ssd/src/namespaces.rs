@@ -56,7 +56,7 @@ impl Namespaces {
         let mut base = 0;
         for (slot, lbas) in sizes.into_iter().enumerate() {
             let shift = all.formats[0];
-            let (span, blocks) = ((lbas * LBA).next_multiple_of(UNIT), lbas * LBA >> shift);
+            let (span, blocks) = ((lbas * LBA).next_multiple_of(UNIT), (lbas * LBA) >> shift);
             all.created += 1;
             let generation = all.created;
             all.slots[slot] = Some(Namespace { base, span, blocks, format: 0, shift, attached: true, generation });

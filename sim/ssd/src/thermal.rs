@@ -3,6 +3,9 @@
 //! The composite temperature comes from outside ([`Controller::temperature`](crate::Controller::temperature), called by
 //! the thermal model); what the drive does about it is the throttle level that this gives back.
 
+use crate::controller::Controller;
+use crate::events::Event;
+use crate::host::BusSink;
 use crate::profile::{Ps, S};
 
 /// How far host controlled thermal management holds the drive back (NVM Express 1.4, section 8.4.5).
@@ -124,6 +127,28 @@ impl Thermal {
 /// Whole seconds of a time.
 pub fn seconds(time: Ps) -> u32 {
     u32::try_from(time / S).unwrap_or(u32::MAX)
+}
+
+impl<B: BusSink> Controller<B> {
+    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on: what host controlled thermal management then
+    /// asks of the drive. Thresholds passed become events, counters of the SMART / Health log run.
+    pub fn temperature(&mut self, kelvin: u16) -> Throttle {
+        let limits = self.thermal_limits();
+        if self.thermal.update(self.now, kelvin, &limits) {
+            self.async_event(Event::TEMPERATURE);
+        }
+        self.thermal.level()
+    }
+
+    pub(crate) fn thermal_limits(&self) -> Limits {
+        let limits = &self.profile.limits;
+        let kelvin = |celsius: u64| celsius as u16 + 273;
+        Limits {
+            thresholds: self.features.thresholds_k(),
+            management: self.features.thermal_management_k(),
+            composite: (kelvin(*limits.warning_temperature_c), kelvin(*limits.critical_temperature_c)),
+        }
+    }
 }
 
 #[cfg(test)]
