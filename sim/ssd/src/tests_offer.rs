@@ -347,7 +347,10 @@ fn a_doorbell_value_that_cannot_be_is_an_event_and_an_entry_of_the_error_log() {
 
 #[test]
 fn values_are_saved_and_the_clock_runs() {
-    let mut d = drive(|p| p.offer.permissive_mode.value = true);
+    let mut d = drive(|p| {
+        p.offer.permissive_mode.value = true;
+        p.offer.hctm_minimum_c.value = 0;
+    });
     let page = d.memory.allocate(4096);
     assert_eq!(status(&mut d, 0, set(feature::WRITE_CACHE, 0)), 0);
     let values = [0, 1, 2, 3].map(|select| get(&mut d, feature::WRITE_CACHE, select));
