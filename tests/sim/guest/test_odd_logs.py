@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,53 @@ def test_two_runs_in_one_log(convert: Any, tmp_path: Path) -> None:
     assert seen(tap) == opcodes(first) + opcodes(second)
     perst = [value for _, signal, value in tap.side if signal == 1]
     assert perst == [0, 1, 0, 1]
+
+
+def bursts(lines: list[str]) -> list[tuple[datetime, list[str]]]:
+    """A log cut where QEMU's device turns to something new: what lies between stays together in a shared log too."""
+    found: list[tuple[datetime, list[str]]] = []
+    for line in lines:
+        if not found or re.search(r"_mmio_|_cmd cid|completion|pci_reset|irq", line):
+            found.append((datetime.fromisoformat(line[:27]), []))
+        found[-1][1].append(line)
+    return found
+
+
+def test_two_controllers_in_one_log_are_shown_as_one(convert: Any, tmp_path: Path) -> None:
+    """Two recorded logs, laid over each other in time: identifiers and queue numbers collide, every command counts."""
+    first, second = short(), log_lines("nvme-cli-11.1")[:3000]
+    start = [bursts(lines)[0][0] for lines in (first, second)]
+    shared = [(time - start[0], burst) for time, burst in bursts(first)]
+    shared += [(time - start[1] + timedelta(microseconds=300), burst) for time, burst in bursts(second)]
+    lines = []
+    for offset, burst in sorted(shared, key=lambda entry: entry[0]):
+        lines += [f"{(start[0] + offset).isoformat(timespec='microseconds')[:26]}Z{line[27:]}" for line in burst]
+    done = convert(write_log(tmp_path / "log", lines), tmp_path / "t.wbt")
+    assert done.returncode == 0, done.stderr
+    tap = Tap(tmp_path / "t.wbt")
+    assert seen(tap) == opcodes(first) + opcodes(second)
+    assert tap.lone_completions == 0
+    assert b"two controllers share this log" in (tmp_path / "t.wbt").read_bytes()[:4000]
+    for opcode, verb in ((1, "write .*CMD_WRITE' "), (2, "read ")):
+        blocks = sum(map(int, re.findall(rf"pci_nvme_{verb}.*nlb (\d+)", "\n".join(lines))))
+        assert sum(c.blocks for c in tap.commands if c.sqid and c.opcode == opcode) >= blocks
+
+
+def test_a_namespace_formatted_to_larger_blocks_keeps_its_bytes(convert: Any, tmp_path: Path) -> None:
+    """A second start of the driver with blocks of 4096 bytes: eight times the size, an eighth of the numbers."""
+    def eighth(match: re.Match[str]) -> str:
+        blocks, base = int(match[2]), 16 if match[4].startswith("0x") else 10
+        lba = int(match[4], base) // 8
+        return f"{match[1]}{blocks // 8}{match[3]}{lba:#x}" if blocks % 8 == 0 else match[0]
+
+    size = re.compile(r"(pci_nvme_(?:read|write) .*nlb )(\d+)( count \d+ lba )(0x\w+)")
+    lines = short() + [size.sub(eighth, line) for line in short()]
+    assert convert(write_log(tmp_path / "log", lines), tmp_path / "t.wbt").returncode == 0
+    tap = Tap(tmp_path / "t.wbt")
+    want = sum(map(int, re.findall(r"pci_nvme_(?:read|write) .* count (\d+)", "\n".join(lines))))
+    assert sum(c.blocks for c in tap.commands if c.sqid and c.opcode in (1, 2)) * 512 == want
+    assert {c.payload[130] for c in tap.commands if (c.sqid, c.opcode, c.dword(10), c.nsid) == (0, 6, 0, 1)} == {9}
+    assert b"changed its LBA size" in (tmp_path / "t.wbt").read_bytes()[:4000]
 
 
 def test_a_full_completion_queue_holds_completions_back(convert: Any, tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ use super::identify;
 use super::queues::Action;
 use super::setup::{cq, sq};
 use super::sqe::{dsm_range, sgl_descriptor, Sqe};
-use super::survey::Survey;
+use super::survey::{lba_size, Survey};
 use super::wire::DataFlow;
+use std::collections::HashMap;
 
 /// Pages for data whose addresses the log does not tell: far above any guest memory, handed out in turn.
 const PAGE_MEMORY: u64 = 0x80_0000_0000;
@@ -57,6 +58,8 @@ pub struct Context<'a> {
     pub next_page: u64,
     /// Reads and writes whose size the log does not tell.
     pub unsized_commands: u64,
+    /// Bytes of a block of each namespace as of now, where a read or write told.
+    pub lba_sizes: HashMap<u32, u32>,
 }
 
 impl Command {
@@ -148,22 +151,26 @@ impl Command {
 
     fn build_io(&self, built: &mut Built, context: &mut Context<'_>) {
         let lba_size = context.survey.namespaces.get(&self.nsid).copied().unwrap_or_default().lba_size();
+        let scale = context.scale(self, lba_size);
         let moves = matches!(self.opc, opcode::READ | opcode::WRITE | opcode::COMPARE | opcode::ZONE_APPEND);
         let mapped = self.prp.map(|p| u64::from(p.0)).or(self.sgl.map(|s| s.1));
-        if let Some((slba, nlb)) = self.blocks {
+        let blocks = self.blocks.map(|(slba, nlb)| (slba.saturating_mul(scale.into()), nlb.saturating_mul(scale)));
+        context.unsized_commands += u64::from(scale > 1 && blocks.is_some_and(|b| b.1 > 1 << 16)); // NLB has 16 bits
+        if let Some((slba, nlb)) = blocks {
             built.sqe = built.sqe.blocks(slba, nlb);
         } else if moves || matches!(self.opc, opcode::WRITE_ZEROES | opcode::VERIFY) {
             context.unsized_commands += 1;
             built.sqe = built.sqe.blocks(0, mapped.map_or(1, |bytes| (bytes / u64::from(lba_size)) as u32));
         }
-        let blocks = self.blocks.map_or(0, |b| u64::from(b.1));
+        let blocks = blocks.map_or(0, |b| u64::from(b.1));
         let mut len = if moves { mapped.or(self.bytes).unwrap_or(blocks * u64::from(lba_size)) } else { 0 };
         if self.opc == opcode::DSM {
             let known = self.dsm_index.and_then(|i| context.survey.dsm.get(i)).map_or(&[][..], Vec::as_slice);
             let from_len = mapped.map(|bytes| (bytes / 16) as u32);
             let (nr, attr) = self.dsm.unwrap_or((from_len.unwrap_or(known.len() as u32).max(1), 4));
             built.sqe = built.sqe.dword(10, nr.saturating_sub(1) & 0xFF).dword(11, attr);
-            let mut data: Vec<u8> = known.iter().take(nr as usize).flat_map(|r| dsm_range(r.0, r.1)).collect();
+            let range = |r: &(u64, u32)| dsm_range(r.0.saturating_mul(scale.into()), r.1.saturating_mul(scale));
+            let mut data: Vec<u8> = known.iter().take(nr as usize).flat_map(range).collect();
             data.resize(16 * nr as usize, 0);
             len = data.len() as u64;
             built.data = Some(data);
@@ -307,6 +314,16 @@ impl Command {
 }
 
 impl Context<'_> {
+    /// Blocks of `shown` bytes to each block of `command`: not 1 where its namespace was formatted to another size.
+    fn scale(&mut self, command: &Command, shown: u32) -> u32 {
+        if let (Some((_, nlb)), Some(bytes)) = (command.blocks, command.bytes) {
+            if let Some(size) = lba_size(nlb, bytes) {
+                self.lba_sizes.insert(command.nsid, size);
+            }
+        }
+        self.lba_sizes.get(&command.nsid).map_or(1, |size| (size / shown).max(1))
+    }
+
     /// `len` bytes of page-aligned memory of our own: its address, and its 4 KiB pages.
     fn contiguous(&mut self, len: u64) -> (u64, Vec<(u64, u32)>) {
         let count = len.div_ceil(self.page_size).max(1) * (self.page_size / 4096);

@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::command::{Command, Context};
 use super::event::{admin, opcode, Event};
+use super::merge::Merge;
 use super::queues::{InFlight, Queues};
 use super::setup::{Registers, ADDED_PS};
 use super::sqe::{Cqe, Sqe};
@@ -10,7 +11,7 @@ use super::survey::Survey;
 use super::wire::{Delay, Wire};
 use super::{intake, Error};
 use serde_json::{json, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
@@ -75,7 +76,7 @@ pub struct Outcome {
 /// Writes the log at `path`, surveyed before, as a bus trace to `out`. `phases` goes into the trace's header.
 pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, out: W) -> Result<Outcome, Error> {
     let writer = SortingWriter::new(TraceWriter::new(out, &header(survey, phases))?);
-    let context = Context { survey, page_size: 4096, next_page: 0, unsized_commands: 0 };
+    let context = Context { survey, page_size: 4096, next_page: 0, unsized_commands: 0, lba_sizes: HashMap::new() };
     let mut c = Converter {
         survey,
         wire: Wire::new(writer),
@@ -93,7 +94,11 @@ pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, ou
         lead_ps: LEAD_PS + LEAD_PER_NAMESPACE_PS * survey.namespaces.len() as u64,
     };
     c.prelude()?;
-    intake::read(path, |time_us, event| Ok(c.event(time_us, &event)?))?;
+    let mut merge = survey.second_controller.then(Merge::default);
+    intake::read(path, |time_us, event| {
+        let event = merge.as_mut().map_or(Some(event), |m| m.pass(&event));
+        event.map_or(Ok(()), |event| Ok(c.event(time_us, &event)?))
+    })?;
     c.close_command(None)?;
     c.cut_short()?;
     c.tally.unsized_commands = c.context.unsized_commands;
@@ -127,7 +132,8 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
     note(seen.shadow, "the driver used shadow doorbells: most doorbells are in memory and not on the bus");
     note(
         survey.second_controller,
-        "two controllers share this log and it does not tell them apart: counts hold, queue depths and latencies mix",
+        "two controllers share this log and it does not tell them apart: shown as one with queues of its own, without \
+         doorbells and administration; counts hold, depths add, latency starts at the fetch",
     );
     note(
         survey.namespaces.values().any(|n| n.lba_size_bytes.is_none()),
@@ -135,7 +141,7 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
     );
     note(
         survey.namespaces.values().any(|n| n.conflicts > 0),
-        "a namespace changed its LBA size: the first is used throughout",
+        "a namespace changed its LBA size: all its commands are shown in blocks of the smallest",
     );
     note(survey.clock.jumps > 0, "the log holds several runs, or pauses of minutes: what lies between is cut to 10 ms");
     note(survey.lines.unfinished, "the log's last line has no end: it may be cut in a number");
@@ -166,7 +172,9 @@ impl<W: Write> Converter<'_, W> {
     fn prelude(&mut self) -> BusResult<()> {
         self.power_up()?;
         let s = self.survey;
-        let missing = s.namespaces.keys().any(|nsid| !s.identified.contains(nsid)) || !s.identified_controller;
+        let missing = s.second_controller
+            || s.namespaces.keys().any(|nsid| !s.identified.contains(nsid))
+            || !s.identified_controller;
         if missing && !s.namespaces.is_empty() {
             self.write_cc(0x0046_0001)?;
             self.identify_all()?;
@@ -212,12 +220,7 @@ impl<W: Write> Converter<'_, W> {
             Event::CqDoorbell { cqid, head } => self.cq_doorbell(cqid, head)?,
             Event::Complete { cid, cqid, dw0, dw1, status } => self.complete(cid, cqid, dw0, dw1, status)?,
             Event::Msix { vector } => self.msix(vector)?,
-            Event::Cfg { value } => {
-                if value & 1 != 0 && self.registers.enabled() && self.survey.second_controller {
-                    return Ok(());
-                }
-                self.write_cc(value)?;
-            }
+            Event::Cfg { value } => self.write_cc(value)?,
             Event::Started if !self.registers.enabled() => self.write_cc(0x0046_0001)?,
             Event::Stopped if self.registers.enabled() => self.write_cc(self.registers.cc & !1)?,
             Event::AqAttr { value } => {

@@ -11,11 +11,13 @@ pub mod event;
 mod identify;
 mod intake;
 pub mod line;
+mod merge;
 mod queues;
 mod setup;
 mod sqe;
 pub mod stats;
 pub mod survey;
+mod twins;
 mod wire;
 
 use std::io;

@@ -3,9 +3,9 @@
 //! Nothing here looks at queues, slots or times; phases are told by the in-band marker (docs/capture.md).
 
 use super::event::{opcode, Event};
-use super::survey::{opcode_name, Namespace};
+use super::survey::{lba_size, opcode_name, Namespace};
 use serde_json::{json, Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Feature identifier of the in-band marker.
 const MARKER_FID: u8 = 0xD0;
@@ -21,7 +21,9 @@ struct Tally {
 pub struct Counts {
     phase: u32,
     tallies: BTreeMap<(u32, bool, u8), Tally>,
-    /// Blocks whose bytes the log does not give, by phase, namespace and opcode.
+    /// Bytes of a block of each namespace, as of now.
+    lba_sizes: HashMap<u32, u32>,
+    /// Blocks from before the log told their size, by phase, namespace and opcode.
     blocks: BTreeMap<(u32, u32, u8), u64>,
     dsm: (u32, u32),
     completions: u64,
@@ -39,15 +41,14 @@ impl Counts {
                 }
             }
             Event::AdminCmd { opc, .. } => self.tallies.entry((self.phase, false, opc)).or_default().count += 1,
-            Event::Blocks { count: Some(count), opc, .. } => {
+            Event::Blocks { count: Some(count), nsid, nlb, opc, .. } => {
+                if let Some(size) = lba_size(nlb, count) {
+                    self.lba_sizes.insert(nsid, size);
+                }
                 self.tallies.entry((self.phase, true, opc)).or_default().bytes += count;
             }
-            Event::Blocks { count: None, nsid, nlb, opc, .. } => {
-                *self.blocks.entry((self.phase, nsid, opc)).or_default() += u64::from(nlb);
-            }
-            Event::DsmRange { nlb, .. } => {
-                *self.blocks.entry((self.dsm.0, self.dsm.1, opcode::DSM)).or_default() += u64::from(nlb);
-            }
+            Event::Blocks { count: None, nsid, nlb, opc, .. } => self.add_blocks(self.phase, nsid, opc, nlb),
+            Event::DsmRange { nlb, .. } => self.add_blocks(self.dsm.0, self.dsm.1, opcode::DSM, nlb),
             Event::GetFeature { fid: MARKER_FID, cdw11, .. } => match cdw11 & 0xFF {
                 1 => self.phase = cdw11 >> 8,
                 2 => self.phase = 0,
@@ -58,6 +59,16 @@ impl Counts {
                 self.failed += u64::from(status & 0x7FF != 0);
             }
             _ => {}
+        }
+    }
+
+    fn add_blocks(&mut self, phase: u32, nsid: u32, opc: u8, blocks: u32) {
+        match self.lba_sizes.get(&nsid) {
+            Some(&size) => {
+                let bytes = u64::from(blocks) * u64::from(size);
+                self.tallies.entry((phase, true, opc)).or_default().bytes += bytes;
+            }
+            None => *self.blocks.entry((phase, nsid, opc)).or_default() += u64::from(blocks),
         }
     }
 

@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::event::{admin, opcode, Event};
 use super::intake::{self, Lines};
 use super::stats::Counts;
+use super::twins::Twins;
 use super::Error;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::path::Path;
 /// What is known of a namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Bytes of a logical block, from `count` / `nlb` of a read or write (metadata not counted).
+    /// Bytes of a logical block, from `count` / `nlb` of a read or write (metadata not counted): the smallest there was.
     pub lba_size_bytes: Option<u32>,
     /// First block behind the highest one that was touched.
     pub end_lba: u64,
@@ -70,7 +71,7 @@ pub struct Survey {
     pub fetched_after: Vec<u32>,
     /// For each read/write event in order, where `io_cmd` is not logged: its submission queue.
     pub queue_of: Vec<u16>,
-    /// Admin queue registers written while the controller was enabled: a second controller shares the log.
+    /// A second controller shares the log.
     pub second_controller: bool,
     /// I/O commands under way at the log's end.
     pub in_flight: u64,
@@ -95,9 +96,16 @@ struct Reader {
     waiting: HashMap<u16, usize>,
     /// Namespace and end of reads and writes under way: one that fails says nothing about the namespace's size.
     ends: HashMap<u16, (u32, u64)>,
-    enabled: bool,
     /// I/O commands under way, by identifier.
     under_way: HashMap<u16, u64>,
+    twins: Twins,
+}
+
+/// Bytes of a logical block, from the bytes of `nlb` of them. With metadata in line a block is 512 + 8 bytes or so: the
+/// data part is the power of two below.
+pub fn lba_size(nlb: u32, bytes: u64) -> Option<u32> {
+    let per_block = bytes.checked_div(nlb.into())?;
+    (512..=1 << 20).contains(&per_block).then(|| 1 << per_block.ilog2())
 }
 
 /// Reads the log at `path` once. Errors: unreadable, no NVMe event, no event with a time.
@@ -108,6 +116,8 @@ pub fn survey(path: &Path) -> Result<Survey, Error> {
         Ok(())
     })?;
     let mut survey = reader.survey;
+    reader.twins.finish();
+    survey.second_controller = reader.twins.found;
     survey.in_flight = reader.under_way.values().sum();
     survey.lines = lines;
     let name = path.display().to_string();
@@ -127,6 +137,7 @@ impl Reader {
         s.timed |= time_us.is_some();
         s.clock.tell(time_us, &event);
         s.counts.event(&event);
+        self.twins.event(time_us, &event);
         match event {
             Event::IoCmd { cid, nsid, sqid, opc } => {
                 s.seen.io_cmd = true;
@@ -153,8 +164,8 @@ impl Reader {
                     s.queue_of.push(1);
                 }
                 self.touch(nsid);
-                self.block_size(nsid, nlb, count);
-                self.ends.insert(cid, (nsid, lba.saturating_add(nlb.into())));
+                let scale = self.block_size(nsid, nlb, count);
+                self.ends.insert(cid, (nsid, lba.saturating_add(nlb.into()).saturating_mul(scale)));
             }
             Event::Dsm { nr, .. } => {
                 if let Some(open) = self.open_dsm.back_mut() {
@@ -200,18 +211,11 @@ impl Reader {
             }
             Event::Cfg { value } => {
                 s.seen.cfg = true;
-                self.enabled = value & 1 != 0;
-                if !self.enabled {
+                if value & 1 == 0 {
                     self.under_way.clear();
                 }
             }
-            Event::PciReset => {
-                self.enabled = false;
-                self.under_way.clear();
-            }
-            Event::AqAttr { .. } | Event::AsqLow { .. } | Event::AcqLow { .. } if self.enabled => {
-                s.second_controller = true;
-            }
+            Event::PciReset => self.under_way.clear(),
             _ => {}
         }
     }
@@ -228,19 +232,17 @@ impl Reader {
         }
     }
 
-    fn block_size(&mut self, nsid: u32, nlb: u32, count: Option<u64>) {
-        let Some(ns) = self.survey.namespaces.get_mut(&nsid) else { return };
-        let (Some(count), 1..) = (count, nlb) else { return };
-        let per_block = count / u64::from(nlb);
-        if !(512..=1 << 20).contains(&per_block) {
-            return;
+    /// Learns from a read or write; returns its blocks as blocks of the smallest size seen in its namespace.
+    fn block_size(&mut self, nsid: u32, nlb: u32, count: Option<u64>) -> u64 {
+        let Some(ns) = self.survey.namespaces.get_mut(&nsid) else { return 1 };
+        let Some(size) = count.and_then(|count| lba_size(nlb, count)) else { return 1 };
+        let known = *ns.lba_size_bytes.get_or_insert(size);
+        ns.conflicts += u64::from(known != size);
+        if size < known {
+            ns.lba_size_bytes = Some(size);
+            ns.end_lba = ns.end_lba.saturating_mul(u64::from(known / size));
         }
-        // With metadata in line a block is 512 + 8 bytes or so: the data part is the power of two below.
-        let size = 1u32 << per_block.ilog2();
-        match ns.lba_size_bytes {
-            None => ns.lba_size_bytes = Some(size),
-            Some(known) => ns.conflicts += u64::from(known != size),
-        }
+        u64::from(size / known.min(size))
     }
 
     /// Ranges carry no command identifier. The first follows its command at once; with several commands under way a

@@ -1,0 +1,68 @@
+//! Logs that two controllers share. No event names its controller, so they become one: queues of the converter's own,
+//! every command under an identifier of its own, doorbells and administration left out.
+
+use super::event::{admin, Event};
+use std::collections::{HashMap, VecDeque};
+
+/// Identifiers go round below those of added commands; far more than commands are ever in flight.
+const IDENTIFIERS: u16 = 0xF000;
+
+/// Renames commands, and takes out what would be about queues of one controller or the other.
+#[derive(Debug, Default)]
+pub struct Merge {
+    next: u16,
+    /// New identifiers of commands under way, the oldest first, by queue and the log's identifier.
+    open: HashMap<(u16, u16), VecDeque<u16>>,
+    /// Which admin command the log's next details belong to, if it was kept.
+    admin: Option<u16>,
+    last: Option<(u16, u16)>,
+}
+
+impl Merge {
+    /// The event as the one controller would have logged it; `None` if it is left out.
+    pub fn pass(&mut self, event: &Event) -> Option<Event> {
+        Some(match *event {
+            Event::IoCmd { cid, nsid, sqid, opc } => Event::IoCmd { cid: self.begin(sqid, cid), nsid, sqid, opc },
+            Event::Blocks { cid, nsid, nlb, count, lba, opc } => {
+                Event::Blocks { cid: self.latest(cid), nsid, nlb, count, lba, opc }
+            }
+            Event::Copy { cid, nsid, nr } => Event::Copy { cid: self.latest(cid), nsid, nr },
+            Event::Dsm { .. } | Event::DsmRange { .. } | Event::FlushNs => *event,
+            Event::MapPrp { .. } | Event::MapSgl { .. } | Event::MapAddr { .. } => {
+                self.last?;
+                *event
+            }
+            // Features carry the markers of phases (docs/capture.md).
+            Event::AdminCmd { cid, sqid, opc: opc @ admin::GET_FEATURES } => {
+                let renamed = self.begin(sqid, cid);
+                self.admin = Some(cid);
+                Event::AdminCmd { cid: renamed, sqid, opc }
+            }
+            Event::AdminCmd { .. } => {
+                (self.admin, self.last) = (None, None);
+                return None;
+            }
+            Event::GetFeature { cid, nsid, fid, sel, cdw11 } if self.admin == Some(cid) => {
+                Event::GetFeature { cid: self.latest(cid), nsid, fid, sel, cdw11 }
+            }
+            Event::Complete { cid, cqid, dw0, dw1, status } => {
+                let cid = self.open.get_mut(&(cqid, cid))?.pop_front()?;
+                Event::Complete { cid, cqid, dw0, dw1, status }
+            }
+            _ => return None,
+        })
+    }
+
+    fn begin(&mut self, sqid: u16, cid: u16) -> u16 {
+        let renamed = self.next;
+        self.next = (self.next + 1) % IDENTIFIERS;
+        self.open.entry((sqid, cid)).or_default().push_back(renamed);
+        self.last = Some((cid, renamed));
+        renamed
+    }
+
+    /// The new identifier of the command whose details are being logged.
+    fn latest(&self, cid: u16) -> u16 {
+        self.last.filter(|last| last.0 == cid).map_or(IDENTIFIERS - 1, |last| last.1)
+    }
+}
