@@ -14,9 +14,11 @@ from ..errors import RigError
 
 WAIT_S = 0.05
 """Longest wait for the first byte."""
-_SHORTEST_S, _LONGEST_S = 0.0002, 0.005
-_FEW, _MANY = 4096, 9000
-"""Bytes met after a sleep that make the next one longer, or shorter: a pty holds some 12 000 bytes and then stalls."""
+_SHORTEST_S, _LONGEST_S = 0.0001, 0.002
+_TTY_FULL = 4095
+_FEW = 1024
+"""Bytes met after a sleep that make the next one longer. A full tty makes it shorter: more than that waits in the
+kernel, may not be there yet at the next read, and stalls the sender soon (a pty takes some 12 000 bytes)."""
 
 
 class Source:
@@ -42,7 +44,7 @@ class Source:
                 if not piece:
                     raise OSError("end of file")
                 got += piece
-                if piece < _FEW - 1:
+                if piece < _TTY_FULL:
                     break
         except BlockingIOError:
             pass
@@ -51,6 +53,6 @@ class Source:
                 raise RigError(f"The rig was lost ({error}).") from None
         if got < _FEW:
             self._sleep_s = min(2 * self._sleep_s, _LONGEST_S)
-        elif got > _MANY:
+        elif got >= _TTY_FULL:
             self._sleep_s = max(self._sleep_s / 2, _SHORTEST_S)
         return got
