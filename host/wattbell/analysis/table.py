@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,8 +133,13 @@ def lba_sizes(meta: Mapping[str, Any]) -> tuple[dict[int, int], list[str]]:
     return {0: default, **sizes}, notes
 
 
-def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int]) -> Commands:
-    """The table from ``commands.parquet`` (columns as in docs/capture.md). Marker commands are included."""
+def load_commands(
+    frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], columns: Sequence[str] = _COLUMNS
+) -> Commands:
+    """The table from ``commands.parquet`` (columns as in docs/capture.md). Marker commands are included.
+
+    ``columns``: those of :class:`Commands` that are needed (``start_tick`` among them); a long capture has 10^8 rows.
+    """
     lazy = frame.lazy()
     start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick").alias("start_tick")
     sized = pl.col("opcode").is_in(SIZED_OPCODES) & (pl.col("qid") > 0)
@@ -158,10 +163,11 @@ def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int]) 
             pl.col("flags").cast(pl.UInt8),
             pl.col("saturated").fill_null(0).cast(pl.UInt8),
         )
+        .select(*columns)
         .sort("start_tick", maintain_order=True)
         .collect()
     )
-    return Commands({name: data[name].to_numpy() for name in _COLUMNS})
+    return Commands({name: data[name].to_numpy() for name in columns})
 
 
 def is_marker(commands: Commands) -> Bool:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ..analysis.depth import depth_steps
 from ..analysis.figures import ErrorModel, error_model
 from ..analysis.latency import quantile_ranks, standard_error, supported
 from ..analysis.loss import Loss, LossBook
@@ -19,7 +18,7 @@ from ..analysis.names import TRANSFER_OPCODES
 from ..analysis.phases import Phase, find_phases
 from ..analysis.rail import Rail, no_rail_reason
 from ..analysis.table import NONE, Commands, is_marker, lba_sizes, load_commands
-from ..analysis.throughput import BURST_GAP_S, Span, find_span
+from ..analysis.throughput import BURST_GAP_S, Span
 from ..capture import Capture
 from ..wire.spec import CommandFlag
 from .quantity import Quantity, quantity, ratio
@@ -27,6 +26,9 @@ from .quantity import Quantity, quantity, ratio
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
 READ, WRITE = 2, 1
+COLUMNS = ("start_tick", "doorbell_tick", "cqe_tick", "nbytes", "slba", "opcode", "qid", "status", "flags")
+LONGEST_S = 60.0
+"""No command takes longer; hosts give up after 30 s."""
 
 
 @dataclass
@@ -69,10 +71,13 @@ class Source:
                 yield int(number), section, phase
 
     def commands(self, phase: Phase) -> Commands:
-        """The commands of a phase, markers left out."""
+        """The commands of a phase (only ``COLUMNS``), markers left out."""
         start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
-        frame = self.capture.commands.filter((start >= phase.first_tick) & (start < phase.last_tick))
-        everything = load_commands(frame, self._sizes)
+        # what lies outside by the CQE is not even read: row groups are in order of arrival
+        late = round(LONGEST_S / self.tick_s)
+        near = pl.col("cqe_tick").is_between(phase.first_tick, phase.last_tick + late)
+        frame = self.capture.commands.filter(near & (start >= phase.first_tick) & (start < phase.last_tick))
+        everything = load_commands(frame, self._sizes, COLUMNS)
         markers = is_marker(everything)
         return everything.take(~markers) if markers.any() else everything
 
@@ -213,6 +218,15 @@ def measure(source: Source, phase: Phase) -> Measured:
     io = members.take((members.qid > 0) & ~members.has(CommandFlag.NO_SQE))
     good = ((io.status & 0x7FF) == 0) & ~io.has(CommandFlag.ABORTED)
     moved = good & np.isin(io.opcode, TRANSFER_OPCODES)
-    steps = depth_steps(io.start_tick, np.maximum(io.cqe_tick, io.start_tick))
-    span = find_span(steps, round(BURST_GAP_S / source.tick_s))
+    span = active_span(io, round(BURST_GAP_S / source.tick_s))
     return Measured(source, phase, io, good, moved, span, source.loss(phase).commands)
+
+
+def active_span(io: Commands, gap_ticks: int) -> Span | None:
+    """The bursts of commands sorted by start: the same as ``find_span`` of their depth, without sorting starts and ends."""
+    if not len(io):
+        return None
+    end = np.maximum.accumulate(np.maximum(io.cqe_tick, io.start_tick))
+    after = np.flatnonzero(io.start_tick[1:] - end[:-1] >= gap_ticks)
+    starts = np.concatenate((io.start_tick[:1], io.start_tick[after + 1]))
+    return Span(np.stack((starts, np.concatenate((end[after], end[-1:]))), axis=1))

@@ -15,13 +15,12 @@ RATIO_OF_MEANS = "ratio of means"
 
 @dataclass
 class Outcome:
-    """Points, scores and series of one test in one condition (``tests`` of results.json). ``table``: rows of a table that is not
-    rates (power states). ``notes``: what a reader must know. ``lost``: what is missing under the test, by kind.
+    """Points, scores and series of one test in one condition (``tests`` of results.json). ``notes``: what a reader must know.
+    ``lost``: what is missing under the test, by kind.
     ``unfinished``: more rounds are needed."""
 
     points: list[dict[str, Any]] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
-    table: list[dict[str, Any]] = field(default_factory=list)
     series: pl.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)

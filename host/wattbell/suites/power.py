@@ -18,7 +18,6 @@ import polars as pl
 from ..analysis.phases import Phase
 from ..analysis.table import NONE
 from ..wire.spec import EventType
-from .jobs import Section
 from .manifest import Test
 from .measure import Source, describe, measure
 from .outcome import Outcome
@@ -113,27 +112,25 @@ def _declared(source: Source) -> dict[int, Mapping[str, Any]]:
     return {int(s["state"]): s for s in drive.get("power_states") or []}
 
 
-def operational(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcome:
-    """Idle power, and speed and power under load, in each operational state."""
+def operational(source: Source, test: Test) -> Outcome:
+    """Idle power, and speed and power under each load (section of the job file), in each operational state."""
     out = Outcome()
     declared = _declared(source)
-    idle_w = {n: settled_power(source, phase) for n, _, phase in source.numbered(f"{test.id}-idle")}
+    points: dict[int, dict[str, Any]] = {}
+    for number, _, phase in source.numbered(f"{test.id}-idle"):
+        points[number] = {"x": {"ps": number}, "idle_w": settled_power(source, phase)}
     for number, section, phase in source.numbered(test.id):
         out.add_loss(source.loss(phase))
-        point = measure(source, phase).point({"ps": number, "qd": sections[section].depth})
-        out.points.append({**point, "load": section})
-        row = next((r for r in out.table if r["ps"] == number), None)
-        if row is None:
-            state = declared.get(number, {})
-            row = {"ps": number, "declared_max_w": state.get("max_power_w"), "idle_w": idle_w.get(number, quantity(None))}
-            out.table.append(row)
-        row[f"{section}_mb_per_s"] = point["mb_per_s"]
-        row[f"{section}_w"] = point["mean_w"]
-    for row in out.table:
-        loads = [v["value"] for k, v in row.items() if k.endswith("_w") and isinstance(v, dict) and v["value"] is not None]
-        limit = row["declared_max_w"]
-        if limit and loads and max(loads) > limit:
-            out.notes.append(f"PS{row['ps']} draws {max(loads):.3g} W on average, more than the declared {limit:g} W")
+        found = measure(source, phase).point({})
+        row = points.setdefault(number, {"x": {"ps": number}})
+        load = section.replace("-", "_")
+        row[f"{load}_mb_per_s"], row[f"{load}_w"] = found["mb_per_s"], found["mean_w"]
+    out.points = [points[number] for number in sorted(points)]
+    for number, row in sorted(points.items()):
+        drawn = [q["value"] for key, q in row.items() if key.endswith("_w") and q["value"] is not None]
+        limit = declared.get(number, {}).get("max_power_w")
+        if limit and drawn and max(drawn) > limit:
+            out.notes.append(f"PS{number} draws {max(drawn):.3g} W on average, more than the declared {limit:g} W")
     return out
 
 
@@ -195,13 +192,7 @@ def non_operational(source: Source, test: Test) -> Outcome:
                 wakes.append(found)
         if not wakes:
             continue
-        entry = declared.get(state, {})
-        row: dict[str, Any] = {
-            "ps": state,
-            "declared_max_w": entry.get("max_power_w"),
-            "declared_entry_s": entry.get("entry_latency_s"),
-            "declared_exit_s": entry.get("exit_latency_s"),
-        }
+        row: dict[str, Any] = {"x": {"ps": state}}
         row["exit_s"] = _spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes])
         row["doorbell_to_cqe_s"] = _spread([source.seconds(w.cqe - w.doorbell) for w in wakes])
         ways = [t for t in (_transition(source, w) for w in wakes) if t is not None]
@@ -217,8 +208,8 @@ def non_operational(source: Source, test: Test) -> Outcome:
                 if value is not None and row[key]["u"] is not None:
                     row[key]["u"] = math.hypot(row[key]["u"], source.model.gain * value)
             row["break_even_s"] = _break_even(row, idle_w["value"], base_s)
-        out.table.append(row)
-        _judge(out, row)
+        out.points.append(row)
+        _judge(out, row, declared.get(state, {}))
     return out
 
 
@@ -248,11 +239,11 @@ def _break_even(row: Mapping[str, Any], idle_w: float | None, base_s: float) -> 
     return quantity(max(0.0, (entry_j + exit_j - idle_w * base_s - settled_w * entry_s) / (idle_w - settled_w)))
 
 
-def _judge(out: Outcome, row: Mapping[str, Any]) -> None:
-    for what, key in (("entry", "entry_s"), ("exit", "exit_s")):
-        measured, said = (row.get(key) or {}).get("value"), row[f"declared_{what}_s"]
+def _judge(out: Outcome, row: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
+    for what in ("entry", "exit"):
+        measured, said = (row.get(f"{what}_s") or {}).get("value"), declared.get(f"{what}_latency_s")
         if measured is not None and said:
-            out.score(f"PS{row['ps']} {what}, measured / declared", "1", quantity(measured / said))
+            out.score(f"PS{row['x']['ps']} {what}, measured / declared", "1", quantity(measured / said))
 
 
 __all__ = ["find_wake", "idle", "non_operational", "operational", "settled_power", "wake_up"]

@@ -54,7 +54,6 @@ class Results:
             "condition": condition,
             "points": outcome.points,
             "scores": outcome.scores,
-            "table": outcome.table,
             "series": series,
             "notes": outcome.notes,
             "lost": outcome.lost,
@@ -69,16 +68,14 @@ class Results:
         return entry
 
     def describe(self, capture: Capture) -> None:
-        """Take versions and the drive's own words from a capture."""
+        """Take versions, and what the drive says of itself (Identify), from a capture."""
         meta = capture.meta
         rig, drive = meta.get("rig") or {}, meta.get("drive") or {}
         versions = self.data["versions"]
         for key in ("gateware", "firmware"):
             versions[key] = rig.get(key) or versions[key]
         versions["model"] = (meta.get("workload") or {}).get("model") or versions["model"]
-        for key in ("model", "serial", "firmware"):
-            if drive.get(key):
-                self.data["drive"][key] = drive[key]
+        self.data["drive"] |= {k: v for k, v in drive.items() if v is not None and k not in ("source", "namespaces")}
         notes = (meta.get("conditions") or {}).get("notes") or []
         self.data["conditions"].setdefault("notes", [])
         self.data["conditions"]["notes"] += [n for n in notes if n not in self.data["conditions"]["notes"]]

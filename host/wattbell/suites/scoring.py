@@ -33,7 +33,7 @@ def score_test(source: Source, suite: Suite, test: Test, scale: float) -> Outcom
         case "wake":
             out = power.wake_up(source, test)
         case "operational-states":
-            out = power.operational(source, test, sections)
+            out = power.operational(source, test)
         case _:
             out = power.non_operational(source, test)
     if not out.points and not out.scores:

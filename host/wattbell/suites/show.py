@@ -57,11 +57,11 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
     if results["scale"] != 1:
         title.append(f"  scaled x {results['scale']:g}", style="not bold yellow")
     console.print(title)
-    if test["points"]:
+    if test["kind"].endswith("-states"):
+        console.print(_states(test["points"], results["drive"].get("power_states") or []))
+    elif test["points"]:
         step = -(-len(test["points"]) // MAX_ROWS) if test["kind"] == "fill" else 1
         console.print(_points(test["points"][::step]))
-    if test.get("table"):
-        console.print(_state_table(test["table"]))
     if test["scores"]:
         console.print(_scores(test["scores"]))
     for note in test["notes"]:
@@ -123,45 +123,44 @@ def _points(points: Sequence[Mapping[str, Any]]) -> Table:
     for _, name in present:
         table.add_column(name, justify="right")
     for point in points:
-        label = _x(point["x"]) + (f", {point['load']}" if point.get("load") else "")
-        table.add_row(label, *(quantity_text(point.get(key), _TIMES.get(key, "")) for key, _ in present))
+        table.add_row(_x(point["x"]), *(quantity_text(point.get(key), _TIMES.get(key, "")) for key, _ in present))
     return table
 
 
 _HEADS = {
-    "ps": "state",
-    "declared_max_w": "declared max",
-    "declared_entry_s": "entry, declared",
-    "declared_exit_s": "exit, declared",
-    "entry_s": "entry, measured",
-    "exit_s": "exit, measured",
+    "entry_s": "entry",
+    "exit_s": "exit",
     "doorbell_to_cqe_s": "waking read",
     "settled_w": "power",
     "entry_j": "energy in",
     "exit_j": "energy out",
     "break_even_s": "break-even",
 }
+_DECLARED = (("max_power_w", "W", "max"), ("entry_latency_s", "s", "entry"), ("exit_latency_s", "s", "exit"))
 _UNIT_SUFFIX = re.compile("_(mb_per_s|w|s|j)$")
 
 
-def _state_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _states(points: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str, Any]]) -> Table:
+    """Power states: what the drive declares, then what was measured."""
+    said = {int(state["state"]): state for state in declared}
+    keys = list(dict.fromkeys(key for point in points for key in point if key != "x"))
     table = _table()
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    table.add_column("state")
+    for _, _, head in _DECLARED:
+        table.add_column(f"declared\n{head}", justify="right", style=_DIM)
     for key in keys:
-        head = _HEADS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ").replace("-", " ")
-        table.add_column(head, justify="left" if key == "ps" else "right")
-    for row in rows:
-        table.add_row(*(_cell(key, row.get(key)) for key in keys))
+        head = _HEADS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ")
+        table.add_column(f"measured\n{head}", justify="right", no_wrap=True)
+    for point in points:
+        state = said.get(int(point["x"]["ps"]), {})
+        limits = [Text(si(state[key], unit, 3) if state.get(key) else NOTHING) for key, unit, _ in _DECLARED]
+        cells = [quantity_text(point.get(key), _unit(key)) for key in keys]
+        table.add_row(f"PS{point['x']['ps']}", *limits, *cells)
     return table
 
 
-def _cell(key: str, value: Any) -> Text:
-    if key == "ps":
-        return Text(f"PS{value}")
-    unit = "MB/s" if key.endswith("mb_per_s") else {"w": "W", "s": "s", "j": "J"}.get(key.rpartition("_")[2], "")
-    if value is None or isinstance(value, Mapping):
-        return quantity_text(value, unit)
-    return quantity_text({"value": value, "u": None, "n_lost": 0}, unit)
+def _unit(key: str) -> str:
+    return "MB/s" if key.endswith("mb_per_s") else {"w": "W", "s": "s", "j": "J"}.get(key.rpartition("_")[2], "")
 
 
 def _scores(scores: Sequence[Mapping[str, Any]]) -> Table:

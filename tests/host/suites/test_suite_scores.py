@@ -10,12 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
+from wattbell.analysis.depth import depth_steps
+from wattbell.analysis.table import Commands
+from wattbell.analysis.throughput import find_span
 from wattbell.capture import Capture
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import Suite, Test, parse_manifest
-from wattbell.suites.measure import Source
+from wattbell.suites.measure import Source, active_span
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
@@ -220,14 +225,13 @@ def test_transitions_and_break_even_time(builder: Any, tmp_path: Path) -> None:
     builder.phase(9, 3 * S, 3 * S + 500 * MS, "t-awake", kind="idle")
     capture = builder.write(end=4 * S)
     out = score(capture, suite(tmp_path, "non-operational-states", "[b]\nbs=4k\n"))
-    (row,) = out.table
-    assert row["ps"] == 3
+    (row,) = out.points
+    assert row["x"] == {"ps": 3}
     assert row["settled_w"]["value"] == pytest.approx(0.05, rel=0.01)
     assert row["entry_s"]["value"] == pytest.approx(10e-3, abs=30e-6)
     assert row["exit_s"]["value"] == pytest.approx(6.08e-3, abs=1e-6)
     assert row["entry_j"]["value"] == pytest.approx(5e-3, rel=0.01)
     assert row["exit_j"]["value"] == pytest.approx(0.8 * 6.08e-3, rel=0.01)
-    assert row["declared_max_w"] == 0.030
     # by hand: 5 mJ + 0.05 W (T - 10 ms) + 4.864 mJ = 0.5 W x T
     assert row["break_even_s"]["value"] == pytest.approx((5e-3 + 4.864e-3 - 0.5e-3) / 0.45, rel=0.01)
 
@@ -282,3 +286,17 @@ def test_every_kind_of_every_suite_can_be_scored(builder: Any) -> None:
         made = load_suite(name)
         for test in made.tests:
             assert not score_test(source, made, test, 1.0).points
+
+
+INTERVAL = st.tuples(st.integers(0, 400), st.integers(1, 60))
+
+
+@given(st.lists(INTERVAL, min_size=1, max_size=12), st.integers(1, 50))
+def test_the_active_span_is_that_of_the_depth(intervals: list[tuple[int, int]], gap: int) -> None:
+    intervals.sort()
+    start = np.array([a for a, _ in intervals], np.int64)
+    end = np.array([a + b for a, b in intervals], np.int64)
+    found = active_span(Commands({"start_tick": start, "cqe_tick": end}), gap)
+    expected = find_span(depth_steps(start, end), gap)
+    assert found is not None and expected is not None
+    assert found.bursts.tolist() == expected.bursts.tolist()
