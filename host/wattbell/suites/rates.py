@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ..analysis.text import si
+from ..analysis.throughput import Span
 from .changepoint import find_changes
 from .jobs import Section
 from .manifest import Test
@@ -25,8 +27,10 @@ def burst(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcom
     out = Outcome()
     rows: list[dict[str, Any]] = []
     points = []
+    rest = _Rest(out, source)
     for section, phase in source.named(test.id):
         measured = measure(source, phase)
+        rest.add(measured)
         out.add_loss(source.loss(phase))
         point = measured.point({"qd": sections[section].depth if section in sections else 1})
         points.append(point)
@@ -43,7 +47,31 @@ def burst(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcom
     out.score("power while busy", "W", out.points[0]["mean_w"])
     out.score("efficiency", "MB/s/W", out.points[0]["mb_per_s_per_w"], RATIO_OF_MEANS)
     out.series = pl.DataFrame(rows)
+    rest.note()
     return out
+
+
+class _Rest:
+    """Says how long a drive really rested between sections: the achieved duty belongs to the figures."""
+
+    def __init__(self, out: Outcome, source: Source) -> None:
+        self._out, self._source = out, source
+        self._spans: list[Span] = []
+
+    def add(self, measured: Measured) -> None:
+        """The next section."""
+        if measured.span is not None:
+            self._spans.append(measured.span)
+
+    def note(self) -> None:
+        """A note, where there were rests."""
+        if len(self._spans) < 2:
+            return
+        whole = self._spans[-1].first_tick - self._spans[0].first_tick
+        busy = sum(span.active_ticks for span in self._spans[:-1])
+        rests = [b.first_tick - a.last_tick for a, b in zip(self._spans[:-1], self._spans[1:], strict=True)]
+        low, high = (si(self._source.seconds(t), "s", 3) for t in (min(rests), max(rests)))
+        self._out.notes.append(f"busy for {busy / whole:.1%} of the time; rests of {low} to {high}")
 
 
 def _pooled(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -75,9 +103,7 @@ def _pooled(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def queue_depths(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcome:
     """One point a queue depth; the score is over the low ones."""
     out = Outcome()
-    for section, phase in source.named(test.id):
-        out.add_loss(source.loss(phase))
-        out.points.append(measure(source, phase).point({"qd": sections[section].depth}))
+    _sections(out, source, test, lambda name: {"qd": sections[name].depth})
     over = [p for p in out.points if p["x"]["qd"] in test.score_over]
     if over and len(over) == len(test.score_over):
         _scores(out, over, "mean of QD" + ", ".join(str(d) for d in test.score_over))
@@ -89,12 +115,21 @@ def queue_depths(source: Source, test: Test, sections: Mapping[str, Section]) ->
 def mixes(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcome:
     """One point a mix; the score is over all of them."""
     out = Outcome()
-    for section, phase in source.named(test.id):
-        out.add_loss(source.loss(phase))
-        out.points.append(measure(source, phase).point({"write_share": sections[section].write_share}))
+    _sections(out, source, test, lambda name: {"write_share": sections[name].write_share})
     if out.points:
         _scores(out, out.points, "all mixes")
     return out
+
+
+def _sections(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[str, float]]) -> None:
+    """One point a section."""
+    rest = _Rest(out, source)
+    for section, phase in source.named(test.id):
+        out.add_loss(source.loss(phase))
+        measured = measure(source, phase)
+        rest.add(measured)
+        out.points.append(measured.point(x(section)))
+    rest.note()
 
 
 def _scores(out: Outcome, points: Sequence[dict[str, Any]], name: str) -> None:

@@ -108,6 +108,7 @@ def test_bursts_are_averaged_both_ways(builder: Any, tmp_path: Path) -> None:
     assert values(out, "MB/s")["all data over busy time", "ratio of means"] == pytest.approx(2 * megabytes / 4e-3)
     assert out.series is not None
     assert out.series["mb_per_s"].to_list() == pytest.approx([one, two])
+    assert out.notes == ["busy for 1.0% of the time; rests of 99.0 ms to 99.0 ms"]
 
 
 def test_consistency_is_of_the_last_seconds(builder: Any, tmp_path: Path) -> None:
