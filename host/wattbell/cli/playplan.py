@@ -49,7 +49,7 @@ def find_profile(name: str) -> Path:
         return path
     path = simtools.profiles_dir() / f"{name}.toml"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in simtools.profiles_dir().glob("*.toml"))) or "none"
+        known = ", ".join(sorted(p.stem for p in simtools.profiles_dir().glob("*.toml") if p.stem != "common")) or "none"
         raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
     return path
 
