@@ -252,7 +252,7 @@ def states(m: Module, e) -> None:
             e.ins.valid.eq(1),
             e.ins.kind.eq(int(Kind.IGNORE)),
             e.ins.key.eq(e.page_key(Mux(e.i[0], e.db_buffers[1], e.db_buffers[0]))),
-            e.ins_doubtful.eq(0),
+            e.ins_piece.eq(0),
             e.i.eq(e.i + 1),
         ]
         with m.If(e.i == 2):

@@ -5,7 +5,7 @@ This file holds the registers and tables, takes TLPs from the merge and sends ea
 - ``control``: registers behind BAR0, configuration writes, resets, late attach
 - ``queues``: queue creation and deletion, doorbells
 - ``fetch``: reads of submission queue entries and their completions
-- ``pages``: the map of host pages, data spans, PRP lists, range lists
+- ``pages``: the map of host pages, data spans, PRP lists, range lists; ``insert``: its entries
 - ``completions``: CQEs, interrupts, CQ head doorbells
 - ``emit``: command records, slots, the search for a command
 
@@ -23,13 +23,17 @@ from wattbell.wire import spec
 from ..layouts import COMMAND, EVENT
 from ..tlp import HEADER, MERGED
 from ..tlp import Kind as Tlp
-from . import completions, control, emit, fetch, pages, queues
+from . import completions, control, emit, fetch, insert, pages, queues
 from .layouts import CONFIG, RAW
 from .store import Subroutine, Table
 
 SETS = 1024
-"""Sets of the page map; also the length of the loop that clears the tables."""
-WAYS = 8
+"""Sets of the page map's ways of pages; also the length of the loop that clears the tables."""
+PAGE_WAYS = 8
+PIECE_SETS = 512
+PIECE_WAYS = 4
+GRANULE_BITS = 7
+"""2**GRANULE_BITS double words (512 bytes) are a granule: no entry in a way of pieces holds beyond its granule."""
 TAGS = 1024
 UNKNOWN = (1 << 64) - 1
 """A tick that was not observed, in the slot table."""
@@ -96,6 +100,8 @@ class Engine(wiring.Component):
             }
         )
 
+    PAGE_WAYS, GRANULE_BITS = PAGE_WAYS, GRANULE_BITS
+
     # --- what the files of states share ---------------------------------------------------------------------------
 
     def make_event(self, m: Module, type_: spec.EventType, tick, arg8=0, arg16=0, arg32=0) -> None:
@@ -129,20 +135,27 @@ class Engine(wiring.Component):
             self.h_key.eq(self.page_key(head.address)),
             self.h_offset.eq(self.page_offset(head.address)),
         ]
-        self.look_up_page(m, self.page_key(head.address))
+        self.look_up_page(m, self.page_key(head.address), self.page_offset(head.address))
         m.next = "DISPATCH"
 
-    def look_up_page(self, m: Module, key: Value) -> None:
+    def look_up_page(self, m: Module, key: Value, offset: Value) -> None:
         for number, way in enumerate(self.ways):
-            m.d.comb += way.ra.eq(self.page_hash(key, number))
+            m.d.comb += way.ra.eq(self.page_hash(number, key, offset))
 
-    def page_hash(self, key: Value, way: int) -> Value:
-        """Where `way` keeps page `key`: each way elsewhere, so pages that meet in one way part in the next.
+    def page_hash(self, way: int, key: Value, offset: Value) -> Value:
+        """Where `way` keeps page `key`, a way of pieces that page's granule with `offset`.
 
-        With one place for all ways (a set-associative map) 1024 pages in flight at random addresses, 128 KiB at queue
-        depth 32, filled all 8 ways of a place now and then. Filling the first free way of eight places, they do not.
+        Each way elsewhere, so what meets in one way parts in the next. With one place for all ways (a set-associative
+        map) 1024 pages in flight at random addresses, 128 KiB at queue depth 32, filled all 8 ways of a place now and
+        then. Filling the first free way of eight places, they do not.
         """
-        return key[0:10] ^ key[10:20].rotate_left(way) ^ key[20:30].rotate_left(2 * way + 1) ^ key[30:40]
+        if way < PAGE_WAYS:
+            return key[0:10] ^ key[10:20].rotate_left(way) ^ key[20:30].rotate_left(2 * way + 1) ^ key[30:40]
+        granule = offset[GRANULE_BITS:14]
+        turn = way - PAGE_WAYS
+        # Granules change the upper bits, neighbouring pages the lower ones: buffers and pools are neighbours.
+        spread = Cat(0, 0, granule[::-1])[:9].rotate_left(turn)
+        return key[0:9] ^ key[9:18].rotate_left(turn + 1) ^ key[18:27].rotate_left(2 * turn) ^ key[27:36] ^ spread
 
     def page_key(self, address: Value) -> Value:
         """Page number of a byte address, for the memory page size in use."""
@@ -239,9 +252,19 @@ class Engine(wiring.Component):
         self.cq_waiting = Signal(self.queues)  # has completed commands without interrupt
 
         self.PAGE = data.StructLayout(
-            {"valid": 1, "key": 52, "start": 14, "kind": 3, "slot": 10, "generation": 16, "index": 14}
+            {
+                "valid": 1,
+                "key": 52,
+                "start": 14,  # in double words
+                "kind": 3,
+                "slot": 10,
+                "generation": 16,
+                "index": 14,  # of the list entry (8 bytes) at `start`
+                "doubtful": 1,  # it may be that the command does not use this
+            }
         )
-        self.ways = [Table(m, f"way{i}", SETS, {"entry": self.PAGE}) for i in range(WAYS)]
+        self.ways = [Table(m, f"way{i}", SETS, {"entry": self.PAGE}) for i in range(PAGE_WAYS)]
+        self.ways += [Table(m, f"piece_way{i}", PIECE_SETS, {"entry": self.PAGE}) for i in range(PIECE_WAYS)]
 
         self.TAG = data.StructLayout(
             {
@@ -286,11 +309,12 @@ class Engine(wiring.Component):
         self.emit = Subroutine("EMIT")
         self.find = Subroutine("FIND")
         self.insert = Subroutine("INSERT")
+        self.span = Subroutine("SPAN")
         self.reclaim = Subroutine("RECLAIM")
         self.create = Subroutine("CREATE")
         self.unmap = Subroutine("UNMAP")
         self.reset = Subroutine("RESET")
-        for file in (control, queues, fetch, pages, completions, emit):
+        for file in (control, queues, fetch, pages, insert, completions, emit):
             file.declare(m, self)
 
         perst_last = Signal(init=1)
@@ -364,7 +388,7 @@ class Engine(wiring.Component):
                         self.finish(m)
 
             # Files whose subroutines are called by others come behind them.
-            for file in (control, queues, fetch, completions, pages, emit):
+            for file in (control, queues, fetch, completions, pages, insert, emit):
                 file.states(m, self)
             for subroutine in (self.create, self.unmap, self.reset, self.reclaim):
                 subroutine.return_state(m)

@@ -35,6 +35,9 @@ def declare(m: Module, e) -> None:
     e.s_dsm = Signal()
     e.s_pages_sure = Signal(17)
     e.s_pages_most = Signal(17)
+    e.s_end1, e.s_most1 = Signal(27), Signal(27)  # double words in its page: behind what PRP1's part surely has, may have
+    e.s_end2, e.s_most2 = Signal(27), Signal(27)  # the same of the list at PRP2
+    e.s_piece1, e.s_piece2 = Signal(), Signal()  # it may end before its page does
     e.s_has_data = Signal()
     e.s_prp2_kind = Signal(3)
     e.s_prp2 = Signal()
@@ -176,7 +179,12 @@ def states(m: Module, e) -> None:
         size = e.page_size() << 2
         least = Mux(is_dsm, (e.s[10][0:8] + 1) << 4, nlb << 9)
         known = is_lba | is_dsm
+        end1 = Signal(27, name="end1")
+        m.d.comb += end1.eq(offset[2:] + (least >> 2))
         m.d.sync += [
+            e.s_end1.eq(end1),
+            e.s_most1.eq(Mux(is_dsm, end1, offset[2:] + (nlb << 10))),
+            e.s_piece1.eq(known & (offset[2:] != 0) & (end1 < e.page_size())),
             e.s_lba.eq(is_lba),
             e.s_dsm.eq(is_dsm),
             e.s_next.eq(e.link.r["next"]),
@@ -245,9 +253,15 @@ def states(m: Module, e) -> None:
             flags=e.d_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0),
         )
         most, sure = e.s_pages_most, e.s_pages_sure
-        list_offset = e.page_offset(prp2) != 0
+        at = e.page_offset(prp2)
+        list_offset = at != 0
         known = e.s_lba | e.s_dsm
+        end2 = Signal(27, name="end2")
+        m.d.comb += end2.eq(at + (Mux(sure > 2, sure - 1, 1) << 1))
         m.d.sync += [
+            e.s_end2.eq(end2),
+            e.s_most2.eq(Mux(known, at + (Mux(most > 2, most - 1, 1) << 1), (1 << 27) - 1)),
+            e.s_piece2.eq(list_offset & ~e.s_dsm & (end2 < e.page_size())),
             e.s_prp2.eq(e.s_has_data & (prp2 != 0) & ~(known & (most < 2))),
             e.s_prp2_doubtful.eq(~known | (sure < 2)),
             e.s_prp2_kind.eq(
@@ -277,9 +291,13 @@ def states(m: Module, e) -> None:
             e.ins.kind.eq(Mux(e.s_dsm, int(Kind.RANGES), int(Kind.DATA))),
             e.ins.slot.eq(e.t.slot),
             e.ins.generation.eq(e.ins_generation),
-            e.ins_doubtful.eq(0),
+            e.ins_piece.eq(e.s_piece1),
+            e.span_end.eq(e.s_end1),
+            e.span_most.eq(e.s_most1),
         ]
-        with m.If(e.s_has_data):
+        with m.If(e.s_has_data & e.s_piece1):
+            e.span.call(m, "SQE_PRP2")
+        with m.Elif(e.s_has_data):
             e.insert.call(m, "SQE_PRP2")
         with m.Else():
             m.next = "SQE_NEXT_SLOT"
@@ -290,9 +308,14 @@ def states(m: Module, e) -> None:
             e.ins.start.eq(Mux(e.s_prp2_kind == int(Kind.LIST), e.page_offset(prp2), 0)),
             e.ins.kind.eq(e.s_prp2_kind),
             e.ins.index.eq(Mux(e.s_dsm, (e.page_size() - e.page_offset(prp1)) >> 1, 0)),
-            e.ins_doubtful.eq(e.s_prp2_doubtful),
+            e.ins.doubtful.eq(e.s_prp2_doubtful),
+            e.ins_piece.eq(e.s_piece2),
+            e.span_end.eq(e.s_end2),
+            e.span_most.eq(e.s_most2),
         ]
-        with m.If(e.s_prp2):
+        with m.If(e.s_prp2 & e.s_piece2):
+            e.span.call(m, "SQE_NEXT_SLOT")
+        with m.Elif(e.s_prp2):
             e.insert.call(m, "SQE_NEXT_SLOT")
         with m.Else():
             m.next = "SQE_NEXT_SLOT"

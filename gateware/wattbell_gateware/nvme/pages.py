@@ -1,28 +1,28 @@
 """The map of host pages, data spans, PRP lists and range lists.
 
-The map is skewed-associative (each way has its own hash); an entry holds from its start offset to the end of its page, and of several entries of a
-page the one with the largest start not above the address counts. Entries are not removed when their command ends: an
-entry whose slot has another generation, or is not in flight, is stale, and goes when it is met.
+The map is skewed-associative: each way has its own hash. An entry holds from its start on: in the ways of pages
+(hashed by page) to the end of its page, in the ways of pieces (hashed by page and granule, 512 bytes) to the end of its
+granule. Of several entries the one with the largest start not above the address counts. So any number of commands may
+have a short buffer or a PRP list each in one page, as they do where lists come from a pool. How entries get in is in
+``insert``. Entries are not removed when their command ends: an entry whose slot has another generation, or is not in
+flight, is stale, and goes when it is met.
 
 The length of a transfer is not known here, because the LBA size is not: so entries of a PRP list beyond what the
-command needs with 512-byte blocks are doubtful (the drive may have read too much), and never take the place of another
-command's; and an entry that may be the last of a transfer or a pointer to more is both until it is used: a write by the
+command needs with 512-byte blocks are doubtful (the drive may have read too much), and never take the place of what is
+sure; and an entry that may be the last of a transfer or a pointer to more is both until it is used: a write by the
 drive makes it data, a read of a command that brings data to the host makes it a list, and for a command that takes data
 from the host the first 8 bytes that are read tell (a page-aligned address below 2**52, not 0, is taken for a list).
 """
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 from wattbell.wire import spec
 
 from . import engine as _engine
 from . import fetch as op
 from .layouts import Kind
-
-Flag = spec.CommandFlag
-PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
 
 
 def declare(m: Module, e) -> None:
@@ -31,20 +31,6 @@ def declare(m: Module, e) -> None:
     e.pe = Signal(e.PAGE)
     e.pe_way = Signal(range(ways))
     e.pe_hit = Signal()
-    e.ins = Signal(e.PAGE)
-    e.ins_generation = Signal(16)
-    e.ins_doubtful = Signal()
-    e.ins_same = Signal(ways)
-    e.ins_empty = Signal(ways)
-    e.same_way, e.empty_way = Signal(range(ways)), Signal(range(ways))
-    for number in reversed(range(ways)):
-        with m.If(e.ins_same[number]):
-            m.d.comb += e.same_way.eq(number)
-        with m.If(e.ins_empty[number]):
-            m.d.comb += e.empty_way.eq(number)
-    e.ins_way = Signal(range(ways))
-    e.ins_entry = Signal(e.PAGE)
-    e.victim = Signal(range(ways))
     e.l_low = Signal(32)
     e.l_high = Signal(32)
     e.l_read = Signal(14)
@@ -61,7 +47,10 @@ def compare(m: Module, e) -> None:
     """In DISPATCH: which ways hold the page of `h`, at or before its offset."""
     for number, way in enumerate(e.ways):
         entry = way.r["entry"]
-        m.d.sync += e.hits[number].eq(entry.valid & (entry.key == e.h_key) & (entry.start <= e.h_offset))
+        hit = entry.valid & (entry.key == e.h_key) & (entry.start <= e.h_offset)
+        if number >= e.PAGE_WAYS:
+            hit &= entry.start[e.GRANULE_BITS :] == e.h_offset[e.GRANULE_BITS :]
+        m.d.sync += e.hits[number].eq(hit)
 
 
 def dispatch_completion(m: Module, e) -> None:
@@ -84,10 +73,6 @@ def dispatch_completion(m: Module, e) -> None:
         m.next = "COMPLETION_DATA"
 
 
-def _is_pinned(entry) -> object:
-    return sum(entry.kind == int(k) for k in PINNED) != 0
-
-
 def states(m: Module, e) -> None:
     state, kind = _engine.SlotState, _engine.TagKind
     ways = len(e.ways)
@@ -98,11 +83,11 @@ def states(m: Module, e) -> None:
         best = [(e.hits[i], Const(i, e.pe_way.shape()), entries[i].as_value()) for i in range(ways)]
         while len(best) > 1:
             merged = []
-            for (hit_a, way_a, a), (hit_b, way_b, b) in zip(best[::2], best[1::2], strict=True):
+            for (hit_a, way_a, a), (hit_b, way_b, b) in zip(best[::2], best[1::2], strict=False):
                 start_a, start_b = data.View(e.PAGE, a).start, data.View(e.PAGE, b).start
                 take_b = hit_b & (~hit_a | (start_b > start_a))
                 merged.append((hit_a | hit_b, Mux(take_b, way_b, way_a), Mux(take_b, b, a)))
-            best = merged
+            best = merged + best[len(best) // 2 * 2 :]
         hit, way, entry = best[0]
         m.d.sync += [e.pe_hit.eq(hit), e.pe_way.eq(way), e.pe.eq(entry)]
         m.next = "PAGE_DECIDE"
@@ -167,7 +152,7 @@ def states(m: Module, e) -> None:
         with m.If((slot["state"] != state.IN_FLIGHT) | (slot["generation"] != e.pe.generation) | left_over):
             for number, way in enumerate(e.ways):
                 with m.If(e.pe_way == number):
-                    way.write(m, e.page_hash(e.h_key, number), entry=Const(0, e.PAGE.size))
+                    way.write(m, e.page_hash(number, e.h_key, e.h_offset), entry=Const(0, e.PAGE.size))
                     m.d.sync += e.hits[number].eq(0)
             m.next = "PAGE_SELECT"
         with m.Elif(e.h.kind == _engine.Tlp.MRD):
@@ -290,7 +275,8 @@ def states(m: Module, e) -> None:
             e.ins.slot.eq(e.t.slot),
             e.ins.generation.eq(e.t.generation),
             e.ins.index.eq(e.t.index),
-            e.ins_doubtful.eq(number >= sure),
+            e.ins.doubtful.eq(number >= sure),
+            e.ins_piece.eq(0),
             e.t.index.eq(e.t.index + 1),
             e.t.place.eq(e.t.place + 1),
             e.l_read.eq(e.l_read + 2),
@@ -335,100 +321,6 @@ def states(m: Module, e) -> None:
     with m.State("RANGE_STORE"):
         e.slots.write(m, e.t.slot, blocks=e.l_sum, ranges=e.l_ranges, lba=e.l_lba)
         m.next = "COMPLETION_COUNT"
-
-    # --- INSERT: `ins` into the map. `ins_doubtful`: only where no other command loses by it ----------------------
-    def put(way_number) -> None:
-        for number, way in enumerate(e.ways):
-            with m.If(way_number == number):
-                way.write(m, e.page_hash(e.ins.key, number), entry=e.ins)
-
-    with m.State("INSERT"):
-        e.look_up_page(m, e.ins.key)
-        m.next = "INSERT_COMPARE"
-
-    with m.State("INSERT_COMPARE"):
-        for number, entry in enumerate(entries):
-            m.d.sync += [
-                e.ins_same[number].eq(entry.valid & (entry.key == e.ins.key) & (entry.start == e.ins.start)),
-                e.ins_empty[number].eq(~entry.valid),
-            ]
-        m.next = "INSERT_CHOOSE"
-
-    same, empty = e.same_way, e.empty_way
-    with m.State("INSERT_CHOOSE"):
-        m.d.sync += [e.ins_way.eq(same), e.ins_entry.eq(Array(x.as_value() for x in entries)[same])]
-        with m.If(e.ins_same != 0):
-            m.next = "INSERT_SAME"
-        with m.Elif(e.ins_empty != 0):
-            put(empty)
-            e.insert.leave(m)
-        with m.Else():
-            m.d.sync += [e.ins_way.eq(0), e.ins_entry.eq(entries[0])]
-            m.next = "INSERT_SCAN"
-
-    with m.State("INSERT_SAME"):
-        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
-        m.next = "INSERT_REPLACE"
-        with m.If(_is_pinned(e.ins_entry) & ~_is_pinned(e.ins)):
-            e.insert.leave(m)
-        with m.Elif(_is_pinned(e.ins_entry) | _is_pinned(e.ins)):
-            put(e.ins_way)
-            e.insert.leave(m)
-
-    def entry_lives() -> object:
-        return (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_entry.generation)
-
-    with m.State("INSERT_REPLACE"):
-        other = entry_lives() & (e.ins_entry.slot != e.ins.slot)
-        with m.If(~(other & e.ins_doubtful)):
-            put(e.ins_way)
-        with m.If(other & ~e.ins_doubtful):
-            # Two commands on one buffer: whose transfer it is cannot be told any more.
-            e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
-        e.insert.leave(m)
-
-    # All ways taken: the first stale one, else one by turns.
-    with m.State("INSERT_SCAN"):
-        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
-        m.next = "INSERT_STALE"
-
-    with m.State("INSERT_STALE"):
-        following = e.ins_way + 1
-        with m.If(~_is_pinned(e.ins_entry) & ~entry_lives()):
-            put(e.ins_way)
-            e.insert.leave(m)
-        with m.Elif(e.ins_way != ways - 1):
-            m.d.sync += [
-                e.ins_way.eq(following),
-                e.ins_entry.eq(Array(x.as_value() for x in entries)[following[: e.ins_way.shape().width]]),
-            ]
-            m.next = "INSERT_SCAN"
-        with m.Elif(e.ins_doubtful):
-            e.insert.leave(m)
-        with m.Else():
-            m.d.sync += [e.ins_way.eq(0), e.ins_same.eq(0), e.victim.eq(e.victim + 1)]
-            m.d.sync += e.ins_entry.eq(Array(x.as_value() for x in entries)[e.victim])
-            m.next = "INSERT_EVICT"
-
-    with m.State("INSERT_EVICT"):
-        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
-        m.d.sync += [
-            e.ins_way.eq(e.ins_way + 1),
-            e.victim.eq(e.victim + 1),
-            e.ins_entry.eq(Array(x.as_value() for x in entries)[e.victim]),
-        ]
-        with m.If(~_is_pinned(e.ins_entry)):
-            m.d.sync += [e.victim.eq(e.victim), e.ins_entry.eq(e.ins_entry)]
-            m.next = "INSERT_EVICTED"
-        with m.Elif(e.ins_way == ways - 1):
-            e.lost(m, spec.LossSource.QUEUES)
-            e.insert.leave(m)
-
-    with m.State("INSERT_EVICTED"):  # victim is one past the way that goes
-        e.lost(m, spec.LossSource.PAGES)
-        e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
-        put((e.victim - 1)[: e.victim.shape().width])
-        e.insert.leave(m)
 
 
 def _see_data(m: Module, e, slot) -> None:

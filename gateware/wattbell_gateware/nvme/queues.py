@@ -94,7 +94,7 @@ def states(m: Module, e) -> None:
             e.ins.key.eq(e.c_key),
             e.ins.kind.eq(Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))),
             e.ins.slot.eq(qid),
-            e.ins_doubtful.eq(0),
+            e.ins_piece.eq(0),
             e.c_key.eq(e.c_key + (1 << e.mps)),
             e.c_pages.eq(e.c_pages - 1),
         ]
@@ -119,18 +119,18 @@ def states(m: Module, e) -> None:
         m.next = "UNMAP_PAGE"
 
     with m.State("UNMAP_PAGE"):
-        e.look_up_page(m, e.c_key)
+        e.look_up_page(m, e.c_key, Const(0, 14))
         with m.If(e.c_pages == 0):
             e.unmap.leave_later(m)
         with m.Else():
             m.next = "UNMAP_CLEAR"
 
     with m.State("UNMAP_CLEAR"):
-        for number, way in enumerate(e.ways):
+        for number, way in enumerate(e.ways[: e.PAGE_WAYS]):
             entry = way.r["entry"]
             kind = Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))
             with m.If(entry.valid & (entry.key == e.c_key) & (entry.kind == kind) & (entry.slot == qid)):
-                way.write(m, e.page_hash(e.c_key, number), entry=Const(0, e.PAGE.size))
+                way.write(m, e.page_hash(number, e.c_key, Const(0, 14)), entry=Const(0, e.PAGE.size))
         m.d.sync += [e.c_key.eq(e.c_key + (1 << e.mps)), e.c_pages.eq(e.c_pages - 1)]
         m.next = "UNMAP_PAGE"
 

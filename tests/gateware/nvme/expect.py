@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 UNKNOWN32, SATURATED32 = 0xFFFFFFFF, 0xFFFFFFFE
 UNKNOWN24, SATURATED24 = 0xFFFFFF, 0xFFFFFE
 GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
-PAGE = 4096
-LBA = 512
 READ, WRITE, FLUSH, DSM, WRITE_ZEROES = 0x02, 0x01, 0x00, 0x09, 0x08
 
 
@@ -23,6 +21,8 @@ class Command:
     prp1: int = 0
     pages: list[int] = field(default_factory=list)  # address of the data's part in each page
     lists: list[tuple[int, bytes]] = field(default_factory=list)  # PRP list pages: address, content
+    pooled: bool = False  # its list lies in a block of the pool
+    own_pages: bool = True  # its data pages are its own, and go back when it ends
     ranges: bytes = b""
     status: int = 0
     data: list[int] = field(default_factory=list)  # ticks of its data TLPs
@@ -52,6 +52,7 @@ class Queue:
     cq_head: int = 0
     phase: int = 1
     entries: dict[int, Command] = field(default_factory=dict)
+    held: list[tuple[Command, bytes]] = field(default_factory=list)  # drive: CQEs to be written in one TLP
     unseen: list[Command] = field(default_factory=list)  # CQEs the host has not taken yet
     waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
     interrupt_set: bool = False

@@ -10,53 +10,49 @@ from __future__ import annotations
 import struct
 from functools import partial
 
-from expect import DSM, LBA, PAGE, READ, SHADOW, WRITE, WRITE_ZEROES, Command, Queue, expected_record
+from expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, Queue, expected_record
 from link import DOWN, UP, Clockwork, Link
+from memory import Memory
 
 
-class Model:
-    """`bar0`, `stride`: of the drive. `tags`: tags it may use. `coalesce`: highest interrupt delay in ticks."""
+class Model(Memory):
+    """`bar0`, `stride`: of the drive. `tags`: tags it may use. `mps`: CC.MPS. `lba`: bytes of a logical block."""
 
-    def __init__(self, clockwork: Clockwork, link: Link, *, bar0: int, stride: int, tags: int = 1024) -> None:
-        self.clock, self.link, self.random = clockwork, link, clockwork.random
+    def __init__(
+        self,
+        clockwork: Clockwork,
+        link: Link,
+        *,
+        bar0: int,
+        stride: int,
+        tags: int = 1024,
+        mps: int = 0,
+        lba: int = 512,
+    ) -> None:
+        self.free_tags = list(range(tags))
+        clockwork.random.shuffle(self.free_tags)
+        super().__init__(clockwork.random, 4096 << mps)
+        self.mps, self.lba = mps, lba
+        self.clock, self.link = clockwork, link
         self.bar0, self.stride = bar0, stride
-        self.memory: dict[int, bytes] = {}  # SQEs and PRP lists by address
         self.queues: dict[int, Queue] = {}
         self.tags = tags
         self.reads = min(128, tags - 8)  # data reads under way at once; any of the tags may be used
-        self.free_tags = list(range(tags))
-        self.random.shuffle(self.free_tags)
         self.ended: list[Command] = []
         self.events: list[tuple[int, str, int, int, int]] = []
-        self.next_page = self.random.randrange(1 << 8, 1 << 30) * PAGE
-        self.recycled: list[int] = []
         self.shadow = False
         self.elide = 0.0
         self.mps_bytes = 128
-        self.coalesce = 3000
+        self.cqes = 1  # written in one TLP, at most
+        self.coalesce = 3000  # highest interrupt delay in ticks
+        self.list_read, self.list_step, self.reread = 256, 8, 0.0  # PRP lists: longest read, its granularity, again
+        self.brief = False  # of each page's data, only one TLP of at most 64 bytes moves
         self.poll = 0.0
         self.fetch_burst = 8
         self.fetch_pause = 0  # ticks between fetches of a queue
         self.work = (500, 20000)
         self.live: set[Command] = set()
         self.limit = 24
-
-    # --- host memory ----------------------------------------------------------------------------------------------
-    def pages(self, count: int, scattered: bool = False) -> list[int]:
-        """Fresh or recycled pages of host memory."""
-        out = []
-        for _ in range(count):
-            if self.recycled and self.random.random() < 0.7:
-                out.append(self.recycled.pop(self.random.randrange(len(self.recycled))))
-            else:
-                self.next_page += PAGE * (self.random.randrange(1, 9) if scattered else 1)
-                out.append(self.next_page)
-        return out
-
-    def contiguous(self, size: int) -> int:
-        base = self.next_page + PAGE
-        self.next_page = base + -(-size // PAGE) * PAGE
-        return base
 
     # --- registers ------------------------------------------------------------------------------------------------
     def register(self, offset: int, data: bytes) -> int:
@@ -103,9 +99,9 @@ class Model:
             else:
                 self.register(offset, struct.pack("<L", base & 0xFFFFFFFF))
                 self.register(offset + 4, struct.pack("<L", base >> 32))
-        tick = self.register(0x14, struct.pack("<L", 0x00460001))
+        tick = self.register(0x14, struct.pack("<L", 0x00460001 | self.mps << 7))
         self.events += [
-            (tick, "CC_EN", 1, 0, 0x00460001),
+            (tick, "CC_EN", 1, 0, 0x00460001 | self.mps << 7),
             (tick, "TRACKER_RESET", 2, 0, 0),
             (tick, "QUEUE_CREATED", 1, 0, cq_size),
             (tick, "QUEUE_CREATED", 0, 0, sq_size),
@@ -155,8 +151,17 @@ class Model:
         self.submit(command)
         return command
 
-    def io(self, qid: int, opcode: int, blocks: int = 8, slba: int | None = None, done=None) -> Command:
-        """A command of the NVM command set with data in pages of its own."""
+    def io(
+        self,
+        qid: int,
+        opcode: int,
+        blocks: int = 8,
+        slba: int | None = None,
+        done=None,
+        offset: int | None = None,
+        buffer: int | None = None,
+    ) -> Command:
+        """A command of the NVM command set with data in pages of its own, at `offset` in the first, or at `buffer`."""
         r, q = self.random, self.queues[qid]
         cid = self.new_cid(q)
         slba = r.getrandbits(44) if slba is None else slba
@@ -164,10 +169,16 @@ class Model:
         prp2 = 0
         command = Command(qid, cid, opcode, b"", nsid=nsid, done=done)
         if opcode in (READ, WRITE):
-            command.length = blocks * LBA
-            offset = r.choice((0, 0, r.randrange(PAGE // 4) * 4))
-            count = -(-(offset + command.length) // PAGE)
-            pages = self.pages(count, scattered=True)
+            command.length = blocks * self.lba
+            if buffer is not None:
+                offset, command.own_pages = buffer % self.page, False
+            elif offset is None:
+                offset = r.choice((0, 0, r.randrange(self.page // 4) * 4))
+            count = -(-(offset + command.length) // self.page)
+            if buffer is not None:
+                pages = [buffer - offset + self.page * n for n in range(count)]
+            else:
+                pages = self.pages(count, scattered=True)
             command.prp1 = pages[0] + offset
             command.pages = [command.prp1, *pages[1:]]
             if count == 2:
@@ -179,8 +190,8 @@ class Model:
             parts = [(r.getrandbits(32), r.randrange(1 << 16), r.getrandbits(44)) for _ in range(number)]
             command.ranges = b"".join(struct.pack("<LLQ", *p) for p in parts)
             command.length = len(command.ranges)
-            offset = r.randrange(PAGE // 16) * 16
-            pages = self.pages(-(-(offset + command.length) // PAGE))
+            offset = r.randrange(self.page // 16) * 16
+            pages = self.pages(-(-(offset + command.length) // self.page))
             command.prp1 = pages[0] + offset
             command.pages = [command.prp1, *pages[1:]]
             prp2 = pages[1] if len(pages) > 1 else 0
@@ -195,23 +206,6 @@ class Model:
         command.sqe = self.sqe(opcode, cid, nsid, command.prp1, prp2, (*cdw, 0, 0, 0))
         self.submit(command)
         return command
-
-    def prp_lists(self, command: Command, pages: list[int]) -> int:
-        """List pages for `pages`, the first at some offset; returns PRP2."""
-        offset = self.random.choice((0, 0, self.random.randrange(PAGE // 8) * 8, PAGE - 16))
-        entries, at = list(pages), None
-        room = (PAGE - offset) // 8
-        (page,) = self.pages(1)
-        first = page + offset
-        at = first
-        while True:
-            if len(entries) <= room:
-                command.lists.append((at, struct.pack(f"<{len(entries)}Q", *entries)))
-                return first
-            (following,) = self.pages(1)
-            command.lists.append((at, struct.pack(f"<{room}Q", *entries[: room - 1], following)))
-            entries = entries[room - 1 :]
-            at, room = following, PAGE // 8
 
     def submit(self, command: Command) -> None:
         q = self.queues[command.qid]
@@ -264,7 +258,7 @@ class Model:
             if self.tags - len(self.free_tags) >= self.reads:
                 self.clock.after(500, lambda at=offset: self.read_host(address, data, each, note, at, limit))
                 return
-            size = min(limit, len(data) - offset, PAGE - (address + offset) % PAGE)
+            size = min(limit, len(data) - offset, 4096 - (address + offset) % 4096)
             self.read_request(address + offset, data[offset : offset + size], offset, each, note)
             offset += size
 
@@ -298,7 +292,7 @@ class Model:
             ahead = (q.bell - q.head) % q.sq_size
             count = min(self.random.randint(1, self.fetch_burst), ahead, q.sq_size - q.head)
             address = q.sq + 64 * q.head
-            count = min(count, (PAGE - address % PAGE) // 64)
+            count = min(count, (4096 - address % 4096) // 64)
             commands = [q.entries[q.head + i] for i in range(count)]
             data = b"".join(c.sqe for c in commands)
 
@@ -335,6 +329,7 @@ class Model:
             self.move(q, command)
             return
         address, content = command.lists[number]
+        content = self.behind(address, content)
         left = [len(content)]
 
         def each(_offset: int, _tick: int, part: bytes) -> None:
@@ -342,16 +337,30 @@ class Model:
             if left[0] == 0:
                 self.clock.after(400, lambda: self.walk_lists(q, command, number + 1))
 
-        self.read_host(address, content, each, limit=256)
+        again = self.reread and self.random.random() < self.reread
+        self.read_host(address, content, (lambda *_: None) if again else each, limit=self.list_read)
+        if again:
+            self.clock.after(100, lambda: self.read_host(address, content, each, limit=self.list_read))
+
+    def behind(self, address: int, content: bytes) -> bytes:
+        """What a drive gets that reads a list up to a multiple of `list_step`: behind its end, what others left."""
+        left = (-(address + len(content)) % self.list_step) // 8
+        others = [a & ~(self.page - 1) for c in self.live for a in c.pages]
+        return content + b"".join(struct.pack("<Q", self.random.choice(others)) for _ in range(left))
 
     def parts(self, command: Command) -> list[tuple[int, int, int]]:
         """(address, offset in the data, length) of the data's part in each page."""
         out, offset = [], 0
         for address in command.pages:
-            size = min(command.length - offset, PAGE - address % PAGE)
+            size = min(command.length - offset, self.page - address % self.page)
             out.append((address, offset, size))
             offset += size
         return out
+
+    def moved(self, command: Command) -> list[tuple[int, int, int]]:
+        """The `parts` that go over the bus."""
+        brief = self.brief and not command.ranges
+        return [(a, o, min(n, 64 - a % 64) if brief else n) for a, o, n in self.parts(command)]
 
     def move(self, q: Queue, command: Command) -> None:
         """Move the data, then complete."""
@@ -361,7 +370,7 @@ class Model:
             self.complete(q, command)
             return
         if command.opcode in (READ, 0x06):
-            for address, offset, size in self.parts(command):
+            for address, offset, size in self.moved(command):
                 at = 0
                 while at < size:
                     step = min(size - at, self.mps_bytes - (address + at) % self.mps_bytes)
@@ -371,7 +380,8 @@ class Model:
                     at += step
             self.later(tick, self.random.randrange(10, 500), lambda: self.complete(q, command))
             return
-        left = [command.length]
+        parts = self.moved(command)
+        left = [sum(size for _, _, size in parts)]
 
         def note(_offset: int, tick: int, _length: int) -> None:
             command.data.append(tick)
@@ -381,7 +391,7 @@ class Model:
             if left[0] == 0:
                 self.clock.after(self.random.randrange(100, 5000), lambda: self.complete(q, command))
 
-        for address, offset, size in self.parts(command):
+        for address, offset, size in parts:
             data = command.ranges[offset : offset + size] or self.random.randbytes(size)
             self.read_host(address, data, each, note)
 
@@ -392,9 +402,27 @@ class Model:
         cqe = struct.pack(
             "<LLHHHH", result, 0, q.head, q.qid, command.cid, command.status << 1 | q.phase
         )
-        command.ticks["cqe"] = self.link.write(UP, q.cq + 16 * q.cq_tail, cqe)
+        q.held.append((command, cqe))
+        at = q.cq + 16 * q.cq_tail
         q.cq_tail = (q.cq_tail + 1) % q.cq_size
         q.phase ^= q.cq_tail == 0
+        first = at - 16 * (len(q.held) - 1)
+        if len(q.held) == self.cqes or q.cq_tail == 0 or (at + 16) % self.mps_bytes == 0:
+            self.post(q, first)
+        elif len(q.held) == 1:
+            self.clock.after(1500, lambda: self.post(q, at) if q.held and q.held[0][0] is command else None)
+
+    def post(self, q: Queue, address: int) -> None:
+        """Write the CQEs held, the first at `address`."""
+        held, q.held = q.held, []
+        if not q.alive:
+            return
+        tick = self.link.write(UP, address, b"".join(cqe for _, cqe in held))
+        for command, _ in held:
+            self.posted(q, command, tick)
+
+    def posted(self, q: Queue, command: Command, tick: int) -> None:
+        command.ticks["cqe"] = tick
         q.waiting.append(command)
         command.shown_early = bool(self.shadow and q.qid)
         poll, delay = self.random.random() < self.poll, self.random.randrange(50, self.coalesce)
@@ -434,7 +462,7 @@ class Model:
                 command.ticks["head"] = tick
         for command in taken:
             self.finish(command)
-            self.recycled += [a & ~(PAGE - 1) for a in command.pages] + [a & ~(PAGE - 1) for a, _ in command.lists]
+            self.give_back(command)
             q.in_flight -= 1
         for command in taken:
             if command.done:

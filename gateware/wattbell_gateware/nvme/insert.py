@@ -1,0 +1,177 @@
+"""How entries get into the page map.
+
+INSERT puts one entry, ``ins``: into the first way whose place for it is empty or stale. When all hold entries of
+commands in flight: into that of a doubtful one; else the entry of a command in flight goes, which is a loss and counted,
+and its command gets the flag DATA_PARTIAL. What is doubtful itself goes only where it is empty or stale: when it proves
+to be right after all, its TLPs are counted as unmatched. A piece (``ins_piece``) looks for its place in the ways of pieces
+and then in those of pages, where it holds to the end of its page.
+
+SPAN puts what may not reach to the end of its page: one piece for each granule that it surely covers, and behind
+them one doubtful entry to the end of the page if it may be longer.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal
+from wattbell.wire import spec
+
+from . import engine as _engine
+from .layouts import Kind
+
+Flag = spec.CommandFlag
+PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
+
+
+def declare(m: Module, e) -> None:
+    ways = len(e.ways)
+    e.ins = Signal(e.PAGE)
+    e.ins_piece = Signal()
+    e.ins_generation = Signal(16)
+    e.ins_same = Signal(ways)
+    e.ins_empty = Signal(ways)
+    e.same_way, e.empty_way = Signal(range(ways)), Signal(range(ways))
+    for number in reversed(range(ways)):
+        with m.If(e.ins_same[number]):
+            m.d.comb += e.same_way.eq(number)
+        with m.If(e.ins_empty[number]):
+            m.d.comb += e.empty_way.eq(number)
+    e.ins_way = Signal(range(ways))
+    e.ins_entry = Signal(e.PAGE)
+    e.ins_spare = Signal()  # `ins_spare_way` holds a doubtful entry
+    e.ins_spare_way = Signal(range(ways))
+    e.victim = Signal(range(e.PAGE_WAYS))
+    e.span_end = Signal(27)  # double words from the start of its page: behind what is surely used
+    e.span_most = Signal(27)  # behind what may be used
+
+
+def _is_pinned(entry) -> object:
+    return sum(entry.kind == int(k) for k in PINNED) != 0
+
+
+def states(m: Module, e) -> None:
+    state = _engine.SlotState
+    ways, pages = len(e.ways), e.PAGE_WAYS
+    entries = [way.r["entry"] for way in e.ways]
+    table = Array(x.as_value() for x in entries)
+
+    # --- SPAN: the piece `ins` from ins.start to span_end, and perhaps to span_most --------------------------------
+    with m.State("SPAN"):
+        e.insert.call(m, "SPAN_NEXT")
+
+    following = Signal(15)
+    m.d.comb += following.eq(((e.ins.start >> e.GRANULE_BITS) + 1) << e.GRANULE_BITS)
+    with m.State("SPAN_NEXT"):
+        behind = following >= e.span_end
+        m.d.sync += [
+            e.ins.start.eq(following),
+            e.ins.index.eq(e.ins.index + ((following - e.ins.start) >> 1)),
+        ]
+        with m.If(~e.ins_piece | (behind & (following >= e.span_most)) | (following >= e.page_size())):
+            e.span.leave(m)
+        with m.Else():
+            with m.If(behind):
+                m.d.sync += [e.ins_piece.eq(0), e.ins.doubtful.eq(1)]
+            e.insert.call(m, "SPAN_NEXT")
+
+    # --- INSERT ---------------------------------------------------------------------------------------------------
+    def put(way_number) -> None:
+        for number, way in enumerate(e.ways):
+            with m.If(way_number == number):
+                way.write(m, e.page_hash(number, e.ins.key, e.ins.start), entry=e.ins)
+
+    def entry_lives() -> object:
+        return (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_entry.generation)
+
+    with m.State("INSERT"):
+        e.look_up_page(m, e.ins.key, e.ins.start)
+        m.next = "INSERT_COMPARE"
+
+    with m.State("INSERT_COMPARE"):
+        for number, entry in enumerate(entries):
+            # To find a place, pieces begin with their own ways.
+            mine = e.ins_piece if number >= pages else ~e.ins_piece
+            m.d.sync += [
+                e.ins_same[number].eq(entry.valid & (entry.key == e.ins.key) & (entry.start == e.ins.start)),
+                e.ins_empty[number].eq(~entry.valid & mine),
+            ]
+        m.next = "INSERT_CHOOSE"
+
+    same, empty = e.same_way, e.empty_way
+    with m.State("INSERT_CHOOSE"):
+        m.d.sync += [e.ins_way.eq(same), e.ins_entry.eq(table[same]), e.ins_spare.eq(0)]
+        with m.If(e.ins_same != 0):
+            m.next = "INSERT_SAME"
+        with m.Elif(e.ins_empty != 0):
+            put(empty)
+            e.insert.leave(m)
+        with m.Else():
+            first = Mux(e.ins_piece, pages, 0)
+            m.d.sync += [e.ins_way.eq(first), e.ins_entry.eq(Mux(e.ins_piece, entries[pages], entries[0]))]
+            m.next = "INSERT_SCAN"
+
+    with m.State("INSERT_SAME"):
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        m.next = "INSERT_REPLACE"
+        with m.If(_is_pinned(e.ins_entry) & ~_is_pinned(e.ins)):
+            e.insert.leave(m)
+        with m.Elif(_is_pinned(e.ins_entry) | _is_pinned(e.ins)):
+            put(e.ins_way)
+            e.insert.leave(m)
+
+    with m.State("INSERT_REPLACE"):
+        other = e.ins_entry.slot != e.ins.slot
+        e.insert.leave(m)
+        with m.If(entry_lives() & e.ins.doubtful & (other | ~e.ins_entry.doubtful)):
+            pass
+        with m.Elif(~e.ins_piece & (e.ins_way >= pages)):
+            # It has to hold to the end of its page: elsewhere.
+            for number in range(pages, ways):
+                with m.If(e.ins_way == number):
+                    e.ways[number].write(m, e.page_hash(number, e.ins.key, e.ins.start), entry=Const(0, e.PAGE.size))
+            m.next = "INSERT_COMPARE"
+        with m.Else():
+            put(e.ins_way)
+        with m.If(entry_lives() & other & ~e.ins.doubtful & ~e.ins_entry.doubtful):
+            # Two commands on one buffer: whose transfer it is cannot be told any more.
+            e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+
+    # No way of its kind is empty: the first with a stale entry.
+    with m.State("INSERT_SCAN"):
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        m.next = "INSERT_STALE"
+
+    with m.State("INSERT_STALE"):
+        wrapped = Mux(e.ins_way == ways - 1, 0, e.ins_way + 1)
+        with m.If(~e.ins_entry.valid | (~_is_pinned(e.ins_entry) & ~entry_lives())):
+            put(e.ins_way)
+            e.insert.leave(m)
+        with m.Elif(e.ins_way != pages - 1):
+            m.d.sync += [e.ins_way.eq(wrapped), e.ins_entry.eq(table[wrapped])]
+            with m.If(e.ins_entry.doubtful):
+                m.d.sync += [e.ins_spare.eq(1), e.ins_spare_way.eq(e.ins_way)]
+            m.next = "INSERT_SCAN"
+        with m.Elif(e.ins.doubtful):
+            e.insert.leave(m)
+        with m.Elif(e.ins_entry.doubtful | e.ins_spare):
+            put(Mux(e.ins_entry.doubtful, e.ins_way, e.ins_spare_way))
+            e.insert.leave(m)
+        with m.Else():
+            m.d.sync += [e.ins_way.eq(0), e.victim.eq(e.victim + 1), e.ins_entry.eq(table[e.victim])]
+            m.next = "INSERT_EVICT"
+
+    # By turns, one of a page goes.
+    with m.State("INSERT_EVICT"):
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        m.d.sync += [e.ins_way.eq(e.ins_way + 1), e.victim.eq(e.victim + 1), e.ins_entry.eq(table[e.victim])]
+        with m.If(~_is_pinned(e.ins_entry)):
+            m.d.sync += [e.victim.eq(e.victim), e.ins_entry.eq(e.ins_entry)]
+            m.next = "INSERT_EVICTED"
+        with m.Elif(e.ins_way == pages - 1):
+            e.lost(m, spec.LossSource.QUEUES)
+            e.insert.leave(m)
+
+    with m.State("INSERT_EVICTED"):  # victim is one past the way that goes
+        e.lost(m, spec.LossSource.PAGES)
+        e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+        put((e.victim - 1)[: e.victim.shape().width])
+        e.insert.leave(m)

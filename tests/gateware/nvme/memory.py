@@ -1,0 +1,96 @@
+"""The host's memory as an operating system hands it out: pages of data, PRP lists in pages of their own or in a pool."""
+
+from __future__ import annotations
+
+import struct
+from random import Random
+
+from expect import Command
+
+
+class Pool:
+    """Blocks of `size` bytes cut from pages, the last one given back handed out first (Linux's ``dma_pool``).
+
+    ``free`` starts in the order of addresses, so blocks of many commands lie in one page.
+    """
+
+    def __init__(self, size: int, pages: list[int], page: int) -> None:
+        self.size = size
+        self.page = page
+        self.free = [base + at for base in reversed(pages) for at in reversed(range(0, page, size))]
+
+    def take(self) -> int:
+        return self.free.pop()
+
+    def give(self, address: int) -> None:
+        self.free.append(address & ~(self.size - 1))
+
+
+class Memory:
+    """`random`: a generator. `page`: memory page size in bytes (CC.MPS)."""
+
+    def __init__(self, random: Random, page: int) -> None:
+        self.random = random
+        self.page = page
+        self.next_page = random.randrange(1 << 8, 1 << 30) * page
+        self.recycled: list[int] = []
+        self.lists: Pool | None = None  # of PRP lists that fit; others, and all without one, lie in pages of their own
+        self.window = 0  # data pages at random within so many bytes (0: upward from a random place)
+        self.taken: set[int] = set()
+
+    def pages(self, count: int, scattered: bool = False) -> list[int]:
+        """Fresh or recycled pages of host memory."""
+        out = []
+        for _ in range(count):
+            if self.window:
+                address = 0
+                while not address or address in self.taken:
+                    address = self.random.randrange(1, self.window // self.page) * self.page
+                self.taken.add(address)
+                out.append(address)
+            elif self.recycled and self.random.random() < 0.7:
+                out.append(self.recycled.pop(self.random.randrange(len(self.recycled))))
+            else:
+                self.next_page += self.page * (self.random.randrange(1, 9) if scattered else 1)
+                out.append(self.next_page)
+        return out
+
+    def contiguous(self, size: int) -> int:
+        base = self.next_page + self.page
+        self.next_page = base + -(-size // self.page) * self.page
+        return base
+
+    def give_back(self, command: Command) -> None:
+        """What the host does with the memory of a completed command."""
+        base = ~(self.page - 1)
+        if self.window:
+            self.taken -= {address & base for address in command.pages}
+        elif command.own_pages:
+            self.recycled += [address & base for address in command.pages]
+        for address, _ in command.lists:
+            if command.pooled:
+                self.lists.give(address)
+            elif not self.window:
+                self.recycled.append(address & base)
+
+    def prp_lists(self, command: Command, pages: list[int]) -> int:
+        """List pages for `pages`; returns PRP2."""
+        if self.lists and 8 * len(pages) <= self.lists.size:
+            command.pooled = True
+            at = self.lists.take()
+            command.lists.append((at, struct.pack(f"<{len(pages)}Q", *pages)))
+            return at
+        offset = self.random.choice((0, 0, self.random.randrange(self.page // 8) * 8, self.page - 16))
+        entries, at = list(pages), None
+        room = (self.page - offset) // 8
+        (page,) = self.pages(1)
+        first = page + offset
+        at = first
+        while True:
+            if len(entries) <= room:
+                command.lists.append((at, struct.pack(f"<{len(entries)}Q", *entries)))
+                return first
+            (following,) = self.pages(1)
+            command.lists.append((at, struct.pack(f"<{room}Q", *entries[: room - 1], following)))
+            entries = entries[room - 1 :]
+            at, room = following, self.page // 8
