@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from datetime import datetime, timedelta
@@ -307,6 +308,15 @@ def test_a_log_with_nothing_in_it_is_one_clear_error(
 def test_a_log_that_is_not_there(convert: Any, tmp_path: Path) -> None:
     done = convert(tmp_path / "none", tmp_path / "t.wbt")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_a_pipe_or_a_folder_is_one_clear_error(convert: Any, tmp_path: Path) -> None:
+    """The log is read twice, and of a pipe nothing would be left for the second time."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        done = convert(path, tmp_path / "t.wbt")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "no regular file" in done.stderr
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -30,6 +30,10 @@ pub struct Lines {
 /// Calls `each` with every readable event and its time (microseconds since 1970, where the line has one).
 pub fn read(path: &Path, mut each: impl FnMut(Option<i64>, Event) -> Result<(), Error>) -> Result<Lines, Error> {
     let io = |source| Error::Io { path: path.display().to_string(), source };
+    // Asked before opening: that of a pipe may wait for ever.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(Error::NoFile(path.display().to_string()));
+    }
     let mut input = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
     if let Some((kind, remedy)) = no_text(input.fill_buf().map_err(io)?) {
         return Err(Error::NoText(path.display().to_string(), kind, remedy));
@@ -88,14 +92,14 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Op
 /// What a file that starts with `head` is, if it is no text of one byte a character, and what to do about it.
 fn no_text(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const KINDS: [(&[u8], &str, &str); 9] = [
-        (b"\x1f\x8b", "gzip data", "gunzip"),
-        (b"\xfd7zXZ\0", "xz data", "unxz"),
-        (b"\x28\xb5\x2f\xfd", "zstd data", "unzstd"),
-        (b"BZh", "bzip2 data", "bunzip2"),
-        (b"\x04\x22\x4d\x18", "lz4 data", "unlz4"),
-        (b"PK\x03\x04", "a zip archive", "unzip"),
-        (b"\xff\xfe", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"),
-        (b"\xfe\xff", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"),
+        (b"\x1f\x8b", "gzip data", "gunzip first"),
+        (b"\xfd7zXZ\0", "xz data", "unxz first"),
+        (b"\x28\xb5\x2f\xfd", "zstd data", "unzstd first"),
+        (b"BZh", "bzip2 data", "bunzip2 first"),
+        (b"\x04\x22\x4d\x18", "lz4 data", "unlz4 first"),
+        (b"PK\x03\x04", "a zip archive", "unzip first"),
+        (b"\xff\xfe", "UTF-16 text", "iconv -f UTF-16 -t UTF-8 first"),
+        (b"\xfe\xff", "UTF-16 text", "iconv -f UTF-16 -t UTF-8 first"),
         (b"WBBT", "a bus trace, no log", "wattbell sim replay --bus-trace"),
     ];
     KINDS.iter().find(|(magic, ..)| head.starts_with(magic)).map(|&(_, kind, remedy)| (kind, remedy))

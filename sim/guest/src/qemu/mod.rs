@@ -36,8 +36,11 @@ pub enum Error {
     /// The trace could not be written.
     #[error("{0}")]
     Trace(#[from] wattbell_bus::Error),
+    /// A folder, a pipe or a device.
+    #[error("{0}: no regular file; the log is read twice, so save what a pipe gives as a file first")]
+    NoFile(String),
     /// Compressed, or of wide characters.
-    #[error("{0}: this is {1}: use {2} on it first")]
+    #[error("{0} is {1}: use {2}")]
     NoText(String, &'static str, &'static str),
     /// Nothing to convert.
     #[error(
