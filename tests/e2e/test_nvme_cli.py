@@ -21,6 +21,7 @@ OFFER = {
     "hctm_minimum_c": 30,
     "hctm_maximum_c": 80,
     "erase_ms": 1500,
+    "self_test_short_s": 1,
 }
 LBAS = 2000409264  # of the profile: blocks of 512 bytes
 
@@ -76,8 +77,8 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 def test_only_what_must_fail_fails(guest: Answers) -> None:
     failed = {name for name, code in guest.codes.items() if code != 0}
-    assert failed == {"compare-other", "read-uncor", "hctm-bad", "read-sanitizing"}
-    assert len(guest.codes) == 39
+    assert failed == {"compare-other", "read-uncor", "hctm-bad", "read-sanitizing", "selftest-twice"}
+    assert len(guest.codes) == 42
 
 
 def test_refusals_say_why(guest: Answers) -> None:
@@ -95,7 +96,7 @@ def test_identify_declares_it(guest: Answers) -> None:
         "hmpre": 64 * 256,
         "hmmin": 8 * 256,
         "nn": 8,
-        "oacs": 0xA,
+        "oacs": 0x1A,
         "oncs": 0x5F,
         "sanicap": 0x20000007,
         "hctma": 1,
@@ -138,6 +139,15 @@ def test_smart_counts_and_warns(guest: Answers) -> None:
     assert health["num_err_log_entries"] == 2
     assert (health["critical_warning"], health["temperature"]) == (2, 308)  # 35 degrees, the threshold is at 27
     assert "323 K" in guest.text("hctm") and "328 K" in guest.text("hctm")
+
+
+def test_a_self_test_ends_well(guest: Answers) -> None:
+    assert "Self-test In Progress" in guest.text("selftest-twice")
+    log = guest.json("selftest-log")
+    assert log["Current Device Self-Test Operation"] == 0
+    first, second = log["List of Valid Reports"][:2]
+    assert (first["Self test result"], first["Self test code"], first["Namespace Identifier"]) == (0, 1, 1)
+    assert second["Self test result"] == 15  # not used
 
 
 def test_a_format_changes_the_block_size(guest: Answers) -> None:

@@ -27,6 +27,7 @@ impl<S: BusSink> Controller<S> {
                 Ok(())
             }
             admin::ASYNC_EVENT => return self.async_request(id),
+            admin::DEVICE_SELF_TEST if self.profile.offer.self_test() => self.device_self_test(&sqe),
             admin::FORMAT => return self.format(id, &sqe),
             admin::SANITIZE if !self.profile.offer.sanitize.is_empty() => return self.sanitize(id, &sqe),
             admin::NAMESPACE_MANAGEMENT if *self.profile.offer.namespace_management => {

@@ -19,6 +19,7 @@ use crate::port::{Aspm, Port, Request};
 use crate::profile::{ps, Profile, Ps, MS, NS, US};
 use crate::prp::Pieces;
 use crate::queue::{Cq, Sq};
+use crate::selftest::SelfTest;
 use crate::states::PowerStates;
 use crate::thermal::Thermal;
 use crate::uncorrectable::Uncorrectable;
@@ -112,6 +113,7 @@ pub(crate) enum Event {
     Programmed(u64),
     Formatted,
     Sanitized,
+    SelfTested(u32),
     Ready,
     ShutDown,
 }
@@ -167,6 +169,7 @@ pub struct Controller<S: BusSink> {
     pub(crate) namespaces: Namespaces,
     pub(crate) changed_namespaces: BTreeSet<u32>,
     pub(crate) maintenance: Maintenance,
+    pub(crate) self_test: SelfTest,
     pub(crate) uncorrectable: Uncorrectable,
     pub(crate) thermal: Thermal,
     pub(crate) hmb: Hmb,
@@ -225,6 +228,7 @@ impl<S: BusSink> Controller<S> {
             namespaces: Namespaces::new(&profile),
             changed_namespaces: BTreeSet::new(),
             maintenance: Maintenance::default(),
+            self_test: SelfTest::default(),
             uncorrectable: Uncorrectable::default(),
             thermal: Thermal::new(REST_K),
             hmb: Hmb::new(*profile.offer.hmb_preferred_mib > 0, *profile.offer.hmb_minimum_mib * 256),
@@ -423,6 +427,7 @@ impl<S: BusSink> Controller<S> {
             }
             Event::Formatted => self.formatted(),
             Event::Sanitized => self.sanitized(),
+            Event::SelfTested(serial) => self.self_tested(serial),
             Event::Ready => self.reg.csts |= 1,
             Event::ShutDown => self.reg.csts = self.reg.csts & !0xC | 0x8,
         }
@@ -434,7 +439,8 @@ impl<S: BusSink> Controller<S> {
         for timed in kept {
             let event = match timed.event {
                 Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
-                e @ (Event::Mmio { .. } | Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
+                e @ (Event::Mmio { .. } | Event::Programmed(_)) => e,
+                e @ (Event::Formatted | Event::Sanitized | Event::SelfTested(_)) => e,
                 _ => continue,
             };
             self.heap.push(Reverse(Timed { event, ..timed }));
@@ -443,7 +449,8 @@ impl<S: BusSink> Controller<S> {
 
     /// Tells the power states whether anything is in hand.
     pub(crate) fn settle(&mut self) {
-        if self.in_hand == 0 && !self.arbitrating && self.flash.buffered() == 0 && !self.maintenance.busy() {
+        let behind = self.maintenance.busy() || self.self_test.running();
+        if self.in_hand == 0 && !self.arbitrating && self.flash.buffered() == 0 && !behind {
             self.states.idle(self.now, &mut self.meter);
         }
     }

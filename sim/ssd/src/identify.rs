@@ -36,7 +36,8 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     put(&mut d, 88, &2_000_000u32.to_le_bytes()); // RTD3E
     put(&mut d, 92, &(u32::from(namespaces.most() > 1) << 8).to_le_bytes()); // OAES: namespace attributes
     put(&mut d, 96, &(u32::from(*offer.permissive_mode) << 1).to_le_bytes()); // CTRATT
-    put(&mut d, 256, &(1 << 1 | u16::from(*offer.namespace_management) << 3).to_le_bytes()); // OACS: Format NVM
+    let management = u16::from(*offer.namespace_management) << 3 | u16::from(offer.self_test()) << 4;
+    put(&mut d, 256, &(1 << 1 | management).to_le_bytes()); // OACS: Format NVM, and those
     d[258] = ABORT_LIMIT;
     d[259] = AER_LIMIT;
     d[260] = 0x03; // FRMW: one slot, read only
@@ -51,6 +52,10 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     put(&mut d, 276, &(*offer.hmb_minimum_mib * PAGES_A_MIB).to_le_bytes()); // HMMIN
     put(&mut d, 280, &u128::from(namespaces.capacity()).to_le_bytes()); // TNVMCAP
     put(&mut d, 296, &u128::from(namespaces.unallocated()).to_le_bytes()); // UNVMCAP
+    if offer.self_test() {
+        put(&mut d, 316, &(*offer.self_test_extended_min as u16).to_le_bytes()); // EDSTT
+        d[318] = 1; // DSTO: one at a time
+    }
     if offer.hctm() {
         d[322] = 1; // HCTMA
         put(&mut d, 324, &(*offer.hctm_minimum_c + 273).to_le_bytes()); // MNTMT

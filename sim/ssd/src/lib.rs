@@ -34,6 +34,7 @@ mod port;
 mod profile;
 mod prp;
 mod queue;
+mod selftest;
 mod sink;
 mod states;
 #[cfg(test)]

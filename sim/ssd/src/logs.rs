@@ -15,6 +15,7 @@ pub mod id {
     pub const FIRMWARE: u8 = 0x03;
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     pub const EFFECTS: u8 = 0x05;
+    pub const SELF_TEST: u8 = 0x06;
     pub const SANITIZE: u8 = 0x81;
 }
 
@@ -123,6 +124,7 @@ fn effects(profile: &Profile, data_kept: bool) -> Vec<u8> {
     }
     set(0, admin::FORMAT, SUPPORTED | CONTENT | CAPABILITY | ALONE_IN_NAMESPACE);
     set(0, admin::SANITIZE, if offer.sanitize.is_empty() { 0 } else { SUPPORTED | CONTENT | ALONE });
+    set(0, admin::DEVICE_SELF_TEST, u32::from(offer.self_test()) * SUPPORTED);
     set(0, admin::NAMESPACE_MANAGEMENT, managed * (SUPPORTED | INVENTORY));
     set(0, admin::NAMESPACE_ATTACHMENT, managed * (SUPPORTED | INVENTORY));
     let commands = 1024; // the NVM command set follows the admin commands
@@ -178,6 +180,7 @@ impl<S: BusSink> Controller<S> {
                 log
             }
             id::EFFECTS => effects(&self.profile, self.store.is_some()),
+            id::SELF_TEST if self.profile.offer.self_test() => self.self_test.log(self.now),
             id::SANITIZE if !self.profile.offer.sanitize.is_empty() => self.sanitize_status(),
             _ => return None,
         })

@@ -8,6 +8,7 @@ use crate::logs;
 use crate::nvme::{admin, Sqe, Status};
 use crate::offer::Way;
 use crate::profile::{Ps, MS, S as SECOND};
+use crate::selftest::Outcome;
 
 /// A Format NVM command at work.
 struct Format {
@@ -81,6 +82,7 @@ impl<S: BusSink> Controller<S> {
     pub(crate) fn format(&mut self, id: u32, sqe: &Sqe) {
         match self.format_check(sqe) {
             Ok((namespaces, time)) => {
+                self.self_test.stop(self.now, Outcome::Formatted);
                 self.flush_buffer();
                 let start = self.now;
                 let end = (start + time).max(self.flash.programmed_ps());
@@ -159,6 +161,7 @@ impl<S: BusSink> Controller<S> {
         if self.maintenance.format.is_some() {
             return self.fail(id, Status::FORMAT_IN_PROGRESS);
         }
+        self.self_test.stop(self.now, Outcome::Sanitized);
         let time = self.sanitize_time(way, passes);
         if way != Way::Crypto {
             self.draw_erase(time);

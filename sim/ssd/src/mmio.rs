@@ -206,6 +206,7 @@ impl<S: BusSink> Controller<S> {
         self.spare.clear();
         self.events.reset();
         self.maintenance.reset();
+        self.self_test.reset(self.now);
         self.hmb.give_back();
         self.health.io_ends(self.now, self.health.io.0);
         self.dma_queue.clear();

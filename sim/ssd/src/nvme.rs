@@ -81,6 +81,7 @@ impl Status {
     pub const NOT_ATTACHED: Self = Self(SPECIFIC | 0x1A | DNR);
     pub const THIN_PROVISIONING: Self = Self(SPECIFIC | 0x1B | DNR);
     pub const CONTROLLER_LIST_INVALID: Self = Self(SPECIFIC | 0x1C | DNR);
+    pub const SELF_TEST_IN_PROGRESS: Self = Self(SPECIFIC | 0x1D | DNR);
     pub const UNRECOVERED_READ: Self = Self(MEDIA | 0x81 | DNR | MORE);
     pub const COMPARE_FAILURE: Self = Self(MEDIA | 0x85 | DNR | MORE);
 
@@ -117,6 +118,7 @@ pub mod admin {
     pub const GET_FEATURES: u8 = 0x0A;
     pub const ASYNC_EVENT: u8 = 0x0C;
     pub const NAMESPACE_MANAGEMENT: u8 = 0x0D;
+    pub const DEVICE_SELF_TEST: u8 = 0x14;
     pub const NAMESPACE_ATTACHMENT: u8 = 0x15;
     pub const FORMAT: u8 = 0x80;
     pub const SANITIZE: u8 = 0x84;

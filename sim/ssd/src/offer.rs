@@ -40,6 +40,10 @@ pub struct Offer {
     pub crypto_ms: Int,
     /// Rate of an overwrite pass of Sanitize, in MB/s.
     pub overwrite_mb_per_s: Int,
+    /// Short self-test, in seconds (at most 120); 0: Device Self-test is not offered.
+    pub self_test_short_s: Int,
+    /// Extended self-test (EDSTT), in minutes.
+    pub self_test_extended_min: Int,
     /// Host Memory Buffer the drive asks for (HMPRE), in MiB; 0: none.
     pub hmb_preferred_mib: Fact<u32>,
     /// Least Host Memory Buffer of use to the drive (HMMIN), in MiB.
@@ -71,6 +75,8 @@ impl Default for Offer {
             erase_ms: assumed(2500),
             crypto_ms: assumed(150),
             overwrite_mb_per_s: assumed(500),
+            self_test_short_s: assumed(60),
+            self_test_extended_min: assumed(15),
             hmb_preferred_mib: assumed(0),
             hmb_minimum_mib: assumed(0),
             hctm_minimum_c: assumed(0),
@@ -96,6 +102,8 @@ impl Offer {
         must(!self.lba_formats.is_empty() && self.lba_formats.len() <= 16, "lba_formats must be 1 to 16 formats")?;
         must(self.lba_formats.iter().all(|f| (9..=12).contains(f)), "lba_formats must be 9 to 12")?;
         must(*self.overwrite_mb_per_s > 0, "overwrite_mb_per_s must be above 0")?;
+        must(*self.self_test_short_s <= 120, "self_test_short_s must be at most 120")?;
+        must((1..=65535).contains(&*self.self_test_extended_min), "self_test_extended_min must be 1 to 65535")?;
         must(*self.hmb_minimum_mib <= *self.hmb_preferred_mib, "hmb_minimum_mib must not exceed hmb_preferred_mib")?;
         must(*self.hctm_minimum_c <= *self.hctm_maximum_c, "hctm_minimum_c must not exceed hctm_maximum_c")?;
         must(*self.arbitration_burst <= 7, "arbitration_burst must be 0 to 7")
@@ -104,6 +112,11 @@ impl Offer {
     /// Whether Sanitize is offered in this way.
     pub fn sanitizes(&self, way: Way) -> bool {
         self.sanitize.contains(&way)
+    }
+
+    /// Whether Device Self-test is offered.
+    pub fn self_test(&self) -> bool {
+        *self.self_test_short_s > 0
     }
 
     /// Whether host controlled thermal management is offered.

@@ -386,3 +386,35 @@ fn a_write_without_the_cache_completes_when_it_is_on_flash_and_flush_has_nothing
     assert!(time(&mut d, write) > program);
     assert!(time(&mut d, flush) < program);
 }
+
+#[test]
+fn a_self_test_runs_behind_io_and_leaves_a_result() {
+    let mut d = drive(|p| p.offer.self_test_short_s.value = 10);
+    let page = d.memory.allocate(4096);
+    let test = |code: u32, nsid: u32| entry(admin::DEVICE_SELF_TEST, nsid, [0; 2], [code, 0, 0, 0]);
+    assert_eq!(log(&mut d, page, 6)[..5], [0, 0, 0, 0, 0xF]);
+    assert_eq!(Status(status(&mut d, 0, test(3, 0))), Status::INVALID_FIELD);
+    assert_eq!(Status(status(&mut d, 0, test(1, 2))), Status::INVALID_NAMESPACE);
+    assert_eq!(status(&mut d, 0, test(1, 1)), 0);
+    assert_eq!(Status(status(&mut d, 0, test(2, 1))), Status::SELF_TEST_IN_PROGRESS);
+    d.sleep(5 * S);
+    assert_eq!(log(&mut d, page, 6)[..2], [1, 50]);
+    assert_eq!(status(&mut d, 1, blocks(io::READ, 1, page, 0, 8)), 0);
+    d.sleep(6 * S);
+    for code in [0xF, 1, 2] {
+        assert_eq!(status(&mut d, 0, test(code, u32::MAX)), 0);
+        if code != 0xF {
+            d.sleep(S);
+            assert_eq!(status(&mut d, 0, test(0xF, 0)), 0);
+        }
+    }
+    let results = log(&mut d, page, 6);
+    let firsts: Vec<_> = (0..4).map(|i| results[4 + 28 * i]).collect();
+    assert_eq!((results[0], firsts), (0, vec![0x21, 0x11, 0x10, 0xF]));
+    assert_eq!((word(&results, 4 + 56 + 12), results[4 + 56 + 2]), (1, 1), "the namespace of the oldest");
+    d.sleep(1000 * S);
+    assert_eq!(log(&mut d, page, 6), results, "the time of a test that was ended does nothing");
+    assert_eq!(status(&mut d, 0, test(1, 0)), 0);
+    assert_eq!(status(&mut d, 0, entry(admin::FORMAT, 1, [0; 2], [0; 4])), 0);
+    assert_eq!(log(&mut d, page, 6)[4], 0x14);
+}

@@ -37,6 +37,15 @@ keep hctm-set.txt nvme set-feature $D -f 0x10 --value=0x01430148
 keep hctm.txt nvme get-feature $D -f 0x10 -H
 keep hctm-bad.txt nvme set-feature $D -f 0x10 --value=0x01480143
 
+# a self-test, which runs behind what follows
+keep selftest.txt nvme device-self-test $D -n 1 -s 1
+keep selftest-twice.txt nvme device-self-test $D -n 1 -s 1
+n=0
+while nvme self-test-log $D | grep -q 'operation *: *0x1'; do
+    n=$((n + 1)); [ $n -gt 100 ] && break; usleep 100000
+done
+keep selftest-log.json nvme self-test-log $D -o json
+
 # a format with blocks of 4096 bytes, in which fio's verification holds
 keep format.txt nvme format $N --lbaf=1 --ses=1 --force
 keep id-ns-4096.json nvme id-ns $N -o json
