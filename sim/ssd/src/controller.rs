@@ -439,8 +439,7 @@ impl<S: BusSink> Controller<S> {
         for timed in kept {
             let event = match timed.event {
                 Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
-                e @ (Event::Mmio { .. } | Event::Programmed(_)) => e,
-                e @ (Event::Formatted | Event::Sanitized | Event::SelfTested(_)) => e,
+                e @ (Event::Mmio { .. } | Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
                 _ => continue,
             };
             self.heap.push(Reverse(Timed { event, ..timed }));

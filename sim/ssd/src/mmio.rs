@@ -206,7 +206,6 @@ impl<S: BusSink> Controller<S> {
         self.spare.clear();
         self.events.reset();
         self.maintenance.reset();
-        self.self_test.reset(self.now);
         self.hmb.give_back();
         self.health.io_ends(self.now, self.health.io.0);
         self.dma_queue.clear();
@@ -215,6 +214,7 @@ impl<S: BusSink> Controller<S> {
         (self.in_hand, self.dma_active, self.arbitrating) = (0, 0, false);
         self.burst_left = Some(0);
         self.forget_events();
+        self.reset_self_test();
         self.features.reset();
         self.reg.csts = 0;
         self.flush_buffer();

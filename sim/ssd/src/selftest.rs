@@ -66,13 +66,6 @@ impl SelfTest {
         self.results.truncate(RESULTS);
     }
 
-    /// A controller reset ends a short test; an extended one goes on.
-    pub fn reset(&mut self, now: Ps) {
-        if self.running.as_ref().is_some_and(|t| t.code == SHORT) {
-            self.stop(now, Outcome::Reset);
-        }
-    }
-
     /// Log page 06h: 564 bytes.
     pub fn log(&self, now: Ps) -> Vec<u8> {
         let mut d = vec![0; LOG_BYTES];
@@ -120,6 +113,14 @@ impl<S: BusSink> Controller<S> {
         self.self_test.running = Some(Running { code, nsid, start, end, serial });
         self.at(end, Event::SelfTested(serial));
         Ok(())
+    }
+
+    /// A controller reset, which forgot the end to come, ends a short test; an extended one goes on.
+    pub(crate) fn reset_self_test(&mut self) {
+        match &self.self_test.running {
+            Some(test) if test.code == EXTENDED => self.at(test.end, Event::SelfTested(test.serial)),
+            _ => self.self_test.stop(self.now, Outcome::Reset),
+        }
     }
 
     /// The test with this number has run its time, if it still runs.

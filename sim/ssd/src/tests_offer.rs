@@ -417,4 +417,13 @@ fn a_self_test_runs_behind_io_and_leaves_a_result() {
     assert_eq!(status(&mut d, 0, test(1, 0)), 0);
     assert_eq!(status(&mut d, 0, entry(admin::FORMAT, 1, [0; 2], [0; 4])), 0);
     assert_eq!(log(&mut d, page, 6)[4], 0x14);
+    for (code, running, result) in [(1, false, 0x12), (2, true, 0xF)] {
+        let mut d = drive(|_| {});
+        assert_eq!(status(&mut d, 0, test(code, 0)), 0);
+        reset(&mut d);
+        let log = d.controller.self_test.log(d.now);
+        assert_eq!((d.controller.self_test.running(), log[4]), (running, result));
+        d.sleep(16 * 60 * S);
+        assert!(!d.controller.self_test.running());
+    }
 }
