@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import WattbellError
-from . import captures, compare, info, record, results, rigs, run, sim, suites, trace
+from . import captures, compare, info, record, results, rigs, run, seeds, sim, suites, trace
 from .output import err
 
 app = typer.Typer(
@@ -69,6 +69,7 @@ app.command("analyze")(captures.analyze)
 app.command("report")(captures.report)
 app.add_typer(captures.export_app, name="export")
 app.command("compare")(compare.compare)
+app.command("seeds-check")(seeds.seeds_check)
 app.add_typer(results.app, name="results")
 app.add_typer(sim.app, name="sim")
 app.add_typer(trace.app, name="trace")

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from wattbell.analysis.text import digits
 from wattbell.report.suite_charts import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
 from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
-from wattbell.results import Run, Score
+from wattbell.results import Run, Score, TestResult
 
 _LESS_IS_BETTER = {"W", "s", "J", "ms", "us"}
 _SCORED_UNITS = ("MB/s", "MB/s/W", "W", "IOPS", "1")
 _ELSEWHERE = ("idle", "active-idle", "whole-drive-fill", "operational", "non-operational")
 _ATSB = "atsb-"
+_AT_BEST = "highest, at "
+"""Scores whose name says where they were reached; the charts by queue depth show them."""
 
 
 def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: str | None = None) -> Bars | None:
@@ -29,9 +31,9 @@ def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: 
             continue
         label, reading = label or score.name, reading or score.reading or ""
         others = [
-            f"{s.reading}: {digits(s.value.value, 4)}"
+            f"{s.reading if s.name == score.name else s.name}: {digits(s.value.value, 4)}"
             for s in result.scores
-            if (s.unit, s.name) == (unit, score.name) and s is not score and _differs(s, score)
+            if s.unit == unit and _second(s, result) is score and _differs(s, score)
         ]
         lost = [f"✕ {score.value.n_lost} lost"] if score.value.n_lost else []
         bars.append(Bar(entity.label, entity.colour, score.value, entity.full, "; ".join(others), "".join(lost)))
@@ -39,11 +41,18 @@ def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: 
         return None
     less = unit in _LESS_IS_BETTER
     bars.sort(key=lambda b: b.value.value, reverse=not less)
-    heading = f"{title}: {label}" if label.lower() not in ("rate", "overall", "mean power") else title
+    heading = f"{title}: {label}" if label.lower() not in ("rate", "overall", "mean power", "all mixes", "mean of the bursts") else title
     if any(bar.remark for bar in bars):
         heading += f" ({reading})"
     file = slug("-".join(filter(None, (*key, label, unit))))
     return Bars(file, heading, unit, bars, "" if unit == "W" else ("lower" if less else "higher"))
+
+
+def _second(score: Score, result: TestResult) -> Score | None:
+    """The score of which this is another reading: the first in its unit, where both say how they are to be read."""
+    first = result.score(score.unit)
+    both = first is not None and first is not score and first.reading and score.reading
+    return first if both else None
 
 
 def _differs(a: Score, b: Score) -> bool:
@@ -67,7 +76,13 @@ def scores(found: Sequence[Entity]) -> Section:
         if test in _ELSEWHERE or "wake-up" in test or test.startswith((_ATSB, "idle ")):
             continue
         for unit in _SCORED_UNITS:
-            names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if s.unit == unit)
+            names = dict.fromkeys(
+                s.name
+                for e in found
+                if (r := e.test(key))
+                for s in r.scores
+                if s.unit == unit and not s.name.startswith(_AT_BEST) and _second(s, r) is None
+            )
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, unit, name)) is not None]
     return section
 
@@ -176,13 +191,8 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
     return section
 
 
-ATSB_LATENCIES = (
-    "mean latency",
-    "mean read latency",
-    "mean write latency",
-    "p99 latency",
-    "p99 read latency",
-    "p99 write latency",
+ATSB_LATENCIES = tuple(
+    f"{what}, {which}" for which in ("all", "reads", "writes") for what in ("mean latency", "99th percentile of latency")
 )
 
 

@@ -102,8 +102,8 @@ def fill(found: Sequence[Entity]) -> Section:
                 rates.append(Panel("written, GB", "power, W", [power], f"{entity.label}: power", x_range=(0, end), zoom=True))
         if rates:
             section.blocks.append(Chart(slug(f"{key[0]}-{test}-rate"), title, rates, columns=2, height_px=260))
-        names = {s.name: s.unit for e in found if (r := e.test(key)) for s in r.scores}
-        blocks: list[Block | None] = [bars_of(found, key, title, unit, name) for name, unit in names.items()]
+        names = {(s.name, s.unit): None for e in found if (r := e.test(key)) for s in r.scores}
+        blocks: list[Block | None] = [bars_of(found, key, title, unit, name) for name, unit in names]
         section.blocks += [block for block in blocks if block is not None]
     return section
 
@@ -129,8 +129,8 @@ def idle(found: Sequence[Entity]) -> Section:
             bars = bars_of(found, key, title, "W")
             section.blocks += [bars] if bars else []
         elif "wake-up" in test:
-            bars = bars_of(found, key, title, "s")
-            section.blocks += [bars] if bars else []
+            names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if s.name.startswith("median"))
+            section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name)) is not None]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
             if lines:
                 wide = max(max(line.x) for line in lines) > 20 * min(min(line.x) for line in lines) > 0

@@ -5,65 +5,41 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 from wattbell.analysis.text import NOTHING, count, duration, si
-from wattbell.report.suite_charts import Section, TableBlock
+from wattbell.report.suite_charts import Section, TableBlock, readable
 from wattbell.report.suite_entities import Entity, drive_key, titles_of
 from wattbell.report.tables import pair
-from wattbell.results import Run
+from wattbell.results import Quantity, Run
+from wattbell.results.declared import PowerState, feature, power_states
 from wattbell.results.model import QUANTITIES
 
-FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("", "Controller", ("controller",)),
-    ("", "Firmware", ("firmware",)),
-    ("", "NVMe version", ("nvme_version", "version")),
-    ("1.0", "Number of operational (active) power states", ("operational_states",)),
-    ("1.1", "Number of non-operational (idle) power states", ("non_operational_states",)),
-    ("1.1", "Autonomous Power State Transition (APST)", ("apst", "apsta")),
-    ("1.2", "Warning temperature", ("warning_c", "warning_temperature_c")),
-    ("1.2", "Critical temperature", ("critical_c", "critical_temperature_c")),
-    ("1.3", "Host Controlled Thermal Management", ("hctm", "hctma")),
-    ("1.3", "Non-Operational Power State Permissive Mode", ("nopspm", "non_operational_permissive")),
-    ("1.2", "Host Memory Buffer", ("hmb", "hmb_preferred")),
-    ("1.0", "Volatile write cache", ("vwc", "volatile_write_cache")),
+FEATURES = (
+    ("", "Controller", "controller"),
+    ("", "Firmware", "firmware"),
+    ("", "NVMe version", "nvme_version"),
+    ("1.0", "Number of operational (active) power states", "operational_states"),
+    ("1.1", "Number of non-operational (idle) power states", "non_operational_states"),
+    ("1.1", "Autonomous Power State Transition (APST)", "apst"),
+    ("1.2", "Warning temperature", "warning_c"),
+    ("1.2", "Critical temperature", "critical_c"),
+    ("1.3", "Host Controlled Thermal Management", "hctm"),
+    ("1.3", "Non-Operational Power State Permissive Mode", "nopspm"),
+    ("1.2", "Host Memory Buffer", "hmb"),
+    ("1.0", "Volatile write cache", "write_cache"),
 )
-"""NVMe version that brought a feature, its name, and where a drive's description may say it."""
+"""NVMe version that brought a feature, its name, and its key (:mod:`wattbell.results.declared`)."""
 
 
 def _one_a_drive(runs: Sequence[Run]) -> list[Run]:
     return list({drive_key(run): run for run in reversed(runs)}.values())[::-1]
 
 
-def _states(run: Run) -> list[Mapping[str, Any]]:
-    found = run.drive.get("power_states")
-    return [s for s in found if isinstance(s, Mapping)] if isinstance(found, list) else []
-
-
-def _feature(run: Run, keys: Sequence[str]) -> Any:
-    features = run.drive.get("features")
-    places = [features if isinstance(features, Mapping) else {}, run.drive]
-    for place in places:
-        for key in keys:
-            if place.get(key) is not None:
-                return place[key]
-    states = _states(run)
-    if states and keys[0] in ("operational_states", "non_operational_states"):
-        idle = sum(1 for state in states if _non_operational(state))
-        return idle if keys[0].startswith("non") else len(states) - idle
-    return None
-
-
-def _non_operational(state: Mapping[str, Any]) -> bool:
-    if "operational" in state:
-        return not state["operational"]
-    return bool(state.get("non_operational"))
-
-
-def _shown(keys: Sequence[str], value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if value is None:
         return NOTHING
-    if keys[0].endswith("_c"):
+    if name.endswith("_c"):
         return f"{float(value):g} °C"
     if isinstance(value, bool):
         return "Supported" if value else "Not supported"
@@ -76,76 +52,92 @@ def features(runs: Sequence[Run]) -> Section:
         "Power and thermal management",
         "What the drive says of itself (Identify), and beside it what was measured. Declared figures are limits, often far from it.",
     )
-    drives = [run for run in _one_a_drive(runs) if _states(run) or run.drive.get("features")]
+    drives = [run for run in _one_a_drive(runs) if _all_states(run, runs) or run.drive.get("features")]
     if not drives:
         return section
     head = ("NVMe", "feature", *(escape(run.title) for run in drives))
     rows = []
-    for version, text, keys in FEATURES:
-        values = [_feature(run, keys) for run in drives]
+    for version, text, name in FEATURES:
+        values = [feature(run, name) for run in drives]
         if any(value is not None for value in values):
-            rows.append([version, text, *(_shown(keys, value) for value in values)])
-    section.blocks.append(TableBlock("Power and thermal management features", head, rows, left=2))
+            rows.append([version, text, *(_shown(name, value) for value in values)])
+    if rows:
+        section.blocks.append(TableBlock("Power and thermal management features", head, rows, left=2))
     for run in drives:
-        if _states(run):
+        if _all_states(run, runs):
             section.blocks.append(_power_states(run, runs))
     return section
 
 
-def _latency(state: Mapping[str, Any], name: str) -> str:
-    for key, scale in ((f"{name}_us", 1e-6), (f"{name}_latency_us", 1e-6), (f"{name}_s", 1.0), (f"{name}_latency_s", 1.0)):
-        if state.get(key) is not None:
-            return duration(float(state[key]) * scale, 3) if state[key] else NOTHING
-    return NOTHING
+def _latency(seconds: float | None) -> str:
+    return duration(seconds, 3) if seconds else NOTHING
 
 
 def _power_states(run: Run, runs: Sequence[Run]) -> TableBlock:
-    measured: dict[int, dict[str, Any]] = {}
-    columns: dict[str, str] = {}
+    """Declared states of the run's drive; columns measured by its runs of power-states on this page."""
+    measured: dict[int, dict[str, Quantity]] = {}
+    names: dict[str, None] = {}
     for other in runs:
-        if drive_key(other) != drive_key(run):
-            continue
-        for test in other.tests:
-            for point in test.points:
-                ps = point.x.get("ps")
-                if isinstance(ps, (int, float)):
-                    for name, q in point.quantities.items():
-                        measured.setdefault(int(ps), {})[name] = q
-                        columns.setdefault(name, _column(name))
+        for test in other.tests if drive_key(other) == drive_key(run) else ():
+            for row in test.table:
+                ps = row.get("ps")
+                for name, cell in row.items():
+                    if isinstance(ps, float) and isinstance(cell, Quantity):
+                        measured.setdefault(int(ps), {})[name] = cell
+                        names[name] = None
     rows = []
-    for i, state in enumerate(_states(run)):
-        ps = int(state.get("ps", state.get("state", i)))
-        limit = state.get("max_w", state.get("max_power_w"))
-        row = [
-            f"PS {ps}",
-            "idle" if _non_operational(state) else "active",
-            si(float(limit), "W", 3) if limit is not None else NOTHING,
-            _latency(state, "entry"),
-            _latency(state, "exit"),
+    for state in _all_states(run, runs):
+        cells = [
+            f"PS {state.number}",
+            "active" if state.operational else "idle",
+            si(state.max_w, "W", 3),
+            _latency(state.entry_s),
+            _latency(state.exit_s),
         ]
-        found = measured.get(ps, {})
-        row += [_measured(name, found[name]) if name in found else NOTHING for name in columns]
-        rows.append(row)
-    head = ("state", "kind", "max. power", "entry latency", "exit latency", *columns.values())
-    note = "Columns after the exit latency are measured." if columns else "No run of power-states on this page: declared only."
+        found = measured.get(state.number, {})
+        rows.append(cells + [_measured(name, found[name]) if name in found else NOTHING for name in names])
+    head = ("state", "kind", "max. power", "entry latency", "exit latency", *(_column(name) for name in names))
+    note = "Columns after the exit latency are measured, the others declared."
+    if not names:
+        note = "Declared; no run of power-states on this page measured them."
     return TableBlock(f"{run.title}: NVMe power states", head, rows, left=2, note=note)
 
 
+def _all_states(run: Run, runs: Sequence[Run]) -> list[PowerState]:
+    """The declared states, from Identify or from what a run of power-states wrote down."""
+    found = power_states(run)
+    if found:
+        return found
+    states: dict[int, PowerState] = {}
+    for other in runs:
+        for test in other.tests if drive_key(other) == drive_key(run) else ():
+            for row in test.table:
+                if isinstance(row.get("ps"), float) and "declared_max_w" in row:
+                    number = int(cast(float, row["ps"]))
+                    entry, exit_ = (cast("float | None", row.get(f"declared_{way}_s")) for way in ("entry", "exit"))
+                    states[number] = PowerState(
+                        number, "non-operational" not in test.test, cast(float, row["declared_max_w"]), entry, exit_
+                    )
+    return [states[number] for number in sorted(states)]
+
+
+_UNITS = (("_mb_per_s", "MB/s"), ("_w", "W"), ("_s", "s"), ("_j", "J"))
+
+
+def _unit(name: str) -> str:
+    return next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
+
+
 def _column(name: str) -> str:
-    text = name
-    for suffix in ("_w", "_s", "_j", "_mb_per_s"):
-        text = text.removesuffix(suffix)
-    return escape("measured " + text.replace("_", " ")) if text != "mb_per_s" else "measured rate"
+    stem = next((name.removesuffix(suffix) for suffix, _ in _UNITS if name.endswith(suffix)), name)
+    text = stem.replace("_", " ").replace("cqe", "CQE")
+    return escape({"settled": "settled power", "idle": "idle power", "entry": "entry", "exit": "exit"}.get(stem, text))
 
 
-def _measured(name: str, quantity: Any) -> str:
-    unit = next((u for suffix, u in (("_w", "W"), ("_s", "s"), ("_j", "J")) if name.endswith(suffix)), "")
-    if name == "mb_per_s" or not unit or name.endswith("per_s"):
-        return pair(quantity.to_figure())
-    for scale, prefix in ((1.0, ""), (1e3, "m"), (1e6, "µ")):
-        if abs(quantity.value) * scale >= 1 or prefix == "µ":
-            return pair(quantity.to_figure(), scale) + f" {prefix}{unit}"
-    return NOTHING
+def _measured(name: str, quantity: Quantity) -> str:
+    unit = _unit(name)
+    factor, shown = readable([quantity.value], unit)
+    return f"{pair(quantity.to_figure(), factor)} {shown}"
 
 
 def every_figure(found: Sequence[Entity]) -> Section:

@@ -57,7 +57,7 @@ def _tests(d: dict[str, Any], folder: Path, lost: int) -> list[dict[str, Any]]:
         for test, name in (("burst-random-read", "Burst random read"), ("burst-random-write", "Burst random write")):
             value = d["base"] * slow * (2.2 if "write" in test else 1.0)
             tests.append({"test": test, "name": name, "condition": condition, "points": [], "series": None,
-                          "scores": [{"name": "mean", "unit": "MB/s", "value": q(value), "reading": None}]})  # fmt: skip
+                          "scores": [{"name": "mean of the bursts", "unit": "MB/s", "value": q(value), "reading": None}]})  # fmt: skip
         for test, name, size in (
             ("sustained-random-read", "Sustained random read", 4096),
             ("sustained-random-write", "Sustained random write", 4096),
@@ -75,19 +75,20 @@ def _tests(d: dict[str, Any], folder: Path, lost: int) -> list[dict[str, Any]]:
             rate = d["base"] * 3 * slow * (1 - 1.2 * share * (1 - share) + 0.5 * share**4)
             points.append(point({"write_share": share}, rate, d["watt"] * (1 + 0.5 * share), 4096))
         tests.append({"test": "mixed-random", "name": "Mixed random", "condition": condition, "points": points,
-                      "scores": scores_of(points, "overall"), "series": None})  # fmt: skip
+                      "scores": scores_of(points, "all mixes"), "series": None})  # fmt: skip
     tests.append(_fill(d, folder))
     for test, name, value in (("active-idle", "Active idle", d["idle"] + 0.6), ("idle", "Idle", d["idle"])):
         tests.append({"test": test, "name": name, "condition": "test-data", "points": [], "series": None,
-                      "scores": [{"name": "mean power", "unit": "W", "value": q(value, 0.01), "reading": None}]})  # fmt: skip
+                      "scores": [{"name": "settled (second half of the idle time)", "unit": "W", "value": q(value, 0.01), "reading": None}]})  # fmt: skip
     latencies = d["wake"] * (1 + 0.05 * np.sin(np.arange(10)))
     (folder / "series").mkdir(exist_ok=True)
     pl.DataFrame({"latency_s": latencies}).write_parquet(folder / "series" / "idle-wake-up.parquet")
     tests.append({"test": "idle-wake-up", "name": "Idle wake-up", "condition": "test-data", "points": [],
-                  "scores": [{"name": "median", "unit": "s", "value": q(np.median(latencies)), "reading": None}],
+                  "scores": [{"name": "median, doorbell to completion", "unit": "s", "value": q(np.median(latencies)), "reading": None}],
                   "series": "series/idle-wake-up.parquet"})  # fmt: skip
     for condition, slow in (("empty", 1.0), ("full", 0.2)):
-        named = (("data rate", "MB/s", 400 * slow), ("mean latency", "s", 3e-4 / slow), ("p99 latency", "s", 4e-3 / slow),
+        named = (("data over busy time", "MB/s", 400 * slow), ("mean latency, all", "s", 3e-4 / slow),
+                 ("99th percentile of latency, all", "s", 4e-3 / slow),
                  ("energy", "J", 500 / slow))  # fmt: skip
         tests.append({"test": "atsb-heavy-like", "name": "ATSB Heavy-like trace", "condition": condition, "points": [],
                       "scores": [{"name": n, "unit": u, "value": q(v), "reading": None} for n, u, v in named],
@@ -102,10 +103,10 @@ def _fill(d: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / "series").mkdir(parents=True, exist_ok=True)
     frame = pl.DataFrame({"gb": gb, "t_s": np.cumsum(1e3 / rate), "mb_per_s": rate, "mean_w": np.where(gb <= d["cache"], 3.6, 2.4)})
     frame.write_parquet(folder / "series" / "whole-drive-fill.parquet")
-    scores = [{"name": "rate after the cache", "unit": "MB/s", "value": q(d["after"], 0.02), "reading": None}]
+    scores = [{"name": "after the last change", "unit": "MB/s", "value": q(d["after"], 0.02), "reading": None}]
     if d["cache"]:
         size = {"value": d["cache"], "u": 1.2, "n_lost": 0}
-        scores.insert(0, {"name": "SLC cache size", "unit": "GB", "value": size, "reading": None})
+        scores.insert(0, {"name": "written before the rate falls (SLC cache)", "unit": "GB", "value": size, "reading": None})
     return {"test": "whole-drive-fill", "name": "Whole-drive fill", "condition": "empty", "points": [], "scores": scores,
             "series": "series/whole-drive-fill.parquet"}  # fmt: skip
 

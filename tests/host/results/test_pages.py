@@ -59,7 +59,7 @@ def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
     assert [q.value for _, q in test.over("qd", "mb_per_s")] == full.y
     assert full.x == [1, 2, 4, 8, 16, 32] and full.dashed and full.lost
     assert (rate.y_title, power.y_title, efficiency.y_title) == ("rate, MB/s", "power, W", "efficiency, MB/s/W")
-    bars = chart(made, "anandtech-2018-idle-mean-power-w")
+    bars = chart(made, "anandtech-2018-idle-settled-second-half-of-the-idle-time-w")
     assert [b.label for b in bars.bars] == ["Intel SSD 660p 1TB", "Crucial P1 1TB"], "the least power first"
     both = chart(made, "anandtech-2018-sustained-random-read-mean-of-qd1-2-4-mb-s-w")
     assert "mean of ratios" in both.title and all(b.remark.startswith("ratio of means: ") for b in both.bars)

@@ -1,0 +1,166 @@
+"""Holds each statement of the seeds against measured results."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import UsageError
+from ..results import Quantity, Run
+from . import method
+from .measure import Lookup, Measured
+from .statements import Book, Drive, Statement
+
+Verdict = Literal["holds", "does not hold", "not measured", "not measurable"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not measured", "not measurable")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A statement and what became of it. ``fitted_by``: profile figures that all but state the answer."""
+
+    statement: Statement
+    verdict: Verdict
+    value: Quantity | None = None
+    text: str = ""
+    remark: str = ""
+    fitted_by: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """How it is counted: figures a profile was fitted to say nothing new."""
+        kind = self.statement.kind
+        if kind != "result":
+            return kind
+        return "fitted" if self.fitted_by else "unfitted"
+
+
+class Profiles:
+    """The profiles of the drives, to tell which figures were fitted. ``folder`` holds ``NAME.toml``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, Mapping[str, Any]] = {}
+
+    def _profile(self, name: str) -> Mapping[str, Any]:
+        if name not in self._known:
+            try:
+                self._known[name] = tomllib.loads((self._folder / f"{name}.toml").read_text(encoding="utf-8"))
+            except (OSError, tomllib.TOMLDecodeError):
+                self._known[name] = {}
+        return self._known[name]
+
+    def names(self, drive: Drive) -> list[str]:
+        """Profiles in the folder that stand for a drive."""
+        return sorted(p.stem for p in self._folder.glob("*.toml") if drive.matches(p.stem))
+
+    def entry(self, name: str, key: str) -> Mapping[str, Any] | None:
+        """``flash.read_slc_us`` or ``power_state.4.core_w`` of a profile; None where it has none."""
+        found: Any = self._profile(name)
+        for part in key.split("."):
+            if isinstance(found, list):
+                found = found[int(part)] if int(part) < len(found) else None
+            else:
+                found = found.get(part) if isinstance(found, Mapping) else None
+        return found if isinstance(found, Mapping) else None
+
+    def fitted(self, name: str, key: str, seed: str) -> bool:
+        """Whether a profile's figure is marked as fitted, or was taken from this seed."""
+        entry = self.entry(name, key)
+        if entry is None:
+            return False
+        return bool(entry.get("fitted")) or f"seed {seed}" in str(entry.get("source", ""))
+
+
+def check(book: Book, runs: Sequence[Run], profiles: Path) -> list[Outcome]:
+    """The outcome of every statement, in their order. ``profiles``: folder of the drive profiles."""
+    lookup, known = Lookup(runs, book.drives), Profiles(profiles)
+    return [_outcome(statement, book, lookup, known) for statement in book.statements]
+
+
+def _outcome(statement: Statement, book: Book, lookup: Lookup, profiles: Profiles) -> Outcome:
+    if statement.not_measurable:
+        return Outcome(statement, "not measurable", remark=statement.not_measurable)
+    if statement.method:
+        return _method(statement)
+    if statement.values:
+        top, *below = statement.values
+        return _judged(statement, Measured(Quantity(top / math.prod(below))), ())
+    fitted = _fitted_by(statement, book, profiles)
+    return _judged(statement, _combined(statement, lookup), fitted)
+
+
+def _method(statement: Statement) -> Outcome:
+    try:
+        found = method.asked(statement.method)
+    except UsageError as error:
+        return Outcome(statement, "not measured", remark=str(error))
+    good = method.same(found, statement.equals)
+    return Outcome(statement, "holds" if good else "does not hold", text=str(found))
+
+
+def _combined(statement: Statement, lookup: Lookup) -> Measured:
+    assert statement.a is not None
+    a = lookup.measure(statement.a)
+    if a.value is None:
+        return a
+    if statement.b is None:
+        q = a.value
+        return Measured(Quantity(q.value * statement.scale, q.u * statement.scale if q.u else None, q.n_lost), runs=a.runs)
+    b = lookup.measure(statement.b)
+    if b.value is None:
+        return b
+    runs = tuple({id(run): run for run in (*a.runs, *b.runs)}.values())
+    if statement.op == "a-b":
+        u = math.hypot(a.value.u or 0.0, b.value.u or 0.0)
+        return Measured(Quantity(a.value.value - b.value.value, u or None, a.value.n_lost + b.value.n_lost), runs=runs)
+    if b.value.value == 0:
+        return Measured(missing=f"{statement.b.text()} is zero")
+    ratio = a.value.value / b.value.value
+    relative = [q.u / abs(q.value) for q in (a.value, b.value) if q.u and q.value]
+    u = abs(ratio) * math.hypot(*relative) if relative else 0.0
+    return Measured(Quantity(ratio, u or None, a.value.n_lost + b.value.n_lost), runs=runs)
+
+
+def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -> Outcome:
+    q = measured.value
+    if q is None:
+        return Outcome(statement, "not measured", remark=measured.missing, fitted_by=fitted)
+    # Declared figures are compared as they are printed: 9 ms is 0.009 s only to the last bit.
+    slack = 1e-9 * max(abs(q.value), 1e-12)
+    inside = statement.low - slack <= q.value <= statement.high + slack
+    remarks = []
+    if q.u and any(abs(q.value - limit) <= q.u for limit in (statement.low, statement.high)):
+        remarks.append("a limit lies within the uncertainty")
+    scales = sorted({run.scale for run in measured.runs})
+    if scales and scales != [1.0]:
+        remarks.append("scaled " + ", ".join(f"×{s:g}" for s in scales))
+    if len(scales) > 1:
+        remarks.append("runs of different scales")
+    if q.n_lost:
+        remarks.append(f"{q.n_lost} records lost")
+    verdict: Verdict = "holds" if inside else "does not hold"
+    return Outcome(statement, verdict, q, "", "; ".join(remarks), fitted, measured.runs)
+
+
+def _fitted_by(statement: Statement, book: Book, profiles: Profiles) -> tuple[str, ...]:
+    """Which figures the answer was fitted with, as ``profile: key``."""
+    found = []
+    for drive in statement.drives:
+        for name in profiles.names(book.drives[drive]):
+            found += [f"{name}: {key}" for key in statement.depends if profiles.fitted(name, key, statement.seed)]
+    return tuple(dict.fromkeys(found))
+
+
+def counts(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
+    """How many statements of each group met which verdict; ``not measurable`` ones are counted in no other group."""
+    table: dict[str, dict[str, int]] = {}
+    for group in ("unfitted", "fitted", "declared", "method", "arithmetic"):
+        members = [o for o in outcomes if o.group == group]
+        table[group] = {verdict: sum(o.verdict == verdict for o in members) for verdict in VERDICTS}
+    return table
