@@ -156,7 +156,9 @@ def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
 
 
 def parse_controller(data: bytes) -> dict[str, Any]:
-    """Identify Controller (4096 bytes): identity, thermal thresholds in degC, power states."""
+    """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled
+    thermal management (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size
+    of the host memory buffer (HMPRE), power states."""
     warning, critical = struct.unpack_from("<HH", data, 266)
     (version,) = struct.unpack_from("<I", data, 80)
     return {
@@ -169,6 +171,10 @@ def parse_controller(data: bytes) -> dict[str, Any]:
         "apst": bool(data[265] & 1),
         "warning_temperature_c": warning - 273 if warning else None,
         "critical_temperature_c": critical - 273 if critical else None,
+        "hctm": bool(data[322] & 1),
+        "nopspm": bool(data[96] & 2),
+        "volatile_write_cache": bool(data[525] & 1),
+        "hmb_preferred_bytes": 4096 * struct.unpack_from("<I", data, 272)[0],
         "power_states": [parse_power_state(n, data[2048 + 32 * n : 2080 + 32 * n]) for n in range(data[263] % 32 + 1)],
     }
 

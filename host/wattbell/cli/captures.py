@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..capture import Capture
 
 CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
+ReportArgument = Annotated[Path, typer.Argument(help="Capture directory, or directory of a suite's results.")]
 FromTime = Annotated[float | None, typer.Option("--from", help="Start, in seconds from the capture's first tick.")]
 ToTime = Annotated[float | None, typer.Option("--to", help="End, in seconds from the capture's first tick.")]
 
@@ -67,17 +68,22 @@ def analyze(capture: CaptureArgument, json: Json = False) -> None:
 
 
 def report(
-    capture: CaptureArgument,
+    capture: ReportArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file, or a folder.")] = Path("report.html"),
     plots: Annotated[bool, typer.Option(help="Write each plot as PNG and SVG too.")] = True,
     json: Json = False,
 ) -> None:
-    """Write one self-contained HTML file with zoomable plots and the tables.
+    """Write one self-contained HTML file with zoomable plots and the tables, of a capture or of a suite's results.
 
-    The plots are also written as PNG and SVG, into NAME-plots beside the file.
+    The plots are also written as PNG and SVG, into NAME-plots beside the file. `wattbell compare` does the same for many runs.
 
       wattbell report capture --out report.html
+
+      wattbell report runs/660p --out 660p.html
     """
+    if (capture / "results.json").is_file():
+        suite_page(capture, out, plots, json)
+        return
     from ..report import write_report
 
     opened = open_with_progress(capture)
@@ -85,6 +91,18 @@ def report(
     with output.spinner("drawing the report"):
         path = write_report(opened, result, out, plots)
     _written([path], json)
+
+
+def suite_page(directory: Path, out: Path, plots: bool, json: bool) -> None:
+    """The page of a suite run; other drives of the user's store, if there is one, stand behind it."""
+    from ..report.suite import write_suite_page
+    from ..results import Store, default_path, read_run
+
+    run = read_run(directory)
+    store = Store(default_path(), create=False) if default_path().is_file() else None
+    with output.spinner("drawing the page"):
+        written = write_suite_page([run], out, store, plots)
+    _written(written[:1], json)
 
 
 @export_app.command("csv")

@@ -121,8 +121,9 @@ def _banner(runs: Sequence[Run]) -> str:
 
 
 def _notes(run: Run) -> list[str]:
-    notes: Any = run.document.get("notes")
-    found = [str(n) for n in notes] if isinstance(notes, list) else []
+    conditions: Any = run.document.get("conditions")
+    places = [run.document.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
+    found = [str(n) for notes in places if isinstance(notes, list) for n in notes]
     found += [f"{test.name}: {note}" for test in run.tests for note in test.notes]
     return list(dict.fromkeys(found))
 

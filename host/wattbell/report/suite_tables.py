@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, cast
 
-from wattbell.analysis.text import NOTHING, count, duration, si
+from wattbell.analysis.text import NOTHING, count, duration, si, size_bytes
 from wattbell.report.suite_charts import Section, TableBlock, readable
 from wattbell.report.suite_entities import Entity, drive_key, titles_of
 from wattbell.report.tables import pair
@@ -41,6 +41,8 @@ def _shown(name: str, value: Any) -> str:
         return NOTHING
     if name.endswith("_c"):
         return f"{float(value):g} °C"
+    if name == "hmb" and not isinstance(value, bool):
+        return f"{size_bytes(int(value))} preferred" if value else "Not used"
     if isinstance(value, bool):
         return "Supported" if value else "Not supported"
     return escape(str(value))

@@ -24,10 +24,12 @@ class Drive:
     serial: str = ""
     firmware: str = ""
     digest: str | None = None
+    title: str = ""
 
     def describe(self) -> dict[str, Any]:
         """``drive`` of results.json."""
         return {
+            "title": self.title or None,
             "model": self.model,
             "serial": self.serial,
             "firmware": self.firmware,
@@ -53,6 +55,7 @@ def from_profile(path: Path) -> Drive:
             serial=str(_value(identity.get("serial", ""))),
             firmware=str(_value(identity.get("firmware", ""))),
             digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
+            title=str(profile.get("title", "")),
         )
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None

@@ -30,6 +30,10 @@ def controller(model: bytes = b"INTEL SSDPEKNW010T8") -> bytes:
     data[80:84] = struct.pack("<I", 0x00010300)
     data[263] = 4
     data[265] = 1
+    data[96:100] = struct.pack("<I", 1 << 1)  # CTRATT: non-operational power state permissive mode
+    data[272:276] = struct.pack("<I", 16)  # HMPRE, in 4 KiB
+    data[322:324] = struct.pack("<H", 1)  # HCTMA
+    data[525] = 0b110  # VWC: bit 0 (present) is clear
     data[266:270] = struct.pack("<HH", 273 + 77, 273 + 80)
     states = [(400, 0, 0, 0), (300, 0, 0, 0), (200, 0, 0, 0), (250, 3, 5000, 5000), (40, 3, 5000, 9000)]
     for number, (power, flags, entry, leave) in enumerate(states):
@@ -96,6 +100,8 @@ def test_controller_and_namespace(tmp_path: Path, piece: int, wide: bool) -> Non
     assert drive is not None
     assert (drive["model"], drive["serial"], drive["firmware"]) == ("INTEL SSDPEKNW010T8", "PHNH0000", "004C")
     assert (drive["nvme_version"], drive["apst"], drive["warning_temperature_c"]) == ("1.3.0", True, 77)
+    assert (drive["hctm"], drive["nopspm"], drive["volatile_write_cache"]) == (True, True, False)
+    assert drive["hmb_preferred_bytes"] == 65536
     states = drive["power_states"]
     assert [s["max_power_w"] for s in states] == [4.0, 3.0, 2.0, 0.025, 0.004]
     assert [s["non_operational"] for s in states] == [False, False, False, True, True]

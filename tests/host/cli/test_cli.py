@@ -16,7 +16,7 @@ from wattbell.capture import CaptureWriter
 
 COMMANDS = [
     (), ("rigs",), ("info",), ("record",), ("run",), ("analyze",), ("report",), ("export",), ("export", "csv"),
-    ("export", "sigrok"), ("compare",), ("results",), ("results", "list"), ("results", "import"),
+    ("export", "sigrok"), ("compare",), ("seeds-check",), ("results",), ("results", "list"), ("results", "import"),
     ("results", "show"), ("results", "export"), ("results", "delete"), ("sim",), ("sim", "start"), ("sim", "replay"), ("sim", "profiles"),
 ]  # fmt: skip
 

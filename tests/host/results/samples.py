@@ -78,8 +78,9 @@ def _tests(d: dict[str, Any], folder: Path, lost: int) -> list[dict[str, Any]]:
                       "scores": scores_of(points, "all mixes"), "series": None})  # fmt: skip
     tests.append(_fill(d, folder))
     for test, name, value in (("active-idle", "Active idle", d["idle"] + 0.6), ("idle", "Idle", d["idle"])):
+        settled = {"name": "settled (second half of the idle time)", "unit": "W", "value": q(value, 0.01), "reading": None}
         tests.append({"test": test, "name": name, "condition": "test-data", "points": [], "series": None,
-                      "scores": [{"name": "settled (second half of the idle time)", "unit": "W", "value": q(value, 0.01), "reading": None}]})  # fmt: skip
+                      "scores": [settled]})  # fmt: skip
     latencies = d["wake"] * (1 + 0.05 * np.sin(np.arange(10)))
     (folder / "series").mkdir(exist_ok=True)
     pl.DataFrame({"latency_s": latencies}).write_parquet(folder / "series" / "idle-wake-up.parquet")

@@ -45,6 +45,16 @@ def test_from_directories_to_a_page(wattbell: Any, samples: Any, tmp_path: Path)
     assert "SSD 660p" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_report_and_seeds_check_take_results(wattbell: Any, samples: Any, tmp_path: Path) -> None:
+    samples.write_results(tmp_path / "a")
+    wattbell("report", "a", "--no-plots", "--out", "page.html")
+    assert "MODEL on the virtual rig" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = json.loads(wattbell("seeds-check", "--run", "a", "--out", "seeds.md", "--json").stdout)
+    assert sum(found["counts"]["unfitted"].values()) >= 60
+    assert "## Count" in (tmp_path / "seeds.md").read_text(encoding="utf-8")
+    assert "no results store" in wattbell("seeds-check", code=1).stderr
+
+
 def test_scaled_and_unscaled_only_when_asked_for(wattbell: Any, samples: Any, tmp_path: Path) -> None:
     samples.write_results(tmp_path / "a")
     samples.write_results(tmp_path / "b", "crucial-p1-1tb", scale=0.01)
