@@ -244,9 +244,7 @@ class _Reader:
         if got.get("value") is None:
             return None
         u = got.get("u")
-        lost = got.get("n_lost", 0)
-        if isinstance(lost, bool) or not isinstance(lost, int) or lost < 0:
-            raise self.fail(f"{path}.n_lost", "is not a count")
+        lost = self.count(got.get("n_lost", 0), f"{path}.n_lost")
         number = self.number(got["value"], f"{path}.value")
         spread = None if u is None else self.number(u, f"{path}.u")
         if spread is not None and spread < 0:
@@ -256,7 +254,12 @@ class _Reader:
     def counts(self, value: Any, path: str) -> dict[str, int]:
         if value is None:
             return {}
-        return {str(k): int(self.number(v, f"{path}.{k}")) for k, v in self.mapping(value, path).items() if v}
+        return {str(k): self.count(v, f"{path}.{k}") for k, v in self.mapping(value, path).items() if v}
+
+    def count(self, value: Any, path: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.fail(path, "is not a count")
+        return value
 
     def point(self, value: Any, path: str) -> Point:
         got = self.mapping(value, path)
