@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from .measure import Lookup, Measured
 from .statements import Book, Drive, Statement
 
 Verdict = Literal["holds", "does not hold", "not measured", "not measurable"]
+_FROM_SEEDS = re.compile(r"\bseeds? \d|methodology")
 VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not measured", "not measurable")
 
 
@@ -69,12 +71,12 @@ class Profiles:
                 found = found.get(part) if isinstance(found, Mapping) else None
         return found if isinstance(found, Mapping) else None
 
-    def fitted(self, name: str, key: str, seed: str) -> bool:
-        """Whether a profile's figure is marked as fitted, or was taken from this seed."""
+    def fitted(self, name: str, key: str) -> bool:
+        """Whether a profile's figure is marked as fitted, or was taken from a seed (or the extract of them)."""
         entry = self.entry(name, key)
         if entry is None:
             return False
-        return bool(entry.get("fitted")) or f"seed {seed}" in str(entry.get("source", ""))
+        return bool(entry.get("fitted")) or bool(_FROM_SEEDS.search(str(entry.get("source", ""))))
 
 
 def check(book: Book, runs: Sequence[Run], profiles: Path) -> list[Outcome]:
@@ -153,7 +155,7 @@ def _fitted_by(statement: Statement, book: Book, profiles: Profiles) -> tuple[st
     found = []
     for drive in statement.drives:
         for name in profiles.names(book.drives[drive]):
-            found += [f"{name}: {key}" for key in statement.depends if profiles.fitted(name, key, statement.seed)]
+            found += [f"{name}: {key}" for key in statement.depends if profiles.fitted(name, key)]
     return tuple(dict.fromkeys(found))
 
 

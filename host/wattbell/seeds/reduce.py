@@ -102,6 +102,7 @@ def _without_spikes(values: Float) -> float:
 SERIES: dict[str, Callable[[Float], float]] = {
     "max": lambda v: float(v.max()),
     "min": lambda v: float(v.min()),
+    "mean": lambda v: float(v.mean()),
     "median": lambda v: float(np.median(v)),
     "mean_over_std": lambda v: float(v.mean()) / _std(v) if _std(v) else math.inf,
     "p5": lambda v: float(np.percentile(v, 5)),

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.analysis.figures import figure, ratio
+from wattbell.cli.simtools import profiles_dir
 from wattbell.errors import ResultsError
 from wattbell.results import Quantity, read_run
 from wattbell.results.model import parse
 from wattbell.seeds import check, load_statements
-from wattbell.seeds.check import counts
+from wattbell.seeds.check import Profiles, counts
 from wattbell.seeds.markdown import markdown, to_json
 from wattbell.seeds.reduce import POINTS, SERIES, WHOLE_SERIES
 from wattbell.seeds.statements import Book, parse_book
@@ -125,7 +126,19 @@ def test_fitted_is_read_from_the_profile(tmp_path: Path) -> None:
     assert verdict(tmp_path, runs, **statement).fitted_by == ("x-1: flash.a",)
     profile.write_text('[[power_state]]\n[[power_state]]\ncore_w = { value = 1, source = "measured: seed 000" }\n')
     assert verdict(tmp_path, runs, **statement).fitted_by == ("x-1: power_state.1.core_w",)
-    assert verdict(tmp_path, runs, **{**statement, "seed": "004"}).group == "unfitted", "another seed's figure"
+    profile.write_text('[flash]\na = { value = 1, source = "measured: methodology.md" }\n')
+    assert verdict(tmp_path, runs, **statement).group == "fitted", "the extract of the seeds is the seeds"
+
+
+def test_every_figure_named_as_deciding_is_in_the_profiles() -> None:
+    """A key that was renamed in the profiles would turn fitted statements into unfitted ones unseen."""
+    known, drives = Profiles(profiles_dir()), load_statements().drives
+    if known.entry("intel-660p-1tb", "flash.program_dense_us") is None:
+        pytest.skip("the profiles are those of the model before the FTL")
+    for statement in load_statements().statements:
+        names = [name for drive in statement.drives for name in known.names(drives[drive])]
+        for key in statement.depends if len(names) >= len(statement.drives) else ():
+            assert any(known.entry(name, key) for name in names), (statement.id, key)
 
 
 def test_declared_figures(tmp_path: Path) -> None:
