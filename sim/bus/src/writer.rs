@@ -175,6 +175,14 @@ impl<W: Write> SortingWriter<W> {
         Ok(())
     }
 
+    /// Writes a record of which the source knows that no earlier one will come, and before it those that are earlier.
+    pub fn push_in_order(&mut self, record: &Record) -> Result<()> {
+        if !self.waiting.is_empty() {
+            self.release(record.time_ps + 1)?;
+        }
+        self.inner.record(record)
+    }
+
     /// Writes every record with a time below `horizon_ps`.
     pub fn release(&mut self, horizon_ps: u64) -> Result<()> {
         while let Some(entry) = self.waiting.first_entry() {

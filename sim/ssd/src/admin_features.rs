@@ -77,7 +77,7 @@ impl<S: BusSink> Controller<S> {
         }
         if matches!(feature, id::TEMPERATURE_THRESHOLD | id::HCTM) {
             let composite_k = self.thermal.composite_k();
-            self.temperature(composite_k); // what was below the old limit may be above the new one
+            self.feel(composite_k); // what was below the old limit may be above the new one
         }
         if cached && !self.features.write_cache() {
             self.flush_buffer(); // what was volatile is not when the command completes

@@ -4,10 +4,12 @@
 //! `transfer` (PRPs and data) and `complete` (completion queues, interrupts).
 
 use crate::admin_features::Timestamp;
+use crate::agenda::Timed;
 use crate::config_space::ConfigSpace;
 use crate::events::Events;
 use crate::features::Features;
 use crate::flash::{Condition, Flash};
+use crate::heat::Heat;
 use crate::hmb::Hmb;
 use crate::host::{BusSink, CommandTruth, Host, Store};
 use crate::logs::Health;
@@ -118,29 +120,6 @@ pub(crate) enum Event {
     ShutDown,
 }
 
-pub(crate) struct Timed {
-    at: Ps,
-    serial: u64,
-    event: Event,
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.serial) == (other.at, other.serial)
-    }
-}
-impl Eq for Timed {}
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Timed {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.serial).cmp(&(other.at, other.serial))
-    }
-}
-
 /// Constants of the profile, in picoseconds.
 pub(crate) struct Timing {
     pub command: Ps,
@@ -164,6 +143,7 @@ pub struct Controller<S: BusSink> {
     pub(crate) meter: Meter,
     pub(crate) states: PowerStates,
     pub(crate) flash: Flash,
+    pub(crate) heat: Heat,
     pub(crate) store: Option<Store>,
     pub(crate) features: Features,
     pub(crate) namespaces: Namespaces,
@@ -197,8 +177,8 @@ pub struct Controller<S: BusSink> {
     pub(crate) deferred: VecDeque<(Want, u64, u32)>,
     pub(crate) timing: Timing,
     pub(crate) now: Ps,
-    heap: BinaryHeap<Reverse<Timed>>,
-    serial: u64,
+    pub(crate) heap: BinaryHeap<Reverse<Timed>>,
+    pub(crate) serial: u64,
 }
 
 impl<S: BusSink> Controller<S> {
@@ -222,6 +202,7 @@ impl<S: BusSink> Controller<S> {
             port: Port::new(&profile),
             meter: Meter::new(&profile),
             states: PowerStates::new(&profile),
+            heat: Heat::new(&profile),
             flash: Flash::new(&profile, options.condition, options.seed),
             store: options.store.then(Store::default),
             features: Features::new(&profile),
@@ -319,10 +300,25 @@ impl<S: BusSink> Controller<S> {
     pub fn next_event_ps(&self) -> Option<Ps> {
         let heap = self.heap.peek().map(|t| t.0.at);
         let flush = self.flash.next_flush_ps();
-        [heap, flush, self.states.next_ps(), self.link_ps()].into_iter().flatten().min()
+        [heap, flush, self.states.next_ps(), self.link_ps(), self.relocation_ps()].into_iter().flatten().min()
     }
 
-    fn link_ps(&self) -> Option<Ps> {
+    /// When data is moved next because the drive is idle: awake, and not about to sleep before.
+    pub(crate) fn relocation_ps(&self) -> Option<Ps> {
+        let idle = self.states.idle_since()?;
+        let at = self.flash.next_relocation_ps(idle)?;
+        self.states.stays_awake_until(at).then_some(at)
+    }
+
+    /// Moves data for a while because nothing is in hand.
+    pub(crate) fn relocate_idle(&mut self) {
+        let slow = self.states.slowdown();
+        let end = self.flash.relocate_idle(self.now, slow, &mut self.meter);
+        self.meter.pulse(self.now, end, *self.profile.power.core_active_w / slow);
+        self.states.hold(end);
+    }
+
+    pub(crate) fn link_ps(&self) -> Option<Ps> {
         self.port.next_idle_ps(self.states.idle_since()?)
     }
 
@@ -341,6 +337,8 @@ impl<S: BusSink> Controller<S> {
                 }
             } else if self.flash.next_flush_ps().is_some_and(|t| t <= at) {
                 self.flush_buffer();
+            } else if self.relocation_ps().is_some_and(|t| t <= at) {
+                self.relocate_idle();
             } else if self.link_ps().is_some_and(|t| t <= at) {
                 self.port.go_idle(self.now);
                 self.draw_link();
@@ -351,8 +349,45 @@ impl<S: BusSink> Controller<S> {
         self.now = now.max(self.now);
     }
 
+    /// The temperature that what was drawn since the last call leaves, and what it does to the drive's speed.
+    pub(crate) fn heat(&mut self) {
+        if self.heat.update(self.now, self.meter.energy_j()) {
+            let kelvin = (self.heat.temperature_c() + 273.0).round() as u16;
+            let level = if kelvin == self.thermal.composite_k() { self.thermal.level() } else { self.feel(kelvin) };
+            self.states.set_throttle(self.heat.slowdown(level));
+        }
+    }
+
+    /// Where namespace 1 begins in the media, if it has 512-byte blocks and nothing needs a command's own look at it.
+    pub(crate) fn lean_base(&self) -> Option<u64> {
+        let namespace = self.namespaces.named(1).ok().filter(|n| n.shift == 9)?;
+        let in_the_way = self.maintenance.busy() || !self.uncorrectable.is_empty() || self.store.is_some();
+        (!in_the_way).then_some(namespace.base)
+    }
+
+    /// Composite temperature in degrees Celsius.
+    pub fn temperature_c(&self) -> f64 {
+        self.heat.temperature_c()
+    }
+
+    /// What the flash was asked to do so far, and holds.
+    pub fn holdings(&self) -> crate::flash::Holdings {
+        self.flash.holdings()
+    }
+
+    /// The air around the drive has this temperature from now on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.heat.set_ambient_c(ambient_c);
+    }
+
+    /// Gives the rail as means over steps of `width` picoseconds from here on; call it before power-on.
+    pub fn use_rail_steps(&mut self, width: Ps) {
+        self.meter.use_steps(width);
+    }
+
     /// Hands finished records to the sink.
-    fn hand_out(&mut self) {
+    pub(crate) fn hand_out(&mut self) {
+        self.heat();
         self.meter.advance(self.now);
         for record in self.port.take() {
             self.sink.record(record);
@@ -375,11 +410,6 @@ impl<S: BusSink> Controller<S> {
         self.sink
     }
 
-    pub(crate) fn at(&mut self, at: Ps, event: Event) {
-        self.serial += 1;
-        self.heap.push(Reverse(Timed { at, serial: self.serial, event }));
-    }
-
     /// The link leaves a low power state because a TLP is to be sent; the time from which one can.
     pub(crate) fn wake_link(&mut self, at: Ps) -> Ps {
         if matches!(self.port.state(), LinkState::L1 | LinkState::L1_2) {
@@ -390,7 +420,7 @@ impl<S: BusSink> Controller<S> {
         at
     }
 
-    fn draw_link(&mut self) {
+    pub(crate) fn draw_link(&mut self) {
         let p = &self.profile.power;
         let watt = match self.port.state() {
             LinkState::L1 => *p.link_l1_w,
@@ -430,19 +460,6 @@ impl<S: BusSink> Controller<S> {
             Event::SelfTested(serial) => self.self_tested(serial),
             Event::Ready => self.reg.csts |= 1,
             Event::ShutDown => self.reg.csts = self.reg.csts & !0xC | 0x8,
-        }
-    }
-
-    /// Nothing of a reset's past may act on the controller, but the bus still sees reads answered and flash programs.
-    pub(crate) fn forget_events(&mut self) {
-        let kept: Vec<_> = self.heap.drain().map(|t| t.0).collect();
-        for timed in kept {
-            let event = match timed.event {
-                Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
-                e @ (Event::Mmio { .. } | Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
-                _ => continue,
-            };
-            self.heap.push(Reverse(Timed { event, ..timed }));
         }
     }
 

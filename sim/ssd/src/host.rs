@@ -18,6 +18,10 @@ pub trait Host {
 pub trait BusSink {
     /// Something happens at the connector. Records come out of order, but never before the last released time.
     fn record(&mut self, record: Record);
+    /// The same, for a source that knows that this record comes next in order of time.
+    fn record_in_order(&mut self, record: &Record) {
+        self.record(record.clone());
+    }
     /// No record with a time below `horizon_ps` will come any more.
     fn release(&mut self, horizon_ps: Ps);
     /// A command is over: its completion was released by the CQ head doorbell, or can no more be.

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wattbell_bus::{create_trace, TraceHeader};
-use wattbell_ssd::driver::{self, Plan};
+use wattbell_ssd::driver::{self, Fidelity, Plan};
 use wattbell_ssd::{fio, Profile, LBA};
 
 /// The Wattbell SSD model in virtual time: runs fio job files or a plan on a drive's profile and writes what happens at
@@ -69,6 +69,12 @@ struct RunArgs {
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// One SUMMARY record for each I/O command instead of its TLPs (fast fidelity): for long runs.
+    #[arg(long)]
+    summaries: bool,
+    /// With --summaries: the rail is given as means over steps of so many microseconds.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rail_step_us: u64,
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -103,12 +109,17 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         ..TraceHeader::default()
     };
     header.extra.insert("seed".into(), json!(args.seed));
-    let trace = create_trace(&args.trace, &header).map_err(|e| format!("{}: {e}", args.trace.display()))?;
-    let commands: Box<dyn Write> = match &args.truth_commands {
-        Some(path) => Box::new(BufWriter::new(create(path)?)),
-        None => Box::new(std::io::sink()),
+    header.summaries = args.summaries;
+    if args.summaries {
+        header.notes.push(format!("the rail is given as means over {} us", args.rail_step_us));
+    }
+    let fidelity = match args.summaries {
+        true => Fidelity::Summaries { rail_step_us: args.rail_step_us },
+        false => Fidelity::Tlps,
     };
-    let outcome = driver::run(profile, &plan, args.seed, trace, commands)?;
+    let trace = create_trace(&args.trace, &header).map_err(|e| format!("{}: {e}", args.trace.display()))?;
+    let commands = args.truth_commands.as_ref().map(|path| create(path).map(BufWriter::new)).transpose()?;
+    let outcome = driver::run(profile, &plan, args.seed, trace, commands, fidelity)?;
     for (path, value) in
         [(&args.truth, &outcome.truth), (&args.phases, &outcome.phases), (&args.fio_json, &fio::report(&outcome.jobs))]
     {

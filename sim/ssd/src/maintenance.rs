@@ -190,7 +190,7 @@ impl<S: BusSink> Controller<S> {
     fn draw_erase(&mut self, time: Ps) {
         let flash = &self.profile.flash;
         let dies = (*flash.channels * *flash.dies_per_channel) as f64;
-        self.meter.pulse(self.now, self.now + time, dies * *self.profile.power.die_program_w);
+        self.meter.pulse(self.now, self.now + time, dies * *self.profile.power.die_program_slc_w);
     }
 
     /// The sanitize operation is over: nothing is left on the drive.

@@ -3,6 +3,7 @@
 //! Parts report power levels and pulses. Changes within the coalescing window that an isolated change opens are merged
 //! into one step whose level is their mean, so the energy over each window is kept (to the rounding of a nanoampere).
 
+use crate::bins::Bins;
 use crate::profile::{PowerFacts, Profile, Ps};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,6 +32,8 @@ pub struct Meter {
     out: Vec<(Ps, Rail)>,
     supply_v: f64,
     source_ohm: f64,
+    energy_j: f64,
+    bins: Option<Bins>,
 }
 
 /// Changes since `start` wait here until `start + coalesce`.
@@ -54,13 +57,29 @@ impl Meter {
             out: Vec::new(),
             supply_v: **supply_v,
             source_ohm: **source_mohm / 1000.0,
+            energy_j: 0.0,
+            bins: None,
         }
+    }
+
+    /// From here on the rail is given as means over steps of `width`: cheaper, with the same energy. Call it first.
+    pub fn use_steps(&mut self, width: Ps) {
+        self.bins = Some(Bins::new(width));
+    }
+
+    /// Energy drawn so far in joule, to a step.
+    pub fn energy_j(&self) -> f64 {
+        self.bins.as_ref().map_or(self.energy_j, Bins::energy_j)
     }
 
     /// The level of `part` becomes `watt` at `now`.
     pub fn set(&mut self, now: Ps, part: Part, watt: f64) {
-        self.advance(now);
         let nw = to_nw(watt);
+        if let Some(bins) = &mut self.bins {
+            let old = std::mem::replace(&mut self.parts_nw[part as usize], nw);
+            return bins.edge(now, nw - old);
+        }
+        self.advance(now);
         if self.parts_nw[part as usize] != nw {
             self.open(now);
             self.parts_nw[part as usize] = nw;
@@ -70,6 +89,10 @@ impl Meter {
     /// Draws `watt` more from `start` to `end`; `start` must not lie before what was already advanced over.
     pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64) {
         let nw = to_nw(watt);
+        if let Some(bins) = &mut self.bins {
+            bins.edge(start, nw);
+            return bins.edge(end, -nw);
+        }
         if nw != 0 && end > start {
             let start = start.max(self.now);
             self.pulses.push(Reverse((start, nw)));
@@ -79,11 +102,19 @@ impl Meter {
 
     /// Power at the time last advanced to, in watt.
     pub fn power_w(&self) -> f64 {
+        if let Some(bins) = &self.bins {
+            return bins.level_nw() as f64 * 1e-9;
+        }
         self.total_nw() as f64 * 1e-9
     }
 
     /// Goes to `now`; the records that became final are in [`Meter::take`].
     pub fn advance(&mut self, now: Ps) {
+        if let Some(mut bins) = self.bins.take() {
+            bins.close(now, |time, nw| self.emit(time, nw));
+            self.bins = Some(bins);
+            return;
+        }
         while let Some(&Reverse((time, nw))) = self.pulses.peek() {
             if time > now {
                 break;
@@ -98,6 +129,9 @@ impl Meter {
 
     /// Earliest time a record not yet taken can have.
     pub fn horizon(&self) -> Ps {
+        if let Some(bins) = &self.bins {
+            return bins.horizon();
+        }
         self.window.as_ref().map_or(self.now, |w| w.start)
     }
 
@@ -108,6 +142,9 @@ impl Meter {
 
     /// Closes an open window at the present time, which must be the end of the trace.
     pub fn finish(&mut self) {
+        if let Some(mut bins) = self.bins.take() {
+            bins.finish(|time, nw| self.emit(time, nw));
+        }
         if let Some(window) = self.window.take() {
             let length = i128::from(self.now - window.start);
             let nw = if length == 0 { i128::from(self.total_nw()) } else { window.energy_nw_ps / length };
@@ -127,6 +164,7 @@ impl Meter {
 
     fn run_to(&mut self, time: Ps) {
         let level = self.total_nw();
+        self.energy_j += level as f64 * 1e-9 * (time - self.now) as f64 * 1e-12;
         if let Some(window) = &mut self.window {
             let close = window.start + self.coalesce;
             window.energy_nw_ps += i128::from(level) * i128::from(time.min(close) - self.now.min(close));

@@ -59,7 +59,7 @@ pub struct Offer {
 }
 
 fn assumed<T>(value: T) -> Fact<T> {
-    Fact { value, source: "assumed: default of the model".into() }
+    Fact { value, source: "assumed: default of the model".into(), fitted: false }
 }
 
 impl Default for Offer {

@@ -158,6 +158,25 @@ impl Port {
         self.free[0].max(self.free[1])
     }
 
+    /// Takes a lane for `time`, without writing what is sent; the first symbol's time.
+    pub fn claim(&mut self, at: Ps, direction: Direction, time: Ps) -> Ps {
+        let at = self.wake(at);
+        let lane = direction as usize;
+        let first = at.max(self.free[lane]).max(if self.state == LinkState::L0 { self.state_since } else { 0 });
+        self.free[lane] = first + time;
+        first
+    }
+
+    /// How long a TLP of this many bytes of header and payload takes.
+    pub fn tlp_ps(&self, bytes: usize) -> Ps {
+        self.link.bytes_ps(bytes)
+    }
+
+    /// Largest payload and largest read request, in bytes.
+    pub fn limits(&self) -> (u32, u32) {
+        (self.max_payload, self.max_read_request)
+    }
+
     /// Sends one TLP as soon as the lane is free, at `at` or later.
     pub fn send(&mut self, at: Ps, direction: Direction, tlp: Tlp) -> Span {
         let at = self.wake(at);

@@ -18,7 +18,16 @@ pub const S: Ps = 1_000_000_000_000;
 /// Size of a logical block in bytes.
 pub const LBA: u64 = 512;
 
-const BUILT_IN: &[(&str, &str)] = &[("intel-660p-1tb", include_str!("../../profiles/intel-660p-1tb.toml"))];
+/// What profiles that say nothing else take: typical figures, each marked as assumed.
+const COMMON: &str = include_str!("../../profiles/common.toml");
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../profiles/", $name, ".toml")))),*]
+    };
+}
+
+const BUILT_IN: &[(&str, &str)] = built_in!["intel-660p-1tb"];
 
 /// A figure and where it comes from.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -28,6 +37,9 @@ pub struct Fact<T> {
     pub value: T,
     /// `declared: ...`, `measured: ...`, `standard: ...` or `assumed...`.
     pub source: String,
+    /// Whether the figure was chosen so that the model gives what was measured on the drive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fitted: bool,
 }
 
 impl<T> std::ops::Deref for Fact<T> {
@@ -65,6 +77,7 @@ table!(
         link: LinkFacts,
         controller: ControllerFacts,
         flash: FlashFacts,
+        thermal: ThermalFacts,
         power: PowerFacts,
         power_state: Vec<PowerState>,
         #[serde(default)]
@@ -129,20 +142,42 @@ table!(
     }
 );
 table!(
-    /// The flash array.
+    /// The flash array, and how it is managed.
     FlashFacts {
+        in_place: Fact<bool>,
+        bits_per_cell: Int,
         channels: Int,
         dies_per_channel: Int,
         planes: Int,
         page_kib: Int,
+        stripe_kib: Int,
         channel_mb_per_s: Num,
         read_slc_us: Num,
-        read_qlc_us: Num,
+        read_dense_us: Num,
         read_spread: Num,
         program_slc_us: Num,
-        program_full_us: Num,
+        program_dense_us: Num,
+        suspend_us: Num,
+        raw_gib: Int,
+        superblock_mib: Int,
         slc_cache_empty_gb: Num,
         slc_cache_full_gb: Num,
+        test_data_slc_share: Num,
+        past_cache: Text,
+        fold_burst_gb: Num,
+        fold_idle_ms: Num,
+        fold_at: Num,
+        fold_to: Num,
+        map_cache_kib: Int,
+    }
+);
+table!(
+    /// Heat: one mass at one temperature.
+    ThermalFacts {
+        resistance_k_per_w: Num,
+        capacity_j_per_k: Num,
+        ambient_c: Num,
+        throttle_per_k: Num,
     }
 );
 table!(
@@ -159,7 +194,8 @@ table!(
         data_path_w: Num,
         channel_w: Num,
         die_read_w: Num,
-        die_program_w: Num,
+        die_program_slc_w: Num,
+        die_program_dense_w: Num,
     }
 );
 table!(
@@ -210,7 +246,10 @@ impl Profile {
     /// Reads a profile from TOML; `name` is for the error message.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let fail = |reason: String| ProfileError::Parse(name.into(), reason);
-        let profile: Self = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        let own: toml::Table = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        let mut whole: toml::Table = toml::from_str(COMMON).map_err(|e| fail(format!("common figures: {e}")))?;
+        overlay(&mut whole, own);
+        let profile: Self = whole.try_into().map_err(|e: toml::de::Error| fail(e.to_string()))?;
         profile.check().map_err(fail)?;
         Ok(profile)
     }
@@ -225,7 +264,31 @@ impl Profile {
         must([64, 128].contains(&*link.read_completion_boundary), "link.read_completion_boundary must be 64 or 128")?;
         must((8..=1024).contains(&*link.tags), "link.tags must be 8 to 1024")?;
         must(*flash.page_kib % 4 == 0 && *flash.page_kib > 0, "flash.page_kib must be a multiple of 4")?;
+        let row = *flash.stripe_kib * *flash.channels * *flash.dies_per_channel;
+        must(
+            *flash.stripe_kib % (*flash.planes * *flash.page_kib) == 0,
+            "flash.stripe_kib must be whole multi-plane pages",
+        )?;
+        must(
+            *flash.superblock_mib > 0 && *flash.superblock_mib * 1024 >= row,
+            "flash.superblock_mib is less than a row of stripes",
+        )?;
+        must(flash.superblock_mib.is_power_of_two(), "flash.superblock_mib must be a power of two")?;
+        must(
+            flash.stripe_kib.is_power_of_two()
+                && flash.channels.is_power_of_two()
+                && flash.dies_per_channel.is_power_of_two()
+                || *flash.in_place,
+            "flash.stripe_kib, channels and dies_per_channel must be powers of two",
+        )?;
+        must((1..=4).contains(&*flash.bits_per_cell), "flash.bits_per_cell must be 1 to 4")?;
+        must(["direct", "fold"].contains(&flash.past_cache.as_str()), "flash.past_cache must be direct or fold")?;
+        must(
+            crate::flash::fits(self),
+            "flash.raw_gib must hold the namespace, the smallest SLC cache and 8 superblocks",
+        )?;
         must(*flash.channels > 0 && *flash.dies_per_channel > 0 && *flash.planes > 0, "flash has no dies")?;
+        must((0.0..=1.0).contains(&*flash.test_data_slc_share), "flash.test_data_slc_share must be 0 to 1")?;
         must((0.0..0.9).contains(&*flash.read_spread), "flash.read_spread must be 0 to 0.9")?;
         must((1..=12).contains(&*self.limits.mdts), "limits.mdts must be 1 to 12")?;
         must((1..=64).contains(&*self.limits.io_queues), "limits.io_queues must be 1 to 64")?;
@@ -235,6 +298,18 @@ impl Profile {
         let wide_enough = u64::from(*link.tags) >= *self.controller.dma_reads * 4096 / 128 + 8;
         must(wide_enough, "link.tags is too small for controller.dma_reads")?;
         self.offer.check(*self.namespace.lbas_512)
+    }
+}
+
+/// Lays the tables of `own` over those of `common`; a figure (a table with a `source`) is replaced as a whole.
+fn overlay(common: &mut toml::Table, own: toml::Table) {
+    for (key, value) in own {
+        match (common.get_mut(&key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) if !new.contains_key("source") => {
+                overlay(old, new)
+            }
+            (_, value) => drop(common.insert(key, value)),
+        }
     }
 }
 

@@ -51,6 +51,13 @@ impl<W: Write> BusSink for TraceSink<W> {
         }
     }
 
+    fn record_in_order(&mut self, record: &Record) {
+        if self.error.is_none() {
+            let result = self.writer.push_in_order(record);
+            self.keep(result);
+        }
+    }
+
     fn release(&mut self, horizon_ps: Ps) {
         if self.error.is_none() {
             let result = self.writer.release(horizon_ps);

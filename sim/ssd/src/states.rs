@@ -35,6 +35,7 @@ pub struct PowerStates {
     apst_enabled: bool,
     apst: [u8; APST_BYTES],
     slow: Vec<f64>,
+    throttle: f64,
 }
 
 impl PowerStates {
@@ -59,6 +60,7 @@ impl PowerStates {
             apst_enabled: false,
             apst: [0; APST_BYTES],
             slow: profile.power_state.iter().map(|s| (top / *s.max_w).max(1.0)).collect(),
+            throttle: 1.0,
         }
     }
 
@@ -78,7 +80,24 @@ impl PowerStates {
 
     /// How many times slower than in PS0 the controller works, to keep to the power of the operational state.
     pub fn slowdown(&self) -> f64 {
-        self.slow[self.operational]
+        self.slow[self.operational] * self.throttle
+    }
+
+    /// Heat makes everything slower by this factor, on top of the power state.
+    pub fn set_throttle(&mut self, factor: f64) {
+        self.throttle = factor;
+    }
+
+    /// Whether the controller is awake and, by itself, stays so until `at`.
+    pub fn stays_awake_until(&self, at: Ps) -> bool {
+        self.mode == Mode::Steady
+            && self.states[self.current].operational
+            && self.due().is_none_or(|(move_at, target)| move_at > at || self.states[target].operational)
+    }
+
+    /// The controller is at work for itself until `until`: that does not count as idle.
+    pub fn hold(&mut self, until: Ps) {
+        self.idle_since = self.idle_since.map(|since| since.max(until));
     }
 
     /// Whether APST is on, and its table.
@@ -111,6 +130,10 @@ impl PowerStates {
 
     /// Work arrives at `now`: the time from which the controller can take it up.
     pub fn busy(&mut self, now: Ps, io: bool, meter: &mut Meter) -> Ps {
+        let nothing_new = self.idle_since.is_none() && self.host_asked.is_none();
+        if nothing_new && self.mode == Mode::Steady && self.states[self.current].operational {
+            return now;
+        }
         self.idle_since = None;
         if io {
             self.host_asked = None;

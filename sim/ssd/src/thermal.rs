@@ -130,9 +130,15 @@ pub fn seconds(time: Ps) -> u32 {
 }
 
 impl<B: BusSink> Controller<B> {
-    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on: what host controlled thermal management then
-    /// asks of the drive. Thresholds passed become events, counters of the SMART / Health log run.
+    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on, and no longer the thermal model's: what host
+    /// controlled thermal management then asks of the drive.
     pub fn temperature(&mut self, kelvin: u16) -> Throttle {
+        self.heat.leave_to_others();
+        self.feel(kelvin)
+    }
+
+    /// Takes note of a temperature: thresholds passed become events, counters of the SMART / Health log run.
+    pub(crate) fn feel(&mut self, kelvin: u16) -> Throttle {
         let limits = self.thermal_limits();
         if self.thermal.update(self.now, kelvin, &limits) {
             self.async_event(Event::TEMPERATURE);

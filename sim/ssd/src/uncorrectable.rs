@@ -30,6 +30,11 @@ impl Uncorrectable {
         }
     }
 
+    /// Whether nothing is marked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether any byte of `from .. to` is marked.
     pub fn any(&self, from: u64, to: u64) -> bool {
         self.0.range(..to).next_back().is_some_and(|r| *r.1 > from)

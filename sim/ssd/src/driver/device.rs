@@ -39,6 +39,9 @@ pub enum DriverError {
         /// Status field.
         status: u16,
     },
+    /// A trace could no longer be read.
+    #[error("{0}")]
+    Trace(String),
     /// The controller stopped.
     #[error("the drive did nothing more while {0} was waited for")]
     Stuck(String),
@@ -60,6 +63,16 @@ impl QueuePair {
     /// Commands that still find a place.
     pub fn room(&self) -> usize {
         self.free_cids.len()
+    }
+
+    /// A command identifier that is free; the caller has seen to it that there is one.
+    pub fn take_cid(&mut self) -> u16 {
+        self.free_cids.pop().expect("the caller looked for room")
+    }
+
+    /// Its command is complete.
+    pub fn give_cid(&mut self, cid: u16) {
+        self.free_cids.push(cid);
     }
 }
 
@@ -307,6 +320,36 @@ impl<S: BusSink> Device<S> {
     pub fn set_power_state(&mut self, state: u8) -> Result<(), DriverError> {
         let entry = sqe(admin::SET_FEATURES, 0, 0, [0x02, u32::from(state)]);
         self.admin(&format!("power state {state}"), entry).map(drop)
+    }
+
+    /// Formats namespace `nsid`; `ses` 0, 1 or 2 says what becomes of the data.
+    pub fn format(&mut self, nsid: u32, ses: u8) -> Result<(), DriverError> {
+        self.admin("Format NVM", sqe(admin::FORMAT, nsid, 0, [u32::from(ses) << 9, 0])).map(drop)
+    }
+
+    /// Starts a sanitize operation (SANACT 2 block erase, 3 overwrite once, 4 crypto erase) and waits until it is over.
+    pub fn sanitize(&mut self, action: u8) -> Result<(), DriverError> {
+        let passes = if action == 3 { 1 << 4 } else { 0 };
+        self.admin("Sanitize", sqe(admin::SANITIZE, 0, 0, [u32::from(action) | passes, 0]))?;
+        const STATUS_LOG: u32 = 0x81;
+        for _ in 0..100_000 {
+            self.sleep(100 * MS);
+            let page = self.scratch;
+            self.admin("Sanitize Status", sqe(admin::GET_LOG_PAGE, u32::MAX, page, [7 << 16 | STATUS_LOG, 0]))?;
+            let status = self.memory.at(page, 4)[2] & 7;
+            if status != 2 {
+                return match status {
+                    3 => Err(DriverError::Stuck("the end of Sanitize: it failed".into())),
+                    _ => Ok(()),
+                };
+            }
+        }
+        Err(DriverError::Stuck("the end of Sanitize".into()))
+    }
+
+    /// Switches the volatile write cache on or off.
+    pub fn set_write_cache(&mut self, on: bool) -> Result<(), DriverError> {
+        self.admin("write cache", sqe(admin::SET_FEATURES, 0, 0, [0x06, u32::from(on)])).map(drop)
     }
 
     /// Allows link power states, as Linux does: L1 substates first, then ASPM; the other way round to forbid them.

@@ -1,6 +1,7 @@
 //! Runs jobs the way fio does, all jobs of a group at the same time, each with its own CPU.
 
 use super::device::{cpu, sqe, Completion, Device, DriverError};
+use super::replay::{Replay, Wait};
 use crate::fio::{Direction, JobResult, JobSpec, Offsets, Pattern};
 use crate::host::BusSink;
 use crate::nvme::io;
@@ -10,26 +11,26 @@ use std::collections::VecDeque;
 
 /// One I/O in flight: of one or, beyond the drive's largest transfer, several commands.
 #[derive(Clone, Default)]
-struct Slot {
+pub(super) struct Slot {
     buffer: u64,
     lists: Vec<u64>,
     start: Ps,
     submitted: Ps,
     bytes: u64,
     direction: Option<Direction>,
-    left: u32,
+    pub left: u32,
 }
 
-struct Job {
-    spec: JobSpec,
+pub(super) struct Job {
+    pub spec: JobSpec,
     result: JobResult,
-    queue: usize,
+    pub queue: usize,
     offsets: [Offsets; 3],
     rng: fastrand::Rng,
-    slots: Vec<Slot>,
-    free: Vec<usize>,
+    pub slots: Vec<Slot>,
+    pub free: Vec<usize>,
     start: Ps,
-    cpu_free: Ps,
+    pub cpu_free: Ps,
     last_done: Ps,
     total: u64,
     issued_bytes: u64,
@@ -38,8 +39,9 @@ struct Job {
     next: Option<Direction>,
     thought_at: u64,
     writes_unsynced: u64,
-    syncing: bool,
-    stopped: bool,
+    pub syncing: bool,
+    pub stopped: bool,
+    trace: Option<Replay>,
 }
 
 /// Which direction an I/O of this pattern takes.
@@ -57,12 +59,12 @@ impl Job {
         self.issued_ios.iter().sum()
     }
 
-    fn in_flight(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// When the next I/O (or flush) may start; `None` while something must complete first, or nothing is left.
-    fn next_start(&mut self) -> Option<Ps> {
+    pub fn next_start(&mut self) -> Option<Ps> {
         if self.stopped || self.free.is_empty() || self.syncing {
             return None;
         }
@@ -70,6 +72,16 @@ impl Job {
             return (self.in_flight() == 0).then_some(self.cpu_free);
         }
         let mut at = self.cpu_free.max(self.start);
+        if let Some(trace) = &self.trace {
+            return match trace.next_start(at, self.in_flight()) {
+                Some(Wait::Until(at)) => Some(at),
+                Some(Wait::ForOthers) => None,
+                None => {
+                    self.stopped = true;
+                    None
+                }
+            };
+        }
         let (issued, spec) = (self.issued(), &self.spec);
         if spec.thinktime_us > 0 && issued > self.thought_at && issued % spec.thinktime_blocks == 0 {
             if self.in_flight() > 0 {
@@ -86,12 +98,75 @@ impl Job {
             at = at.max(self.start + (u128::from(self.issued_ios[d]) * u128::from(SECOND) / u128::from(rate)) as Ps);
         }
         let done = !spec.time_based && self.issued_bytes + spec.block_size[d] > self.total;
+        let done = done || spec.number_ios.is_some_and(|n| issued >= n);
         let late = spec.runtime_us.is_some_and(|r| at >= self.start + r * US);
         if done || late {
             self.stopped = true;
             return None;
         }
         Some(at)
+    }
+
+    /// Whether a flush comes before the next I/O.
+    pub fn flush_is_due(&self) -> bool {
+        if let Some(trace) = &self.trace {
+            return trace.flush_is_next();
+        }
+        self.spec.fsync > 0 && self.writes_unsynced >= self.spec.fsync
+    }
+
+    /// Slot `id` becomes a flush.
+    pub fn begin_flush(&mut self, id: usize, at: Ps, submitted: Ps) {
+        (self.writes_unsynced, self.syncing) = (0, true);
+        if let Some(trace) = &mut self.trace {
+            trace.take(at);
+        }
+        let slot = &mut self.slots[id];
+        (slot.start, slot.submitted, slot.bytes, slot.direction, slot.left) = (at, submitted, 0, None, 1);
+    }
+
+    /// Slot `id` becomes the job's next I/O: direction, offset and length in bytes.
+    pub fn begin_io(&mut self, id: usize, at: Ps, submitted: Ps) -> (Direction, u64, u64) {
+        if let Some(trace) = &mut self.trace {
+            let (direction, offset, bytes) = trace.take(at);
+            self.issued_ios[direction as usize] += 1;
+            let slot = &mut self.slots[id];
+            (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
+            return (direction, offset, bytes);
+        }
+        let direction = self.next.take().expect("the caller asked when it may start");
+        let d = direction as usize;
+        let bytes = self.spec.block_size[d];
+        let offset = self.spec.offset + self.offsets[d].next_block() * bytes;
+        self.thought_at = self.issued();
+        self.issued_bytes += bytes;
+        self.issued_by[d] += bytes;
+        self.issued_ios[d] += 1;
+        self.writes_unsynced += u64::from(direction == Direction::Write);
+        let slot = &mut self.slots[id];
+        (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
+        (direction, offset, bytes)
+    }
+
+    /// One of the commands of slot `id` is complete at `now`, as the application sees it.
+    pub fn end_command(&mut self, id: usize, now: Ps, failed: bool) {
+        self.result.errors += u64::from(failed);
+        let slot = &mut self.slots[id];
+        slot.left -= 1;
+        if slot.left > 0 {
+            return;
+        }
+        let (slat, clat) = ((slot.submitted - slot.start) / NS, (now - slot.submitted) / NS);
+        match slot.direction {
+            Some(direction) => self.result.add(direction, slot.bytes, slat, clat),
+            None => {
+                self.result.sync.add(slat + clat);
+                self.syncing = false;
+            }
+        }
+        self.free.push(id);
+        self.last_done = now;
+        self.cpu_free = self.cpu_free.max(now);
     }
 }
 
@@ -106,13 +181,7 @@ pub fn run_group<S: BusSink>(
     group: usize,
     seed: u64,
 ) -> Result<Vec<JobResult>, DriverError> {
-    let mut jobs = Vec::new();
-    for spec in specs {
-        for clone in 0..spec.numjobs {
-            let index = jobs.len();
-            jobs.push(make_job(device, spec, index, group, seed ^ (index as u64) << 32 ^ u64::from(clone)));
-        }
-    }
+    let mut jobs = make_jobs(device, specs, group, seed)?;
     let mut owners: Owners = device.queues.iter().map(|_| vec![None; 1024]).collect();
     let mut handlers: VecDeque<(Ps, u16)> = VecDeque::new();
     loop {
@@ -141,21 +210,48 @@ pub fn run_group<S: BusSink>(
         }
     }
     device.now = device.now.max(device.controller.now_ps());
-    Ok(jobs
-        .into_iter()
-        .map(|mut job| {
-            job.result.runtime_ns = job.last_done.saturating_sub(job.start) / NS;
-            job.result
-        })
-        .collect())
+    Ok(finish_jobs(jobs))
 }
 
-fn commands(spec: &JobSpec, mdts: u8) -> usize {
+/// A job for each of the specs' `numjobs`.
+pub(super) fn make_jobs<S: BusSink>(
+    device: &mut Device<S>,
+    specs: &[JobSpec],
+    group: usize,
+    seed: u64,
+) -> Result<Vec<Job>, DriverError> {
+    let mut jobs = Vec::new();
+    for spec in specs {
+        for clone in 0..spec.numjobs {
+            let index = jobs.len();
+            jobs.push(make_job(device, spec, index, group, seed ^ (index as u64) << 32 ^ u64::from(clone))?);
+        }
+    }
+    Ok(jobs)
+}
+
+/// The results of jobs that are done.
+pub(super) fn finish_jobs(jobs: Vec<Job>) -> Vec<JobResult> {
+    let finish = |mut job: Job| {
+        job.result.runtime_ns = job.last_done.saturating_sub(job.start) / NS;
+        job.result
+    };
+    jobs.into_iter().map(finish).collect()
+}
+
+/// The most commands an I/O of this job becomes.
+pub(super) fn commands(spec: &JobSpec, mdts: u8) -> usize {
     let largest = spec.block_size.iter().copied().max().unwrap_or(0);
     largest.div_ceil(PAGE << mdts).max(1) as usize
 }
 
-fn make_job<S: BusSink>(device: &mut Device<S>, spec: &JobSpec, index: usize, group: usize, seed: u64) -> Job {
+fn make_job<S: BusSink>(
+    device: &mut Device<S>,
+    spec: &JobSpec,
+    index: usize,
+    group: usize,
+    seed: u64,
+) -> Result<Job, DriverError> {
     let seed = spec.randseed.map_or(seed, |s| s ^ (index as u64) << 32);
     let size = spec.size.unwrap_or(device.drive_bytes() - spec.offset);
     let largest = *spec.block_size.iter().max().expect("there are three");
@@ -176,7 +272,7 @@ fn make_job<S: BusSink>(device: &mut Device<S>, spec: &JobSpec, index: usize, gr
         }
     });
     let start = device.now + spec.startdelay_us * US;
-    Job {
+    Ok(Job {
         result: JobResult::new(spec, group),
         queue: 1 + index % (device.queues.len() - 1),
         offsets,
@@ -195,8 +291,9 @@ fn make_job<S: BusSink>(device: &mut Device<S>, spec: &JobSpec, index: usize, gr
         writes_unsynced: 0,
         syncing: false,
         stopped: false,
+        trace: spec.trace.as_ref().map(Replay::new).transpose()?,
         spec: spec.clone(),
-    }
+    })
 }
 
 fn start_io<S: BusSink>(device: &mut Device<S>, job: &mut Job, index: usize, at: Ps, owners: &mut Owners) {
@@ -204,26 +301,15 @@ fn start_io<S: BusSink>(device: &mut Device<S>, job: &mut Job, index: usize, at:
     let submitted = at + cpu::SUBMIT;
     job.cpu_free = submitted;
     let queue = job.queue;
-    if job.spec.fsync > 0 && job.writes_unsynced >= job.spec.fsync {
-        (job.writes_unsynced, job.syncing) = (0, true);
-        let slot = &mut job.slots[id];
-        (slot.start, slot.submitted, slot.bytes, slot.direction, slot.left) = (at, submitted, 0, None, 1);
+    if job.flush_is_due() {
+        job.begin_flush(id, at, submitted);
         let (cid, _) = device.submit(queue, submitted, sqe(io::FLUSH, 1, 0, [0, 0]));
         owners[queue][usize::from(cid)] = Some((index, id));
         return;
     }
-    let direction = job.next.take().expect("the caller asked when it may start");
-    let d = direction as usize;
-    let bytes = job.spec.block_size[d];
-    let offset = job.spec.offset + job.offsets[d].next_block() * bytes;
-    job.thought_at = job.issued();
-    job.issued_bytes += bytes;
-    job.issued_by[d] += bytes;
-    job.issued_ios[d] += 1;
-    job.writes_unsynced += u64::from(direction == Direction::Write);
+    let (direction, offset, bytes) = job.begin_io(id, at, submitted);
     let most = if direction == Direction::Trim { bytes } else { PAGE << *device.controller.profile().limits.mdts };
     let slot = &mut job.slots[id];
-    (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
     slot.left = bytes.div_ceil(most) as u32;
     for part in 0..u64::from(slot.left) {
         let from = part * most;
@@ -278,25 +364,8 @@ fn handle<S: BusSink>(device: &mut Device<S>, jobs: &mut [Job], queue: usize, at
     let mut now = at;
     for completion in done {
         let Some((index, id)) = owners[queue][usize::from(completion.cid)].take() else { continue };
-        let job = &mut jobs[index];
         now += cpu::COMPLETE;
-        job.result.errors += u64::from(completion.status != 0);
-        let slot = &mut job.slots[id];
-        slot.left -= 1;
-        if slot.left > 0 {
-            continue;
-        }
-        let (slat, clat) = ((slot.submitted - slot.start) / NS, (now - slot.submitted) / NS);
-        match slot.direction {
-            Some(direction) => job.result.add(direction, slot.bytes, slat, clat),
-            None => {
-                job.result.sync.add(slat + clat);
-                job.syncing = false;
-            }
-        }
-        job.free.push(id);
-        job.last_done = now;
-        job.cpu_free = job.cpu_free.max(now);
+        jobs[index].end_command(id, now, completion.status != 0);
     }
     device.now = device.now.max(now);
 }

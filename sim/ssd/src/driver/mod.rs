@@ -1,9 +1,12 @@
 //! A host in virtual time: a small NVMe driver, fio's way of making I/O, plans of phases, and what is true of them.
 
+mod actions;
 pub mod device;
 mod engine;
+mod lean;
 mod memory;
 mod plan;
+mod replay;
 mod session;
 mod truth;
 
@@ -11,5 +14,5 @@ pub use device::{Device, DriverError};
 pub use engine::run_group;
 pub use memory::Memory;
 pub use plan::{Action, Idle, Plan, PlanError, Step};
-pub use session::{run, Outcome, RunError};
+pub use session::{run, Fidelity, Outcome, RunError};
 pub use truth::{Phase, TruthSink};

@@ -1,10 +1,11 @@
 //! A plan: steps of fio jobs, idle times and wake-ups, in TOML.
 
-use crate::fio::{parse_file, FioError, JobFile};
+use super::actions::{RawAction, RawStep};
+use crate::fio::{FioError, JobFile};
 use crate::flash::Condition;
 use crate::port::Aspm;
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +32,7 @@ pub struct Idle {
 /// What a step does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Runs a job file.
+    /// Runs a job file, or a fill or trace as one.
     Fio(JobFile),
     /// Leaves the drive alone.
     Idle {
@@ -45,6 +46,15 @@ pub enum Action {
         /// Where to read.
         slba: u64,
     },
+    /// Formats a namespace.
+    Format {
+        /// Which.
+        nsid: u32,
+        /// Secure erase setting.
+        ses: u8,
+    },
+    /// Sanitizes the drive, with this action code.
+    Sanitize(u8),
 }
 
 /// A step.
@@ -52,8 +62,16 @@ pub enum Action {
 pub struct Step {
     /// Its name.
     pub name: String,
+    /// What its phases are, in phases.json: `fio`, `idle`, `wake`, `trace`, or `precondition`.
+    pub kind: &'static str,
+    /// Whether it counts; if not, it prepares the drive.
+    pub measured: bool,
     /// Power management while it runs.
     pub idle: Idle,
+    /// Ambient temperature from here on, in degrees Celsius.
+    pub temperature_c: Option<f64>,
+    /// Whether the volatile write cache is on from here on.
+    pub write_cache: Option<bool>,
     /// What it does.
     pub action: Action,
 }
@@ -75,27 +93,6 @@ struct RawPlan {
     step: Vec<RawStep>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStep {
-    name: Option<String>,
-    fio: Option<PathBuf>,
-    idle_s: Option<f64>,
-    wake: Option<RawWake>,
-    #[serde(default)]
-    apst: bool,
-    aspm: Option<String>,
-    ps: Option<u8>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawWake {
-    idle_s: f64,
-    #[serde(default)]
-    slba: u64,
-}
-
 impl Plan {
     /// A plan of job files alone.
     pub fn of_jobs(files: Vec<JobFile>) -> Self {
@@ -103,7 +100,8 @@ impl Plan {
             .into_iter()
             .map(|file| {
                 let name = Path::new(&file.path).file_stem().map_or(file.path.clone(), |s| s.to_string_lossy().into());
-                Step { name, idle: Idle::default(), action: Action::Fio(file) }
+                let (idle, action) = (Idle::default(), Action::Fio(file));
+                Step { name, kind: "fio", measured: true, idle, temperature_c: None, write_cache: None, action }
             })
             .collect();
         Self { condition: Condition::default(), steps }
@@ -134,30 +132,22 @@ impl Plan {
             if step.ps.is_some_and(|ps| usize::from(ps) >= power_states) {
                 return Err(fail(format!("ps must be below {power_states}, the drive's number of power states")));
             }
-            let time = |seconds: f64| {
-                if (0.0..=1e6).contains(&seconds) {
-                    Ok(seconds)
-                } else {
-                    Err(fail(format!("idle_s = {seconds} is not between 0 and 1e6")))
-                }
-            };
-            let (action, default_name) = match (step.fio, step.idle_s, step.wake) {
-                (Some(file), None, None) => {
-                    let file = path.parent().unwrap_or(Path::new("")).join(file);
-                    let stem = file.file_stem().map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned());
-                    (Action::Fio(parse_file(&file, drive_bytes)?), stem)
-                }
-                (None, Some(seconds), None) => (Action::Idle { seconds: time(seconds)? }, "idle".into()),
-                (None, None, Some(wake)) => {
-                    if wake.slba.saturating_add(8) > drive_bytes / crate::profile::LBA {
-                        return Err(fail("wake.slba is beyond the end of the drive".into()));
-                    }
-                    (Action::Wake { seconds: time(wake.idle_s)?, slba: wake.slba }, "wake-up".into())
-                }
-                _ => return Err(fail("must have exactly one of fio, idle_s, wake".into())),
-            };
+            if step.temperature_c.is_some_and(|t| !(-40.0..=100.0).contains(&t)) {
+                return Err(fail("temperature_c must be -40 to 100".into()));
+            }
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let RawAction { action, kind, name, measured } = RawAction::of(&step, folder, drive_bytes).map_err(fail)?;
             let idle = Idle { apst: step.apst, aspm, power_state: step.ps };
-            steps.push(Step { name: step.name.unwrap_or(default_name), idle, action });
+            let measured = step.measured.unwrap_or(measured);
+            steps.push(Step {
+                name: step.name.unwrap_or(name),
+                kind: if measured { kind } else { "precondition" },
+                measured,
+                idle,
+                temperature_c: step.temperature_c,
+                write_cache: step.write_cache,
+                action,
+            });
         }
         Ok(Self { condition, steps })
     }

@@ -2,6 +2,7 @@
 
 use super::device::{cpu, sqe, Device, DriverError};
 use super::engine::run_group;
+use super::lean;
 use super::plan::{Action, Idle, Plan, Step};
 use super::truth::{Phase, TruthSink};
 use crate::controller::{Controller, Options};
@@ -18,6 +19,18 @@ use wattbell_bus::TraceWriter;
 const IO_QUEUES: u16 = 4;
 /// Between the end of a phase and the start of the next.
 const PAUSE_US: u64 = 200;
+
+/// What the trace shows of I/O commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Every TLP, and power steps of a microsecond.
+    Tlps,
+    /// One SUMMARY for each command, and the rail as means over steps.
+    Summaries {
+        /// Width of the steps in microseconds.
+        rail_step_us: u64,
+    },
+}
 
 /// What a run leaves.
 pub struct Outcome {
@@ -46,13 +59,26 @@ pub fn run<T: Write, C: Write>(
     plan: &Plan,
     seed: u64,
     trace: TraceWriter<T>,
-    commands: C,
+    commands: Option<C>,
+    fidelity: Fidelity,
 ) -> Result<Outcome, RunError> {
     let options = Options { seed, condition: plan.condition, ..Options::default() };
     let sink = TruthSink::new(TraceSink::new(trace), commands);
-    let device = Device::start(Controller::new(profile, options, sink), IO_QUEUES)?;
-    let mut session =
-        Session { device, phases: Vec::new(), jobs: Vec::new(), group: 0, seed, idle: Idle::default(), kept_ps: false };
+    let mut controller = Controller::new(profile, options, sink);
+    if let Fidelity::Summaries { rail_step_us } = fidelity {
+        controller.use_rail_steps(rail_step_us * US);
+    }
+    let device = Device::start(controller, IO_QUEUES)?;
+    let mut session = Session {
+        device,
+        phases: Vec::new(),
+        jobs: Vec::new(),
+        group: 0,
+        seed,
+        idle: Idle::default(),
+        kept_ps: false,
+        fidelity,
+    };
     for step in &plan.steps {
         session.step(step)?;
         if let Some(error) = session.device.controller.sink().error() {
@@ -82,24 +108,25 @@ struct Session<T: Write, C: Write> {
     seed: u64,
     idle: Idle,
     kept_ps: bool,
+    fidelity: Fidelity,
 }
 
 impl<T: Write, C: Write> Session<T, C> {
     fn step(&mut self, step: &Step) -> Result<(), RunError> {
-        self.prepare(step.idle)?;
+        self.prepare(step)?;
         match &step.action {
             Action::Fio(file) => {
                 let groups = file.groups();
                 for group in &groups {
                     let name =
                         if groups.len() > 1 { format!("{}/{}", step.name, names(group)) } else { step.name.clone() };
-                    self.fio(name, &file.path, group, step.idle)?;
+                    self.fio(name, &file.path, group, step)?;
                 }
                 Ok(())
             }
             Action::Idle { seconds } => {
-                let detail = detail(step.idle, *seconds);
-                self.phase(step.name.clone(), "idle", detail, |s| {
+                let detail = detail(step, *seconds);
+                self.phase(step.name.clone(), step.kind, detail, |s| {
                     s.device.sleep(ps(*seconds, SECOND));
                     let settled_w = s.device.controller.power_w();
                     let state = s.device.controller.power_state();
@@ -107,14 +134,35 @@ impl<T: Write, C: Write> Session<T, C> {
                 })
             }
             Action::Wake { seconds, slba } => {
-                let detail = detail(step.idle, *seconds);
-                self.phase(step.name.clone(), "wake", detail, |s| s.wake(*seconds, *slba))
+                let detail = detail(step, *seconds);
+                self.phase(step.name.clone(), step.kind, detail, |s| s.wake(*seconds, *slba))
+            }
+            Action::Format { nsid, ses } => {
+                let detail = json!({"format": {"nsid": nsid, "ses": ses}, "measured": step.measured});
+                self.phase(step.name.clone(), step.kind, detail, |s| {
+                    s.device.format(*nsid, *ses)?;
+                    Ok(json!({}))
+                })
+            }
+            Action::Sanitize(action) => {
+                let detail = json!({"sanitize_action": action, "measured": step.measured});
+                self.phase(step.name.clone(), step.kind, detail, |s| {
+                    s.device.sanitize(*action)?;
+                    Ok(json!({}))
+                })
             }
         }
     }
 
     /// Sets power management before a phase, outside it.
-    fn prepare(&mut self, idle: Idle) -> Result<(), RunError> {
+    fn prepare(&mut self, step: &Step) -> Result<(), RunError> {
+        let idle = step.idle;
+        if let Some(ambient_c) = step.temperature_c {
+            self.device.controller.set_ambient_c(ambient_c);
+        }
+        if let Some(on) = step.write_cache {
+            self.device.set_write_cache(on)?;
+        }
         if idle.aspm != self.idle.aspm {
             self.device.set_aspm(idle.aspm);
         }
@@ -132,18 +180,31 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(())
     }
 
-    fn fio(&mut self, name: String, path: &str, group: &[JobSpec], idle: Idle) -> Result<(), RunError> {
+    fn fio(&mut self, name: String, path: &str, group: &[JobSpec], step: &Step) -> Result<(), RunError> {
+        let idle = step.idle;
         let jobs: Vec<&str> = group.iter().map(|j| j.name.as_str()).collect();
-        let detail =
-            json!({"file": path, "jobs": jobs, "fio_group": self.group, "apst": idle.apst, "aspm": aspm(idle)});
+        let detail = json!({"file": path, "jobs": jobs, "fio_group": self.group, "apst": idle.apst, "aspm": aspm(idle),
+                "measured": step.measured});
         let number = self.group;
         self.group += 1;
-        self.phase(name, "fio", detail, |s| {
-            let results = run_group(&mut s.device, group, number, s.seed)?;
-            let summary = summary(&results);
+        self.phase(name, step.kind, detail, |s| {
+            let before = s.device.controller.holdings();
+            let results = s.run_group(group, number)?;
+            let mut summary = summary(&results);
+            summary["flash"] = s.device.controller.holdings().json_since(&before);
+            summary["temperature_c"] = json!(s.device.controller.temperature_c());
             s.jobs.extend(results);
             Ok(summary)
         })
+    }
+
+    fn run_group(&mut self, group: &[JobSpec], number: usize) -> Result<Vec<JobResult>, RunError> {
+        if self.fidelity != Fidelity::Tlps && lean::can_run(group) {
+            if let Some(results) = lean::run_group(&mut self.device, group, number, self.seed)? {
+                return Ok(results);
+            }
+        }
+        Ok(run_group(&mut self.device, group, number, self.seed)?)
     }
 
     fn wake(&mut self, seconds: f64, slba: u64) -> Result<Value, RunError> {
@@ -197,8 +258,10 @@ fn aspm(idle: Idle) -> &'static str {
     }
 }
 
-fn detail(idle: Idle, seconds: f64) -> Value {
-    json!({"idle_s": seconds, "apst": idle.apst, "aspm": aspm(idle), "ps": idle.power_state})
+fn detail(step: &Step, seconds: f64) -> Value {
+    let idle = step.idle;
+    json!({"idle_s": seconds, "apst": idle.apst, "aspm": aspm(idle), "ps": idle.power_state,
+        "measured": step.measured})
 }
 
 fn link<T: Write, C: Write>(session: &Session<T, C>) -> String {

@@ -43,7 +43,7 @@ struct Integral {
 /// Writes the trace, integrates the rail records that pass, and writes a line for each command.
 pub struct TruthSink<T: Write, C: Write> {
     trace: TraceSink<T>,
-    commands: C,
+    commands: Option<C>,
     commands_error: Option<std::io::Error>,
     bounds: VecDeque<Ps>,
     rails: VecDeque<(Ps, Rail)>,
@@ -55,14 +55,16 @@ pub struct TruthSink<T: Write, C: Write> {
     current_na: i64,
     voltage_nv: i64,
     counts: BTreeMap<(u16, u8), (u64, u64)>,
+    /// Queue and opcode of the last command, and what is to be added to their count.
+    last_count: ((u16, u8), (u64, u64)),
 }
 
 impl<T: Write, C: Write> TruthSink<T, C> {
     /// Over `trace`; `commands` gets the CSV.
-    pub fn new(trace: TraceSink<T>, mut commands: C) -> Self {
+    pub fn new(trace: TraceSink<T>, mut commands: Option<C>) -> Self {
         let header = "qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,\
                       msix_ps,cq_head_ps\n";
-        let commands_error = commands.write_all(header.as_bytes()).err();
+        let commands_error = commands.as_mut().and_then(|c| c.write_all(header.as_bytes()).err());
         Self {
             trace,
             commands,
@@ -77,6 +79,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
             current_na: 0,
             voltage_nv: 0,
             counts: BTreeMap::new(),
+            last_count: ((0, 0), (0, 0)),
         }
     }
 
@@ -125,14 +128,25 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         self.at = time;
     }
 
+    fn keep_count(&mut self) {
+        let (key, (count, blocks)) = std::mem::take(&mut self.last_count);
+        if count > 0 {
+            let entry = self.counts.entry(key).or_default();
+            *entry = (entry.0 + count, entry.1 + blocks);
+        }
+    }
+
     /// Ends the trace and gives the truth as JSON.
     pub fn finish(mut self, phases: &[Phase]) -> Result<Value, String> {
         let end = self.end;
+        self.keep_count();
         self.integrate(end);
         if let Some(error) = self.error() {
             return Err(error);
         }
-        self.commands.flush().map_err(|e| format!("truth commands: {e}"))?;
+        if let Some(commands) = &mut self.commands {
+            commands.flush().map_err(|e| format!("truth commands: {e}"))?;
+        }
         self.trace.finish(end).map_err(|e| format!("bus trace: {e}"))?;
         let listed: Vec<Value> = phases
             .iter()
@@ -180,6 +194,14 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
         self.trace.record(record);
     }
 
+    fn record_in_order(&mut self, record: &Record) {
+        if let Body::Rail(rail) = &record.body {
+            self.rails.push_back((record.time_ps, *rail));
+        }
+        self.end = self.end.max(record.time_ps);
+        self.trace.record_in_order(record);
+    }
+
     fn release(&mut self, horizon_ps: Ps) {
         self.trace.release(horizon_ps);
         self.end = self.end.max(horizon_ps);
@@ -188,11 +210,16 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
     }
 
     fn command(&mut self, c: &CommandTruth) {
-        let entry = self.counts.entry((c.qid, c.opcode)).or_default();
-        *entry = (entry.0 + 1, entry.1 + c.blocks);
+        if self.last_count.0 != (c.qid, c.opcode) {
+            self.keep_count();
+            self.last_count.0 = (c.qid, c.opcode);
+        }
+        let (count, blocks) = self.last_count.1;
+        self.last_count.1 = (count + 1, blocks + c.blocks);
+        let Some(commands) = &mut self.commands else { return };
         let optional = |t: Option<Ps>| t.map(|t| t.to_string()).unwrap_or_default();
         let line = writeln!(
-            self.commands,
+            commands,
             "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             c.qid,
             c.cid,

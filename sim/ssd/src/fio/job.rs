@@ -1,5 +1,7 @@
 //! A job file as data.
 
+use super::iolog::TraceSpec;
+
 /// What an I/O does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
@@ -73,6 +75,48 @@ pub struct JobSpec {
     pub randseed: Option<u64>,
     /// `group_reporting`.
     pub group_reporting: bool,
+    /// `number_ios`.
+    pub number_ios: Option<u64>,
+    /// The log to replay, instead of everything above that says what to do.
+    pub trace: Option<TraceSpec>,
+}
+
+impl JobSpec {
+    /// A job of fio's defaults: sequential reads of 4 KiB over the whole drive.
+    pub fn new(name: String) -> Self {
+        Self {
+            name,
+            options: Vec::new(),
+            pattern: Pattern { random: false, read: true, write: false, trim: false },
+            block_size: [4096; 3],
+            iodepth: 1,
+            offset: 0,
+            size: None,
+            io_size: None,
+            loops: 1,
+            runtime_us: None,
+            time_based: false,
+            rate: [None; 3],
+            rate_iops: [None; 3],
+            thinktime_us: 0,
+            thinktime_blocks: 1,
+            read_percent: 50,
+            startdelay_us: 0,
+            stonewall: false,
+            numjobs: 1,
+            fsync: 0,
+            norandommap: false,
+            randseed: None,
+            group_reporting: false,
+            number_ios: None,
+            trace: None,
+        }
+    }
+
+    /// Whether the job may trim.
+    pub fn trims(&self) -> bool {
+        self.pattern.trim || self.trace.as_ref().is_some_and(|t| t.trims)
+    }
 }
 
 /// A job file.

@@ -18,7 +18,8 @@ pub struct FioError {
 
 const KNOWN: &str = "rw/readwrite, bs/blocksize, iodepth, size, io_size, offset, runtime, time_based, rate, rate_iops, \
     thinktime, thinktime_blocks, rwmixread, rwmixwrite, loops, startdelay, stonewall, numjobs, name, filename, ioengine, \
-    direct, fsync, norandommap, randrepeat, randseed, group_reporting, thread, description";
+    direct, fsync, norandommap, randrepeat, randseed, group_reporting, number_ios, \
+    refill_buffers, zero_buffers, scramble_buffers, buffer_compress_percentage, thread, description";
 
 /// Options in force: name, value if any, line.
 type Options = Vec<(String, Option<String>, usize)>;
@@ -74,31 +75,7 @@ pub fn parse_text(path: &str, text: &str, drive_bytes: u64) -> Result<JobFile, F
 }
 
 fn job(name: String, line: usize, options: &Options, drive_bytes: u64) -> Result<JobSpec, (usize, String)> {
-    let mut spec = JobSpec {
-        name,
-        options: Vec::new(),
-        pattern: Pattern { random: false, read: true, write: false, trim: false },
-        block_size: [4096; 3],
-        iodepth: 1,
-        offset: 0,
-        size: None,
-        io_size: None,
-        loops: 1,
-        runtime_us: None,
-        time_based: false,
-        rate: [None; 3],
-        rate_iops: [None; 3],
-        thinktime_us: 0,
-        thinktime_blocks: 1,
-        read_percent: 50,
-        startdelay_us: 0,
-        stonewall: false,
-        numjobs: 1,
-        fsync: 0,
-        norandommap: false,
-        randseed: None,
-        group_reporting: false,
-    };
+    let mut spec = JobSpec::new(name);
     let (mut direct, mut synchronous) = (false, false);
     for (key, value, line) in options {
         let mut apply = || option(&mut spec, key, value.as_deref(), drive_bytes, &mut direct, &mut synchronous);
@@ -153,6 +130,10 @@ fn option(
         "norandommap" => spec.norandommap = flag(value)?,
         "randseed" => spec.randseed = Some(number(need()?)?),
         "group_reporting" => spec.group_reporting = flag(value)?,
+        "number_ios" => spec.number_ios = Some(number(need()?)?).filter(|&n| n > 0),
+        // Nothing here depends on the data: no drive of these profiles compresses. They are kept for the report.
+        "refill_buffers" | "zero_buffers" | "scramble_buffers" => drop(flag(value)?),
+        "buffer_compress_percentage" => drop(percent(need()?)?),
         "direct" => *direct = flag(value)?,
         "ioengine" => {
             *synchronous = match need()? {

@@ -1,0 +1,169 @@
+//! Power as means over steps of equal width, from edges in any order: what a long run needs instead of exact edges.
+//!
+//! An edge is one addition to the step it lies in, whatever comes between its beginning and its end. The energy of every
+//! step is exact in integers; what the division into a mean leaves is carried to the next step with an edge.
+
+use crate::profile::Ps;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Steps held; edges further in the future wait in a heap.
+const RING: u64 = 1 << 13;
+
+#[derive(Clone, Copy, Default)]
+struct Bin {
+    /// What edges within the step add to its energy, in nW ps.
+    energy: i64,
+    /// What they add to the level of the steps after it, in nW.
+    step: i64,
+}
+
+/// The steps.
+pub struct Bins {
+    width: Ps,
+    ring: Vec<Bin>,
+    used: Vec<u64>,
+    /// Number of the first step that is not closed.
+    base: u64,
+    level: i64,
+    carry: i64,
+    far: BinaryHeap<Reverse<(Ps, i64)>>,
+    energy_j: f64,
+}
+
+impl Bins {
+    /// Steps of `width`, from time 0, at level 0.
+    pub fn new(width: Ps) -> Self {
+        let (ring, used) = (vec![Bin::default(); RING as usize], vec![0; RING as usize / 64]);
+        Self { width, ring, used, base: 0, level: 0, carry: 0, far: BinaryHeap::new(), energy_j: 0.0 }
+    }
+
+    /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
+    #[inline]
+    pub fn edge(&mut self, time: Ps, nw: i64) {
+        if nw == 0 {
+            return;
+        }
+        let time = time.max(self.base * self.width);
+        let number = time / self.width;
+        if number >= self.base + RING {
+            self.far.push(Reverse((time, nw)));
+            return;
+        }
+        let index = (number % RING) as usize;
+        let bin = &mut self.ring[index];
+        bin.energy += nw * ((number + 1) * self.width - time) as i64;
+        bin.step += nw;
+        self.used[index / 64] |= 1 << (index % 64);
+    }
+
+    /// Closes the steps that end at or before `now`; `out` gets the start and level of those that differ from the last.
+    pub fn close(&mut self, now: Ps, mut out: impl FnMut(Ps, i64)) {
+        let end = now / self.width;
+        while self.base < end {
+            let next = self.next_used(end);
+            if next > self.base {
+                // Nothing changes before it: one level.
+                out(self.base * self.width, self.level);
+                self.energy_j += self.level as f64 * (next - self.base) as f64 * self.width as f64 * 1e-21;
+                self.base = next;
+                self.draw_near();
+                continue;
+            }
+            let index = (self.base % RING) as usize;
+            let bin = std::mem::take(&mut self.ring[index]);
+            self.used[index / 64] &= !(1 << (index % 64));
+            let energy = self.level * self.width as i64 + bin.energy + self.carry;
+            let mean = energy.div_euclid(self.width as i64);
+            self.carry = energy.rem_euclid(self.width as i64);
+            self.energy_j += energy as f64 * 1e-21;
+            out(self.base * self.width, mean);
+            self.level += bin.step;
+            self.base += 1;
+            self.draw_near();
+        }
+    }
+
+    /// Closes the step that is open.
+    pub fn finish(&mut self, out: impl FnMut(Ps, i64)) {
+        self.close((self.base + 1) * self.width, out);
+    }
+
+    /// Start of the first open step.
+    pub fn horizon(&self) -> Ps {
+        self.base * self.width
+    }
+
+    /// The level at the end of the first open step.
+    pub fn level_nw(&self) -> i64 {
+        self.level + self.ring[(self.base % RING) as usize].step
+    }
+
+    /// Energy of the closed steps, in joule.
+    pub fn energy_j(&self) -> f64 {
+        self.energy_j
+    }
+
+    /// The first step from `base` on with an edge, or `end`.
+    fn next_used(&self, end: u64) -> u64 {
+        let mut number = self.base;
+        let limit = end.min(self.base + RING);
+        while number < limit {
+            let index = (number % RING) as usize;
+            let word = self.used[index / 64] >> (index % 64);
+            if word != 0 {
+                return (number + u64::from(word.trailing_zeros())).min(limit);
+            }
+            number += 64 - (index % 64) as u64;
+        }
+        limit
+    }
+
+    fn draw_near(&mut self) {
+        while let Some(&Reverse((time, nw))) = self.far.peek() {
+            if time / self.width >= self.base + RING {
+                return;
+            }
+            self.far.pop();
+            self.edge(time, nw);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn energy_of_the_steps_is_that_of_the_edges(
+            pulses in prop::collection::vec((0u64..3_000_000, 1u64..9_000_000, 1i64..2_000_000_000), 0..60),
+            width in 1u64..200,
+            stops in prop::collection::vec(1u64..4_000_000, 0..5),
+        ) {
+            let mut bins = Bins::new(width);
+            let (mut steps, mut want, mut now) = (Vec::<(Ps, i64)>::new(), 0i128, 0);
+            let mut pulses = pulses;
+            pulses.sort();
+            let mut stops = stops;
+            stops.sort();
+            for stop in stops {
+                bins.close(stop.min(pulses.first().map_or(stop, |p| p.0)), |t, w| steps.push((t, w)));
+            }
+            for (start, len, nw) in pulses {
+                let start = start.max(bins.horizon());
+                bins.edge(start, nw);
+                bins.edge(start + len, -nw);
+                want += i128::from(nw) * i128::from(len);
+                now = now.max(start + len);
+            }
+            bins.close(now + width, |t, w| steps.push((t, w)));
+            let ends = steps.iter().skip(1).map(|s| s.0).chain([bins.horizon()]);
+            let got: i128 = steps.iter().zip(ends).map(|(s, e)| i128::from(s.1) * i128::from(e - s.0)).sum();
+            prop_assert!(steps.windows(2).all(|w| w[0].0 < w[1].0));
+            prop_assert!((got - want).abs() <= i128::from(width), "{} for {}", got, want);
+            prop_assert_eq!(bins.level_nw(), 0);
+        }
+    }
+}

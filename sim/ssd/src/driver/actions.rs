@@ -1,0 +1,157 @@
+//! The steps of a plan as they are written.
+
+use super::plan::Action;
+use crate::fio::{parse_file, parse_text, trace_job, JobFile};
+use crate::profile::LBA;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Idle time of a trace is cut to this, in seconds.
+const IDLE_CUT_S: f64 = 0.025;
+
+/// A `[[step]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawStep {
+    pub name: Option<String>,
+    fio: Option<PathBuf>,
+    idle_s: Option<f64>,
+    wake: Option<RawWake>,
+    format: Option<RawFormat>,
+    sanitize: Option<String>,
+    fill: Option<RawFill>,
+    trace: Option<PathBuf>,
+    trace_idle_cut_s: Option<f64>,
+    pub measured: Option<bool>,
+    pub temperature_c: Option<f64>,
+    pub write_cache: Option<bool>,
+    #[serde(default)]
+    pub apst: bool,
+    pub aspm: Option<String>,
+    pub ps: Option<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWake {
+    idle_s: f64,
+    #[serde(default)]
+    slba: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFormat {
+    nsid: u32,
+    #[serde(default)]
+    ses: u8,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFill {
+    #[serde(default = "whole")]
+    span: f64,
+    #[serde(default = "large")]
+    bs: String,
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+fn large() -> String {
+    "128k".into()
+}
+
+/// What a step does, and what it is called if it has no name.
+pub struct RawAction {
+    pub action: Action,
+    pub kind: &'static str,
+    pub name: String,
+    /// Whether such a step counts unless it says otherwise.
+    pub measured: bool,
+}
+
+impl RawAction {
+    /// The one action of a step; files are looked for in `folder`.
+    pub fn of(step: &RawStep, folder: &Path, drive_bytes: u64) -> Result<Self, String> {
+        let given = [
+            step.fio.is_some(),
+            step.idle_s.is_some(),
+            step.wake.is_some(),
+            step.format.is_some(),
+            step.sanitize.is_some(),
+            step.fill.is_some(),
+            step.trace.is_some(),
+        ];
+        if given.iter().filter(|g| **g).count() != 1 {
+            return Err("must have exactly one of fio, idle_s, wake, format, sanitize, fill, trace".into());
+        }
+        if step.trace_idle_cut_s.is_some() && step.trace.is_none() {
+            return Err("trace_idle_cut_s goes with trace".into());
+        }
+        let made = |action, kind, name: &str, measured| Ok(Self { action, kind, name: name.into(), measured });
+        if let Some(file) = &step.fio {
+            let file = folder.join(file);
+            let name = stem(&file, "fio");
+            return made(Action::Fio(parse_file(&file, drive_bytes).map_err(|e| e.to_string())?), "fio", &name, true);
+        }
+        if let Some(file) = &step.trace {
+            let (file, cut) = (folder.join(file), time(step.trace_idle_cut_s.unwrap_or(IDLE_CUT_S))?);
+            let job = trace_job(&file, (cut * 1e6).round() as u64, drive_bytes).map_err(|e| e.to_string())?;
+            let jobs = JobFile { path: file.display().to_string(), jobs: vec![job] };
+            return made(Action::Fio(jobs), "trace", &stem(&file, "trace"), true);
+        }
+        if let Some(fill) = &step.fill {
+            return made(Action::Fio(fill.job(drive_bytes)?), "fill", "fill", false);
+        }
+        if let Some(seconds) = step.idle_s {
+            return made(Action::Idle { seconds: time(seconds)? }, "idle", "idle", true);
+        }
+        if let Some(wake) = &step.wake {
+            if wake.slba.saturating_add(8) > drive_bytes / LBA {
+                return Err("wake.slba is beyond the end of the drive".into());
+            }
+            return made(Action::Wake { seconds: time(wake.idle_s)?, slba: wake.slba }, "wake", "wake-up", true);
+        }
+        if let Some(format) = &step.format {
+            if format.ses > 2 {
+                return Err("format.ses must be 0, 1 (user data erase) or 2 (cryptographic erase)".into());
+            }
+            return made(Action::Format { nsid: format.nsid, ses: format.ses }, "format", "format", false);
+        }
+        let action = match step.sanitize.as_deref() {
+            Some("block") => 2,
+            Some("overwrite") => 3,
+            Some("crypto") => 4,
+            other => return Err(format!("sanitize `{}` is none of block, crypto, overwrite", other.unwrap_or(""))),
+        };
+        made(Action::Sanitize(action), "sanitize", "sanitize", false)
+    }
+}
+
+impl RawFill {
+    /// Sequential writes at depth 32, once over the span.
+    fn job(&self, drive_bytes: u64) -> Result<JobFile, String> {
+        if !(self.span > 0.0 && self.span <= 1.0) {
+            return Err(format!("fill.span = {} is not above 0 and at most 1", self.span));
+        }
+        let block = crate::fio::size(&self.bs)?.max(512);
+        let size = ((drive_bytes as f64 * self.span) as u64 / block * block).max(block);
+        let text = format!("[fill]\nrw=write\ndirect=1\niodepth=32\nbs={block}\nsize={size}\n");
+        parse_text("fill", &text, drive_bytes).map_err(|e| e.to_string())
+    }
+}
+
+fn time(seconds: f64) -> Result<f64, String> {
+    if (0.0..=1e6).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(format!("{seconds} s is not between 0 and 1e6"))
+    }
+}
+
+fn stem(file: &Path, otherwise: &str) -> String {
+    file.file_stem().map_or_else(|| otherwise.into(), |s| s.to_string_lossy().into_owned())
+}

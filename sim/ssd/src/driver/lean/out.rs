@@ -1,0 +1,91 @@
+//! Rail steps, sidebands and commands as one sequence in order of time.
+
+use crate::host::{BusSink, CommandTruth};
+use crate::meter::Meter;
+use crate::port::Port;
+use crate::profile::Ps;
+use std::collections::VecDeque;
+use wattbell_bus::summary::Instants;
+use wattbell_bus::{Body, Record, Summary};
+
+/// What waits to be handed out.
+#[derive(Default)]
+pub struct Merger {
+    commands: VecDeque<(Ps, Summary)>,
+    rails: VecDeque<Record>,
+    others: Vec<Record>,
+}
+
+impl Merger {
+    /// A command is over.
+    pub fn command(&mut self, c: &CommandTruth) {
+        let absent = Instants::ABSENT;
+        let instants = Instants {
+            doorbell_ps: c.doorbell_ps,
+            fetch_ps: c.fetch_ps,
+            first_data_ps: c.first_data_ps.unwrap_or(absent),
+            last_data_ps: c.last_data_ps.unwrap_or(absent),
+            cqe_ps: c.cqe_ps,
+            msix_ps: c.msix_ps.unwrap_or(absent),
+            cq_head_ps: c.cq_head_ps.unwrap_or(absent),
+        };
+        let summary = Summary {
+            opcode: c.opcode,
+            qid: c.qid,
+            cid: c.cid,
+            status: c.status,
+            nsid: c.nsid,
+            blocks: c.blocks as u32,
+            slba: c.slba,
+            flags: 0,
+            instants,
+        };
+        // The interrupt message may be later than the doorbell that released the entry, so they are not quite in order.
+        let at = instants.last_ps();
+        let mut index = self.commands.len();
+        while index > 0 && self.commands[index - 1].0 > at {
+            index -= 1;
+        }
+        if index == self.commands.len() {
+            self.commands.push_back((at, summary));
+        } else {
+            self.commands.insert(index, (at, summary));
+        }
+    }
+
+    /// Hands out everything before `horizon`, and releases the sink up to there.
+    pub fn hand_out<S: BusSink>(&mut self, horizon: Ps, port: &mut Port, meter: &mut Meter, sink: &mut S) {
+        self.others.extend(port.take());
+        self.others.sort_by_key(|r| std::cmp::Reverse(r.time_ps));
+        self.rails.extend(meter.take().map(|(time_ps, rail)| Record { time_ps, body: Body::Rail(rail) }));
+        loop {
+            let command = self.commands.front().map_or(Ps::MAX, |c| c.0);
+            let rail = self.rails.front().map_or(Ps::MAX, |r| r.time_ps);
+            let other = self.others.last().map_or(Ps::MAX, |r| r.time_ps);
+            if command.min(rail).min(other) >= horizon {
+                break;
+            }
+            let record = if other <= rail && other <= command {
+                self.others.pop()
+            } else if rail <= command {
+                self.rails.pop_front()
+            } else {
+                self.commands.pop_front().map(|(time_ps, s)| Record { time_ps, body: Body::Summary(s) })
+            };
+            if let Some(record) = record {
+                sink.record_in_order(&record);
+            }
+        }
+        sink.release(horizon);
+    }
+
+    /// Hands out what is left through the sorting sink, at the end of the jobs.
+    pub fn finish<S: BusSink>(&mut self, sink: &mut S) {
+        for (time_ps, summary) in self.commands.drain(..) {
+            sink.record(Record { time_ps, body: Body::Summary(summary) });
+        }
+        for record in self.rails.drain(..).chain(self.others.drain(..)) {
+            sink.record(record);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The flash translation layer's state: where each logical unit lies, what each superblock holds, which are free.
+//!
+//! No time here: `super` decides when something moves and what that costs. A unit is 4 KiB. Both directions of the map are
+//! flat tables of 4 bytes a unit that the operating system commits page by page as they are written, so a drive that is
+//! only partly used costs little: at most 1 GB for each way and TB of the drive.
+
+use std::collections::VecDeque;
+
+/// Map entry: as the drive's condition says. Tables start as zeroes.
+const AS_BEFORE: u32 = 0;
+/// Map entry: deallocated.
+const GONE: u32 = 1;
+/// Reverse entry of a slot that was left out when a page was programmed before it was full.
+const PADDING: u32 = u32::MAX;
+
+/// Units of a stripe for the purpose of what lies in SLC before the run.
+const STRIPE: u64 = 64;
+
+/// What units untouched in this run are taken to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Nothing.
+    Nothing,
+    /// Written sequentially over the whole drive: unit u lies in slot u, in dense flash.
+    Filled,
+    /// Written sequentially, so many of 256 stripes in SLC and the others in dense flash, but taking up none of the space
+    /// new data needs.
+    Aside(u16),
+}
+
+/// Who writes: each has a superblock of its own to write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// New data into the SLC cache.
+    Cache = 0,
+    /// New data straight into dense flash.
+    Direct = 1,
+    /// Data moved by folding and garbage collection.
+    Moved = 2,
+}
+
+/// Where a unit lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Slot number: superblock and offset.
+    pub slot: u32,
+    /// Whether it is in SLC mode.
+    pub slc: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    Open,
+    Closed,
+}
+
+/// A block of every plane of every die, erased and filled together.
+#[derive(Debug, Clone, Copy)]
+struct Superblock {
+    state: State,
+    slc: bool,
+    written: u32,
+    valid: u32,
+}
+
+/// A superblock being emptied, and how far.
+#[derive(Debug, Clone, Copy)]
+pub struct Victim {
+    block: u32,
+    next: u32,
+}
+
+/// Sizes, in units or superblocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Geometry {
+    /// Logical units.
+    pub units: u64,
+    /// Base-2 logarithm of the units of a superblock in dense mode.
+    pub shift: u32,
+    /// Superblocks.
+    pub blocks: u32,
+    /// Units of a superblock in SLC mode.
+    pub slc_block: u32,
+}
+
+/// The map and the superblocks.
+pub struct Ftl {
+    geometry: Geometry,
+    before: Before,
+    map: Vec<u32>,
+    reverse: Vec<u32>,
+    blocks: Vec<Superblock>,
+    free: VecDeque<u32>,
+    open: [Option<u32>; 3],
+    slc_blocks: u32,
+    dense_valid: u64,
+    slc_valid: u64,
+}
+
+impl Ftl {
+    /// A drive in this condition.
+    pub fn new(geometry: Geometry, before: Before) -> Self {
+        let empty = Superblock { state: State::Free, slc: false, written: 0, valid: 0 };
+        let size = 1u64 << geometry.shift;
+        let filled = if before == Before::Filled { geometry.units } else { 0 };
+        let blocks: Vec<Superblock> = (0..u64::from(geometry.blocks))
+            .map(|i| match filled.saturating_sub(i * size).min(size) as u32 {
+                0 => empty,
+                held => Superblock { state: State::Closed, slc: false, written: held, valid: held },
+            })
+            .collect();
+        let free = (0..geometry.blocks).filter(|&b| blocks[b as usize].state == State::Free).collect();
+        Self {
+            geometry,
+            before,
+            map: vec![AS_BEFORE; geometry.units as usize],
+            reverse: vec![0; (u64::from(geometry.blocks) << geometry.shift) as usize],
+            blocks,
+            free,
+            open: [None; 3],
+            slc_blocks: 0,
+            dense_valid: filled,
+            slc_valid: 0,
+        }
+    }
+
+    /// Nothing is stored any more: what a format or a sanitize leaves.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.geometry, Before::Nothing);
+    }
+
+    /// Where a unit lies; `None` if it holds nothing.
+    #[inline]
+    pub fn place(&self, unit: u64) -> Option<Place> {
+        match self.map[unit as usize] {
+            AS_BEFORE => match self.before {
+                Before::Nothing => None,
+                Before::Filled => Some(Place { slot: unit as u32, slc: false }),
+                Before::Aside(share) => {
+                    let number = (unit / STRIPE) as u32;
+                    let slc = number.wrapping_mul(0x9E37_79B1) >> 24 < u32::from(share);
+                    Some(Place { slot: unit as u32, slc })
+                }
+            },
+            GONE => None,
+            v => {
+                let slot = v - 2;
+                Some(Place { slot, slc: self.blocks[(slot >> self.geometry.shift) as usize].slc })
+            }
+        }
+    }
+
+    /// Units that lie in SLC; in dense flash.
+    pub fn valid(&self) -> (u64, u64) {
+        (self.slc_valid, self.dense_valid)
+    }
+
+    /// Superblocks in SLC mode.
+    pub fn slc_blocks(&self) -> u32 {
+        self.slc_blocks
+    }
+
+    /// Superblocks that are free.
+    pub fn free_blocks(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Whether a stream can take a unit without a new superblock.
+    pub fn has_open(&self, stream: Stream) -> bool {
+        self.open[stream as usize].is_some()
+    }
+
+    /// Gives a stream a superblock to write to; false if there is none.
+    pub fn open(&mut self, stream: Stream) -> bool {
+        let Some(block) = self.free.pop_front() else { return false };
+        let slc = stream == Stream::Cache;
+        self.blocks[block as usize] = Superblock { state: State::Open, slc, written: 0, valid: 0 };
+        self.slc_blocks += u32::from(slc);
+        self.open[stream as usize] = Some(block);
+        true
+    }
+
+    /// Writes a unit to a stream that has an open superblock; its slot. What the unit held before is void.
+    #[inline]
+    pub fn append(&mut self, stream: Stream, unit: u64) -> u32 {
+        let slot = self.take_slot(stream);
+        self.reverse[slot as usize] = unit as u32;
+        let block = &mut self.blocks[(slot >> self.geometry.shift) as usize];
+        block.valid += 1;
+        if block.slc {
+            self.slc_valid += 1;
+        } else {
+            self.dense_valid += 1;
+        }
+        let old = std::mem::replace(&mut self.map[unit as usize], slot + 2);
+        self.void(unit, old);
+        slot
+    }
+
+    /// Leaves `count` slots of a stream's open superblock unused.
+    pub fn pad(&mut self, stream: Stream, count: u64) {
+        for _ in 0..count {
+            if self.open[stream as usize].is_none() {
+                return;
+            }
+            let slot = self.take_slot(stream);
+            self.reverse[slot as usize] = PADDING;
+            let index = slot >> self.geometry.shift;
+            let block = self.blocks[index as usize];
+            if block.state == State::Closed && block.valid == 0 {
+                self.release(index);
+            }
+        }
+    }
+
+    fn take_slot(&mut self, stream: Stream) -> u32 {
+        let index = self.open[stream as usize].expect("the caller opened a superblock");
+        let block = &mut self.blocks[index as usize];
+        let slot = (index << self.geometry.shift) + block.written;
+        block.written += 1;
+        let size = if block.slc { self.geometry.slc_block } else { 1 << self.geometry.shift };
+        if block.written == size {
+            block.state = State::Closed;
+            self.open[stream as usize] = None;
+        }
+        slot
+    }
+
+    /// A unit holds nothing any more.
+    pub fn deallocate(&mut self, unit: u64) {
+        let old = std::mem::replace(&mut self.map[unit as usize], GONE);
+        self.void(unit, old);
+    }
+
+    /// The copy that `old` names is void.
+    fn void(&mut self, unit: u64, old: u32) {
+        let slot = match (old, self.before) {
+            (GONE, _) | (AS_BEFORE, Before::Nothing | Before::Aside(_)) => return,
+            (AS_BEFORE, Before::Filled) => unit as u32,
+            (v, _) => v - 2,
+        };
+        let index = slot >> self.geometry.shift;
+        let block = &mut self.blocks[index as usize];
+        block.valid -= 1;
+        if block.slc {
+            self.slc_valid -= 1;
+        } else {
+            self.dense_valid -= 1;
+        }
+        if block.valid == 0 && block.state == State::Closed {
+            self.release(index);
+        }
+    }
+
+    fn release(&mut self, index: u32) {
+        let block = &mut self.blocks[index as usize];
+        block.state = State::Free;
+        self.slc_blocks -= u32::from(block.slc);
+        block.slc = false;
+        self.free.push_back(index);
+    }
+
+    /// The closed superblock of that kind with the fewest valid units (greedy choice), and their share.
+    pub fn victim(&self, slc: bool) -> Option<(Victim, f64)> {
+        let candidates = self.blocks.iter().enumerate().filter(|(_, b)| b.state == State::Closed && b.slc == slc);
+        let (index, block) = candidates.min_by_key(|(_, b)| b.valid)?;
+        Some((Victim { block: index as u32, next: 0 }, f64::from(block.valid) / f64::from(block.written)))
+    }
+
+    /// The least valid share of a closed superblock of that kind; 1 if there is none.
+    pub fn best_share(&self, slc: bool) -> f64 {
+        let closed = self.blocks.iter().filter(|b| b.state == State::Closed && b.slc == slc);
+        closed.map(|b| f64::from(b.valid) / f64::from(b.written)).fold(1.0, f64::min)
+    }
+
+    /// Units of a superblock in SLC mode.
+    pub fn slc_block(&self) -> u32 {
+        self.geometry.slc_block
+    }
+
+    /// Notes that a unit is held in the slot of its own number: memory that is written in place.
+    pub fn hold_in_place(&mut self, unit: u64) {
+        if self.map[unit as usize] <= GONE {
+            self.map[unit as usize] = unit as u32 + 2;
+            let block = &mut self.blocks[(unit >> self.geometry.shift) as usize];
+            block.state = State::Open; // never a victim, never free
+            block.valid += 1;
+            self.dense_valid += 1;
+        }
+    }
+
+    /// The next valid unit of a superblock being emptied, and its slot; `None` when all were seen.
+    pub fn next_valid(&self, victim: &mut Victim) -> Option<(u64, u32)> {
+        let block = self.blocks[victim.block as usize];
+        if block.state != State::Closed {
+            return None; // it became empty, and was perhaps taken up again
+        }
+        while victim.next < block.written {
+            let slot = (victim.block << self.geometry.shift) + victim.next;
+            victim.next += 1;
+            let unit = self.reverse[slot as usize];
+            if unit == PADDING {
+                continue;
+            }
+            // Slots filled before the run have no reverse entry (0), and hold the unit of their own number.
+            if self.map[unit as usize] == slot + 2 {
+                return Some((u64::from(unit), slot));
+            }
+            if self.before == Before::Filled
+                && u64::from(slot) < self.geometry.units
+                && self.map[slot as usize] == AS_BEFORE
+            {
+                return Some((u64::from(slot), slot));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    const GEOMETRY: Geometry = Geometry { units: 200, shift: 4, blocks: 20, slc_block: 4 };
+
+    fn write(ftl: &mut Ftl, stream: Stream, unit: u64) {
+        while !ftl.has_open(stream) {
+            if ftl.free_blocks() > 1 || (stream == Stream::Moved && ftl.free_blocks() > 0) {
+                assert!(ftl.open(stream));
+                continue;
+            }
+            let slc = ftl.slc_blocks() > 2;
+            let (mut victim, _) = ftl.victim(slc).expect("something is closed");
+            while let Some((unit, _)) = ftl.next_valid(&mut victim) {
+                write(ftl, Stream::Moved, unit);
+            }
+        }
+        ftl.append(stream, unit);
+    }
+
+    proptest! {
+        #[test]
+        fn every_unit_is_where_its_last_write_put_it(
+            filled in any::<bool>(),
+            ops in prop::collection::vec((0u8..8, 0u64..200), 1..2000),
+        ) {
+            let before = if filled { Before::Filled } else { Before::Nothing };
+            let mut ftl = Ftl::new(GEOMETRY, before);
+            let mut want: HashMap<u64, bool> = (0..200).map(|u| (u, filled)).collect();
+            for (op, unit) in ops {
+                match op {
+                    0 => ftl.deallocate(unit),
+                    1 if ftl.slc_blocks() < 5 => write(&mut ftl, Stream::Cache, unit),
+                    _ => write(&mut ftl, Stream::Direct, unit),
+                }
+                want.insert(unit, op != 0);
+            }
+            let mut slots = std::collections::HashSet::new();
+            for (&unit, &held) in &want {
+                let place = ftl.place(unit);
+                prop_assert_eq!(place.is_some(), held);
+                prop_assert!(place.is_none_or(|p| slots.insert(p.slot)), "two units in one slot");
+            }
+            let held = want.values().filter(|h| **h).count() as u64;
+            let (slc, dense) = ftl.valid();
+            prop_assert_eq!(slc + dense, held);
+            let counted: u64 = ftl.blocks.iter().filter(|b| b.state != State::Free).map(|b| u64::from(b.valid)).sum();
+            prop_assert_eq!(counted, held);
+        }
+    }
+}

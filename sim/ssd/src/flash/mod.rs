@@ -1,0 +1,390 @@
+//! The flash array and the write buffer in front of it: who is busy until when.
+//!
+//! Data is laid out in stripes: a stripe stays on one die, the next is on the next channel, then the next die of each
+//! channel. A die does one array operation at a time on all its planes; a channel one transfer. What is moved in the
+//! background (folding of the SLC cache, garbage collection) is in `relocate`.
+
+mod ftl;
+mod mapcache;
+mod relocate;
+#[cfg(test)]
+mod tests;
+
+use crate::meter::Meter;
+use crate::profile::{ps, Profile, Ps, MS, US};
+use ftl::{Before, Ftl, Geometry, Place, Stream};
+use mapcache::MapCache;
+use relocate::Relocation;
+
+/// Logical pages are mapped in units of this many bytes.
+pub const UNIT: u64 = 4096;
+
+/// What the drive held before the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Only the test's data, sequentially written, a share of it in the SLC cache.
+    #[default]
+    TestData,
+    /// Filled to the end: data in dense flash, the SLC cache at its smallest.
+    Full,
+    /// Nothing: reads of what was not written answer zeroes without touching flash.
+    Empty,
+}
+
+/// Flash, mapping and write buffer.
+pub struct Flash {
+    channels: u64,
+    dies: u64,
+    /// Units of a stripe, of a multi-plane page, of the whole drive.
+    stripe: u64,
+    page: u64,
+    units: u64,
+    shift: u32,
+    in_place: bool,
+    channel_free: Vec<Ps>,
+    /// End of everything a die has to do; end of the last read it has to do.
+    die_free: Vec<Ps>,
+    die_read: Vec<Ps>,
+    unit_transfer: Ps,
+    read_slc: Ps,
+    read_dense: Ps,
+    read_spread: f64,
+    program_slc: Ps,
+    program_dense: Ps,
+    suspend: Ps,
+    channel_w: f64,
+    die_read_w: f64,
+    program_w: [f64; 2],
+    ftl: Ftl,
+    map_cache: Option<MapCache>,
+    relocation: Relocation,
+    stream: Stream,
+    open: u64,
+    first_slot: u32,
+    opened: Ps,
+    flush_idle: Ps,
+    buffer_units: u64,
+    buffered: u64,
+    written: u64,
+    moved: u64,
+    rng: fastrand::Rng,
+}
+
+/// A program operation: when the buffer gets its units back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// End of the array operation.
+    pub end: Ps,
+    /// Units it frees in the buffer then.
+    pub units: u64,
+}
+
+/// What the flash did and holds, in units of 4 KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holdings {
+    /// Written by the host.
+    pub written: u64,
+    /// Moved by folding and garbage collection.
+    pub moved: u64,
+    /// Lying in the SLC cache.
+    pub in_slc: u64,
+    /// Lying in dense flash.
+    pub in_dense: u64,
+}
+
+impl Holdings {
+    /// What was written and moved since `before`, and what is held now, as JSON, in bytes.
+    pub fn json_since(&self, before: &Self) -> serde_json::Value {
+        let (written, moved) = (self.written - before.written, self.moved - before.moved);
+        let amplification = (written > 0).then(|| (written + moved) as f64 / written as f64);
+        serde_json::json!({
+            "written_bytes": written * UNIT, "moved_bytes": moved * UNIT, "write_amplification": amplification,
+            "in_slc_bytes": self.in_slc * UNIT, "in_dense_bytes": self.in_dense * UNIT,
+        })
+    }
+}
+
+impl Flash {
+    /// An array of this profile in this condition; `seed` for the spread of read times.
+    pub fn new(profile: &Profile, condition: Condition, seed: u64) -> Self {
+        let (f, p) = (&profile.flash, &profile.power);
+        let dies = *f.channels * *f.dies_per_channel;
+        let page = *f.planes * *f.page_kib / 4;
+        let stripe = if *f.in_place { 1 } else { *f.stripe_kib / 4 };
+        let geometry = geometry(profile);
+        let in_slc = (*f.test_data_slc_share * 256.0).round() as u16;
+        let before = match condition {
+            Condition::Empty => Before::Nothing,
+            Condition::Full if *f.in_place => Before::Aside(0),
+            Condition::Full => Before::Filled,
+            Condition::TestData => Before::Aside(in_slc),
+        };
+        // The host is taken to lend what the drive asks for.
+        let lent = u64::from(*profile.offer.hmb_preferred_mib) << 20;
+        let map_bytes = if *f.map_cache_kib > 0 { *f.map_cache_kib * 1024 + lent } else { 0 };
+        Self {
+            channels: *f.channels,
+            dies,
+            stripe,
+            page: if *f.in_place { 1 } else { page },
+            units: geometry.units,
+            shift: geometry.shift,
+            in_place: *f.in_place,
+            channel_free: vec![0; *f.channels as usize],
+            die_free: vec![0; dies as usize],
+            die_read: vec![0; dies as usize],
+            unit_transfer: ps(UNIT as f64 / *f.channel_mb_per_s, US),
+            read_slc: ps(*f.read_slc_us, US),
+            read_dense: ps(*f.read_dense_us, US),
+            read_spread: *f.read_spread,
+            program_slc: ps(*f.program_slc_us, US),
+            program_dense: ps(*f.program_dense_us, US),
+            suspend: ps(*f.suspend_us, US),
+            channel_w: *p.channel_w,
+            die_read_w: *p.die_read_w,
+            program_w: [*p.die_program_slc_w, *p.die_program_dense_w],
+            ftl: Ftl::new(geometry, before),
+            map_cache: (map_bytes > 0).then(|| MapCache::new(map_bytes)),
+            relocation: Relocation::new(profile, geometry),
+            stream: Stream::Direct,
+            open: 0,
+            first_slot: 0,
+            opened: 0,
+            flush_idle: *profile.controller.flush_idle_us * US,
+            buffer_units: *profile.controller.write_buffer_kib / 4,
+            buffered: 0,
+            written: 0,
+            moved: 0,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// What was written and moved, and where the data lies.
+    pub fn holdings(&self) -> Holdings {
+        let (in_slc, in_dense) = self.ftl.valid();
+        Holdings { written: self.written, moved: self.moved, in_slc, in_dense }
+    }
+
+    /// Nothing is stored any more: what a format or a sanitize leaves. Programs under way run to their end.
+    pub fn clear(&mut self) {
+        self.ftl.clear();
+        self.buffered -= std::mem::take(&mut self.open);
+        self.relocation.forget();
+    }
+
+    /// Reads units `first .. first + count` from `now` on: pushes `(ready, unit, count)` for each run of them that comes
+    /// out of one array operation. Units that hold nothing are ready at once.
+    pub fn read(
+        &mut self,
+        now: Ps,
+        first: u64,
+        count: u64,
+        slow: f64,
+        meter: &mut Meter,
+        out: &mut Vec<(Ps, u64, u64)>,
+    ) {
+        let (mut at, end) = (first, first + count);
+        let mut here = self.ftl.place(at);
+        while at < end {
+            let mut n = 1;
+            let mut next = None;
+            while at + n < end {
+                next = self.ftl.place(at + n);
+                let together = match (here, next) {
+                    (None, None) => true,
+                    (Some(a), Some(b)) => {
+                        u64::from(b.slot) == u64::from(a.slot) + n
+                            && u64::from(a.slot) / self.page == u64::from(b.slot) / self.page
+                    }
+                    _ => false,
+                };
+                if !together {
+                    break;
+                }
+                n += 1;
+            }
+            let ready = match here {
+                None => now,
+                Some(place) => {
+                    let known = self.look_up(now, at, slow, meter);
+                    self.read_page(known, place, n, slow, meter)
+                }
+            };
+            out.push((ready, at, n));
+            at += n;
+            here = next;
+        }
+    }
+
+    /// When the place of a unit is known: at once, or after a read of the map's own page.
+    #[inline]
+    fn look_up(&mut self, now: Ps, unit: u64, slow: f64, meter: &mut Meter) -> Ps {
+        let Some(cache) = &mut self.map_cache else { return now };
+        if cache.hit(unit) {
+            return now;
+        }
+        let slot = MapCache::page_of(unit).wrapping_mul(0x9E37_79B1) as u32;
+        self.read_page(now, Place { slot, slc: true }, 1, slow, meter)
+    }
+
+    fn read_page(&mut self, now: Ps, place: Place, units: u64, slow: f64, meter: &mut Meter) -> Ps {
+        let (channel, die) = self.stripe_of(place.slot);
+        let sensed = self.sense(now, die, place.slc, slow, meter);
+        self.transfer(sensed, channel, units, slow, meter)
+    }
+
+    /// An array read on a die; when the data is in its page register. A read passes programs and erases (they are
+    /// suspended for it), but not other reads.
+    fn sense(&mut self, now: Ps, die: usize, slc: bool, slow: f64, meter: &mut Meter) -> Ps {
+        let nominal = if slc { self.read_slc } else { self.read_dense } as f64;
+        let spread = 1.0 + self.read_spread * (2.0 * self.rng.f64() - 1.0);
+        let time = (nominal * spread * slow) as Ps;
+        let (free, read) = (self.die_free[die], self.die_read[die]);
+        let passing = (now + self.suspend).max(read);
+        let start = if free > passing && self.suspend > 0 {
+            self.die_free[die] = free + time + self.suspend;
+            passing
+        } else {
+            let start = now.max(free);
+            self.die_free[die] = start + time;
+            start
+        };
+        self.die_read[die] = start + time;
+        meter.pulse(start, start + time, self.die_read_w / slow);
+        start + time
+    }
+
+    fn transfer(&mut self, at: Ps, channel: usize, units: u64, slow: f64, meter: &mut Meter) -> Ps {
+        let start = at.max(self.channel_free[channel]);
+        let end = start + (self.unit_transfer as f64 * units as f64 * slow) as Ps;
+        self.channel_free[channel] = end;
+        meter.pulse(start, end, self.channel_w / slow);
+        end
+    }
+
+    /// Channel and die of a slot.
+    #[inline]
+    fn stripe_of(&self, slot: u32) -> (usize, usize) {
+        let die = u64::from(slot) / self.stripe % self.dies;
+        ((die % self.channels) as usize, die as usize)
+    }
+
+    /// Whether the buffer takes `units` more.
+    pub fn has_room(&self, units: u64) -> bool {
+        self.buffered + units <= self.buffer_units
+    }
+
+    /// Claims buffer space for data on its way.
+    pub fn claim(&mut self, units: u64) {
+        self.buffered += units;
+    }
+
+    /// Gives back buffer space that a program, or a command that failed, no longer needs.
+    pub fn free(&mut self, units: u64) {
+        self.buffered -= units;
+    }
+
+    /// Units in the buffer, on their way in, waiting or being programmed.
+    pub fn buffered(&self) -> u64 {
+        self.buffered
+    }
+
+    /// A unit of new data is in the buffer. A full multi-plane page is programmed at once.
+    pub fn write(&mut self, now: Ps, unit: u64, slow: f64, meter: &mut Meter) -> Option<Program> {
+        self.written += 1;
+        if let Some(cache) = &mut self.map_cache {
+            cache.hit(unit); // the entry is changed in the cache; reading it from flash does not hold the write up
+        }
+        if self.open == 0 {
+            self.opened = now;
+            if !self.in_place {
+                self.choose_stream(now, slow, meter);
+            }
+        }
+        let slot = if self.in_place { unit as u32 } else { self.ftl.append(self.stream, unit) };
+        if self.in_place {
+            self.ftl.hold_in_place(unit);
+        }
+        if self.open == 0 {
+            self.first_slot = slot;
+        }
+        self.open += 1;
+        (self.open == self.page).then(|| self.program(now, slow, meter))
+    }
+
+    /// When a partly filled page is programmed for want of more data.
+    pub fn next_flush_ps(&self) -> Option<Ps> {
+        (self.open > 0).then(|| self.opened + self.flush_idle)
+    }
+
+    /// Programs what is waiting for its page to fill.
+    pub fn flush(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Program> {
+        (self.open > 0).then(|| {
+            self.ftl.pad(self.stream, self.page - self.open);
+            self.program(now, slow, meter)
+        })
+    }
+
+    /// When everything handed to the dies so far is programmed.
+    pub fn programmed_ps(&self) -> Ps {
+        self.die_free.iter().copied().max().unwrap_or(0)
+    }
+
+    fn program(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Program {
+        let units = std::mem::take(&mut self.open);
+        let slc = self.stream == Stream::Cache;
+        let end = self.program_page(now, self.first_slot, units, slc, slow, meter);
+        if !self.in_place {
+            self.relocate_for(now, units, slow, meter);
+        }
+        Program { end, units }
+    }
+
+    /// Programs the multi-plane page of this slot; the end of the array operation.
+    fn program_page(&mut self, now: Ps, slot: u32, units: u64, slc: bool, slow: f64, meter: &mut Meter) -> Ps {
+        let (channel, die) = self.stripe_of(slot);
+        // The cache register takes the next page while the array still programs the last: transfer first, then wait.
+        let ready = self.transfer(now, channel, units, slow, meter);
+        let start = ready.max(self.die_free[die]);
+        let time = if slc { self.program_slc } else { self.program_dense };
+        let end = start + (time as f64 * slow) as Ps;
+        self.die_free[die] = end;
+        meter.pulse(start, end, self.program_w[usize::from(!slc)] / slow);
+        end
+    }
+
+    /// Units `first .. first + count` hold nothing any more.
+    pub fn deallocate(&mut self, first: u64, count: u64) {
+        if first == 0 && count >= self.units {
+            return self.clear();
+        }
+        for unit in first..(first + count).min(self.units) {
+            self.ftl.deallocate(unit);
+        }
+    }
+}
+
+/// The sizes of a profile's flash.
+pub(crate) fn geometry(profile: &Profile) -> Geometry {
+    let f = &profile.flash;
+    let units = (*profile.namespace.lbas_512 * crate::profile::LBA).div_ceil(UNIT);
+    let shift = (*f.superblock_mib * 256).ilog2();
+    let row = *f.stripe_kib / 4 * *f.channels * *f.dies_per_channel;
+    let slc_block = (((1u64 << shift) / *f.bits_per_cell) / row * row).max(row).min(1 << shift);
+    let blocks = (*f.raw_gib * 262_144) >> shift;
+    Geometry { units, shift, blocks: blocks as u32, slc_block: slc_block as u32 }
+}
+
+/// Whether the flash holds the namespace, the smallest SLC cache and what moving data needs.
+pub(crate) fn fits(profile: &Profile) -> bool {
+    let g = geometry(profile);
+    let filled = g.units.div_ceil(1 << g.shift);
+    let cache = *profile.flash.slc_cache_full_gb * 1e9 / UNIT as f64 / f64::from(g.slc_block);
+    let spare = if *profile.flash.in_place { 0 } else { cache.ceil() as u64 + 8 };
+    u64::from(g.blocks) >= filled + spare
+}
+
+/// Idle time in picoseconds of a figure in milliseconds.
+fn idle_ps(ms: f64) -> Ps {
+    ps(ms, MS)
+}

@@ -1,0 +1,272 @@
+//! Moving data: folding the SLC cache into dense flash, and garbage collection.
+//!
+//! Both empty a superblock, chosen greedily, by reading what is still valid and programming it into dense flash. Idle time
+//! is used for it when the profile says so; otherwise it happens page by page between host writes, as much as is
+//! needed to keep up with them, and costs them the dies' time.
+
+use super::ftl::{Geometry, Stream, Victim};
+use super::{idle_ps, Flash};
+use crate::meter::Meter;
+use crate::profile::{Profile, Ps};
+use std::cell::Cell;
+
+/// Superblocks kept for data being moved: below this many, host writes wait for garbage collection.
+const RESERVE: u32 = 2;
+/// Superblocks that make garbage collection keep pace with the host; at twice as many it rests.
+const LOW: f64 = 6.0;
+/// Superblocks that garbage collection in idle time works towards.
+const IDLE_FREE: u32 = 14;
+/// The largest valid share at which emptying a superblock in idle time is worth its wear.
+const IDLE_SHARE: f64 = 0.9;
+
+/// State and constants of moving.
+pub struct Relocation {
+    fold: Option<Victim>,
+    collect: Option<Victim>,
+    collect_share: f64,
+    credit: f64,
+    idle_fold: bool,
+    idle_until: Ps,
+    /// SLC superblocks of an empty and of a full drive.
+    cache_blocks: [f64; 2],
+    units: f64,
+    through_cache: bool,
+    refill: u32,
+    fold_idle: Ps,
+    fold_at: f64,
+    fold_to: f64,
+    sources: Vec<(u64, u32)>,
+    /// Whether collection in idle time is worth it, and the count of units written and moved for which that is known.
+    worth: Cell<(u64, bool)>,
+}
+
+impl Relocation {
+    /// The rules of a profile.
+    pub fn new(profile: &Profile, geometry: Geometry) -> Self {
+        let f = &profile.flash;
+        let blocks = |gb: f64| gb * 1e9 / super::UNIT as f64 / f64::from(geometry.slc_block);
+        Self {
+            fold: None,
+            collect: None,
+            collect_share: 0.0,
+            credit: 0.0,
+            idle_fold: false,
+            idle_until: 0,
+            cache_blocks: [blocks(*f.slc_cache_empty_gb), blocks(*f.slc_cache_full_gb)],
+            units: geometry.units as f64,
+            through_cache: f.past_cache.value == "fold",
+            refill: (blocks(*f.fold_burst_gb).round() as u32).max(1),
+            fold_idle: idle_ps(*f.fold_idle_ms),
+            fold_at: *f.fold_at,
+            fold_to: *f.fold_to,
+            sources: Vec::with_capacity(64),
+            worth: Cell::new((u64::MAX, false)),
+        }
+    }
+
+    /// Drops what is in hand: the superblocks no longer hold anything.
+    pub fn forget(&mut self) {
+        (self.fold, self.collect, self.credit, self.idle_fold) = (None, None, 0.0, false);
+    }
+}
+
+impl Flash {
+    /// SLC superblocks the cache may have: shrinks linearly as dense flash fills.
+    pub(super) fn cache_limit(&self) -> f64 {
+        let [empty, full] = self.relocation.cache_blocks;
+        let fill = self.ftl.valid().1 as f64 / self.relocation.units;
+        full + (empty - full) * (1.0 - fill).max(0.0)
+    }
+
+    /// Decides where the next page of new data goes, and makes sure that there is a superblock for it.
+    pub(super) fn choose_stream(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
+        if self.ftl.has_open(Stream::Cache) {
+            self.stream = Stream::Cache;
+            return;
+        }
+        let limit = self.cache_limit();
+        let used = f64::from(self.ftl.slc_blocks());
+        let mut cached = used + 1.0 <= limit && self.ftl.free_blocks() > RESERVE;
+        if !cached && self.relocation.through_cache && used >= 1.0 {
+            // Everything goes through the cache: host writes wait until a part of it is folded.
+            let target = self.ftl.slc_blocks().saturating_sub(self.relocation.refill);
+            while self.ftl.slc_blocks() > target && self.fold_step(now, slow, meter).is_some() {}
+            self.make_room(now, slow, meter);
+            cached = true;
+        }
+        self.stream = if cached { Stream::Cache } else { Stream::Direct };
+        if !self.ftl.has_open(self.stream) {
+            self.make_room(now, slow, meter);
+            assert!(self.ftl.open(self.stream), "raw_gib leaves no superblock to write to");
+        }
+    }
+
+    /// Garbage collection until the host may take a superblock.
+    fn make_room(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
+        while self.ftl.free_blocks() <= RESERVE {
+            if self.collect_step(now, slow, meter).is_none() && self.fold_step(now, slow, meter).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// The share of moving that `units` of new data bring with them.
+    pub(super) fn relocate_for(&mut self, now: Ps, units: u64, slow: f64, meter: &mut Meter) {
+        let over = f64::from(self.ftl.slc_blocks()) - self.cache_limit();
+        if over > 0.0 && self.stream == Stream::Direct {
+            for _ in 0..1 + (over / 4.0) as u32 {
+                self.fold_step(now, slow, meter);
+            }
+        }
+        let free = f64::from(self.ftl.free_blocks());
+        if free < 2.0 * LOW {
+            let urgency = ((2.0 * LOW - free) / LOW).max(0.0);
+            let share = self.relocation.collect_share.clamp(0.05, 0.98);
+            // New data in SLC takes up more room than it is long; what is collected is dense.
+            let room = if self.stream == Stream::Cache { self.dense_per_slc() } else { 1.0 };
+            self.relocation.credit += units as f64 * room * urgency * share / (1.0 - share);
+            while self.relocation.credit >= self.page as f64 {
+                self.relocation.credit -= self.page as f64;
+                if self.collect_step(now, slow, meter).is_none() {
+                    self.relocation.credit = 0.0;
+                }
+            }
+        }
+    }
+
+    fn dense_per_slc(&self) -> f64 {
+        f64::from(1u32 << self.shift) / f64::from(self.ftl.slc_block())
+    }
+
+    /// Moves one page's worth out of the SLC cache; when that is programmed, or `None` if there is nothing to fold.
+    fn fold_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
+        loop {
+            if self.relocation.fold.is_none() {
+                self.relocation.fold = Some(self.ftl.victim(true)?.0);
+            }
+            let mut victim = self.relocation.fold?;
+            let done = self.move_page(now, &mut victim, true, slow, meter);
+            self.relocation.fold = done.map(|_| victim);
+            if done.is_some() {
+                return done;
+            }
+        }
+    }
+
+    /// Moves one page's worth out of the emptiest dense superblock.
+    fn collect_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
+        for _ in 0..3 {
+            if self.relocation.collect.is_none() {
+                let (victim, share) = self.ftl.victim(false)?;
+                if share >= 1.0 {
+                    return None; // nothing to gain
+                }
+                (self.relocation.collect, self.relocation.collect_share) = (Some(victim), share);
+            }
+            let mut victim = self.relocation.collect?;
+            let done = self.move_page(now, &mut victim, false, slow, meter);
+            self.relocation.collect = done.map(|_| victim);
+            if done.is_some() {
+                return done;
+            }
+        }
+        None
+    }
+
+    fn move_page(&mut self, now: Ps, victim: &mut Victim, slc: bool, slow: f64, meter: &mut Meter) -> Option<Ps> {
+        let mut sources = std::mem::take(&mut self.relocation.sources);
+        sources.clear();
+        while (sources.len() as u64) < self.page {
+            let Some(found) = self.ftl.next_valid(victim) else { break };
+            sources.push(found);
+        }
+        let moved = sources.len() as u64;
+        let mut end = None;
+        if moved > 0 && (self.ftl.has_open(Stream::Moved) || self.ftl.open(Stream::Moved)) {
+            let ready = self.read_sources(now, &sources, slc, slow, meter);
+            let mut slot = None;
+            for &(unit, _) in &sources {
+                // A page begins at a multiple of its size, and superblocks hold whole pages: one is open throughout.
+                slot.get_or_insert(self.ftl.append(Stream::Moved, unit));
+            }
+            self.ftl.pad(Stream::Moved, self.page - moved);
+            self.moved += moved;
+            end = slot.map(|slot| self.program_page(ready, slot, moved, false, slow, meter));
+        }
+        self.relocation.sources = sources;
+        end
+    }
+
+    /// Reads what is to be moved: one array operation for each multi-plane page it lies in.
+    fn read_sources(&mut self, now: Ps, sources: &[(u64, u32)], slc: bool, slow: f64, meter: &mut Meter) -> Ps {
+        let page = |slot: u32| u64::from(slot) / self.page;
+        let mut runs: [(u32, u64); 64] = [(0, 0); 64];
+        let mut count = 0;
+        for &(_, slot) in sources {
+            if count > 0 && page(runs[count - 1].0) == page(slot) {
+                runs[count - 1].1 += 1;
+            } else if count < runs.len() {
+                runs[count] = (slot, 1);
+                count += 1;
+            }
+        }
+        let mut ready = now;
+        for &(slot, units) in &runs[..count] {
+            let (channel, die) = self.stripe_of(slot);
+            let sensed = self.sense(now, die, slc, slow, meter);
+            ready = ready.max(self.transfer(sensed, channel, units, slow, meter));
+        }
+        ready
+    }
+
+    /// When moving in idle time goes on, if the host has been idle since then.
+    pub fn next_relocation_ps(&self, idle_since: Ps) -> Option<Ps> {
+        let r = &self.relocation;
+        if self.in_place || self.buffered > 0 || !(self.wants_fold() || self.wants_collection()) {
+            return None;
+        }
+        Some((idle_since + r.fold_idle).max(r.idle_until))
+    }
+
+    fn wants_fold(&self) -> bool {
+        let (used, limit) = (f64::from(self.ftl.slc_blocks()), self.cache_limit());
+        let share = if self.relocation.idle_fold { self.relocation.fold_to } else { self.relocation.fold_at };
+        used > share * limit && used >= 1.0
+    }
+
+    fn wants_collection(&self) -> bool {
+        if self.ftl.free_blocks() >= IDLE_FREE {
+            return false;
+        }
+        let (count, worth) = self.relocation.worth.get();
+        if count == self.written + self.moved {
+            return worth;
+        }
+        let worth = self.ftl.best_share(false) < IDLE_SHARE;
+        self.relocation.worth.set((self.written + self.moved, worth));
+        worth
+    }
+
+    /// A round of moving in idle time, one page to each die; until when it lasts.
+    pub fn relocate_idle(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Ps {
+        let mut end = now;
+        for _ in 0..self.dies {
+            let done = if self.wants_fold() {
+                self.relocation.idle_fold = true;
+                self.fold_step(now, slow, meter)
+            } else {
+                self.relocation.idle_fold = false;
+                self.collect_step(now, slow, meter)
+            };
+            match done {
+                Some(done) => end = end.max(done),
+                None => break,
+            }
+        }
+        if !self.wants_fold() {
+            self.relocation.idle_fold = false;
+        }
+        self.relocation.idle_until = end.max(now + 1);
+        self.relocation.idle_until
+    }
+}
