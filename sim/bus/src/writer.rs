@@ -52,14 +52,14 @@ impl<W: Write> TraceWriter<W> {
         }
         self.last_ps = record.time_ps;
         self.body.clear();
+        self.body.resize(RECORD_HEADER, 0);
         let (kind, flags) = encode(&record.body, &mut self.body)?;
-        let len = u16::try_from(self.body.len()).map_err(|_| Error::Order("a record body over 65535 bytes".into()))?;
-        let mut head = [0; RECORD_HEADER];
-        head[0] = kind;
-        head[1] = flags;
-        head[2..4].copy_from_slice(&len.to_le_bytes());
-        head[4..].copy_from_slice(&record.time_ps.to_le_bytes());
-        self.out.write_all(&head)?;
+        let len = u16::try_from(self.body.len() - RECORD_HEADER)
+            .map_err(|_| Error::Order("a record body over 65535 bytes".into()))?;
+        self.body[0] = kind;
+        self.body[1] = flags;
+        self.body[2..4].copy_from_slice(&len.to_le_bytes());
+        self.body[4..RECORD_HEADER].copy_from_slice(&record.time_ps.to_le_bytes());
         Ok(self.out.write_all(&self.body)?)
     }
 

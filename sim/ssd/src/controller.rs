@@ -451,7 +451,7 @@ impl<S: BusSink> Controller<S> {
             Event::Interrupt(vector) => host.interrupt(vector, self.now),
             Event::Coalesced { cqid } => self.call(cqid),
             Event::Programmed(units) => {
-                self.flash.free(units);
+                self.flash.programmed(units);
                 self.admit_writes();
                 self.settle();
             }

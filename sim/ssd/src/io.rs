@@ -145,7 +145,9 @@ impl<S: BusSink> Controller<S> {
             let c = self.command(id);
             let (_, count) = units(c.at, u64::from(c.len));
             if !self.flash.has_room(count) {
-                self.flush_buffer(); // what fills the buffer may be a page that waits for more
+                if self.flash.is_stuck() {
+                    self.flush_buffer();
+                }
                 return;
             }
             self.waiting_writes.pop_front();

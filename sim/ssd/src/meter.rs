@@ -201,12 +201,12 @@ impl Meter {
         // The smaller root, in the form that does not cancel.
         let current = 2.0 * p / (v + (v * v - 4.0 * r * p).max(0.0).sqrt());
         let voltage = v - current * r;
-        Rail { current_na: (current * 1e9).round() as i64, voltage_nv: (voltage * 1e9).round() as i64 }
+        Rail { current_na: (current * 1e9 + 0.5) as i64, voltage_nv: (voltage * 1e9 + 0.5) as i64 }
     }
 }
 
 fn to_nw(watt: f64) -> i64 {
-    (watt * 1e9).round() as i64
+    (watt * 1e9 + 0.5) as i64 // never negative
 }
 
 #[cfg(test)]

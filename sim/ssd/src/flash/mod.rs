@@ -65,6 +65,7 @@ pub struct Flash {
     flush_idle: Ps,
     buffer_units: u64,
     buffered: u64,
+    programming: u64,
     written: u64,
     moved: u64,
     rng: fastrand::Rng,
@@ -153,6 +154,7 @@ impl Flash {
             flush_idle: *profile.controller.flush_idle_us * US,
             buffer_units: *profile.controller.write_buffer_kib / 4,
             buffered: 0,
+            programming: 0,
             written: 0,
             moved: 0,
             rng: fastrand::Rng::with_seed(seed),
@@ -284,6 +286,18 @@ impl Flash {
         self.buffered -= units;
     }
 
+    /// A program has ended: its units leave the buffer.
+    pub fn programmed(&mut self, units: u64) {
+        self.programming -= units;
+        self.free(units);
+    }
+
+    /// Whether the buffer will get no room by itself: nothing is being programmed, so what fills it may be a page that
+    /// waits for more.
+    pub fn is_stuck(&self) -> bool {
+        self.programming == 0
+    }
+
     /// Units in the buffer, on their way in, waiting or being programmed.
     pub fn buffered(&self) -> u64 {
         self.buffered
@@ -332,6 +346,7 @@ impl Flash {
 
     fn program(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Program {
         let units = std::mem::take(&mut self.open);
+        self.programming += units;
         let slc = self.stream == Stream::Cache;
         let end = self.program_page(now, self.first_slot, units, slc, slow, meter);
         if !self.in_place {

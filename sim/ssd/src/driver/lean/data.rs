@@ -1,6 +1,7 @@
 //! Data between host and flash on the lean path: what `io` and `transfer` do once a command's PRPs are known.
 
 use super::drive::{Drive, Later, Piece, Want};
+use super::stream::NEVER;
 use crate::flash::UNIT;
 use crate::host::BusSink;
 use crate::nvme::io;
@@ -59,7 +60,10 @@ impl<S: BusSink> Drive<'_, S> {
             let from = self.base + truth.slba * LBA;
             let (_, count) = units(from, from + u64::from(len));
             if !self.c.flash.has_room(count) {
-                return self.flush();
+                if self.c.flash.is_stuck() {
+                    self.flush();
+                }
+                return;
             }
             self.c.waiting_writes.pop_front();
             self.c.flash.claim(count);
@@ -104,7 +108,7 @@ impl<S: BusSink> Drive<'_, S> {
         } else {
             self.complete_writes.push(self.c.now + self.c.timing.completion, id);
         }
-        self.look_again();
+        self.own = self.own.min(self.c.flash.next_flush_ps().unwrap_or(NEVER));
     }
 
     pub(super) fn flush(&mut self) {

@@ -103,7 +103,7 @@ pub struct Drive<'a, S: BusSink> {
     pub(super) dma_queue: VecDeque<(u32, u32)>,
     deferred: VecDeque<(Want, u32)>,
     pub(super) runs: Vec<(Ps, u64, u64)>,
-    own: Ps,
+    pub(super) own: Ps,
     pub(super) times: Times,
     pub(super) write_through: bool,
     pub(super) base: u64,
@@ -186,7 +186,8 @@ impl<'a, S: BusSink> Drive<'a, S> {
         a.min(b).min(self.posts.head).min(self.later.head).min(self.own)
     }
 
-    /// When the controller does something of its own accord: flush, power states, link, moving data.
+    /// When the controller does something of its own accord: flush, power states, link, moving data. Too early a time is
+    /// harmless ([`Drive::act`] looks again), too late a time is not.
     pub(super) fn look_again(&mut self) {
         let c = &self.c;
         let own = [c.flash.next_flush_ps(), c.states.next_ps(), c.link_ps(), c.relocation_ps()];
@@ -218,7 +219,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
                 Some((_, Later::Page { id, len })) => self.page_ready(id, len),
                 Some((_, Later::Complete(id))) => self.complete(id),
                 Some((_, Later::Programmed(units))) => {
-                    self.c.flash.free(units);
+                    self.c.flash.programmed(units);
                     self.admit_writes();
                     self.settle();
                 }
@@ -311,7 +312,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
             self.c.arbitrating = true;
             self.arbitrate = ready.max(now + self.c.timing.to_fetch);
         }
-        if self.own != NEVER || ready > now {
+        if ready > now {
             self.look_again();
         }
     }
