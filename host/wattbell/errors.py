@@ -32,3 +32,7 @@ class UsageError(WattbellError):
 
 class ResultsError(WattbellError):
     """Results of a suite are missing, damaged, already in the store, or not comparable."""
+
+
+class DriveError(WattbellError):
+    """A drive must not be touched, does not answer, or a program it needs is missing."""

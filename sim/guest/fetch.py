@@ -25,7 +25,7 @@ from stack import HERE, GuestError, Stack, die, stack_dir
 
 SUITE = "trixie"
 BACKPORTS = "trixie-backports"
-PACKAGES = ("qemu-system-x86", "linux-image-cloud-amd64", "fio", "nvme-cli", "busybox-static")
+PACKAGES = ("qemu-system-x86", "linux-image-cloud-amd64", "fio", "nvme-cli", "busybox-static", "virtiofsd")
 # Backports must win for QEMU only: 11.1 has vfio-user-pci, 10.0 has not.
 PIN = f"Package: qemu-* seabios ipxe-qemu\nPin: release n={BACKPORTS}\nPin-Priority: 900\n"
 DEBIAN_SUITE = re.compile(
@@ -145,16 +145,20 @@ def shared_libraries(stack: Stack, program: Path) -> list[Path]:
     return [Path(p) for p in re.findall(r"=> (/\S+)", done.stdout)] + [stack.loader]
 
 
+def kernel_module(folder: Path, name: str) -> tuple[str, bytes]:
+    """``name`` and the module's content, unpacked. Raises GuestError when the kernel has none."""
+    for path in sorted(folder.glob(f"{name}.ko*")):
+        content = path.read_bytes()
+        return name, lzma.decompress(content) if path.suffix == ".xz" else content
+    raise GuestError(f"the guest's kernel has no module {name} in {folder}")
+
+
 def build_initramfs(stack: Stack) -> None:
-    """Write ``stack.initramfs``: busybox, fio, nvme-cli with their libraries, virtio_blk, and ``init.sh``."""
+    """Write ``stack.initramfs``: busybox, fio, nvme-cli with their libraries, two modules, both init scripts."""
     tree = stack.tree
     release = stack.kernel().name.removeprefix("vmlinuz-")
-    modules = sorted((tree / "usr/lib/modules" / release).glob("kernel/drivers/block/virtio_blk.ko*"))
-    if not modules:
-        raise GuestError(f"kernel {release} has no virtio_blk module in {tree}")
-    module = modules[0].read_bytes()
-    if modules[0].suffix == ".xz":
-        module = lzma.decompress(module)
+    folder = tree / "usr/lib/modules" / release / "kernel"
+    modules = [kernel_module(folder / "drivers/block", "virtio_blk"), kernel_module(folder / "fs/overlayfs", "overlay")]
     temporary = stack.initramfs.with_suffix(".part")
     with temporary.open("wb") as file:
         archive = Newc(file)
@@ -162,7 +166,9 @@ def build_initramfs(stack: Stack) -> None:
             archive.directory(folder)
         archive.device("dev/console", 5, 1)
         archive.file("init", (HERE / "init.sh").read_bytes(), 0o755)
-        archive.file("lib/virtio_blk.ko", module, 0o644)
+        archive.file("box-init", (HERE / "box-init.sh").read_bytes(), 0o755)
+        for name, module in modules:
+            archive.file(f"lib/{name}.ko", module, 0o644)
         archive.file("bin/busybox", (tree / "usr/bin/busybox").read_bytes(), 0o755)
         libraries: dict[str, Path] = {}
         for name, folder in (("fio", "usr/bin"), ("nvme", "usr/sbin")):
@@ -191,7 +197,7 @@ def main() -> int:
     tree_stamp, initramfs_stamp = stack.root / "tree.stamp", stack.root / "initramfs.stamp"
     # The tree depends on what is fetched, not on how this script is worded.
     want_tree = hashlib.sha256("\n".join([SUITE, BACKPORTS, PIN, *PACKAGES]).encode()).hexdigest()
-    want_initramfs = want_tree + stamp_of(HERE / "fetch.py", HERE / "cpio.py", HERE / "init.sh")
+    want_initramfs = want_tree + stamp_of(HERE / "fetch.py", HERE / "cpio.py", HERE / "init.sh", HERE / "box-init.sh")
 
     def current(path: Path, want: str) -> bool:
         return not arguments.force and path.is_file() and path.read_text() == want

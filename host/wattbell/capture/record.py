@@ -52,6 +52,7 @@ def record(
     start: bool = True,
     progress: Callable[[Progress], None] | None = None,
     watch: Callable[[], str | None] | None = None,
+    stop: threading.Event | None = None,
 ) -> str:
     """Record until the rig stops, a limit is reached, or SIGINT or SIGTERM; returns why it ended, in words.
 
@@ -59,10 +60,10 @@ def record(
     of data, a second one interrupts at once (the capture is then rebuilt from its journal when opened).
     `watch` is asked while the line is cut; it returns why the rig will not come back, which ends the recording. The
     capture is not closed here: the caller's ``with`` does that. After an unplug the recording goes on when the rig is
-    back; what was missed is a gap.
+    back; what was missed is a gap. `stop` ends it from another thread as a signal would.
     """
     keep_freed_memory()
-    session = _Session(rig, writer, limits, progress, watch)
+    session = _Session(rig, writer, limits, progress, watch, stop)
     with session.stop_on_signals():
         return session.run(start)
 
@@ -75,12 +76,13 @@ class _Session:
         limits: Limits,
         progress: Callable[[Progress], None] | None,
         watch: Callable[[], str | None] | None,
+        stop: threading.Event | None,
     ) -> None:
+        self.stop = stop or threading.Event()
         self.rig, self.writer, self.limits, self.progress, self.watch = rig, writer, limits, progress, watch
         self.reader = StreamReader(rig, writer.journal_append)
         self.first_tick: int | None = None
         self.waiting = False
-        self.stop_asked = False
 
     @contextmanager
     def stop_on_signals(self) -> Iterator[None]:
@@ -89,9 +91,9 @@ class _Session:
             return
 
         def handle(_number: int, _frame: FrameType | None) -> None:
-            if self.stop_asked:
+            if self.stop.is_set():
                 raise KeyboardInterrupt
-            self.stop_asked = True
+            self.stop.set()
 
         before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -113,7 +115,7 @@ class _Session:
 
     def _until_end(self) -> str:
         while True:
-            if self.stop_asked:
+            if self.stop.is_set():
                 self._stop_rig()
                 return "stopped by the user"
             try:

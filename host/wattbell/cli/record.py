@@ -23,7 +23,7 @@ KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw st
 
 def record(
     out: Out,
-    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig.")] = None,
+    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
     duration: Annotated[float | None, typer.Option(help="Stop after this many seconds of the rig's clock.")] = None,
     until_marker: Annotated[str | None, typer.Option(help="Stop at the marker of this value, such as 0x102.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,

@@ -27,12 +27,23 @@ class Condition(StrEnum):
 
 
 _SUITE = "Suites"
+_REAL = "On a real drive"
 
 
 def run(
     what: Annotated[str, typer.Argument(metavar="SUITE|JOB", help="Suite (`wattbell suites`), fio job file, fio iolog or plan (.toml).")],
     out: Out,
-    virtual: Annotated[str, typer.Option("--virtual", help="Profile of the drive; see `wattbell sim profiles`.")],
+    virtual: Annotated[str | None, typer.Option("--virtual", help="Profile of the drive; see `wattbell sim profiles`.")] = None,
+    drive: Annotated[
+        str | None, typer.Option("--drive", help="A real drive: /dev/nvme0n1. What is on it is lost.", rich_help_panel=_REAL)
+    ] = None,
+    serial: Annotated[str | None, typer.Option("--serial", help="The serial number of that drive.", rich_help_panel=_REAL)] = None,
+    rig: Annotated[
+        str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL)
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run in --out.", rich_help_panel=_REAL)
+    ] = False,
     fidelity: Annotated[
         Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")
     ] = Fidelity.rtl,
@@ -57,7 +68,7 @@ def run(
     keep_stream: KeepStream = False,
     json: Json = False,
 ) -> None:
-    """Run a suite or a workload on a virtual drive, record it through the virtual rig, and print the figures.
+    """Run a suite on a virtual or a real drive, or a workload on a virtual one; record it and print the figures.
 
     The drive model writes bus transactions and rail power; the instrument sees them at its pins; the recorder
     reads the rig's serial port as it would with a real one. For a job or plan the model's own truth is kept in the capture,
@@ -68,7 +79,22 @@ def run(
       wattbell run anandtech-2018 --virtual intel-660p-1tb --scale 0.001 --tests burst-random-read --out results
 
       wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
+
+      wattbell run quick --drive /dev/nvme0n1 --serial S4EWNX0M123456 --rig WB0007 --out results
     """
+    if (virtual is None) == (drive is None):
+        raise UsageError("Give one of --virtual PROFILE and --drive /dev/nvmeXnY.")
+    names = tuple(t.strip() for t in tests.split(",") if t.strip())
+    only = None if condition is Condition.both else condition.value
+    if drive is not None:
+        from .drivesuite import DriveOptions, run_on_drive
+
+        real = DriveOptions(what, drive, serial, rig, out, scale, only, names, rounds, seed, interval, decimation, resume, force)
+        run_on_drive(real, json)
+        return
+    if serial or rig or resume:
+        raise UsageError("--serial, --rig and --resume belong to a real drive (--drive).")
+    assert virtual is not None
     profile = find_profile(virtual)
     job = Path(what)
     if job.is_file():
@@ -89,8 +115,8 @@ def run(
         suite=what,
         out=out,
         choice=choice,
-        condition=None if condition is Condition.both else condition.value,
-        tests=tuple(t.strip() for t in tests.split(",") if t.strip()),
+        condition=only,
+        tests=names,
         discard=discard,
         force=force,
     )

@@ -55,7 +55,7 @@ def run_suite(options: SuiteOptions, bench: Bench, json: bool) -> None:
     suite = load_suite(options.suite)
     pairs = choose_tests(suite, options.tests, options.condition)
     sessions = plan_sessions(suite, pairs, bench.drive, options.choice)
-    _make_room(options.out, options.force)
+    make_room(options.out, options.force)
     results = Results(options.out, suite, bench.drive, options.choice.scale, bench.conditions())
     if not json:
         output.out.print(header(results.data))
@@ -70,7 +70,7 @@ def run_suite(options: SuiteOptions, bench: Bench, json: bool) -> None:
         output.say(f"{path}: {len(results.data['tests'])} results.")
 
 
-def _make_room(out: Path, force: bool) -> None:
+def make_room(out: Path, force: bool) -> None:
     """The folder for the results; what is in the way is only removed when it is such a folder, and asked for."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not force:

@@ -96,8 +96,30 @@ def rigs() -> list[RigPort]:
     return usb_rigs() + virtual_rigs()
 
 
+def at_ports(text: str) -> RigPort:
+    """A rig given by its ports, ``DATA,CONTROL``: for serial lines that carry no USB description.
+
+    One port that belongs to a rig on USB stands for both. What the rig is, it says itself when it is opened.
+    """
+    data, _, control = text.partition(",")
+    if not control:
+        for port in rigs():
+            if data in (port.data, port.control):
+                return port
+        raise RigError(f"{data} belongs to no rig that describes itself; give both ports: --rig {data},CONTROL_PORT.")
+    for path in (data, control):
+        if not Path(path).exists():
+            raise RigError(f"There is no port {path}; see `ls /dev/tty*`.")
+    return RigPort(text, data, control, virtual=False)
+
+
 def find(serial: str | None = None) -> RigPort:
-    """The rig with this serial number, or the only one. Raises RigError when there is none or the choice is open."""
+    """The rig with this serial number (or these ports, ``/dev/...``), or the only one.
+
+    Raises RigError when there is none or the choice is open.
+    """
+    if serial is not None and serial.startswith("/dev/"):
+        return at_ports(serial)
     present = rigs()
     if serial is not None:
         for port in present:

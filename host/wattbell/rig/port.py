@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import serial
 
@@ -22,6 +23,8 @@ class Rig:
         self._source: Source | None = None
         try:
             self.identity = self.control.identity()
+            if "virtual" in self.identity["model"].lower():  # a virtual rig behind a serial line describes itself here only
+                self.port = replace(port, virtual=True)
             self.data = _open_data(port.data)
         except BaseException:
             self.control.close()

@@ -3,23 +3,31 @@
 use crate::host::BusSink;
 use crate::profile::Ps;
 use std::io::Write;
-use wattbell_bus::{Error, Record, SortingWriter, TraceWriter};
+use wattbell_bus::{Body, Error, Record, Signal, SortingWriter, TraceWriter};
 
 /// Writes the trace in time order. The first error stops it and is reported by [`TraceSink::finish`].
 pub struct TraceSink<W: Write> {
     writer: SortingWriter<W>,
     error: Option<Error>,
+    released_ps: Ps,
 }
 
 impl<W: Write> TraceSink<W> {
     /// Writes to `writer`.
     pub fn new(writer: TraceWriter<W>) -> Self {
-        Self { writer: SortingWriter::new(writer), error: None }
+        Self { writer: SortingWriter::new(writer), error: None, released_ps: 0 }
     }
 
     /// The first error, if there was one: a program that runs for long stops on it.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
+    }
+
+    /// Repeats PERST#, which has been high since the start: who follows the trace as it grows learns how far time is
+    /// while nothing happens.
+    pub fn beat(&mut self) {
+        let body = Body::Sideband(Signal::PerstN, 1);
+        self.record(Record { time_ps: self.released_ps, body });
     }
 
     /// Hands what is released to the file.
@@ -60,6 +68,7 @@ impl<W: Write> BusSink for TraceSink<W> {
 
     fn release(&mut self, horizon_ps: Ps) {
         if self.error.is_none() {
+            self.released_ps = self.released_ps.max(horizon_ps);
             let result = self.writer.release(horizon_ps);
             self.keep(result);
         }

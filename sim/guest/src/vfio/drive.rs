@@ -63,7 +63,9 @@ impl Drive {
             let State { model: Some(model), guest, .. } = &mut *state else { return };
             model.advance(now, guest);
             if flushed.elapsed() > NAP {
-                model.sink().flush();
+                let sink = model.sink();
+                sink.beat();
+                sink.flush();
                 flushed = Instant::now();
             }
             let due = model

@@ -1,0 +1,226 @@
+"""The steps of a plan (docs/ssd-model.md) on a real drive: the same keys, real fio and nvme-cli.
+
+Each group of jobs, each idle time and each wake-up is a phase between two in-band markers (docs/capture.md).
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import DriveError
+from ..suites.jobs import Section, sections
+from .device import Device
+from .replay import replay_job
+from .settings import Settings
+from .tools import Tools
+
+MARKER_FEATURE = 0xD0
+START, END = 1, 2
+FILL_DEPTH = 32
+SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
+"""SANACT of the Sanitize command (NVMe base specification, Sanitize, CDW10)."""
+_SANITIZE_POLL_S = 1.0
+_FORMAT_TIMEOUT_S = 1800.0
+_WAKE_BYTES = 4096
+
+
+class Runner:
+    """Runs steps. ``files``: folder of the plan's job files and traces; ``results``: where fio's JSON goes.
+
+    ``phases`` grows as phases end, in the form of ``workload.phases`` in docs/capture.md.
+    """
+
+    def __init__(self, device: Device, tools: Tools, settings: Settings, files: Path, results: Path, say: Callable[[str], None]) -> None:
+        self.device, self.tools, self.settings = device, tools, settings
+        self.files, self.results, self.say = files, results, say
+        self.phases: list[dict[str, Any]] = []
+
+    def run(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        """Every step, in order. DriveError when one cannot be run; KeyboardInterrupt ends fio first."""
+        for step in steps:
+            self._prepare(step)
+            self._action(step)
+
+    def last_marker(self, steps: Sequence[Mapping[str, Any]]) -> int:
+        """The end marker of the last phase that ``steps`` will have."""
+        return sum(len(self._groups(s["fio"])) if "fio" in s else int(_is_phase(s)) for s in steps) << 8 | END
+
+    def _prepare(self, step: Mapping[str, Any]) -> None:
+        self.settings.power(apst=bool(step.get("apst", False)), aspm=str(step.get("aspm", "off")), power_state=step.get("ps"))
+        if "write_cache" in step:
+            self.settings.write_cache(bool(step["write_cache"]))
+        if "temperature_c" in step:
+            self.settings.conditions["ambient"] = "not under our control"
+
+    def _action(self, step: Mapping[str, Any]) -> None:
+        name = str(step["name"])
+        if "fio" in step:
+            groups = self._groups(str(step["fio"]))
+            for group in groups:
+                jobs = [section.name for section in group]
+                full = f"{name}/{'+'.join(jobs)}" if len(groups) > 1 else name
+                self._phase(full, step, "fio", {"jobs": jobs, "file": step["fio"]}, self._fio(str(step["fio"]), jobs))
+        elif "fill" in step:
+            job = self._fill_job(step["fill"])
+            self._phase(name, step, "fio", {"jobs": ["fill"], "file": job}, self._fio(job, ["fill"]))
+        elif "trace" in step:
+            job = replay_job(self.files, self.results, step, self.device.capacity_bytes)
+            self._phase(name, step, "trace", {"jobs": ["replay"], "file": job}, self._fio(job, ["replay"]))
+        elif "idle_s" in step:
+            self._phase(name, step, "idle", {"idle_s": step["idle_s"]}, lambda _: time.sleep(float(step["idle_s"])))
+        elif "wake" in step:
+            self._phase(name, step, "wake", {"idle_s": step["wake"]["idle_s"]}, lambda entry: self._wake(step, entry))
+        elif "format" in step:
+            self._format(step["format"])
+        elif "sanitize" in step:
+            self._sanitize(str(step["sanitize"]))
+
+    def _phase(
+        self,
+        name: str,
+        step: Mapping[str, Any],
+        kind: str,
+        detail: Mapping[str, Any],
+        body: Callable[[dict[str, Any]], None],
+    ) -> None:
+        number = len(self.phases) + 1
+        self.say(f"{number}: {name}")
+        power = {key: step[key] for key in ("apst", "aspm", "ps") if key in step}
+        measured = bool(step.get("measured", True))
+        entry: dict[str, Any] = {
+            "phase": number, "name": name, "kind": kind if measured else "precondition", "measured": measured,
+            **detail, **power, "conditions": dict(self.settings.conditions),
+        }  # fmt: skip
+        self.marker(number << 8 | START)
+        began = time.monotonic()
+        body(entry)
+        busy_s = time.monotonic() - began
+        self.marker(number << 8 | END)
+        self.phases.append(entry)
+        if "duty" in step:
+            duty = float(step["duty"])
+            rest = min(busy_s * (1 - duty) / duty, float(step.get("duty_idle_max_s", 60.0)))
+            entry["idle_after_s"] = rest
+            time.sleep(rest)
+
+    def marker(self, value: int) -> None:
+        """An in-band marker: a Get Features command that every drive refuses."""
+        device = self.device.character_device
+        self.tools.attempt("nvme", "get-feature", device, "-f", hex(MARKER_FEATURE), f"--cdw11={value:#x}")
+
+    # -- what a step does --------------------------------------------------------------------------------------------
+
+    def _groups(self, name: str) -> list[list[Section]]:
+        """The jobs of a file that run together: a job with ``stonewall`` waits for those before it."""
+        try:
+            text = (self.files / name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise DriveError(f"{self.files / name} cannot be read ({error.strerror}).") from None
+        out: list[list[Section]] = []
+        for section in sections(text):
+            walled = section.options.get("stonewall", "0") not in ("0", "")
+            if walled or not out:
+                out.append([])
+            out[-1].append(section)
+        return out
+
+    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[dict[str, Any]], None]:
+        def body(entry: dict[str, Any]) -> None:
+            output = self.results / f"fio-{entry['phase']}.json"
+            chosen = [f"--section={job}" for job in jobs]
+            self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
+            entry["fio"] = output.name
+
+        return body
+
+    def _run_fio(self, *arguments: str) -> None:
+        command = [self.tools.find("fio"), *arguments]
+        environment = {**os.environ, "WATTBELL_DRIVE": self.device.path}
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=self.results, start_new_session=True,
+        )  # fmt: skip
+        try:
+            said, _ = process.communicate()
+        except BaseException:  # Ctrl-C too: fio must not go on writing to a drive that nobody watches
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            raise
+        if process.returncode:
+            lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+            raise DriveError(f"fio failed (exit {process.returncode}): {lines[-1] if lines else 'no message'}")
+
+    def _fill_job(self, fill: Mapping[str, Any]) -> str:
+        span = int(self.device.capacity_bytes * float(fill.get("span", 1.0)))
+        size = span // (1 << 20) << 20 or span
+        text = "\n".join(
+            [
+                "[fill]", "filename=${WATTBELL_DRIVE}", "ioengine=libaio", "direct=1", "rw=write", "refill_buffers=1",
+                f"bs={fill.get('bs', '128k')}", f"iodepth={FILL_DEPTH}", f"size={size}", "",
+            ]
+        )  # fmt: skip
+        path = self.results / "fill.fio"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def _wake(self, step: Mapping[str, Any], entry: dict[str, Any]) -> None:
+        """Leaves the drive alone, then reads 4 KiB past the page cache."""
+        wake = step["wake"]
+        block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
+        descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            time.sleep(float(wake["idle_s"]))
+            began = time.monotonic_ns()
+            # slba of a plan counts 512-byte blocks
+            got = os.preadv(descriptor, [block], int(wake.get("slba", 0)) * 512 // _WAKE_BYTES * _WAKE_BYTES)
+            entry["host_latency_s"] = (time.monotonic_ns() - began) * 1e-9
+        except OSError as error:
+            raise DriveError(f"{self.device.path}: the waking read failed ({error.strerror}).") from None
+        finally:
+            os.close(descriptor)
+        if got != _WAKE_BYTES:
+            raise DriveError(f"{self.device.path}: the waking read gave {got} of {_WAKE_BYTES} bytes.")
+
+    def _format(self, options: Mapping[str, Any]) -> None:
+        self.say("Format NVM")
+        arguments = [f"--namespace-id={options.get('nsid', 1)}", f"--ses={options.get('ses', 0)}", "--force"]
+        self.tools.run("nvme", "format", self.device.character_device, *arguments, timeout_s=_FORMAT_TIMEOUT_S)
+
+    def _sanitize(self, action: str) -> None:
+        if action not in SANITIZE:
+            raise DriveError(f"sanitize = {action}: it is one of {', '.join(SANITIZE)}.")
+        self.say(f"Sanitize ({action})")
+        device = self.device.character_device
+        self.tools.run("nvme", "sanitize", device, f"--sanact={SANITIZE[action]}")
+        while True:
+            time.sleep(_SANITIZE_POLL_S)
+            log = json.loads(self.tools.run("nvme", "sanitize-log", device, "--output-format=json"))
+            state = _sanitize_state(log)
+            if state in (1, 4):  # completed; completed without deallocation
+                return
+            if state == 3:
+                raise DriveError(f"{self.device.path}: the sanitize operation failed.")
+
+
+def _is_phase(step: Mapping[str, Any]) -> bool:
+    return bool(step.keys() & {"fio", "fill", "trace", "idle_s", "wake"})
+
+
+def _sanitize_state(log: Mapping[str, Any]) -> int:
+    """SSTAT bits 2:0, wherever this nvme-cli puts them: at the top, below the device's name, as a number or a table."""
+    found: Any = log if "sstat" in log else next((v for v in log.values() if isinstance(v, Mapping) and "sstat" in v), {})
+    status = found.get("sstat", 0)
+    if isinstance(status, Mapping):
+        status = status.get("status", 0)
+    return int(status) & 7

@@ -1,0 +1,220 @@
+"""Settings of the drive, its link and its block device: changed for a test, put back after it.
+
+What a setting was is written to a journal, and the journal to the disk, before the setting is changed: a run that is
+killed leaves the journal behind, and :func:`restore_left_over` puts everything back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import DriveError
+from .device import Device
+from .tools import Tools
+
+POWER_MANAGEMENT, WRITE_CACHE = 0x02, 0x06
+"""Feature identifiers (NVMe base specification, "Feature Identifiers")."""
+_VALUE = re.compile(r"value:\s*(?:0x)?([0-9a-fA-F]+)", re.IGNORECASE)
+_LINK_CONTROL = "CAP_EXP+10.w"
+"""Link Control register of the PCI Express capability, bits 1:0 are ASPM Control."""
+ASPM_BITS = {"off": 0, "l1": 2, "l1.2": 2}
+_LINK_FILES = {
+    "off": {"l0s_aspm": 0, "l1_aspm": 0, "l1_1_aspm": 0, "l1_2_aspm": 0},
+    "l1": {"l0s_aspm": 0, "l1_aspm": 1, "l1_1_aspm": 0, "l1_2_aspm": 0},
+    "l1.2": {"clkpm": 1, "l0s_aspm": 0, "l1_aspm": 1, "l1_1_aspm": 1, "l1_2_aspm": 1},
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A setting as it was. ``kind``: ``sysfs`` (``where`` a file), ``feature`` (a number), ``setpci`` (a PCI address)."""
+
+    kind: str
+    where: str
+    value: str
+
+
+class Settings:
+    """Changes settings and puts them back; a context manager.
+
+    ``conditions``: what a result must say about how the drive was set.
+    """
+
+    def __init__(self, device: Device, tools: Tools, journal: Path, sys: Path = Path("/sys")) -> None:
+        self.device, self.tools, self.journal, self.sys = device, tools, journal, sys
+        self.saved: list[Saved] = []
+        self.conditions: dict[str, Any] = {}
+
+    def __enter__(self) -> Settings:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
+
+    # -- what a test asks for ----------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """One fio I/O is one command: no merging, no scheduler. The device stays in D0."""
+        queue = self.sys / "class/block" / self.device.name / "queue"
+        self._sysfs(queue / "nomerges", "2")
+        self._sysfs(queue / "scheduler", "none")
+        if self.device.pci:
+            self._sysfs(self.sys / "bus/pci/devices" / self.device.pci / "power/control", "on")
+
+    def power(self, *, apst: bool, aspm: str, power_state: int | None) -> None:
+        """How the drive and its link may save power from now on. ``power_state``: None leaves the state to APST."""
+        self._apst(apst)
+        self._aspm(aspm)
+        wanted = power_state if power_state is not None else 0
+        if power_state is not None or any(s.kind == "feature" and s.where == str(POWER_MANAGEMENT) for s in self.saved):
+            self.feature(POWER_MANAGEMENT, wanted)
+        self.conditions["power_state"] = power_state
+
+    def write_cache(self, on: bool) -> None:
+        """The drive's volatile write cache (feature 06h)."""
+        self.feature(WRITE_CACHE, int(on))
+        self.conditions["write_cache"] = on
+
+    def feature(self, number: int, value: int) -> None:
+        """Set Features of ``number``."""
+        if not any(s.kind == "feature" and s.where == str(number) for s in self.saved):
+            self._save(Saved("feature", str(number), str(get_feature(self.tools, self.device, number))))
+        _set_feature(self.tools, self.device, number, value)
+
+    def _apst(self, on: bool) -> None:
+        """The kernel programs APST's table from the latency it may take (drivers/nvme/host/core.c): 0 switches it off."""
+        path = self.sys / "class/nvme" / self.device.controller / "power/pm_qos_latency_tolerance_us"
+        if not path.exists():
+            self.conditions["apst"] = "the drive has none"
+            return
+        longest = self.sys / "module/nvme_core/parameters/default_ps_max_latency_us"
+        limit = longest.read_text().strip() if longest.exists() else "100000"
+        if on and limit == "0":
+            raise DriveError("The kernel was booted with nvme_core.default_ps_max_latency_us=0: APST cannot be switched on.")
+        self._sysfs(path, limit if on else "0")
+        self.conditions["apst"] = on
+
+    def _aspm(self, wanted: str) -> None:
+        link = self.sys / "bus/pci/devices" / self.device.pci / "link"
+        if self.device.pci and link.is_dir() and any(link.iterdir()):
+            for name, value in _LINK_FILES[wanted].items():
+                if (link / name).exists():
+                    self._sysfs(link / name, str(value))
+            missing = wanted == "l1.2" and not (link / "l1_2_aspm").exists()
+            self.conditions["aspm"] = "l1: the link has no L1.2" if missing else wanted
+        elif self.device.pci and self.tools.has("setpci"):
+            for address in self._link_ends():
+                self._setpci(address, ASPM_BITS[wanted])
+            note = " (L1 substates as the firmware set them)" if wanted != "off" else ""
+            self.conditions["aspm"] = f"{wanted} by setpci{note}"
+        else:
+            self.conditions["aspm"] = "not under our control: the kernel offers no ASPM on this link, and setpci is not installed"
+
+    def _link_ends(self) -> list[str]:
+        """Drive and the port above it: ASPM is set at both ends."""
+        node = (self.sys / "bus/pci/devices" / self.device.pci).resolve()
+        above = node.parent.name
+        ends = [self.device.pci]
+        return [above, *ends] if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", above) else ends
+
+    # -- the three kinds of setting ----------------------------------------------------------------------------------
+
+    def _sysfs(self, path: Path, value: str) -> None:
+        if not path.exists():
+            return
+        before = _current(path)
+        if before == value:
+            return
+        if not any(s.where == str(path) for s in self.saved):
+            self._save(Saved("sysfs", str(path), before))
+        _write(path, value)
+
+    def _setpci(self, address: str, bits: int) -> None:
+        before = self.tools.run("setpci", "-s", address, _LINK_CONTROL).strip()
+        if not any(s.kind == "setpci" and s.where == address for s in self.saved):
+            self._save(Saved("setpci", address, before))
+        self.tools.run("setpci", "-s", address, f"{_LINK_CONTROL}={bits:x}:3")
+
+    def _save(self, setting: Saved) -> None:
+        self.saved.append(setting)
+        content = {"device": self.device.path, "serial": self.device.serial, "saved": [asdict(s) for s in self.saved]}
+        part = self.journal.with_suffix(".part")
+        with part.open("w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.journal)
+
+    def restore(self) -> None:
+        """Put back what was changed, the last first. DriveError names what could not be put back; the journal stays."""
+        failed = _put_back(self.saved, self.device, self.tools)
+        if failed:
+            raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {self.journal}.")
+        self.saved.clear()
+        self.journal.unlink(missing_ok=True)
+
+
+def get_feature(tools: Tools, device: Device, number: int) -> int:
+    """Current value of a feature (Get Features, SEL 0)."""
+    said = tools.run("nvme", "get-feature", device.character_device, "-f", hex(number))
+    found = _VALUE.search(said)
+    if found is None:
+        raise DriveError(f"nvme get-feature -f {number:#x} gave no value: {said.strip()[:80]}")
+    return int(found[1], 16)
+
+
+def _set_feature(tools: Tools, device: Device, number: int, value: int) -> None:
+    tools.run("nvme", "set-feature", device.character_device, "-f", hex(number), f"--value={value:#x}")
+
+
+def _current(path: Path) -> str:
+    """A file of sysfs; of a choice, ``[none] mq-deadline``, the chosen one."""
+    text = path.read_text().strip()
+    chosen = re.search(r"\[(\S+)\]", text)
+    return chosen[1] if chosen else text
+
+
+def _write(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise DriveError(f"{path} does not take {value} ({error.strerror}); are you root?") from None
+
+
+def _put_back(saved: list[Saved], device: Device, tools: Tools) -> list[str]:
+    failed = []
+    for setting in reversed(saved):
+        try:
+            if setting.kind == "sysfs":
+                _write(Path(setting.where), setting.value)
+            elif setting.kind == "feature":
+                _set_feature(tools, device, int(setting.where), int(setting.value))
+            else:
+                tools.run("setpci", "-s", setting.where, f"{_LINK_CONTROL}={setting.value}")
+        except DriveError as error:
+            failed.append(f"{setting.where} = {setting.value} ({error})")
+    return failed
+
+
+def restore_left_over(journal: Path, device: Device, tools: Tools) -> bool:
+    """Put back what a killed run left changed; False when there is nothing. DriveError when the drive is another one."""
+    if not journal.is_file():
+        return False
+    try:
+        content = json.loads(journal.read_text(encoding="utf-8"))
+        saved = [Saved(**entry) for entry in content["saved"]]
+        serial = str(content["serial"])
+    except (ValueError, KeyError, TypeError):
+        raise DriveError(f"{journal} is damaged; put the drive's settings back by hand and remove it.") from None
+    if serial != device.serial:
+        raise DriveError(f"{journal} is about drive {serial}, not {device.serial}.")
+    failed = _put_back(saved, device, tools)
+    if failed:
+        raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {journal}.")
+    journal.unlink()
+    return True

@@ -1,0 +1,52 @@
+"""The programs a real drive is worked with: fio, nvme-cli, setpci."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import DriveError
+
+_PACKAGES = {"fio": "fio", "nvme": "nvme-cli", "setpci": "pciutils"}
+
+
+class Tools:
+    """Runs them. A missing one is a DriveError that names its package."""
+
+    def __init__(self, commands: Mapping[str, str] | None = None) -> None:
+        self._commands = dict(commands or {})
+
+    def find(self, name: str) -> str:
+        """Path of a program. DriveError when it is not installed."""
+        if name not in self._commands:
+            found = shutil.which(name)
+            if found is None:
+                raise DriveError(f"{name} is not installed; on Debian: apt-get install {_PACKAGES.get(name, name)}.")
+            self._commands[name] = found
+        return self._commands[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a program is there."""
+        return name in self._commands or shutil.which(name) is not None
+
+    def run(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> str:
+        """Standard output of the program. DriveError with what it said when it fails or hangs."""
+        done = self.attempt(name, *arguments, timeout_s=timeout_s, stdin=stdin)
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            words = " ".join(map(str, arguments))
+            raise DriveError(f"{name} {words} failed (exit {done.returncode}): {said[-1] if said else 'no message'}")
+        return done.stdout.decode(errors="replace")
+
+    def attempt(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Runs the program, whatever its exit code. DriveError when it hangs or cannot be started."""
+        command = [self.find(name), *map(str, arguments)]
+        try:
+            # a session of its own: Ctrl-C is for us, and must not kill the program that puts settings back
+            return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False, start_new_session=True)
+        except subprocess.TimeoutExpired:
+            raise DriveError(f"{' '.join(command)} did not end within {timeout_s:g} s; does the drive still answer?") from None
+        except OSError as error:
+            raise DriveError(f"{command[0]} cannot be started ({error.strerror}).") from None

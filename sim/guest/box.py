@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""A bench in a box: a Linux guest with the modelled drive as /dev/nvme0n1 and the virtual rig on two serial ports.
+
+    box.py --out build/box --script 'wattbell run quick --drive /dev/nvme0n1 --serial ... --rig /dev/ttyS1,/dev/ttyS2'
+
+The guest sees this machine's own file system, read-only with a tmpfs on top, so it runs this machine's Python and this
+checkout's ``wattbell``; fio and nvme-cli are the guest stack's. The drive is the SSD model over vfio-user; what happens at
+its connector goes as it happens to the virtual rig, whose ports are the guest's /dev/ttyS1 (data) and /dev/ttyS2
+(control) under the kernel's 8250 driver. The script runs as root in /run/box, which is OUT: what it leaves there stays.
+OUT also gets ``console.log`` (what the script said), ``exit-code``, ``dmesg.txt`` and ``trace.wbt``. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from run import guest_binary, qemu_command, start_vfio, stop_server, tail
+from stack import CHECKOUT, GuestError, Stack, die, stack_dir
+
+SERIAL = "BOX1"
+FIND_S = 20.0
+
+
+def started(stack: ExitStack, command: list[str], log: Path, **options: object) -> subprocess.Popen[bytes]:
+    """A program that ends with ``stack``; what it says goes to ``log``."""
+    file = stack.enter_context(log.open("wb"))
+    process = subprocess.Popen(command, stderr=file, **{"stdout": file, **options})  # type: ignore[call-overload]
+
+    def end() -> None:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    stack.callback(end)
+    return process
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes], log: Path, what: str) -> None:
+    """Until ``path`` is there. GuestError with the program's words when it is not."""
+    deadline = time.monotonic() + FIND_S
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise GuestError(f"{what} did not start:\n{tail(log)}")
+        time.sleep(0.05)
+
+
+def share(stack: ExitStack, guest: Stack, work: Path, tag: str, folder: Path, *, read_only: bool) -> list[str]:
+    """Serve ``folder`` to the guest under ``tag``; QEMU's words for it."""
+    socket = work / f"{tag}.sock"
+    program = [*guest.run_prefix("x")[:-1], str(guest.tree / "usr/libexec/virtiofsd")]
+    # overlayfs takes no file system with automounts below it
+    words = [f"--socket-path={socket}", f"--shared-dir={folder}", "--sandbox=none", "--no-announce-submounts"]
+    words.append("--cache=always" if read_only else "--cache=auto")
+    if read_only:
+        words.append("--readonly")
+    server = started(stack, [*program, *words], work / f"{tag}.log")
+    wait_for(socket, server, work / f"{tag}.log", "virtiofsd")
+    return ["-chardev", f"socket,id={tag},path={socket}", "-device", f"vhost-user-fs-pci,chardev={tag},tag={tag}"]
+
+
+def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str]) -> dict[str, str]:
+    """The virtual rig on the growing trace; its ports. A pipe alone would stall the drive while nobody records."""
+    follow = started(stack, ["tail", "--bytes=+1", "--follow", str(trace)], work / "tail.log", stdout=subprocess.PIPE)
+    environment = {**os.environ, "WATTBELL_RUNTIME": str(work / "runtime")}
+    rig = started(
+        stack, [str(guest_binary().with_name("wattbell-rig")), "play", "-", "--serial", SERIAL, *options], work / "rig.log",
+        stdin=follow.stdout, env=environment,
+    )  # fmt: skip
+    registration = work / "runtime" / "rigs" / f"{SERIAL}.json"
+    wait_for(registration, rig, work / "rig.log", "the virtual rig")
+    ports: dict[str, str] = json.loads(registration.read_text())
+    return ports
+
+
+def run(options: argparse.Namespace) -> int:
+    """Boot the box, run the script; its exit code. Raises GuestError."""
+    guest = Stack(stack_dir())
+    guest.check()
+    out: Path = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    for stale in ("trace.wbt", "exit-code", "console.log"):
+        (out / stale).unlink(missing_ok=True)
+    python = Path(sys.executable).parent if sys.prefix != sys.base_prefix else CHECKOUT / ".venv/bin"
+    (out / "script").write_text(
+        f"export PATH={python}:$PATH PYTHONPATH={os.environ.get('PYTHONPATH', '')} PYTHONDONTWRITEBYTECODE=1\n"
+        f"cd /run/box\n{options.script}\n"
+    )
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wattbell-box-")))
+        server, drive = start_vfio(options, work, out)
+        ports = start_rig(stack, work, out / "trace.wbt", options.rig_arg)
+        extra = [
+            *share(stack, guest, work, "host", Path("/"), read_only=True),
+            *share(stack, guest, work, "box", out, read_only=False),
+            "-chardev", f"serial,id=data,path={ports['data']}", "-device", "pci-serial,chardev=data",
+            "-chardev", f"serial,id=control,path={ports['control']}", "-device", "pci-serial,chardev=control",
+        ]  # fmt: skip
+        for name in ("jobs.tar", "out.tar"):
+            (work / name).write_bytes(bytes(512))
+        words = qemu_command(guest, work, drive, options.smp)
+        words[words.index("-append") + 1] += " rdinit=/box-init"
+        qemu = started(stack, [*words, *extra, *options.qemu_arg], out / "qemu-stderr.txt", env=guest.environment(),
+                       stdin=subprocess.DEVNULL)  # fmt: skip
+        try:
+            qemu.wait(options.timeout)
+        except subprocess.TimeoutExpired:
+            qemu.kill()
+            raise GuestError(
+                f"the box did not finish within {options.timeout:.0f} s (--timeout). The script said:\n"
+                f"{tail(out / 'console.log')}\nThe console:\n{tail(work / 'console.txt')}"
+            ) from None
+        finally:
+            for log in ("console.txt", "rig.log", "host.log", "box.log"):
+                if (work / log).is_file():
+                    shutil.copy(work / log, out / log)
+        stop_server(server, out)
+    code = out / "exit-code"
+    if not code.is_file():
+        raise GuestError(f"the guest ended early. Its console ends with:\n{tail(out / 'console.txt')}")
+    return int(code.read_text())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--script", required=True, help="shell script for the guest")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results; /run/box of the guest")
+    parser.add_argument("--profile", default="intel-660p-1tb", help="SSD profile (default %(default)s)")
+    parser.add_argument("--smp", type=int, default=1, help="guest CPUs (default %(default)s)")
+    parser.add_argument("--rig-arg", action="append", default=[], metavar="ARG", help="another word for wattbell-rig play")
+    parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG", help="another word for QEMU")
+    parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(default %(default)s)")
+    options = parser.parse_args()
+    try:
+        code = run(options)
+    except GuestError as error:
+        die(str(error))
+    sys.stdout.write((options.out / "console.log").read_text(errors="replace"))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
