@@ -14,7 +14,7 @@ import pytest
 from wattbell.capture import open_capture
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.xdist_group("real-linux"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("box"), pytest.mark.timeout(900)]
 
 MANIFEST = """
 name = "box"
@@ -55,7 +55,6 @@ iodepth=1
 iodepth=4
 """
 SCRIPT = r"""
-set -m  # with job control a background job takes SIGINT
 D=/dev/nvme0n1; S=WATTBELL660P0001
 run() { wattbell run suite --drive $D --rig /dev/ttyS1,/dev/ttyS2 --interval 0.001 "$@"; }
 settings() {
@@ -69,10 +68,10 @@ run --out wrong --serial $S 2> mounted.txt; echo $? >> mounted.txt
 umount /mnt/box
 ls -d wrong > made.txt 2>&1
 # Ctrl-C while the drive is read: by then its settings are changed
-run --out out --serial $S > first.txt 2>&1 &
+wattbell run suite --drive $D --rig /dev/ttyS1,/dev/ttyS2 --interval 0.001 --out out --serial $S > first.txt 2>&1 &
 n=0; until grep -q 'random-read/qd1' first.txt || [ $n -gt 1200 ]; do sleep 0.1; n=$((n + 1)); done
 cat /sys/block/nvme0n1/queue/nomerges > during.txt
-kill -INT -- -$!; wait $!; echo $? > first-code
+kill -INT $!; wait $!; echo $? > first-code
 settings > after.txt
 ls out > left.txt
 run --out out --serial $S --resume > second.txt 2>&1; echo $? > second-code
