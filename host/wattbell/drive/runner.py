@@ -23,6 +23,8 @@ from .tools import Tools
 
 MARKER_FEATURE = 0xD0
 START, END = 1, 2
+PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
+"""A phase's number has 24 bits in a marker: which session, which phase of it."""
 FILL_DEPTH = 32
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
 """SANACT of the Sanitize command (NVMe base specification, Sanitize, CDW10)."""
@@ -41,6 +43,8 @@ class Runner:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say = files, results, say
         self.phases: list[dict[str, Any]] = []
+        # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
+        self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
     def run(self, steps: Sequence[Mapping[str, Any]]) -> None:
         """Every step, in order. DriveError when one cannot be run; KeyboardInterrupt ends fio first."""
@@ -50,7 +54,8 @@ class Runner:
 
     def last_marker(self, steps: Sequence[Mapping[str, Any]]) -> int:
         """The end marker of the last phase that ``steps`` will have."""
-        return sum(len(self._groups(s["fio"])) if "fio" in s else int(_is_phase(s)) for s in steps) << 8 | END
+        count = sum(len(self._groups(s["fio"])) if "fio" in s else int(_is_phase(s)) for s in steps)
+        return (self._first + count) << 8 | END
 
     def _prepare(self, step: Mapping[str, Any]) -> None:
         self.settings.power(apst=bool(step.get("apst", False)), aspm=str(step.get("aspm", "off")), power_state=step.get("ps"))
@@ -90,8 +95,8 @@ class Runner:
         detail: Mapping[str, Any],
         body: Callable[[dict[str, Any]], None],
     ) -> None:
-        number = len(self.phases) + 1
-        self.say(f"{number}: {name}")
+        number = self._first + len(self.phases) + 1
+        self.say(f"{len(self.phases) + 1}: {name}")
         power = {key: step[key] for key in ("apst", "aspm", "ps") if key in step}
         measured = bool(step.get("measured", True))
         entry: dict[str, Any] = {
@@ -133,7 +138,7 @@ class Runner:
 
     def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[dict[str, Any]], None]:
         def body(entry: dict[str, Any]) -> None:
-            output = self.results / f"fio-{entry['phase']}.json"
+            output = self.results / f"fio-{entry['phase'] - self._first}.json"
             chosen = [f"--section={job}" for job in jobs]
             self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
             entry["fio"] = output.name
