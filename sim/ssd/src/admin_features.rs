@@ -87,11 +87,17 @@ impl<S: BusSink> Controller<S> {
         self.finish_at(id, self.now);
     }
 
+    /// The lent memory is the host's again: the part of the map in it is gone.
+    pub(crate) fn return_memory(&mut self) {
+        self.hmb.give_back();
+        self.flash.lend(0);
+    }
+
     fn ask_hmb(&mut self, id: u32, sqe: &Sqe) {
         match self.hmb.asked(sqe) {
             Err(status) => self.fail(id, status),
             Ok(None) => {
-                self.hmb.give_back();
+                self.return_memory();
                 self.finish_at(id, self.now);
             }
             Ok(Some(loan)) => {
@@ -112,7 +118,11 @@ impl<S: BusSink> Controller<S> {
                 Ok(())
             }
             id::HOST_MEMORY_BUFFER => match self.hmb.asked(&sqe) {
-                Ok(Some(loan)) => self.hmb.take(loan, &data),
+                Ok(Some(loan)) => {
+                    let taken = self.hmb.take(loan, &data);
+                    self.flash.lend(self.hmb.ranges().iter().map(|r| r.1).sum());
+                    taken
+                }
                 Ok(None) => Ok(()),
                 Err(status) => Err(status),
             },

@@ -206,7 +206,7 @@ impl<S: BusSink> Controller<S> {
         self.spare.clear();
         self.events.reset();
         self.maintenance.reset();
-        self.hmb.give_back();
+        self.return_memory();
         self.health.io_ends(self.now, self.health.io.0);
         self.dma_queue.clear();
         self.waiting_writes.clear();

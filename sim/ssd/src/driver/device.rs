@@ -162,7 +162,24 @@ impl<S: BusSink> Device<S> {
         let mut nsze = [0; 8];
         nsze.copy_from_slice(self.memory.at(page, 8));
         self.lbas = u64::from_le_bytes(nsze);
-        Ok(())
+        self.lend_memory()
+    }
+
+    /// Lends the drive the host memory it asks for (HMPRE), in one piece.
+    fn lend_memory(&mut self) -> Result<(), DriverError> {
+        let word = |d: &[u8]| u32::from_le_bytes([d[0], d[1], d[2], d[3]]);
+        let pages = word(&self.identity[272..]);
+        if pages == 0 {
+            return Ok(());
+        }
+        let (list, lent) = (self.memory.allocate(4096), self.memory.allocate_user(u64::from(pages) * 4096));
+        self.memory.at(list, 8).copy_from_slice(&lent.to_le_bytes());
+        self.memory.at(list + 8, 4).copy_from_slice(&pages.to_le_bytes());
+        let mut entry = sqe(admin::SET_FEATURES, 0, 0, [0x0D, 1]);
+        entry[48..52].copy_from_slice(&pages.to_le_bytes());
+        entry[52..60].copy_from_slice(&list.to_le_bytes());
+        entry[60] = 1; // descriptors
+        self.admin("Host Memory Buffer", entry).map(drop)
     }
 
     fn create_queues(&mut self, count: u16) -> Result<(), DriverError> {

@@ -57,6 +57,8 @@ pub struct Flash {
     program_w: [f64; 2],
     ftl: Ftl,
     map_cache: Option<MapCache>,
+    map_own: u64,
+    map_lent: u64,
     relocation: Relocation,
     stream: Stream,
     open: u64,
@@ -120,9 +122,7 @@ impl Flash {
             Condition::Full => Before::Filled,
             Condition::TestData => Before::Aside(in_slc),
         };
-        // The host is taken to lend what the drive asks for.
-        let lent = u64::from(*profile.offer.hmb_preferred_mib) << 20;
-        let map_bytes = if *f.map_cache_kib > 0 { *f.map_cache_kib * 1024 + lent } else { 0 };
+        let map_own = *f.map_cache_kib * 1024;
         Self {
             channels: *f.channels,
             dies,
@@ -145,7 +145,9 @@ impl Flash {
             die_read_w: *p.die_read_w,
             program_w: [*p.die_program_slc_w, *p.die_program_dense_w],
             ftl: Ftl::new(geometry, before),
-            map_cache: (map_bytes > 0).then(|| MapCache::new(map_bytes)),
+            map_cache: (map_own > 0).then(|| MapCache::new(map_own)),
+            map_own,
+            map_lent: 0,
             relocation: Relocation::new(profile, geometry),
             stream: Stream::Direct,
             open: 0,
@@ -158,6 +160,15 @@ impl Flash {
             written: 0,
             moved: 0,
             rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// The host lends this many bytes for the map (Host Memory Buffer), or takes them back (0). What was in the cache
+    /// has to be read again.
+    pub fn lend(&mut self, bytes: u64) {
+        if bytes != self.map_lent {
+            self.map_lent = bytes;
+            self.map_cache = (self.map_own > 0).then(|| MapCache::new(self.map_own + bytes));
         }
     }
 
