@@ -11,7 +11,7 @@ use crate::features::Features;
 use crate::flash::{Condition, Flash};
 use crate::heat::Heat;
 use crate::hmb::Hmb;
-use crate::host::{BusSink, CommandTruth, Host, Store};
+use crate::host::{BusSink, CommandTruth, Host, NoHost, Store};
 use crate::logs::Health;
 use crate::maintenance::Maintenance;
 use crate::meter::{Meter, Part};
@@ -488,17 +488,4 @@ impl<S: BusSink> Controller<S> {
         self.meter.pulse(start, end, self.timing.data_path_w / slow);
         end
     }
-}
-
-/// Stands in while nothing can reach the host.
-struct NoHost;
-
-impl Host for NoHost {
-    fn read(&mut self, _: u64, _: &mut [u8]) -> bool {
-        false
-    }
-    fn write(&mut self, _: u64, _: &[u8]) -> bool {
-        false
-    }
-    fn interrupt(&mut self, _: u16, _: Ps) {}
 }

@@ -14,6 +14,19 @@ pub trait Host {
     fn interrupt(&mut self, vector: u16, time_ps: Ps);
 }
 
+/// Stands in while nothing can reach the host.
+pub(crate) struct NoHost;
+
+impl Host for NoHost {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+    fn write(&mut self, _: u64, _: &[u8]) -> bool {
+        false
+    }
+    fn interrupt(&mut self, _: u16, _: Ps) {}
+}
+
 /// Where the controller's view of the connector goes.
 pub trait BusSink {
     /// Something happens at the connector. Records come out of order, but never before the last released time.
