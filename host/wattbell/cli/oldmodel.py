@@ -41,3 +41,16 @@ def simplify(session: Session, drive: Drive) -> list[str]:
 def understands(program: Path) -> bool:
     """Whether the drive model knows the newer plan keys."""
     return b"duty_idle_max_s" in program.read_bytes()
+
+
+def knows_all_but_duty(program: Path) -> bool:
+    """Whether only ``duty`` is missing."""
+    return b"trace_idle_cut_s" in program.read_bytes()
+
+
+def without_duty(session: Session) -> list[str]:
+    """Takes ``duty`` out of the session's steps; returns what that changed."""
+    found = [step for step in session.steps if step.pop("duty", None) is not None]
+    for step in found:
+        step.pop("duty_idle_max_s")
+    return ["no idle time between bursts, depths and mixes: the drive model does not know `duty` yet"] if found else []

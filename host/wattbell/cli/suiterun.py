@@ -145,8 +145,12 @@ class VirtualBench:
     def run(self, session: Session, plans: Path, capture: Path) -> None:
         """See :class:`Bench`."""
         notes: list[str] = []
-        if not oldmodel.understands(simtools.find_program("wattbell-ssd")):
-            notes += oldmodel.simplify(session, self._drive)
+        program = simtools.find_program("wattbell-ssd")
+        if not oldmodel.understands(program):
+            if oldmodel.knows_all_but_duty(program):
+                notes += oldmodel.without_duty(session)
+            else:
+                notes += oldmodel.simplify(session, self._drive)
         plan = session.write(plans, self._choice.scale, self._choice.seed)
         if self._choice.scale != 1:
             notes.append(f"scaled by {self._choice.scale:g}: not the published test")

@@ -23,11 +23,13 @@ _PENALTY = 12.0
 @dataclass(frozen=True)
 class Change:
     """``at``: index of the first bin of the new level. ``low``, ``high``: 95 % interval of it, by the likelihood of the
-    neighbouring splits. ``before``, ``after``: mean rates of the two levels (harmonic: amount over time)."""
+    neighbouring splits. ``place``: the change within the bins, in bins from the start. ``before``, ``after``: mean rates of the
+    two levels (amount over time)."""
 
     at: int
     low: int
     high: int
+    place: float
     before: float
     after: float
 
@@ -56,7 +58,10 @@ def _noise(values: Float) -> float:
 
 
 def find_changes(rate: Float) -> list[Change]:
-    """The changes of level in ``rate`` (amount a second of bins of equal amount), in order. Empty: one level."""
+    """The changes of level in ``rate`` (amount a second of bins of equal amount), in order. Empty: one level.
+
+    A change falls inside a bin, whose rate is then a mixture: the bins on both sides of a split belong to no level.
+    """
     if len(rate) < 2 * MIN_BINS or bool(np.any(rate <= 0)):
         return []
     values = np.log(rate)
@@ -69,25 +74,32 @@ def find_changes(rate: Float) -> list[Change]:
         if len(part) < 2 * MIN_BINS:
             continue
         costs = _costs(part)
-        inner = costs[MIN_BINS:-MIN_BINS]
-        k = MIN_BINS + int(np.argmin(inner))
+        k = MIN_BINS + int(np.argmin(costs[MIN_BINS:-MIN_BINS]))
         step = abs(float(part[:k].mean() - part[k:].mean()))
         if costs[0] - costs[k] > _PENALTY * variance and step >= MIN_STEP:
             splits.append(first + k)
-            todo += [(first, first + k), (first + k, last)]
+            todo += [(first, first + k - 1), (first + k + 1, last)]
     splits.sort()
-    edges = [0, *splits, len(values)]
+    edges = [-1, *splits, len(values) + 1]
     return [_change(rate, values, variance, *edges[i - 1 : i + 2]) for i in range(1, len(edges) - 1)]
 
 
-def _change(rate: Float, values: Float, variance: float, first: int, at: int, last: int) -> Change:
+def _change(rate: Float, values: Float, variance: float, left: int, at: int, right: int) -> Change:
+    """The change at ``at`` between the ones at ``left`` and ``right``."""
+    first, last = left + 1, right - 1
     costs = _costs(values[first:last])
     near = np.flatnonzero(costs <= costs[at - first] + 3.84 * variance)  # likelihood ratio, 95 %
-    before, after = rate[first:at], rate[at:last]
-    return Change(
-        at,
-        first + int(near.min()),
-        first + int(near.max()),
-        len(before) / float(np.sum(1 / before)),
-        len(after) / float(np.sum(1 / after)),
-    )
+    before, after = _level(rate[first : at - 1]), _level(rate[at + 1 : last])
+    return Change(at, first + int(near.min()), first + int(near.max()), _place(rate, at, before, after), before, after)
+
+
+def _level(rate: Float) -> float:
+    """Amount over time of bins of equal amount."""
+    return len(rate) / float(np.sum(1 / rate))
+
+
+def _place(rate: Float, at: int, before: float, after: float) -> float:
+    """Where in the two bins around the split the rate changed, in bins: the time that they took tells."""
+    took = float(np.sum(1 / rate[at - 1 : at + 1]))
+    fast = (took - 2 / after) / (1 / before - 1 / after)
+    return at - 1 + min(2.0, max(0.0, fast))

@@ -43,7 +43,7 @@ def consistency(source: Source, test: Test, scale: float) -> Outcome:
     if not phases:
         return out
     measured = measure(source, phases[0][1])
-    out.add_loss(source.loss(phases[0][1]))
+    out.add_measured(measured)
     series = time_series(measured, test.series_s * scale)
     out.series = series
     out.points = [measured.point({"t_s": 0.0})]
@@ -78,8 +78,9 @@ def rounds(source: Source, test: Test, sections: Mapping[str, Section]) -> Outco
         name = section or next(iter(sections))
         job = sections[name]
         block = size_bytes(job.options.get("bs", "4k"))
-        point = measure(source, phase).point({"write_share": job.write_share, "block_bytes": block, "qd": job.depth})
-        out.add_loss(source.loss(phase))
+        measured = measure(source, phase)
+        point = measured.point({"write_share": job.write_share, "block_bytes": block, "qd": job.depth})
+        out.add_measured(measured)
         by_round.setdefault(number, {})[name] = point
         keys = ("iops", "mb_per_s", "mean_latency_s", "mean_w")
         rows.append({"round": number, "section": name, **{k: point[k]["value"] for k in keys}})
@@ -124,7 +125,7 @@ def trace(source: Source, test: Test) -> Outcome:
         return out
     phase = phases[0][1]
     measured = measure(source, phase)
-    out.add_loss(source.loss(phase))
+    out.add_measured(measured)
     if measured.span is None:
         return out
     first, last = measured.span.first_tick, measured.span.last_tick

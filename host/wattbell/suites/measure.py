@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class Source:
         self.phases = {phase.name: phase for phase in found}
         self._loss = LossBook(self.capture.gaps.collect(), self.events)
         self._sizes, self.notes = lba_sizes(self.capture.meta)
+        self._told = _fio_bytes(self.capture)
 
     def named(self, step: str) -> list[tuple[str, Phase]]:
         """(section, phase) of a step of the plan, in order of time; the section is "" for a step that is one phase."""
@@ -84,6 +86,11 @@ class Source:
     def loss(self, phase: Phase) -> Loss:
         """What is missing in a phase."""
         return self._loss.between(phase.first_tick, phase.last_tick)
+
+    def disagreement(self, phase: Phase, nbytes: int) -> int:
+        """Bytes that fio says it moved in a phase less those on the wire; 0 where fio's figures are not there."""
+        group = phase.described.get("fio_group")
+        return self._told[group] - nbytes if group in self._told else 0
 
     def energy(self, first_tick: float, last_tick: float, lost: int = 0) -> tuple[Quantity, Quantity]:
         """(energy in J, mean power in W) between two ticks; no values without a rail."""
@@ -210,6 +217,19 @@ def describe(ticks: Int64, source: Source, lost: int = 0) -> tuple[Quantity, Qua
     half = None if low is None or high is None else float(part[high - 1] - part[low - 1]) / 2 * source.tick_s
     p99_u = None if half is None else math.hypot(half, source.model.interval_u(value))
     return mean, quantity(value, p99_u, lost)
+
+
+def _fio_bytes(capture: Capture) -> dict[int, int]:
+    """Bytes read and written by group of jobs, by fio's own JSON; empty without one."""
+    try:
+        jobs = json.loads((capture.workload_dir / "fio.json").read_text(encoding="utf-8"))["jobs"]
+        out: dict[int, int] = {}
+        for job in jobs:
+            group = int(job["groupid"])
+            out[group] = out.get(group, 0) + int(job["read"]["io_bytes"]) + int(job["write"]["io_bytes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return out
 
 
 def measure(source: Source, phase: Phase) -> Measured:

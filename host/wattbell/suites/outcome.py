@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from ..analysis.loss import Loss
+from .measure import Measured
 from .quantity import Quantity
 
 OVER_RATIOS = "mean of ratios"
@@ -30,13 +32,25 @@ class Outcome:
         """One more score."""
         self.scores.append({"name": name, "unit": unit, "value": value, "reading": reading})
 
-    def add_loss(self, loss: Any) -> None:
-        """Count the :class:`~wattbell.analysis.loss.Loss` of a phase."""
+    def add_loss(self, loss: Loss) -> None:
+        """Count what is missing in a phase."""
         for name, n in (
             ("commands", loss.commands),
             ("rail_samples", loss.rail_samples),
             ("gaps_of_unknown_size", loss.unknown_gaps),
             *((f"rig_{source}", n) for source, n in loss.by_source.items()),
         ):
-            if n:
-                self.lost[name] = self.lost.get(name, 0) + int(n)
+            self._add(name, n)
+
+    def add_measured(self, measured: Measured) -> None:
+        """Count what is missing in a phase with I/O; what fio moved and the wire did not show is missing, too."""
+        self.add_loss(measured.source.loss(measured.phase))
+        missing = measured.source.disagreement(measured.phase, measured.bytes)
+        if missing >= 0:
+            self._add("bytes_fio_moved_and_the_wire_did_not_show", missing)
+        else:
+            self.notes.append(f"{measured.phase.name}: the wire shows {-missing} bytes more than fio moved: other traffic")
+
+    def _add(self, name: str, n: int) -> None:
+        if n:
+            self.lost[name] = self.lost.get(name, 0) + int(n)

@@ -120,8 +120,9 @@ def operational(source: Source, test: Test) -> Outcome:
     for number, _, phase in source.numbered(f"{test.id}-idle"):
         points[number] = {"x": {"ps": number}, "idle_w": settled_power(source, phase)}
     for number, section, phase in source.numbered(test.id):
-        out.add_loss(source.loss(phase))
-        found = measure(source, phase).point({})
+        measured = measure(source, phase)
+        out.add_measured(measured)
+        found = measured.point({})
         row = points.setdefault(number, {"x": {"ps": number}})
         load = section.replace("-", "_")
         row[f"{load}_mb_per_s"], row[f"{load}_w"] = found["mb_per_s"], found["mean_w"]

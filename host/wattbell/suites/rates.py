@@ -31,7 +31,7 @@ def burst(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcom
     for section, phase in source.named(test.id):
         measured = measure(source, phase)
         rest.add(measured)
-        out.add_loss(source.loss(phase))
+        out.add_measured(measured)
         point = measured.point({"qd": sections[section].depth if section in sections else 1})
         points.append(point)
         rows.append({"burst": len(rows) + 1, **{k: point[k]["value"] for k in ("mb_per_s", "mean_w", "mean_latency_s")}})
@@ -125,8 +125,8 @@ def _sections(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[
     """One point a section."""
     rest = _Rest(out, source)
     for section, phase in source.named(test.id):
-        out.add_loss(source.loss(phase))
         measured = measure(source, phase)
+        out.add_measured(measured)
         rest.add(measured)
         out.points.append(measured.point(x(section)))
     rest.note()
@@ -155,7 +155,7 @@ def fill(source: Source, test: Test) -> Outcome:
         return out
     phase = phases[0][1]
     measured = measure(source, phase)
-    out.add_loss(source.loss(phase))
+    out.add_measured(measured)
     point = measured.point({"gb": 0.0})
     out.score("whole fill", "MB/s", point["mb_per_s"])
     out.score("whole fill", "W", point["mean_w"])
@@ -227,12 +227,12 @@ def _cache_scores(out: Outcome, series: pl.DataFrame) -> None:
         out.notes.append(f"the write rate has one level: no SLC cache smaller than {gb[-1]:.4g} GB was seen")
         return
     first = changes[0]
+    place = float(np.interp(first.place, np.arange(len(gb)), gb))
     half_bin = (gb[1] - gb[0]) / 2
     u = max(gb[first.high] - gb[first.at], gb[first.at] - gb[first.low]) + half_bin
-    out.score("written before the rate falls (SLC cache)", "GB", quantity(float(gb[first.at]), float(u)))
+    out.score("written before the rate falls (SLC cache)", "GB", quantity(place, float(u)))
     out.score("before the rate falls", "MB/s", quantity(first.before))
-    rest = rate[changes[-1].at :]
-    out.score("after the last change", "MB/s", quantity(len(rest) / float(np.sum(1 / rest))))
+    out.score("after the last change", "MB/s", quantity(changes[-1].after))
     if len(changes) > 1:
         levels = ", ".join(f"{c.after:.0f} MB/s from {gb[c.at]:.4g} GB" for c in changes)
         out.notes.append(f"several levels after the first: {levels}")

@@ -99,7 +99,7 @@ def quantity_text(value: Mapping[str, Any] | None, unit: str = "") -> Text:
     if value is None or value.get("value") is None:
         return Text(NOTHING, style=_DIM)
     factor, shown = 1.0, unit
-    if unit in _PREFIXED:
+    if unit in _PREFIXED and not (unit == "s" and abs(value["value"]) >= 1):
         text = si(abs(float(value["value"])), unit, 3)
         shown = text.rpartition(" ")[2]
         factor = {"n": 1e9, "µ": 1e6, "m": 1e3, "k": 1e-3}.get(shown[: -len(unit)] if shown != unit else "", 1.0)

@@ -42,6 +42,7 @@ def test_the_end_of_a_cache_is_found_within_its_interval(noise: float) -> None:
         at = int(rng.integers(10, 190))
         rate = np.where(np.arange(200) < at, 1800.0, 100.0) * np.exp(noise * rng.standard_normal(200))
         (change,) = find_changes(rate)
+        assert abs(change.place - at) <= 1
         hits += change.low <= at <= change.high
         assert abs(change.at - at) <= 1
         assert change.before == pytest.approx(1800, rel=0.1)
@@ -74,3 +75,12 @@ def test_quantities_carry_uncertainty_and_loss() -> None:
     assert mean([a, quantity(None, None, 5)]) == {"value": None, "u": None, "n_lost": 7}
     assert ratio(a, quantity(0.0))["value"] is None
     assert quantity(float("nan"), 1.0) == {"value": None, "u": None, "n_lost": 0}
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.95])
+def test_a_change_inside_a_bin_is_one_change_and_placed_in_it(share: float) -> None:
+    """The bin takes share / 1840 + (1 - share) / 100 of time; its rate is neither level."""
+    rate = np.repeat([1840.0, 1 / (share / 1840 + (1 - share) / 100), 100.0], [140, 1, 883])
+    (change,) = find_changes(rate)
+    assert change.place == pytest.approx(140 + share, abs=1e-3)
+    assert (change.before, change.after) == (pytest.approx(1840), pytest.approx(100))

@@ -54,18 +54,24 @@ def values(outcome: Outcome, unit: str) -> dict[tuple[str, str | None], float]:
 DEPTHS = "[global]\nbs=4k\nrw=randread\n[qd1]\niodepth=1\n[qd2]\niodepth=2\n[qd4]\niodepth=4\n"
 
 
-def three_depths(builder: Any) -> Capture:
+def three_depths(builder: Any, fio: dict[int, int] | None = None) -> Capture:
     """QD1: 10 reads of 100 us at 1 W; QD2: 20 in the time of 10 at 2 W; QD4: 40 in the time of 10 at 8 W."""
     for k, (depth, watt) in enumerate(((1, 1.0), (2, 2.0), (4, 8.0)), start=1):
         start = k * 10 * MS
         builder.power(start, watt)
-        builder.phase(k, start, start + 5 * MS, f"t/qd{depth}")
+        builder.phase(k, start, start + 5 * MS, f"t/qd{depth}", fio_group=k)
         for i in range(10):
             for j in range(depth):
                 builder.command(start + MS + i * 100 * US, 100 * US, slba=8 * (i * depth + j))
     builder.power(0, 0.5)
     builder.levels.sort()
-    return builder.write(end=60 * MS)
+    capture: Capture = builder.write(end=60 * MS)
+    if fio:
+        none = {"io_bytes": 0}
+        jobs = [{"groupid": k, "read": {"io_bytes": n}, "write": none} for k, n in enumerate(fio.values(), start=1)]
+        capture.workload_dir.mkdir(exist_ok=True)
+        (capture.workload_dir / "fio.json").write_text(json.dumps({"jobs": jobs}))
+    return capture
 
 
 def test_both_readings_of_a_score_over_depths(builder: Any, tmp_path: Path) -> None:
@@ -91,6 +97,13 @@ def test_lost_commands_mark_points_scores_and_the_test(builder: Any, tmp_path: P
     assert out.lost == {"commands": 7}
     assert [p["iops"]["n_lost"] for p in out.points] == [0, 7, 0]
     assert all(s["value"]["n_lost"] >= 7 for s in out.scores if s["name"].startswith("mean"))
+
+
+def test_what_fio_moved_and_the_wire_did_not_show_is_lost(builder: Any, tmp_path: Path) -> None:
+    made = suite(tmp_path, "queue-depths", DEPTHS, score_over=[1, 2, 4])
+    told = {1: 10, 2: 23, 4: 40}  # QD2: three reads more than there are records
+    capture = three_depths(builder, fio={depth: n * 4096 for depth, n in told.items()})
+    assert score(capture, made).lost == {"bytes_fio_moved_and_the_wire_did_not_show": 3 * 4096}
 
 
 def test_bursts_are_averaged_both_ways(builder: Any, tmp_path: Path) -> None:
