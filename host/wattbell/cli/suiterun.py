@@ -17,7 +17,7 @@ from ..suites.plan import CONVERSION_S, Choice, Session, choose_tests, plan_sess
 from ..suites.results import Results
 from ..suites.scoring import score_session
 from ..suites.show import header, show_test
-from . import oldmodel, output, simtools
+from . import output
 from .playplan import Fidelity, ModelRun, run_model
 
 ROUNDS_GROW = 1.6
@@ -145,12 +145,6 @@ class VirtualBench:
     def run(self, session: Session, plans: Path, capture: Path) -> None:
         """See :class:`Bench`."""
         notes: list[str] = []
-        program = simtools.find_program("wattbell-ssd")
-        if not oldmodel.understands(program):
-            if oldmodel.knows_all_but_duty(program):
-                notes += oldmodel.without_duty(session)
-            else:
-                notes += oldmodel.simplify(session, self._drive)
         plan = session.write(plans, self._choice.scale, self._choice.seed)
         if self._choice.scale != 1:
             notes.append(f"scaled by {self._choice.scale:g}: not the published test")

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from wattbell.cli import oldmodel, simtools
+from wattbell.cli import simtools
 from wattbell.errors import SimError, UsageError
 from wattbell.suites import load_suite, suite_names
 from wattbell.suites.jobs import scaled, sections
@@ -109,19 +109,14 @@ def test_fio_itself_takes_every_job_file(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr + told.stdout
 
 
-def test_the_drive_model_takes_every_job_file(tmp_path: Path) -> None:
+def test_the_drive_model_takes_every_job_file() -> None:
     try:
         program = simtools.find_program("wattbell-ssd")
     except SimError:
         if os.environ.get("CI"):
             raise
         pytest.skip("needs `make sim`")
-    files = ALL_JOBS
-    if not oldmodel.understands(program):
-        files = [tmp_path / f"{path.parent.name}-{path.name}" for path in ALL_JOBS]
-        for path, copy in zip(ALL_JOBS, files):
-            copy.write_text(path.read_text().replace("refill_buffers=1\n", ""))
-    told = subprocess.run([program, "check", *files], capture_output=True, text=True)
+    told = subprocess.run([program, "check", *ALL_JOBS], capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
 
 

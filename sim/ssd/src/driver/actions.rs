@@ -1,6 +1,6 @@
 //! The steps of a plan as they are written.
 
-use super::plan::Action;
+use super::plan::{Action, Rest};
 use crate::fio::{parse_file, parse_text, trace_job, JobFile};
 use crate::profile::LBA;
 use serde::Deserialize;
@@ -22,6 +22,8 @@ pub struct RawStep {
     fill: Option<RawFill>,
     trace: Option<PathBuf>,
     trace_idle_cut_s: Option<f64>,
+    duty: Option<f64>,
+    duty_idle_max_s: Option<f64>,
     pub measured: Option<bool>,
     pub temperature_c: Option<f64>,
     pub write_cache: Option<bool>,
@@ -73,6 +75,22 @@ pub struct RawAction {
     pub measured: bool,
 }
 
+impl RawStep {
+    /// Rest after each group of jobs.
+    pub fn rest(&self) -> Result<Option<Rest>, String> {
+        let Some(duty) = self.duty else {
+            return match self.duty_idle_max_s {
+                None => Ok(None),
+                Some(_) => Err("duty_idle_max_s goes with duty".into()),
+            };
+        };
+        if !(duty > 0.0 && duty <= 1.0) {
+            return Err(format!("duty = {duty} is not above 0 and at most 1"));
+        }
+        Ok(Some(Rest { duty, longest_s: self.duty_idle_max_s.map_or(Ok(f64::INFINITY), time)? }))
+    }
+}
+
 impl RawAction {
     /// The one action of a step; files are looked for in `folder`.
     pub fn of(step: &RawStep, folder: &Path, drive_bytes: u64) -> Result<Self, String> {
@@ -90,6 +108,9 @@ impl RawAction {
         }
         if step.trace_idle_cut_s.is_some() && step.trace.is_none() {
             return Err("trace_idle_cut_s goes with trace".into());
+        }
+        if (step.duty.is_some() || step.duty_idle_max_s.is_some()) && step.fio.is_none() {
+            return Err("duty and duty_idle_max_s go with fio".into());
         }
         let made = |action, kind, name: &str, measured| Ok(Self { action, kind, name: name.into(), measured });
         if let Some(file) = &step.fio {

@@ -57,6 +57,22 @@ pub enum Action {
     Sanitize(u8),
 }
 
+/// How long the drive is left alone after a group of jobs: so long that it was busy for `duty` of the time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rest {
+    /// Share of the time, above 0 and at most 1.
+    pub duty: f64,
+    /// But not longer than this, in seconds.
+    pub longest_s: f64,
+}
+
+impl Rest {
+    /// Seconds of rest after having been busy for `busy_s`.
+    pub fn after(self, busy_s: f64) -> f64 {
+        (busy_s * (1.0 - self.duty) / self.duty).min(self.longest_s)
+    }
+}
+
 /// A step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -72,6 +88,8 @@ pub struct Step {
     pub temperature_c: Option<f64>,
     /// Whether the volatile write cache is on from here on.
     pub write_cache: Option<bool>,
+    /// Rest after each group of jobs.
+    pub rest: Option<Rest>,
     /// What it does.
     pub action: Action,
 }
@@ -101,7 +119,16 @@ impl Plan {
             .map(|file| {
                 let name = Path::new(&file.path).file_stem().map_or(file.path.clone(), |s| s.to_string_lossy().into());
                 let (idle, action) = (Idle::default(), Action::Fio(file));
-                Step { name, kind: "fio", measured: true, idle, temperature_c: None, write_cache: None, action }
+                Step {
+                    name,
+                    kind: "fio",
+                    measured: true,
+                    idle,
+                    temperature_c: None,
+                    write_cache: None,
+                    rest: None,
+                    action,
+                }
             })
             .collect();
         Self { condition: Condition::default(), steps }
@@ -137,6 +164,7 @@ impl Plan {
             }
             let folder = path.parent().unwrap_or(Path::new(""));
             let RawAction { action, kind, name, measured } = RawAction::of(&step, folder, drive_bytes).map_err(fail)?;
+            let rest = step.rest().map_err(fail)?;
             let idle = Idle { apst: step.apst, aspm, power_state: step.ps };
             let measured = step.measured.unwrap_or(measured);
             steps.push(Step {
@@ -146,6 +174,7 @@ impl Plan {
                 idle,
                 temperature_c: step.temperature_c,
                 write_cache: step.write_cache,
+                rest,
                 action,
             });
         }

@@ -121,6 +121,7 @@ impl<T: Write, C: Write> Session<T, C> {
                     let name =
                         if groups.len() > 1 { format!("{}/{}", step.name, names(group)) } else { step.name.clone() };
                     self.fio(name, &file.path, group, step)?;
+                    self.rest(step);
                 }
                 Ok(())
             }
@@ -196,6 +197,16 @@ impl<T: Write, C: Write> Session<T, C> {
             s.jobs.extend(results);
             Ok(summary)
         })
+    }
+
+    /// Leaves the drive alone after a group, and notes in its phase for how long.
+    fn rest(&mut self, step: &Step) {
+        if let (Some(rest), Some(phase)) = (step.rest, self.phases.last_mut()) {
+            let seconds = rest.after((phase.end_tick - phase.start_tick) as f64 * 1e-9);
+            phase.detail["idle_after_s"] = json!(seconds);
+            let pause = PAUSE_US * US; // it is part of the rest
+            self.device.sleep(ps(seconds, SECOND).saturating_sub(pause));
+        }
     }
 
     fn run_group(&mut self, group: &[JobSpec], number: usize) -> Result<Vec<JobResult>, RunError> {
