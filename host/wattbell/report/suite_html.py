@@ -114,7 +114,7 @@ def _banner(runs: Sequence[Run]) -> str:
         )
     else:
         out += "<div class=banner>Nothing was lost between the connector and this page.</div>"
-    warnings = [f"{run.title}: {note}" for run in runs for note in _notes(run)]
+    warnings = list(dict.fromkeys(f"{run.title}: {note}" for run in runs for note in _notes(run)))
     if warnings:
         out += f'<div class="banner warn"><ul>{"".join(f"<li>{escape(w)}</li>" for w in warnings)}</ul></div>'
     return out

@@ -81,7 +81,7 @@ def scores(found: Sequence[Entity]) -> Section:
                 for e in found
                 if (r := e.test(key))
                 for s in r.scores
-                if s.unit == unit and not s.name.startswith(_AT_BEST) and _second(s, r) is None
+                if s.unit == unit and (unit != "1" or "deviation" in s.name) and not s.name.startswith(_AT_BEST) and _second(s, r) is None
             )
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, unit, name)) is not None]
     return section
@@ -90,8 +90,8 @@ def scores(found: Sequence[Entity]) -> Section:
 def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float = 1.0) -> Line | None:
     result = entity.test(key)
     found = result.over(axis, quantity) if result else []
-    if len(found) < 2:
-        return None
+    if len(found) < 2 or len({x for x, _ in found}) < len(found):
+        return None  # a second axis was varied too: that is a table, not a curve
     return Line(
         entity.label,
         entity.colour,

@@ -133,8 +133,11 @@ def idle(found: Sequence[Entity]) -> Section:
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name)) is not None]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
             if lines:
-                wide = max(max(line.x) for line in lines) > 20 * min(min(line.x) for line in lines) > 0
-                panel = Panel(f"{title}", "share of wake-ups", lines, x_log=wide, y_range=(0, 1.02), seconds="x")
+                # From 0 where all lie close together: a spread of microseconds must not look like one of milliseconds.
+                top = max(max(line.x) for line in lines)
+                wide = top > 20 * min(min(line.x) for line in lines) > 0
+                reach = None if wide else (0.0, 1.05 * top)
+                panel = Panel("latency", "share of wake-ups", lines, x_log=wide, x_range=reach, y_range=(0, 1.02), seconds="x")
                 section.blocks.append(Chart(slug(f"{key[0]}-{test}-distribution"), f"{title}: distribution", [panel], columns=1))
     return section
 

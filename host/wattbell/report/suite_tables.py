@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, cast
 
+from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count, duration, si, size_bytes
 from wattbell.report.suite_charts import Section, TableBlock, readable
 from wattbell.report.suite_entities import Entity, drive_key, titles_of
 from wattbell.report.tables import pair
-from wattbell.results import Quantity, Run
+from wattbell.results import Point, Quantity, Run
 from wattbell.results.declared import PowerState, feature, power_states
 from wattbell.results.model import QUANTITIES
 
@@ -140,6 +141,34 @@ def _measured(name: str, quantity: Quantity) -> str:
     unit = _unit(name)
     factor, shown = readable([quantity.value], unit)
     return f"{pair(quantity.to_figure(), factor)} {shown}"
+
+
+def matrices(found: Sequence[Entity]) -> Section:
+    """Tests that vary block size and mix together (SNIA PTS): a table of blocks by mixes for each drive."""
+    note = "Means over the rounds of the steady-state window; where there was none, the notes above say so."
+    section = Section("Block sizes and mixes (SNIA PTS)", note)
+    for key, title in titles_of(found).items():
+        for entity in found:
+            result = entity.test(key)
+            cells: dict[tuple[float, float], Point] = {}
+            for point in result.points if result else ():
+                block, share = point.x.get("block_bytes"), point.x.get("write_share")
+                if isinstance(block, float) and isinstance(share, float):
+                    cells[block, share] = point
+            blocks, shares = (sorted({k[i] for k in cells}) for i in (0, 1))
+            if len(blocks) < 2:
+                continue
+            for quantity, unit in (("iops", "IOPS"), ("mb_per_s", "MB/s"), ("mean_latency_s", "mean latency, µs")):
+                factor = 1e6 if quantity == "mean_latency_s" else 1.0
+                head = (f"block \\ {unit}", *(f"{100 * (1 - share):g} % reads" for share in shares))
+                rows = [[size_text(int(b)), *(_cell(cells.get((b, s)), quantity, factor) for s in shares)] for b in blocks]
+                section.blocks.append(TableBlock(f"{title}: {entity.label}, {unit}", head, rows))
+    return section
+
+
+def _cell(point: Point | None, quantity: str, factor: float) -> str:
+    value = point.quantities.get(quantity) if point else None
+    return pair(value.to_figure(), factor) if value else NOTHING
 
 
 def every_figure(found: Sequence[Entity]) -> Section:

@@ -76,6 +76,20 @@ def test_views_of_consistency(folders: dict[str, Path]) -> None:
     assert all(p.x_range[0] == 0.0 and p.y_log for p in chart(made, "consistency-2014-whole-run-log").panels)
 
 
+def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> None:
+    points = [
+        samples.point({"block_bytes": block, "write_share": share, "qd": 32}, 100 + block / 1e3 + share, 2.0, block)
+        for block in (4096, 131072)
+        for share in (0.0, 0.35, 1.0)
+    ]
+    test = {"test": "iops", "name": "IOPS", "condition": "empty", "points": points, "scores": []}
+    made = sections([read_run(samples.write_results(tmp_path / "pts", suite="snia-pts", tests=[test]))])
+    assert not [b for s in made for b in s.blocks if isinstance(b, Chart) and "-by-" in b.key]
+    (table,) = [b for s in made for b in s.blocks if getattr(b, "title", "").endswith(", MB/s")]
+    assert list(table.head)[1:] == ["100 % reads", "65 % reads", "0 % reads"]
+    assert [row[0] for row in table.rows] == ["4 KiB", "128 KiB"] and table.rows[0][1].startswith("104.1")
+
+
 def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite") as store:
         for key in ("660p", "900p", "scaled"):
