@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, cast
+from typing import Any
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count, duration, si, size_bytes
@@ -13,7 +13,7 @@ from wattbell.report.suite_charts import Section, TableBlock, readable
 from wattbell.report.suite_entities import Entity, drive_key, titles_of
 from wattbell.report.tables import pair
 from wattbell.results import Point, Quantity, Run
-from wattbell.results.declared import PowerState, feature, power_states
+from wattbell.results.declared import feature, power_states
 from wattbell.results.model import QUANTITIES
 
 FEATURES = (
@@ -34,7 +34,17 @@ FEATURES = (
 
 
 def _one_a_drive(runs: Sequence[Run]) -> list[Run]:
-    return list({drive_key(run): run for run in reversed(runs)}.values())[::-1]
+    """Of each drive the run that recorded most of what it declares."""
+    best: dict[str, Run] = {}
+    for run in runs:
+        key = drive_key(run)
+        if key not in best or _known(run) > _known(best[key]):
+            best[key] = run
+    return list(best.values())
+
+
+def _known(run: Run) -> int:
+    return sum(feature(run, name) is not None for _, _, name in FEATURES)
 
 
 def _shown(name: str, value: Any) -> str:
@@ -55,7 +65,7 @@ def features(runs: Sequence[Run]) -> Section:
         "Power and thermal management",
         "What the drive says of itself (Identify), and beside it what was measured. Declared figures are limits, often far from it.",
     )
-    drives = [run for run in _one_a_drive(runs) if _all_states(run, runs) or run.drive.get("features")]
+    drives = [run for run in _one_a_drive(runs) if power_states(run) or run.drive.get("features")]
     if not drives:
         return section
     head = ("NVMe", "feature", *(escape(run.title) for run in drives))
@@ -67,7 +77,7 @@ def features(runs: Sequence[Run]) -> Section:
     if rows:
         section.blocks.append(TableBlock("Power and thermal management features", head, rows, left=2))
     for run in drives:
-        if _all_states(run, runs):
+        if power_states(run):
             section.blocks.append(_power_states(run, runs))
     return section
 
@@ -82,14 +92,14 @@ def _power_states(run: Run, runs: Sequence[Run]) -> TableBlock:
     names: dict[str, None] = {}
     for other in runs:
         for test in other.tests if drive_key(other) == drive_key(run) else ():
-            for row in test.table:
-                ps = row.get("ps")
-                for name, cell in row.items():
-                    if isinstance(ps, float) and isinstance(cell, Quantity):
-                        measured.setdefault(int(ps), {})[name] = cell
+            for point in test.points:
+                ps = point.x.get("ps")
+                for name, value in point.quantities.items():
+                    if isinstance(ps, float):
+                        measured.setdefault(int(ps), {})[name] = value
                         names[name] = None
     rows = []
-    for state in _all_states(run, runs):
+    for state in power_states(run):
         cells = [
             f"PS {state.number}",
             "active" if state.operational else "idle",
@@ -106,24 +116,6 @@ def _power_states(run: Run, runs: Sequence[Run]) -> TableBlock:
     return TableBlock(f"{run.title}: NVMe power states", head, rows, left=2, note=note)
 
 
-def _all_states(run: Run, runs: Sequence[Run]) -> list[PowerState]:
-    """The declared states, from Identify or from what a run of power-states wrote down."""
-    found = power_states(run)
-    if found:
-        return found
-    states: dict[int, PowerState] = {}
-    for other in runs:
-        for test in other.tests if drive_key(other) == drive_key(run) else ():
-            for row in test.table:
-                if isinstance(row.get("ps"), float) and "declared_max_w" in row:
-                    number = int(cast(float, row["ps"]))
-                    entry, exit_ = (cast("float | None", row.get(f"declared_{way}_s")) for way in ("entry", "exit"))
-                    states[number] = PowerState(
-                        number, "non-operational" not in test.test, cast(float, row["declared_max_w"]), entry, exit_
-                    )
-    return [states[number] for number in sorted(states)]
-
-
 _UNITS = (("_mb_per_s", "MB/s"), ("_w", "W"), ("_s", "s"), ("_j", "J"))
 
 
@@ -132,9 +124,10 @@ def _unit(name: str) -> str:
 
 
 def _column(name: str) -> str:
-    stem = next((name.removesuffix(suffix) for suffix, _ in _UNITS if name.endswith(suffix)), name)
-    text = stem.replace("_", " ").replace("cqe", "CQE")
-    return escape({"settled": "settled power", "idle": "idle power", "entry": "entry", "exit": "exit"}.get(stem, text))
+    """``entry_j`` is ``entry energy``: rates and times need no word beside their unit."""
+    suffix = next((suffix for suffix, _ in _UNITS if name.endswith(suffix)), "")
+    text = name.removesuffix(suffix).replace("_", " ").replace("cqe", "CQE")
+    return escape(text + {"_w": " power", "_j": " energy"}.get(suffix, ""))
 
 
 def _measured(name: str, quantity: Quantity) -> str:

@@ -63,8 +63,7 @@ class Point:
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test in one condition of the drive. ``series`` names a Parquet file relative to ``results.json``; ``table`` holds
-    rows that are no rates: power states, with quantities or declared numbers."""
+    """One test in one condition of the drive. ``series`` names a Parquet file relative to ``results.json``."""
 
     test: str
     name: str
@@ -74,7 +73,6 @@ class TestResult:
     series: str | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    table: tuple[Mapping[str, Quantity | float | str], ...] = ()
 
     __test__ = False  # the name is not an invitation to pytest
 
@@ -300,21 +298,7 @@ class _Reader:
             series,
             self.counts(got.get("lost"), f"{path}.lost"),
             tuple(str(n) for n in self.items(got.get("notes"), f"{path}.notes")),
-            tuple(self.row(r, f"{path}.table[{i}]") for i, r in enumerate(self.items(got.get("table"), f"{path}.table"))),
         )
-
-    def row(self, value: Any, path: str) -> dict[str, Quantity | float | str]:
-        out: dict[str, Quantity | float | str] = {}
-        for key, cell in self.mapping(value, path).items():
-            if isinstance(cell, dict):
-                quantity = self.quantity(cell, f"{path}.{key}")
-                if quantity is not None:
-                    out[str(key)] = quantity
-            elif isinstance(cell, str):
-                out[str(key)] = cell
-            elif cell is not None:
-                out[str(key)] = self.number(cell, f"{path}.{key}")
-        return out
 
 
 def parse(document: Any, where: str, read_series: ReadSeries | None = None, run_id: str = "", source: str = "") -> Run:

@@ -76,6 +76,17 @@ def test_views_of_consistency(folders: dict[str, Path]) -> None:
     assert all(p.x_range[0] == 0.0 and p.y_log for p in chart(made, "consistency-2014-whole-run-log").panels)
 
 
+def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> None:
+    points = [{"x": {"ps": 4}, "settled_w": samples.q(0.01), "exit_s": samples.q(0.0548), "random_read_mb_per_s": samples.q(470.0)}]
+    test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
+    made = sections([read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))])
+    (states,) = [b for s in made for b in s.blocks if getattr(b, "title", "").endswith("NVMe power states")]
+    assert list(states.head)[5:] == ["settled power", "exit", "random read"]
+    last = [re.sub("<.*?>", "", cell) for cell in states.rows[-1]]
+    assert last == ["PS 4", "idle", "4.00 mW", "5.00 ms", "9.00 ms", "10.000(20) mW", "54.80(11) ms", "470.00(94) MB/s"]
+    assert states.rows[0][5] == "–", "what was not measured stays empty"
+
+
 def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> None:
     points = [
         samples.point({"block_bytes": block, "write_share": share, "qd": 32}, 100 + block / 1e3 + share, 2.0, block)
