@@ -133,8 +133,6 @@ def test_fitted_is_read_from_the_profile(tmp_path: Path) -> None:
 def test_every_figure_named_as_deciding_is_in_the_profiles() -> None:
     """A key that was renamed in the profiles would turn fitted statements into unfitted ones unseen."""
     known, drives = Profiles(profiles_dir()), load_statements().drives
-    if known.entry("intel-660p-1tb", "flash.program_dense_us") is None:
-        pytest.skip("the profiles are those of the model before the FTL")
     for statement in load_statements().statements:
         names = [name for drive in statement.drives for name in known.names(drives[drive])]
         for key in statement.depends if len(names) >= len(statement.drives) else ():
