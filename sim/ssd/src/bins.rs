@@ -1,11 +1,17 @@
 //! Power as means over steps of equal width, from edges in any order: what a long run needs instead of exact edges.
 //!
 //! An edge is one addition to the step it lies in, whatever comes between its beginning and its end. The energy of every
-//! step is exact in integers; what the division into a mean leaves is carried to the next step with an edge.
+//! step is exact in integers; what the division into a mean leaves is carried on. Steps whose means lie close together are
+//! given as one, with their common mean, up to [`LONGEST`].
 
-use crate::profile::Ps;
+use crate::profile::{Ps, MS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// Steps are joined up to this length,
+const LONGEST: Ps = MS;
+/// if their means differ by less than one part in so many from what is joined so far.
+const CLOSE: i128 = 10;
 
 /// Steps held; edges further in the future wait in a heap.
 const RING: u64 = 1 << 13;
@@ -18,6 +24,14 @@ struct Bin {
     step: i64,
 }
 
+/// Closed steps that are not given out yet: where they begin, how many they are, and their energy in nW ps.
+#[derive(Clone, Copy)]
+struct Joined {
+    first: u64,
+    count: u64,
+    energy: i128,
+}
+
 /// The steps.
 pub struct Bins {
     width: Ps,
@@ -26,7 +40,8 @@ pub struct Bins {
     /// Number of the first step that is not closed.
     base: u64,
     level: i64,
-    carry: i64,
+    carry: i128,
+    joined: Option<Joined>,
     far: BinaryHeap<Reverse<(Ps, i64)>>,
     energy_j: f64,
 }
@@ -35,7 +50,7 @@ impl Bins {
     /// Steps of `width`, from time 0, at level 0.
     pub fn new(width: Ps) -> Self {
         let (ring, used) = (vec![Bin::default(); RING as usize], vec![0; RING as usize / 64]);
-        Self { width, ring, used, base: 0, level: 0, carry: 0, far: BinaryHeap::new(), energy_j: 0.0 }
+        Self { width, ring, used, base: 0, level: 0, carry: 0, joined: None, far: BinaryHeap::new(), energy_j: 0.0 }
     }
 
     /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
@@ -64,6 +79,7 @@ impl Bins {
             let next = self.next_used(end);
             if next > self.base {
                 // Nothing changes before it: one level.
+                self.give_out(&mut out);
                 out(self.base * self.width, self.level);
                 self.energy_j += self.level as f64 * (next - self.base) as f64 * self.width as f64 * 1e-21;
                 self.base = next;
@@ -73,25 +89,47 @@ impl Bins {
             let index = (self.base % RING) as usize;
             let bin = std::mem::take(&mut self.ring[index]);
             self.used[index / 64] &= !(1 << (index % 64));
-            let energy = self.level * self.width as i64 + bin.energy + self.carry;
-            let mean = energy.div_euclid(self.width as i64);
-            self.carry = energy.rem_euclid(self.width as i64);
+            let energy = self.level * self.width as i64 + bin.energy;
             self.energy_j += energy as f64 * 1e-21;
-            out(self.base * self.width, mean);
+            self.join(i128::from(energy), &mut out);
             self.level += bin.step;
             self.base += 1;
             self.draw_near();
         }
     }
 
-    /// Closes the step that is open.
-    pub fn finish(&mut self, out: impl FnMut(Ps, i64)) {
-        self.close((self.base + 1) * self.width, out);
+    /// The step `base` has this energy: it joins those before it, or they are given out.
+    fn join(&mut self, energy: i128, out: &mut impl FnMut(Ps, i64)) {
+        if let Some(joined) = &mut self.joined {
+            let apart = (energy * i128::from(joined.count) - joined.energy).abs();
+            let short = (joined.count + 1) * self.width <= LONGEST;
+            if short && apart <= joined.energy.abs() / CLOSE {
+                joined.count += 1;
+                joined.energy += energy;
+                return;
+            }
+        }
+        self.give_out(out);
+        self.joined = Some(Joined { first: self.base, count: 1, energy });
     }
 
-    /// Start of the first open step.
+    fn give_out(&mut self, out: &mut impl FnMut(Ps, i64)) {
+        let Some(joined) = self.joined.take() else { return };
+        let length = i128::from(joined.count * self.width);
+        let energy = joined.energy + self.carry;
+        self.carry = energy.rem_euclid(length);
+        out(joined.first * self.width, energy.div_euclid(length) as i64);
+    }
+
+    /// Closes the step that is open.
+    pub fn finish(&mut self, mut out: impl FnMut(Ps, i64)) {
+        self.close((self.base + 1) * self.width, &mut out);
+        self.give_out(&mut out);
+    }
+
+    /// Up to where steps are given out.
     pub fn horizon(&self) -> Ps {
-        self.base * self.width
+        self.joined.map_or(self.base, |j| j.first) * self.width
     }
 
     /// The level at the end of the first open step.
@@ -152,17 +190,18 @@ mod tests {
                 bins.close(stop.min(pulses.first().map_or(stop, |p| p.0)), |t, w| steps.push((t, w)));
             }
             for (start, len, nw) in pulses {
-                let start = start.max(bins.horizon());
+                let start = start.max(bins.base * width);
                 bins.edge(start, nw);
                 bins.edge(start + len, -nw);
                 want += i128::from(nw) * i128::from(len);
                 now = now.max(start + len);
             }
             bins.close(now + width, |t, w| steps.push((t, w)));
+            bins.finish(|t, w| steps.push((t, w)));
             let ends = steps.iter().skip(1).map(|s| s.0).chain([bins.horizon()]);
             let got: i128 = steps.iter().zip(ends).map(|(s, e)| i128::from(s.1) * i128::from(e - s.0)).sum();
             prop_assert!(steps.windows(2).all(|w| w[0].0 < w[1].0));
-            prop_assert!((got - want).abs() <= i128::from(width), "{} for {}", got, want);
+            prop_assert!((got - want).abs() <= i128::from(width.max(LONGEST)), "{} for {}", got, want);
             prop_assert_eq!(bins.level_nw(), 0);
         }
     }

@@ -72,8 +72,9 @@ struct RunArgs {
     /// One SUMMARY record for each I/O command instead of its TLPs (fast fidelity): for long runs.
     #[arg(long)]
     summaries: bool,
-    /// With --summaries: the rail is given as means over steps of so many microseconds.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// With --summaries: the rail is given as means over steps of so many microseconds; steps that differ by less than a
+    /// tenth are joined, up to a millisecond.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=200))]
     rail_step_us: u64,
 }
 
@@ -111,7 +112,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     header.extra.insert("seed".into(), json!(args.seed));
     header.summaries = args.summaries;
     if args.summaries {
-        header.notes.push(format!("the rail is given as means over {} us", args.rail_step_us));
+        header.notes.push(format!("the rail is given as means over {} us or more", args.rail_step_us));
     }
     let fidelity = match args.summaries {
         true => Fidelity::Summaries { rail_step_us: args.rail_step_us },
