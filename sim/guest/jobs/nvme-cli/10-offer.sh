@@ -31,7 +31,7 @@ block read-zeroes read /tmp/c
 keep zeroes.txt cmp /tmp/c /tmp/zero
 
 # temperature: a threshold below what the drive has, thermal management
-keep threshold.txt nvme set-feature $D -f 4 --value=300
+keep threshold.txt nvme set-feature $D -f 4 --value=290
 keep smart.json nvme smart-log $D -o json
 keep hctm-set.txt nvme set-feature $D -f 0x10 --value=0x01430148
 keep hctm.txt nvme get-feature $D -f 0x10 -H
