@@ -3,7 +3,7 @@
 use crate::build;
 use crate::cli::Bench;
 use crate::config::{calibration_writes, Sweep};
-use crate::engine::{Limits, Pause};
+use crate::machine::{Limits, Pause};
 use crate::registers as reg;
 use nix::sys::resource::{getrusage, UsageWho};
 use nix::sys::time::TimeValLike;
@@ -24,7 +24,7 @@ pub fn run(options: &Bench) -> Result<String, String> {
         }
         None => Box::new(Cursor::new(sleeping_drive(options.seconds).map_err(|e| e.to_string())?)),
     };
-    let (mut engine, calibration) = build::rig(&options.model, trace)?;
+    let (mut engine, calibration) = build::rig(&options.model, trace, None)?;
     let clock_ticks = engine.clock_ticks();
     let mut sweep = Sweep::new(clock_ticks);
     sweep.set_interval(options.interval, clock_ticks).map_err(|e| e.to_string())?;
@@ -47,8 +47,9 @@ pub fn run(options: &Bench) -> Result<String, String> {
     let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);
     let simulated_s = engine.now() as f64 * 1e-9;
     let clocks = engine.now() / clock_ticks;
-    let commands = engine.read(reg::COMMANDS);
+    let commands = engine.commands();
     Ok(serde_json::json!({
+        "fidelity": if options.model.fidelity == crate::cli::Fidelity::Fast { "fast" } else { "rtl" },
         "adc": if options.model.adc == crate::cli::AdcBuild::Serial { "serial" } else { "word" },
         "skip": !options.model.no_skip,
         "interval_s": sweep.interval_s(clock_ticks),
@@ -62,7 +63,7 @@ pub fn run(options: &Bench) -> Result<String, String> {
         "clocks_simulated_per_s": clocks as f64 / wall_s,
         "conversions": engine.sampled(),
         "commands": commands,
-        "commands_per_simulated_s": f64::from(commands) / simulated_s,
+        "commands_per_simulated_s": commands as f64 / simulated_s,
         "stream_bytes": bytes,
     })
     .to_string())

@@ -1,21 +1,61 @@
-//! From the command line's options to an engine that is ready to run.
+//! From the command line's options to an instrument that is ready to run.
 
 use crate::adc::Adc;
 use crate::calibration::{calibrate, Calibration};
-use crate::cli::{CalibrationKind, Model};
+use crate::cli::{AdcBuild, CalibrationKind, Fidelity, Model};
 use crate::engine::Engine;
-use crate::feed::Feed;
+use crate::fast::Fast;
+use crate::feed::{Feed, Summaries};
+use crate::machine::Machine;
 use crate::rtl::{Outputs, Rtl};
 use std::io::Read;
 
-/// The rig that `model` describes, with `trace` to play, and what the factory found when it calibrated it.
-pub fn rig<R: Read + Send + 'static>(model: &Model, trace: R) -> Result<(Engine, Option<Calibration>), String> {
+/// The rig that `model` describes, with `trace` to play, and what the factory found when it calibrated it. With
+/// `bytes_per_s`, its stream leaves no faster (in virtual time).
+pub fn rig<R: Read + Send + 'static>(
+    model: &Model,
+    trace: R,
+    bytes_per_s: Option<f64>,
+) -> Result<(Box<dyn Machine>, Option<Calibration>), String> {
+    if model.fidelity == Fidelity::Fast {
+        let (fast, calibration) = fast(model, trace)?;
+        if bytes_per_s.is_some() {
+            return Err("--usb-mbps needs --fidelity rtl: the fast model's stream leaves at once".into());
+        }
+        return Ok((Box::new(fast), calibration));
+    }
+    let (mut engine, calibration) = rtl(model, trace)?;
+    if let Some(bytes_per_s) = bytes_per_s {
+        engine.set_pace(bytes_per_s);
+    }
+    Ok((Box::new(engine), calibration))
+}
+
+fn board(model: &Model) -> Result<(Adc, Option<Calibration>), String> {
     let mut adc = Adc::new(&model.board()?);
     let calibration = (model.calibration == CalibrationKind::Factory).then(|| calibrate(&mut adc));
+    Ok((adc, calibration))
+}
+
+/// The gateware itself.
+pub fn rtl<R: Read + Send + 'static>(model: &Model, trace: R) -> Result<(Engine, Option<Calibration>), String> {
+    let (adc, calibration) = board(model)?;
     let mut outputs = Outputs::default();
     let rtl = Rtl::load(&model.library(), &mut outputs).map_err(|e| e.to_string())?;
-    let feed = Feed::start(trace).map_err(|e| format!("cannot start a thread: {e}"))?;
+    let feed = Feed::start(trace, Summaries::Refused).map_err(|e| format!("cannot start a thread: {e}"))?;
     let mut engine = Engine::new(rtl, outputs, adc, feed);
     engine.set_skip(!model.no_skip);
     Ok((engine, calibration))
+}
+
+/// The model of its clocks.
+pub fn fast<R: Read + Send + 'static>(model: &Model, trace: R) -> Result<(Fast, Option<Calibration>), String> {
+    if model.adc == AdcBuild::Serial || model.no_skip || model.lib.is_some() {
+        return Err(
+            "--adc serial, --no-skip and --lib choose how the RTL is simulated: they need --fidelity rtl".into()
+        );
+    }
+    let (adc, calibration) = board(model)?;
+    let feed = Feed::start(trace, Summaries::Taken).map_err(|e| format!("cannot start a thread: {e}"))?;
+    Ok((Fast::new(adc, feed), calibration))
 }

@@ -20,6 +20,17 @@ pub enum Task {
     Play(Box<Play>),
     /// Measure how fast the simulation runs; prints one JSON object.
     Bench(Bench),
+    /// Play a bus trace in both fidelities and name the first byte, or clock, in which they differ.
+    Compare(Compare),
+}
+
+/// How the instrument is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fidelity {
+    /// The gateware itself, every register of it.
+    Rtl,
+    /// A model of the gateware's clocks: the same bytes, some hundred times faster. Also plays command summaries.
+    Fast,
 }
 
 /// How the ADCs are connected.
@@ -43,6 +54,9 @@ pub enum CalibrationKind {
 /// Options of the board and of how it is simulated.
 #[derive(Debug, Clone, Args)]
 pub struct Model {
+    /// How the instrument is simulated; the output is the same
+    #[arg(long, value_enum, default_value_t = Fidelity::Rtl)]
+    pub fidelity: Fidelity,
     /// How the ADCs are connected
     #[arg(long, value_enum, default_value_t = AdcBuild::Word)]
     pub adc: AdcBuild,
@@ -145,6 +159,22 @@ pub struct Bench {
     /// Seconds between conversions
     #[arg(long, value_name = "S", default_value_t = 1e-6)]
     pub interval: f64,
+    /// Board and simulation
+    #[command(flatten)]
+    pub model: Model,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// Bus trace
+    pub trace: PathBuf,
+    /// Seconds between conversions
+    #[arg(long, value_name = "S", default_value_t = 1e-6)]
+    pub interval: f64,
+    /// Conversions a sample
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub decimation: u32,
     /// Board and simulation
     #[command(flatten)]
     pub model: Model,

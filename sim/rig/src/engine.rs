@@ -7,6 +7,7 @@ use crate::adc::Adc;
 use crate::beats::BeatStream;
 use crate::config::Fact;
 use crate::feed::{Fed, Feed};
+use crate::machine::{Limits, Machine, Pause, TICK_PS};
 use crate::registers;
 use crate::rtl::{Inputs, Outputs, Rtl};
 use crate::serial_adc::SerialAdc;
@@ -14,8 +15,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use wattbell_bus::{Direction, Event, Item, Signal};
 
-/// Picoseconds in a tick.
-pub const TICK_PS: u64 = 1000;
 /// Changes of the rail read ahead of time, at most, while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;
 /// Clocks after the write of COMMAND.ATTACH until STATE.ATTACH_BUSY shows it, with one to spare.
@@ -24,36 +23,6 @@ const ATTACH_SHOWS: u32 = 5;
 const STEP_MAX: u64 = 1 << 16;
 /// Words kept before the caller must take them.
 const WORDS_FULL: usize = 1 << 16;
-
-/// Why [`Engine::run`] came back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pause {
-    /// The asked number of clocks was evaluated.
-    Budget,
-    /// The asked tick was reached.
-    Tick,
-    /// The trace has not said yet what happens next.
-    Input,
-    /// Take the words.
-    Full,
-    /// All of the trace was played.
-    End,
-    /// The instrument has stopped and everything is out (only when asked to look).
-    Stopped,
-    /// All of the trace that can be read was played.
-    Failed(String),
-}
-
-/// How far to run.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Clocks to evaluate at most.
-    pub clocks: u64,
-    /// Tick to stop at.
-    pub tick: u64,
-    /// Come back when the instrument is no longer running. Else the end of the trace is what stops.
-    pub until_stopped: bool,
-}
 
 /// What waits to be written.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +65,8 @@ pub struct Engine {
     words: Vec<u8>,
     evaluated: u64,
     sampled: u64,
+    /// Clocks in which the last word of a block was shown, if they are noted.
+    ends: Option<Vec<u64>>,
 }
 
 impl Engine {
@@ -125,6 +96,7 @@ impl Engine {
             words: Vec::with_capacity(WORDS_FULL + 64),
             evaluated: 0,
             sampled: 0,
+            ends: None,
         }
     }
 
@@ -134,35 +106,20 @@ impl Engine {
         self.skip = skip;
     }
 
+    /// Notes, from now on, the clock in which the last word of each block is shown.
+    pub fn note_ends(&mut self) {
+        self.ends = Some(Vec::new());
+    }
+
+    /// What was noted since the last call.
+    pub fn take_ends(&mut self) -> Vec<u64> {
+        self.ends.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Takes words no faster than `bytes_per_s` (in virtual time).
     pub fn set_pace(&mut self, bytes_per_s: f64) {
         let millitick_per_word = (4.0 / bytes_per_s * 1e12).round() as u64;
         self.pace = Some(Pace { millitick_per_word, next: 0 });
-    }
-
-    /// The tick counter.
-    pub fn now(&self) -> u64 {
-        self.outputs.now
-    }
-
-    /// Ticks a clock.
-    pub fn clock_ticks(&self) -> u64 {
-        self.clock_ticks
-    }
-
-    /// Clocks evaluated so far.
-    pub fn evaluated(&self) -> u64 {
-        self.evaluated
-    }
-
-    /// Conversions so far.
-    pub fn sampled(&self) -> u64 {
-        self.sampled
-    }
-
-    /// TLPs whose time has come and that are not yet in.
-    pub fn waiting_tlps(&self) -> usize {
-        self.down.len() + self.up.len()
     }
 
     /// The analog side.
@@ -175,17 +132,6 @@ impl Engine {
         &self.feed
     }
 
-    /// Queues a register write: one a clock, from the next clock on.
-    pub fn write(&mut self, address: u8, value: u32) {
-        self.writes.push_back(Write::Register(address, value));
-    }
-
-    /// Tells the tracker a fact of a late attach, behind the writes that are queued. It takes one after the other.
-    pub fn tell(&mut self, fact: &Fact) {
-        self.writes.extend(fact.writes().into_iter().map(|(address, value)| Write::Register(address, value)));
-        self.writes.push_back(Write::AttachTaken(0));
-    }
-
     /// Reads a register; takes two clocks.
     pub fn read(&mut self, address: u8) -> u32 {
         self.shown_register = address;
@@ -194,42 +140,6 @@ impl Engine {
         self.shown_register = registers::STATE;
         self.clock_once();
         value
-    }
-
-    /// The words that came out, as bytes, since the last call.
-    pub fn take_words(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.words)
-    }
-
-    /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.
-    pub fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
-        let last = self.evaluated + limits.clocks;
-        while self.evaluated < last {
-            let now = self.outputs.now;
-            if now >= limits.tick {
-                return Pause::Tick;
-            }
-            if self.words.len() >= WORDS_FULL {
-                return Pause::Full;
-            }
-            // The edge decides what is seen in the clock behind it.
-            let next = now + self.clock_ticks;
-            if self.end.is_none() && self.horizon <= next {
-                if let Some(pause) = self.read_ahead(next + 1, patience) {
-                    return pause;
-                }
-            }
-            if limits.until_stopped {
-                if self.stopped() {
-                    return Pause::Stopped;
-                }
-            } else if self.end.is_some_and(|end| now >= end) && self.drained() {
-                return self.failure.take().map_or(Pause::End, Pause::Failed);
-            }
-            let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
-            self.edge(clocks);
-        }
-        Pause::Budget
     }
 
     /// Whether the instrument is not capturing and has nothing left to send.
@@ -254,6 +164,9 @@ impl Engine {
         let now = self.outputs.now;
         if self.outputs.out_valid == 1 && self.inputs.out_ready == 1 {
             self.words.extend_from_slice(&self.outputs.out_data.to_le_bytes());
+            if let (Some(ends), 1) = (&mut self.ends, self.outputs.out_last) {
+                ends.push(now / self.clock_ticks);
+            }
             if let Some(pace) = &mut self.pace {
                 pace.next = pace.next.max(now * 1000) + pace.millitick_per_word;
             }
@@ -384,5 +297,74 @@ impl Engine {
             Item::Summary(_) => unreachable!("feed.rs refuses a trace whose header announces summaries"),
             Item::End => self.end = Some(tick),
         }
+    }
+}
+
+impl Machine for Engine {
+    fn now(&self) -> u64 {
+        self.outputs.now
+    }
+
+    fn clock_ticks(&self) -> u64 {
+        self.clock_ticks
+    }
+
+    fn evaluated(&self) -> u64 {
+        self.evaluated
+    }
+
+    fn sampled(&self) -> u64 {
+        self.sampled
+    }
+
+    fn waiting_tlps(&self) -> usize {
+        self.down.len() + self.up.len()
+    }
+
+    fn write(&mut self, address: u8, value: u32) {
+        self.writes.push_back(Write::Register(address, value));
+    }
+
+    fn tell(&mut self, fact: &Fact) {
+        self.writes.extend(fact.writes().into_iter().map(|(address, value)| Write::Register(address, value)));
+        self.writes.push_back(Write::AttachTaken(0));
+    }
+
+    fn take_words(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.words)
+    }
+
+    fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
+        let last = self.evaluated + limits.clocks;
+        while self.evaluated < last {
+            let now = self.outputs.now;
+            if now >= limits.tick {
+                return Pause::Tick;
+            }
+            if self.words.len() >= WORDS_FULL {
+                return Pause::Full;
+            }
+            // The edge decides what is seen in the clock behind it.
+            let next = now + self.clock_ticks;
+            if self.end.is_none() && self.horizon <= next {
+                if let Some(pause) = self.read_ahead(next + 1, patience) {
+                    return pause;
+                }
+            }
+            if limits.until_stopped {
+                if self.stopped() {
+                    return Pause::Stopped;
+                }
+            } else if self.end.is_some_and(|end| now >= end) && self.drained() {
+                return self.failure.take().map_or(Pause::End, Pause::Failed);
+            }
+            let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
+            self.edge(clocks);
+        }
+        Pause::Budget
+    }
+
+    fn commands(&mut self) -> u64 {
+        self.read(registers::COMMANDS).into()
     }
 }

@@ -37,6 +37,15 @@ pub enum Fed {
     Failed(String),
 }
 
+/// Whether command summaries can be played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Summaries {
+    /// By the model of the instrument.
+    Taken,
+    /// The gateware itself can only be shown TLPs.
+    Refused,
+}
+
 /// The receiving end.
 pub struct Feed {
     receiver: Receiver<Message>,
@@ -44,10 +53,10 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Reads the trace in `input` in a thread of its own.
-    pub fn start<R: Read + Send + 'static>(input: R) -> std::io::Result<Self> {
+    /// Reads the trace in `input` in a thread of its own. A trace of command summaries is an error unless they are taken.
+    pub fn start<R: Read + Send + 'static>(input: R, summaries: Summaries) -> std::io::Result<Self> {
         let (sender, receiver) = bounded(BATCHES);
-        std::thread::Builder::new().name("trace".into()).spawn(move || read_all(input, &sender))?;
+        std::thread::Builder::new().name("trace".into()).spawn(move || read_all(input, summaries, &sender))?;
         Ok(Self { receiver, header: None })
     }
 
@@ -108,7 +117,7 @@ impl<R: Read> Read for Flushing<'_, R> {
     }
 }
 
-fn read_all<R: Read>(input: R, sender: &Sender<Message>) {
+fn read_all<R: Read>(input: R, summaries: Summaries, sender: &Sender<Message>) {
     let outbox = Rc::new(RefCell::new(Outbox { events: Vec::new(), sender }));
     let input = Flushing { inner: input, outbox: Rc::clone(&outbox) };
     let reader = match TraceReader::new(BufReader::with_capacity(READ_SIZE, input)) {
@@ -118,9 +127,9 @@ fn read_all<R: Read>(input: R, sender: &Sender<Message>) {
             return;
         }
     };
-    if reader.header().summaries {
+    if reader.header().summaries && summaries == Summaries::Refused {
         let reason = "the trace holds command summaries instead of TLPs, and the RTL can only be shown TLPs; \
-                      play it in fast fidelity, or make it again without --summaries";
+                      play it with --fidelity fast, or make it again without --summaries";
         let _ = sender.send(Message::Failed(reason.into()));
         return;
     }
@@ -161,7 +170,7 @@ mod tests {
     fn a_live_trace_is_not_held_back() {
         let (mut far, near) = UnixStream::pair().unwrap();
         let bytes = trace(3);
-        let mut feed = Feed::start(near).unwrap();
+        let mut feed = Feed::start(near, Summaries::Refused).unwrap();
         far.write_all(&bytes[..bytes.len() - 12]).unwrap(); // all but END
         let mut seen = Vec::new();
         while seen.len() < 3 {
@@ -178,7 +187,7 @@ mod tests {
 
     #[test]
     fn rubbish_is_named() {
-        let mut feed = Feed::start(&b"this is no trace, whatever it may be"[..]).unwrap();
+        let mut feed = Feed::start(&b"this is no trace, whatever it may be"[..], Summaries::Refused).unwrap();
         assert!(
             matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("not a bus trace"))
         );
@@ -189,7 +198,7 @@ mod tests {
     fn a_trace_of_summaries_is_refused_at_once() {
         let header = TraceHeader { summaries: true, ..TraceHeader::default() };
         let bytes = TraceWriter::new(Vec::new(), &header).unwrap().finish(5).unwrap();
-        let mut feed = Feed::start(std::io::Cursor::new(bytes)).unwrap();
+        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused).unwrap();
         assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("--summaries")));
     }
 
@@ -198,7 +207,7 @@ mod tests {
         let mut bytes = trace(5);
         let at = bytes.len() - 12;
         bytes[at] = 77;
-        let mut feed = Feed::start(std::io::Cursor::new(bytes)).unwrap();
+        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused).unwrap();
         assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Events(e) if e.len() == 5));
         assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Failed(_)));
     }

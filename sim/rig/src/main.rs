@@ -14,11 +14,12 @@ use wattbell_rig::output::{Output, Sink};
 use wattbell_rig::pty::{serve_control, Pty};
 use wattbell_rig::registration::{rigs_dir, Ports, Registration};
 use wattbell_rig::session::{Control, Options, Session};
-use wattbell_rig::{bench, build};
+use wattbell_rig::{bench, build, compare};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Task::Play(options) => play(&options),
+        Task::Compare(options) => compare::run(&options).map(|json| println!("{json}")),
         Task::Bench(options) => bench::run(&options).map(|json| println!("{json}")),
     };
     match done {
@@ -35,14 +36,14 @@ fn play(options: &Play) -> Result<(), String> {
         Duration::try_from_secs_f64(value).map_err(|_| format!("{name} must be seconds, 0 or more, not {value}"))
     };
     let linger = options.linger.map(|value| seconds(value, "--linger")).transpose()?;
-    let (mut engine, calibration) = build::rig(&options.model, open(&options.trace)?)?;
     if let Some(mbps) = options.usb_mbps {
         // One word a clock is what the gateware can do; a thousandth of a byte a second is no link.
         if !(1e-3..=1e6).contains(&mbps) {
             return Err(format!("--usb-mbps must be 0.001 to 1000000, not {mbps}"));
         }
-        engine.set_pace(mbps * 1e6);
     }
+    let bytes_per_s = options.usb_mbps.map(|mbps| mbps * 1e6);
+    let (engine, calibration) = build::rig(&options.model, open(&options.trace)?, bytes_per_s)?;
     let serial = options.serial.clone().unwrap_or_else(|| format!("VR{:04}", options.model.seed));
     if serial.is_empty()
         || !serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))

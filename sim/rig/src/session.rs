@@ -5,7 +5,7 @@
 
 use crate::calibration::Calibration;
 use crate::config::{calibration_writes, Fact, Sweep};
-use crate::engine::{Engine, Limits, Pause};
+use crate::machine::{Limits, Machine, Pause};
 use crate::output::Output;
 use crate::pty::Line;
 use crate::registers as reg;
@@ -60,7 +60,7 @@ pub struct Control {
 
 /// A rig that runs.
 pub struct Session {
-    engine: Engine,
+    engine: Box<dyn Machine>,
     output: Output,
     control: Control,
     options: Options,
@@ -83,7 +83,13 @@ pub struct Session {
 
 impl Session {
     /// A rig in its power-on state. Setting `quit` ends it.
-    pub fn new(engine: Engine, output: Output, control: Control, options: Options, quit: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        engine: Box<dyn Machine>,
+        output: Output,
+        control: Control,
+        options: Options,
+        quit: Arc<AtomicBool>,
+    ) -> Self {
         let sweep = Sweep::new(engine.clock_ticks());
         Self {
             engine,

@@ -1,0 +1,33 @@
+//! The Wattbell instrument as a model of its clocks: fed with the same TLPs, conversions, sidebands and register writes,
+//! it gives the same stream of blocks as the gateware, byte for byte, without simulating the gateware.
+//!
+//! Every part computes in which clock the hardware does something, not what its wires do in between: a block is the same
+//! bytes because it is closed in the same clock. Parts meet in [`Instrument`], which lets the one whose next clock is the
+//! earliest go first. What crosses from one part to another carries the clock in which it becomes visible, so parts may
+//! run ahead of each other.
+//!
+//! [`wire`] is generated from the wire format's one definition. Nothing else is: the logic is written anew from
+//! `docs/gateware.md` and `docs/wire-format.md`, with the gateware as the judge.
+
+pub mod builder;
+pub mod cic;
+pub mod events;
+mod field;
+pub mod fifo;
+mod instrument;
+pub mod packer;
+pub mod rail;
+pub mod raw;
+pub mod registers;
+pub mod run;
+pub mod status;
+pub mod time;
+pub mod tracker;
+#[rustfmt::skip]
+#[allow(missing_docs, dead_code)]
+/// The wire format's constants, as `python -m wattbell_gateware.generate` writes them; tests/sim/fast holds the copy equal.
+pub mod wire;
+pub mod writer;
+
+pub use instrument::Instrument;
+pub use rail::Analog;

@@ -1,0 +1,283 @@
+//! The rail: conversions at their ticks, correction, energy, decimation, RAIL blocks.
+
+use crate::cic::Cic;
+use crate::packer::{Packer, Sample};
+use crate::time::{tick, Clock, NEVER, TICKS};
+use crate::wire::rail_flag_code as flag;
+use crate::writer::Buffer;
+
+/// Clocks from the hand-over of a conversion to its corrected value.
+const CORRECTED: Clock = 4;
+/// From there to the sample that it completes, when decimated.
+const DECIMATED: Clock = 9;
+/// Clocks from a hand-over during which something still moves: a conversion alone; one that the comb stages took.
+const CONVERSION_MOVES: Clock = 7;
+const DECIMATION_MOVES: Clock = 8;
+const COMB_MOVES: Clock = 14;
+
+/// What measures: the analog side of the rail.
+pub trait Analog {
+    /// Both channels (voltage, current) at `time_ps`, as 18-bit codes. Times do not decrease.
+    fn sample(&mut self, time_ps: u64) -> (u32, u32);
+}
+
+/// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Correction {
+    /// 1/256 of a code, 28 bit signed.
+    pub offset: i32,
+    /// 2**-24 of an output unit a code.
+    pub gain: u32,
+}
+
+impl Correction {
+    /// The corrected value, and whether it was clipped.
+    #[inline(always)]
+    fn apply(self, code: i32) -> (i32, bool) {
+        let product = (i64::from(code) * 256 - i64::from(self.offset)) * i64::from(self.gain);
+        let rounded = (product + (1 << 31)) >> 32;
+        let value = rounded.clamp(-(1 << 23), (1 << 23) - 1);
+        (value as i32, value != rounded)
+    }
+}
+
+/// What software sets about the rail; taken over as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Clocks between conversions.
+    pub period: u32,
+    /// Conversions a sample.
+    pub decimation: u16,
+    /// Normalisation of the filter, see [`Cic`].
+    pub mul: u32,
+    /// See [`Cic`].
+    pub shift: u8,
+    /// Of the voltage channel.
+    pub voltage: Correction,
+    /// Of the current channel.
+    pub current: Correction,
+    /// Not all registers of the calibration were written.
+    pub uncalibrated: bool,
+}
+
+/// The rail's path from conversions to blocks.
+#[derive(Debug)]
+pub struct Rail {
+    /// What was last announced, and from which clock on it counts.
+    config: Config,
+    coming: Option<(Clock, Config)>,
+    active: Config,
+    dirty: bool,
+    /// Conversions are asked for, or will be (no longer) from a clock on.
+    run: bool,
+    run_changes: Option<(Clock, bool)>,
+    armed: bool,
+    due: Clock,
+    converting: Option<u64>,
+    cic: Cic,
+    packer: Packer,
+    energy: u64,
+    index: u64,
+    interval: u64,
+    centre: u64,
+    /// Everything has been handed on and closed from this clock on (only while not armed).
+    idle_from: Clock,
+}
+
+const SIGN: u32 = 1 << 17;
+const CODES: u32 = 1 << 18;
+
+impl Rail {
+    /// At power-on.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            coming: None,
+            active: config,
+            dirty: false,
+            run: false,
+            run_changes: None,
+            armed: false,
+            due: NEVER,
+            converting: None,
+            cic: Cic::default(),
+            packer: Packer::default(),
+            energy: 0,
+            index: 0,
+            interval: 0,
+            centre: 0,
+            idle_from: 0,
+        }
+    }
+
+    /// A new configuration is announced in `clock`.
+    pub fn announce(&mut self, clock: Clock, config: Config) {
+        if let Some((_, earlier)) = self.coming.replace((clock, config)) {
+            self.config = earlier;
+            self.dirty = true;
+        }
+    }
+
+    /// What was announced last by `clock`.
+    pub fn announced_by(&self, clock: Clock) -> &Config {
+        self.coming.as_ref().filter(|(from, _)| *from <= clock).map_or(&self.config, |(_, config)| config)
+    }
+
+    /// Conversions are asked for, or no longer, from `clock` on.
+    pub fn set_run(&mut self, clock: Clock, run: bool) {
+        self.run_changes = Some((clock, run));
+        if run {
+            // The timer arms itself in the next clock; the new configuration is loaded then.
+            self.take_config(clock);
+            self.run = true;
+            self.run_changes = None;
+            self.dirty = self.coming.is_some();
+            self.armed = true;
+            self.due = clock + 1;
+            self.restart(clock + 1);
+        }
+    }
+
+    fn take_config(&mut self, clock: Clock) {
+        if let Some((from, config)) = self.coming {
+            if from <= clock {
+                (self.config, self.coming, self.dirty) = (config, None, true);
+            }
+        }
+    }
+
+    /// In `clock` nothing moves and no block is open: the configuration is taken over, the filter starts anew.
+    fn restart(&mut self, clock: Clock) {
+        self.take_config(clock);
+        self.active = self.config;
+        self.packer.restart();
+        self.cic.clear(self.active.decimation, self.active.mul, self.active.shift);
+        let period = u64::from(self.active.period) * TICKS;
+        let span = period * u64::from(self.active.decimation - 1);
+        self.interval = span + period;
+        self.centre = span + span / 2;
+    }
+
+    /// The clock in which it does something next.
+    #[inline]
+    pub fn next(&self) -> Clock {
+        self.due.min(self.packer.close_at())
+    }
+
+    /// Conversions made so far.
+    pub fn conversions(&self) -> u64 {
+        self.index
+    }
+
+    /// Samples lost because both banks were taken.
+    pub fn take_lost(&mut self) -> Option<(Clock, u32)> {
+        self.packer.take_lost()
+    }
+
+    /// Goes on until a block is closed, or the next thing to do lies behind `until`.
+    pub fn step<A: Analog>(&mut self, until: Clock, analog: &mut A, buffer: &mut Buffer) {
+        while self.next() <= until {
+            if self.packer.close_at() < self.due {
+                self.packer.settle(self.packer.close_at() + 1, self.interval, buffer);
+                return;
+            }
+            if self.conversion(analog, buffer) {
+                return;
+            }
+        }
+    }
+
+    /// The timer fires: the conversion before is handed on, the next one starts. Whether a block was closed.
+    #[inline]
+    fn conversion<A: Analog>(&mut self, analog: &mut A, buffer: &mut Buffer) -> bool {
+        let clock = self.due;
+        let mut closed = false;
+        let mut moves = clock;
+        let announced = self.coming.is_some_and(|(from, _)| from == clock);
+        let was_dirty = self.dirty || self.coming.is_some_and(|(from, _)| from < clock);
+        if self.coming.is_some() {
+            self.take_config(clock);
+        }
+        if let Some(started) = self.converting {
+            (closed, moves) = self.hand_on(clock, started, analog, buffer);
+        }
+        if let Some((from, run)) = self.run_changes {
+            if from <= clock {
+                (self.run, self.run_changes) = (run, None);
+            }
+        }
+        if self.run {
+            self.converting = Some(tick(clock + 1));
+            self.due = clock + Clock::from(self.config.period);
+        } else {
+            (self.converting, self.armed, self.due) = (None, false, NEVER);
+        }
+        if was_dirty || !self.run {
+            // Behind the conversion in the pipeline, the open block is closed and the filter starts anew.
+            let still = (clock + 1).max(moves).max(self.packer.idle_from());
+            let (still, flushed) = self.packer.flush(still, self.interval, buffer);
+            closed |= flushed;
+            self.idle_from = still;
+            self.dirty = announced;
+            if was_dirty {
+                self.restart(still);
+                self.idle_from = still + 1;
+            }
+        }
+        closed
+    }
+
+    #[inline]
+    fn hand_on<A: Analog>(&mut self, clock: Clock, started: u64, analog: &mut A, buffer: &mut Buffer) -> (bool, Clock) {
+        let (v_code, i_code) = analog.sample(started * crate::wire::TICK_PS);
+        let (voltage, v_clipped) = self.active.voltage.apply(v_code as i32);
+        let (current, i_clipped) = self.active.current.apply(((i_code << 14) as i32) >> 14);
+        let mut flags = 0;
+        if i_code == SIGN || i_code == SIGN - 1 {
+            flags |= flag::OVERLOAD_I;
+        }
+        if v_code == 0 || v_code == CODES - 1 {
+            flags |= flag::OVERLOAD_V;
+        }
+        if self.active.uncalibrated {
+            flags |= flag::UNCALIBRATED;
+        }
+        if v_clipped || i_clipped {
+            flags |= flag::SATURATED;
+        }
+        self.packer.flags(flags);
+        self.energy = self.energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
+        self.index += 1;
+        let mut sample = Sample {
+            voltage,
+            current,
+            tick: started,
+            energy: self.energy,
+            index: self.index,
+            strobe: clock + CORRECTED,
+        };
+        if self.active.decimation == 1 {
+            let closed = self.packer.take(&sample, self.interval, buffer);
+            return (closed, (clock + CONVERSION_MOVES).max(self.packer.still_from()));
+        }
+        let (stepped, out) = self.cic.take(voltage, current);
+        let moves = clock + if stepped { COMB_MOVES } else { DECIMATION_MOVES };
+        let Some((voltage, current)) = out else { return (false, moves) };
+        sample.voltage = voltage;
+        sample.current = current;
+        sample.tick = started.wrapping_sub(self.centre);
+        sample.strobe += DECIMATED;
+        let closed = self.packer.take(&sample, self.interval, buffer);
+        (closed, moves.max(self.packer.still_from()))
+    }
+
+    /// Whether, in `clock`, nothing runs, everything was handed on, and every block is closed.
+    pub fn is_idle(&self, clock: Clock) -> bool {
+        !self.armed && !self.run && self.idle_from <= clock
+    }
+
+    /// Whether a change has not taken effect yet.
+    pub fn is_pending(&self) -> bool {
+        self.dirty || self.coming.is_some()
+    }
+}

@@ -1,0 +1,81 @@
+//! Start and stop of a capture, in the order that leaves nothing behind.
+
+use crate::time::{clock_at, tick, Clock, NEVER};
+use crate::wire::STATUS_PERIOD_TICKS;
+
+/// Where the sequence stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum State {
+    Stopped,
+    Started,
+    Running,
+    Drain,
+    Losses,
+    Event,
+    Events,
+    Flush,
+    Sending,
+    Sent,
+}
+
+/// The sequence. In each state it is looked at in every clock from `at` on; what to do there is [`crate::Instrument`]'s.
+#[derive(Debug)]
+pub struct Run {
+    /// Where it stands.
+    pub state: State,
+    /// The first clock in which it stands there.
+    pub at: Clock,
+    /// What is asked for, and the clock from which that shows.
+    pub wanted: (Clock, bool),
+    /// Records, events and raw TLPs are taken from the first clock on; no longer from the second on.
+    pub capturing: (Clock, Clock),
+    /// When the next regular STATUS block is due.
+    pub next_status: Clock,
+    /// Tick of the start or the stop.
+    pub tick: u64,
+    /// Running, or stopping.
+    pub active: bool,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            state: State::Stopped,
+            at: 0,
+            wanted: (NEVER, false),
+            capturing: (NEVER, NEVER),
+            next_status: NEVER,
+            tick: 0,
+            active: false,
+        }
+    }
+}
+
+impl Run {
+    /// Whether `capturing` is high in `clock`.
+    pub fn is_capturing(&self, clock: Clock) -> bool {
+        self.capturing.0 <= clock && clock < self.capturing.1
+    }
+
+    /// The clock in which it has to be looked at next.
+    #[inline]
+    pub fn next(&self) -> Clock {
+        match self.state {
+            State::Stopped if !self.wanted.1 => NEVER,
+            State::Running if self.wanted.1 => self.next_status.max(self.at),
+            State::Stopped | State::Running => self.wanted.0.max(self.at).min(self.next_status.max(self.at)),
+            _ => self.at,
+        }
+    }
+
+    /// Goes on to `state` in the clock behind `clock`.
+    pub fn to(&mut self, state: State, clock: Clock) {
+        (self.state, self.at) = (state, clock + 1);
+    }
+
+    /// A regular STATUS block is made in `clock`, or a capture begins in it: when the next one is due.
+    pub fn schedule_status(&mut self, clock: Clock) {
+        self.next_status = clock_at((tick(clock) / STATUS_PERIOD_TICKS + 1) * STATUS_PERIOD_TICKS);
+    }
+}

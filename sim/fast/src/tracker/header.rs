@@ -1,0 +1,158 @@
+//! What the tracker makes of a TLP's header (PCI Express Base Specification 4.0, section 2.2).
+
+use wattbell_bus::Tlp;
+
+/// Memory writes of up to this many double words keep their payload: doorbells, CQEs, interrupts.
+const KEEP: u16 = 16;
+/// TLPs of up to this many double words are never skipped.
+pub const LONG: u16 = 20;
+/// A memory request must not cross a boundary of so many double words.
+const BOUNDARY: u64 = 1024;
+
+/// What the tracker can use of a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing, or only that something was refused.
+    None,
+    /// Memory read.
+    MemRead,
+    /// Memory write.
+    MemWrite,
+    /// Configuration write, type 0.
+    ConfigWrite,
+    /// Completion without data, or not successful.
+    Completion,
+    /// Successful completion with data.
+    CompletionData,
+}
+
+/// A TLP as it reaches the engine.
+#[derive(Debug)]
+pub struct Header {
+    /// Drive to host.
+    pub up: bool,
+    /// What it is.
+    pub kind: Kind,
+    /// It was refused.
+    pub bad: bool,
+    /// TLPs of this direction were lost before it.
+    pub lost: bool,
+    /// Tick of its first symbol.
+    pub tick: u64,
+    /// Of the first byte's double word; of a configuration write the register's offset.
+    pub address: u64,
+    /// Double words of payload, or asked for, 1 to 1024.
+    pub length: u16,
+    /// Its tag.
+    pub tag: u16,
+    /// Who asked.
+    pub requester: u16,
+    /// Byte enables of the first double word.
+    pub first_be: u8,
+    /// Whether its payload stands in the payload buffer.
+    pub kept: bool,
+    /// Of a long write of the drive: its payload is kept if the tracker waits for Identify data.
+    pub kept_if_armed: bool,
+    /// Double words, header and payload.
+    pub total: u16,
+    /// The TLP.
+    pub tlp: Tlp,
+}
+
+impl Header {
+    /// Double word `index` of the payload; zero if it was left out of the trace.
+    #[inline]
+    pub fn word(&self, index: usize) -> u32 {
+        match &self.tlp.payload {
+            Some(p) => p.get(4 * index..4 * index + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+            None => 0,
+        }
+    }
+
+    /// Decodes `tlp`. `None`: whole, and of no use.
+    pub fn decode(up: bool, tick: u64, tlp: Tlp) -> (Option<Self>, Shape) {
+        let b = tlp.header.as_bytes();
+        let beats_dws = b.len() / 4 + tlp.payload.as_ref().map_or(tlp.header.payload_len(), Vec::len) / 4;
+        let (four, has_data) = (b[0] & 0x20 != 0, b[0] & 0x40 != 0);
+        let field = u16::from(b[2] & 3) << 8 | u16::from(b[3]);
+        let length = if field == 0 { 1024 } else { field };
+        let total = 3 + u16::from(four) + if has_data { length } else { 0 } + u16::from(b[2] >> 7);
+        let kind = match b[0] {
+            0x00 | 0x20 => Kind::MemRead,
+            0x40 | 0x60 => Kind::MemWrite,
+            0x44 => Kind::ConfigWrite,
+            0x0A => Kind::Completion,
+            0x4A => Kind::CompletionData,
+            _ => Kind::None,
+        };
+        let (kept, kept_if_armed) = match kind {
+            Kind::MemWrite => (length <= KEEP, up && length > KEEP),
+            Kind::CompletionData => (!up || total <= LONG, false),
+            Kind::ConfigWrite => (!up, false),
+            _ => (false, false),
+        };
+        let useful = match kind {
+            Kind::None => false,
+            Kind::ConfigWrite | Kind::Completion => !up,
+            _ => true,
+        };
+        let tag_high = u16::from(b[1] >> 3 & 1) | u16::from(b[1] >> 7) << 1;
+        let completes = matches!(kind, Kind::Completion | Kind::CompletionData);
+        let word = |at: usize| u64::from(u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]));
+        let address = match kind {
+            Kind::ConfigWrite => word(8) & 0xFFC,
+            Kind::Completion | Kind::CompletionData => word(8) & 0x7F,
+            _ if four => word(8) << 32 | word(12) & 0xFFFF_FFFC,
+            _ => word(8) & 0xFFFF_FFFC,
+        };
+        let length_ok = if kept || total <= LONG {
+            beats_dws == usize::from(total)
+        } else {
+            beats_dws & 3 == usize::from(total) & 3
+        };
+        let crosses = matches!(kind, Kind::MemRead | Kind::MemWrite)
+            && (address >> 2 & (BOUNDARY - 1)) + u64::from(length) > BOUNDARY;
+        let bad = b[0] & 0x80 != 0 || b[2] & 0x40 != 0 || !length_ok || (crosses && useful);
+        let pushed = bad || useful;
+        let skippable = !kept && total > LONG;
+        let shape = Shape { dws: beats_dws, pushed, bad, skippable };
+        if !pushed {
+            return (None, shape);
+        }
+        let at = if completes { 8 } else { 4 };
+        let header = Self {
+            up,
+            kind: match kind {
+                _ if bad => Kind::None,
+                Kind::CompletionData if b[6] >> 5 != 0 => Kind::Completion,
+                kind => kind,
+            },
+            bad,
+            lost: false,
+            tick,
+            address,
+            length,
+            tag: u16::from(b[at + 2]) | tag_high << 8,
+            requester: u16::from(b[at]) << 8 | u16::from(b[at + 1]),
+            first_be: b[7] & 0xF,
+            kept,
+            kept_if_armed,
+            total,
+            tlp,
+        };
+        (Some(header), shape)
+    }
+}
+
+/// How a TLP passes the parser.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Double words on the wire.
+    pub dws: usize,
+    /// Whether the engine hears of it.
+    pub pushed: bool,
+    /// Whether it is refused.
+    pub bad: bool,
+    /// Whether its middle is not looked at (if the tracker does not wait for Identify data).
+    pub skippable: bool,
+}

@@ -1,0 +1,172 @@
+//! One direction: TLPs as beats on consecutive clocks, checked whole, into the queue of headers.
+
+use super::engine::Engine;
+use super::header::Header;
+use crate::time::{clock_at, Clock, NEVER};
+use std::collections::VecDeque;
+use wattbell_bus::Tlp;
+
+/// Headers the queue holds.
+const HEADERS: usize = 511;
+const BEAT_DWS: usize = 4;
+
+/// When a TLP was on the pins.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    tick: u64,
+    /// Clocks of its first and last beat at the pins.
+    first: Clock,
+    last: Clock,
+    pushed: bool,
+    skippable: bool,
+    kept_if_armed: bool,
+}
+
+impl Span {
+    /// Clock in which the parser has seen it whole.
+    fn done(&self) -> Clock {
+        self.last + 2
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Lane {
+    up: bool,
+    /// First clock in which the next TLP may begin.
+    free: Clock,
+    queue: VecDeque<(Clock, Clock, Header)>,
+    taken: Clock,
+    spans: VecDeque<Span>,
+    done: VecDeque<(Clock, bool)>,
+    counted: u64,
+    malformed: u32,
+    inexact: Option<&'static str>,
+}
+
+impl Lane {
+    /// A direction whose first beat is seen in `clock` at the earliest.
+    pub fn new(up: bool, clock: Clock) -> Self {
+        Self {
+            up,
+            free: clock,
+            queue: VecDeque::new(),
+            taken: 0,
+            spans: VecDeque::new(),
+            done: VecDeque::new(),
+            counted: 0,
+            malformed: 0,
+            inexact: None,
+        }
+    }
+
+    /// A TLP whose first symbol is at `tick`.
+    #[inline]
+    pub fn push(&mut self, tick: u64, tlp: Tlp) {
+        let (header, shape) = Header::decode(self.up, tick, tlp);
+        let first = clock_at(tick).max(self.free);
+        let last = first + shape.dws.div_ceil(BEAT_DWS).max(1) as Clock - 1;
+        self.free = last + 1;
+        let kept_if_armed = header.as_ref().is_some_and(|h| h.kept_if_armed);
+        let span = Span { tick, first, last, pushed: shape.pushed, skippable: shape.skippable, kept_if_armed };
+        self.spans.push_back(span);
+        self.done.push_back((span.done(), shape.bad));
+        if let Some(header) = header {
+            self.queue.push_back((span.done(), first + 1, header));
+        }
+    }
+
+    /// Nothing before `clock` will be asked about.
+    pub fn forget(&mut self, clock: Clock) {
+        while self.spans.front().is_some_and(|s| s.done() + 4 < clock) {
+            self.spans.pop_front();
+        }
+    }
+
+    /// First clock in which the oldest header shows.
+    #[inline]
+    pub fn shows(&self) -> Clock {
+        self.queue.front().map_or(NEVER, |(written, ..)| (written + 2).max(self.taken + 1))
+    }
+
+    /// Tick of the oldest header.
+    #[inline]
+    pub fn head_tick(&self) -> Option<u64> {
+        self.queue.front().map(|(.., h)| h.tick)
+    }
+
+    /// Takes the oldest header in `clock`; with the clock in which the parser saw its first beat.
+    #[inline]
+    pub fn take(&mut self, clock: Clock) -> Option<(Header, Clock)> {
+        if self.queue.get(HEADERS - 8).is_some_and(|(written, ..)| *written < clock) {
+            self.inexact = Some("TLPs came faster than the tracker takes them, and its queues are full");
+        }
+        self.taken = clock;
+        self.queue.pop_front().map(|(_, first, header)| (header, first))
+    }
+
+    /// Clock of the last beat at the pins.
+    pub fn last_beat(&self) -> Clock {
+        self.free - 1
+    }
+
+    /// What could not be modelled exactly.
+    pub fn inexact(&self) -> Option<&'static str> {
+        self.inexact
+    }
+
+    /// TLPs counted in `clock`.
+    pub fn counted(&mut self, clock: Clock) -> u64 {
+        while self.done.front().is_some_and(|(done, _)| *done < clock) {
+            let (_, bad) = self.done.pop_front().unwrap_or_default();
+            self.counted += 1;
+            self.malformed += u32::from(bad);
+        }
+        self.counted
+    }
+
+    /// TLPs refused by `clock`; [`Self::counted`] has been asked for it.
+    pub fn malformed(&self, _clock: Clock) -> u32 {
+        self.malformed
+    }
+
+    /// Whether the parser itself is busy in `clock`: a TLP was just seen whole, or its header is on its way through the
+    /// queue.
+    pub fn busy(&self, clock: Clock) -> bool {
+        self.spans.iter().any(|s| s.done() == clock || (s.pushed && s.done() + 1 == clock && self.shows() > clock))
+    }
+
+    /// Whether this direction keeps the tracker awake in `clock`.
+    pub fn active(&self, clock: Clock, engine: &Engine) -> bool {
+        self.busy(clock)
+            || self.spans.iter().any(|s| {
+                // a beat at the pins, or in the register behind them
+                let beat = |c: Clock| {
+                    let skips = s.skippable && !(s.kept_if_armed && engine.armed_in(s.first + 1));
+                    s.first <= c && c <= s.last && (!skips || c <= s.first + 2 || c == s.last)
+                };
+                beat(clock) || beat(clock.wrapping_sub(1))
+            })
+    }
+
+    /// First clock from `from` on in which this direction cannot bring a TLP older than `tick` (`or_equal`: or as old).
+    pub fn free_from(&self, from: Clock, tick: u64, or_equal: bool) -> Clock {
+        let mut clock = from;
+        for span in &self.spans {
+            if span.first + 2 > clock {
+                break;
+            }
+            let end = span.done() + u64::from(span.pushed);
+            if clock > end {
+                continue;
+            }
+            let older = span.tick < tick || (or_equal && span.tick == tick);
+            if clock >= span.done() {
+                clock = end + 1;
+            } else if older {
+                clock = end + 1;
+            }
+        }
+        clock
+    }
+}

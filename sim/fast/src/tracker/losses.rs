@@ -1,0 +1,93 @@
+//! Counts what the tracker lost, by source, and says so in events at a bounded rate.
+
+use crate::events::{event, Event};
+use crate::time::{clock_at, tick, Clock, NEVER};
+use crate::wire::event_type_code;
+use std::collections::VecDeque;
+
+const SOURCES: usize = 10;
+const REPORT_TICKS: u64 = 1 << 20;
+
+/// Losses, and when they are reported.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    /// Those that happen in a clock to come: the engine runs ahead.
+    coming: VecDeque<(Clock, u8, u64)>,
+    pending: [u32; SOURCES],
+    first: [u64; SOURCES],
+    counts: [u32; SOURCES],
+    next_report: u64,
+    /// The source that is looked at, and in which clock.
+    reporting: Option<(usize, Clock)>,
+}
+
+impl Losses {
+    /// One is lost in `clock`. Clocks do not decrease.
+    pub fn lose(&mut self, source: u8, clock: Clock, tick: u64) {
+        self.coming.push_back((clock, source, tick));
+    }
+
+    /// What is lost before `clock` counts from now on.
+    fn absorb(&mut self, clock: Clock) {
+        while let Some((_, source, tick)) = self.coming.front().copied().filter(|(at, ..)| *at < clock) {
+            self.coming.pop_front();
+            let i = usize::from(source);
+            if self.pending[i] == 0 {
+                self.first[i] = tick;
+            }
+            self.pending[i] += 1;
+            self.counts[i] = self.counts[i].wrapping_add(1);
+        }
+    }
+
+    /// How many of `source` show in `clock`.
+    pub fn count(&self, source: u8, clock: Clock) -> u32 {
+        let shown = self.coming.iter().filter(|(at, s, _)| *at < clock && *s == source).count();
+        self.counts[usize::from(source)].wrapping_add(shown as u32)
+    }
+
+    /// Whether anything was ever lost.
+    pub fn any(&self) -> bool {
+        !self.coming.is_empty() || self.counts != [0; SOURCES]
+    }
+
+    /// The clock in which there is something to do.
+    pub fn next(&self) -> Clock {
+        if let Some((_, clock)) = self.reporting {
+            return clock;
+        }
+        let since = match self.coming.front() {
+            _ if self.pending != [0; SOURCES] => 0,
+            Some((clock, ..)) => clock + 1,
+            None => return NEVER,
+        };
+        since.max(clock_at(self.next_report))
+    }
+
+    /// Does what is due in `clock`. `free`: the engine makes no event in it; `run`: events are made.
+    pub fn step(&mut self, clock: Clock, free: bool, run: bool) -> Option<(Clock, Event)> {
+        self.absorb(clock);
+        let Some((source, _)) = self.reporting else {
+            self.reporting = Some((0, clock + 1));
+            return None;
+        };
+        let mut made = None;
+        if self.pending[source] != 0 {
+            if run && !free {
+                self.reporting = Some((source, clock + 1));
+                return None;
+            }
+            if run {
+                let count = self.pending[source];
+                made = Some((clock, event(self.first[source], event_type_code::LOSS, source as u8, 0, count)));
+            }
+            self.pending[source] = 0;
+        }
+        self.reporting = Some((source + 1, clock + 1));
+        if source + 1 == SOURCES {
+            self.reporting = None;
+            self.next_report = tick(clock) + REPORT_TICKS;
+        }
+        made
+    }
+}

@@ -1,0 +1,333 @@
+//! The NVMe tracker: TLPs of both directions, put into one order, to command records, events and raw TLPs.
+//!
+//! [`Lane`] is one direction up to its header queue, [`Tracker`] the merge of both and the engine's idle state: which TLP
+//! is taken, and in which clock.
+
+mod completions;
+mod control;
+mod engine;
+mod fetch;
+pub mod header;
+mod lane;
+mod losses;
+mod pages;
+pub mod record;
+pub mod store;
+
+use crate::builder::Record;
+use crate::events::Event;
+use crate::raw::RawTlp;
+use crate::registers::Attach;
+use crate::status::Counters;
+use crate::time::{clock_at, tick, Clock, NEVER};
+use crate::wire::{reset_cause_code, COMMAND_SIZE};
+use engine::Engine;
+use lane::Lane;
+use wattbell_bus::Tlp;
+
+/// Clocks the tracker takes to clear its tables at power-on.
+const INIT_CLOCKS: Clock = store::SETS as Clock;
+/// With one direction silent, a TLP waits so long for an older one.
+const HOLDOFF_TICKS: u64 = 64 * crate::time::TICKS;
+/// And so long for one that has begun earlier and does not end.
+const LONGEST_TICKS: u64 = (64 + 1024) * crate::time::TICKS;
+
+/// What the engine does next, and in which clock it decides that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Nothing,
+    Take(Clock, bool),
+    Perst(Clock),
+    Attach(Clock),
+    Sweep(Clock),
+    Losses(Clock),
+}
+
+impl Next {
+    fn clock(self) -> Clock {
+        match self {
+            Self::Nothing => NEVER,
+            Self::Take(c, _) | Self::Perst(c) | Self::Attach(c) | Self::Sweep(c) | Self::Losses(c) => c,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tracker {
+    down: Lane,
+    up: Lane,
+    engine: Engine,
+    /// The engine's last state before it is idle.
+    finished: Clock,
+    /// First clock in which it may take the next TLP: its last state may, if that worked on a TLP.
+    ready: Clock,
+    /// The last clock in which something that was made shows behind the queues.
+    shows_until: Clock,
+    level: u8,
+    /// PERST# fell: from which clock on that is known, and its tick.
+    perst: Option<(Clock, u64)>,
+    attach: Option<(Clock, Attach)>,
+    attached: Option<Clock>,
+    next: Option<Next>,
+    /// Command records, each with the clock in which it is written to the tracker's queue.
+    pub records: Vec<(Clock, Record<COMMAND_SIZE>)>,
+    /// Events, the same.
+    pub events: Vec<(Clock, Event)>,
+    /// Raw TLPs.
+    pub raws: Vec<RawTlp>,
+}
+
+impl Tracker {
+    /// A tracker at power-on that sees its first TLP in `clock` at the earliest.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            down: Lane::new(false, clock),
+            up: Lane::new(true, clock),
+            engine: Engine::new(),
+            // PERST# is low at power-on, which the first clock sees as a fall.
+            perst: Some((1, 0)),
+            level: 0,
+            finished: INIT_CLOCKS - 1,
+            ready: INIT_CLOCKS,
+            shows_until: 0,
+            attach: None,
+            attached: None,
+            next: None,
+            records: Vec::new(),
+            events: Vec::new(),
+            raws: Vec::new(),
+        }
+    }
+
+    /// A TLP whose first symbol is at `tick`; ticks of a direction do not decrease.
+    #[inline]
+    pub fn tlp(&mut self, up: bool, tick: u64, tlp: Tlp) {
+        self.next = None;
+        if up { &mut self.up } else { &mut self.down }.push(tick, tlp);
+    }
+
+    /// PERST# takes a new level in `clock`.
+    pub fn perst(&mut self, clock: Clock, level: u8) {
+        if level == 0 && self.level != 0 {
+            self.next = None;
+            self.perst = Some((clock + 2, tick(clock + 1)));
+        }
+        self.level = level;
+    }
+
+    /// Records and events are made, or no longer, from `clock` on.
+    pub fn set_run(&mut self, clock: Clock, run: bool) {
+        self.engine.run = if run { (clock, NEVER) } else { (self.engine.run.0, clock) };
+    }
+
+    /// A fact of a late attach is offered from `clock` on.
+    pub fn attach(&mut self, clock: Clock, fact: Attach) {
+        self.next = None;
+        self.attach = Some((clock, fact));
+        self.attached = None;
+    }
+
+    /// The clock in which the last fact was taken.
+    pub fn attach_taken(&self) -> Option<Clock> {
+        self.attached
+    }
+
+    /// All TLPs up to `clock` have been handed in.
+    pub fn know_until(&mut self, _clock: Clock) {
+        self.next = None;
+        self.down.forget(self.finished);
+        self.up.forget(self.finished);
+    }
+
+    /// The clock in which the last beat handed in is seen.
+    pub fn seen_from(&self) -> Clock {
+        self.down.last_beat().max(self.up.last_beat())
+    }
+
+    /// Command records made so far.
+    pub fn commands(&self) -> u64 {
+        self.engine.counters.commands
+    }
+
+    /// What could not be modelled exactly, if it has happened.
+    pub fn inexact(&self) -> Option<&'static str> {
+        let lost = self.engine.losses.any().then_some("the tracker lost something (see the LOSS events)");
+        self.engine.inexact.or(self.down.inexact()).or(self.up.inexact()).or(lost)
+    }
+
+    /// The counters as they show in `clock`.
+    pub fn counters(&mut self, clock: Clock) -> Counters {
+        let mut counters = self.engine.counters(clock);
+        (counters.tlps_down, counters.tlps_up) = (self.down.counted(clock), self.up.counted(clock));
+        counters.malformed = self.down.malformed(clock) + self.up.malformed(clock);
+        if clock <= INIT_CLOCKS {
+            counters.in_flight = 0;
+        }
+        counters
+    }
+
+    /// Whether, in `clock`, nothing is under way that proceeds by clocks, and nothing that was made waits.
+    pub fn is_idle(&mut self, clock: Clock) -> bool {
+        self.finished.max(self.shows_until) < clock
+            && self.next() > clock
+            && !self.down.busy(clock)
+            && !self.up.busy(clock)
+    }
+
+    /// The clock in which the engine does something next.
+    #[inline]
+    pub fn next(&mut self) -> Clock {
+        let next = match self.next {
+            Some(next) => next,
+            None => {
+                let next = self.decide();
+                self.next = Some(next);
+                next
+            }
+        };
+        next.clock()
+    }
+
+    fn decide(&mut self) -> Next {
+        let losses = self.engine.losses.next();
+        let engine = self.decide_engine();
+        if losses < engine.clock() {
+            Next::Losses(losses)
+        } else {
+            engine
+        }
+    }
+
+    fn decide_engine(&mut self) -> Next {
+        let take = self.merged(self.ready);
+        let idle = self.finished + 1;
+        let mut best = take.map_or(Next::Nothing, |(clock, up)| Next::Take(clock, up));
+        if let Some((known, perst_tick)) = self.perst {
+            // While it is known, only TLPs from before it still go first, and only from the idle state.
+            let at = idle.max(known);
+            if best.clock() >= known {
+                let head_tick = self.head_tick(at);
+                let waits = head_tick.is_some_and(|t| t <= perst_tick);
+                best = match take {
+                    Some((clock, up)) if waits => Next::Take(clock.max(idle), up),
+                    _ => Next::Perst(at),
+                };
+            }
+        }
+        if let Some((offered, _)) = self.attach {
+            if idle.max(offered) < best.clock() {
+                best = Next::Attach(idle.max(offered));
+            }
+        }
+        if self.engine.tables.cq_filled != 0 {
+            let due = self.wakes(clock_at(self.engine.next_sweep)).max(idle);
+            if due < best.clock() {
+                best = Next::Sweep(due);
+            }
+        }
+        best
+    }
+
+    /// Tick of the TLP that the merge would give next in `clock`, held back or not.
+    fn head_tick(&self, clock: Clock) -> Option<u64> {
+        [&self.down, &self.up].into_iter().filter(|l| l.shows() <= clock).filter_map(Lane::head_tick).min()
+    }
+
+    /// The first clock from `from` on in which the merge has a TLP, and whether it goes up.
+    #[inline]
+    fn merged(&self, from: Clock) -> Option<(Clock, bool)> {
+        let (down, up) = (self.down.shows(), self.up.shows());
+        let first = from.max(down.min(up));
+        if first == NEVER {
+            return None;
+        }
+        if down.max(up) <= first {
+            return Some((first, self.up.head_tick() < self.down.head_tick()));
+        }
+        let up_alone = up <= first;
+        let (lane, other) = if up_alone { (&self.up, &self.down) } else { (&self.down, &self.up) };
+        let head = lane.head_tick()?;
+        let both = other.shows();
+        let aged = clock_at(head + HOLDOFF_TICKS);
+        let aged = if aged <= first { first } else { self.wakes(aged) };
+        let free = other.free_from(aged, head, up_alone);
+        let alone = free.min(self.wakes(clock_at(head + LONGEST_TICKS)).max(first));
+        if alone < both {
+            Some((alone, up_alone))
+        } else {
+            Some((both, self.up.head_tick() < self.down.head_tick()))
+        }
+    }
+
+    /// The tracker rests while nothing happens: a timer that fires in `clock` is seen in it if the tracker was awake in the
+    /// clock before, else one later.
+    fn wakes(&self, clock: Clock) -> Clock {
+        let before = clock.saturating_sub(1);
+        let awake = self.finished.max(self.shows_until) >= before
+            || self.down.active(before, &self.engine)
+            || self.up.active(before, &self.engine);
+        clock + u64::from(!awake)
+    }
+
+    /// Does what is due in the clock of [`Self::next`].
+    pub fn step(&mut self) {
+        self.next();
+        let mut takes = 1;
+        match self.next.take() {
+            Some(Next::Take(clock, up)) => {
+                let lane = if up { &mut self.up } else { &mut self.down };
+                if let Some((mut header, first_beat)) = lane.take(clock) {
+                    if header.kept_if_armed && self.engine.armed_in(first_beat) {
+                        header.kept = true;
+                    }
+                    self.engine.take(&header, clock);
+                    takes = 0;
+                }
+            }
+            Some(Next::Perst(clock)) => {
+                let (_, perst_tick) = self.perst.take().unwrap_or_default();
+                self.engine.journal.clear();
+                self.engine.t = clock;
+                self.engine.reset(reset_cause_code::PERST, perst_tick);
+            }
+            Some(Next::Attach(clock)) => {
+                if let Some((_, fact)) = self.attach.take() {
+                    self.attached = Some(self.engine.attach(&fact, clock));
+                }
+            }
+            Some(Next::Sweep(clock)) => self.engine.sweep(clock),
+            Some(Next::Losses(clock)) => {
+                let run = self.engine.run.0 <= clock && clock < self.engine.run.1;
+                let events = &mut self.engine.made.events;
+                let place = events.partition_point(|(at, _)| *at < clock);
+                let free = events.get(place).is_none_or(|(at, _)| *at != clock);
+                if let Some(report) = self.engine.losses.step(clock, free, run) {
+                    events.insert(place, report);
+                }
+                self.shows_until = self.shows_until.max(clock);
+                return self.hand_on();
+            }
+            Some(Next::Nothing) | None => return,
+        }
+        self.finished = self.engine.t;
+        self.ready = self.engine.t + takes;
+        self.hand_on();
+    }
+
+    fn hand_on(&mut self) {
+        let made = &mut self.engine.made;
+        let last = |clock: Option<Clock>| clock.map_or(0, |c| c + 2);
+        let raw = made.raws.last().map(|r| r.written + r.bytes.len() as Clock / 4 - 1);
+        self.shows_until = self
+            .shows_until
+            .max(last(made.records.last().map(|r| r.0)))
+            .max(last(made.events.last().map(|e| e.0)))
+            .max(last(raw));
+        self.records.append(&mut made.records);
+        // What the engine made ahead of a report of losses has to let that go first.
+        let safe = made.events.partition_point(|(at, _)| *at < self.engine.losses.next());
+        self.events.extend(made.events.drain(..safe));
+        self.raws.append(&mut made.raws);
+    }
+}

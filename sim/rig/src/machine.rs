@@ -1,0 +1,65 @@
+//! What a session needs of an instrument, whichever way it is simulated.
+
+use crate::config::Fact;
+use std::time::Duration;
+
+/// Picoseconds in a tick.
+pub const TICK_PS: u64 = 1000;
+
+/// Why [`Machine::run`] came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pause {
+    /// The asked amount of work was done.
+    Budget,
+    /// The asked tick was reached.
+    Tick,
+    /// The trace has not said yet what happens next.
+    Input,
+    /// Take the words.
+    Full,
+    /// All of the trace was played.
+    End,
+    /// The instrument has stopped and everything is out (only when asked to look).
+    Stopped,
+    /// All of the trace that can be read was played.
+    Failed(String),
+}
+
+/// How far to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Clocks to evaluate at most (or as much work as takes about as long).
+    pub clocks: u64,
+    /// Tick to stop at.
+    pub tick: u64,
+    /// Come back when the instrument is no longer running. Else the end of the trace is what stops.
+    pub until_stopped: bool,
+}
+
+/// An instrument with a trace to play.
+pub trait Machine {
+    /// The tick counter.
+    fn now(&self) -> u64;
+    /// Ticks a clock.
+    fn clock_ticks(&self) -> u64;
+    /// Clocks evaluated so far, where clocks are evaluated.
+    fn evaluated(&self) -> u64;
+    /// Conversions so far.
+    fn sampled(&self) -> u64;
+    /// TLPs whose time has come and that are not yet in.
+    fn waiting_tlps(&self) -> usize;
+    /// Command records made so far.
+    fn commands(&mut self) -> u64;
+    /// Queues a register write: one a clock, from the next clock on.
+    fn write(&mut self, address: u8, value: u32);
+    /// Tells the tracker a fact of a late attach, behind the writes that are queued. It takes one after the other.
+    fn tell(&mut self, fact: &Fact);
+    /// The bytes that came out since the last call.
+    fn take_words(&mut self) -> Vec<u8>;
+    /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.
+    fn run(&mut self, limits: Limits, patience: Duration) -> Pause;
+    /// What the user must be told about how far this stands for the real instrument, once there is anything.
+    fn caveat(&self) -> Option<&'static str> {
+        None
+    }
+}
