@@ -12,7 +12,7 @@ struct Channel {
 }
 
 impl Channel {
-    #[inline]
+    #[inline(always)]
     fn integrate(&mut self, value: i32) {
         let [a, b, c] = &mut self.integrators;
         *a = a.wrapping_add(i64::from(value));
@@ -53,6 +53,20 @@ impl Cic {
             phase,
             skip,
         };
+    }
+
+    /// Conversions until the comb stages move.
+    #[inline]
+    pub fn phase(&self) -> usize {
+        self.phase.into()
+    }
+
+    /// Takes one of those conversions in.
+    #[inline(always)]
+    pub fn integrate(&mut self, voltage: i32, current: i32) {
+        self.channels[0].integrate(voltage);
+        self.channels[1].integrate(current);
+        self.phase -= 1;
     }
 
     /// Takes a conversion in. Whether the comb stages moved, and the sample if one is complete.

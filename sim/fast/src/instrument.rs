@@ -34,6 +34,7 @@ enum Part {
     Pins,
     Tracker,
     Records,
+    Summaries,
     Events,
     CommandBlocks,
     EventBlocks,
@@ -62,12 +63,16 @@ pub struct Instrument<A> {
     pub analog: A,
     rail: Rail,
     tracker: Tracker,
-    /// Command records, each with the clock in which it shows behind the tracker, and 1 for a summary.
-    records: VecDeque<(Clock, Record<COMMAND_SIZE>, u64)>,
+    /// Command records, each with the clock in which it shows behind the tracker.
+    records: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
     records_shown: Clock,
+    /// Commands without TLPs, each with the clock in which it is over.
+    summaries: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
+    summarised: u64,
+    /// One record a clock reaches the queue.
+    records_at: Clock,
     records_dropped: u32,
     events_shown: Clock,
-    summaries: u64,
     events: EventPort,
     command_blocks: Builder<COMMAND_SIZE>,
     event_blocks: Builder<EVENT_SIZE>,
@@ -96,9 +101,11 @@ impl<A: Analog> Instrument<A> {
             tracker: Tracker::new(clock + 1),
             records: VecDeque::new(),
             records_shown: 0,
+            summaries: VecDeque::new(),
+            summarised: 0,
+            records_at: 0,
             records_dropped: 0,
             events_shown: 0,
-            summaries: 0,
             events: EventPort::default(),
             command_blocks: Builder::new(true),
             event_blocks: Builder::new(false),
@@ -137,12 +144,7 @@ impl<A: Analog> Instrument<A> {
 
     /// A command without TLPs is over at `tick`.
     pub fn summary(&mut self, tick: u64, summary: &Summary) {
-        let clock = clock_at(tick).max(self.records_shown + 1).max(self.clock + 1);
-        if !self.run.is_capturing(clock) {
-            return;
-        }
-        self.records_shown = clock;
-        self.records.push_back((clock, crate::tracker::record::of_summary(summary), 1));
+        self.summaries.push_back((clock_at(tick), crate::tracker::record::of_summary(summary)));
     }
 
     /// Conversions made so far.
@@ -152,7 +154,7 @@ impl<A: Analog> Instrument<A> {
 
     /// Command records made so far.
     pub fn commands(&self) -> u64 {
-        self.tracker.commands() + self.summaries
+        self.tracker.commands() + self.summarised
     }
 
     /// The clock from which on every TLP, sideband and write that was handed in has been seen.
@@ -207,8 +209,9 @@ impl<A: Analog> Instrument<A> {
                 [(self.pins_next(), Part::Pins), (self.run.next(), Part::Run), (self.writes_next(), Part::Writes)];
             let quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
             let inside = [
-                (self.tracker.next(), Part::Tracker),
+                (self.tracker.due(), Part::Tracker),
                 (self.records.front().map_or(NEVER, |r| r.0), Part::Records),
+                (self.summaries.front().map_or(NEVER, |s| s.0.max(self.records_at)), Part::Summaries),
                 (self.events.next(), Part::Events),
                 (self.command_blocks.next(&self.writer.buffers[Source::Commands as usize]), Part::CommandBlocks),
                 (self.event_blocks.next(&self.writer.buffers[Source::Events as usize]), Part::EventBlocks),
@@ -238,7 +241,19 @@ impl<A: Analog> Instrument<A> {
                 self.tracker.step();
                 self.collect();
             }
-            Part::Records => self.record(clock),
+            Part::Records => {
+                if let Some((_, record)) = self.records.pop_front() {
+                    self.record(clock, record);
+                }
+            }
+            Part::Summaries => {
+                if let Some((_, record)) = self.summaries.pop_front() {
+                    if self.run.is_capturing(clock) {
+                        self.summarised += 1;
+                        self.record(clock, record);
+                    }
+                }
+            }
             Part::Events => self.events.step(clock, &mut self.event_blocks),
             Part::CommandBlocks => self.command_blocks.step(clock, self.writer.buffer(Source::Commands)),
             Part::EventBlocks => self.event_blocks.step(clock, self.writer.buffer(Source::Events)),
@@ -260,7 +275,7 @@ impl<A: Analog> Instrument<A> {
     fn collect(&mut self) {
         for (written, record) in self.tracker.records.drain(..) {
             self.records_shown = (written + 2).max(self.records_shown + 1);
-            self.records.push_back((self.records_shown, record, 0));
+            self.records.push_back((self.records_shown, record));
         }
         for (written, event) in self.tracker.events.drain(..) {
             self.events_shown = (written + 2).max(self.events_shown + 1);
@@ -273,9 +288,8 @@ impl<A: Analog> Instrument<A> {
     }
 
     /// A command record reaches the queue in front of its builder.
-    fn record(&mut self, clock: Clock) {
-        let Some((_, mut record, summaries)) = self.records.pop_front() else { return };
-        self.summaries += summaries;
+    fn record(&mut self, clock: Clock, mut record: Record<COMMAND_SIZE>) {
+        self.records_at = clock + 1;
         let queue = &mut self.command_blocks.queue;
         if queue.len() >= RECORD_QUEUE && queue.behind(clock) >= RECORD_QUEUE {
             self.records_dropped = self.records_dropped.saturating_add(1);
@@ -440,7 +454,7 @@ impl<A: Analog> Instrument<A> {
             return;
         }
         let mut counters: Counters = self.tracker.counters(clock);
-        counters.commands += self.summaries;
+        counters.commands += self.summarised;
         let config = *self.rail.announced_by(clock);
         let rig = status::Rig {
             version: self.map.version,

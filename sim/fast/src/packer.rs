@@ -32,7 +32,9 @@ pub struct Sample {
 #[derive(Debug, Default)]
 pub struct Packer {
     open: bool,
+    /// The payload from its header on, and behind it what a sample is written over.
     payload: Vec<u8>,
+    length: usize,
     count: usize,
     first_tick: u64,
     close_at: Clock,
@@ -88,7 +90,8 @@ impl Packer {
     /// Closes the block; the decision falls in `decided`, in which nothing else is being done.
     fn close(&mut self, decided: Clock, interval: u64, buffer: &mut Buffer) {
         let p = &mut self.payload;
-        p.resize(p.len().next_multiple_of(4), 0);
+        // Behind the last sample stand the two zero bytes that were written with it.
+        p.truncate(self.length.next_multiple_of(4));
         put(p, rail_header::INTERVAL_TICKS, interval);
         put(p, rail_header::COUNT, self.count as u64);
         put(p, rail_header::FLAGS, u64::from(self.block_flags));
@@ -129,6 +132,42 @@ impl Packer {
         (clock, false)
     }
 
+    #[inline(always)]
+    fn put(&mut self, voltage: i32, current: i32) {
+        let (v, i) = (voltage as u64 & 0xFF_FFFF, current as u64 & 0xFF_FFFF);
+        if let Some(place) = self.payload.get_mut(self.length..self.length + 8) {
+            place.copy_from_slice(&(v | i << 24).to_le_bytes());
+        }
+        self.length += RAIL_SAMPLE_SIZE;
+    }
+
+    /// Samples that the open block takes without being closed, if they come before it is due.
+    #[inline]
+    pub fn room(&self) -> usize {
+        if self.open {
+            MAX_SAMPLES - 1 - self.count
+        } else {
+            0
+        }
+    }
+
+    /// Takes one of those samples; [`Self::packed`] has to follow the last of them.
+    #[inline(always)]
+    pub fn pack(&mut self, voltage: i32, current: i32) {
+        self.put(voltage, current);
+    }
+
+    /// So many samples were packed, the last in the clock of `strobe`, and their conversions had `flags`.
+    #[inline]
+    pub fn packed(&mut self, count: usize, flags: u8, energy: u64, index: u64, strobe: Clock) {
+        self.count += count;
+        self.idle_from = strobe + 2 + ((self.count as Clock - 1) & 1);
+        self.still_from = strobe + 3;
+        self.block_flags |= self.new_flags | flags;
+        self.new_flags = 0;
+        (self.energy, self.index) = (energy, index);
+    }
+
     /// Takes a sample. Whether a block was closed.
     #[inline]
     pub fn take(&mut self, sample: &Sample, interval: u64, buffer: &mut Buffer) -> bool {
@@ -142,7 +181,8 @@ impl Packer {
                 return closed;
             }
             self.payload = buffer.payload();
-            self.payload.resize(RAIL_HEADER_SIZE, 0);
+            self.payload.resize(MAX_PAYLOAD + 8, 0);
+            self.length = RAIL_HEADER_SIZE;
             self.open = true;
             self.count = 0;
             self.first_tick = sample.tick;
@@ -150,8 +190,7 @@ impl Packer {
             self.block_flags = if self.restarted { rail_flag_code::RESTARTED } else { 0 };
             self.restarted = false;
         }
-        let (v, i) = (sample.voltage as u64 & 0xFF_FFFF, sample.current as u64 & 0xFF_FFFF);
-        self.payload.extend_from_slice(&(v | i << 24).to_le_bytes()[..RAIL_SAMPLE_SIZE]);
+        self.put(sample.voltage, sample.current);
         // A sample is a word and a half: every other one takes two clocks.
         self.idle_from = clock + 2 + (self.count as Clock & 1);
         self.still_from = clock + 3;

@@ -181,10 +181,67 @@ impl Rail {
                 self.packer.settle(self.packer.close_at() + 1, self.interval, buffer);
                 return;
             }
-            if self.conversion(analog, buffer) {
+            if self.run_of_conversions(until, analog) == 0 && self.conversion(analog, buffer) {
                 return;
             }
         }
+    }
+
+    /// Makes those conversions at once that only fill the open block, or the filter. How many they were.
+    #[inline]
+    fn run_of_conversions<A: Analog>(&mut self, until: Clock, analog: &mut A) -> usize {
+        let Some(mut started) = self.converting else { return 0 };
+        if self.coming.is_some() || self.run_changes.is_some() || self.dirty || !self.run {
+            return 0;
+        }
+        let period = Clock::from(self.config.period);
+        let whole = self.active.decimation == 1;
+        let (room, last) = match whole {
+            true => (self.packer.room(), self.packer.close_at() - CORRECTED),
+            false => (self.cic.phase(), self.packer.close_at()),
+        };
+        let last = last.min(until);
+        if room == 0 || self.due > last {
+            return 0;
+        }
+        let count = room.min(((last - self.due) / period) as usize + 1);
+        let mut flags = 0;
+        let mut energy = self.energy;
+        for _ in 0..count {
+            let (v_code, i_code) = analog.sample(started * crate::wire::TICK_PS);
+            let (voltage, current, flag) = self.correct(v_code, i_code);
+            flags |= flag;
+            energy = energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
+            if whole {
+                self.packer.pack(voltage, current);
+            } else {
+                self.cic.integrate(voltage, current);
+            }
+            started = tick(self.due + 1);
+            self.due += period;
+        }
+        self.converting = Some(started);
+        self.energy = energy;
+        self.index += count as u64;
+        if whole {
+            self.packer.packed(count, flags, energy, self.index, self.due - period + CORRECTED);
+        } else {
+            self.packer.flags(flags);
+        }
+        count
+    }
+
+    /// Corrected voltage and current, and the conversion's flags.
+    #[inline(always)]
+    fn correct(&self, v_code: u32, i_code: u32) -> (i32, i32, u8) {
+        let (voltage, v_clipped) = self.active.voltage.apply(v_code as i32);
+        let (current, i_clipped) = self.active.current.apply(((i_code << 14) as i32) >> 14);
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let flags = flag(i_code == SIGN || i_code == SIGN - 1, flag::OVERLOAD_I)
+            | flag(v_code == 0 || v_code == CODES - 1, flag::OVERLOAD_V)
+            | flag(self.active.uncalibrated, flag::UNCALIBRATED)
+            | flag(v_clipped || i_clipped, flag::SATURATED);
+        (voltage, current, flags)
     }
 
     /// The timer fires: the conversion before is handed on, the next one starts. Whether a block was closed.
@@ -230,21 +287,7 @@ impl Rail {
     #[inline]
     fn hand_on<A: Analog>(&mut self, clock: Clock, started: u64, analog: &mut A, buffer: &mut Buffer) -> (bool, Clock) {
         let (v_code, i_code) = analog.sample(started * crate::wire::TICK_PS);
-        let (voltage, v_clipped) = self.active.voltage.apply(v_code as i32);
-        let (current, i_clipped) = self.active.current.apply(((i_code << 14) as i32) >> 14);
-        let mut flags = 0;
-        if i_code == SIGN || i_code == SIGN - 1 {
-            flags |= flag::OVERLOAD_I;
-        }
-        if v_code == 0 || v_code == CODES - 1 {
-            flags |= flag::OVERLOAD_V;
-        }
-        if self.active.uncalibrated {
-            flags |= flag::UNCALIBRATED;
-        }
-        if v_clipped || i_clipped {
-            flags |= flag::SATURATED;
-        }
+        let (voltage, current, flags) = self.correct(v_code, i_code);
         self.packer.flags(flags);
         self.energy = self.energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
         self.index += 1;

@@ -160,7 +160,8 @@ impl Writer {
 
     /// The stream since the last call.
     pub fn take_stream(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.stream)
+        let next = Vec::with_capacity(self.stream.capacity());
+        std::mem::replace(&mut self.stream, next)
     }
 
     /// Bytes that wait for [`Self::take_stream`].

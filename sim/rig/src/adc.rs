@@ -47,6 +47,8 @@ impl Default for BoardOptions {
 pub struct Channel {
     lsb: f64,
     signed: bool,
+    /// The last input, and the code it would give without noise and rounding.
+    settled: (f64, f64),
     /// Relative gain error.
     pub gain_error: f64,
     /// Offset error in codes.
@@ -62,10 +64,12 @@ impl Channel {
     #[inline]
     pub fn convert(&mut self, input: f64) -> u32 {
         let noise: f64 = if self.noise_lsb > 0.0 { StandardNormal.sample(&mut self.noise) } else { 0.0 };
-        let exact = input / self.lsb * (1.0 + self.gain_error) + self.offset_lsb + noise * self.noise_lsb;
+        if input != self.settled.0 {
+            self.settled = (input, input / self.lsb * (1.0 + self.gain_error) + self.offset_lsb);
+        }
+        let exact = self.settled.1 + noise * self.noise_lsb;
         let (low, high) = self.range();
-        let code = exact.round().clamp(low as f64, high as f64) as i32;
-        code as u32 & ((1 << ADC_BITS) - 1)
+        round_to_bits(exact.clamp(f64::from(low), f64::from(high))) & ((1 << ADC_BITS) - 1)
     }
 
     /// The smallest and the largest code as numbers.
@@ -92,6 +96,14 @@ impl Channel {
     }
 }
 
+/// The integer next to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room for a
+/// fraction in the sum, and the integer stands in its low bits: some times faster than `round`.
+#[inline(always)]
+fn round_to_bits(x: f64) -> u32 {
+    const ROUNDER: f64 = 6_755_399_441_055_744.0;
+    (x + ROUNDER).to_bits() as u32
+}
+
 /// The analog side of one board.
 #[derive(Debug, Clone)]
 pub struct Adc {
@@ -115,6 +127,7 @@ impl Adc {
             Channel {
                 lsb,
                 signed,
+                settled: (f64::NAN, 0.0),
                 gain_error: normal(GAIN_SPREAD),
                 offset_lsb: normal(OFFSET_SPREAD_LSB),
                 source_error: normal(SOURCE_SPREAD),
@@ -214,6 +227,13 @@ mod tests {
         let (v, i) = adc.sample(0);
         assert_eq!(v, (3.3f64 / VOLTAGE_LSB_V).round() as u32);
         assert_eq!(adc.current.value_of(i), -32_000);
+    }
+
+    #[test]
+    fn rounding_is_to_the_nearest() {
+        for x in [0.0, 0.4999, 0.5001, 1.5001, -0.5001, -0.4999, -131_072.0, 262_143.0, 99_999.499_9, -7.6] {
+            assert_eq!(round_to_bits(x) as i32, f64::round(x) as i32, "{x}");
+        }
     }
 
     #[test]

@@ -260,14 +260,15 @@ impl Engine {
             }
             due = next(self);
         }
+        // Not into a clock about which the trace has not said everything: at the horizon's own tick more may come.
         let known = match self.end {
-            None => self.horizon,
-            Some(end) if end > now => end,
-            Some(_) => u64::MAX,
+            None => (self.horizon - 1).saturating_sub(now) / self.clock_ticks,
+            Some(_) => STEP_MAX,
         };
-        target = target.min(known).min(due.unwrap_or(u64::MAX));
+        let end = self.end.filter(|&end| end > now).unwrap_or(u64::MAX);
+        target = target.min(end).min(due.unwrap_or(u64::MAX));
         // The first clock that is not before the target: the one in which it would be seen without skipping.
-        target.saturating_sub(now).div_ceil(self.clock_ticks).clamp(1, STEP_MAX)
+        target.saturating_sub(now).div_ceil(self.clock_ticks).min(known).clamp(1, STEP_MAX)
     }
 
     /// Reads the trace until everything before `tick` is known; a pause if that is not to be had now.

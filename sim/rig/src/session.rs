@@ -165,6 +165,9 @@ impl Session {
                 self.stop(true);
             }
             Pause::Stopped if self.trace_over => {
+                if let Some(caveat) = self.engine.caveat() {
+                    eprintln!("wattbell-rig: note: {caveat}; from there on the stream may differ from the RTL's");
+                }
                 self.state = State::Done;
                 self.done_at = Some(Instant::now());
                 self.last_line = Instant::now();

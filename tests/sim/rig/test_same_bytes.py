@@ -1,4 +1,4 @@
-"""Skipping clocks, and leaving out the ADC's serial pins, never change a byte of the stream."""
+"""Skipping clocks, leaving out the ADC's serial pins, and fast fidelity never change a byte of the stream."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_the_reference_has_everything_in_it(reference: bytes) -> None:
     assert decoder.counters.missing_blocks == decoder.counters.skipped_bytes == 0
 
 
-@pytest.mark.parametrize("options", [(), ("--adc", "serial"), ("--adc", "serial", "--no-skip")], ids=" ".join)
+@pytest.mark.parametrize("options", [(), ("--adc", "serial"), ("--adc", "serial", "--no-skip"), ("--fidelity", "fast")], ids=" ".join)
 def test_other_ways_give_the_same(reference: bytes, busy_trace: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     assert play(busy_trace, tmp_path, *options) == reference
 

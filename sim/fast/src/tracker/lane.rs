@@ -105,6 +105,16 @@ impl Lane {
         self.queue.pop_front().map(|(_, first, header)| (header, first))
     }
 
+    /// TLPs that were seen whole in `clock` or later, or shortly before.
+    fn since(&self, clock: Clock) -> impl Iterator<Item = &Span> {
+        self.spans.iter().skip_while(move |s| s.done() + 2 < clock)
+    }
+
+    /// TLPs that were on the pins in `clock` or shortly before.
+    fn near(&self, clock: Clock) -> impl Iterator<Item = &Span> {
+        self.since(clock).take_while(move |s| s.first <= clock)
+    }
+
     /// Clock of the last beat at the pins.
     pub fn last_beat(&self) -> Clock {
         self.free - 1
@@ -133,13 +143,14 @@ impl Lane {
     /// Whether the parser itself is busy in `clock`: a TLP was just seen whole, or its header is on its way through the
     /// queue.
     pub fn busy(&self, clock: Clock) -> bool {
-        self.spans.iter().any(|s| s.done() == clock || (s.pushed && s.done() + 1 == clock && self.shows() > clock))
+        let done = |s: &Span| s.done() == clock || (s.pushed && s.done() + 1 == clock && self.shows() > clock);
+        self.near(clock).any(done)
     }
 
     /// Whether this direction keeps the tracker awake in `clock`.
     pub fn active(&self, clock: Clock, engine: &Engine) -> bool {
         self.busy(clock)
-            || self.spans.iter().any(|s| {
+            || self.near(clock).any(|s| {
                 // a beat at the pins, or in the register behind them
                 let beat = |c: Clock| {
                     let skips = s.skippable && !(s.kept_if_armed && engine.armed_in(s.first + 1));
@@ -152,7 +163,7 @@ impl Lane {
     /// First clock from `from` on in which this direction cannot bring a TLP older than `tick` (`or_equal`: or as old).
     pub fn free_from(&self, from: Clock, tick: u64, or_equal: bool) -> Clock {
         let mut clock = from;
-        for span in &self.spans {
+        for span in self.since(from) {
             if span.first + 2 > clock {
                 break;
             }
@@ -161,9 +172,8 @@ impl Lane {
                 continue;
             }
             let older = span.tick < tick || (or_equal && span.tick == tick);
-            if clock >= span.done() {
-                clock = end + 1;
-            } else if older {
+            // On its last way into the queue it counts whatever its tick.
+            if older || clock >= span.done() {
                 clock = end + 1;
             }
         }

@@ -136,8 +136,6 @@ impl Tracker {
     /// All TLPs up to `clock` have been handed in.
     pub fn know_until(&mut self, _clock: Clock) {
         self.next = None;
-        self.down.forget(self.finished);
-        self.up.forget(self.finished);
     }
 
     /// The clock in which the last beat handed in is seen.
@@ -170,14 +168,14 @@ impl Tracker {
     /// Whether, in `clock`, nothing is under way that proceeds by clocks, and nothing that was made waits.
     pub fn is_idle(&mut self, clock: Clock) -> bool {
         self.finished.max(self.shows_until) < clock
-            && self.next() > clock
+            && self.due() > clock
             && !self.down.busy(clock)
             && !self.up.busy(clock)
     }
 
     /// The clock in which the engine does something next.
     #[inline]
-    pub fn next(&mut self) -> Clock {
+    pub fn due(&mut self) -> Clock {
         let next = match self.next {
             Some(next) => next,
             None => {
@@ -270,9 +268,9 @@ impl Tracker {
         clock + u64::from(!awake)
     }
 
-    /// Does what is due in the clock of [`Self::next`].
+    /// Does what is due in the clock of [`Self::due`].
     pub fn step(&mut self) {
-        self.next();
+        self.due();
         let mut takes = 1;
         match self.next.take() {
             Some(Next::Take(clock, up)) => {
@@ -312,6 +310,8 @@ impl Tracker {
         }
         self.finished = self.engine.t;
         self.ready = self.engine.t + takes;
+        self.down.forget(self.finished);
+        self.up.forget(self.finished);
         self.hand_on();
     }
 
