@@ -193,8 +193,8 @@ impl Engine {
         for _ in 0..self.queue_pages(cq, shape.size) {
             self.go(); // UNMAP_PAGE
             self.go(); // UNMAP_CLEAR
-            for way in 0..WAYS {
-                let entry = &mut self.tables.pages[place(key, way)];
+            for way in 0..PAGE_WAYS {
+                let entry = &mut self.tables.pages[place(way, key, 0)];
                 if entry.valid && entry.key == key && entry.kind == kind && entry.slot == qid {
                     *entry = PageEntry::default();
                 }

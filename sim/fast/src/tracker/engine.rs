@@ -385,8 +385,12 @@ impl Engine {
             for i in 0..SETS {
                 self.go(); // RESET
                 self.go(); // RESET_SLOT
-                for way in 0..WAYS {
+                for way in 0..PAGE_WAYS {
                     self.tables.pages[way * SETS + i] = PageEntry::default();
+                }
+                for turn in 0..WAYS - PAGE_WAYS {
+                    let at = PAGE_WAYS * SETS + turn * PIECE_SETS + i % PIECE_SETS;
+                    self.tables.pages[at] = PageEntry::default();
                 }
                 self.tables.hash_head[i] = None;
                 self.tables.tags[i] = CLEARED_TAG;

@@ -214,6 +214,10 @@ impl Engine {
         self.tables.hash_next[usize::from(number)] = chain.replace(number);
         let no_data = admin && matches!(opcode, CREATE_SQ | CREATE_CQ | DOORBELL_BUFFER_CONFIG);
         if has_pointer && !sgl && prp1 != 0 && !no_data {
+            let words = self.page_words();
+            let known_most = |most: u64| if known { most } else { u64::MAX };
+            let from = offset >> 2;
+            let (end, longest) = (from + (least >> 2), from + (u64::from(nlb) << 10));
             let entry = PageEntry {
                 key: self.page_key(prp1),
                 valid: true,
@@ -222,28 +226,34 @@ impl Engine {
                 slot: number,
                 generation,
                 index: 0,
+                doubtful: false,
             };
-            self.insert(entry, false);
+            let piece = known && from != 0 && end < words;
+            self.insert_span(entry, piece, end, if is_dsm { end } else { longest });
             self.go(); // SQE_PRP2
             if prp2 != 0 && !(known && most < 2) {
+                let at = u64::from(self.page_offset(prp2));
                 let kind = if is_dsm {
                     Page::Ranges
-                } else if (is_lba && sure > 2) || self.page_offset(prp2) != 0 {
+                } else if (is_lba && sure > 2) || at != 0 {
                     Page::List
                 } else if is_lba && most == 2 {
                     Page::Data
                 } else {
                     Page::Either
                 };
-                let index = (self.page_words() - u64::from(self.page_offset(prp1))) >> 1;
+                let index = (words - u64::from(self.page_offset(prp1))) >> 1;
+                let list = |pages: u64| at + (pages.saturating_sub(1).max(1) << 1);
                 let entry = PageEntry {
                     key: self.page_key(prp2),
-                    start: if kind == Page::List { self.page_offset(prp2) } else { 0 },
+                    start: if kind == Page::List { at as u16 } else { 0 },
                     kind,
                     index: if is_dsm { index as u16 & 0x3FFF } else { 0 },
+                    doubtful: !known || sure < 2,
                     ..entry
                 };
-                self.insert(entry, !known || sure < 2);
+                let piece = at != 0 && !is_dsm && list(sure) < words;
+                self.insert_span(entry, piece, list(sure), known_most(list(most)));
             }
         }
         self.go(); // SQE_NEXT_SLOT

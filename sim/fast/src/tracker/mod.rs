@@ -8,6 +8,7 @@ mod control;
 mod engine;
 mod fetch;
 pub mod header;
+mod insert;
 mod lane;
 mod losses;
 mod pages;

@@ -6,7 +6,7 @@ use super::header::{Header, Kind};
 use super::store::*;
 use crate::raw::RawTlp;
 use crate::time::Clock;
-use crate::wire::{command_flag_code as flag, loss_source_code as source};
+use crate::wire::loss_source_code as source;
 
 const IDENTIFY_DATA: u8 = 2;
 
@@ -18,8 +18,9 @@ impl Engine {
         let mut hits = [None; WAYS];
         let mut count = 0;
         for (way, hit) in hits.iter_mut().enumerate() {
-            let entry = &self.tables.pages[place(key, way)];
-            if entry.key == key && entry.valid && entry.start <= offset {
+            let entry = &self.tables.pages[place(way, key, offset)];
+            let holds = way < PAGE_WAYS || (entry.start ^ offset) >> GRANULE_BITS == 0;
+            if entry.key == key && entry.valid && entry.start <= offset && holds {
                 *hit = Some(*entry);
                 count += 1;
             }
@@ -72,7 +73,7 @@ impl Engine {
             // A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
             let left_over = slot.epoch != self.epoch && count > 1;
             if slot.state != State::InFlight || slot.generation != entry.generation || left_over {
-                self.tables.pages[place(key, way)] = PageEntry::default();
+                self.tables.pages[place(way, key, offset)] = PageEntry::default();
                 hits[way] = None;
                 count -= 1;
                 continue;
@@ -215,11 +216,12 @@ impl Engine {
                 slot: t.slot,
                 generation: t.generation,
                 index: t.index & 0x3FFF,
+                doubtful: number >= sure,
             };
             t.index = t.index.wrapping_add(1);
             t.place = (t.place + 1) & 0x1FFF;
             if address >> 2 != 0 && self.page_offset(address) == 0 {
-                self.insert(entry, number >= sure);
+                self.insert(entry, false);
             }
             self.go(); // LIST_NEXT
         }
@@ -241,83 +243,5 @@ impl Engine {
         self.go(); // RANGE_STORE
         let stored = self.slot(t.slot);
         (stored.blocks, stored.ranges, stored.lba) = (slot.blocks, slot.ranges, slot.lba);
-    }
-
-    // --- entering pages -----------------------------------------------------------------------------------------
-
-    /// Whether the command that `entry` belongs to is in flight.
-    fn lives(&self, entry: &PageEntry) -> bool {
-        let slot = &self.tables.slots[usize::from(entry.slot)];
-        slot.state == State::InFlight && slot.generation == entry.generation
-    }
-
-    /// Enters `ins` into the map; if `doubtful`, only where no other command loses by it. States begun behind the present
-    /// one; ends in the last of them.
-    pub fn insert(&mut self, ins: PageEntry, doubtful: bool) {
-        self.go(); // INSERT
-        self.go(); // INSERT_COMPARE
-        self.go(); // INSERT_CHOOSE
-        let at: [usize; WAYS] = std::array::from_fn(|way| place(ins.key, way));
-        let entries = at.map(|at| self.tables.pages[at]);
-        let same = entries.iter().position(|e| e.valid && e.key == ins.key && e.start == ins.start);
-        if let Some(way) = same {
-            return self.insert_same(ins, doubtful, at[way]);
-        }
-        if let Some(way) = entries.iter().position(|e| !e.valid) {
-            self.tables.pages[at[way]] = ins;
-            return;
-        }
-        for way in 0..WAYS {
-            self.go(); // INSERT_SCAN
-            self.go(); // INSERT_STALE
-            if !entries[way].kind.is_pinned() && !self.lives(&entries[way]) {
-                self.tables.pages[at[way]] = ins;
-                return;
-            }
-        }
-        if doubtful {
-            return;
-        }
-        let mut next = self.victim + 1;
-        let mut entry = entries[self.victim % WAYS];
-        for way in 0..WAYS {
-            self.go(); // INSERT_EVICT
-            if !entry.kind.is_pinned() {
-                self.go(); // INSERT_EVICTED
-                self.lose(source::PAGES);
-                self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
-                self.victim = next % WAYS;
-                self.tables.pages[at[(next + WAYS - 1) % WAYS]] = ins;
-                return;
-            }
-            entry = entries[next % WAYS];
-            next += 1;
-            if way == WAYS - 1 {
-                self.lose(source::QUEUES);
-            }
-        }
-        self.victim = next % WAYS;
-    }
-
-    fn insert_same(&mut self, ins: PageEntry, doubtful: bool, at: usize) {
-        self.go(); // INSERT_SAME
-        let entry = self.tables.pages[at];
-        match (entry.kind.is_pinned(), ins.kind.is_pinned()) {
-            (true, false) => return,
-            (false, false) => {}
-            _ => {
-                self.tables.pages[at] = ins;
-                return;
-            }
-        }
-        self.go(); // INSERT_REPLACE
-        let other = self.lives(&entry) && entry.slot != ins.slot;
-        if !(other && doubtful) {
-            self.tables.pages[at] = ins;
-        }
-        if other && !doubtful {
-            // Two commands on one buffer: whose transfer it is cannot be told any more.
-            self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
-        }
     }
 }

@@ -4,10 +4,16 @@ use super::record::UNKNOWN;
 use crate::status::{QUEUES, SLOTS};
 use std::collections::VecDeque;
 
-/// Places of a way of the page map; also the length of the loop that clears the tables.
+/// Places of a way of pages; also the length of the loop that clears the tables.
 pub const SETS: usize = 1024;
-/// Ways of the page map.
-pub const WAYS: usize = 8;
+/// Ways of the page map that hold to the end of a page.
+pub const PAGE_WAYS: usize = 8;
+/// Places of a way of pieces.
+pub const PIECE_SETS: usize = 512;
+/// Ways of both sorts, those of pages first.
+pub const WAYS: usize = PAGE_WAYS + 4;
+/// 2**GRANULE_BITS double words (512 bytes) are a granule: an entry in a way of pieces does not hold beyond its own.
+pub const GRANULE_BITS: u32 = 7;
 /// Tags of reads.
 pub const TAGS: usize = 1024;
 /// Interrupt messages that can be known.
@@ -123,6 +129,8 @@ pub struct PageEntry {
     pub slot: u16,
     pub generation: u16,
     pub index: u16,
+    /// It may be that the command does not use this.
+    pub doubtful: bool,
 }
 
 /// What the completions of a read carry.
@@ -243,7 +251,7 @@ impl Default for Tables {
             hash_head: vec![None; SETS],
             hash_next: vec![None; SLOTS],
             free: (0..SLOTS as u16).collect(),
-            pages: vec![PageEntry::default(); SETS * WAYS],
+            pages: vec![PageEntry::default(); SETS * PAGE_WAYS + PIECE_SETS * (WAYS - PAGE_WAYS)],
             tags: vec![CLEARED_TAG; TAGS],
             sq_shape: [QueueShape::default(); QUEUES],
             cq_shape: [QueueShape::default(); QUEUES],
@@ -258,16 +266,24 @@ impl Default for Tables {
     }
 }
 
-/// Where `way` keeps page `key`.
+/// Where `way` keeps page `key`; a way of pieces, that page's granule with `offset` (in double words).
 #[inline]
-pub fn place(key: u64, way: usize) -> usize {
-    let part = |k: u32| (key >> (10 * k)) as u32 & 0x3FF;
-    let rotate = |x: u32, n: usize| {
-        let n = n as u32 % 10;
-        (x << n | x >> (10 - n)) & 0x3FF
+pub fn place(way: usize, key: u64, offset: u16) -> usize {
+    let rotate = |x: u64, bits: usize, n: usize| {
+        let n = n % bits;
+        (x << n | x >> (bits - n)) & ((1 << bits) - 1)
     };
-    let at = part(0) ^ rotate(part(1), way) ^ rotate(part(2), 2 * way + 1) ^ part(3);
-    way * SETS + at as usize
+    if way < PAGE_WAYS {
+        let part = |k: u32| key >> (10 * k) & 0x3FF;
+        let at = part(0) ^ rotate(part(1), 10, way) ^ rotate(part(2), 10, 2 * way + 1) ^ part(3);
+        return way * SETS + at as usize;
+    }
+    let turn = way - PAGE_WAYS;
+    let part = |k: u32| key >> (9 * k) & 0x1FF;
+    // The granule's number with its bits turned round, in the upper seven of nine.
+    let granule = u64::from((offset >> GRANULE_BITS) as u8 & 0x7F).reverse_bits() >> (64 - 9);
+    let at = part(0) ^ rotate(part(1), 9, turn + 1) ^ rotate(part(2), 9, 2 * turn) ^ part(3) ^ rotate(granule, 9, turn);
+    PAGE_WAYS * SETS + turn * PIECE_SETS + at as usize
 }
 
 /// Where the chain of (`qid`, `cid`) begins.

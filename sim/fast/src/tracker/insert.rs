@@ -1,0 +1,144 @@
+//! How entries get into the page map.
+
+use super::engine::Engine;
+use super::store::*;
+use crate::wire::{command_flag_code as flag, loss_source_code as source};
+
+/// Index bits of an entry.
+const INDEX: u64 = 0x3FFF;
+
+impl Engine {
+    /// Enters what begins with `ins`. If it may end before its page does (`piece`): a piece for each granule up to `end`,
+    /// which it surely covers, and behind them one doubtful entry if it may go on up to `most` (double words in the page).
+    /// States begun behind the present one; ends in the last of them.
+    pub fn insert_span(&mut self, mut ins: PageEntry, mut piece: bool, end: u64, most: u64) {
+        if !piece {
+            return self.insert(ins, false);
+        }
+        self.go(); // SPAN
+        loop {
+            self.insert(ins, piece);
+            self.go(); // SPAN_NEXT
+            let start = u64::from(ins.start);
+            let following = ((start >> GRANULE_BITS) + 1) << GRANULE_BITS;
+            let behind = following >= end;
+            if !piece || (behind && following >= most) || following >= self.page_words() {
+                return;
+            }
+            ins.start = following as u16;
+            ins.index = ((u64::from(ins.index) + ((following - start) >> 1)) & INDEX) as u16;
+            if behind {
+                (piece, ins.doubtful) = (false, true);
+            }
+        }
+    }
+
+    /// Whether the command that `entry` belongs to is in flight.
+    fn lives(&self, entry: &PageEntry) -> bool {
+        let slot = &self.tables.slots[usize::from(entry.slot)];
+        slot.state == State::InFlight && slot.generation == entry.generation
+    }
+
+    /// Enters `ins`: states begun behind the present one; ends in the last of them.
+    pub fn insert(&mut self, ins: PageEntry, piece: bool) {
+        self.go(); // INSERT
+        let at: [usize; WAYS] = std::array::from_fn(|way| place(way, ins.key, ins.start));
+        loop {
+            self.go(); // INSERT_COMPARE
+            self.go(); // INSERT_CHOOSE
+            let entries = at.map(|at| self.tables.pages[at]);
+            let same = entries.iter().position(|e| e.valid && e.key == ins.key && e.start == ins.start);
+            if let Some(way) = same {
+                if self.replace(ins, piece, way, at[way]) {
+                    continue;
+                }
+                return;
+            }
+            // To find a place, pieces begin with their own ways.
+            let mine = if piece { PAGE_WAYS..WAYS } else { 0..PAGE_WAYS };
+            let empty = mine.clone().find(|&way| !entries[way].valid);
+            if let Some(way) = empty {
+                self.tables.pages[at[way]] = ins;
+                return;
+            }
+            let rest = if piece { 0..PAGE_WAYS } else { 0..0 };
+            return self.displace(ins, mine.chain(rest), &at, &entries);
+        }
+    }
+
+    /// All places of its kind are taken: the first stale entry goes, else a doubtful one, else one by turns.
+    fn displace(
+        &mut self,
+        ins: PageEntry,
+        order: impl Iterator<Item = usize>,
+        at: &[usize; WAYS],
+        entries: &[PageEntry; WAYS],
+    ) {
+        let mut spare = None;
+        for way in order {
+            self.go(); // INSERT_SCAN
+            self.go(); // INSERT_STALE
+            let entry = &entries[way];
+            if !entry.valid || (!entry.kind.is_pinned() && !self.lives(entry)) {
+                self.tables.pages[at[way]] = ins;
+                return;
+            }
+            if entry.doubtful {
+                spare = Some(way);
+            }
+        }
+        if ins.doubtful {
+            return;
+        }
+        if let Some(way) = spare {
+            self.tables.pages[at[way]] = ins;
+            return;
+        }
+        let mut next = self.victim + 1;
+        let mut entry = entries[self.victim];
+        for way in 0..PAGE_WAYS {
+            self.go(); // INSERT_EVICT
+            if !entry.kind.is_pinned() {
+                self.go(); // INSERT_EVICTED
+                self.lose(source::PAGES);
+                self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
+                self.victim = next % PAGE_WAYS;
+                self.tables.pages[at[(next - 1) % PAGE_WAYS]] = ins;
+                return;
+            }
+            entry = entries[next % PAGE_WAYS];
+            next += 1;
+            if way == PAGE_WAYS - 1 {
+                self.lose(source::QUEUES);
+            }
+        }
+        self.victim = next % PAGE_WAYS;
+    }
+
+    /// An entry with the same page and start is in `way`. Whether that was emptied and another place is to be found.
+    fn replace(&mut self, ins: PageEntry, piece: bool, way: usize, at: usize) -> bool {
+        self.go(); // INSERT_SAME
+        let entry = self.tables.pages[at];
+        match (entry.kind.is_pinned(), ins.kind.is_pinned()) {
+            (true, false) => return false,
+            (false, false) => {}
+            _ => {
+                self.tables.pages[at] = ins;
+                return false;
+            }
+        }
+        self.go(); // INSERT_REPLACE
+        let (lives, other) = (self.lives(&entry), entry.slot != ins.slot);
+        if lives && other && !ins.doubtful && !entry.doubtful {
+            // Two commands on one buffer: whose transfer it is cannot be told any more.
+            self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
+        }
+        if lives && ins.doubtful && (other || !entry.doubtful) {
+            return false;
+        }
+        // What has to hold to the end of its page cannot stand in a way of pieces.
+        let elsewhere = !piece && way >= PAGE_WAYS;
+        self.tables.pages[at] = if elsewhere { PageEntry::default() } else { ins };
+        elsewhere
+    }
+}
