@@ -3,7 +3,7 @@
 use crate::cic::Cic;
 use crate::packer::{Packer, Sample};
 use crate::time::{tick, Clock, NEVER, TICKS};
-use crate::wire::rail_flag_code as flag;
+use crate::wire::{rail_flag_code as flag, TICK_PS};
 use crate::writer::Buffer;
 
 /// Clocks from the hand-over of a conversion to its corrected value.
@@ -19,7 +19,19 @@ const COMB_MOVES: Clock = 14;
 pub trait Analog {
     /// Both channels (voltage, current) at `time_ps`, as 18-bit codes. Times do not decrease.
     fn sample(&mut self, time_ps: u64) -> (u32, u32);
+
+    /// The same at `first_ps` and each `step_ps` from then on: as many as `voltage` and `current` hold.
+    fn sample_run(&mut self, first_ps: u64, step_ps: u64, voltage: &mut [u32], current: &mut [u32]) {
+        let mut time_ps = first_ps;
+        for (v, i) in voltage.iter_mut().zip(current) {
+            (*v, *i) = self.sample(time_ps);
+            time_ps += step_ps;
+        }
+    }
 }
+
+/// Conversions made at once, at most.
+const RUN: usize = 128;
 
 /// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,11 +216,16 @@ impl Rail {
         if room == 0 || self.due > last {
             return 0;
         }
-        let count = room.min(((last - self.due) / period) as usize + 1);
+        let mut count = room.min(((last - self.due) / period) as usize + 1).min(RUN);
+        if started + period * TICKS != tick(self.due + 1) {
+            count = 1; // the first of its period
+        }
+        let (mut v_codes, mut i_codes) = ([0; RUN], [0; RUN]);
+        let (v_codes, i_codes) = (&mut v_codes[..count], &mut i_codes[..count]);
+        analog.sample_run(started * TICK_PS, period * TICKS * TICK_PS, v_codes, i_codes);
         let mut flags = 0;
         let mut energy = self.energy;
-        for _ in 0..count {
-            let (v_code, i_code) = analog.sample(started * crate::wire::TICK_PS);
+        for (&v_code, &i_code) in v_codes.iter().zip(&*i_codes) {
             let (voltage, current, flag) = self.correct(v_code, i_code);
             flags |= flag;
             energy = energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
@@ -217,9 +234,9 @@ impl Rail {
             } else {
                 self.cic.integrate(voltage, current);
             }
-            started = tick(self.due + 1);
-            self.due += period;
         }
+        self.due += period * count as Clock;
+        started = tick(self.due - period + 1);
         self.converting = Some(started);
         self.energy = energy;
         self.index += count as u64;
@@ -286,7 +303,7 @@ impl Rail {
 
     #[inline]
     fn hand_on<A: Analog>(&mut self, clock: Clock, started: u64, analog: &mut A, buffer: &mut Buffer) -> (bool, Clock) {
-        let (v_code, i_code) = analog.sample(started * crate::wire::TICK_PS);
+        let (v_code, i_code) = analog.sample(started * TICK_PS);
         let (voltage, current, flags) = self.correct(v_code, i_code);
         self.packer.flags(flags);
         self.energy = self.energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);

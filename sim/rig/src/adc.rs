@@ -61,7 +61,7 @@ pub struct Channel {
 
 impl Channel {
     /// Converts the (already filtered) input, in volts or amperes, to a code: its 18 bits, right-aligned.
-    #[inline]
+    #[inline(always)]
     pub fn convert(&mut self, input: f64) -> u32 {
         let noise: f64 = if self.noise_lsb > 0.0 { StandardNormal.sample(&mut self.noise) } else { 0.0 };
         if input != self.settled.0 {
@@ -153,7 +153,7 @@ impl Adc {
     }
 
     /// Samples both channels at `time_ps` and returns the codes (voltage, current). All changes up to then are known.
-    #[inline]
+    #[inline(always)]
     pub fn sample(&mut self, time_ps: u64) -> (u32, u32) {
         while let Some((at_ps, rail)) = self.ahead.front().copied() {
             if at_ps > time_ps {
@@ -166,6 +166,26 @@ impl Adc {
         self.filter.advance(time_ps);
         let [v, i] = self.filter.value;
         (self.voltage.convert(v), self.current.convert(i))
+    }
+
+    /// Samples at `first_ps` and each `step_ps` from then on, as [`Self::sample`] would: as many as the slices hold.
+    #[inline]
+    pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, voltage: &mut [u32], current: &mut [u32]) {
+        let mut time_ps = first_ps;
+        let end_ps = first_ps + step_ps * voltage.len() as u64;
+        let still = self.filter.value == self.filter.target && self.ahead.front().is_none_or(|(at, _)| *at >= end_ps);
+        if still {
+            // Each channel has its own noise, so one may go ahead of the other.
+            let [v, i] = self.filter.value;
+            voltage.iter_mut().for_each(|code| *code = self.voltage.convert(v));
+            current.iter_mut().for_each(|code| *code = self.current.convert(i));
+            self.filter.time_ps = end_ps - step_ps;
+            return;
+        }
+        for (v, i) in voltage.iter_mut().zip(current) {
+            (*v, *i) = self.sample(time_ps);
+            time_ps += step_ps;
+        }
     }
 }
 
@@ -186,13 +206,15 @@ impl Filter {
         Self { tau_ps: tau_s * 1e12, time_ps: 0, value: [0.0; 2], target: [0.0; 2] }
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, time_ps: u64) {
-        let dt = (time_ps - self.time_ps) as f64;
-        self.time_ps = time_ps;
-        if self.value == self.target {
-            return; // settled: most conversions of a sleeping drive
+        let since = std::mem::replace(&mut self.time_ps, time_ps);
+        if self.value != self.target {
+            self.follow((time_ps - since) as f64); // else settled: most conversions of a sleeping drive
         }
+    }
+
+    fn follow(&mut self, dt: f64) {
         if dt >= SETTLED_TAUS * self.tau_ps {
             self.value = self.target;
             return;
@@ -257,6 +279,24 @@ mod tests {
                 let dt_s = t.saturating_sub(500_000) as f64 * 1e-12;
                 let expected = (1.0 - (-dt_s / 2e-6).exp()) / CURRENT_LSB_A;
                 assert!((f64::from(adc.current.value_of(i)) - expected).abs() <= 0.5 + 1e-6, "t = {t} ps");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_its_samples() {
+        let (mut one, mut run) = (Adc::new(&BoardOptions::default()), Adc::new(&BoardOptions::default()));
+        for adc in [&mut one, &mut run] {
+            adc.push(0, rail(3.3, 0.1));
+            adc.push(100_500_000, rail(3.2, 1.0));
+        }
+        let (mut v, mut i) = ([0; 40], [0; 40]);
+        let mut time_ps = 0;
+        for _ in 0..12 {
+            run.sample_run(time_ps, 1_000_000, &mut v, &mut i);
+            for codes in v.into_iter().zip(i) {
+                assert_eq!(one.sample(time_ps), codes, "at {time_ps} ps");
+                time_ps += 1_000_000;
             }
         }
     }

@@ -25,6 +25,11 @@ impl Analog for Adc {
     fn sample(&mut self, time_ps: u64) -> (u32, u32) {
         Adc::sample(self, time_ps)
     }
+
+    #[inline]
+    fn sample_run(&mut self, first_ps: u64, step_ps: u64, voltage: &mut [u32], current: &mut [u32]) {
+        Adc::sample_run(self, first_ps, step_ps, voltage, current);
+    }
 }
 
 /// The register map, for an instrument that has none of its own.
