@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl bench docs clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl compare bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -48,6 +48,11 @@ lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall
 lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
+
+compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)
+	@mkdir -p build
+	@sim/target/release/wattbell-ssd run --profile intel-660p-1tb --plan sim/plans/demo.toml --trace build/demo.wbt >/dev/null
+	@sim/target/release/wattbell-rig compare build/demo.wbt
 
 bench: setup sim rtl-all  ## speed, as ratios
 	@$(PY) bench/run.py
