@@ -22,7 +22,6 @@ mount -t sysfs sysfs /root/sys
 mount -o bind /dev /root/dev
 mkdir -p /root/dev/shm && mount -t tmpfs tmpfs /root/dev/shm
 mount -t tmpfs tmpfs /root/run
-mount -t tmpfs tmpfs /root/tmp
 mkdir -p /root/run/box /root/opt/guest/bin
 mount -t virtiofs box /root/run/box || fail "the folder of the box did not appear"
 # fio and nvme-cli of the initramfs: the machine need not have them
