@@ -14,7 +14,8 @@ from .store import Table
 
 Flag = spec.CommandFlag
 CALM_BITS = 20
-"""For 2**CALM_BITS ticks after a loss of TLPs, interrupts without completions teach nothing."""
+"""For 2**CALM_BITS ticks after a loss of TLPs, interrupts without completions teach nothing; neither do they where
+there is a queue that is not tracked."""
 MESSAGES = 64
 """Entries of the table that learns which interrupt message belongs to which vector."""
 
@@ -348,7 +349,7 @@ def states(m: Module, e) -> None:
         m.next = "INTERRUPT_QUEUE"
         entry = Signal(e.messages.r["entry"].shape(), name="message_trust")
         trust = e.messages.r["entry"].trust
-        calm = ~e.loss_seen | ((e.h.tick - e.loss_tick)[CALM_BITS:] != 0)
+        calm = (~e.loss_seen | ((e.h.tick - e.loss_tick)[CALM_BITS:] != 0)) & ~e.untracked
         m.d.comb += entry.eq(e.messages.r["entry"])
         with m.If(e.x_scan == 0):
             # Trust goes up when a queue of the vector was waiting, else down: often only because the host has taken the

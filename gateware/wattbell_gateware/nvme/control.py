@@ -224,6 +224,8 @@ def states(m: Module, e) -> None:
             e.cq_filled.eq(0),
             e.cq_waiting.eq(0),
             e.message_valid.eq(0),
+            e.untracked.eq(0),
+            e.crowded.eq(0),
             e.shadow.eq(0),
             e.arm.eq(0),
             e.identifies.eq(0),

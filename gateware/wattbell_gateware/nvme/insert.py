@@ -1,10 +1,12 @@
 """How entries get into the page map.
 
 INSERT puts one entry, ``ins``: into the first way whose place for it is empty or stale. When all hold entries of
-commands in flight: into that of a doubtful one; else the entry of a command in flight goes, which is a loss and counted,
-and its command gets the flag DATA_PARTIAL. What is doubtful itself goes only where it is empty or stale: when it proves
-to be right after all, its TLPs are counted as unmatched. A piece (``ins_piece``) looks for its place in the ways of pieces
-and then in those of pages, where it holds to the end of its page.
+commands in flight: into that of a doubtful one; else the entry of a command in flight goes, which is a loss and counted.
+Then what belongs to that command would be taken for that of the entry before it in the page: it and all commands that
+have entries before it there, or put one into that page within 2**CROWDED_BITS ticks, get the flag DATA_PARTIAL. What is
+doubtful itself goes only where it is empty or stale: when it proves to be right after all, its TLPs are counted as
+unmatched. A piece (``ins_piece``) looks for its place in the ways of pieces and then in those of pages, where it holds
+to the end of its page.
 
 SPAN puts what may not reach to the end of its page: one piece for each granule that it surely covers, and behind
 them one doubtful entry to the end of the page if it may be longer.
@@ -13,12 +15,14 @@ them one doubtful entry to the end of the page if it may be longer.
 from __future__ import annotations
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal
+from amaranth.lib import data
 from wattbell.wire import spec
 
 from . import engine as _engine
 from .layouts import Kind
 
 Flag = spec.CommandFlag
+CROWDED_BITS = 24
 PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
 
 
@@ -40,6 +44,11 @@ def declare(m: Module, e) -> None:
     e.ins_spare = Signal()  # `ins_spare_way` holds a doubtful entry
     e.ins_spare_way = Signal(range(ways))
     e.victim = Signal(range(e.PAGE_WAYS))
+    e.ins_before = Signal()  # `ins_other` holds from before what was evicted
+    e.ins_other = Signal(e.PAGE)
+    e.crowded = Signal()
+    e.crowded_key = Signal(52)
+    e.crowded_tick = Signal(64)
     e.span_end = Signal(27)  # double words from the start of its page: behind what is surely used
     e.span_most = Signal(27)  # behind what may be used
 
@@ -85,6 +94,16 @@ def states(m: Module, e) -> None:
     with m.State("INSERT"):
         e.look_up_page(m, e.ins.key, e.ins.start)
         m.next = "INSERT_COMPARE"
+        with m.If(e.crowded & (e.crowded_key == e.ins.key) & ~_is_pinned(e.ins)):
+            m.d.comb += e.slots.ra.eq(e.ins.slot)
+            m.next = "INSERT_CROWDED"
+
+    with m.State("INSERT_CROWDED"):
+        m.next = "INSERT_COMPARE"
+        with m.If((e.h.tick - e.crowded_tick)[CROWDED_BITS:] != 0):
+            m.d.sync += e.crowded.eq(0)
+        with m.Else():
+            e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
 
     with m.State("INSERT_COMPARE"):
         for number, entry in enumerate(entries):
@@ -123,11 +142,12 @@ def states(m: Module, e) -> None:
         e.insert.leave(m)
         with m.If(entry_lives() & e.ins.doubtful & (other | ~e.ins_entry.doubtful)):
             pass
-        with m.Elif(~e.ins_piece & (e.ins_way >= pages)):
-            # It has to hold to the end of its page: elsewhere.
-            for number in range(pages, ways):
+        with m.Elif(e.ins_piece != (e.ins_way >= pages)):
+            # That place is of the other kind: what is for the page needs one that holds to its end, and pieces would
+            # crowd the few places of the page. It goes where it belongs.
+            for number, way in enumerate(e.ways):
                 with m.If(e.ins_way == number):
-                    e.ways[number].write(m, e.page_hash(number, e.ins.key, e.ins.start), entry=Const(0, e.PAGE.size))
+                    way.write(m, e.page_hash(number, e.ins.key, e.ins.start), entry=Const(0, e.PAGE.size))
             m.next = "INSERT_COMPARE"
         with m.Else():
             put(e.ins_way)
@@ -174,4 +194,34 @@ def states(m: Module, e) -> None:
         e.lost(m, spec.LossSource.PAGES)
         e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
         put((e.victim - 1)[: e.victim.shape().width])
-        e.insert.leave(m)
+        m.d.sync += [
+            e.crowded.eq(1),
+            e.crowded_key.eq(e.ins_entry.key),
+            e.crowded_tick.eq(e.h.tick),
+            e.ins_way.eq(0),
+        ]
+        m.next = "INSERT_BEFORE"
+
+    with m.State("INSERT_BEFORE"):
+        e.look_up_page(m, e.ins_entry.key, e.ins_entry.start)
+        m.next = "INSERT_BEFORE_WAY"
+
+    with m.State("INSERT_BEFORE_WAY"):
+        other = data.View(e.PAGE, table[e.ins_way])
+        m.d.comb += e.slots.ra.eq(other.slot)
+        m.d.sync += [
+            e.ins_other.eq(other),
+            e.ins_before.eq(
+                other.valid & ~_is_pinned(other) & (other.key == e.ins_entry.key) & (other.start < e.ins_entry.start)
+            ),
+        ]
+        m.next = "INSERT_BEFORE_FLAG"
+
+    with m.State("INSERT_BEFORE_FLAG"):
+        m.d.sync += e.ins_way.eq(e.ins_way + 1)
+        m.next = "INSERT_BEFORE_WAY"
+        lives = (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_other.generation)
+        with m.If(e.ins_before & lives):
+            e.slots.write(m, e.ins_other.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+        with m.If(e.ins_way == ways - 1):
+            e.insert.leave(m)

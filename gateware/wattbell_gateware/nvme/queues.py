@@ -13,6 +13,7 @@ Flag = spec.CommandFlag
 
 
 def declare(_m: Module, e) -> None:
+    e.untracked = Signal()  # there is a queue beyond the table
     e.c_cq = Signal()
     e.c_qid = Signal(16)
     e.c_base = Signal(64)
@@ -60,6 +61,7 @@ def states(m: Module, e) -> None:
         ]
         with m.If(e.c_qid >= e.queues):
             e.lost(m, spec.LossSource.QUEUES)
+            m.d.sync += e.untracked.eq(1)
             e.create.leave_later(m)
         with m.Else():
             e.make_event(m, spec.EventType.QUEUE_CREATED, e.h.tick, arg8=e_kind, arg16=e.c_qid, arg32=e.c_size)

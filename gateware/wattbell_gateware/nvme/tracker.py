@@ -131,14 +131,16 @@ class NvmeTracker(wiring.Component):
 
         count = self.counters
         for pulse, counter in (
-            (down.counted, count.tlps_down),
-            (up.counted, count.tlps_up),
             (engine.record.valid & self.run, count.commands),
             (engine.unmatched, count.unmatched),
         ):
             with m.If(pulse):
                 m.d.sync += counter.eq(counter + 1)
-        m.d.sync += count.malformed.eq(count.malformed + down.malformed + up.malformed)
+        m.d.sync += [
+            count.tlps_down.eq(count.tlps_down + down.counted),
+            count.tlps_up.eq(count.tlps_up + up.counted),
+            count.malformed.eq(count.malformed + down.malformed + up.malformed),
+        ]
         m.d.comb += [
             count.in_flight.eq(engine.in_flight),
             count.lost_tlps_down.eq(losses.counts[source.TLP_DOWN]),

@@ -33,7 +33,8 @@ class TlpParser(wiring.Component):
 
     ``read_index`` -> ``read_data``: double word of the payload ring, one clock later. ``free`` with ``free_to`` (a
     header's ``end``) gives the ring's space back. ``pending``: a TLP that began at ``pending_tick`` is on its way to
-    ``headers``. ``counted``, ``malformed``, ``lost``: pulses, one a TLP; ``tick`` is that TLP's.
+    ``headers``. ``counted``, ``malformed``: so many TLPs in this clock (two where one began inside another and ended
+    at once). ``lost``: a TLP was; ``tick`` is its tick.
     """
 
     def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512) -> None:
@@ -54,8 +55,8 @@ class TlpParser(wiring.Component):
                 "pending_tick": Out(64),
                 "busy": Out(1),
                 "skip": Out(1),
-                "counted": Out(1),
-                "malformed": Out(1),
+                "counted": Out(2),
+                "malformed": Out(2),
                 "lost": Out(1),
                 "tick": Out(64),
             }
@@ -228,8 +229,8 @@ class TlpParser(wiring.Component):
         m.d.comb += [
             refused.eq(done & (done_bad | (crosses & useful))),
             good.eq(done & ~refused & useful),
-            self.malformed.eq(refused | broken),
-            self.counted.eq(done | broken),
+            self.malformed.eq(refused + broken),
+            self.counted.eq(done + broken),
             self.lost.eq(good & (no_room | ~fifo.w_rdy)),
             pushed.eq(entry),
             pushed.lost.eq(lost_flag),

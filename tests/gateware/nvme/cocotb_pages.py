@@ -38,9 +38,11 @@ def start(seed: int, depth: int, **options):
     return clock, link, model
 
 
-def pooled(model: Model, block: int, commands: int, depth: int, blocks: int = 256) -> None:
-    """Lists as Linux makes them: blocks of a pool, data pages at random in 4 GiB."""
+def pooled(model: Model, block: int, commands: int, depth: int, blocks: int = 256, last: int = 0) -> None:
+    """Lists as Linux makes them: blocks of a pool, the first `last` of them handed out last; data at random in 4 GiB."""
     model.lists = Pool(block, model.pages(-(-2 * depth * block // model.page)), model.page)
+    free = model.lists.free
+    free[-depth:] = free[len(free) - last :] + free[-depth : len(free) - last]
     model.window = 4 * GIB
     keep_busy(
         model, commands, depth, lambda _n: model.io(1, model.random.choice((READ, WRITE)), blocks, offset=0)
@@ -52,6 +54,14 @@ async def lists_from_a_pool_of_256_bytes(dut):
     """QD32 x 128 KiB, as Linux does it: 16 lists of different commands in one page."""
     _, link, model = start(SEED + 20, 32)
     pooled(model, 256, 96, 32)
+    await run(dut, model, link)
+
+
+@cocotb.test()
+async def lists_in_a_page_of_8_kib(dut):
+    """The same with CC.MPS = 1: 32 lists of different commands in one page, of which that at its start comes last."""
+    _, link, model = start(SEED + 26, 32, mps=1)
+    pooled(model, 256, 80, 32, blocks=512, last=1)
     await run(dut, model, link)
 
 

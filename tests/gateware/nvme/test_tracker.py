@@ -19,6 +19,7 @@ TICKS = {64: 8, 128: 4}
         (128, "cocotb_tracker", 3),
         (128, "cocotb_corners", 1),
         (128, "cocotb_pages", 1),
+        (128, "cocotb_edges", 1),
         (64, "cocotb_tracker", 2),
     ],
 )

@@ -202,7 +202,7 @@ impl Engine {
             self.go(); // INTERRUPT_SCAN
             if scan == 0 {
                 let trust = self.tables.messages[at].trust;
-                let calm = !self.loss_seen || self.tick.wrapping_sub(self.loss_tick) >= CALM_TICKS;
+                let calm = (!self.loss_seen || self.tick.wrapping_sub(self.loss_tick) >= CALM_TICKS) && !self.untracked;
                 // Trust goes up when a queue of the vector was waiting, else down: often only because the host has taken
                 // the CQE already, so it takes many misses to learn a message anew.
                 if known && fits && trust != 15 {

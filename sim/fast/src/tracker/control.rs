@@ -148,6 +148,7 @@ impl Engine {
         self.go(); // CREATE
         if usize::from(q.qid) >= QUEUES {
             self.lose(source::QUEUES);
+            self.untracked = true;
             self.go(); // CREATE_RETURN
             return;
         }

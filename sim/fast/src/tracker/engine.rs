@@ -75,6 +75,10 @@ pub(super) struct Engine {
     pub last_cq: u8,
     pub next_sweep: u64,
     pub victim: usize,
+    /// A page that could not hold all that began in it, and the tick when.
+    pub crowded: Option<(u64, u64)>,
+    /// There is a queue beyond the table.
+    pub untracked: bool,
     pub inexact: Option<&'static str>,
 }
 
@@ -119,6 +123,8 @@ impl Engine {
             last_cq: 0,
             next_sweep: 0,
             victim: 0,
+            crowded: None,
+            untracked: false,
             inexact: None,
         }
     }
@@ -407,6 +413,7 @@ impl Engine {
         (t.sq_valid, t.cq_valid, t.cq_filled, t.cq_waiting) = (0, 0, 0, 0);
         t.messages.iter_mut().for_each(|m| m.valid = false);
         (self.shadow, self.arm, self.identifies, self.dirty) = (false, false, 0, false);
+        (self.crowded, self.untracked) = (None, false);
         self.note_armed();
         if cause == crate::wire::reset_cause_code::PERST {
             self.set_bar0(0);

@@ -6,6 +6,8 @@ use crate::wire::{command_flag_code as flag, loss_source_code as source};
 
 /// Index bits of an entry.
 const INDEX: u64 = 0x3FFF;
+/// So long after an eviction, what is put into that page is flagged.
+const CROWDED_TICKS: u64 = 1 << 24;
 
 impl Engine {
     /// Enters what begins with `ins`. If it may end before its page does (`piece`): a piece for each granule up to `end`,
@@ -42,6 +44,16 @@ impl Engine {
     /// Enters `ins`: states begun behind the present one; ends in the last of them.
     pub fn insert(&mut self, ins: PageEntry, piece: bool) {
         self.go(); // INSERT
+        if let Some((key, since)) = self.crowded {
+            if key == ins.key && !ins.kind.is_pinned() {
+                self.go(); // INSERT_CROWDED
+                if self.tick.wrapping_sub(since) >= CROWDED_TICKS {
+                    self.crowded = None;
+                } else {
+                    self.slot(ins.slot).flags |= flag::DATA_PARTIAL;
+                }
+            }
+        }
         let at: [usize; WAYS] = std::array::from_fn(|way| place(way, ins.key, ins.start));
         loop {
             self.go(); // INSERT_COMPARE
@@ -104,7 +116,7 @@ impl Engine {
                 self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
                 self.victim = next % PAGE_WAYS;
                 self.tables.pages[at[(next - 1) % PAGE_WAYS]] = ins;
-                return;
+                return self.flag_before(entry);
             }
             entry = entries[next % PAGE_WAYS];
             next += 1;
@@ -113,6 +125,21 @@ impl Engine {
             }
         }
         self.victim = next % PAGE_WAYS;
+    }
+
+    /// `gone` was evicted: what its command still moves would be taken for that of entries before it in the page.
+    fn flag_before(&mut self, gone: PageEntry) {
+        self.crowded = Some((gone.key, self.tick));
+        self.go(); // INSERT_BEFORE
+        for way in 0..WAYS {
+            self.go(); // INSERT_BEFORE_WAY
+            self.go(); // INSERT_BEFORE_FLAG
+            let entry = self.tables.pages[place(way, gone.key, gone.start)];
+            let before = entry.valid && !entry.kind.is_pinned() && entry.key == gone.key && entry.start < gone.start;
+            if before && self.lives(&entry) {
+                self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
+            }
+        }
     }
 
     /// An entry with the same page and start is in `way`. Whether that was emptied and another place is to be found.
@@ -136,8 +163,8 @@ impl Engine {
         if lives && ins.doubtful && (other || !entry.doubtful) {
             return false;
         }
-        // What has to hold to the end of its page cannot stand in a way of pieces.
-        let elsewhere = !piece && way >= PAGE_WAYS;
+        // What is for the page needs a place that holds to its end; pieces would crowd the few places of the page.
+        let elsewhere = piece != (way >= PAGE_WAYS);
         self.tables.pages[at] = if elsewhere { PageEntry::default() } else { ins };
         elsewhere
     }

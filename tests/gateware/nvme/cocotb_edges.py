@@ -1,0 +1,146 @@
+"""What is rare: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import cocotb
+from cocotb_pages import keep_busy, start
+from expect import FLUSH, PARTIAL, READ, WRITE
+from memory import Pool
+from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
+
+from bench import Bench, Pin
+
+
+def told(bench: Bench, source: int) -> int:
+    return sum(e["arg32"] for e in bench.events if NAMES[e["type"]] == "LOSS" and e["arg8"] == source)
+
+
+@cocotb.test()
+async def larger_pages(dut):
+    """CC.MPS = 1 and 4: 8 KiB and 64 KiB, with PRP lists, range lists, and short buffers that share a page."""
+    for number, mps in enumerate((1, 4)):
+        clock, link, model = make(SEED + 40 + number, mps=mps)
+        boot(model, 2, sizes=(8, 64))
+        model.brief = True
+        model.lists = Pool(256, model.pages(1), model.page)
+        workload(model, 60, big=0.3)
+        base = model.contiguous(model.page)
+        for n in range(6):
+            model.io(1, READ, 8, buffer=base + 4096 * n)
+            model.ring(1)
+        clock.run()
+        await run(dut, model, link)
+
+
+@cocotb.test()
+async def sgl_commands(dut):
+    """PSDT = 1: the data is not followed, which the record says; nothing else changes."""
+    clock, link, model = make(SEED + 42)
+    boot(model, 1, sizes=(16, 64))
+    workload(model, 20)
+    for n in range(6):
+        command = model.io(1, READ if n % 2 else WRITE, 8, offset=0)
+        command.sqe = command.sqe[:1] + b"\x40" + command.sqe[2:]
+        command.flags |= PARTIAL
+        command.data = type("Nowhere", (list,), {"append": lambda self, tick: None})()
+        model.ring(1)
+        clock.run()
+    workload(model, 20)
+    clock.run()
+    bench = await run(dut, model, link)
+    assert sum(r["flags"] == PARTIAL and r["first_data_before"] == 0xFFFFFFFF for r in bench.records) == 6
+    assert (await bench.counters())["unmatched"] > 0
+
+
+@cocotb.test()
+async def several_cqes_in_a_tlp(dut):
+    """Drives that write up to 4 CQEs at once."""
+    clock, link, model = make(SEED + 43)
+    boot(model, 2, sizes=(16, 64))
+    model.cqes = 4
+    model.work = (500, 2000)
+    workload(model, 150)
+    clock.run()
+    sizes = Counter(len(s.raw) for s in link.sent if s.direction)
+    assert sum(sizes[h + 16 * n] for h in (12, 16) for n in (2, 3, 4)) > 20
+    await run(dut, model, link)
+
+
+@cocotb.test()
+async def too_many_starts_in_a_page(dut):
+    """64 PRP lists of 16 bytes in two granules: more than the map holds. It is counted, told and flagged; the rest is exact."""
+    _clock, link, model = start(SEED + 44, 64)
+    model.lists = Pool(16, model.pages(1), model.page)
+    model.window = 1 << 32
+    keep_busy(model, 120, 64, lambda _n: model.io(1, model.random.choice((READ, WRITE)), 24, offset=0))
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    lost = (await bench.counters())["lost_pages"]
+    assert lost == told(bench, 4) > 0
+    partial = {(r["qid"], r["cid"], r["cqe_tick"]) for r in bench.records if r["flags"] == PARTIAL}
+    assert partial
+
+    def known(qid: int, cid: int, tick: int) -> bool:
+        return (qid, cid, tick) not in partial
+
+    assert len(bench.records) == len(model.records)
+    bench.records = [r for r in bench.records if known(r["qid"], r["cid"], r["cqe_tick"])]
+    model.ended = [c for c in model.ended if known(c.qid, c.cid, c.ticks["cqe"])]
+    compare(bench, model, ignore=("LOSS",))
+
+
+@cocotb.test()
+async def a_queue_beyond_the_table(dut):
+    """Queue 64 (the 65th): SQ and CQ are counted and told; its traffic does not disturb the other queues."""
+    clock, link, model = make(SEED + 45)
+    boot(model, 2, sizes=(16, 64))
+    create_queues(model, 3, (16, 64), only=(64,))
+    workload(model, 120)
+    clock.run()
+    model.ended = [c for c in model.ended if c.qid != 64]
+    model.events = [e for e in model.events if not (e[1] == "QUEUE_CREATED" and e[3] == 64)]
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    counters = await bench.counters()
+    assert counters["lost_queues"] == told(bench, 3) == 2
+    assert counters["unmatched"] > 0 and counters["in_flight"] == 0
+    compare(bench, model, ignore=("LOSS",))
+
+
+@cocotb.test()
+async def nothing_comes_out_while_stopped(dut):
+    """run = 0: no record, event or raw TLP; what happens meanwhile is followed, and counts when run is 1 again."""
+    clock, link, model = make(SEED + 46)
+
+    def quiet() -> int:
+        clock.run()
+        link.drain()
+        clock.now += 20_000
+        return clock.now
+
+    boot(model, 1, sizes=(16, 64))
+    workload(model, 20)
+    stop = quiet()
+    create_queues(model, 2, (16, 64), only=(2,))
+    workload(model, 30)
+    model.admin(0x06, cdw=(1, 0), prp1=model.pages(1)[0], length=4096)
+    model.ring(0)
+    quiet()
+    model.work = (300_000, 400_000)
+    across = [model.io(qid, FLUSH) for qid in (1, 2)]
+    for qid in (1, 2):
+        model.ring(qid)
+    go = clock.now + 150_000
+    clock.run()
+    model.work = (500, 20_000)
+    workload(model, 30)
+    clock.run()
+    model.ended = [c for c in model.ended if not stop < c.ticks["cqe"] < go]
+    model.events = [e for e in model.events if not stop < e[0] < go]
+    bench = await run(dut, model, link, pins=[Pin(stop - 10_000, "run", 0), Pin(go, "run", 1)])
+    assert not bench.raw
+    assert all(c.ticks["doorbell"] < go < c.ticks["cqe"] and c in model.ended for c in across)

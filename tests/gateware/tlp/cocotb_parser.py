@@ -1,0 +1,309 @@
+"""Drives a TlpParser beat by beat. What a TLP says is taken from the cocotbext-pcie object it was packed from."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ReadOnly, RisingEdge
+from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
+from cocotbext.pcie.core.utils import PcieId
+from wattbell_gateware.tlp import HEADER, Kind
+
+WIDTH = int(os.environ["WIDTH"])
+UPSTREAM = bool(int(os.environ["UPSTREAM"]))
+BEATS, HEADERS = int(os.environ["BEATS"]), int(os.environ["HEADERS"])
+LANES = WIDTH // 32
+SHORT = 16
+"""Double words of a memory write whose payload the tracker needs: doorbells, CQEs, interrupts."""
+
+Beat = tuple[int, int, int, int, int]  # data, dws, first, last, error
+
+
+def beats(raw: bytes, error: bool = False) -> list[Beat]:
+    words = [int.from_bytes(raw[i : i + 4], "little") for i in range(0, len(raw), 4)]
+    out = []
+    for i in range(0, len(words), LANES):
+        part = words[i : i + LANES]
+        last = i + LANES >= len(words)
+        out.append((sum(w << 32 * n for n, w in enumerate(part)), len(part), i == 0, last, error and last))
+    return out
+
+
+@dataclass
+class Item:
+    """Beats to play, and what is to come of them: `tlp` if a header is due, `refused` times ``malformed``."""
+
+    beats: list[Beat]
+    tlp: Tlp | None = None
+    refused: int = 0
+    counted: int = 1
+
+
+def make(r: random.Random) -> Tlp:
+    """Any TLP of the kinds the tracker knows, and two it does not."""
+    tlp = Tlp()
+    tlp.requester_id, tlp.completer_id = PcieId(r.randrange(256), r.randrange(32), r.randrange(8)), PcieId(1, 0, 0)
+    kind = r.randrange(8)
+    length = 4 * r.choice((1, 1, 2, 4, 16, 17, 18, r.randrange(1, 60)))
+    address = r.choice((r.randrange(1 << 30) << 2, r.randrange(1 << 30, 1 << 62) << 2))
+    address -= max(0, address % 4096 + length - 4096)
+    wide = address >= 1 << 32
+    if kind < 2:
+        tlp.fmt_type = TlpType.MEM_READ_64 if wide else TlpType.MEM_READ
+        room = 4096 - address % 4096
+        tlp.set_addr_be(address, r.choice((4, min(64, room), room)))
+    elif kind < 4:
+        tlp.fmt_type = TlpType.MEM_WRITE_64 if wide else TlpType.MEM_WRITE
+        tlp.set_addr_be_data(address, r.randbytes(length))
+    elif kind == 4:
+        tlp.fmt_type = TlpType.CPL_DATA
+        tlp.byte_count, tlp.lower_address = length, r.randrange(32) * 4
+        tlp.set_data(r.randbytes(length))
+    elif kind == 5:
+        tlp.fmt_type = TlpType.CPL
+        tlp.status, tlp.byte_count = r.choice((CplStatus.UR, CplStatus.SC, CplStatus.CA)), 4
+    elif kind == 6:
+        tlp.fmt_type = TlpType.CFG_WRITE_0
+        tlp.address, tlp.first_be = r.randrange(1024) * 4, r.randrange(1, 16)
+        tlp.set_data(r.randbytes(4))
+    else:
+        tlp.fmt_type = r.choice((TlpType.CFG_READ_0, TlpType.IO_READ))
+        tlp.address, tlp.length, tlp.first_be = r.randrange(64) * 4, 1, 0xF
+    tlp.tag = r.randrange(1024)
+    return tlp
+
+
+def kind_of(tlp: Tlp) -> Kind:
+    """What the tracker calls it; NONE is of no use to it."""
+    kinds = {
+        TlpType.MEM_READ: Kind.MRD, TlpType.MEM_READ_64: Kind.MRD, TlpType.MEM_WRITE: Kind.MWR,
+        TlpType.MEM_WRITE_64: Kind.MWR, TlpType.CPL_DATA: Kind.CPLD, TlpType.CPL: Kind.CPL,
+        TlpType.CFG_WRITE_0: Kind.CFGWR,
+    }  # fmt: skip
+    kind = kinds.get(tlp.fmt_type, Kind.NONE)
+    return Kind.NONE if UPSTREAM and kind in (Kind.CPL, Kind.CFGWR) else kind
+
+
+def whole(tlp: Tlp) -> Item:
+    return Item(beats(bytes(tlp.pack())), tlp if kind_of(tlp) is not Kind.NONE else None)
+
+
+def damaged(r: random.Random, tlp: Tlp) -> Item:
+    """A TLP that must be refused."""
+    raw = bytearray(tlp.pack())
+    payload = len(raw) // 4 - tlp.get_header_size_dw()
+    choice = r.randrange(7)
+    if choice == 0:
+        return Item(beats(raw, error=True), refused=1)
+    if choice == 1:  # poisoned
+        raw[2] |= 0x40
+        return Item(beats(raw), refused=1)
+    if choice == 2:  # no such format
+        raw[0] |= 0x80
+        return Item(beats(raw), refused=1)
+    if choice == 3:  # a double word too many (of a payload that is not stored only the last beat is compared)
+        return Item(beats(raw + bytes(4)), refused=1)
+    if choice == 4 and payload > 1:  # a double word too few
+        return Item(beats(raw[:-4]), refused=1)
+    if choice == 5 and len(beats(raw)) > 1:  # a beat inside it is not full
+        part = beats(raw)
+        at = r.randrange(len(part) - 1)
+        part[at] = (part[at][0], LANES - 1, *part[at][2:])
+        return Item(part, refused=1)
+    if choice == 6 and len(beats(raw)) > 1:  # cut short: the next TLP begins inside it. That one is whole
+        following = make(r)
+        return Item(
+            beats(raw)[:-1] + beats(bytes(following.pack())),
+            following if kind_of(following) is not Kind.NONE else None,
+            refused=1,
+            counted=2,
+        )
+    if tlp.fmt_type in (TlpType.MEM_READ, TlpType.MEM_READ_64):  # crosses a 4 KiB boundary
+        tlp.address |= 0xFF8
+        tlp.length = 3
+        return Item(beats(bytes(tlp.pack())), refused=1)
+    return Item(beats(raw, error=True), refused=1)
+
+
+class Bench:
+    def __init__(self, dut, r: random.Random) -> None:
+        self.dut, self.r = dut, r
+        self.now = 1000
+        self.counts = {"counted": 0, "malformed": 0, "lost": 0}
+        self.take = 1.0  # how willingly headers are taken
+        self.got: list[tuple[dict[str, int], list[int] | None]] = []
+        self.last_tick = 0
+
+    async def start(self) -> None:
+        dut = self.dut
+        for name in ("beats__valid", "beats__payload", "keep_long", "headers__ready", "free", "read_index", "free_to"):
+            getattr(dut, name).value = 0
+        dut.rst.value = 0
+        Clock(dut.clk, 4, unit="ns").start()
+        await RisingEdge(dut.clk)
+        cocotb.start_soon(self.watch())
+        cocotb.start_soon(self.consume())
+
+    async def watch(self) -> None:
+        while True:
+            await ReadOnly()
+            for name in self.counts:
+                self.counts[name] += int(getattr(self.dut, name).value)
+            await RisingEdge(self.dut.clk)
+
+    async def consume(self) -> None:
+        """Takes headers, reads their payload as the engine does, and gives the ring's room back."""
+        dut = self.dut
+        while True:
+            dut.headers__ready.value = willing = self.r.random() < self.take
+            await ReadOnly()
+            valid, value = int(dut.headers__valid.value), int(dut.headers__payload.value)
+            await RisingEdge(dut.clk)
+            if not (willing and valid):
+                continue
+            dut.headers__ready.value = 0
+            header = {name: value >> f.offset & (1 << f.width) - 1 for name, f in HEADER}
+            payload = [] if header["kept"] and header["kind"] else None
+            if payload is not None:
+                for n in range(header["total"] - (header["start"] - header["base"])):
+                    dut.read_index.value = header["start"] + n & 0x3FFF
+                    await RisingEdge(dut.clk)
+                    await ReadOnly()
+                    payload.append(int(dut.read_data.value))
+                    await RisingEdge(dut.clk)
+            dut.free_to.value, dut.free.value = header["end"], 1
+            await RisingEdge(dut.clk)
+            dut.free.value = 0
+            self.got.append((header, payload))
+
+    async def play(self, items: list[Item], gap: float) -> list[int]:
+        """Returns the tick of each item's last first beat."""
+        dut, ticks = self.dut, []
+        at_dws = WIDTH
+        at_first = at_dws + LANES.bit_length()
+        for item in items:
+            for data, dws, first, last, error in item.beats:
+                while self.r.random() < gap:
+                    dut.beats__valid.value = 0
+                    self.now += 4
+                    await RisingEdge(dut.clk)
+                if first:
+                    tick = self.now
+                value = data | dws << at_dws | first << at_first | last << at_first + 1 | error << at_first + 2
+                dut.beats__payload.value = value | tick << at_first + 3
+                dut.beats__valid.value = 1
+                self.now += 4
+                await RisingEdge(dut.clk)
+            ticks.append(tick)
+        dut.beats__valid.value = 0
+        return ticks
+
+    async def drain(self) -> None:
+        self.take = 1.0
+        idle = 0
+        while idle < 200:
+            await ReadOnly()
+            idle = 0 if int(self.dut.headers__valid.value) else idle + 1
+            await RisingEdge(self.dut.clk)
+
+
+def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int) -> None:
+    kind = kind_of(tlp)
+    if kind is Kind.CPLD and tlp.status != CplStatus.SC:
+        kind = Kind.CPL
+    assert (header["kind"], header["tick"], header["tag"]) == (kind.value, tick, tlp.tag)
+    assert header["requester"] == int(tlp.requester_id)
+    if kind in (Kind.MRD, Kind.MWR):
+        assert header["address"] == tlp.address & ~3
+    if kind is Kind.CFGWR:
+        assert header["address"] == tlp.address and header["first_be"] == tlp.first_be
+    if kind is Kind.CPLD:
+        assert header["address"] == tlp.lower_address
+    if kind is not Kind.CPL:
+        assert header["length"] == tlp.length
+    data = list(tlp.get_data()) if tlp.has_data() else []
+    needed = (kind is Kind.MWR and tlp.length <= SHORT) or (kind in (Kind.CPLD, Kind.CFGWR) and not UPSTREAM)
+    if needed:
+        assert payload is not None
+    if payload:
+        assert b"".join(w.to_bytes(4, "little") for w in payload) == bytes(data)
+
+
+@cocotb.test()
+async def whole_and_damaged(dut):
+    """Every whole TLP comes out as cocotbext-pcie meant it, every damaged one is refused and only counted."""
+    r = random.Random(7)
+    bench = Bench(dut, r)
+    await bench.start()
+    items, expected = [], []
+    for _ in range(400):
+        item = damaged(r, make(r)) if r.random() < 0.25 else whole(make(r))
+        items.append(item)
+    ticks = []
+    for item in items:
+        ticks += await bench.play([item], gap=0.3)
+        while bench.dut.headers__valid.value:  # the ring of this test is small
+            await RisingEdge(dut.clk)
+        for _ in range(4):
+            await RisingEdge(dut.clk)
+    await bench.drain()
+    expected = [(i.tlp, t) for i, t in zip(items, ticks, strict=True) if i.tlp]
+    real = [(h, p) for h, p in bench.got if h["kind"]]
+    ticks_seen = {h["tick"] for h, _ in real}
+    missing = [(t, tick) for t, tick in expected if tick not in ticks_seen]
+    assert len(expected) > 150 and not missing and len(real) == len(expected), f"missing {missing}, {bench.counts}"
+    for (header, payload), (tlp, tick) in zip(real, expected, strict=True):
+        check(header, payload, tlp, tick)
+    refused = sum(i.refused for i in items)
+    assert refused > 50
+    assert bench.counts == {"counted": sum(i.counted for i in items), "malformed": refused, "lost": 0}
+    assert sum(h["bad"] for h, _ in bench.got) == refused and not any(h["lost"] for h, _ in bench.got)
+
+
+@cocotb.test()
+async def more_than_fits(dut):
+    """With nobody taking headers TLPs are lost whole; they are counted, and the next header says so."""
+    r = random.Random(8)
+    bench = Bench(dut, r)
+    await bench.start()
+    for round_ in range(6):
+        bench.got.clear()
+        bench.counts = dict.fromkeys(bench.counts, 0)
+        bench.take = 0.0
+        tlps = []
+        while len(tlps) < 3 * HEADERS + (BEATS if round_ % 2 else 0):
+            tlp = make(r)
+            if kind_of(tlp) is not Kind.NONE and (round_ % 2 or tlp.length <= 4 or not tlp.has_data()):
+                tlps.append(tlp)
+        ticks = await bench.play([whole(t) for t in tlps], gap=0.0)
+        await bench.drain()
+        tlps.append(make(r))
+        while kind_of(tlps[-1]) is Kind.NONE:
+            tlps[-1] = make(r)
+        ticks += await bench.play([whole(tlps[-1])], gap=0.0)
+        await bench.drain()
+        by_tick = dict(zip(ticks, tlps, strict=True))
+        real = [(h, p) for h, p in bench.got if h["kind"]]
+        assert bench.counts["lost"] == len(tlps) - len(real) > 0
+        assert bench.counts["malformed"] == 0 and bench.counts["counted"] == len(tlps)
+        for header, payload in real:
+            check(header, payload, by_tick[header["tick"]], header["tick"])
+        # Between two headers either nothing is missing, or the later one says that something is.
+        order = sorted(ticks)
+        told = [h["tick"] for h, _ in bench.got if h["lost"]]
+        assert told
+        seen = {h["tick"] for h, _ in real}
+        missing = False
+        flagged = False
+        for tick in order:
+            if tick in seen:
+                header = next(h for h, _ in real if h["tick"] == tick)
+                assert not missing or flagged or header["lost"], f"a loss before tick {tick} was not told"
+                missing = flagged = False
+            else:
+                missing = True
+                flagged = flagged or any(not h["kind"] and h["lost"] for h, _ in bench.got)
