@@ -20,6 +20,7 @@ TICKS = {64: 8, 128: 4}
         (128, "cocotb_corners", 1),
         (128, "cocotb_pages", 1),
         (128, "cocotb_edges", 1),
+        (128, "cocotb_clocks", 1),
         (64, "cocotb_tracker", 2),
     ],
 )
