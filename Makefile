@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl compare bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -48,6 +48,9 @@ lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall
 lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
+
+box: setup sim rtl guest  ## a suite on the modelled drive by real Linux, fio and nvme-cli in one guest (minutes)
+	@$(PY) -m pytest -q tests_slow
 
 compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)
 	@mkdir -p build
