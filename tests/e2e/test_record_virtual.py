@@ -108,6 +108,33 @@ def test_a_rig_that_waits_is_listed_recorded_and_then_spent(recorded: tuple[Path
     finally:
         rig.send_signal(signal.SIGINT)
         rig.communicate(timeout=30)
+    assert not (folder / "runtime" / "rigs" / "BENCH1.json").exists(), "it leaves the list when it is stopped"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_rig_started_by_a_job_that_ignores_ctrl_c_can_be_stopped(
+    recorded: tuple[Path, dict[str, Any]], number: signal.Signals
+) -> None:
+    """A CI job or a shell's `&` starts its children with SIGINT ignored; neither signal may leave a rig behind."""
+    folder, _ = recorded
+    trace = folder / "capture" / "workload" / "trace.wbt"
+    entry = folder / "runtime" / "rigs" / "BENCH2.json"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        rig = wattbell(folder, "sim", "start", "--trace", trace, "--serial", "BENCH2")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    deadline = time.monotonic() + 60
+    while not entry.exists():
+        assert rig.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    rig.send_signal(number)
+    try:
+        rig.communicate(timeout=30)
+    finally:
+        rig.kill()
+    assert not entry.exists()
 
 
 def test_a_bad_job_is_told_in_the_models_words(recorded: tuple[Path, dict[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import sys
 import tomllib
 from contextlib import ExitStack
 from pathlib import Path
@@ -76,12 +76,11 @@ def start(
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
     command = [str(simtools.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
-    try:
-        code = subprocess.run(command, check=False).returncode
-    except KeyboardInterrupt:
-        return
-    if code:
-        raise SimError(f"wattbell-rig ended with code {code}; its words are above.")
+    # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
+    # which then takes its entry from the list of rigs. A parent that only waits would have to pass every signal on.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(command[0], command)
 
 
 @app.command()
