@@ -49,7 +49,7 @@ def wattbell(folder: Path, *arguments: object, code: int = 0) -> tuple[str, str]
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("suite")
     common = ("run", "quick", "--virtual", "intel-660p-1tb", "--scale", SCALE, "--tests", TESTS)
-    out, _ = wattbell(folder, *common, "--interval", 2e-5, "--out", folder / "results")
+    out, _ = wattbell(folder, *common, "--interval", 2e-5, "--out", folder / "results", "--store", folder / "store.sqlite")
     return folder, out
 
 
@@ -94,6 +94,19 @@ def test_everything_is_stamped_as_scaled(ran: tuple[Path, str]) -> None:
     assert out.count("scaled x 0.01") == len(data["tests"])
     plans = list((folder / "results" / "plans").glob("*/*.fio"))
     assert plans and all("not the published test" in p.read_text().splitlines()[0] for p in plans)
+
+
+def test_it_ends_in_the_store_and_on_a_page(ran: tuple[Path, str]) -> None:
+    folder, out = ran
+    page = folder / "results" / "suite.html"
+    last = out[out.rindex("quick  INTEL") :]
+    assert str(page) in last and str(folder / "store.sqlite") in last
+    assert all(t["name"] in last for t in results(folder)["tests"])
+    listed, _ = wattbell(folder, "results", "list", "--json", "--store", folder / "store.sqlite")
+    (entry,) = json.loads(listed)
+    assert (entry["suite"], entry["profile"], entry["scale"]) == ("quick", "intel-660p-1tb", SCALE)
+    text = page.read_text(encoding="utf-8")
+    assert "Burst random read" in text and "SCALED" in text
 
 
 def test_provenance(ran: tuple[Path, str]) -> None:

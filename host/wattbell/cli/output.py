@@ -25,7 +25,7 @@ def print_json(value: Any) -> None:
 
 def say(text: str) -> None:
     """A line for the reader, on stderr."""
-    err.print(text)
+    err.print(text, soft_wrap=True)
 
 
 def table(*columns: str, title: str | None = None) -> Table:

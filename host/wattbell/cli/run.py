@@ -14,6 +14,7 @@ from ..errors import UsageError
 from . import captures, output
 from .playplan import Fidelity, ModelRun, find_profile, run_model
 from .record import Force, Json, KeepStream, Out
+from .suiteend import Ending
 from .virtual import refuse_existing, scratch
 
 
@@ -41,9 +42,6 @@ def run(
     rig: Annotated[
         str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL)
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run in --out.", rich_help_panel=_REAL)
-    ] = False,
     fidelity: Annotated[
         Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")
     ] = Fidelity.rtl,
@@ -64,6 +62,19 @@ def run(
     discard: Annotated[
         bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.", rich_help_panel=_SUITE)
     ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.", rich_help_panel=_SUITE)] = False,
+    page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.", rich_help_panel=_SUITE)] = True,
+    plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.", rich_help_panel=_SUITE)] = False,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            help="Store that keeps the results [default: wattbell/results.sqlite in your data directory].",
+            show_default=False,
+            rich_help_panel=_SUITE,
+        ),
+    ] = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.", rich_help_panel=_SUITE)] = False,
     force: Force = False,
     keep_stream: KeepStream = False,
     json: Json = False,
@@ -72,11 +83,14 @@ def run(
 
     The drive model writes bus transactions and rail power; the instrument sees them at its pins; the recorder
     reads the rig's serial port as it would with a real one. For a job or plan the model's own truth is kept in the capture,
-    and the analysis is compared with it. A suite leaves results.json with its captures beside it.
+    and the analysis is compared with it. A suite leaves results.json with its captures beside it, is kept in the store
+    (`wattbell results`), and ends with a page that shows it among the drives measured before.
 
       wattbell run quick --virtual intel-660p-1tb --out results
 
       wattbell run anandtech-2018 --virtual intel-660p-1tb --scale 0.001 --tests burst-random-read --out results
+
+      wattbell run anandtech-2018 --virtual intel-660p-1tb --fidelity fast --out results --resume
 
       wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
 
@@ -85,21 +99,26 @@ def run(
     if (virtual is None) == (drive is None):
         raise UsageError("Give one of --virtual PROFILE and --drive /dev/nvmeXnY.")
     names = tuple(t.strip() for t in tests.split(",") if t.strip())
+    if resume and force:
+        raise UsageError("--resume goes on with what is in --out, --force removes it; give one of them.")
+    if no_store and store is not None:
+        raise UsageError("Give one of --store and --no-store.")
     only = None if condition is Condition.both else condition.value
     if drive is not None:
         from .drivesuite import DriveOptions, run_on_drive
 
+        ending = _ending(store, no_store, page, plots)
         real = DriveOptions(what, drive, serial, rig, out, scale, only, names, rounds, seed, interval, decimation, resume, force)
-        run_on_drive(real, json)
+        run_on_drive(real, ending, json)
         return
-    if serial or rig or resume:
-        raise UsageError("--serial, --rig and --resume belong to a real drive (--drive).")
+    if serial or rig:
+        raise UsageError("--serial and --rig belong to a real drive (--drive).")
     assert virtual is not None
     profile = find_profile(virtual)
     job = Path(what)
     if job.is_file():
-        if scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both:
-            raise UsageError("--scale, --tests, --condition, --written, --rounds and --discard-captures are for suites.")
+        if scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store:
+            raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
         with ExitStack() as stack:
             plan = _replay_plan(job, scratch(stack)) if _is_iolog(job) else job
             _run_job(plan, profile, out, fidelity, seed, interval, decimation, keep_trace, force, keep_stream, json)
@@ -119,8 +138,15 @@ def run(
         tests=names,
         discard=discard,
         force=force,
+        resume=resume,
     )
-    run_suite(options, bench, json)
+    run_suite(options, bench, _ending(store, no_store, page, plots), json)
+
+
+def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:
+    from ..results import default_path
+
+    return Ending(None if no_store else store or default_path(), page, plots)
 
 
 def _is_iolog(path: Path) -> bool:

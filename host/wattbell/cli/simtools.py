@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -87,7 +88,7 @@ class Program:
 @contextmanager
 def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iterator[Program]:
     """Run a simulation program for as long as the block lasts; Ctrl-C is ours to handle, so it gets its own session."""
-    command = [str(find_program(name)), *map(str, arguments)]
+    command = [*_dies_with_us(), str(find_program(name)), *map(str, arguments)]
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
     process = subprocess.Popen(
         command,
@@ -101,6 +102,23 @@ def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iter
         yield child
     finally:
         child.end()
+
+
+def _dies_with_us() -> list[str]:
+    """What makes a child end when this process is killed: else a virtual rig would wait for its reader for ever."""
+    found = shutil.which("setpriv")  # util-linux, which every Debian has
+    return [found, "--pdeathsig", "TERM"] if found else []
+
+
+def version(name: str) -> str:
+    """``0.1.0 (sha256 0123456789ab)``: what the program says, and the beginning of the hash of its file. SimError when it fails."""
+    path = find_program(name)
+    try:
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SimError(f"{path} does not run ({error}); build it anew with `make sim`.") from None
+    return f"{told.removeprefix(name).strip() or 'unknown'} (sha256 {digest[:12]})"
 
 
 def run_program(name: str, *arguments: str | Path) -> None:

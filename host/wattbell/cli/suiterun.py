@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..capture import open_capture
-from ..errors import SimError, UsageError
+from ..errors import SimError
 from ..suites import load_suite
 from ..suites.drive import Drive, from_profile
 from ..suites.manifest import Suite
 from ..suites.plan import CONVERSION_S, Choice, Session, choose_tests, plan_sessions
-from ..suites.results import Results
+from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
 from ..suites.show import header, show_test
-from . import output
+from . import output, simtools
 from .playplan import Fidelity, ModelRun, run_model
+from .suitebegin import announce, begin, kept
+from .suiteend import Ending, finish
 
 ROUNDS_GROW = 1.6
 
@@ -32,6 +34,9 @@ class Bench(Protocol):
 
     def conditions(self) -> dict[str, Any]:
         """``conditions`` of results.json: how the bench was set up."""
+
+    def versions(self) -> dict[str, str]:
+        """What of ``versions`` of results.json is known before the first session."""
 
     def run(self, session: Session, plans: Path, capture: Path) -> None:
         """Run one session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files."""
@@ -48,67 +53,57 @@ class SuiteOptions:
     tests: tuple[str, ...] = ()
     discard: bool = False
     force: bool = False
+    resume: bool = False
 
 
-def run_suite(options: SuiteOptions, bench: Bench, json: bool) -> None:
-    """Run it, print each test as it is done, leave ``results.json``."""
+def run_suite(options: SuiteOptions, bench: Bench, ending: Ending, json: bool) -> None:
+    """Run it (or what an interrupted run left of it), print each test as it is done, leave ``results.json`` and what ``ending`` says."""
     suite = load_suite(options.suite)
     pairs = choose_tests(suite, options.tests, options.condition)
     sessions = plan_sessions(suite, pairs, bench.drive, options.choice)
-    make_room(options.out, options.force)
-    results = Results(options.out, suite, bench.drive, options.choice.scale, bench.conditions())
+    ending.check()
+    results = Results(options.out, suite, bench.drive, options.choice.scale, bench.conditions(), pairs, bench.versions())
+    done = begin(results, options.out, options.resume, options.force)
     if not json:
         output.out.print(header(results.data))
     for number, session in enumerate(sessions, start=1):
-        names = ", ".join(t.id for t in session.members)
-        output.say(f"session {number} of {len(sessions)}: {names} ({session.condition})")
-        _run_session(options, suite, bench, session, results, json)
-    path = results.write()
-    if json:
-        output.print_json(results.data)
-    else:
-        output.say(f"{path}: {len(results.data['tests'])} results.")
+        over = all((t.id, session.condition) in done for t in session.members)
+        announce(number, len(sessions), session, over)
+        if not over:
+            _run_session(options, suite, bench, session, results, json)
+    results.write()
+    finish(options.out, results.data, ending, json)
 
 
-def make_room(out: Path, force: bool) -> None:
-    """The folder for the results; what is in the way is only removed when it is such a folder, and asked for."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        if not force:
-            raise SimError(f"{out} exists already; choose another name, or add --force to replace it.")
-        if not (out / "results.json").is_file():
-            raise UsageError(f"{out} holds no results.json; --force replaces only the results of a suite.")
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
-
-
-def _run_session(
-    options: SuiteOptions, suite: Suite, bench: Bench, session: Session, results: Results, json: bool
-) -> None:
+def _run_session(options: SuiteOptions, suite: Suite, bench: Bench, session: Session, results: Results, json: bool) -> None:
     """One session; a test to steady state that is not steady yet is run again with more rounds (on a virtual drive the same
     seed gives the same first rounds, so that this is as if they had gone on)."""
     pairs = [(t, session.condition) for t in session.members]
     choice = options.choice
     name = f"{session.name}-{session.condition}"
     folder = options.out / "captures" / name
-    while True:
-        began = time.monotonic()
-        bench.run(session, options.out / "plans" / name, folder)
-        capture = open_capture(folder)
-        with output.spinner(f"scoring {session.name}"):
-            outcomes = score_session(capture, suite, session, choice.scale)
-        unsteady = [t for t in session.members if outcomes[t.id].unfinished]
-        if not unsteady or options.choice.rounds is not None:
-            break
-        done = choice.rounds or unsteady[0].rounds_first
-        choice = replace(choice, rounds=min(unsteady[0].rounds_max, round(done * ROUNDS_GROW)))
-        output.say(f"{unsteady[0].id}: no steady state in {done} rounds; going on to {choice.rounds}")
-        (session,) = plan_sessions(suite, pairs, bench.drive, choice)
+    with kept(session, folder):
+        while True:
+            began = time.monotonic()
+            bench.run(session, options.out / "plans" / name, folder)
+            capture = open_capture(folder)
+            with output.spinner(f"scoring {session.name}"):
+                outcomes = score_session(capture, suite, session, choice.scale)
+            unsteady = [t for t in session.members if outcomes[t.id].unfinished]
+            if not unsteady or options.choice.rounds is not None:
+                break
+            done = choice.rounds or unsteady[0].rounds_first
+            choice = replace(choice, rounds=min(unsteady[0].rounds_max, round(done * ROUNDS_GROW)))
+            output.say(f"{unsteady[0].id}: no steady state in {done} rounds; going on to {choice.rounds}")
+            (session,) = plan_sessions(suite, pairs, bench.drive, choice)
     results.describe(capture)
     seconds = time.monotonic() - began
     for test in session.members:
         entry = results.add(test, session.condition, outcomes[test.id], folder, seconds)
         if not json:
             show_test(entry, results.data, output.out)
+    if not options.discard:
+        flush_tree(folder)  # what results.json calls done must be there after a power cut
     results.write()
     if options.discard:
         shutil.rmtree(folder)
@@ -138,9 +133,15 @@ class VirtualBench:
         return self._drive
 
     def conditions(self) -> dict[str, Any]:
-        """Fidelity, seed, and how drives come to their conditions."""
+        """Fidelity, seed, how drives come to their conditions, and what was asked for besides."""
         how = "written" if self._choice.written else "set in the model"
-        return {"fidelity": self._fidelity.value, "seed": self._choice.seed, "preconditioning": how}
+        out = {"fidelity": self._fidelity.value, "seed": self._choice.seed, "preconditioning": how, "adc_interval_s": self._interval_s}
+        asked = {"rounds": self._choice.rounds, "adc_decimation": self._decimation}
+        return {**out, **{name: value for name, value in asked.items() if value is not None}}
+
+    def versions(self) -> dict[str, str]:
+        """The programs that stand for rig and drive."""
+        return {"virtual_rig": simtools.version("wattbell-rig"), "model": simtools.version("wattbell-ssd")}
 
     def run(self, session: Session, plans: Path, capture: Path) -> None:
         """See :class:`Bench`."""
@@ -168,5 +169,7 @@ class VirtualBench:
                 notes=tuple(notes),
             )
         )
+        if reason == "stopped by the user":
+            raise KeyboardInterrupt
         if reason != "the rig stopped":
             raise SimError(f"The recording of {session.name} ended early: {reason}.")

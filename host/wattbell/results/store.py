@@ -166,10 +166,15 @@ class Store:
                 db.execute("INSERT OR REPLACE INTO series VALUES (?, ?, ?)", (run_id, test.series, data))
         db.executemany("INSERT INTO lost VALUES (?, ?, ?, ?)", lost)
 
-    def _refuse_known(self, run: Run) -> None:
+    def known(self, run: Run) -> str | None:
+        """The id of a run with exactly these results; None where there is none."""
         same = self._db.execute("SELECT id FROM runs WHERE content_sha256 = ?", (run.content_hash,)).fetchone()
+        return None if same is None else str(same[0])
+
+    def _refuse_known(self, run: Run) -> None:
+        same = self.known(run)
         if same:
-            raise ResultsError(f"This run is in the store already, as {same[0]}; nothing was imported.")
+            raise ResultsError(f"This run is in the store already, as {same}; nothing was imported.")
         started = run.document.get("started_utc")
         if not started:
             return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,25 @@ from .manifest import Suite, Test
 from .outcome import Outcome
 
 FORMAT = 1
+RESULTS = "results.json"
 
 
 class Results:
-    """The results of one run, written after every session: an interrupted suite keeps what it has."""
+    """The results of one run, written after every session: an interrupted suite keeps what it has.
 
-    def __init__(self, folder: Path, suite: Suite, drive: Drive, scale: float, conditions: Mapping[str, Any]) -> None:
+    ``planned``: (test, condition) of everything that is to run. ``versions``: what is known of them before the first session.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        suite: Suite,
+        drive: Drive,
+        scale: float,
+        conditions: Mapping[str, Any],
+        planned: Sequence[tuple[Test, str]] = (),
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = folder
         self.data: dict[str, Any] = {
             "format": FORMAT,
@@ -32,12 +46,17 @@ class Results:
             "condition": None,
             "drive": drive.describe(),
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {"host": __version__, "gateware": None, "firmware": None, "model": None},
+            "versions": {"host": __version__, "gateware": None, "firmware": None, "model": None, **(versions or {})},
             "conditions": dict(conditions),
             "virtual": True,
             "lost": {},
+            "planned": [[test.id, condition] for test, condition in planned],
             "tests": [],
         }
+
+    def take_up(self, begun: Mapping[str, Any]) -> None:
+        """Go on with what an interrupted run left."""
+        self.data = dict(begun)
 
     def add(self, test: Test, condition: str, outcome: Outcome, capture: Path, seconds: float) -> dict[str, Any]:
         """One more test; its series goes to ``series/``. Returns its entry."""
@@ -47,6 +66,7 @@ class Results:
             path = self._folder / series
             path.parent.mkdir(parents=True, exist_ok=True)
             outcome.series.write_parquet(path)
+            flush(path)
         entry = {
             "test": test.id,
             "name": test.name,
@@ -81,17 +101,34 @@ class Results:
         self.data["conditions"]["notes"] += [n for n in notes if n not in self.data["conditions"]["notes"]]
 
     def write(self) -> Path:
-        """Write the file; a reader never sees half of one."""
-        path = self._folder / "results.json"
+        """Write the file; a reader never sees half of one, nor does a power cut leave one."""
+        path = self._folder / RESULTS
         part = path.with_suffix(".part")
         part.write_text(json.dumps(self.data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        flush(part)
         part.replace(path)
+        flush(self._folder)
         return path
+
+
+def flush(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_tree(folder: Path) -> None:
+    """Bring a folder with everything below it to the disk."""
+    for path in [*folder.rglob("*"), folder]:
+        flush(path)
 
 
 def read_results(path: Path) -> dict[str, Any]:
     """``results.json`` of a folder (or the file itself). UsageError when it is missing or none."""
-    file = path / "results.json" if path.is_dir() else path
+    file = path / RESULTS if path.is_dir() else path
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -14,7 +14,7 @@ from rich.text import Text
 from ..analysis.names import size_text
 from ..analysis.text import NOTHING, concise, count, digits, si
 
-_DIM = "grey58"
+DIM = "grey58"
 _CONDITION = {"test-data": "test's data only", "full": "full drive", "empty": "empty drive"}
 _PREFIXED = {"W", "s", "J"}
 _COLUMNS = (
@@ -42,7 +42,7 @@ def header(results: Mapping[str, Any]) -> Text:
     drive = results["drive"]
     text = Text(f"\n{results['suite']}", style="bold")
     text.append(f"  {drive.get('model') or drive.get('profile')}", style="not bold")
-    text.append(f"  {si(drive['capacity_bytes'], 'B')}", style=f"not bold {_DIM}")
+    text.append(f"  {si(drive['capacity_bytes'], 'B')}", style=f"not bold {DIM}")
     if results.get("virtual"):
         text.append("  virtual drive and rig", style="not bold yellow")
     if results["scale"] != 1:
@@ -65,14 +65,14 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
     if test["scores"]:
         console.print(_scores(test["scores"]))
     for note in test["notes"]:
-        console.print(Text(f"  {note}", style=_DIM))
+        console.print(Text(f"  {note}", style=DIM))
     if test["lost"]:
         lost = ", ".join(f"{name.replace('_', ' ')} {count(n)}" for name, n in test["lost"].items())
         console.print(Text(f"  lost under this test: {lost}; counts and rates are lower bounds", style="bold red"))
 
 
 def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style=f"not bold {_DIM}")
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style=f"not bold {DIM}")
 
 
 def _x(x: Mapping[str, float]) -> str:
@@ -97,7 +97,7 @@ def quantity_text(value: Mapping[str, Any] | None, unit: str = "") -> Text:
     """A quantity with its uncertainty in parentheses; ``!`` where something was lost under it. Watts, seconds and joules
     get an SI prefix."""
     if value is None or value.get("value") is None:
-        return Text(NOTHING, style=_DIM)
+        return Text(NOTHING, style=DIM)
     factor, shown = 1.0, unit
     if unit in _PREFIXED and not (unit == "s" and abs(value["value"]) >= 1):
         text = si(abs(float(value["value"])), unit, 3)
@@ -108,7 +108,7 @@ def quantity_text(value: Mapping[str, Any] | None, unit: str = "") -> Text:
     plain = concise({"value": number, "u": u}, factor) if u > abs(number) * 2e-5 else digits(number * factor, 5)
     head, paren, tail = plain.partition("(")
     out = Text(head)
-    out.append(paren + tail, style=_DIM)
+    out.append(paren + tail, style=DIM)
     if value["n_lost"]:
         out.append("!", style="bold yellow")
     if shown:
@@ -147,7 +147,7 @@ def _states(points: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str,
     table = _table()
     table.add_column("state")
     for _, _, head in _DECLARED:
-        table.add_column(f"declared\n{head}", justify="right", style=_DIM)
+        table.add_column(f"declared\n{head}", justify="right", style=DIM)
     for key in keys:
         head = _HEADS.get(key) or _UNIT_SUFFIX.sub("", key).replace("_", " ")
         table.add_column(f"measured\n{head}", justify="right", no_wrap=True)
@@ -169,5 +169,5 @@ def _scores(scores: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for score in scores:
         unit = "" if score["unit"] == "1" else score["unit"]
-        table.add_row(score["name"], quantity_text(score["value"], unit), Text(score["reading"] or "", style=_DIM))
+        table.add_row(score["name"], quantity_text(score["value"], unit), Text(score["reading"] or "", style=DIM))
     return table

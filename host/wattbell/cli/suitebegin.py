@@ -1,0 +1,119 @@
+"""Where a run of a suite begins: in a folder of its own, or where an interrupted run of the same thing stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import SimError, UsageError
+from ..suites.plan import Session
+from ..suites.results import RESULTS, Results, read_results
+from . import output
+
+_NEW = "start anew in another --out"
+_SAME: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("suite",), "suite {}"),
+    (("suite_hash",), "another version of the suite's files ({})"),
+    (("scale",), "--scale {}"),
+    (("planned",), "other tests: {}"),
+    (("drive", "profile"), "profile {}"),
+    (("drive", "profile_hash"), "another version of the profile ({})"),
+    (("drive", "serial"), "drive {}"),
+    (("conditions", "seed"), "--seed {}"),
+    (("conditions", "rounds"), "--rounds {}"),
+    (("conditions", "fidelity"), "--fidelity {}"),
+    (("conditions", "preconditioning"), "a drive whose condition was {}"),
+    (("conditions", "adc_interval_s"), "--interval {}"),
+    (("conditions", "adc_decimation"), "--decimation {}"),
+    (("versions", "host"), "Wattbell {}"),
+    (("versions", "virtual_rig"), "another build of the virtual rig ({})"),
+    (("versions", "model"), "another build of the drive model ({})"),
+)
+"""What must be as it was for results of two parts to be those of one run: where it stands, and what to call the old one."""
+
+
+def begin(fresh: Results, out: Path, resume: bool, force: bool) -> set[tuple[str, str]]:
+    """Make room in ``out`` and write what is begun there, or take up what is there; returns the (test, condition) that are done.
+
+    ``fresh`` has everything that is known before the first session; with ``resume`` it takes over the tests that were done.
+    UsageError when ``out`` was begun in another way, SimError when something is in the way.
+    """
+    if not resume:
+        make_room(out, force)
+        fresh.write()
+        return set()
+    if not (out / RESULTS).is_file():
+        raise UsageError(f"{out} holds no {RESULTS}: there is nothing to go on with. Leave out --resume.")
+    begun = read_results(out)
+    difference = _difference(begun, fresh.data)
+    if difference:
+        raise UsageError(f"{out} was begun with {difference}. Give the same as then, or {_NEW}.")
+    fresh.take_up(begun)
+    return {(t["test"], t["condition"]) for t in begun["tests"]}
+
+
+def _difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    for path, what in _SAME:
+        old, new = _at(begun, path), _at(now, path)
+        if old == new:
+            continue
+        if path == ("planned",):
+            old = ", ".join(f"{test} ({condition})" for test, condition in old or ()) or "unknown ones"
+        return f"{what.format(_shown(old))}, not {_shown(new)}" if path != ("planned",) else what.format(old)
+    return None
+
+
+def _at(data: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
+
+
+def _shown(value: Any) -> str:
+    return "the default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def make_room(out: Path, force: bool) -> None:
+    """The folder for the results; what is in the way is only removed when it is such a folder, and asked for."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not force:
+            hint = " (or --resume, if that run was interrupted)" if (out / RESULTS).is_file() else ""
+            raise SimError(f"{out} exists already; choose another name, or add --force to replace it{hint}.")
+        if not (out / RESULTS).is_file():
+            raise UsageError(f"{out} holds no {RESULTS}; --force replaces only the results of a suite.")
+        shutil.rmtree(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be made ({error.strerror}); choose another --out.") from None
+
+
+def announce(number: int, total: int, session: Session, done: bool = False) -> None:
+    """Say which session is next, or that it was done before."""
+    names = ", ".join(t.id for t in session.members)
+    output.say(f"session {number} of {total}: {names} ({session.condition})" + (": done before" if done else ""))
+
+
+@contextlib.contextmanager
+def kept(session: Session, folder: Path) -> Iterator[None]:
+    """What an interrupted session recorded stays, in a folder named as what it is: also what a killed one left in ``folder``."""
+    if folder.is_dir():
+        output.say(f"{session.name}: what was recorded before the interruption is in {_set_aside(folder)}.")
+    try:
+        yield
+    except BaseException:
+        if folder.is_dir():
+            output.say(f"{session.name}: interrupted; what was recorded is in {_set_aside(folder)}. Go on with --resume.")
+        else:
+            output.say(f"{session.name}: interrupted. Go on with --resume.")
+        raise
+
+
+def _set_aside(folder: Path) -> Path:
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}-interrupted" + (f"-{number}" if number > 1 else ""))).exists():
+        number += 1
+    return folder.rename(aside)

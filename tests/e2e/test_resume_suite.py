@@ -1,0 +1,134 @@
+"""A suite that is interrupted, killed and gone on with, as a user would: its results are those of one that ran through."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+from virtual import MARKS
+from wattbell.capture import open_capture
+from wattbell.cli.app import app
+from wattbell.errors import WattbellError
+
+pytestmark = MARKS
+TESTS = ["burst-random-read", "random-read", "random-write", "mixed-random", "active-idle"]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`quick`, but each test is a session."""
+    folder = tmp_path_factory.mktemp("suites") / "quick-apart"
+    folder.mkdir()
+    for source in files("wattbell.suites").joinpath("data/quick").iterdir():
+        (folder / source.name).write_bytes(source.read_bytes())
+    manifest = folder / "manifest.toml"
+    manifest.write_text(manifest.read_text().replace('session = "quick"\n', ""))
+    return folder
+
+
+def arguments(suite: Path, out: Path, *more: str) -> list[str]:
+    common = ["run", str(suite), "--virtual", "intel-660p-1tb", "--fidelity", "fast", "--scale", "0.05", "--tests", ",".join(TESTS)]
+    return [*common, "--out", str(out), "--store", str(out.parent / "store.sqlite"), "--no-page", *more]
+
+
+def start(folder: Path, command: list[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
+    return subprocess.Popen([sys.executable, "-m", "wattbell", *command], env=environment, text=True, stdout=-1, stderr=-1)
+
+
+def finished(process: subprocess.Popen[str], code: int = 0) -> str:
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    return err
+
+
+def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) -> None:
+    """Send a signal while `capture` is recorded."""
+    deadline = time.monotonic() + 60
+    while not (capture / "meta.json").exists():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
+        time.sleep(0.002)
+    process.send_signal(how)
+
+
+def wait_for_no_rig(runtime: Path) -> None:
+    """The virtual rig of a killed recorder ends, too."""
+    deadline = time.monotonic() + 60
+    while left := list(runtime.glob("rigs/*")):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def results(out: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((out / "results.json").read_text())
+    return data
+
+
+def figures(data: dict[str, Any]) -> dict[str, Any]:
+    """Everything but what the clock on the wall says."""
+    tests = [{k: v for k, v in test.items() if k != "wall_s"} for test in data["tests"]]
+    return {**{k: v for k, v in data.items() if k != "started_utc"}, "tests": tests}
+
+
+def test_interrupted_and_killed_and_gone_on_with(suite: Path, tmp_path: Path) -> None:
+    once, again = tmp_path / "once", tmp_path / "again"
+    finished(start(tmp_path, arguments(suite, once)))
+
+    process = start(tmp_path, arguments(suite, again))
+    stop_in(process, again / "captures/random-read-test-data", signal.SIGINT)
+    assert "Go on with --resume" in finished(process, 130)
+    done = results(again)
+    assert [t["test"] for t in done["tests"]] == TESTS[:1]
+
+    process = start(tmp_path, arguments(suite, again, "--resume"))
+    stop_in(process, again / "captures/random-write-test-data", signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    wait_for_no_rig(tmp_path / "runtime")
+    assert [t["test"] for t in results(again)["tests"]] == TESTS[:2]
+
+    said = finished(start(tmp_path, arguments(suite, again, "--resume")))
+    assert said.count("done before") == 2
+    assert figures(results(again)) == figures(results(once))
+    assert results(again)["started_utc"] == done["started_utc"]
+    assert [t["test"] for t in results(again)["tests"]] == TESTS
+    # what the interrupted sessions had recorded is still there, and is a capture
+    for name in ("random-read", "random-write"):
+        open_capture(again / f"captures/{name}-test-data-interrupted")
+    (series,) = [t["series"] for t in results(again)["tests"] if t["series"]]
+    assert pl.read_parquet(again / series).equals(pl.read_parquet(once / series))
+    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+        assert store.execute("SELECT count(*), count(DISTINCT started_utc) FROM runs").fetchone() == (2, 2)
+    # once more: nothing is left to run, and the store has it already
+    assert finished(start(tmp_path, arguments(suite, again, "--resume"))).count("done before") == len(TESTS)
+
+    before = (again / "results.json").read_bytes()
+    for more, says in (
+        (("--scale", "0.1"), "--scale 0.05, not 0.1"),
+        (("--seed", "2"), "--seed 1, not 2"),
+        (("--virtual", "intel-600p"), "profile intel-660p-1tb, not intel-600p"),
+        (("--tests", "random-read"), "other tests: burst-random-read (test-data), random-read"),
+        (("--rounds", "3"), "--rounds the default, not 3"),
+        (("--fidelity", "rtl"), "--fidelity fast, not rtl"),
+        (("--force",), "give one of them"),
+    ):
+        refused = CliRunner().invoke(app, arguments(suite, again, "--resume", *more))
+        assert isinstance(refused.exception, WattbellError) and refused.exception.exit_code == 2
+        assert says in str(refused.exception)
+    manifest = suite / "manifest.toml"
+    manifest.write_text(manifest.read_text() + "# changed\n")
+    assert "another version of the suite's files" in str(CliRunner().invoke(app, arguments(suite, again, "--resume")).exception)
+    assert (again / "results.json").read_bytes() == before
+    assert "nothing to go on with" in str(CliRunner().invoke(app, arguments(suite, tmp_path / "new", "--resume")).exception)
