@@ -8,7 +8,7 @@ function shaped(plot, width) {
   layout.margin = { ...plot.layout.margin };
   const wide = plot.labels && matchMedia("(min-width: 901px)").matches;
   const ends = plot.layout.annotations.filter((a) => a.name === "end");
-  if (wide) layout.margin.r = Math.min(0.42 * width, 16 + 6.4 * Math.max(...ends.map((a) => a.text.length)));
+  if (wide) layout.margin.r = Math.min(0.5 * width, 18 + 6.9 * Math.max(...ends.map((a) => a.text.length)));
   else layout.annotations = plot.layout.annotations.filter((a) => a.name !== "end");
   return layout;
 }

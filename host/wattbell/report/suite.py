@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.errors import ResultsError
-from wattbell.report import suite_sections, suite_series, suite_tables
+from wattbell.report import suite_power, suite_sections, suite_series, suite_tables
 from wattbell.report.suite_charts import Section
-from wattbell.report.suite_entities import entities, stamp
+from wattbell.report.suite_entities import drive_key, entities, stamp
 from wattbell.report.suite_html import page
 from wattbell.report.suite_static import write_pictures
 from wattbell.results import Run, Store, provenance
@@ -19,16 +19,16 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
     """Every section of the page that these runs have something for."""
     found = entities(runs)
     made = [
-        suite_sections.scores(found),
+        suite_sections.scores(found, background),
         suite_sections.queue_depths(found),
         suite_sections.mixes(found),
         suite_tables.matrices(found),
         suite_sections.against_power(found, background),
         suite_series.fill(found),
         suite_series.consistency(found),
-        suite_sections.traces(found),
-        suite_series.idle(found),
-        suite_tables.features(runs),
+        suite_sections.traces(found, background),
+        suite_series.idle(found, background),
+        suite_power.features(runs),
         suite_tables.every_figure(found),
         suite_tables.provenance(runs, rests_on or {}),
     ]
@@ -36,12 +36,22 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
 
 
 def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
-    """The store's runs that measured the same as ``runs`` (same job files, same scale), without those themselves."""
+    """The store's runs of other drives that measured the same as ``runs`` (same job files, same scale): of each drive the
+    latest, and older ones only where they have tests that no later one has."""
     if store is None:
         return []
     wanted = {(run.suite, run.suite_hash, run.scale) for run in runs}
-    own = {run.content_hash for run in runs}
-    return [r for r in store.runs() if (r.suite, r.suite_hash, r.scale) in wanted and r.content_hash not in own]
+    own = {drive_key(run) for run in runs}
+    seen: set[tuple[str, str, str, str]] = set()
+    out: list[Run] = []
+    for run in reversed(store.runs()):
+        if (run.suite, run.suite_hash, run.scale) not in wanted or drive_key(run) in own:
+            continue
+        tests = {(drive_key(run), run.suite, t.test, t.condition) for t in run.tests}
+        if tests - seen:
+            out.append(run)
+            seen |= tests
+    return out
 
 
 def _rests_on(run: Run, store: Store | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from wattbell.results import Quantity
 
@@ -31,13 +31,16 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar chart; the caller has sorted it. ``better``: which way is better, said on the page."""
+    """A bar chart; the caller has sorted it. ``better``: which way is better, said on the page. ``group``: the test it belongs
+    to (charts of one group stand in a row below its name), ``short``: its title there."""
 
     key: str
     title: str
     unit: str
     bars: Sequence[Bar]
     better: Literal["higher", "lower", ""] = "higher"
+    group: str = ""
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,18 @@ def readable(values: Sequence[float], unit: str) -> tuple[float, str]:
     if unit not in ("s", "W", "J") or top >= 1 or top == 0:
         return 1.0, unit
     return (1e3, f"m{unit}") if top >= 1e-3 else (1e6, f"µ{unit}")
+
+
+MOST_EXACT = 2e-5
+"""Below this share of a value its uncertainty is not shown, nor more than five digits: no one compares drives so finely."""
+
+
+def shown(value: Quantity) -> dict[str, Any]:
+    """The value as the analysis' text functions take it, for people who compare drives (:data:`MOST_EXACT`)."""
+    figure = value.to_figure()
+    if value.u is not None and value.u < MOST_EXACT * abs(value.value):
+        figure["u"] = None
+    return figure
 
 
 @dataclass

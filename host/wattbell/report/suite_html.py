@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.offline
 
-from wattbell.report.suite_charts import Bars, Block, Chart, Section, TableBlock, needs_legend, readable
+from wattbell.report.suite_charts import Bars, Block, Chart, Line, Section, TableBlock, needs_legend, readable, shown
 from wattbell.report.suite_entities import Entity, mixtures
 from wattbell.report.suite_plotly import figure
 from wattbell.report.tables import pair, table
@@ -34,10 +34,15 @@ def _bars(chart: Bars) -> str:
         rows.append(
             f"<div class=bar><span>{escape(bar.label)}</span><div><i class='{kind.strip()}' "
             f'style="--c:{bar.colour};width:{width:.2f}%"></i>{whisker}</div>'
-            f"<b>{pair(bar.value.to_figure(), factor)}{remark}</b></div>"
+            f"<b>{pair(shown(bar.value), factor)}{remark}</b></div>"
         )
     better = f"{chart.better} is better" if chart.better else ""
-    head = f"<h3>{escape(chart.title)} <span class=unit>{escape(', '.join(filter(None, (unit.removeprefix('1'), better))))}</span></h3>"
+    unit = unit.removeprefix("1")
+    if chart.group:
+        more = ", ".join(filter(None, (chart.short if unit else "", better)))
+        head = f"<h4>{escape(unit or chart.short)} <span class=unit>{escape(more)}</span></h4>"
+    else:
+        head = f"<h3>{escape(chart.title)} <span class=unit>{escape(', '.join(filter(None, (unit, better))))}</span></h3>"
     return f"<div class=bars>{head}{''.join(rows)}</div>"
 
 
@@ -45,12 +50,15 @@ def _legend(chart: Chart) -> str:
     lines = {line.label: line for p in chart.panels for line in p.lines if line.label and line.texts is None}
     if len(lines) < 2 or all(len(p.lines) < 2 for p in chart.panels):
         return ""
-    chips = "".join(
-        f'<span><i style="border-top:3px {"dashed" if line.dashed else "solid"} {line.colour}"></i>{escape(label)}</span>'
-        for label, line in lines.items()
-    )
+    chips = "".join(f"<span>{_sample(line)}{escape(label)}</span>" for label, line in lines.items())
     kind = "" if needs_legend(chart) else " narrow"
     return f'<div class="legend{kind}">{chips}</div>'
+
+
+def _sample(line: Line) -> str:
+    if line.mode == "markers":
+        return f'<i class=point style="border-color:{line.colour};background:{"#fff" if line.dashed else line.colour}"></i>'
+    return f'<i style="border-top:3px {"dashed" if line.dashed else "solid"} {line.colour}"></i>'
 
 
 def _chart(chart: Chart, plots: dict[str, Any], above: str) -> str:
@@ -77,9 +85,10 @@ def _section(section: Section, plots: dict[str, Any]) -> str:
     if not section.blocks:
         return ""
     parts = []
-    for kind, blocks in groupby(section.blocks, type):
+    for (kind, group), blocks in groupby(section.blocks, lambda b: (type(b), b.group if isinstance(b, Bars) else "")):
         if kind is Bars:
-            parts.append(f'<div class="pair">{"".join(_bars(b) for b in blocks if isinstance(b, Bars))}</div>')
+            head = f"<h3>{escape(group)}</h3>" if group else ""
+            parts.append(f'{head}<div class="trio">{"".join(_bars(b) for b in blocks if isinstance(b, Bars))}</div>')
         else:
             parts += [_block(block, plots, section.title) for block in blocks]
     note = f"<p class=note>{escape(section.note)}</p>" if section.note else ""
@@ -114,18 +123,45 @@ def _banner(runs: Sequence[Run]) -> str:
         )
     else:
         out += "<div class=banner>Nothing was lost between the connector and this page.</div>"
-    warnings = list(dict.fromkeys(f"{run.title}: {note}" for run in runs for note in _notes(run)))
+    short = [f"{run.title}, {run.suite}: interrupted; {n} of {run.planned} tests are missing" for run in runs if (n := run.missing)]
+    if short:
+        out += f'<div class="banner mixed">{_items(short)}</div>'
+    warnings = _merged([(run.title, note) for run in runs for note in _notes(run)])
+    warnings += _merged([(run.title, text) for run in runs for text, routine in _test_notes(run) if not routine])
     if warnings:
-        out += f'<div class="banner warn"><ul>{"".join(f"<li>{escape(w)}</li>" for w in warnings)}</ul></div>'
+        out += f'<div class="banner warn">{_items(warnings)}</div>'
+    routine = _merged([(run.title, text) for run in runs for text, routine in _test_notes(run) if routine])
+    if routine:
+        out += f"<details class=notes><summary>How long drives were busy and rested</summary>{_items(routine)}</details>"
     return out
+
+
+def _items(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
+def _merged(notes: Sequence[tuple[str, str]]) -> list[str]:
+    """A line for each note, with the drives it is about."""
+    drives: dict[str, dict[str, None]] = {}
+    for drive, note in notes:
+        drives.setdefault(note, {})[drive] = None
+    return [f"{', '.join(names)}: {note}" for note, names in drives.items()]
 
 
 def _notes(run: Run) -> list[str]:
     conditions: Any = run.document.get("conditions")
     places = [run.document.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
-    found = [str(n) for notes in places if isinstance(notes, list) for n in notes]
-    found += [f"{test.name}: {note}" for test in run.tests for note in test.notes]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(str(n) for notes in places if isinstance(notes, list) for n in notes))
+
+
+def _test_notes(run: Run) -> list[tuple[str, bool]]:
+    """(note with the test's name and condition, whether it is said of every test)."""
+    several = len({test.condition for test in run.tests}) > 1
+    return [
+        (f"{test.name}{f' ({test.condition})' if several and test.condition else ''}: {note}", note.startswith("busy for "))
+        for test in run.tests
+        for note in test.notes
+    ]
 
 
 def _stamps(runs: Sequence[Run]) -> str:

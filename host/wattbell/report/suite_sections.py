@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from wattbell.analysis.text import digits
 from wattbell.report.suite_charts import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
 from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
 from wattbell.results import Run, Score, TestResult
 
-_LESS_IS_BETTER = {"W", "s", "J", "ms", "us"}
+_LESS_IS_BETTER = {"W", "s", "J"}
 _SCORED_UNITS = ("MB/s", "MB/s/W", "W", "IOPS", "1")
 _ELSEWHERE = ("idle", "active-idle", "whole-drive-fill", "operational", "non-operational")
 _ATSB = "atsb-"
@@ -17,14 +18,22 @@ _AT_BEST = "highest, at "
 """Scores whose name says where they were reached; the charts by queue depth show them."""
 
 
-def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: str | None = None) -> Bars | None:
-    """A bar for each entity that has this score, the best first; None where none has.
+def bars_of(
+    found: Sequence[Entity],
+    key: TestKey,
+    title: str,
+    unit: str,
+    name: str | None = None,
+    grouped: bool = False,
+    behind: Sequence[Entity] = (),
+) -> Bars | None:
+    """A bar for each entity that has this score, the best first; None where none has. ``behind``: drives of the store, in grey.
 
     Where an average can be read in two ways, the bar is the first reading and the other stands behind its figure.
     """
     bars = []
     label = reading = ""
-    for entity in found:
+    for entity in (*found, *behind):
         result = entity.test(key)
         score = result.score(unit, name) if result else None
         if result is None or score is None:
@@ -36,8 +45,9 @@ def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: 
             if s.unit == unit and _second(s, result) is score and _differs(s, score)
         ]
         lost = [f"✕ {score.value.n_lost} lost"] if score.value.n_lost else []
-        bars.append(Bar(entity.label, entity.colour, score.value, entity.full, "; ".join(others), "".join(lost)))
-    if not bars:
+        colour = BACKGROUND if entity in behind else entity.colour
+        bars.append(Bar(entity.label, colour, score.value, entity.full, "; ".join(others), "".join(lost)))
+    if all(bar.colour == BACKGROUND for bar in bars):
         return None
     less = unit in _LESS_IS_BETTER
     bars.sort(key=lambda b: b.value.value, reverse=not less)
@@ -45,7 +55,15 @@ def bars_of(found: Sequence[Entity], key: TestKey, title: str, unit: str, name: 
     if any(bar.remark for bar in bars):
         heading += f" ({reading})"
     file = slug("-".join(filter(None, (*key, label, unit))))
-    return Bars(file, heading, unit, bars, "" if unit == "W" else ("lower" if less else "higher"))
+    short = label + (f" ({reading})" if any(bar.remark for bar in bars) else "")
+    better = _better(unit, label)
+    return Bars(file, heading, unit, bars, better, title if grouped else "", short if grouped else "")
+
+
+def _better(unit: str, label: str) -> Literal["higher", "lower", ""]:
+    if unit in ("W", "GB") or (unit == "J" and "fill" in label):
+        return ""  # not without the rate beside it; drives of different size
+    return "lower" if unit in _LESS_IS_BETTER else "higher"
 
 
 def _second(score: Score, result: TestResult) -> Score | None:
@@ -65,11 +83,14 @@ def slug(text: str) -> str:
     return "-".join(part for part in kept.split("-") if part)
 
 
-def scores(found: Sequence[Entity]) -> Section:
-    """Bar charts of every score in MB/s, MB/s/W, W and IOPS."""
+def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
+    """Bar charts of every score in MB/s, MB/s/W, W and IOPS; drives of the store behind them in grey."""
+    others = entities(background)
     note = "Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits."
     if any(e.full for e in found):
         note += " Hatched: the whole drive was filled before."
+    if others:
+        note += " Grey: other drives from the store, same job files and scale."
     section = Section("Scores", note)
     for key, title in titles_of(found).items():
         test = key[1]
@@ -83,7 +104,7 @@ def scores(found: Sequence[Entity]) -> Section:
                 for s in r.scores
                 if s.unit == unit and (unit != "1" or "deviation" in s.name) and not s.name.startswith(_AT_BEST) and _second(s, r) is None
             )
-            section.blocks += [bars for name in names if (bars := bars_of(found, key, title, unit, name)) is not None]
+            section.blocks += [bars for name in names if (bars := bars_of(found, key, title, unit, name, True, others))]
     return section
 
 
@@ -125,14 +146,20 @@ def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section
     return section
 
 
+def _client(found: Sequence[Entity]) -> bool:
+    return all(entity.run.suite == "anandtech-2018" for entity in found)
+
+
 def queue_depths(found: Sequence[Entity]) -> Section:
     """Rate and power by queue depth."""
-    return _sweep(found, "qd", "Rate and power by queue depth", "Each queue depth: one minute or 32 GB, then idle.")
+    note = "Each queue depth: one minute or 32 GB, then idle." if _client(found) else ""
+    return _sweep(found, "qd", "Rate and power by queue depth", note)
 
 
 def mixes(found: Sequence[Entity]) -> Section:
     """Rate and power by share of writes."""
-    note = "From reads only to writes only in steps of 10 %. A dip in the middle is the bathtub of drives that serve one or the other."
+    note = "From reads only to writes only" + (" in steps of 10 %" if _client(found) else "")
+    note += ". A dip in the middle is the bathtub of drives that serve one or the other."
     return _sweep(found, "write_share", "Mixed reads and writes", note)
 
 
@@ -158,6 +185,7 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
     panels = []
     names = titles_of([*found, *others])
     wanted = [key for t in SCATTER_TESTS for key in names if key[1] == t]
+    wanted += [key for key in names if key not in wanted and any(_sweeps(e.test(key)) for e in found)]
     if any(e.run.suite == "capture" for e in found):
         wanted += [key for key in names if key[0] == "capture"]
     singles: list[Line] = []
@@ -191,20 +219,26 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
     return section
 
 
+def _sweeps(result: TestResult | None) -> bool:
+    """Whether the test varied one thing, queue depth or mix."""
+    axes = {axis for point in result.points for axis in point.x} if result else set()
+    return result is not None and len(result.points) > 1 and len(axes) == 1 and axes <= {"qd", "write_share"}
+
+
 ATSB_LATENCIES = tuple(
-    f"{what}, {which}" for which in ("all", "reads", "writes") for what in ("mean latency", "99th percentile of latency")
+    f"{what}, {which}" for what in ("mean latency", "99th percentile of latency") for which in ("all", "reads", "writes")
 )
 
 
-def traces(found: Sequence[Entity]) -> Section:
+def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     """ATSB-like traces: data rate, latencies, energy."""
+    others = entities(background)
     note = "Generated traces with the published statistics (the traces themselves are not public); idle time cut to 25 ms."
     section = Section("Trace replay (ATSB-like)", note)
     for key, title in titles_of(found).items():
         if not key[1].startswith(_ATSB):
             continue
-        blocks: list[Block | None] = [bars_of(found, key, title, "MB/s")]
-        blocks += [bars_of(found, key, title, "s", name) for name in ATSB_LATENCIES]
-        blocks.append(bars_of(found, key, title, "J"))
+        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/s/W")]
+        blocks += [bars_of(found, key, title, "s", name, True, others) for name in ATSB_LATENCIES]
         section.blocks += [block for block in blocks if block is not None]
     return section

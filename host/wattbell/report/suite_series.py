@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from wattbell.report.suite_charts import Block, Chart, Line, Mark, Panel, Section
-from wattbell.report.suite_entities import Entity, TestKey, titles_of
+from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
 from wattbell.report.suite_sections import bars_of, slug
-from wattbell.results import TestResult
+from wattbell.results import Run, TestResult
 
 STEADY_FROM_S = 1400.0
 LAST_S = 400.0
@@ -117,8 +117,9 @@ def _thin(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.group_by(groups, maintain_order=True).agg(pl.all().mean()).drop("_group")
 
 
-def idle(found: Sequence[Entity]) -> Section:
-    """Idle power with and without power management, and the wake-up from it."""
+def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
+    """Idle power with and without power management, and the wake-up from it; drives of the store in grey."""
+    others = entities(background)
     section = Section(
         "Idle power and wake-up",
         "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST on. Wake-up: first command after that idle.",
@@ -126,11 +127,11 @@ def idle(found: Sequence[Entity]) -> Section:
     for key, title in titles_of(found).items():
         test = key[1]
         if test in ("active-idle", "idle") or test.startswith("idle "):
-            bars = bars_of(found, key, title, "W")
+            bars = bars_of(found, key, title, "W", behind=others)
             section.blocks += [bars] if bars else []
         elif "wake-up" in test:
             names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if s.name.startswith("median"))
-            section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name)) is not None]
+            section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name, behind=others))]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
             if lines:
                 # From 0 where all lie close together: a spread of microseconds must not look like one of milliseconds.

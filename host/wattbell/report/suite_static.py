@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 
 from wattbell.analysis.text import concise, digits, si
 from wattbell.report.static import GRID, INK, MUTED
-from wattbell.report.suite_charts import Bars, Chart, Line, Panel, Section, needs_legend, readable, spread, y_limits
+from wattbell.report.suite_charts import Bars, Chart, Line, Panel, Section, needs_legend, readable, shown, spread, y_limits
 
 _STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "hatch.linewidth": 0.9}
 _MANY = 400
@@ -45,7 +45,7 @@ def _bars(chart: Bars, stamp: str) -> Figure:
         axes.barh(y, bar.value.value, height=0.68, **style)
         if bar.value.u:
             axes.errorbar(bar.value.value, y, xerr=bar.value.u, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
-        text = "  ".join(filter(None, (concise(bar.value.to_figure(), factor), bar.remark, bar.lost)))
+        text = "  ".join(filter(None, (concise(shown(bar.value), factor), bar.remark, bar.lost)))
         at = bar.value.value + (bar.value.u or 0.0) + 0.012 * top
         axes.annotate(text, (at, y), va="center", fontsize=8.5, color=INK)
     axes.set_yticks(range(n), [b.label for b in reversed(chart.bars)])

@@ -170,6 +170,17 @@ class Run:
         return {str(k): int(v) for k, v in found.items() if v} if isinstance(found, Mapping) else {}
 
     @property
+    def planned(self) -> int:
+        """Number of tests (in a condition) that were to run; 0 where the run does not say."""
+        found = self.document.get("planned")
+        return len(found) if isinstance(found, list) else 0
+
+    @property
+    def missing(self) -> int:
+        """How many of them did not: the run was interrupted, or goes on."""
+        return max(0, self.planned - len(self.tests)) if self.planned else 0
+
+    @property
     def versions(self) -> dict[str, str]:
         """Versions of host, gateware, firmware and model."""
         found = self.document.get("versions")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..analysis.figures import error_model
 from ..capture import Capture
 from ..errors import UsageError
 from .drive import Drive
@@ -88,7 +89,7 @@ class Results:
         return entry
 
     def describe(self, capture: Capture) -> None:
-        """Take versions, and what the drive says of itself (Identify), from a capture."""
+        """Take versions, the error model, and what the drive says of itself (Identify), from a capture."""
         meta = capture.meta
         rig, drive = meta.get("rig") or {}, meta.get("drive") or {}
         versions = self.data["versions"]
@@ -96,6 +97,7 @@ class Results:
             versions[key] = rig.get(key) or versions[key]
         versions["model"] = (meta.get("workload") or {}).get("model") or versions["model"]
         self.data["drive"] |= {k: v for k, v in drive.items() if v is not None and k not in ("source", "namespaces")}
+        self.data["uncertainty"] = error_model(meta).to_json()
         notes = (meta.get("conditions") or {}).get("notes") or []
         self.data["conditions"].setdefault("notes", [])
         self.data["conditions"]["notes"] += [n for n in notes if n not in self.data["conditions"]["notes"]]

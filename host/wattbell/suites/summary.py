@@ -17,6 +17,7 @@ _RATES = ("MB/s", "IOPS")
 _IN_COLUMNS = (*_RATES, "W", "MB/s/W")
 _FIRST_OF = ("GB", "s", "J", "1")
 """Units of what has no column; the first score of each is named."""
+_TRACE = ("mean latency, all", "99th percentile of latency, all", "energy")
 
 
 def summary(results: Mapping[str, Any]) -> Group:
@@ -52,6 +53,8 @@ def _more(test: Mapping[str, Any]) -> Text:
     scores = test["scores"]
     if test["kind"] == "rounds":
         chosen = [s for s in scores if s is not _first(scores, _RATES)]
+    elif test["kind"] == "trace":
+        chosen = [s for s in scores if s["name"] in _TRACE]
     elif test["kind"] == "idle":
         chosen = []
     else:

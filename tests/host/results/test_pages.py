@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from wattbell.errors import ResultsError
-from wattbell.report.suite import sections, write_suite_page
-from wattbell.report.suite_charts import Bars, Chart, Panel, needs_legend, spread
+from wattbell.report.suite import comparable, sections, write_suite_page
+from wattbell.report.suite_charts import BACKGROUND, Bars, Chart, Panel, TableBlock, needs_legend, spread
 from wattbell.report.suite_entities import entities, mixtures, stamp
 from wattbell.results import Store, read_run
 
@@ -77,14 +77,22 @@ def test_views_of_consistency(folders: dict[str, Path]) -> None:
 
 
 def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> None:
-    points = [{"x": {"ps": 4}, "settled_w": samples.q(0.01), "exit_s": samples.q(0.0548), "random_read_mb_per_s": samples.q(470.0)}]
+    points = [{"x": {"ps": 4}, "settled_w": samples.q(0.01), "exit_s": samples.q(0.0548), "entry_s": samples.q(0.0051), "entry_j": None},
+              {"x": {"ps": 0}, "idle_w": samples.q(0.6), "random_read_mb_per_s": samples.q(470.0), "random_read_w": samples.q(5.0)}]  # fmt: skip
     test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
     made = sections([read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))])
-    (states,) = [b for s in made for b in s.blocks if getattr(b, "title", "").endswith("NVMe power states")]
-    assert list(states.head)[5:] == ["settled power", "exit", "random read"]
-    last = [re.sub("<.*?>", "", cell) for cell in states.rows[-1]]
-    assert last == ["PS 4", "idle", "4.00 mW", "5.00 ms", "9.00 ms", "10.000(20) mW", "54.80(11) ms", "470.00(94) MB/s"]
-    assert states.rows[0][5] == "–", "what was not measured stays empty"
+    tables = {b.title.partition(": ")[2]: b for s in made for b in s.blocks if isinstance(b, TableBlock) and ": " in b.title}
+
+    def row(title: str, i: int = 0) -> list[str]:
+        return [re.sub("<.*?>", "", cell) for cell in tables[title].rows[i]]
+
+    assert row("NVMe power states, as declared", 4) == ["PS 4", "4.00 mW", "idle", "5.00 ms", "9.00 ms"]
+    active, idle = "active states, measured", "idle states, declared and measured"
+    assert row(active) == ["PS 0", "4.00 W", "600.0(12) mW", "470.00(94) MB/s", "5.000(10) W ×1.2"]
+    assert row(idle)[:7] == ["PS 4", "4.00 mW", "10.000(20) mW ×2.5", "5.00 ms", "5.100(10) ms ×1.0", "9.00 ms", "54.80(11) ms ×6.1"]
+    assert set(row(idle)[7:]) == {"–"}, "what was not measured stays empty"
+    assert [len(t.rows[0]) for t in tables.values()] == [len(t.head) for t in tables.values()]
+    assert (len(tables[active].rows), len(tables[idle].rows)) == (1, 1), "only states that were measured"
 
 
 def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> None:
@@ -101,13 +109,40 @@ def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> Non
     assert [row[0] for row in table.rows] == ["4 KiB", "128 KiB"] and table.rows[0][1].startswith("104.1")
 
 
-def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite") as store:
         for key in ("660p", "900p", "scaled"):
             store.add(read_run(folders[key]))
-        html, *_ = write_suite_page([read_run(folders["660p"])], tmp_path / "out", store, plots=False)
+        again = samples.write_results(tmp_path / "again", "intel-900p-280gb", started_utc="2026-11-22T10:00:00+00:00")
+        store.add(read_run(again))
+        run = read_run(folders["660p"])
+        html, *_ = write_suite_page([run], tmp_path / "out", store, plots=False)
+        others = comparable([run], store)
+    assert [r.document["started_utc"][:10] for r in others] == ["2026-11-22"], "of each drive the latest, and not this one again"
+    bars = chart(sections([run], others), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
+    assert [(b.label, b.colour == BACKGROUND) for b in bars[:2]] == [
+        ("Intel Optane SSD 900p 280GB", True),
+        ("Intel Optane SSD 900p 280GB, full", True),
+    ]
+    assert [b.value.value for b in bars] == sorted((b.value.value for b in bars), reverse=True)
     text = html.read_text(encoding="utf-8")
     assert "Grey, from the store, same job files and scale: Intel Optane SSD 900p 280GB." in text
+
+
+def test_notes_are_said_once_and_a_run_that_stopped_says_so(samples: Any, tmp_path: Path) -> None:
+    def made(name: str, profile: str, tests: int) -> Any:
+        notes = ["busy for 50.0% of the time", "no steady state within 25 rounds"]
+        test = {"test": "iops", "name": "IOPS", "condition": "empty", "points": [], "scores": [], "notes": notes}
+        planned = [["iops", "empty"], ["latency", "empty"]]
+        tests_of = [test, {**test, "test": "latency", "notes": []}][:tests]
+        return read_run(samples.write_results(tmp_path / name, profile, suite="snia-pts", tests=tests_of, planned=planned))
+
+    html, *_ = write_suite_page([made("a", "intel-660p-1tb", 1), made("b", "crucial-p1-1tb", 2)], tmp_path / "p.html", plots=False)
+    text = html.read_text(encoding="utf-8")
+    assert text.count("no steady state within 25 rounds") == 1
+    assert "Intel SSD 660p 1TB, Crucial P1 1TB: IOPS: no steady state" in text
+    assert text.index("no steady state") < text.index("<details class=notes>") < text.index("busy for 50.0%")
+    assert text.count("tests are missing") == 1 and "interrupted; 1 of 2 tests are missing" in text
 
 
 def test_mixtures_are_said(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:

@@ -1,0 +1,185 @@
+"""Power and thermal management on a suite page: what drives declare, and what their states do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from wattbell.analysis.text import NOTHING, duration, si, size_bytes
+from wattbell.report.suite_charts import Section, TableBlock, readable, shown
+from wattbell.report.suite_entities import drive_key
+from wattbell.report.tables import pair
+from wattbell.results import Quantity, Run
+from wattbell.results.declared import PowerState, feature, power_states
+
+FEATURES = (
+    ("", "Controller", "controller"),
+    ("", "Firmware", "firmware"),
+    ("", "NVMe version", "nvme_version"),
+    ("1.0", "Number of operational (active) power states", "operational_states"),
+    ("1.1", "Number of non-operational (idle) power states", "non_operational_states"),
+    ("1.1", "Autonomous Power State Transition (APST)", "apst"),
+    ("1.2", "Warning temperature", "warning_c"),
+    ("1.2", "Critical temperature", "critical_c"),
+    ("1.3", "Host Controlled Thermal Management", "hctm"),
+    ("1.3", "Non-Operational Power State Permissive Mode", "nopspm"),
+    ("1.2", "Host Memory Buffer", "hmb"),
+    ("1.0", "Volatile write cache", "write_cache"),
+)
+"""NVMe version that brought a feature, its name, and its key (:mod:`wattbell.results.declared`)."""
+
+
+def _one_a_drive(runs: Sequence[Run]) -> list[Run]:
+    """Of each drive the run that recorded most of what it declares."""
+    best: dict[str, Run] = {}
+    for run in runs:
+        key = drive_key(run)
+        if key not in best or _known(run) > _known(best[key]):
+            best[key] = run
+    return list(best.values())
+
+
+def _known(run: Run) -> int:
+    return sum(feature(run, name) is not None for _, _, name in FEATURES)
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return NOTHING
+    if name.endswith("_c"):
+        return f"{float(value):g} °C"
+    if name == "hmb" and not isinstance(value, bool):
+        return f"{size_bytes(int(value))} preferred" if value else "Not used"
+    if isinstance(value, bool):
+        return "Supported" if value else "Not supported"
+    return escape(str(value))
+
+
+def features(runs: Sequence[Run]) -> Section:
+    """Power and thermal management features and power states, as the drives declare them, and as they were measured."""
+    section = Section(
+        "Power and thermal management",
+        "What the drive says of itself (Identify), and beside it what was measured. The system chooses idle states by the declared "
+        "figures; how far they are from what the drive does is the factor behind the measured ones.",
+    )
+    drives = [run for run in _one_a_drive(runs) if power_states(run) or run.drive.get("features")]
+    if not drives:
+        return section
+    head = ("NVMe", "feature", *(escape(run.title) for run in drives))
+    rows = []
+    for version, text, name in FEATURES:
+        values = [feature(run, name) for run in drives]
+        if any(value is not None for value in values):
+            rows.append([version, text, *(_shown(name, value) for value in values)])
+    if rows:
+        section.blocks.append(TableBlock("Power and thermal management features", head, rows, left=2))
+    for run in drives:
+        if power_states(run):
+            section.blocks += _power_states(run, [r for r in runs if drive_key(r) == drive_key(run)])
+    return section
+
+
+def _latency(seconds: float | None) -> str:
+    return duration(seconds, 3) if seconds else NOTHING
+
+
+Measured = Mapping[int, Mapping[str, Quantity]]
+
+
+def _power_states(run: Run, runs: Sequence[Run]) -> list[TableBlock]:
+    """The declared states of a drive, and what ``runs`` (of the same drive) measured of them."""
+    states = power_states(run)
+    rows = [
+        [f"PS {s.number}", si(s.max_w, "W", 3), "active" if s.operational else "idle", _latency(s.entry_s), _latency(s.exit_s)]
+        for s in states
+    ]
+    head = ("state", "max. power", "active or idle", "entry latency", "exit latency")
+    measured = _measured(runs)
+    note = "" if measured else "No run of power-states on this page measured them."
+    blocks = [TableBlock(f"{run.title}: NVMe power states, as declared", head, rows, note=note)]
+    blocks += [table for table in (_operational(run, states, measured), _idle(run, states, measured)) if table.rows]
+    return blocks
+
+
+def _measured(runs: Sequence[Run]) -> Measured:
+    out: dict[int, dict[str, Quantity]] = {}
+    for run in runs:
+        for test in run.tests:
+            for point in test.points:
+                ps = point.x.get("ps")
+                if isinstance(ps, float):
+                    out.setdefault(int(ps), {}).update(point.quantities)
+    return out
+
+
+def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> TableBlock:
+    mine = [s for s in states if s.operational and measured.get(s.number)]
+    names = list(dict.fromkeys(name for s in mine for name in measured[s.number]))
+    head = ("state", "max. power<br>declared", *(_column(name) for name in names))
+    rows = []
+    for state in mine:
+        found = measured[state.number]
+        cells = [_value(name, found.get(name), state.max_w if name.endswith("_w") else None) for name in names]
+        rows.append([f"PS {state.number}", si(state.max_w, "W", 3), *cells])
+    note = "Idle, and under each load at its highest rate. A factor: mean power above the declared maximum."
+    return TableBlock(f"{run.title}: active states, measured", head, rows, note=note)
+
+
+_IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
+    ("power", "settled_w", lambda s: s.max_w),
+    ("entry latency", "entry_s", lambda s: s.entry_s),
+    ("exit latency", "exit_s", lambda s: s.exit_s),
+)
+"""What is declared of an idle state and measured, too: title, quantity, the declared value."""
+_ONLY_MEASURED = (
+    ("waking read,<br>doorbell to CQE", "doorbell_to_cqe_s"),
+    ("energy<br>of entry", "entry_j"),
+    ("energy<br>of exit", "exit_j"),
+    ("break-even<br>idle time", "break_even_s"),
+)
+
+
+def _idle(run: Run, states: Sequence[PowerState], measured: Measured) -> TableBlock:
+    head = ["state"]
+    for title, *_ in _IDLE:
+        head += [f"{title}<br>declared", f"{title}<br>measured"]
+    head += [title for title, _ in _ONLY_MEASURED]
+    rows = []
+    for state in states:
+        found = measured.get(state.number)
+        if state.operational or not found:
+            continue
+        cells = [f"PS {state.number}"]
+        for _, name, of in _IDLE:
+            said = of(state)
+            cells += [si(said, "W", 3) if name.endswith("_w") and said else _latency(said), _value(name, found.get(name), said, True)]
+        rows.append(cells + [_value(name, found.get(name)) for _, name in _ONLY_MEASURED])
+    note = (
+        "Entry: last completion to settled power. Exit: CLKREQ# asserted to the completion of a read, less that read's latency when awake. "
+        "Break-even: idle time above which entering the state saves energy."
+    )
+    return TableBlock(f"{run.title}: idle states, declared and measured", head, rows, note=note)
+
+
+_UNITS = (("_mb_per_s", "MB/s"), ("_w", "W"), ("_s", "s"), ("_j", "J"))
+_FAR = 1.1
+
+
+def _column(name: str) -> str:
+    """``sequential_read_w`` is ``sequential read`` over ``power``."""
+    suffix, unit = next(((suffix, unit) for suffix, unit in _UNITS if name.endswith(suffix)), ("", ""))
+    text = name.removesuffix(suffix).replace("_", " ")
+    return f"{escape(text)}<br>{({'MB/s': 'rate', 'W': 'power'}).get(unit, '')}"
+
+
+def _value(name: str, quantity: Quantity | None, declared: float | None = None, always: bool = False) -> str:
+    """The value with its unit; how many times the declared one, where that is far off (``always``: wherever it is known)."""
+    if quantity is None:
+        return NOTHING
+    unit = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
+    factor, prefixed = readable([quantity.value], unit)
+    times = quantity.value / declared if declared else 0.0
+    far = times > _FAR
+    mark = f" <span class='{'fail' if far else 'u'}'>×{times:.{1 if times > 0.95 else 2}f}</span>" if far or (always and declared) else ""
+    return f"{pair(shown(quantity), factor)} {prefixed}{mark}"
