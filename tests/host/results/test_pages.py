@@ -77,8 +77,9 @@ def test_views_of_consistency(folders: dict[str, Path]) -> None:
 
 
 def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> None:
-    points = [{"x": {"ps": 4}, "settled_w": samples.q(0.01), "exit_s": samples.q(0.0548), "entry_s": samples.q(0.0051), "entry_j": None},
-              {"x": {"ps": 0}, "idle_w": samples.q(0.6), "random_read_mb_per_s": samples.q(470.0), "random_read_w": samples.q(5.0)}]  # fmt: skip
+    sleeping = {"settled_w": samples.q(0.01), "exit_s": samples.q(0.0548), "entry_s": samples.q(0.0051), "entry_j": None}
+    awake = {"idle_w": samples.q(0.6), "random_read_mb_per_s": samples.q(470.0), "random_read_w": samples.q(5.0)}
+    points = [{"x": {"ps": 4}, **sleeping}, {"x": {"ps": 0}, **awake}]
     test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
     made = sections([read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))])
     tables = {b.title.partition(": ")[2]: b for s in made for b in s.blocks if isinstance(b, TableBlock) and ": " in b.title}
