@@ -140,9 +140,7 @@ def trace(source: Source, test: Test) -> Outcome:
         average, p99 = measured.latency(opcode)
         out.score(f"mean latency, {name}", "s", average)
         out.score(f"99th percentile of latency, {name}", "s", p99)
-    whole = measured.rate(megabytes, elapsed)
     out.score("energy", "J", energy)
-    out.score("efficiency, all data over all energy", "MB/s/W", ratio(whole, power))
     out.score("power", "W", power)
     out.score("elapsed", "s", quantity(elapsed, source.model.interval_u(elapsed), measured.lost))
     rate = measured.rate(megabytes, busy)
@@ -152,7 +150,7 @@ def trace(source: Source, test: Test) -> Outcome:
             "mb_per_s": rate,
             "iops": measured.rate(measured.count, busy),
             "mean_w": power,
-            "mb_per_s_per_w": ratio(whole, power),
+            "mb_per_s_per_w": ratio(rate, power),
             "mean_latency_s": all_mean,
             "p99_latency_s": all_p99,
             "energy_j": energy,
