@@ -132,7 +132,7 @@ def _active_power(context: Context, bursts: Any) -> dict[str, Any]:
     if covered <= 0:
         return {"absent": "no rail samples under the I/O"}
     mean = joules / covered
-    u = (context.model.power_u(mean, 3.3) ** 2 + edge / covered**2) ** 0.5
+    u = (context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0) ** 2 + edge / covered**2) ** 0.5
     conditions = {"over": "active span", "covered_s": covered}
     return {
         "energy_j": figure(joules, "J", u * covered, 0, conditions),

@@ -235,7 +235,7 @@ def _level(
     ticks = sum(s.ticks for s in segments)
     mean = joules / covered if covered > 0 else sum(s.mean_w * s.ticks for s in segments) / ticks
     spread = float(np.std([s.mean_w for s in segments], ddof=1)) if len(segments) > 1 else 0.0
-    u = math.hypot(context.model.power_u(mean, 3.3), K * spread / math.sqrt(len(segments)))
+    u = math.hypot(context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0), K * spread / math.sqrt(len(segments)))
     if covered > 0:
         u = math.hypot(u, math.sqrt(edges) / covered)
     host = {requested.at(s.last_tick) if requested else 0 for s in segments}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,9 @@ class Scan:
     noise_w: float
 
 
+DOUBTFUL = (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED)
+
+
 class Rail:
     """The rail of a capture. Construct with :func:`open_rail`."""
 
@@ -96,7 +100,9 @@ class Rail:
         self.first_tick = int(reader.first_tick)
         self.last_tick = self.first_tick + (len(reader) - 1) * self.interval_ticks
         blocks = capture.rail_blocks.collect()
-        self.flags = int(np.bitwise_or.reduce(blocks["flags"].to_numpy())) if len(blocks) else 0
+        self._flags = blocks["flags"].to_numpy()
+        self._flag_ticks = blocks["first_tick"].to_numpy()
+        self.flags = int(np.bitwise_or.reduce(self._flags)) if len(blocks) else 0
         self.has_accumulator = bool(len(blocks)) and blocks["energy_raw"].n_unique() > 1
         self.meter = EnergyMeter(
             blocks if self.has_accumulator else blocks.head(0),
@@ -109,6 +115,20 @@ class Rail:
     def indices(self, first_tick: int, last_tick: int) -> tuple[int, int]:
         """Samples centred in ``[first_tick, last_tick)``."""
         return self.reader.sample_at(first_tick), self.reader.sample_at(last_tick)
+
+    @cached_property
+    def supply_v(self) -> float:
+        """Voltage of the rail: the median at the start of the waveform. For uncertainties, not for power."""
+        voltage = self.reader.read(0, min(len(self.reader), 4096)).voltage
+        known = voltage[np.isfinite(voltage)]
+        return float(np.median(known)) if len(known) else 0.0
+
+    def doubtful_blocks(self, first_tick: float, last_tick: float) -> dict[RailFlag, int]:
+        """Blocks of a window by what makes their power wrong or its uncertainty void; empty where all is well."""
+        low = max(0, int(np.searchsorted(self._flag_ticks, first_tick, side="right")) - 1)
+        inside = self._flags[low : int(np.searchsorted(self._flag_ticks, last_tick))]
+        counts = {flag: int(np.count_nonzero(inside & flag)) for flag in DOUBTFUL}
+        return {flag: n for flag, n in counts.items() if n}
 
     def power_between(self, first_tick: int, last_tick: int) -> tuple[int, Float]:
         """(tick of the first sample, power in W) of the samples centred in ``[first_tick, last_tick)``."""

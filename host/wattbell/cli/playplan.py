@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import os
+import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,11 @@ from typing import Any
 from ..errors import UsageError
 from . import output, simtools
 from .virtual import VirtualRun, Workload, play, read_phases, scratch
+
+_M2_SUPPLY_V = 3.3
+_M2_RANGE_V = 4.5
+"""Calibrated that far (docs/virtual-rig.md)."""
+_HIGH_RANGE_V = 20
 
 
 class Fidelity(StrEnum):
@@ -54,6 +60,16 @@ def find_profile(name: str) -> Path:
     return path
 
 
+def _voltage_range(profile: Path) -> list[str]:
+    """The board for drives whose rail is above the M.2 board's range (U.2, cards: 12 V)."""
+    try:
+        supply = tomllib.loads(profile.read_text(encoding="utf-8")).get("power", {}).get("supply_v", _M2_SUPPLY_V)
+        volts = float(supply["value"] if isinstance(supply, dict) else supply)
+    except (OSError, ValueError, TypeError, AttributeError, LookupError):
+        return []  # the drive model reads it next and says what is wrong with it
+    return ["--voltage-range", str(_HIGH_RANGE_V)] if volts > _M2_RANGE_V else []
+
+
 def run_model(run: ModelRun) -> str:
     """Run it and record it; returns why the recording ended."""
     with ExitStack() as stack:
@@ -66,7 +82,7 @@ def run_model(run: ModelRun) -> str:
         ]
         if run.truth:
             arguments += ["--truth", folder / "truth.json", "--truth-commands", folder / "truth-commands.csv"]
-        rig_options = ["--seed", str(run.seed)]
+        rig_options = ["--seed", str(run.seed), *_voltage_range(run.profile)]
         if run.fidelity is Fidelity.fast:
             arguments.append("--summaries")
             rig_options += ["--fidelity", "fast"]

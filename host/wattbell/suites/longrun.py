@@ -63,7 +63,7 @@ def consistency(source: Source, test: Test, scale: float) -> Outcome:
     watts = tail["mean_w"].drop_nulls()
     if len(watts):
         mean_w = float(watts.mean())  # type: ignore[arg-type]
-        out.score(f"power, {last}", "W", quantity(mean_w, source.model.power_u(mean_w, 3.3)))
+        out.score(f"power, {last}", "W", quantity(mean_w, source.power_u(mean_w)))
     out.score("mean latency, whole run", "s", out.points[0]["mean_latency_s"])
     out.score("99th percentile of latency, whole run", "s", out.points[0]["p99_latency_s"])
     return out

@@ -21,13 +21,19 @@ from ..analysis.rail import Rail, no_rail_reason
 from ..analysis.table import NONE, Commands, is_marker, lba_sizes, load_commands
 from ..analysis.throughput import BURST_GAP_S, Span
 from ..capture import Capture
-from ..wire.spec import CommandFlag
+from ..wire.spec import CommandFlag, RailFlag
 from .quantity import Quantity, quantity, ratio
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
 READ, WRITE = 2, 1
 COLUMNS = ("start_tick", "doorbell_tick", "cqe_tick", "nbytes", "slba", "opcode", "qid", "status", "flags")
+DOUBT_TEXT = {
+    RailFlag.OVERLOAD_I: "current_beyond_the_adc",
+    RailFlag.OVERLOAD_V: "voltage_beyond_the_adc",
+    RailFlag.UNCALIBRATED: "uncalibrated",
+    RailFlag.SATURATED: "clipped",
+}
 LONGEST_S = 60.0
 """No command takes longer; hosts give up after 30 s."""
 
@@ -87,6 +93,15 @@ class Source:
         """What is missing in a phase."""
         return self._loss.between(phase.first_tick, phase.last_tick)
 
+    def power_u(self, watts: float) -> float:
+        """Expanded uncertainty in W of a mean power, at this rail's voltage."""
+        return self.model.power_u(watts, self.rail.supply_v if self.rail else 0.0)
+
+    def doubtful_blocks(self, first_tick: float, last_tick: float) -> dict[str, int]:
+        """Rail blocks of a window whose power is wrong or not known to be right, by why."""
+        found = self.rail.doubtful_blocks(first_tick, last_tick) if self.rail else {}
+        return {f"rail_blocks_{DOUBT_TEXT[flag]}": n for flag, n in found.items()}
+
     def disagreement(self, phase: Phase, nbytes: int) -> int:
         """Bytes that fio says it moved in a phase less those on the wire; 0 where fio's figures are not there."""
         group = phase.described.get("fio_group")
@@ -100,7 +115,10 @@ class Source:
         if part.covered_s <= 0:
             return quantity(None), quantity(None)
         mean = part.joules / part.covered_s
-        u = math.hypot(self.model.power_u(mean, 3.3), part.edge_u_j / part.covered_s)
+        doubtful = sum(self.doubtful_blocks(first_tick, last_tick).values())
+        if doubtful:  # the error model holds for a calibrated rail within its range only
+            return quantity(part.joules, None, lost + doubtful), quantity(mean, None, lost + doubtful)
+        u = math.hypot(self.power_u(mean), part.edge_u_j / part.covered_s)
         return quantity(part.joules, u * part.covered_s, lost), quantity(mean, u, lost)
 
     def seconds(self, ticks: float) -> float:
@@ -146,6 +164,7 @@ class Measured:
             return quantity(None), quantity(None)
         bursts = self.span.bursts if len(self.span.bursts) <= 4096 else self.span.bursts[[0, -1], [0, 1]][None, :]
         joules = seconds = edge = 0.0
+        lost, certain = self.lost, True
         for first, last in bursts.tolist():
             energy, mean = self.source.energy(first, last)
             if energy["value"] is None:
@@ -153,10 +172,13 @@ class Measured:
             part = energy["value"] / mean["value"] if mean["value"] else self.source.seconds(last - first)
             joules, seconds = joules + energy["value"], seconds + part
             edge += (energy["u"] or 0.0) ** 2
+            lost, certain = lost + energy["n_lost"], certain and energy["u"] is not None
         if seconds <= 0:
             return quantity(None), quantity(None)
         mean_w = joules / seconds
-        u = math.hypot(self.source.model.power_u(mean_w, 3.3), math.sqrt(edge) / seconds)
+        if not certain:
+            return quantity(joules, None, lost), quantity(mean_w, None, lost)
+        u = math.hypot(self.source.power_u(mean_w), math.sqrt(edge) / seconds)
         return quantity(joules, u * seconds, self.lost), quantity(mean_w, u, self.lost)
 
     def latency(self, opcode: int | None = None) -> tuple[Quantity, Quantity]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from ..analysis.loss import Loss
-from .measure import Measured
+from ..analysis.phases import Phase
+from .measure import Measured, Source
 from .quantity import Quantity
 
 OVER_RATIOS = "mean of ratios"
@@ -32,19 +32,21 @@ class Outcome:
         """One more score."""
         self.scores.append({"name": name, "unit": unit, "value": value, "reading": reading})
 
-    def add_loss(self, loss: Loss) -> None:
-        """Count what is missing in a phase."""
+    def add_loss(self, source: Source, phase: Phase) -> None:
+        """Count what is missing in a phase, and rail blocks whose power is not to be believed."""
+        loss = source.loss(phase)
         for name, n in (
             ("commands", loss.commands),
             ("rail_samples", loss.rail_samples),
             ("gaps_of_unknown_size", loss.unknown_gaps),
-            *((f"rig_{source}", n) for source, n in loss.by_source.items()),
+            *((f"rig_{origin}", n) for origin, n in loss.by_source.items()),
+            *source.doubtful_blocks(phase.first_tick, phase.last_tick).items(),
         ):
             self._add(name, n)
 
     def add_measured(self, measured: Measured) -> None:
         """Count what is missing in a phase with I/O; what fio moved and the wire did not show is missing, too."""
-        self.add_loss(measured.source.loss(measured.phase))
+        self.add_loss(measured.source, measured.phase)
         missing = measured.source.disagreement(measured.phase, measured.bytes)
         if missing >= 0:
             self._add("bytes_fio_moved_and_the_wire_did_not_show", missing)

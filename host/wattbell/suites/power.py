@@ -39,7 +39,7 @@ def idle(source: Source, test: Test) -> Outcome:
     """Power at the end of the idle time, and over all of it."""
     out = Outcome()
     for _, phase in source.named(test.id):
-        out.add_loss(source.loss(phase))
+        out.add_loss(source, phase)
         out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
         out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick)[1])
         out.score("idle for", "s", quantity(source.seconds(phase.last_tick - phase.first_tick), 0.0))
@@ -85,7 +85,7 @@ def wake_up(source: Source, test: Test) -> Outcome:
     out = Outcome()
     rows: list[dict[str, Any]] = []
     for number, _, phase in source.numbered(test.id):
-        out.add_loss(source.loss(phase))
+        out.add_loss(source, phase)
         found = find_wake(source, phase)
         if found is not None:
             row: dict[str, Any] = {"wake": number, "latency_s": source.seconds(found.cqe - found.doorbell)}
@@ -187,7 +187,7 @@ def non_operational(source: Source, test: Test) -> Outcome:
     for state in _states(source, test):
         wakes = []
         for _, _, phase in source.numbered(f"{test.id}-ps{state}"):
-            out.add_loss(source.loss(phase))
+            out.add_loss(source, phase)
             found = find_wake(source, phase)
             if found is not None:
                 wakes.append(found)
@@ -200,7 +200,7 @@ def non_operational(source: Source, test: Test) -> Outcome:
         if ways:
             row["settled_w"] = _spread([t.settled_w for t in ways])
             level = row["settled_w"]["value"]
-            row["settled_w"]["u"] = math.hypot(row["settled_w"]["u"] or 0.0, source.model.power_u(level, 3.3))
+            row["settled_w"]["u"] = math.hypot(row["settled_w"]["u"] or 0.0, source.power_u(level))
             row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None])
             row["entry_j"] = _spread([t.entry_j for t in ways if t.entry_j is not None])
             row["exit_j"] = _spread([t.exit_j for t in ways])

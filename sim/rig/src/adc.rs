@@ -12,8 +12,10 @@ use wattbell_bus::Rail;
 
 /// Bits of a conversion.
 pub const ADC_BITS: u32 = 18;
-/// Volts in one code of the voltage channel: 5 V over 2^18 codes, straight binary.
-pub const VOLTAGE_LSB_V: f64 = 5.0 / 262_144.0;
+/// Full scale of the voltage channel of the M.2 board: straight binary codes from 0 V.
+pub const VOLTAGE_RANGE_V: f64 = 5.0;
+/// Volts in one code of that channel.
+pub const VOLTAGE_LSB_V: f64 = VOLTAGE_RANGE_V / 262_144.0;
 /// Amperes in one code of the current channel: two's complement, +-4.096 A over 2^18 codes.
 pub const CURRENT_LSB_A: f64 = 31.25e-6;
 
@@ -34,11 +36,13 @@ pub struct BoardOptions {
     pub noise_lsb: f64,
     /// Scale of the gain, offset and source errors: 1 as a board is, 0 for a perfect one.
     pub errors: f64,
+    /// Full scale of the voltage channel in volts; another divider than the M.2 board's for rails above 5 V.
+    pub voltage_range_v: f64,
 }
 
 impl Default for BoardOptions {
     fn default() -> Self {
-        Self { seed: 1, tau_s: 2e-6, noise_lsb: 1.0, errors: 1.0 }
+        Self { seed: 1, tau_s: 2e-6, noise_lsb: 1.0, errors: 1.0, voltage_range_v: VOLTAGE_RANGE_V }
     }
 }
 
@@ -137,7 +141,7 @@ impl Adc {
         };
         // The voltage scale begins at 0 V and its errors must not push the calibration's low point off it; the points
         // are well inside the scale (see calibration.rs), so no care is needed here.
-        let voltage = channel(VOLTAGE_LSB_V, false, 0xA5);
+        let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
         Self { voltage, current, filter: Filter::new(options.tau_s), ahead: VecDeque::new() }
     }
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn noise_has_the_asked_standard_deviation_and_no_mean() {
-        let options = BoardOptions { noise_lsb: 3.0, errors: 0.0, tau_s: 0.0, seed: 7 };
+        let options = BoardOptions { noise_lsb: 3.0, errors: 0.0, tau_s: 0.0, seed: 7, ..BoardOptions::default() };
         let mut adc = Adc::new(&options);
         adc.push(0, rail(2.5, 0.0));
         let n = 40_000;

@@ -3,12 +3,12 @@
 //! Nothing here looks at the board's errors. The calibration source sits at the connector, so its (small) own error ends
 //! up in the result, as does the noise that averaging leaves.
 
-use crate::adc::{Adc, Channel};
+use crate::adc::{Adc, Channel, ADC_BITS};
 
 /// Conversions averaged at each point.
 pub const CONVERSIONS: u32 = 16_384;
-/// Calibration points of the voltage channel in volts: the slot's rail is 3.3 V +- 9 %.
-pub const VOLTAGE_POINTS_V: [f64; 2] = [1.0, 4.5];
+/// Calibration points of the voltage channel as shares of its scale: 1.0 V and 4.5 V where that is 5 V.
+pub const VOLTAGE_POINTS: [f64; 2] = [0.2, 0.9];
 /// Calibration points of the current channel in amperes: open circuit, and near the end of the scale.
 pub const CURRENT_POINTS_A: [f64; 2] = [0.0, 3.5];
 
@@ -33,7 +33,10 @@ pub struct Calibration {
 /// Calibrates `adc`, whose noise goes on from here.
 pub fn calibrate(adc: &mut Adc) -> Calibration {
     Calibration {
-        voltage: two_points(&mut adc.voltage, VOLTAGE_POINTS_V),
+        voltage: {
+            let scale_v = adc.voltage.lsb() * f64::from(1 << ADC_BITS);
+            two_points(&mut adc.voltage, VOLTAGE_POINTS.map(|share| share * scale_v))
+        },
         current: two_points(&mut adc.current, CURRENT_POINTS_A),
     }
 }

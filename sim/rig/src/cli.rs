@@ -78,6 +78,9 @@ pub struct Model {
     /// Gain, offset and calibration errors: 1 as drawn for a board, 0 for none
     #[arg(long, value_name = "SCALE", default_value_t = BoardOptions::default().errors, allow_negative_numbers = true)]
     pub errors: f64,
+    /// Full scale of the voltage channel in volts: 5 as on the M.2 board, 20 for rails of 12 V
+    #[arg(long, value_name = "V", default_value_t = BoardOptions::default().voltage_range_v)]
+    pub voltage_range: f64,
     /// Whether the factory has calibrated the rig
     #[arg(long, value_enum, default_value_t = CalibrationKind::Factory)]
     pub calibration: CalibrationKind,
@@ -91,7 +94,16 @@ impl Model {
                 return Err(format!("{name} must be a number of 0 or more, not {value}"));
             }
         }
-        Ok(BoardOptions { seed: self.seed, tau_s: self.tau, noise_lsb: self.noise, errors: self.errors })
+        if !(1.0..=100.0).contains(&self.voltage_range) {
+            return Err(format!("--voltage-range must be 1 to 100 V, not {}", self.voltage_range));
+        }
+        Ok(BoardOptions {
+            seed: self.seed,
+            tau_s: self.tau,
+            noise_lsb: self.noise,
+            errors: self.errors,
+            voltage_range_v: self.voltage_range,
+        })
     }
 
     /// Where the library is.

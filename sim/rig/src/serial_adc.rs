@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn eighteen_bits_come_out_msb_first() {
-        let options = BoardOptions { noise_lsb: 0.0, errors: 0.0, tau_s: 0.0, seed: 0 };
+        let options = BoardOptions { noise_lsb: 0.0, errors: 0.0, tau_s: 0.0, seed: 0, ..BoardOptions::default() };
         let (mut adc, mut twin) = (Adc::new(&options), Adc::new(&options));
         let rail = Rail { voltage_nv: 3_300_000_000, current_na: -1_234_567_000 };
         adc.push(0, rail);

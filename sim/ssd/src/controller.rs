@@ -472,11 +472,11 @@ impl<S: BusSink> Controller<S> {
     }
 
     /// Programs what waits in the write buffer; when that is done.
-    pub(crate) fn flush_buffer(&mut self) {
+    pub(crate) fn flush_buffer(&mut self) -> Option<Ps> {
         let slow = self.states.slowdown();
-        if let Some(program) = self.flash.flush(self.now, slow, &mut self.meter) {
-            self.at(program.end, Event::Programmed(program.units));
-        }
+        let program = self.flash.flush(self.now, slow, &mut self.meter)?;
+        self.at(program.end, Event::Programmed(program.units));
+        Some(program.end)
     }
 
     /// The data path carries `bytes` from `at` on; when it is through.

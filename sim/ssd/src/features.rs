@@ -75,6 +75,8 @@ pub struct Features {
     /// Least and highest temperature of host controlled thermal management, in kelvin, if it is offered.
     hctm_range: Option<(u32, u32)>,
     permissive: bool,
+    /// Whether there is a volatile write cache to switch.
+    cache: bool,
 }
 
 /// Whether Set Features may save it.
@@ -93,7 +95,7 @@ impl Features {
             arbitration: u32::from(*offer.arbitration_burst),
             thresholds: [*profile.limits.warning_temperature_c as u32 + 273, 0],
             error_recovery: 0,
-            write_cache: 1,
+            write_cache: u32::from(*offer.volatile_write_cache),
             coalescing: 0,
             vectors: (0..=io_queues).collect(),
             atomicity: 0,
@@ -110,6 +112,7 @@ impl Features {
             io_queues,
             hctm_range: offer.hctm().then(|| (kelvin(*offer.hctm_minimum_c), kelvin(*offer.hctm_maximum_c))),
             permissive: *offer.permissive_mode,
+            cache: *offer.volatile_write_cache,
         }
     }
 
@@ -174,7 +177,7 @@ impl Features {
             id::ARBITRATION => values.arbitration,
             id::TEMPERATURE_THRESHOLD => values.thresholds[threshold(cdw11)?],
             id::ERROR_RECOVERY => values.error_recovery,
-            id::WRITE_CACHE => values.write_cache,
+            id::WRITE_CACHE if self.cache => values.write_cache,
             id::QUEUES => self.queues,
             id::COALESCING => values.coalescing,
             id::VECTOR => *values.vectors.get((cdw11 & 0xFFFF) as usize).ok_or(Status::INVALID_FIELD)?,
@@ -195,7 +198,7 @@ impl Features {
         if feature == id::HCTM {
             self.check_hctm(cdw11)?;
         }
-        if feature == id::NON_OPERATIONAL && !self.permissive {
+        if (feature == id::NON_OPERATIONAL && !self.permissive) || (feature == id::WRITE_CACHE && !self.cache) {
             return Err(Status::INVALID_FIELD);
         }
         self.current.set(feature, cdw11)?;

@@ -72,7 +72,7 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     let optional = u16::from(data_kept) | u16::from(*offer.write_uncorrectable) << 1;
     put(&mut d, 520, &(0x005C | optional).to_le_bytes());
     d[524] = 0x04; // FNA: by namespace; cryptographic erase
-    d[525] = 0x07; // VWC: present; Flush takes FFFFFFFFh
+    d[525] = 0x06 | u8::from(*offer.volatile_write_cache); // VWC; Flush takes FFFFFFFFh
     put(&mut d, 526, &0u16.to_le_bytes()); // AWUN
     let nqn = format!("nqn.2014.08.org.nvmexpress:uuid:wattbell-{}", profile.name);
     put(&mut d, 768, nqn.as_bytes());

@@ -200,15 +200,16 @@ impl<S: BusSink> Controller<S> {
         c.buffered = 0; // the buffer's units now belong to the program operations
         self.uncorrectable.clear(at, at + len);
         let slow = self.states.slowdown();
+        let mut programmed = self.now;
         for unit in first..first + count {
             if let Some(program) = self.flash.write(self.now, unit, slow, &mut self.meter) {
                 self.at(program.end, Event::Programmed(program.units));
+                programmed = programmed.max(program.end);
             }
         }
         if fua || !self.features.write_cache() {
-            self.flush_buffer();
-            let done = self.flash.programmed_ps();
-            return self.finish_at(id, done);
+            let rest = self.flush_buffer();
+            return self.finish_at(id, rest.map_or(programmed, |end| end.max(programmed)));
         }
         self.finish_at(id, self.now);
     }

@@ -54,6 +54,8 @@ pub struct Offer {
     pub hctm_maximum_c: Fact<u16>,
     /// Whether background work may exceed a non-operational state's power when the host permits it (CTRATT bit 1).
     pub permissive_mode: Fact<bool>,
+    /// Whether completed writes may be volatile until Flush (VWC). Without it a write completes when it is programmed.
+    pub volatile_write_cache: Fact<bool>,
     /// Most commands of one submission queue served in a row (RAB), as a power of two.
     pub arbitration_burst: Fact<u8>,
 }
@@ -82,6 +84,7 @@ impl Default for Offer {
             hctm_minimum_c: assumed(0),
             hctm_maximum_c: assumed(0),
             permissive_mode: assumed(false),
+            volatile_write_cache: assumed(true),
             arbitration_burst: assumed(2),
         }
     }

@@ -185,6 +185,7 @@ table!(
         fold_at: Num,
         fold_to: Num,
         map_cache_kib: Int,
+        read_ahead_kib: Int,
     }
 );
 table!(

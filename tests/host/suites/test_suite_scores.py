@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from rich.console import Console
 from wattbell.analysis.depth import depth_steps
 from wattbell.analysis.table import Commands
 from wattbell.analysis.throughput import find_span
-from wattbell.capture import Capture
+from wattbell.capture import Capture, open_capture
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import Suite, Test, parse_manifest
@@ -26,7 +27,7 @@ from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.show import show
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import EventType, Kind
+from wattbell.wire.spec import EventType, Kind, RailFlag
 
 MS = 1_000_000
 US = 1_000
@@ -314,3 +315,18 @@ def test_the_active_span_is_that_of_the_depth(intervals: list[tuple[int, int]], 
     expected = find_span(depth_steps(start, end), gap)
     assert found is not None and expected is not None
     assert found.bursts.tolist() == expected.bursts.tolist()
+
+
+def test_power_beyond_the_adc_is_marked_and_has_no_uncertainty(builder: Any, tmp_path: Path) -> None:
+    made = suite(tmp_path, "queue-depths", DEPTHS, score_over=[1, 2, 4])
+    capture = three_depths(builder)
+    path = capture.path / "rail_blocks.parquet"
+    blocks = pl.read_parquet(path)
+    over = pl.col("first_tick").is_between(20 * MS, 26 * MS)  # QD2
+    flag = pl.when(over).then(int(RailFlag.OVERLOAD_I)).otherwise(0).cast(pl.UInt16).alias("flags")
+    blocks.with_columns(flag).write_parquet(path)
+    out = score(open_capture(capture.path), made)
+    assert list(out.lost) == ["rail_blocks_current_beyond_the_adc"]
+    assert [p["mean_w"]["u"] is None for p in out.points] == [False, True, False]
+    assert [p["mean_w"]["n_lost"] > 0 for p in out.points] == [False, True, False]
+    assert all(s["value"]["n_lost"] for s in out.scores if s["unit"] in ("W", "MB/s/W"))

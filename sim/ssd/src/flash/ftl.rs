@@ -125,6 +125,16 @@ impl Ftl {
         }
     }
 
+    /// The last `units` of the drive lie in the SLC cache instead of in dense flash.
+    pub fn hold_in_cache(&mut self, units: u64) {
+        for unit in self.geometry.units.saturating_sub(units)..self.geometry.units {
+            if self.open[Stream::Cache as usize].is_none() && !self.open(Stream::Cache) {
+                return;
+            }
+            self.append(Stream::Cache, unit);
+        }
+    }
+
     /// Nothing is stored any more: what a format or a sanitize leaves.
     pub fn clear(&mut self) {
         *self = Self::new(self.geometry, Before::Nothing);

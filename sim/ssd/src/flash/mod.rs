@@ -4,6 +4,7 @@
 //! channel. A die does one array operation at a time on all its planes; a channel one transfer. What is moved in the
 //! background (folding of the SLC cache, garbage collection) is in `relocate`.
 
+mod ahead;
 mod ftl;
 mod mapcache;
 mod relocate;
@@ -12,6 +13,7 @@ mod tests;
 
 use crate::meter::Meter;
 use crate::profile::{ps, Profile, Ps, MS, US};
+use ahead::Ahead;
 use ftl::{Before, Ftl, Geometry, Place, Stream};
 use mapcache::MapCache;
 use relocate::Relocation;
@@ -57,6 +59,9 @@ pub struct Flash {
     program_w: [f64; 2],
     ftl: Ftl,
     map_cache: Option<MapCache>,
+    ahead: Ahead,
+    /// What was read ahead last; kept for its memory.
+    fetched: Vec<(Ps, u64, u64)>,
     map_own: u64,
     map_lent: u64,
     relocation: Relocation,
@@ -123,6 +128,12 @@ impl Flash {
             Condition::TestData => Before::Aside(in_slc),
         };
         let map_own = *f.map_cache_kib * 1024;
+        let mut ftl = Ftl::new(geometry, before);
+        if before == Before::Filled {
+            // What was written last of a drive that was just filled lies in its cache, as much as idle time leaves there.
+            let cache = *f.slc_cache_full_gb * 1e9 / UNIT as f64 / f64::from(geometry.slc_block);
+            ftl.hold_in_cache((cache * *f.fold_at) as u64 * u64::from(geometry.slc_block));
+        }
         Self {
             channels: *f.channels,
             dies,
@@ -144,8 +155,10 @@ impl Flash {
             channel_w: *p.channel_w,
             die_read_w: *p.die_read_w,
             program_w: [*p.die_program_slc_w, *p.die_program_dense_w],
-            ftl: Ftl::new(geometry, before),
+            ftl,
             map_cache: (map_own > 0).then(|| MapCache::new(map_own)),
+            ahead: Ahead::new(*f.read_ahead_kib / 4),
+            fetched: Vec::new(),
             map_own,
             map_lent: 0,
             relocation: Relocation::new(profile, geometry),
@@ -181,52 +194,9 @@ impl Flash {
     /// Nothing is stored any more: what a format or a sanitize leaves. Programs under way run to their end.
     pub fn clear(&mut self) {
         self.ftl.clear();
+        self.ahead.forget();
         self.buffered -= std::mem::take(&mut self.open);
         self.relocation.forget();
-    }
-
-    /// Reads units `first .. first + count` from `now` on: pushes `(ready, unit, count)` for each run of them that comes
-    /// out of one array operation. Units that hold nothing are ready at once.
-    pub fn read(
-        &mut self,
-        now: Ps,
-        first: u64,
-        count: u64,
-        slow: f64,
-        meter: &mut Meter,
-        out: &mut Vec<(Ps, u64, u64)>,
-    ) {
-        let (mut at, end) = (first, first + count);
-        let mut here = self.ftl.place(at);
-        while at < end {
-            let mut n = 1;
-            let mut next = None;
-            while at + n < end {
-                next = self.ftl.place(at + n);
-                let together = match (here, next) {
-                    (None, None) => true,
-                    (Some(a), Some(b)) => {
-                        u64::from(b.slot) == u64::from(a.slot) + n
-                            && u64::from(a.slot) / self.page == u64::from(b.slot) / self.page
-                    }
-                    _ => false,
-                };
-                if !together {
-                    break;
-                }
-                n += 1;
-            }
-            let ready = match here {
-                None => now,
-                Some(place) => {
-                    let known = self.look_up(now, at, slow, meter);
-                    self.read_page(known, place, n, slow, meter)
-                }
-            };
-            out.push((ready, at, n));
-            at += n;
-            here = next;
-        }
     }
 
     /// When the place of a unit is known: at once, or after a read of the map's own page.
@@ -317,6 +287,7 @@ impl Flash {
     /// A unit of new data is in the buffer. A full multi-plane page is programmed at once.
     pub fn write(&mut self, now: Ps, unit: u64, slow: f64, meter: &mut Meter) -> Option<Program> {
         self.written += 1;
+        self.ahead.void(unit);
         if let Some(cache) = &mut self.map_cache {
             cache.hit(unit); // the entry is changed in the cache; reading it from flash does not hold the write up
         }
@@ -385,6 +356,7 @@ impl Flash {
             return self.clear();
         }
         for unit in first..(first + count).min(self.units) {
+            self.ahead.void(unit);
             self.ftl.deallocate(unit);
         }
     }

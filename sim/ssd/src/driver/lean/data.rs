@@ -5,7 +5,7 @@ use super::stream::NEVER;
 use crate::flash::UNIT;
 use crate::host::BusSink;
 use crate::nvme::io;
-use crate::profile::LBA;
+use crate::profile::{Ps, LBA};
 use crate::prp::PAGE;
 use wattbell_bus::Direction::Up;
 
@@ -96,14 +96,16 @@ impl<S: BusSink> Drive<'_, S> {
         let from = self.base + c.truth.slba * LBA;
         let (first, count) = units(from, from + u64::from(c.len));
         let slow = self.c.states.slowdown();
+        let mut programmed = self.c.now;
         for unit in first..first + count {
             if let Some(program) = self.c.flash.write(self.c.now, unit, slow, &mut self.c.meter) {
                 self.later.push(program.end, Later::Programmed(program.units));
+                programmed = programmed.max(program.end);
             }
         }
         if self.write_through {
-            self.flush();
-            let done = self.c.flash.programmed_ps().max(self.c.now);
+            let rest = self.flush();
+            let done = rest.map_or(programmed, |end| end.max(programmed));
             self.later.push(done + self.c.timing.completion, Later::Complete(id));
         } else {
             self.complete_writes.push(self.c.now + self.c.timing.completion, id);
@@ -111,12 +113,15 @@ impl<S: BusSink> Drive<'_, S> {
         self.own = self.own.min(self.c.flash.next_flush_ps().unwrap_or(NEVER));
     }
 
-    pub(super) fn flush(&mut self) {
+    /// Programs what waits in the write buffer; when that is done.
+    pub(super) fn flush(&mut self) -> Option<Ps> {
         let slow = self.c.states.slowdown();
-        if let Some(program) = self.c.flash.flush(self.c.now, slow, &mut self.c.meter) {
+        let program = self.c.flash.flush(self.c.now, slow, &mut self.c.meter);
+        if let Some(program) = program {
             self.later.push(program.end, Later::Programmed(program.units));
         }
         self.look_again();
+        program.map(|p| p.end)
     }
 }
 
