@@ -1,4 +1,4 @@
-"""Names of NVMe opcodes and status codes (NVM Express Base 2.0 and NVM Command Set 1.0)."""
+"""Names of NVMe opcodes and status codes (NVM Express Base 2.0, NVM Command Set 1.0, Zoned Namespace Command Set 1.1)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ IO_OPCODES = {
     0x0D: "reservation_register",
     0x0E: "reservation_report",
     0x11: "reservation_acquire",
+    0x12: "io_management_receive",
     0x15: "reservation_release",
+    0x18: "cancel",
     0x19: "copy",
+    0x1D: "io_management_send",
+    0x79: "zone_management_send",
+    0x7A: "zone_management_receive",
+    0x7D: "zone_append",
 }
 
 ADMIN_OPCODES = {
@@ -67,7 +73,19 @@ _GENERIC = {
     0x81: "Capacity Exceeded",
     0x82: "Namespace Not Ready",
 }
-_SPECIFIC = {0x01: "Invalid Queue Identifier", 0x0D: "Feature Identifier Not Saveable", 0x80: "Conflicting Attributes"}
+_SPECIFIC = {
+    0x01: "Invalid Queue Identifier",
+    0x0D: "Feature Identifier Not Saveable",
+    0x80: "Conflicting Attributes",
+    0xB8: "Zoned Boundary Error",
+    0xB9: "Zone Is Full",
+    0xBA: "Zone Is Read Only",
+    0xBB: "Zone Is Offline",
+    0xBC: "Zone Invalid Write",
+    0xBD: "Too Many Active Zones",
+    0xBE: "Too Many Open Zones",
+    0xBF: "Invalid Zone State Transition",
+}
 _MEDIA = {
     0x80: "Write Fault",
     0x81: "Unrecovered Read Error",

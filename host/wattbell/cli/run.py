@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +14,7 @@ from . import captures, output
 from .playplan import Fidelity, ModelRun, find_profile, run_model
 from .record import Force, Json, KeepStream, Out
 from .suiteend import Ending
+from .tracefile import is_trace, replay_plan
 from .virtual import refuse_existing, scratch
 
 
@@ -32,7 +32,9 @@ _REAL = "On a real drive"
 
 
 def run(
-    what: Annotated[str, typer.Argument(metavar="SUITE|JOB", help="Suite (`wattbell suites`), fio job file, fio iolog or plan (.toml).")],
+    what: Annotated[
+        str, typer.Argument(metavar="SUITE|JOB", help="Suite (`wattbell suites`), fio job file, plan (.toml), fio iolog, text of blkparse.")
+    ],
     out: Out,
     virtual: Annotated[str | None, typer.Option("--virtual", help="Profile of the drive; see `wattbell sim profiles`.")] = None,
     drive: Annotated[
@@ -120,7 +122,7 @@ def run(
         if scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store:
             raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
         with ExitStack() as stack:
-            plan = _replay_plan(job, scratch(stack)) if _is_iolog(job) else job
+            plan = replay_plan(job, scratch(stack)) if is_trace(job) else job
             _run_job(plan, profile, out, fidelity, seed, interval, decimation, keep_trace, force, keep_stream, json)
         return
     from ..suites.plan import Choice
@@ -147,19 +149,6 @@ def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Endi
     from ..results import default_path
 
     return Ending(None if no_store else store or default_path(), page, plots)
-
-
-def _is_iolog(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(12) == b"fio version "
-
-
-def _replay_plan(trace: Path, folder: Path) -> Path:
-    """A plan that replays a fio iolog."""
-    plan = folder / f"{trace.stem}.toml"
-    name, file = json_module.dumps(trace.stem), json_module.dumps(str(trace.resolve()))
-    plan.write_text(f"[[step]]\nname = {name}\ntrace = {file}\n", encoding="utf-8")
-    return plan
 
 
 def _run_job(

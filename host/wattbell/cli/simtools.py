@@ -59,6 +59,8 @@ class Program:
             return None
         self.errors.seek(0)
         words = self.errors.read().decode("utf-8", "replace").strip().splitlines()
+        # programs begin with their own name or "error:", which this message has already
+        words = [word.removeprefix(f"{self.name}: ").removeprefix("error: ") for word in words]
         said = " ".join(words[-3:]) or f"it said nothing (exit code {self.process.returncode})"
         return SimError(f"{self.name} failed: {said}")
 

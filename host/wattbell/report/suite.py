@@ -23,6 +23,7 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
         suite_sections.queue_depths(found),
         suite_sections.mixes(found),
         suite_tables.matrices(found),
+        suite_series.rounds(found),
         suite_sections.against_power(found, background),
         suite_series.fill(found),
         suite_series.consistency(found),

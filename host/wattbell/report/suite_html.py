@@ -132,7 +132,7 @@ def _banner(runs: Sequence[Run]) -> str:
         out += f'<div class="banner warn">{_items(warnings)}</div>'
     routine = _merged([(run.title, text) for run in runs for text, routine in _test_notes(run) if routine])
     if routine:
-        out += f"<details class=notes><summary>How long drives were busy and rested</summary>{_items(routine)}</details>"
+        out += f"<details class=notes><summary>How the tests went</summary>{_items(routine)}</details>"
     return out
 
 
@@ -154,11 +154,15 @@ def _notes(run: Run) -> list[str]:
     return list(dict.fromkeys(str(n) for notes in places if isinstance(notes, list) for n in notes))
 
 
+_ROUTINE = ("busy for ", "steady in rounds ")
+"""How notes begin that say that a test went as it should."""
+
+
 def _test_notes(run: Run) -> list[tuple[str, bool]]:
     """(note with the test's name and condition, whether it is said of every test)."""
     several = len({test.condition for test in run.tests}) > 1
     return [
-        (f"{test.name}{f' ({test.condition})' if several and test.condition else ''}: {note}", note.startswith("busy for "))
+        (f"{test.name}{f' ({test.condition})' if several and test.condition else ''}: {note}", note.startswith(_ROUTINE))
         for test in run.tests
         for note in test.notes
     ]

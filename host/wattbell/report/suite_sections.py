@@ -96,7 +96,8 @@ def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
         test = key[1]
         if test in _ELSEWHERE or "wake-up" in test or test.startswith((_ATSB, "idle ")):
             continue
-        for unit in _SCORED_UNITS:
+        units = {s.unit for e in found if (r := e.test(key)) for s in r.scores}
+        for unit in _SCORED_UNITS if units & set(_SCORED_UNITS[:-1]) else ("s",):
             names = dict.fromkeys(
                 s.name
                 for e in found
@@ -132,7 +133,7 @@ def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section
         panels = []
         for quantity, text in (("mb_per_s", "rate, MB/s"), ("mean_w", "power, W"), ("mb_per_s_per_w", "efficiency, MB/s/W")):
             lines = [line for e in found if (line := _line(e, key, axis, quantity, 100.0 if share else 1.0))]
-            if not lines:
+            if not lines or (share and max(len(line.x) for line in lines) < 3):  # reads and writes are no mixes
                 continue
             last = quantity == "mb_per_s_per_w"
             ticks = sorted({x for line in lines for x in line.x})

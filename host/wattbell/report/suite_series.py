@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from wattbell.report.suite_charts import Block, Chart, Line, Mark, Panel, Section
+from wattbell.report.suite_charts import PALETTE, Block, Chart, Line, Mark, Panel, Section
 from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
 from wattbell.report.suite_sections import bars_of, slug
 from wattbell.results import Run, TestResult
@@ -115,6 +115,33 @@ def _thin(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     groups = (pl.int_range(pl.len()) // step).alias("_group")
     return frame.group_by(groups, maintain_order=True).agg(pl.all().mean()).drop("_group")
+
+
+_QUANTITY = {"IOPS": "iops", "MB/s": "mb_per_s", "s": "mean_latency_s"}
+
+
+def rounds(found: Sequence[Entity]) -> Section:
+    """Tests in rounds: what decides on the steady state, round by round."""
+    section = Section("Rounds to steady state", "Steady: over five rounds a range of at most 20 % and a slope of at most 10 % of the mean.")
+    for key, title in titles_of(found).items():
+        panels = []
+        for entity in found:
+            result = entity.test(key)
+            frame = _table(entity, result, "round", "section")
+            if result is None or frame is None:
+                continue
+            decisive = [s for s in result.scores if s.name in set(frame["section"]) and _QUANTITY.get(s.unit) in frame.columns]
+            lines = []
+            for score, colour in zip(decisive, PALETTE, strict=False):
+                part = frame.filter(pl.col("section") == score.name).drop_nulls(_QUANTITY[score.unit])
+                lines.append(Line(score.name, colour, part["round"].to_list(), part[_QUANTITY[score.unit]].to_list()))
+            if lines:
+                unit = decisive[0].unit
+                y_title = "mean latency" if unit == "s" else unit
+                panels.append(Panel("round", y_title, lines, entity.label, seconds="y" if unit == "s" else "", zoom=True))
+        if panels:
+            section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-rounds"), title, panels, columns=2, height_px=250))
+    return section
 
 
 def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:

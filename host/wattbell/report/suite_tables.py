@@ -10,7 +10,7 @@ from typing import Any
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
-from wattbell.report.suite_charts import Section, TableBlock
+from wattbell.report.suite_charts import Section, TableBlock, shown
 from wattbell.report.suite_entities import Entity, titles_of
 from wattbell.report.tables import pair
 from wattbell.results import Point, Run
@@ -42,7 +42,7 @@ def matrices(found: Sequence[Entity]) -> Section:
 
 def _cell(point: Point | None, quantity: str, factor: float) -> str:
     value = point.quantities.get(quantity) if point else None
-    return pair(value.to_figure(), factor) if value else NOTHING
+    return pair(shown(value), factor) if value else NOTHING
 
 
 def every_figure(found: Sequence[Entity]) -> Section:

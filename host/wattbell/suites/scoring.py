@@ -8,6 +8,7 @@ from .manifest import Suite, Test
 from .measure import Source
 from .outcome import Outcome
 from .plan import Session, test_sections
+from .rounds import rounds
 
 
 def score_test(source: Source, suite: Suite, test: Test, scale: float) -> Outcome:
@@ -25,7 +26,7 @@ def score_test(source: Source, suite: Suite, test: Test, scale: float) -> Outcom
         case "consistency":
             out = longrun.consistency(source, test, scale)
         case "rounds":
-            out = longrun.rounds(source, test, sections)
+            out = rounds(source, test, sections)
         case "trace":
             out = longrun.trace(source, test)
         case "idle":

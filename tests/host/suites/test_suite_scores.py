@@ -181,17 +181,45 @@ def test_a_replay_is_scored_over_busy_and_elapsed_time(builder: Any, tmp_path: P
     assert values(out, "J")["energy", None] == pytest.approx(1.5 * 100.4e-3, rel=0.01)
 
 
-def test_rounds_stop_at_the_first_steady_window(builder: Any, tmp_path: Path) -> None:
-    made = suite(tmp_path, "rounds", "[m]\nbs=4k\n", rounds_max=9, rounds_first=5, track=["m"], quantity="iops")
-    for k, count in enumerate([40, 30, 20, 20, 20, 20, 20], start=1):
+def in_rounds(builder: Any, counts: list[int], blocks: int = 8) -> Capture:
+    """Rounds of 1 ms with so many commands one after the other."""
+    for k, count in enumerate(counts, start=1):
         builder.phase(k, k * 10 * MS, k * 10 * MS + 5 * MS, f"t#{k}")
         for i in range(count):
-            builder.command(k * 10 * MS + MS + i * (MS // count), MS // count)
+            builder.command(k * 10 * MS + MS + i * (MS // count), MS // count, blocks=blocks)
     builder.power(0, 1.0)
-    out = score(builder.write(end=100 * MS), made)
+    written: Capture = builder.write(end=(len(counts) + 2) * 10 * MS)
+    return written
+
+
+def test_rounds_stop_at_the_first_steady_window(builder: Any, tmp_path: Path) -> None:
+    keys = {"rounds_max": 9, "rounds_first": 5, "track": ["m"], "quantity": "iops", "fill": {"times": 2}}
+    made = suite(tmp_path, "rounds", "[m]\nbs=4k\n", **keys)
+    out = score(in_rounds(builder, [40, 30, 20, 20, 20, 20, 20]), made)
     assert not out.unfinished
     assert "rounds 3 to 7 of 7" in out.notes[0]
     assert values(out, "IOPS")["m", None] == pytest.approx(20_000, rel=1e-3)
+
+
+@pytest.mark.parametrize(("counts", "steady"), [([40] * 5 + [20], False), ([40] * 5 + [20] * 5, True)])
+def test_write_saturation_is_not_steady_before_its_end(builder: Any, tmp_path: Path, counts: list[int], steady: bool) -> None:
+    made = suite(tmp_path, "rounds", "[m]\nbs=4k\n", rounds_max=20, rounds_first=5, track=["m"], quantity="iops")
+    out = score(in_rounds(builder, counts), made)
+    assert out.unfinished is not steady
+    if steady:
+        assert "rounds 6 to 10 of 10" in out.notes[0]
+        assert values(out, "IOPS")["m", None] == pytest.approx(20_000, rel=1e-3)
+    else:
+        assert "no steady state within 6 rounds" in out.notes[0] and "range 55.6%" in out.notes[1]
+
+
+def test_iops_are_those_of_the_host_where_commands_are_smaller(builder: Any, tmp_path: Path) -> None:
+    """1 MiB as eight commands of 128 KiB: 40 commands in 1 ms are 5 I/Os."""
+    keys = {"rounds_max": 5, "rounds_first": 5, "track": ["m"], "quantity": "iops", "fill": {}}
+    out = score(in_rounds(builder, [40] * 5, blocks=256), suite(tmp_path, "rounds", "[m]\nbs=1024k\n", **keys))
+    assert values(out, "IOPS")["m", None] == pytest.approx(5_000, rel=1e-3)
+    assert out.points[0]["mb_per_s"]["value"] == pytest.approx(40 * 131072 / 1e6 / 1e-3, rel=1e-3)
+    assert "IOPS counts I/Os of the host" in out.notes[-1]
 
 
 def test_rounds_go_on_while_there_are_some_left(builder: Any, tmp_path: Path) -> None:
