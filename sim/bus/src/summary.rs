@@ -66,22 +66,25 @@ impl Instants {
 
     /// The last instant that occurred: the time a record has in a trace.
     pub fn last_ps(&self) -> u64 {
-        self.all().into_iter().filter(|&t| t != Self::ABSENT).max().unwrap_or(0)
+        // ABSENT + 1 is 0.
+        self.all().into_iter().fold(0, |last, t| last.max(t.wrapping_add(1))).saturating_sub(1)
     }
 }
 
 impl Summary {
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.opcode, self.flags]);
-        out.extend_from_slice(&self.qid.to_le_bytes());
-        out.extend_from_slice(&self.cid.to_le_bytes());
-        out.extend_from_slice(&self.status.to_le_bytes());
-        out.extend_from_slice(&self.nsid.to_le_bytes());
-        out.extend_from_slice(&self.blocks.to_le_bytes());
-        out.extend_from_slice(&self.slba.to_le_bytes());
-        for instant in self.instants.all() {
-            out.extend_from_slice(&instant.to_le_bytes());
+    pub(crate) fn encode(&self) -> [u8; BODY] {
+        let mut out = [0; BODY];
+        (out[0], out[1]) = (self.opcode, self.flags);
+        out[2..4].copy_from_slice(&self.qid.to_le_bytes());
+        out[4..6].copy_from_slice(&self.cid.to_le_bytes());
+        out[6..8].copy_from_slice(&self.status.to_le_bytes());
+        out[8..12].copy_from_slice(&self.nsid.to_le_bytes());
+        out[12..16].copy_from_slice(&self.blocks.to_le_bytes());
+        out[16..24].copy_from_slice(&self.slba.to_le_bytes());
+        for (place, instant) in out[24..].chunks_exact_mut(8).zip(self.instants.all()) {
+            place.copy_from_slice(&instant.to_le_bytes());
         }
+        out
     }
 
     pub(crate) fn decode(body: &[u8; BODY]) -> Self {

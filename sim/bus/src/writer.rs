@@ -1,7 +1,7 @@
 //! Writing a trace, record by record.
 
 use crate::record::*;
-use crate::summary::Summary;
+use crate::summary::{Summary, BODY};
 use crate::tlp::Tlp;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,18 +39,10 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes a record; its time must not be below that of the one before it.
     pub fn record(&mut self, record: &Record) -> Result<()> {
-        if record.time_ps < self.last_ps {
-            return Err(Error::Order(format!("record at {} ps after one at {} ps", record.time_ps, self.last_ps)));
-        }
         if let Body::Summary(summary) = &record.body {
-            if !self.summaries {
-                return Err(Error::Order("a SUMMARY in a trace whose header does not announce summaries".into()));
-            }
-            if let Some(fault) = summary.fault(record.time_ps) {
-                return Err(Error::Order(fault));
-            }
+            return self.summary_at(record.time_ps, summary);
         }
-        self.last_ps = record.time_ps;
+        self.go_to(record.time_ps)?;
         self.body.clear();
         self.body.resize(RECORD_HEADER, 0);
         let (kind, flags) = encode(&record.body, &mut self.body)?;
@@ -61,6 +53,31 @@ impl<W: Write> TraceWriter<W> {
         self.body[2..4].copy_from_slice(&len.to_le_bytes());
         self.body[4..RECORD_HEADER].copy_from_slice(&record.time_ps.to_le_bytes());
         Ok(self.out.write_all(&self.body)?)
+    }
+
+    fn go_to(&mut self, time_ps: u64) -> Result<()> {
+        if time_ps < self.last_ps {
+            return Err(Error::Order(format!("record at {time_ps} ps after one at {} ps", self.last_ps)));
+        }
+        self.last_ps = time_ps;
+        Ok(())
+    }
+
+    /// The commonest record of a long trace, without detours.
+    fn summary_at(&mut self, time_ps: u64, summary: &Summary) -> Result<()> {
+        if !self.summaries {
+            return Err(Error::Order("a SUMMARY in a trace whose header does not announce summaries".into()));
+        }
+        if let Some(fault) = summary.fault(time_ps) {
+            return Err(Error::Order(fault));
+        }
+        self.go_to(time_ps)?;
+        let mut record = [0; RECORD_HEADER + BODY];
+        record[0] = SUMMARY;
+        record[2] = BODY as u8;
+        record[4..RECORD_HEADER].copy_from_slice(&time_ps.to_le_bytes());
+        record[RECORD_HEADER..].copy_from_slice(&summary.encode());
+        Ok(self.out.write_all(&record)?)
     }
 
     /// Writes a TLP.
@@ -85,7 +102,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Writes a summary, at the time of its last instant. The header must have announced summaries.
     pub fn summary(&mut self, summary: Summary) -> Result<()> {
-        self.record(&Record { time_ps: summary.instants.last_ps(), body: Body::Summary(summary) })
+        self.summary_at(summary.instants.last_ps(), &summary)
     }
 
     /// Hands what is buffered to the file, so that a reader of a live trace sees it.
@@ -143,7 +160,7 @@ fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
             (SIDEBAND, 0)
         }
         Body::Summary(summary) => {
-            summary.encode(out);
+            out.extend_from_slice(&summary.encode());
             (SUMMARY, 0)
         }
         Body::End => (END, 0),
@@ -181,6 +198,14 @@ impl<W: Write> SortingWriter<W> {
             self.release(record.time_ps + 1)?;
         }
         self.inner.record(record)
+    }
+
+    /// The same, for a summary.
+    pub fn push_summary_in_order(&mut self, time_ps: u64, summary: &Summary) -> Result<()> {
+        if !self.waiting.is_empty() {
+            self.release(time_ps + 1)?;
+        }
+        self.inner.summary_at(time_ps, summary)
     }
 
     /// Writes every record with a time below `horizon_ps`.

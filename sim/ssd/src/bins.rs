@@ -35,10 +35,13 @@ struct Joined {
 /// The steps.
 pub struct Bins {
     width: Ps,
-    ring: Vec<Bin>,
-    used: Vec<u64>,
-    /// Number of the first step that is not closed.
+    /// 2^64 / width, rounded down.
+    reciprocal: u64,
+    ring: Box<[Bin; RING as usize]>,
+    used: Box<[u64; RING as usize / 64]>,
+    /// Number of the first step that is not closed, and its beginning.
     base: u64,
+    start: Ps,
     level: i64,
     carry: i128,
     joined: Option<Joined>,
@@ -49,8 +52,19 @@ pub struct Bins {
 impl Bins {
     /// Steps of `width`, from time 0, at level 0.
     pub fn new(width: Ps) -> Self {
-        let (ring, used) = (vec![Bin::default(); RING as usize], vec![0; RING as usize / 64]);
-        Self { width, ring, used, base: 0, level: 0, carry: 0, joined: None, far: BinaryHeap::new(), energy_j: 0.0 }
+        Self {
+            width,
+            reciprocal: u64::MAX / width,
+            ring: Box::new([Bin::default(); RING as usize]),
+            used: Box::new([0; RING as usize / 64]),
+            base: 0,
+            start: 0,
+            level: 0,
+            carry: 0,
+            joined: None,
+            far: BinaryHeap::new(),
+            energy_j: 0.0,
+        }
     }
 
     /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
@@ -59,15 +73,21 @@ impl Bins {
         if nw == 0 {
             return;
         }
-        let time = time.max(self.base * self.width);
-        let number = time / self.width;
-        if number >= self.base + RING {
+        let since = time.saturating_sub(self.start);
+        if since >= RING * self.width {
             self.far.push(Reverse((time, nw)));
             return;
         }
-        let index = (number % RING) as usize;
+        // A division, by the reciprocal: it may be one too low.
+        let mut steps = ((u128::from(since) * u128::from(self.reciprocal)) >> 64) as u64;
+        let mut end = (steps + 1) * self.width;
+        if end <= since {
+            (steps, end) = (steps + 1, end + self.width);
+        }
+        let left = end - since;
+        let index = ((self.base + steps) % RING) as usize;
         let bin = &mut self.ring[index];
-        bin.energy += nw * ((number + 1) * self.width - time) as i64;
+        bin.energy += nw * left as i64;
         bin.step += nw;
         self.used[index / 64] |= 1 << (index % 64);
     }
@@ -82,8 +102,7 @@ impl Bins {
                 self.give_out(&mut out);
                 out(self.base * self.width, self.level);
                 self.energy_j += self.level as f64 * (next - self.base) as f64 * self.width as f64 * 1e-21;
-                self.base = next;
-                self.draw_near();
+                self.go_to(next);
                 continue;
             }
             let index = (self.base % RING) as usize;
@@ -93,7 +112,13 @@ impl Bins {
             self.energy_j += energy as f64 * 1e-21;
             self.join(i128::from(energy), &mut out);
             self.level += bin.step;
-            self.base += 1;
+            self.go_to(self.base + 1);
+        }
+    }
+
+    fn go_to(&mut self, base: u64) {
+        (self.base, self.start) = (base, base * self.width);
+        if !self.far.is_empty() {
             self.draw_near();
         }
     }
@@ -103,7 +128,7 @@ impl Bins {
         if let Some(joined) = &mut self.joined {
             let apart = (energy * i128::from(joined.count) - joined.energy).abs();
             let short = (joined.count + 1) * self.width <= LONGEST;
-            if short && apart <= joined.energy.abs() / CLOSE {
+            if short && apart * CLOSE <= joined.energy.abs() {
                 joined.count += 1;
                 joined.energy += energy;
                 return;
@@ -115,10 +140,14 @@ impl Bins {
 
     fn give_out(&mut self, out: &mut impl FnMut(Ps, i64)) {
         let Some(joined) = self.joined.take() else { return };
-        let length = i128::from(joined.count * self.width);
+        let length = (joined.count * self.width) as i64;
         let energy = joined.energy + self.carry;
-        self.carry = energy.rem_euclid(length);
-        out(joined.first * self.width, energy.div_euclid(length) as i64);
+        let mean = match i64::try_from(energy) {
+            Ok(energy) => energy.div_euclid(length), // much cheaper, and nearly always enough
+            Err(_) => energy.div_euclid(i128::from(length)) as i64,
+        };
+        self.carry = energy - i128::from(mean) * i128::from(length);
+        out(joined.first * self.width, mean);
     }
 
     /// Closes the step that is open.

@@ -411,13 +411,19 @@ impl<S: BusSink> Controller<S> {
     }
 
     /// The link leaves a low power state because a TLP is to be sent; the time from which one can.
+    #[inline]
     pub(crate) fn wake_link(&mut self, at: Ps) -> Ps {
         if matches!(self.port.state(), LinkState::L1 | LinkState::L1_2) {
-            let up = self.port.wake(at);
-            self.meter.set(self.now, Part::Link, *self.profile.power.link_l0_w);
-            return up;
+            return self.wake_link_now(at);
         }
         at
+    }
+
+    #[cold]
+    fn wake_link_now(&mut self, at: Ps) -> Ps {
+        let up = self.port.wake(at);
+        self.meter.set(self.now, Part::Link, *self.profile.power.link_l0_w);
+        up
     }
 
     pub(crate) fn draw_link(&mut self) {
@@ -480,6 +486,7 @@ impl<S: BusSink> Controller<S> {
     }
 
     /// The data path carries `bytes` from `at` on; when it is through.
+    #[inline]
     pub(crate) fn data_path(&mut self, at: Ps, bytes: u32) -> Ps {
         let slow = self.states.slowdown();
         let start = at.max(self.data_path_free);

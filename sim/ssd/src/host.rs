@@ -2,7 +2,7 @@
 
 use crate::profile::{Ps, LBA};
 use std::collections::HashMap;
-use wattbell_bus::Record;
+use wattbell_bus::{Body, Record, Summary};
 
 /// Host memory, and where interrupts go.
 pub trait Host {
@@ -34,6 +34,10 @@ pub trait BusSink {
     /// The same, for a source that knows that this record comes next in order of time.
     fn record_in_order(&mut self, record: &Record) {
         self.record(record.clone());
+    }
+    /// The same, for a command's summary at the time of its last instant.
+    fn summary_in_order(&mut self, time_ps: Ps, summary: &Summary) {
+        self.record(Record { time_ps, body: Body::Summary(*summary) });
     }
     /// No record with a time below `horizon_ps` will come any more.
     fn release(&mut self, horizon_ps: Ps);

@@ -139,7 +139,16 @@ impl Port {
     }
 
     /// Brings the link to L0 because either side has a TLP to send at `now`; the time from which it can.
+    #[inline]
     pub fn wake(&mut self, now: Ps) -> Ps {
+        match self.state {
+            LinkState::L1 | LinkState::L1_2 => self.leave_low_power(now),
+            _ => now,
+        }
+    }
+
+    #[cold]
+    fn leave_low_power(&mut self, now: Ps) -> Ps {
         let exit = match self.state {
             LinkState::L1 => self.l1_exit,
             LinkState::L1_2 => {
@@ -158,11 +167,22 @@ impl Port {
         self.free[0].max(self.free[1])
     }
 
+    /// The time from which the link, which is awake, can send.
+    #[inline]
+    fn up_ps(&self) -> Ps {
+        if self.state == LinkState::L0 {
+            self.state_since
+        } else {
+            0
+        }
+    }
+
     /// Takes a lane for `time`, without writing what is sent; the first symbol's time.
+    #[inline]
     pub fn claim(&mut self, at: Ps, direction: Direction, time: Ps) -> Ps {
         let at = self.wake(at);
         let lane = direction as usize;
-        let first = at.max(self.free[lane]).max(if self.state == LinkState::L0 { self.state_since } else { 0 });
+        let first = at.max(self.free[lane]).max(self.up_ps());
         self.free[lane] = first + time;
         first
     }
@@ -181,7 +201,7 @@ impl Port {
     pub fn send(&mut self, at: Ps, direction: Direction, tlp: Tlp) -> Span {
         let at = self.wake(at);
         let lane = direction as usize;
-        let first = at.max(self.free[lane]).max(if self.state == LinkState::L0 { self.state_since } else { 0 });
+        let first = at.max(self.free[lane]).max(self.up_ps());
         let end = first + self.link.tlp_ps(&tlp.header);
         self.free[lane] = end;
         self.out.push(Record { time_ps: first, body: Body::Tlp(direction, tlp) });
@@ -195,7 +215,7 @@ impl Port {
         }
         let at = self.wake(at);
         let lane = direction as usize;
-        let first = at.max(self.free[lane]).max(if self.state == LinkState::L0 { self.state_since } else { 0 });
+        let first = at.max(self.free[lane]).max(self.up_ps());
         let step = self.link.tlp_ps(&header);
         let last = first + step * u64::from(count - 1);
         self.free[lane] = last + step;

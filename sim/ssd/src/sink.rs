@@ -3,7 +3,7 @@
 use crate::host::BusSink;
 use crate::profile::Ps;
 use std::io::Write;
-use wattbell_bus::{Body, Error, Record, Signal, SortingWriter, TraceWriter};
+use wattbell_bus::{Body, Error, Record, Signal, SortingWriter, Summary, TraceWriter};
 
 /// Writes the trace in time order. The first error stops it and is reported by [`TraceSink::finish`].
 pub struct TraceSink<W: Write> {
@@ -62,6 +62,13 @@ impl<W: Write> BusSink for TraceSink<W> {
     fn record_in_order(&mut self, record: &Record) {
         if self.error.is_none() {
             let result = self.writer.push_in_order(record);
+            self.keep(result);
+        }
+    }
+
+    fn summary_in_order(&mut self, time_ps: Ps, summary: &Summary) {
+        if self.error.is_none() {
+            let result = self.writer.push_summary_in_order(time_ps, summary);
             self.keep(result);
         }
     }

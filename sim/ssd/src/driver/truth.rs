@@ -6,7 +6,7 @@ use crate::sink::TraceSink;
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
-use wattbell_bus::{Body, Rail, Record};
+use wattbell_bus::{Body, Rail, Record, Summary};
 
 /// A tick of the instrument in picoseconds: phase bounds are whole ticks, as the instrument sees them.
 const TICK: Ps = 1000;
@@ -52,8 +52,9 @@ pub struct TruthSink<T: Write, C: Write> {
     whole: Integral,
     at: Ps,
     end: Ps,
-    current_na: i64,
-    voltage_nv: i64,
+    /// What the rail delivers, in nA nV and in nW.
+    power: i128,
+    power_nw: i64,
     counts: BTreeMap<(u16, u8), (u64, u64)>,
     /// Queue and opcode of the last command, and what is to be added to their count.
     last_count: ((u16, u8), (u64, u64)),
@@ -76,8 +77,8 @@ impl<T: Write, C: Write> TruthSink<T, C> {
             whole: Integral::default(),
             at: 0,
             end: 0,
-            current_na: 0,
-            voltage_nv: 0,
+            power: 0,
+            power_nw: 0,
             counts: BTreeMap::new(),
             last_count: ((0, 0), (0, 0)),
         }
@@ -99,7 +100,11 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         while let Some((at, rail)) = self.rails.front().copied().filter(|r| r.0 <= time) {
             self.rails.pop_front();
             self.run_to(at);
-            (self.current_na, self.voltage_nv) = (rail.current_na, rail.voltage_nv);
+            self.power = i128::from(rail.current_na) * i128::from(rail.voltage_nv);
+            self.power_nw = match i64::try_from(self.power) {
+                Ok(power) => power / 1_000_000_000, // much cheaper
+                Err(_) => (self.power / 1_000_000_000) as i64,
+            };
         }
         self.run_to(time);
     }
@@ -118,8 +123,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         if time <= self.at {
             return;
         }
-        let power = i128::from(self.current_na) * i128::from(self.voltage_nv);
-        let nw = (power / 1_000_000_000) as i64;
+        let (power, nw) = (self.power, self.power_nw);
         for integral in [&mut self.current, &mut self.whole] {
             integral.energy += power * i128::from(time - self.at);
             integral.max_nw = integral.max_nw.max(nw);
@@ -200,6 +204,11 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
         }
         self.end = self.end.max(record.time_ps);
         self.trace.record_in_order(record);
+    }
+
+    fn summary_in_order(&mut self, time_ps: Ps, summary: &Summary) {
+        self.end = self.end.max(time_ps);
+        self.trace.summary_in_order(time_ps, summary);
     }
 
     fn release(&mut self, horizon_ps: Ps) {

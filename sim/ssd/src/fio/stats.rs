@@ -25,8 +25,9 @@ impl Samples {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
         self.count += 1;
-        self.sum += ns as f64;
-        self.squares += (ns as f64).powi(2);
+        let float = ns as f64;
+        self.sum += float;
+        self.squares += float * float;
         let bucket = bucket(ns);
         if self.buckets.len() <= bucket {
             self.buckets.resize(bucket + 1, 0);

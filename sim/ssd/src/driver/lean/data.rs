@@ -1,7 +1,8 @@
 //! Data between host and flash on the lean path: what `io` and `transfer` do once a command's PRPs are known.
 
-use super::drive::{Drive, Later, Piece, Want};
-use super::stream::NEVER;
+use super::drive::Drive;
+use super::events::{kind, Later, Piece, Soon, Want};
+use super::stream::{self, NEVER};
 use crate::flash::UNIT;
 use crate::host::BusSink;
 use crate::nvme::io;
@@ -50,7 +51,8 @@ impl<S: BusSink> Drive<'_, S> {
         c.truth.data(first, first + time - if rest > 0 { tail } else { self.times.payload_write });
         c.done += piece.len;
         if c.done == c.len {
-            self.complete_reads.push(first + time + self.c.timing.completion, piece.id);
+            let done = first + time + self.c.timing.completion;
+            self.soon.push(done, kind::COMPLETE_READ, Soon::Complete(piece.id));
         }
     }
 
@@ -108,9 +110,9 @@ impl<S: BusSink> Drive<'_, S> {
             let done = rest.map_or(programmed, |end| end.max(programmed));
             self.later.push(done + self.c.timing.completion, Later::Complete(id));
         } else {
-            self.complete_writes.push(self.c.now + self.c.timing.completion, id);
+            self.soon.push(self.c.now + self.c.timing.completion, kind::COMPLETE_WRITE, Soon::Complete(id));
         }
-        self.own = self.own.min(self.c.flash.next_flush_ps().unwrap_or(NEVER));
+        self.own = self.own.min(stream::key(self.c.flash.next_flush_ps().unwrap_or(NEVER), kind::OWN));
     }
 
     /// Programs what waits in the write buffer; when that is done.

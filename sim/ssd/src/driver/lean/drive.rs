@@ -1,10 +1,12 @@
 //! The drive's side of the lean path: what `fetch`, `io`, `transfer` and `complete` do, without TLPs or host memory.
 //!
-//! Flash, power states, rail and port are the controller's own. What differs is only how events wait: nearly every kind
-//! comes in order of time by itself, so it has a queue of its own, and the next event is the earliest of the heads.
+//! Flash, power states, rail and port are the controller's own. What differs is only how events wait: most are over within
+//! a microsecond, so there are few of them at a time; of the others, most come in order of time by themselves.
 
-use super::stream::{Heap, Stream, NEVER};
+use super::events::{kind, Later, Piece, Read, Soon, Want};
+use super::stream::{self, Heap, Near, Stream, NEVER, NO_KEY};
 use crate::controller::{Controller, Event};
+use crate::driver::device::cpu;
 use crate::host::{BusSink, CommandTruth};
 use crate::nvme::io;
 use crate::profile::{Ps, LBA, NS};
@@ -25,37 +27,6 @@ pub struct Command {
     pub(super) done: u32,
     /// Whose it is: job and slot.
     pub owner: (u32, u32),
-}
-
-/// What a read of host memory was for.
-#[derive(Clone, Copy)]
-pub(super) enum Want {
-    Sqes { queue: u16, count: u16 },
-    List(u32),
-    Data { id: u32, len: u32 },
-}
-
-/// A read that the root complex will answer, or that waits for its turn.
-#[derive(Clone, Copy)]
-struct Read {
-    want: Want,
-    len: u32,
-    first: Ps,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Later {
-    Page { id: u32, len: u32 },
-    Complete(u32),
-    Programmed(u64),
-}
-
-/// A piece on its way through the controller's data path.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    pub id: u32,
-    pub len: u32,
-    pub inward: bool,
 }
 
 #[derive(Default)]
@@ -88,22 +59,19 @@ pub struct Drive<'a, S: BusSink> {
     pub commands: Vec<Command>,
     spare: Vec<u32>,
     queues: Vec<Queue>,
-    bells: Stream<(u16, Ps)>,
-    arbitrate: Ps,
-    answers: Stream<Read>,
-    arrived: Stream<(Want, Ps)>,
+    pub(super) soon: Near<Soon>,
     execute: Stream<u32>,
     pub(super) path: Stream<Piece>,
-    pub(super) complete_reads: Stream<u32>,
-    pub(super) complete_writes: Stream<u32>,
-    posts: Stream<u32>,
     pub(super) later: Heap<Later>,
-    /// Interrupts: when their message has arrived, and their queue.
-    pub interrupts: VecDeque<(Ps, u16)>,
+    /// When interrupt handlers run, and their queues.
+    pub handlers: VecDeque<(Ps, u16)>,
     pub(super) dma_queue: VecDeque<(u32, u32)>,
     deferred: VecDeque<(Want, u32)>,
     pub(super) runs: Vec<(Ps, u64, u64)>,
-    pub(super) own: Ps,
+    /// Key of what the controller does of its own accord.
+    pub(super) own: u64,
+    /// The drive's events from this time on wait for the host.
+    pub limit: Ps,
     pub(super) times: Times,
     pub(super) write_through: bool,
     pub(super) base: u64,
@@ -117,7 +85,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         if c.in_hand != 0 || !c.only_programs_wait() || (1..queues).any(|q| c.features.coalescing(q as u16).1 != 0) {
             return None;
         }
-        let mut later = Heap::new();
+        let mut later = Heap::new(kind::LATER);
         for (at, units) in c.take_programs() {
             later.push(at, Later::Programmed(units));
         }
@@ -143,21 +111,16 @@ impl<'a, S: BusSink> Drive<'a, S> {
             commands: Vec::new(),
             spare: Vec::new(),
             queues,
-            bells: Stream::new(),
-            arbitrate: NEVER,
-            answers: Stream::new(),
-            arrived: Stream::new(),
-            execute: Stream::new(),
-            path: Stream::new(),
-            complete_reads: Stream::new(),
-            complete_writes: Stream::new(),
-            posts: Stream::new(),
+            soon: Near::new(),
+            execute: Stream::new(kind::EXECUTE),
+            path: Stream::new(kind::PATH),
             later,
-            interrupts: VecDeque::new(),
+            handlers: VecDeque::new(),
             dma_queue: VecDeque::new(),
             deferred: VecDeque::new(),
             runs: Vec::with_capacity(64),
-            own: NEVER,
+            own: NO_KEY,
+            limit: NEVER,
             times,
             write_through,
             base,
@@ -178,12 +141,15 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.c.last_served = self.last_queue as u16;
     }
 
+    #[inline]
+    fn next(&self) -> u64 {
+        self.soon.head.min(self.execute.head).min(self.path.head).min(self.later.head.min(self.own))
+    }
+
     /// When the drive does something next.
     #[inline]
     pub fn next_ps(&self) -> Ps {
-        let a = self.bells.head.min(self.arbitrate).min(self.answers.head).min(self.arrived.head);
-        let b = self.execute.head.min(self.path.head).min(self.complete_reads.head).min(self.complete_writes.head);
-        a.min(b).min(self.posts.head).min(self.later.head).min(self.own)
+        stream::time(self.next())
     }
 
     /// When the controller does something of its own accord: flush, power states, link, moving data. Too early a time is
@@ -191,31 +157,47 @@ impl<'a, S: BusSink> Drive<'a, S> {
     pub(super) fn look_again(&mut self) {
         let c = &self.c;
         let own = [c.flash.next_flush_ps(), c.states.next_ps(), c.link_ps(), c.relocation_ps()];
-        self.own = own.into_iter().flatten().min().unwrap_or(NEVER);
+        self.own = stream::key(own.into_iter().flatten().min().unwrap_or(NEVER), kind::OWN);
     }
 
     /// Does everything that is due up to and including `now`.
     #[inline]
     pub fn run_to(&mut self, now: Ps) {
         loop {
-            let at = self.next_ps();
-            if at > now {
+            let next = self.next();
+            if stream::time(next) > now {
                 break;
             }
-            self.c.now = self.c.now.max(at);
-            self.step(at);
+            self.step(next);
         }
         self.c.now = self.c.now.max(now);
     }
 
-    /// The first event of those due at `at`.
-    fn step(&mut self, at: Ps) {
-        if self.execute.head == at {
-            if let Some((_, id)) = self.execute.pop() {
-                self.execute(id);
+    /// Does everything that is due before [`Drive::limit`], but stops after what happens at one time if that is not
+    /// before `rest`.
+    pub fn run(&mut self, rest: Ps) {
+        let mut next = self.next();
+        while stream::time(next) < self.limit {
+            self.step(next);
+            let after = self.next();
+            if self.c.now >= rest && stream::time(after) > stream::time(next) {
+                break;
             }
-        } else if self.later.head == at {
-            match self.later.pop() {
+            next = after;
+        }
+    }
+
+    /// Does the event of this key, which is the next.
+    #[inline]
+    fn step(&mut self, next: u64) {
+        self.c.now = self.c.now.max(stream::time(next));
+        match stream::kind(next) {
+            kind::EXECUTE => {
+                if let Some(id) = self.execute.pop() {
+                    self.execute(id);
+                }
+            }
+            kind::LATER => match self.later.pop() {
                 Some((_, Later::Page { id, len })) => self.page_ready(id, len),
                 Some((_, Later::Complete(id))) => self.complete(id),
                 Some((_, Later::Programmed(units))) => {
@@ -224,41 +206,23 @@ impl<'a, S: BusSink> Drive<'a, S> {
                     self.settle();
                 }
                 None => {}
+            },
+            kind::PATH => {
+                if let Some(piece) = self.path.pop() {
+                    self.through(piece);
+                }
             }
-        } else if self.path.head == at {
-            if let Some((_, piece)) = self.path.pop() {
-                self.through(piece);
-            }
-        } else if self.complete_reads.head == at {
-            if let Some((_, id)) = self.complete_reads.pop() {
-                self.complete(id);
-            }
-        } else if self.complete_writes.head == at {
-            if let Some((_, id)) = self.complete_writes.pop() {
-                self.complete(id);
-            }
-        } else if self.posts.head == at {
-            if let Some((_, id)) = self.posts.pop() {
-                self.post(id);
-            }
-        } else if self.bells.head == at {
-            if let Some((_, (queue, first))) = self.bells.pop() {
-                self.bell(queue, first);
-            }
-        } else if self.arbitrate == at {
-            self.arbitrate();
-        } else if self.answers.head == at {
-            if let Some((_, read)) = self.answers.pop() {
-                self.answered(read);
-            }
-        } else if self.arrived.head == at {
-            match self.arrived.pop() {
-                Some((_, (Want::Sqes { queue, count }, first))) => self.sqes_in(queue, count, first),
-                Some((_, (Want::List(id), _))) => self.transfer(id),
+            kind::OWN => self.act(),
+            _ => match self.soon.pop() {
+                Some(Soon::Complete(id)) => self.complete(id),
+                Some(Soon::Post(id)) => self.post(id),
+                Some(Soon::Bell(queue)) => self.bell(queue),
+                Some(Soon::Arbitrate) => self.arbitrate(),
+                Some(Soon::Answer(read)) => self.answered(read),
+                Some(Soon::Arrived(Want::Sqes { queue, count }, first)) => self.sqes_in(queue, count, first),
+                Some(Soon::Arrived(Want::List(id), _)) => self.transfer(id),
                 _ => {}
-            }
-        } else {
-            self.act();
+            },
         }
     }
 
@@ -301,24 +265,29 @@ impl<'a, S: BusSink> Drive<'a, S> {
             }
         };
         self.queues[usize::from(truth.qid)].waiting.push_back(id);
-        self.bells.push(first + self.times.doorbell + self.c.port.flight, (truth.qid, first));
+        let rung = first + self.times.doorbell + self.c.port.flight;
+        self.soon.push(rung, kind::BELL, Soon::Bell(truth.qid));
     }
 
-    fn bell(&mut self, queue: u16, _first: Ps) {
+    fn bell(&mut self, queue: u16) {
         self.queues[usize::from(queue)].rung += 1;
         let now = self.c.now;
         let ready = self.c.states.busy(now, true, &mut self.c.meter);
-        if self.arbitrate == NEVER {
-            self.c.arbitrating = true;
-            self.arbitrate = ready.max(now + self.c.timing.to_fetch);
+        if !self.c.arbitrating {
+            self.arbitrate_at(ready.max(now + self.c.timing.to_fetch));
         }
         if ready > now {
             self.look_again();
         }
     }
 
+    fn arbitrate_at(&mut self, at: Ps) {
+        self.c.arbitrating = true;
+        self.soon.push(at, kind::ARBITRATE, Soon::Arbitrate);
+    }
+
     fn arbitrate(&mut self) {
-        (self.arbitrate, self.c.arbitrating) = (NEVER, false);
+        self.c.arbitrating = false;
         let count = self.queues.len();
         let waits = |q: usize| (self.queues[q].rung > 0).then_some(q);
         let same = self.c.burst_left.is_none_or(|left| left > 0).then(|| waits(self.last_queue)).flatten();
@@ -329,8 +298,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         };
         let now = self.c.now;
         if self.c.reads_outstanding >= FETCHES + self.c.timing.dma_reads {
-            (self.arbitrate, self.c.arbitrating) = (now + 200 * NS, true);
-            return;
+            return self.arbitrate_at(now + 200 * NS);
         }
         if same.is_none() {
             (self.last_queue, self.c.burst_left) = (index, self.c.features.arbitration_burst());
@@ -344,7 +312,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.c.in_hand += taken;
         self.read_host(Want::Sqes { queue: index as u16, count: taken as u16 }, 64 * taken);
         if self.queues.iter().any(|q| q.rung > 0) {
-            (self.arbitrate, self.c.arbitrating) = (now + 50 * NS, true);
+            self.arbitrate_at(now + 50 * NS);
         }
     }
 
@@ -358,7 +326,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         let time = each * u64::from(len.div_ceil(self.times.max_read));
         let first = self.lane(self.c.now, Up, time);
         let answer = first + time + self.c.port.flight + self.c.port.host_read;
-        self.answers.push(answer, Read { want, len, first });
+        self.soon.push(answer, kind::ANSWER, Soon::Answer(Read { want, len, first }));
     }
 
     /// The root complex answers: structures and lists begin at multiples of the largest payload, user data too.
@@ -376,7 +344,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
                 let through = self.c.data_path(arrival, len);
                 self.path.push(through, Piece { id, len, inward: true });
             }
-            want => self.arrived.push(arrival, (want, read.first)),
+            want => self.soon.push(arrival, kind::ARRIVED, Soon::Arrived(want, read.first)),
         }
         while self.c.reads_outstanding < MAX_READS {
             let Some((want, len)) = self.deferred.pop_front() else { break };
@@ -432,7 +400,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         truth.cqe_ps = first;
         self.c.health.io_ends(self.c.now, 1);
         self.queues[usize::from(truth.qid)].posted.push_back(id);
-        self.posts.push(first + self.times.cqe + self.c.timing.msix, id);
+        self.soon.push(first + self.times.cqe + self.c.timing.msix, kind::POST, Soon::Post(id));
     }
 
     fn post(&mut self, id: u32) {
@@ -450,7 +418,9 @@ impl<'a, S: BusSink> Drive<'a, S> {
                 truth.msix_ps = Some(first);
             }
         }
-        self.interrupts.push_back((first + self.times.msix + self.c.port.flight, queue));
+        let handler = first + self.times.msix + self.c.port.flight + cpu::INTERRUPT;
+        self.handlers.push_back((handler, queue));
+        self.limit = self.limit.min(handler);
         self.settle();
     }
 
@@ -461,8 +431,9 @@ impl<'a, S: BusSink> Drive<'a, S> {
         }
     }
 
-    /// What the host sees in a completion queue is taken out and its head doorbell rung at `at`.
-    pub fn reap(&mut self, queue: u16, at: Ps, out: &mut Vec<Command>) {
+    /// What the host sees in a completion queue is taken out and its head doorbell rung at `at`. The commands' numbers in
+    /// `commands`, which hold until the next one is submitted, are put into `out`.
+    pub fn reap(&mut self, queue: u16, at: Ps, out: &mut Vec<u32>) {
         let q = &mut self.queues[usize::from(queue)];
         let visible = std::mem::take(&mut q.visible);
         if visible == 0 {
@@ -470,12 +441,11 @@ impl<'a, S: BusSink> Drive<'a, S> {
         }
         self.run_to(at);
         let first = self.lane(self.c.now, Down, self.times.doorbell);
-        for _ in 0..visible {
-            let Some(id) = self.queues[usize::from(queue)].posted.pop_front() else { return };
-            let mut command = self.commands[id as usize];
-            command.truth.cq_head_ps = Some(first);
+        let q = &mut self.queues[usize::from(queue)];
+        for id in q.posted.drain(..visible.min(q.posted.len())) {
+            self.commands[id as usize].truth.cq_head_ps = Some(first);
             self.spare.push(id);
-            out.push(command);
+            out.push(id);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod data;
 mod drive;
+mod events;
 mod out;
 mod stream;
 
@@ -17,7 +18,7 @@ use crate::host::{BusSink, CommandTruth};
 use crate::nvme::io;
 use crate::profile::{Ps, LBA, MS};
 use crate::prp::PAGE;
-use drive::{Command, Drive};
+use drive::Drive;
 use out::Merger;
 use stream::NEVER;
 
@@ -60,6 +61,11 @@ pub fn run_group<S: BusSink>(
     Ok(Some(finish_jobs(jobs)))
 }
 
+/// Whether no job has anything left to do.
+fn all_done(jobs: &[Job]) -> bool {
+    jobs.iter().all(|j| j.stopped && j.in_flight() == 0 && !j.syncing)
+}
+
 struct Host<'a, S: BusSink> {
     drive: Drive<'a, S>,
     queues: &'a mut Vec<super::device::QueuePair>,
@@ -67,42 +73,51 @@ struct Host<'a, S: BusSink> {
     next: Vec<Option<Ps>>,
     need: Vec<usize>,
     now: Ps,
-    done: Vec<Command>,
+    done: Vec<u32>,
     merger: Merger,
     handed_out: Ps,
 }
 
 impl<S: BusSink> Host<'_, S> {
     fn run(&mut self, jobs: &mut [Job]) -> Result<(), DriverError> {
+        let (mut issue, mut index) = self.next_issue(jobs);
+        let mut over = all_done(jobs);
         loop {
-            let handler = self.drive.interrupts.front().map_or(NEVER, |i| i.0 + cpu::INTERRUPT);
+            let handler = self.drive.handlers.front().map_or(NEVER, |h| h.0);
             let event = self.drive.next_ps();
-            let (mut issue, mut index) = (NEVER, 0);
-            for (i, next) in self.next.iter().enumerate() {
-                let Some(at) = *next else { continue };
-                if at < issue && self.queues[jobs[i].queue].room() >= self.need[i] {
-                    (issue, index) = (at, i);
-                }
-            }
-            if issue != NEVER && issue <= handler.min(event) {
+            if event < issue.min(handler) && !over {
+                self.drive.limit = issue.min(handler);
+                self.drive.run(self.handed_out + HAND_OUT);
+            } else if issue != NEVER && issue <= handler.min(event) {
                 self.now = self.now.max(issue);
                 self.start_io(&mut jobs[index], index, issue);
                 self.next[index] = jobs[index].next_start();
+                ((issue, index), over) = (self.next_issue(jobs), all_done(jobs));
             } else if handler != NEVER && handler <= event {
-                let Some((_, queue)) = self.drive.interrupts.pop_front() else { continue };
+                let Some((_, queue)) = self.drive.handlers.pop_front() else { continue };
                 self.handle(jobs, queue, handler);
-            } else if jobs.iter().all(|j| j.stopped && j.in_flight() == 0 && !j.syncing) {
+                ((issue, index), over) = (self.next_issue(jobs), all_done(jobs));
+            } else if over {
                 return Ok(());
-            } else if event == NEVER {
-                return Err(DriverError::Stuck("I/O".into()));
             } else {
-                // Up to the handler or the next I/O nothing else can come in between.
-                self.drive.run_to(event);
+                return Err(DriverError::Stuck("I/O".into()));
             }
             if self.drive.c.now >= self.handed_out + HAND_OUT {
                 self.hand_out();
             }
         }
+    }
+
+    /// When the next I/O of a job that has room in its queue can start, and which job's it is.
+    fn next_issue(&self, jobs: &[Job]) -> (Ps, usize) {
+        let (mut issue, mut index) = (NEVER, 0);
+        for (i, next) in self.next.iter().enumerate() {
+            let Some(at) = *next else { continue };
+            if at < issue && self.queues[jobs[i].queue].room() >= self.need[i] {
+                (issue, index) = (at, i);
+            }
+        }
+        (issue, index)
     }
 
     fn start_io(&mut self, job: &mut Job, index: usize, at: Ps) {
@@ -140,14 +155,15 @@ impl<S: BusSink> Host<'_, S> {
         let mut done = std::mem::take(&mut self.done);
         self.drive.reap(queue, at, &mut done);
         let mut now = at;
-        for command in done.drain(..) {
+        for id in done.drain(..) {
+            let command = &self.drive.commands[id as usize];
             self.queues[usize::from(queue)].give_cid(command.truth.cid);
             self.merger.command(&command.truth);
-            self.drive.c.sink.command(&command.truth);
-            let (index, id) = (command.owner.0 as usize, command.owner.1 as usize);
+            let (index, slot) = (command.owner.0 as usize, command.owner.1 as usize);
             let job = &mut jobs[index];
             now += cpu::COMPLETE;
-            job.end_command(id, now, command.truth.status != 0);
+            job.end_command(slot, now, command.truth.status != 0);
+            self.drive.c.sink.command(&command.truth);
             self.next[index] = job.next_start();
         }
         self.done = done;

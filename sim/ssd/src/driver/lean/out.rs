@@ -6,13 +6,13 @@ use crate::port::Port;
 use crate::profile::Ps;
 use std::collections::VecDeque;
 use wattbell_bus::summary::Instants;
-use wattbell_bus::{Body, Record, Summary};
+use wattbell_bus::{Body, Rail, Record, Summary};
 
 /// What waits to be handed out.
 #[derive(Default)]
 pub struct Merger {
     commands: VecDeque<(Ps, Summary)>,
-    rails: VecDeque<Record>,
+    rails: VecDeque<(Ps, Rail)>,
     others: Vec<Record>,
 }
 
@@ -57,23 +57,24 @@ impl Merger {
     pub fn hand_out<S: BusSink>(&mut self, horizon: Ps, port: &mut Port, meter: &mut Meter, sink: &mut S) {
         self.others.extend(port.take());
         self.others.sort_by_key(|r| std::cmp::Reverse(r.time_ps));
-        self.rails.extend(meter.take().map(|(time_ps, rail)| Record { time_ps, body: Body::Rail(rail) }));
+        self.rails.extend(meter.take());
         loop {
-            let command = self.commands.front().map_or(Ps::MAX, |c| c.0);
-            let rail = self.rails.front().map_or(Ps::MAX, |r| r.time_ps);
+            let rail = self.rails.front().map_or(Ps::MAX, |r| r.0);
             let other = self.others.last().map_or(Ps::MAX, |r| r.time_ps);
-            if command.min(rail).min(other) >= horizon {
+            let until = rail.min(other).min(horizon);
+            while let Some((at, summary)) = self.commands.front().filter(|c| c.0 < until) {
+                sink.summary_in_order(*at, summary);
+                self.commands.pop_front();
+            }
+            if until == horizon {
                 break;
             }
-            let record = if other <= rail && other <= command {
-                self.others.pop()
-            } else if rail <= command {
-                self.rails.pop_front()
-            } else {
-                self.commands.pop_front().map(|(time_ps, s)| Record { time_ps, body: Body::Summary(s) })
-            };
-            if let Some(record) = record {
-                sink.record_in_order(&record);
+            if other <= rail {
+                if let Some(record) = self.others.pop() {
+                    sink.record_in_order(&record);
+                }
+            } else if let Some((time_ps, rail)) = self.rails.pop_front() {
+                sink.record_in_order(&Record { time_ps, body: Body::Rail(rail) });
             }
         }
         sink.release(horizon);
@@ -84,7 +85,10 @@ impl Merger {
         for (time_ps, summary) in self.commands.drain(..) {
             sink.record(Record { time_ps, body: Body::Summary(summary) });
         }
-        for record in self.rails.drain(..).chain(self.others.drain(..)) {
+        for (time_ps, rail) in self.rails.drain(..) {
+            sink.record(Record { time_ps, body: Body::Rail(rail) });
+        }
+        for record in self.others.drain(..) {
             sink.record(record);
         }
     }
