@@ -72,9 +72,7 @@ class Commands:
     flags: npt.NDArray[np.uint8]
     saturated: npt.NDArray[np.uint8]
 
-    def __init__(
-        self, columns: Mapping[str, Any], parent: Commands | None = None, where: Int64 | slice | None = None
-    ) -> None:
+    def __init__(self, columns: Mapping[str, Any], parent: Commands | None = None, where: Int64 | slice | None = None) -> None:
         self._parent, self._where = parent, where
         for name, values in columns.items():
             setattr(self, name, values)
@@ -120,22 +118,16 @@ def lba_sizes(meta: Mapping[str, Any]) -> tuple[dict[int, int], list[str]]:
     namespaces = (meta.get("drive") or {}).get("namespaces") or []
     if isinstance(namespaces, Mapping):
         namespaces = [{"nsid": int(nsid), **dict(entry)} for nsid, entry in namespaces.items()]
-    sizes = {
-        int(entry.get("nsid", 1)): int(entry["lba_size_bytes"]) for entry in namespaces if entry.get("lba_size_bytes")
-    }
+    sizes = {int(entry.get("nsid", 1)): int(entry["lba_size_bytes"]) for entry in namespaces if entry.get("lba_size_bytes")}
     notes = []
     if not sizes:
-        notes.append(
-            f"no Identify Namespace was seen on the wire: bytes assume {DEFAULT_LBA_SIZE} bytes a logical block"
-        )
+        notes.append(f"no Identify Namespace was seen on the wire: bytes assume {DEFAULT_LBA_SIZE} bytes a logical block")
     distinct = set(sizes.values())
     default = distinct.pop() if len(distinct) == 1 else DEFAULT_LBA_SIZE
     return {0: default, **sizes}, notes
 
 
-def load_commands(
-    frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], columns: Sequence[str] = _COLUMNS
-) -> Commands:
+def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], columns: Sequence[str] = _COLUMNS) -> Commands:
     """The table from ``commands.parquet`` (columns as in docs/capture.md). Marker commands are included.
 
     ``columns``: those of :class:`Commands` that are needed (``start_tick`` among them); a long capture has 10^8 rows.
@@ -149,31 +141,24 @@ def load_commands(
         if nsid and size != sizes[0]:
             lba = pl.when(pl.col("nsid") == nsid).then(pl.lit(size, dtype=pl.Int64)).otherwise(lba)
     nbytes = pl.when(sized & ~not_known).then(pl.col("blocks").cast(pl.Int64) * lba).otherwise(0).alias("nbytes")
-    ticks = [pl.col(name).fill_null(NONE).cast(pl.Int64) for name in INSTANTS]
-    data = (
-        lazy.select(
-            start.cast(pl.Int64),
-            *ticks,
-            nbytes,
-            pl.col("slba").fill_null(0).cast(pl.UInt64),
-            pl.col("opcode").cast(pl.UInt8),
-            pl.col("qid").cast(pl.UInt8),
-            pl.col("cid").cast(pl.UInt16),
-            pl.col("status").cast(pl.UInt16),
-            pl.col("flags").cast(pl.UInt8),
-            pl.col("saturated").fill_null(0).cast(pl.UInt8),
-        )
-        .select(*columns)
-        .sort("start_tick", maintain_order=True)
-        .collect()
-    )
+    made = {
+        "start_tick": start.cast(pl.Int64),
+        **{name: pl.col(name).fill_null(NONE).cast(pl.Int64) for name in INSTANTS},
+        "nbytes": nbytes,
+        "slba": pl.col("slba").fill_null(0).cast(pl.UInt64),
+        "opcode": pl.col("opcode").cast(pl.UInt8),
+        "qid": pl.col("qid").cast(pl.UInt8),
+        "cid": pl.col("cid").cast(pl.UInt16),
+        "status": pl.col("status").cast(pl.UInt16),
+        "flags": pl.col("flags").cast(pl.UInt8),
+        "saturated": pl.col("saturated").fill_null(0).cast(pl.UInt8),
+    }
+    data = lazy.select(*(made[name] for name in columns)).sort("start_tick", maintain_order=True).collect()
     return Commands({name: data[name].to_numpy() for name in columns})
 
 
 def is_marker(commands: Commands) -> Bool:
     """Mask of the in-band markers: admin Get Features with FID D0h (CDW10 7:0). They belong to no figure."""
     fid = (commands.slba & np.uint64(0xFF)) == MARKER_FID
-    mask: Bool = (
-        (commands.qid == 0) & (commands.opcode == _GET_FEATURES) & fid & ~commands.has(CommandFlag.NO_SQE)
-    )
+    mask: Bool = (commands.qid == 0) & (commands.opcode == _GET_FEATURES) & fid & ~commands.has(CommandFlag.NO_SQE)
     return mask

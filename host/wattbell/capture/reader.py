@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..errors import CaptureError
 from . import meta, schema
@@ -44,6 +46,58 @@ class Capture:
     def commands(self) -> pl.LazyFrame:
         """One row a command, in order of arrival (by queue position this is nearly, not strictly, CQE order)."""
         return self.table("commands")
+
+    def command_rows(self, first_tick: int, last_tick: int) -> int:
+        """Upper bound of the commands with a CQE in ``[first_tick, last_tick]``, without reading them."""
+        return sum(rows for _, rows in self._command_groups(first_tick, last_tick))
+
+    def command_pieces(self, first_tick: int, last_tick: int, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+        """All commands with a CQE in ``[first_tick, last_tick]``, and some others, in order of arrival, in pieces of about
+        ``rows`` and at least a row group. A phase may have 10^9 commands."""
+        near = {group for group, _ in self._command_groups(first_tick, last_tick)}
+        begin = end = 0
+        for group, (_, _, count) in enumerate(self._command_bounds):
+            if end > begin and (group not in near or end + count - begin > rows):
+                yield self._command_slice(begin, end, columns)
+                begin = end
+            end += count
+            if group not in near:
+                begin = end
+        if end > begin:
+            yield self._command_slice(begin, end, columns)
+
+    def _command_slice(self, begin: int, end: int, columns: Sequence[str]) -> pl.DataFrame:
+        """Rows ``[begin, end)`` of the commands."""
+        try:
+            return self.commands.slice(begin, end - begin).select(*columns).collect()
+        except (OSError, pl.exceptions.PolarsError) as error:
+            path = self.path / "commands.parquet"
+            raise CaptureError(f"{path} is missing or damaged ({str(error).splitlines()[0]}).") from None
+
+    def _command_groups(self, first_tick: int, last_tick: int) -> list[tuple[int, int]]:
+        """(number, rows) of the row groups that may hold commands with a CQE in that time."""
+        near = []
+        for group, (low, high, rows) in enumerate(self._command_bounds):
+            if low is None or high is None or (low <= last_tick and high >= first_tick):
+                near.append((group, rows))
+        return near
+
+    @cached_property
+    def _command_bounds(self) -> list[tuple[int | None, int | None, int]]:
+        """(lowest CQE tick, highest, rows) of each row group; None where the file does not tell."""
+        path = self.path / "commands.parquet"
+        try:
+            about = pq.read_metadata(path)
+        except (OSError, pa.ArrowException) as error:
+            raise CaptureError(f"{path} is missing or damaged ({str(error).splitlines()[0]}).") from None
+        bounds: list[tuple[int | None, int | None, int]] = []
+        for number in range(about.num_row_groups):
+            group = about.row_group(number)
+            columns = (group.column(i) for i in range(group.num_columns))
+            told = next((c.statistics for c in columns if c.path_in_schema == "cqe_tick"), None)
+            limits = (told.min, told.max) if told is not None and told.has_min_max else (None, None)
+            bounds.append((*limits, group.num_rows))
+        return bounds
 
     @property
     def events(self) -> pl.LazyFrame:

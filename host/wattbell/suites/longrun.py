@@ -11,7 +11,7 @@ import polars as pl
 from ..analysis.latency import standard_error
 from .jobs import Section
 from .manifest import Test
-from .measure import READ, WRITE, Measured, Source, measure
+from .measure import READ, WRITE, Measured, Source, Whole, measure, measure_whole
 from .outcome import Outcome
 from .quantity import mean, quantity, ratio
 from .steady import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, find_steady, window
@@ -124,7 +124,7 @@ def trace(source: Source, test: Test) -> Outcome:
     if not phases:
         return out
     phase = phases[0][1]
-    measured = measure(source, phase)
+    measured = measure_whole(source, phase)
     out.add_measured(measured)
     if measured.span is None:
         return out
@@ -161,7 +161,7 @@ def trace(source: Source, test: Test) -> Outcome:
     return out
 
 
-def busy_ticks(measured: Measured) -> int:
+def busy_ticks(measured: Whole) -> int:
     """Time with at least one I/O in flight: the union of doorbell to CQE."""
     start = measured.io.start_tick
     end = np.maximum.accumulate(np.maximum(measured.io.cqe_tick, start))

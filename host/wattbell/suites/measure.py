@@ -1,9 +1,11 @@
-"""What one phase of a capture gives: rate, latency, power. One phase is in memory at a time, as suites are long."""
+"""What one phase of a capture gives: rate, latency, power. One phase is in memory at a time, as suites are long; of a phase
+of very many commands, only their latencies are."""
 
 from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,13 +17,13 @@ import polars as pl
 from ..analysis.figures import ErrorModel, error_model
 from ..analysis.latency import quantile_ranks, standard_error, supported
 from ..analysis.loss import Loss, LossBook
-from ..analysis.names import TRANSFER_OPCODES
 from ..analysis.phases import Phase, find_phases
 from ..analysis.rail import Rail, no_rail_reason
 from ..analysis.table import NONE, Commands, is_marker, lba_sizes, load_commands
 from ..analysis.throughput import BURST_GAP_S, Span
 from ..capture import Capture
 from ..wire.spec import CommandFlag, RailFlag
+from .pieces import Tally, active_span, bins, tally, verdicts
 from .quantity import Quantity, quantity, ratio
 
 Int64 = npt.NDArray[np.int64]
@@ -34,6 +36,13 @@ DOUBT_TEXT = {
     RailFlag.UNCALIBRATED: "uncalibrated",
     RailFlag.SATURATED: "clipped",
 }
+IO_COLUMNS = ("start_tick", "doorbell_tick", "cqe_tick", "nbytes", "opcode", "status", "flags")
+STORED = ("doorbell_tick", "fetch_tick", "cqe_tick", "blocks", "nsid", "opcode", "qid", "status", "flags")
+"""Columns of commands.parquet behind ``IO_COLUMNS``."""
+WHOLE_ROWS = 8_000_000
+"""A phase of more commands is measured in pieces of at most"""
+PIECE_ROWS = 1_000_000
+"""so many."""
 LONGEST_S = 60.0
 """No command takes longer; hosts give up after 30 s."""
 
@@ -80,14 +89,35 @@ class Source:
 
     def commands(self, phase: Phase) -> Commands:
         """The commands of a phase (only ``COLUMNS``), markers left out."""
-        start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
-        # what lies outside by the CQE is not even read: row groups are in order of arrival
-        late = round(LONGEST_S / self.tick_s)
-        near = pl.col("cqe_tick").is_between(phase.first_tick, phase.last_tick + late)
-        frame = self.capture.commands.filter(near & (start >= phase.first_tick) & (start < phase.last_tick))
-        everything = load_commands(frame, self._sizes, COLUMNS)
+        everything = load_commands(self._within(self.capture.commands, phase), self._sizes, COLUMNS)
         markers = is_marker(everything)
         return everything.take(~markers) if markers.any() else everything
+
+    def io(self, phase: Phase) -> Commands:
+        """The I/O commands of a phase (only ``IO_COLUMNS``)."""
+        return self._io(self.capture.commands, phase)
+
+    def io_pieces(self, phase: Phase) -> Iterator[Commands]:
+        """The same in pieces of at most about ``PIECE_ROWS``, each sorted by start."""
+        for piece in self.capture.command_pieces(phase.first_tick, self._latest(phase), STORED, PIECE_ROWS):
+            yield self._io(piece.lazy(), phase)
+
+    def is_long(self, phase: Phase) -> bool:
+        """Whether a phase has more than ``WHOLE_ROWS`` commands."""
+        return self.capture.command_rows(phase.first_tick, self._latest(phase)) > WHOLE_ROWS
+
+    def _latest(self, phase: Phase) -> int:
+        return phase.last_tick + round(LONGEST_S / self.tick_s)
+
+    def _within(self, frame: pl.LazyFrame, phase: Phase) -> pl.LazyFrame:
+        start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
+        # what lies outside by the CQE is not even read: row groups are in order of arrival
+        near = pl.col("cqe_tick").is_between(phase.first_tick, self._latest(phase))
+        return frame.filter(near & (start >= phase.first_tick) & (start < phase.last_tick))
+
+    def _io(self, frame: pl.LazyFrame, phase: Phase) -> Commands:
+        known = (pl.col("flags") & int(CommandFlag.NO_SQE)) == 0
+        return load_commands(self._within(frame, phase).filter((pl.col("qid") > 0) & known), self._sizes, IO_COLUMNS)
 
     def loss(self, phase: Phase) -> Loss:
         """What is missing in a phase."""
@@ -126,29 +156,36 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A phase with I/O: its commands, those without error among them, and the active span."""
+class Measured(ABC):
+    """A phase with I/O: bytes moved and commands without error, and the active span."""
 
     source: Source
     phase: Phase
-    io: Commands
-    good: npt.NDArray[np.bool_]
-    moved: npt.NDArray[np.bool_]
     span: Span | None
     lost: int
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Bytes moved without error."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Commands that ended without error."""
+
+    @abstractmethod
+    def latency_ticks(self, opcode: int | None = None) -> npt.NDArray[Any]:
+        """Doorbell to CQE of the commands without error, of one opcode or of all I/O, nearly in order of time."""
+
+    @abstractmethod
+    def per_bin(self, bin_ticks: int) -> tuple[Int64, Int64]:
+        """(commands, bytes) completed in each whole bin from the phase's first doorbell."""
 
     @property
     def active_s(self) -> float:
         """Length of the active span: gaps of 10 ms and more with nothing in flight are left out."""
         return self.source.seconds(self.span.active_ticks) if self.span else 0.0
-
-    @property
-    def bytes(self) -> int:
-        return int(self.io.nbytes[self.moved].sum())
-
-    @property
-    def count(self) -> int:
-        return int(np.count_nonzero(self.good))
 
     def rate(self, amount: float, seconds: float | None = None) -> Quantity:
         """``amount`` a second of the active span (or of ``seconds``)."""
@@ -183,11 +220,7 @@ class Measured:
 
     def latency(self, opcode: int | None = None) -> tuple[Quantity, Quantity]:
         """(mean, 99th percentile) of doorbell to CQE in s, of one opcode or of all I/O."""
-        usable = self.good & (self.io.doorbell_tick != NONE)
-        if opcode is not None:
-            usable &= self.io.opcode == opcode
-        ticks = (self.io.cqe_tick - self.io.doorbell_tick)[usable]
-        return describe(ticks, self.source, self.lost)
+        return describe(self.latency_ticks(opcode), self.source, self.lost)
 
     def point(self, x: dict[str, float]) -> dict[str, Any]:
         """The point of results.json."""
@@ -207,21 +240,56 @@ class Measured:
             "active_s": self.active_s,
         }
 
+
+@dataclass(frozen=True)
+class Whole(Measured):
+    """A phase whose commands are in memory: all, those without error, those of them that moved data."""
+
+    io: Commands
+    good: npt.NDArray[np.bool_]
+    moved: npt.NDArray[np.bool_]
+
+    @property
+    def bytes(self) -> int:
+        return int(self.io.nbytes[self.moved].sum())
+
+    @property
+    def count(self) -> int:
+        return int(np.count_nonzero(self.good))
+
+    def latency_ticks(self, opcode: int | None = None) -> npt.NDArray[Any]:
+        usable = self.good & (self.io.doorbell_tick != NONE)
+        if opcode is not None:
+            usable &= self.io.opcode == opcode
+        ticks: Int64 = (self.io.cqe_tick - self.io.doorbell_tick)[usable]
+        return ticks
+
     def per_bin(self, bin_ticks: int) -> tuple[Int64, Int64]:
-        """(commands, bytes) completed in each whole bin from the phase's first doorbell."""
-        if self.span is None:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        first, last = self.span.first_tick, self.span.last_tick
-        bins = max(0, (last - first) // bin_ticks)
-        index = (self.io.cqe_tick - first) // bin_ticks
-        inside = self.good & (index >= 0) & (index < bins)
-        counts = np.bincount(index[inside], minlength=bins).astype(np.int64)
-        weights = np.where(self.moved, self.io.nbytes, 0)[inside]
-        sums = np.rint(np.bincount(index[inside], weights=weights, minlength=bins)).astype(np.int64)
-        return counts, sums
+        return bins([self.io], self.span, bin_ticks)
 
 
-def describe(ticks: Int64, source: Source, lost: int = 0) -> tuple[Quantity, Quantity]:
+@dataclass(frozen=True)
+class InPieces(Measured):
+    """A phase of more commands than are to be in memory at once."""
+
+    tally: Tally
+
+    @property
+    def bytes(self) -> int:
+        return self.tally.bytes
+
+    @property
+    def count(self) -> int:
+        return self.tally.count
+
+    def latency_ticks(self, opcode: int | None = None) -> npt.NDArray[Any]:
+        return self.tally.ticks if opcode is None else self.tally.ticks[self.tally.opcode == opcode]
+
+    def per_bin(self, bin_ticks: int) -> tuple[Int64, Int64]:
+        return bins(self.source.io_pieces(self.phase), self.span, bin_ticks)
+
+
+def describe(ticks: npt.NDArray[Any], source: Source, lost: int = 0) -> tuple[Quantity, Quantity]:
     """(mean, 99th percentile) of durations in ticks, as s. The percentile is None below 377 samples (docs/methodology.md)."""
     n = len(ticks)
     if n == 0:
@@ -256,19 +324,15 @@ def _fio_bytes(capture: Capture) -> dict[int, int]:
 
 def measure(source: Source, phase: Phase) -> Measured:
     """The figures of a phase with I/O."""
-    members = source.commands(phase)
-    io = members.take((members.qid > 0) & ~members.has(CommandFlag.NO_SQE))
-    good = ((io.status & 0x7FF) == 0) & ~io.has(CommandFlag.ABORTED)
-    moved = good & np.isin(io.opcode, TRANSFER_OPCODES)
+    if not source.is_long(phase):
+        return measure_whole(source, phase)
+    found = tally(source.io_pieces(phase), round(BURST_GAP_S / source.tick_s))
+    return InPieces(source, phase, found.span, source.loss(phase).commands, found)
+
+
+def measure_whole(source: Source, phase: Phase) -> Whole:
+    """The same with all commands in memory, however many they are."""
+    io = source.io(phase)
+    good, moved = verdicts(io)
     span = active_span(io, round(BURST_GAP_S / source.tick_s))
-    return Measured(source, phase, io, good, moved, span, source.loss(phase).commands)
-
-
-def active_span(io: Commands, gap_ticks: int) -> Span | None:
-    """The bursts of commands sorted by start: the same as ``find_span`` of their depth, without sorting starts and ends."""
-    if not len(io):
-        return None
-    end = np.maximum.accumulate(np.maximum(io.cqe_tick, io.start_tick))
-    after = np.flatnonzero(io.start_tick[1:] - end[:-1] >= gap_ticks)
-    starts = np.concatenate((io.start_tick[:1], io.start_tick[after + 1]))
-    return Span(np.stack((starts, np.concatenate((end[after], end[-1:]))), axis=1))
+    return Whole(source, phase, span, source.loss(phase).commands, io, good, moved)

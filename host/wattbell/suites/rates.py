@@ -14,7 +14,7 @@ from ..analysis.throughput import Span
 from .changepoint import find_changes
 from .jobs import Section
 from .manifest import Test
-from .measure import Measured, Source, measure
+from .measure import Measured, Source, Whole, measure, measure_whole
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
 from .quantity import mean, quantity, ratio, total
 
@@ -154,7 +154,7 @@ def fill(source: Source, test: Test) -> Outcome:
     if not phases:
         return out
     phase = phases[0][1]
-    measured = measure(source, phase)
+    measured = measure_whole(source, phase)
     out.add_measured(measured)
     point = measured.point({"gb": 0.0})
     out.score("whole fill", "MB/s", point["mb_per_s"])
@@ -172,7 +172,7 @@ def fill(source: Source, test: Test) -> Outcome:
     return out
 
 
-def _fill_series(measured: Measured, bin_gb: float) -> pl.DataFrame | None:
+def _fill_series(measured: Whole, bin_gb: float) -> pl.DataFrame | None:
     """gb (end of the bin), t_s, mb_per_s, mean_w, energy_j, for bins of equal data; None when there is too little of it."""
     source = measured.source
     where = np.flatnonzero(measured.moved)

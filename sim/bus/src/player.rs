@@ -85,6 +85,27 @@ impl<R: Read> Player<R> {
         }
     }
 
+    /// The next event while no burst is open, which is nearly always: it is the next record.
+    #[inline]
+    fn simple(&mut self) -> Option<Result<Event>> {
+        let Record { time_ps, body } = match self.reader.next()? {
+            Ok(record) => record,
+            Err(error) => return Some(Err(error)),
+        };
+        let item = match body {
+            Body::Summary(summary) => Item::Summary(summary),
+            Body::Rail(rail) => Item::Rail(rail),
+            Body::Tlp(direction, tlp) => Item::Tlp(direction, tlp),
+            Body::Sideband(signal, value) => Item::Sideband(signal, value),
+            Body::End => Item::End,
+            Body::Burst(burst) => {
+                self.open[burst.direction as usize] = Some(Open { start_ps: time_ps, index: 0, burst });
+                return self.step().transpose();
+            }
+        };
+        Some(Ok(Event { time_ps, item }))
+    }
+
     fn step(&mut self) -> Result<Option<Event>> {
         loop {
             if self.pending.is_none() && self.failed.is_none() {
@@ -137,8 +158,9 @@ impl<R: Read> Iterator for Player<R> {
         if self.done {
             return None;
         }
-        let item = self.step().transpose();
-        self.done = !matches!(&item, Some(Ok(e)) if e.item != Item::End);
+        let alone = self.open[0].is_none() && self.open[1].is_none() && self.pending.is_none() && self.failed.is_none();
+        let item = if alone { self.simple() } else { self.step().transpose() };
+        self.done = !matches!(&item, Some(Ok(e)) if !matches!(e.item, Item::End));
         item
     }
 }

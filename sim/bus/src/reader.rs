@@ -60,6 +60,7 @@ impl<R: Read> TraceReader<R> {
         self.last_ps
     }
 
+    #[inline]
     fn read(&mut self) -> Result<Option<Record>> {
         let mut head = [0; RECORD_HEADER];
         let start = self.offset;
@@ -73,15 +74,17 @@ impl<R: Read> TraceReader<R> {
         let mut time = [0; 8];
         time.copy_from_slice(&head[4..]);
         let time_ps = u64::from_le_bytes(time);
-        self.body.resize(len, 0);
-        let got = fill(&mut self.input, &mut self.body)?;
+        if self.body.len() < len {
+            self.body.resize(len, 0);
+        }
+        let got = fill(&mut self.input, &mut self.body[..len])?;
         if got < len {
             return Err(damaged(format!("the file ends {got} bytes into a body of {len}")));
         }
         if time_ps < self.last_ps {
             return Err(damaged(format!("its time {time_ps} ps is before {} ps", self.last_ps)));
         }
-        let body = decode(head[0], head[1], &self.body).map_err(damaged)?;
+        let body = decode(head[0], head[1], &self.body[..len]).map_err(damaged)?;
         if let Body::Summary(summary) = &body {
             if !self.header.summaries {
                 return Err(damaged("a SUMMARY in a trace whose header does not say \"summaries\": true".into()));
@@ -92,7 +95,7 @@ impl<R: Read> TraceReader<R> {
         }
         self.offset += (RECORD_HEADER + len) as u64;
         self.last_ps = time_ps;
-        self.ended = body == Body::End;
+        self.ended = matches!(body, Body::End);
         Ok(Some(Record { time_ps, body }))
     }
 }
@@ -100,6 +103,7 @@ impl<R: Read> TraceReader<R> {
 impl<R: Read> Iterator for TraceReader<R> {
     type Item = Result<Record>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
             return None;
@@ -111,6 +115,7 @@ impl<R: Read> Iterator for TraceReader<R> {
 }
 
 /// Reads until `buffer` is full or the input ends; the number of bytes read.
+#[inline]
 fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
@@ -124,6 +129,7 @@ fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(got)
 }
 
+#[inline]
 fn decode(kind: u8, flags: u8, body: &[u8]) -> std::result::Result<Body, String> {
     let want = |n: usize| if body.len() == n { Ok(()) } else { Err(format!("type {kind} of {} bytes", body.len())) };
     Ok(match kind {

@@ -16,6 +16,8 @@ const BATCHES: usize = 8;
 const READ_SIZE: usize = 1 << 16;
 /// A batch is handed over at this size even when more input is there.
 const BATCH_EVENTS: usize = 4096;
+/// Room for events that a batch begins with: those of READ_SIZE bytes of command summaries.
+const BATCH_ROOM: usize = 1024;
 
 /// What arrives from the trace.
 enum Message {
@@ -100,7 +102,11 @@ struct Outbox<'a> {
 impl Outbox<'_> {
     /// Hands over what is there; `false` when nobody listens any more.
     fn flush(&mut self) -> bool {
-        self.events.is_empty() || self.sender.send(Message::Events(std::mem::take(&mut self.events))).is_ok()
+        if self.events.is_empty() {
+            return true;
+        }
+        let events = std::mem::replace(&mut self.events, Vec::with_capacity(BATCH_ROOM));
+        self.sender.send(Message::Events(events)).is_ok()
     }
 }
 

@@ -21,8 +21,9 @@ from wattbell.capture import Capture, open_capture
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import Suite, Test, parse_manifest
-from wattbell.suites.measure import Source, active_span
+from wattbell.suites.measure import Source
 from wattbell.suites.outcome import Outcome
+from wattbell.suites.pieces import active_span
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.show import show
