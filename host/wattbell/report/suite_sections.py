@@ -239,7 +239,7 @@ def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     for key, title in titles_of(found).items():
         if not key[1].startswith(_ATSB):
             continue
-        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "W")]
+        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/s/W")]
         blocks += [bars_of(found, key, title, "s", name, True, others) for name in ATSB_LATENCIES]
         section.blocks += [block for block in blocks if block is not None]
     return section

@@ -1,21 +1,15 @@
-"""Scores of long runs: performance consistency, rounds to steady state, trace replay."""
+"""Scores of long runs: performance consistency, trace replay."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ..analysis.latency import standard_error
-from .jobs import Section
 from .manifest import Test
 from .measure import READ, WRITE, Measured, Source, Whole, measure, measure_whole
 from .outcome import Outcome
-from .quantity import mean, quantity, ratio
-from .steady import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, find_steady, window
-from .units import size_bytes
+from .quantity import quantity, ratio
 
 
 def time_series(measured: Measured, bin_s: float) -> pl.DataFrame:
@@ -69,54 +63,6 @@ def consistency(source: Source, test: Test, scale: float) -> Outcome:
     return out
 
 
-def rounds(source: Source, test: Test, sections: Mapping[str, Section]) -> Outcome:
-    """Averages over the first steady window of five rounds. ``unfinished`` when no window of those run is steady."""
-    out = Outcome()
-    by_round: dict[int, dict[str, dict[str, Any]]] = {}
-    rows = []
-    for number, section, phase in source.numbered(test.id):
-        name = section or next(iter(sections))
-        job = sections[name]
-        block = size_bytes(job.options.get("bs", "4k"))
-        measured = measure(source, phase)
-        point = measured.point({"write_share": job.write_share, "block_bytes": block, "qd": job.depth})
-        out.add_measured(measured)
-        by_round.setdefault(number, {})[name] = point
-        keys = ("iops", "mb_per_s", "mean_latency_s", "mean_w")
-        rows.append({"round": number, "section": name, **{k: point[k]["value"] for k in keys}})
-    if not by_round:
-        return out
-    out.series = pl.DataFrame(rows, infer_schema_length=None)
-    ordered = [by_round[k] for k in sorted(by_round)]
-    tracked = [[r[s][test.quantity]["value"] or 0.0 for r in ordered if s in r] for s in test.track]
-    first = find_steady(tracked)
-    out.unfinished = first is None and len(ordered) < test.rounds_max
-    if first is None:
-        chosen = ordered[-WINDOW:]
-        out.notes.append(f"no steady state within {len(ordered)} rounds: the figures are of the last {len(chosen)}")
-    else:
-        chosen = ordered[first - 1 : first - 1 + WINDOW]
-        ranges = ", ".join(
-            f"{s} range {w.range_share:.1%}, slope {w.slope_share:.1%}"
-            for s, w in zip(test.track, (window(v, first) for v in tracked), strict=True)
-        )
-        limits = f"limits {RANGE_LIMIT:.0%} and {SLOPE_LIMIT:.0%}"
-        out.notes.append(f"steady in rounds {first} to {first + WINDOW - 1} of {len(ordered)}: {ranges} ({limits})")
-    for name in chosen[0]:
-        points = [r[name] for r in chosen if name in r]
-        merged: dict[str, Any] = {"x": points[0]["x"]}
-        for key, value in points[0].items():
-            if isinstance(value, dict) and key != "x":
-                merged[key] = mean([p[key] for p in points])
-        merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"])
-        out.points.append(merged)
-        if name in test.track:
-            units = {"iops": "IOPS", "mb_per_s": "MB/s", "mean_latency_s": "s"}
-            out.score(name, units[test.quantity], merged[test.quantity])
-    out.score("rounds run", "1", quantity(float(len(ordered))))
-    return out
-
-
 def trace(source: Source, test: Test) -> Outcome:
     """Data rate, latency of all, reads and writes, and energy of a replay."""
     out = Outcome()
@@ -140,7 +86,9 @@ def trace(source: Source, test: Test) -> Outcome:
         average, p99 = measured.latency(opcode)
         out.score(f"mean latency, {name}", "s", average)
         out.score(f"99th percentile of latency, {name}", "s", p99)
+    whole = measured.rate(megabytes, elapsed)
     out.score("energy", "J", energy)
+    out.score("all data over all energy", "MB/s/W", ratio(whole, power))
     out.score("power", "W", power)
     out.score("elapsed", "s", quantity(elapsed, source.model.interval_u(elapsed), measured.lost))
     rate = measured.rate(megabytes, busy)
@@ -150,7 +98,7 @@ def trace(source: Source, test: Test) -> Outcome:
             "mb_per_s": rate,
             "iops": measured.rate(measured.count, busy),
             "mean_w": power,
-            "mb_per_s_per_w": ratio(rate, power),
+            "mb_per_s_per_w": ratio(whole, power),
             "mean_latency_s": all_mean,
             "p99_latency_s": all_p99,
             "energy_j": energy,

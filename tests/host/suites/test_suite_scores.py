@@ -174,6 +174,7 @@ def test_a_replay_is_scored_over_busy_and_elapsed_time(builder: Any, tmp_path: P
     megabytes = 5 * (4096 + 8192) / 1e6
     assert values(out, "MB/s")["data over busy time", None] == pytest.approx(megabytes / (5 * 400e-6))
     assert values(out, "MB/s")["data over elapsed time", None] == pytest.approx(megabytes / (100.4e-3))
+    assert values(out, "MB/s/W")["all data over all energy", None] == pytest.approx(megabytes / (1.5 * 100.4e-3), rel=0.01)
     found = values(out, "s")
     assert found["mean latency, all", None] == pytest.approx(250e-6)
     assert found["mean latency, reads", None] == pytest.approx(200e-6)
