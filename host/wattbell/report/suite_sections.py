@@ -11,7 +11,7 @@ from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
 from wattbell.results import Run, Score, TestResult
 
 _LESS_IS_BETTER = {"W", "s", "J"}
-_SCORED_UNITS = ("MB/s", "MB/s/W", "W", "IOPS", "1")
+_SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
 _ELSEWHERE = ("idle", "active-idle", "whole-drive-fill", "operational", "non-operational")
 _ATSB = "atsb-"
 _AT_BEST = "highest, at "
