@@ -67,16 +67,36 @@ impl Bins {
         }
     }
 
-    /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
+    /// The level is `nw` higher from `start` to `end`: the two edges of that.
     #[inline]
-    pub fn edge(&mut self, time: Ps, nw: i64) {
-        if nw == 0 {
-            return;
+    pub fn pulse(&mut self, start: Ps, end: Ps, nw: i64) {
+        if start < self.start || start >= end {
+            self.edge(start, nw);
+            return self.edge(end, -nw);
         }
-        let since = time.saturating_sub(self.start);
+        if let Some((index, left)) = self.place(start) {
+            let length = end - start;
+            self.used[index / 64] |= 1 << (index % 64);
+            if length < left {
+                // Both in one step: the level after it stays.
+                self.ring[index].energy += nw * length as i64;
+                return;
+            }
+            self.ring[index].energy += nw * left as i64;
+            self.ring[index].step += nw;
+        } else {
+            self.far.push(Reverse((start, nw)));
+        }
+        self.edge(end, -nw);
+    }
+
+    /// Where in the ring the step of a time lies, which is not before the first open one, and how long before its end;
+    /// `None` if it is too far off.
+    #[inline]
+    fn place(&self, time: Ps) -> Option<(usize, Ps)> {
+        let since = time - self.start;
         if since >= RING * self.width {
-            self.far.push(Reverse((time, nw)));
-            return;
+            return None;
         }
         // A division, by the reciprocal: it may be one too low.
         let mut steps = ((u128::from(since) * u128::from(self.reciprocal)) >> 64) as u64;
@@ -84,8 +104,18 @@ impl Bins {
         if end <= since {
             (steps, end) = (steps + 1, end + self.width);
         }
-        let left = end - since;
-        let index = ((self.base + steps) % RING) as usize;
+        Some((((self.base + steps) % RING) as usize, end - since))
+    }
+
+    /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
+    #[inline]
+    pub fn edge(&mut self, time: Ps, nw: i64) {
+        if nw == 0 {
+            return;
+        }
+        let Some((index, left)) = self.place(time.max(self.start)) else {
+            return self.far.push(Reverse((time, nw)));
+        };
         let bin = &mut self.ring[index];
         bin.energy += nw * left as i64;
         bin.step += nw;

@@ -90,8 +90,7 @@ impl Meter {
     pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64) {
         let nw = to_nw(watt);
         if let Some(bins) = &mut self.bins {
-            bins.edge(start, nw);
-            return bins.edge(end, -nw);
+            return bins.pulse(start, end, nw);
         }
         if nw != 0 && end > start {
             let start = start.max(self.now);

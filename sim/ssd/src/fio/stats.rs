@@ -21,18 +21,28 @@ pub struct Samples {
 
 impl Samples {
     /// Takes one up.
+    #[inline]
     pub fn add(&mut self, ns: u64) {
-        self.min = if self.count == 0 { ns } else { self.min.min(ns) };
+        if ns < self.min || self.count == 0 {
+            self.min = ns;
+        }
         self.max = self.max.max(ns);
         self.count += 1;
         let float = ns as f64;
         self.sum += float;
         self.squares += float * float;
         let bucket = bucket(ns);
-        if self.buckets.len() <= bucket {
-            self.buckets.resize(bucket + 1, 0);
+        match self.buckets.get_mut(bucket) {
+            Some(n) => *n += 1,
+            None => self.grow(bucket),
         }
-        self.buckets[bucket] += 1;
+    }
+
+    /// The first one in this bucket, beyond all there are.
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        self.buckets.resize(bucket + 1, 0);
+        self.buckets[bucket] = 1;
     }
 
     /// Takes all of `other` up.
