@@ -14,7 +14,6 @@ from wattbell.report.suite_charts import Section, TableBlock, shown
 from wattbell.report.suite_entities import Entity, titles_of
 from wattbell.report.tables import pair
 from wattbell.results import Point, Run
-from wattbell.results.model import QUANTITIES
 
 
 def matrices(found: Sequence[Entity]) -> Section:
@@ -59,19 +58,27 @@ def every_figure(found: Sequence[Entity]) -> Section:
             result = entity.test(key)
             for point in result.points if result else ():
                 x = ", ".join(f"{k.replace('_', ' ')} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in point.x.items())
-                cells = [pair(q.to_figure()) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
+                cells = [pair(q.to_figure(), _column(n)[1]) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
                 lost = max((q.n_lost for q in point.quantities.values()), default=0)
                 rows.append([escape(entity.label), escape(x), *cells, count(lost) if lost else ""])
         if rows:
-            units = [f"{n.removesuffix('_s').replace('_', ' ')}, {QUANTITIES[n]}" if n in QUANTITIES else n for n in quantities]
-            head = ("drive", "at", *(escape(_plain(u)) for u in units), "lost")
+            head = ("drive", "at", *(escape(_column(n)[0]) for n in quantities), "lost")
             section.blocks.append(TableBlock(title, head, rows, left=2))
     return section
 
 
-def _plain(text: str) -> str:
-    names = {"mb per, MB/s": "MB/s", "mb per s per w, MB/s/W": "MB/s/W", "iops, IOPS": "IOPS", "mean w, W": "W"}
-    return names.get(text, text.replace("energy j, J", "energy, J"))
+_COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_s_per_w": "MB/s/W", "bytes": "data, bytes"}
+_SUFFIXES = (("_latency_s", " latency, µs", 1e6), ("_mb_per_s", ", MB/s", 1.0), ("_w", ", W", 1.0), ("_s", ", s", 1.0), ("_j", ", J", 1.0))
+
+
+def _column(name: str) -> tuple[str, float]:
+    """Head of a column with its unit, and the factor to that unit."""
+    if name in _COLUMNS:
+        return _COLUMNS[name], 1.0
+    for suffix, text, factor in _SUFFIXES:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix).replace("_", " ") + text, factor
+    return name.replace("_", " "), 1.0
 
 
 def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -> Section:

@@ -18,18 +18,6 @@ from ..errors import ResultsError
 FORMAT = 1
 """Version of ``results.json`` this program reads."""
 
-QUANTITIES = {
-    "mb_per_s": "MB/s",
-    "iops": "IOPS",
-    "mean_w": "W",
-    "mb_per_s_per_w": "MB/s/W",
-    "mean_latency_s": "s",
-    "p99_latency_s": "s",
-    "energy_j": "J",
-}
-"""Quantities of a point, with their units; others are kept and shown without a unit."""
-
-
 @dataclass(frozen=True)
 class Quantity:
     """A value, its expanded uncertainty (k = 2; None where none can be given) and the records known to be missing."""
