@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -57,14 +57,28 @@ def every_figure(found: Sequence[Entity]) -> Section:
         for entity in found:
             result = entity.test(key)
             for point in result.points if result else ():
-                x = ", ".join(f"{k.replace('_', ' ')} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in point.x.items())
                 cells = [pair(q.to_figure(), _column(n)[1]) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
                 lost = max((q.n_lost for q in point.quantities.values()), default=0)
-                rows.append([escape(entity.label), escape(x), *cells, count(lost) if lost else ""])
+                rows.append([escape(entity.label), escape(_at(point.x)), *cells, count(lost) if lost else ""])
         if rows:
             head = ("drive", "at", *(escape(_column(n)[0]) for n in quantities), "lost")
             section.blocks.append(TableBlock(title, head, rows, left=2))
     return section
+
+
+_AXES: dict[str, Callable[[float], str]] = {
+    "qd": lambda v: f"QD{v:g}",
+    "write_share": lambda v: f"{100 * v:.3g} % writes",
+    "block_bytes": lambda v: size_text(int(v)),
+    "gb": lambda v: f"{v:.4g} GB",
+    "ps": lambda v: f"PS {v:g}",
+    "t_s": lambda v: f"{v:g} s" if v else "whole test",
+}
+
+
+def _at(x: Mapping[str, float | str]) -> str:
+    """What was varied, as one says it."""
+    return ", ".join(_AXES[k](v) if k in _AXES and isinstance(v, float) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
 
 
 _COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_s_per_w": "MB/s/W", "bytes": "data, bytes"}

@@ -46,6 +46,9 @@ def test_one_file_that_needs_no_other(folders: dict[str, Path], tmp_path: Path) 
     assert "DATA LOST" in own and "12 commands" in own
     assert "MODEL on the virtual rig: intel-660p-1tb, crucial-p1-1tb" in own
     assert "SCALED" not in own
+    every = own[own.index("<summary>Every figure") :]
+    assert "<td class=l>QD32</td>" in every and "<td class=l>30 % writes</td>" in every
+    assert "mean latency, µs</th>" in every and "energy, J</th>" in every
 
 
 def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
