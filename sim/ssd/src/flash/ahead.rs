@@ -1,7 +1,8 @@
 //! Read-ahead: a controller that sees a sequential read fetches what comes next into its buffer.
 //!
 //! A few streams are followed at a time, each by the unit it would go on with. Once a read goes on where one ended, the units
-//! behind it are read from flash at once and stand in the stream's window until they are asked for.
+//! behind it are read from flash at once and stand in the stream's window until they are asked for. A write ends all of
+//! them: the buffer is the writes', and so mixed sequential loads lose most of the gain.
 
 use super::{Flash, Place};
 use crate::meter::Meter;
@@ -36,17 +37,8 @@ impl Ahead {
         Self { depth, streams: Vec::new(), reads: 0 }
     }
 
-    /// What was read ahead is not what is there any more.
+    /// A write or a deallocation comes in between: no sequence any more, and what was read ahead may be out of date.
     #[inline]
-    pub fn void(&mut self, unit: u64) {
-        for stream in &mut self.streams {
-            if unit >= stream.next && unit - stream.next < stream.window.len() as u64 {
-                stream.window.clear();
-            }
-        }
-    }
-
-    /// Nothing is known any more.
     pub fn forget(&mut self) {
         self.streams.clear();
     }

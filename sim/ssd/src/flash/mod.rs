@@ -225,7 +225,7 @@ impl Flash {
         let (free, read) = (self.die_free[die], self.die_read[die]);
         let passing = (now + self.suspend).max(read);
         let start = if free > passing && self.suspend > 0 {
-            self.die_free[die] = free + time + self.suspend;
+            self.die_free[die] = free + time; // until it is suspended the program goes on
             passing
         } else {
             let start = now.max(free);
@@ -287,7 +287,7 @@ impl Flash {
     /// A unit of new data is in the buffer. A full multi-plane page is programmed at once.
     pub fn write(&mut self, now: Ps, unit: u64, slow: f64, meter: &mut Meter) -> Option<Program> {
         self.written += 1;
-        self.ahead.void(unit);
+        self.ahead.forget();
         if let Some(cache) = &mut self.map_cache {
             cache.hit(unit); // the entry is changed in the cache; reading it from flash does not hold the write up
         }
@@ -355,8 +355,8 @@ impl Flash {
         if first == 0 && count >= self.units {
             return self.clear();
         }
+        self.ahead.forget();
         for unit in first..(first + count).min(self.units) {
-            self.ahead.void(unit);
             self.ftl.deallocate(unit);
         }
     }
