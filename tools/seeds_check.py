@@ -1,0 +1,137 @@
+"""Runs whatever the statements of the seeds ask for, unscaled, and writes docs/seeds-check.md (`make seeds-check`).
+
+One run for each drive, suite and condition, with just the tests that a statement needs; results go to build/seeds. A run that
+is there already and was made by the same programs, host package, profile and suite is kept: an interrupted one goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from wattbell.cli import simtools
+from wattbell.seeds.statements import Book, Reference, load_statements
+from wattbell.suites import load_suite
+
+ROOT = Path(__file__).resolve().parents[1]
+EVERYTHING = {("660p", "anandtech-2018")}
+"""Run whole: the suite as its user runs it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of a suite. ``tests`` empty: all of them."""
+
+    profile: str
+    suite: str
+    condition: str
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.profile}-{self.suite}-{self.condition}"
+
+
+def needed(book: Book) -> list[Job]:
+    """The runs that all statements together ask for, the long ones first."""
+    tests: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for statement in book.statements:
+        for reference in (statement.a, statement.b):
+            for drive in reference.drives if reference else ():
+                key = (drive, reference.suite if reference else "")
+                if reference and reference.test and key not in EVERYTHING:
+                    tests[(*key, _condition(reference))].add(reference.test)
+                elif reference:
+                    tests[(*key, "both")] |= set()
+    jobs = []
+    for (drive, suite, condition), names in tests.items():
+        known = {test.id for test in load_suite(suite).tests}
+        unknown = names - known
+        if unknown:
+            raise SystemExit(f"seeds-check: {suite} has no test {', '.join(sorted(unknown))}; correct the statements.")
+        jobs.append(Job(_profile(book, drive), suite, condition, tuple(sorted(names))))
+    return sorted(jobs, key=lambda job: (bool(job.tests), -len(job.tests), job.name))
+
+
+def _condition(reference: Reference) -> str:
+    return reference.condition if reference.suite == "anandtech-2018" and reference.condition else "both"
+
+
+def _profile(book: Book, drive: str) -> str:
+    names = sorted(path.stem for path in simtools.profiles_dir().glob("*.toml"))
+    found = [name for pattern in book.drives[drive].profiles for name in names if fnmatch(name, pattern)]
+    if not found:
+        raise SystemExit(f"seeds-check: there is no profile for {drive} in {simtools.profiles_dir()}.")
+    return found[0]
+
+
+def stamp(job: Job) -> str:
+    """What the run rests on: both programs, the host package, the profile and the suite."""
+    digest = hashlib.sha256(repr(job).encode())
+    package = ROOT / "host" / "wattbell"
+    files = [simtools.find_program("wattbell-ssd"), simtools.find_program("wattbell-rig")]
+    files += [simtools.profiles_dir() / f"{job.profile}.toml"]
+    files += sorted(path for name in ("suites", "analysis", "capture") for path in (package / name).rglob("*.py"))
+    files += sorted(path for path in (package / "suites" / "data" / job.suite).iterdir() if path.is_file())
+    for path in files:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def run(job: Job, folder: Path) -> str:
+    """Runs a job unless it is there; an empty string or what went wrong."""
+    out, mark, log = folder / job.name, folder / f"{job.name}.stamp", folder / f"{job.name}.log"
+    want = stamp(job)
+    if mark.is_file() and mark.read_text() == want and (out / "results.json").is_file():
+        print(f"{job.name}: there already", flush=True)
+        return ""
+    command = [sys.executable, "-m", "wattbell", "run", job.suite, "--virtual", job.profile, "--fidelity", "fast"]
+    command += ["--condition", job.condition] if job.suite == "anandtech-2018" else []
+    command += ["--tests", ",".join(job.tests)] if job.tests else []
+    command += ["--out", str(out), "--force", "--discard-captures", "--no-store", "--no-page"]
+    begin = time.monotonic()
+    environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
+    with log.open("w") as words:
+        code = subprocess.run(command, stdout=words, stderr=words, env=environment, check=False).returncode
+    if code:
+        return f"{job.name} failed ({code}); its words are in {log}"
+    mark.write_text(want)
+    print(f"{job.name}: {time.monotonic() - begin:.0f} s", flush=True)
+    return ""
+
+
+def main() -> int:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "seeds", help="where the runs go")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "seeds-check.md", help="the page")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at a time")
+    parser.add_argument("--list", action="store_true", help="say what would be run, and end")
+    chosen = parser.parse_args()
+    jobs = needed(load_statements())
+    if chosen.list:
+        for job in jobs:
+            print(f"{job.name}: {', '.join(job.tests) or 'all tests'}")
+        return 0
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        failures = [text for text in pool.map(lambda job: run(job, chosen.folder), jobs) if text]
+    for text in failures:
+        print(f"seeds-check: {text}", file=sys.stderr)
+    runs = [option for job in jobs if (chosen.folder / job.name / "results.json").is_file()
+            for option in ("--run", str(chosen.folder / job.name))]  # fmt: skip
+    page = subprocess.run([sys.executable, "-m", "wattbell", "seeds-check", *runs, "--out", str(chosen.out)], check=False)
+    return 1 if failures else page.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
