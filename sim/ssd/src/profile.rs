@@ -181,6 +181,8 @@ table!(
         test_data_slc_share: Num,
         past_cache: Text,
         fold_burst_gb: Num,
+        drain_share: Num,
+        gc_cycle_share: Num,
         fold_idle_ms: Num,
         fold_at: Num,
         fold_to: Num,
@@ -299,7 +301,14 @@ impl Profile {
             "flash.stripe_kib, channels and dies_per_channel must be powers of two",
         )?;
         must((1..=4).contains(&*flash.bits_per_cell), "flash.bits_per_cell must be 1 to 4")?;
-        must(["direct", "fold"].contains(&flash.past_cache.as_str()), "flash.past_cache must be direct or fold")?;
+        must(
+            ["direct", "fold", "drain"].contains(&flash.past_cache.as_str()),
+            "flash.past_cache must be direct, fold or drain",
+        )?;
+        must(
+            *flash.drain_share >= 0.0 && *flash.gc_cycle_share >= 0.0,
+            "flash.drain_share and gc_cycle_share are shares",
+        )?;
         must(
             crate::flash::fits(self),
             "flash.raw_gib must hold the namespace, the smallest SLC cache and 8 superblocks",

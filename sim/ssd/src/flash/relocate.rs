@@ -19,6 +19,17 @@ const IDLE_FREE: u32 = 14;
 /// The largest valid share at which emptying a superblock in idle time is worth its wear.
 const IDLE_SHARE: f64 = 0.9;
 
+/// Where new data goes while the SLC cache is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    /// Straight to dense flash.
+    Direct,
+    /// Through the cache all the same: host writes wait until a part of it is folded.
+    Fold,
+    /// Straight to dense flash, while a part of the cache is folded; then through the cache again.
+    Drain,
+}
+
 /// State and constants of moving.
 pub struct Relocation {
     fold: Option<Victim>,
@@ -30,8 +41,16 @@ pub struct Relocation {
     /// SLC superblocks of an empty and of a full drive.
     cache_blocks: [f64; 2],
     units: f64,
-    through_cache: bool,
+    past: Past,
     refill: u32,
+    /// Whether the cache is being emptied by `refill` superblocks and is shut until then.
+    draining: bool,
+    /// Pages folded for each page of new data meanwhile.
+    drain_share: f64,
+    drain_credit: f64,
+    /// How many times as fast as keeps up with the host a cycle of collection goes; 0: no cycles, it keeps up.
+    cycle_share: f64,
+    in_cycle: bool,
     fold_idle: Ps,
     fold_at: f64,
     fold_to: f64,
@@ -54,7 +73,16 @@ impl Relocation {
             idle_until: 0,
             cache_blocks: [blocks(*f.slc_cache_empty_gb), blocks(*f.slc_cache_full_gb)],
             units: geometry.units as f64,
-            through_cache: f.past_cache.value == "fold",
+            past: match f.past_cache.as_str() {
+                "fold" => Past::Fold,
+                "drain" => Past::Drain,
+                _ => Past::Direct,
+            },
+            draining: false,
+            drain_share: *f.drain_share,
+            drain_credit: 0.0,
+            cycle_share: *f.gc_cycle_share,
+            in_cycle: false,
             refill: (blocks(*f.fold_burst_gb).round() as u32).max(1),
             fold_idle: idle_ps(*f.fold_idle_ms),
             fold_at: *f.fold_at,
@@ -67,6 +95,7 @@ impl Relocation {
     /// Drops what is in hand: the superblocks no longer hold anything.
     pub fn forget(&mut self) {
         (self.fold, self.collect, self.credit, self.idle_fold) = (None, None, 0.0, false);
+        (self.draining, self.in_cycle) = (false, false);
     }
 }
 
@@ -87,7 +116,13 @@ impl Flash {
         let limit = self.cache_limit();
         let used = f64::from(self.ftl.slc_blocks());
         let mut cached = used + 1.0 <= limit && self.ftl.free_blocks() > RESERVE;
-        if !cached && self.relocation.through_cache && used >= 1.0 {
+        if self.relocation.past == Past::Drain {
+            self.relocation.draining |= !cached;
+            let low = limit - f64::from(self.relocation.refill);
+            self.relocation.draining &= used > low.max(1.0);
+            cached &= !self.relocation.draining;
+        }
+        if !cached && self.relocation.past == Past::Fold && used >= 1.0 {
             // Everything goes through the cache: host writes wait until a part of it is folded.
             let target = self.ftl.slc_blocks().saturating_sub(self.relocation.refill);
             while self.ftl.slc_blocks() > target && self.fold_step(now, slow, meter).is_some() {}
@@ -118,7 +153,17 @@ impl Flash {
                 self.fold_step(now, slow, meter);
             }
         }
+        if self.relocation.draining && self.stream == Stream::Direct {
+            self.relocation.drain_credit += units as f64 * self.relocation.drain_share;
+            while self.relocation.drain_credit >= self.page as f64 {
+                self.relocation.drain_credit -= self.page as f64;
+                self.fold_step(now, slow, meter);
+            }
+        }
         let free = f64::from(self.ftl.free_blocks());
+        if self.relocation.cycle_share > 0.0 {
+            return self.collect_in_cycles(now, units, slow, meter);
+        }
         if free < 2.0 * LOW {
             let urgency = ((2.0 * LOW - free) / LOW).max(0.0);
             let share = self.relocation.collect_share.clamp(0.05, 0.98);
@@ -130,6 +175,25 @@ impl Flash {
                 if self.collect_step(now, slow, meter).is_none() {
                     self.relocation.credit = 0.0;
                 }
+            }
+        }
+    }
+
+    /// Collection that begins late and then goes on until there is room again: rates rise and fall with it.
+    fn collect_in_cycles(&mut self, now: Ps, units: u64, slow: f64, meter: &mut Meter) {
+        let free = f64::from(self.ftl.free_blocks());
+        let running = self.relocation.in_cycle;
+        self.relocation.in_cycle = if running { free < 2.0 * LOW } else { free < LOW };
+        if !self.relocation.in_cycle {
+            self.relocation.credit = 0.0;
+            return;
+        }
+        let share = self.relocation.collect_share.clamp(0.05, 0.98);
+        self.relocation.credit += units as f64 * self.relocation.cycle_share * share / (1.0 - share);
+        while self.relocation.credit >= self.page as f64 {
+            self.relocation.credit -= self.page as f64;
+            if self.collect_step(now, slow, meter).is_none() {
+                self.relocation.credit = 0.0;
             }
         }
     }
