@@ -1,0 +1,162 @@
+"""A link of 1, 2 or 4 lanes: striping, ordered sets, SKP insertion; what the wires between do to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+
+from .datalink import Replayer, dllp_symbols, tlp_symbols
+from .lane import COM, EIE, FTS, IDL, IDLE, PAD, SKP, LaneEncoder, Symbol
+
+TS1, TS2 = 0x4A, 0x45
+"""Identifiers of the training sequences: D10.2 and D5.2."""
+_SILENT = None
+
+
+class Link:
+    """Collects what is sent, a symbol of every lane at a time; :meth:`bits` makes bits of it.
+
+    Parameters
+    ----------
+    lanes : 1, 2 or 4. A packet starts on lane 0 (its length is a multiple of four symbols, Base 2.1 4.2.2).
+    skp_interval : symbol times between SKP ordered sets (1180 to 1538 by the specification); 0 for none.
+    skp_count : SKP symbols of each set, cyclically: 3 as transmitted, 1 to 5 behind elastic buffers. The same on all lanes.
+    """
+
+    def __init__(self, lanes: int = 1, *, skp_interval: int = 1200, skp_count: Sequence[int] = (3,), first_sequence: int = 0):
+        if lanes not in (1, 2, 4):
+            raise ValueError(f"a link has 1, 2 or 4 lanes here, not {lanes}")
+        self.lanes = lanes
+        self.replayer = Replayer(first_sequence)
+        self.columns: list[tuple[Symbol | None, ...]] = []
+        self._skp_interval, self._skp_count = skp_interval, list(skp_count)
+        self._since_skp, self._sets = 0, 0
+
+    # --- ordered sets ---------------------------------------------------------------------------------------------
+
+    def on_all(self, symbols: Iterable[Symbol | None]) -> None:
+        """The same symbols on every lane."""
+        for symbol in symbols:
+            self.columns.append((symbol,) * self.lanes)
+            self._since_skp += 1
+
+    def skp(self, count: int = 3) -> None:
+        self.on_all([COM] + [SKP] * count)
+        self._since_skp = 0
+
+    def electrical_idle(self, symbol_times: int) -> None:
+        """The ordered set that announces it, then no signal (a constant level)."""
+        self.on_all([COM, IDL, IDL, IDL])
+        self.on_all([_SILENT] * symbol_times)
+
+    def fast_training(self, count: int) -> None:
+        """FTS ordered sets, which end in an SKP ordered set (the exit from L0s)."""
+        for _ in range(count):
+            self.on_all([COM, FTS, FTS, FTS])
+        self.skp()
+
+    def eieos(self) -> None:
+        """Electrical idle exit sequence of 5 GT/s."""
+        self.on_all([COM] + [EIE] * 14 + [Symbol(TS1, plain=True)])
+
+    def training(self, kind: int, count: int, *, link: int | None = None, numbered: bool = False, n_fts: int = 64, rates: int = 6) -> None:
+        """`count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD in these places."""
+        for _ in range(count):
+            head = [COM, PAD if link is None else Symbol(link, plain=True)]
+            tail = [Symbol(v, plain=True) for v in (n_fts, rates, 0, *[kind] * 10)]
+            for n in range(16):
+                third = [Symbol(lane, plain=True) if numbered else PAD for lane in range(self.lanes)]
+                self.columns.append(tuple([*head, third[lane], *tail][n] for lane in range(self.lanes)))
+            self._since_skp += 16
+            self._skp_if_due()
+
+    # --- packets --------------------------------------------------------------------------------------------------
+
+    def _skp_if_due(self) -> None:
+        if self._skp_interval and self._since_skp >= self._skp_interval:
+            self.skp(self._skp_count[self._sets % len(self._skp_count)])
+            self._sets += 1
+
+    def packet(self, symbols: Sequence[Symbol]) -> int:
+        """Stripes a packet over the lanes; returns the symbol time (index into ``columns``) of its first symbol."""
+        self._skp_if_due()
+        assert len(symbols) % 4 == 0
+        at = len(self.columns)
+        for n in range(0, len(symbols), self.lanes):
+            self.columns.append(tuple(symbols[n : n + self.lanes]))
+        self._since_skp += len(symbols) // self.lanes
+        return at
+
+    def send(self, tlp: bytes, **frame) -> int:
+        """A new TLP with the next sequence number. `frame`: see :func:`datalink.tlp_symbols`."""
+        sequence, raw = self.replayer.send(tlp)
+        return self.packet(tlp_symbols(raw, sequence, **frame))
+
+    def nullify(self, tlp: bytes) -> int:
+        """A TLP given up while it was sent: EDB, and its number is used again."""
+        return self.packet(tlp_symbols(tlp, self.replayer.next, nullified=True))
+
+    def replay(self, last_good: int) -> list[int]:
+        """Answer to a NAK: everything behind `last_good` again."""
+        return [self.packet(tlp_symbols(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
+
+    def dllp(self, body: bytes, **frame) -> int:
+        return self.packet(dllp_symbols(body, **frame))
+
+    def idle(self, symbol_times: int) -> None:
+        """Logical idle."""
+        for _ in range(symbol_times):
+            self._skp_if_due()
+            self.on_all([IDLE])
+
+    # --- the wires ------------------------------------------------------------------------------------------------
+
+    def on_the_wire(self) -> list[list[tuple[int, bool]]]:
+        """Value and K of every symbol of every logical lane, scrambled (silence as D0.0)."""
+        encoders = [LaneEncoder() for _ in range(self.lanes)]
+        return [[encoders[n].on_the_wire(c[n] or IDLE) for c in self.columns] for n in range(self.lanes)]
+
+    def bits(
+        self, *, skew: Sequence[int] | None = None, shift: Sequence[int] | None = None, invert: Sequence[bool] | None = None,
+        reverse: bool = False,
+    ) -> list[bytearray]:  # fmt: skip
+        """A bytearray of 0 and 1 a physical lane.
+
+        `skew`: symbol times each logical lane comes later; `shift`: bits on top of that (where the words of a
+        deserialiser begin is by chance); `invert`: polarity of each logical lane; `reverse`: lane 0 is the last wire.
+        Before a lane's first symbol come random bits, as of a receiver without a signal.
+        """
+        noise = random.Random(self.lanes)
+        out = []
+        for lane in range(self.lanes):
+            encoder = LaneEncoder(disparity=-1 if lane % 2 else 1)
+            late = 10 * (skew[lane] if skew else 0) + (shift[lane] if shift else 0)
+            wire = bytearray(noise.randrange(2) for _ in range(late))
+            for column in self.columns:
+                symbol = column[lane]
+                wire += bytes(10) if symbol is _SILENT else encoder.bits(symbol)
+            if invert and invert[lane]:
+                wire = bytearray(1 - bit for bit in wire)
+            out.append(wire)
+        return out[::-1] if reverse else out
+
+
+def damaged(wire: bytearray, rate: float, rng: random.Random) -> tuple[bytearray, list[int]]:
+    """`wire` with independent bit errors of probability `rate`, and where they are."""
+    out, at, places = bytearray(wire), 0, []
+    while rate > 0:
+        at += int(rng.expovariate(rate)) + 1
+        if at > len(out):
+            break
+        out[at - 1] ^= 1
+        places.append(at - 1)
+    return out, places
+
+
+def words(wire: bytearray, bits: int) -> Iterator[int]:
+    """`wire` as words of a deserialiser, first bit in bit 0; the rest that fills no word is left out."""
+    for at in range(0, len(wire) - bits + 1, bits):
+        yield int(bytes(wire[at : at + bits][::-1]).translate(_ASCII), 2)
+
+
+_ASCII = bytes([48, 49]) + bytes(254)
