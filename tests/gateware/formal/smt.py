@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -30,6 +31,14 @@ for command in ("read_rtlil design.il", "hierarchy -top top", "prep -flatten -to
     ys.run_pass(command, design)
 """
 
+_CELLS = """
+import sys
+from pyosys import libyosys as ys
+design = ys.Design()
+for command in ("read_rtlil design.il", "hierarchy -top top", "proc", "flatten", "opt_clean", "write_json cells.json"):
+    ys.run_pass(command, design)
+"""
+
 
 class Refuted(AssertionError):
     """An assertion can fail, or the tools failed; the message is their log."""
@@ -54,6 +63,39 @@ def gates(top, ports, folder: Path) -> set[str]:
     (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
     _run([sys.executable, "-c", _GATES], folder)
     return set(re.findall(r"^ *cell (\S+)", (folder / "gates.il").read_text(), re.MULTILINE))
+
+
+def affine_in(top, ports, inputs, folder: Path) -> int:
+    """Checks on the cells of `top` that, with all other inputs fixed, every output is an affine function (over GF(2)) of `inputs`.
+
+    `inputs` are names of ports. What depends on them may only be XORed, negated, ANDed with what does not depend on them,
+    or chosen between by what does not. Returns the number of such cells; raises :class:`Refuted` at any other.
+    Two such tops are equal if they are for `inputs` zero and with a single bit set.
+    """
+    (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
+    _run([sys.executable, "-c", _CELLS], folder)
+    module = json.loads((folder / "cells.json").read_text())["modules"]["top"]
+    depends = {bit for name in inputs for bit in module["ports"][name]["bits"]}
+    cells = module["cells"].values()
+
+    def reached(cell):
+        return [p for p, way in cell["port_directions"].items() if way == "input" and depends.intersection(cell["connections"][p])]
+
+    before = -1
+    while before != len(depends):
+        before = len(depends)
+        for cell in cells:
+            if reached(cell):
+                depends.update(cell["connections"]["Y"])
+    count = 0
+    for cell in cells:
+        ports_reached, kind, wires = reached(cell), cell["type"], cell["connections"]
+        count += bool(ports_reached)
+        if ports_reached and (kind not in ("$xor", "$xnor", "$not", "$reduce_xor", "$mux", "$pmux", "$and") or "S" in ports_reached):
+            raise Refuted(f"a {kind} is not affine in {inputs}")
+        if kind == "$and" and any(a in depends and b in depends for a, b in zip(wires["A"], wires["B"])):
+            raise Refuted(f"an $and multiplies {inputs} with themselves")
+    return count
 
 
 def _run(command: list[str], folder: Path, path: Path | None = None) -> str:

@@ -1,0 +1,107 @@
+"""Finds where symbols begin in the words of a deserialiser."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .symbols import symbol_word
+
+__all__ = ["LATENCY", "SymbolAligner"]
+
+LATENCY = 3
+"""Clocks from a raw word to the aligned word that ends with bits of it."""
+_COM = 0b0101111100
+"""K28.5 as received at negative disparity, `a` in bit 0; its complement is the other form, so polarity does not matter."""
+_CONFIRM = 2
+_BAD_WORDS = 15
+
+
+class SymbolAligner(wiring.Component):
+    """Raw words in, words cut at symbol boundaries out; one word a clock.
+
+    A COM can start at any bit. While not ``locked`` the first COM seen decides the boundary, from that COM on; a second one
+    there, with none elsewhere between them, locks. While locked, two COMs elsewhere with none in place (a bit error can
+    forge one, hardly two) or 15 more words with errors than without (``bad``) unlock. So the boundary moves only where the
+    stream did.
+
+    Latency 3 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
+    ``raw.payload[offset + 1]`` of the word before, or, for an offset of 9, bit 0 of the same word.
+
+    Ports
+    -----
+    raw : words of 10 * `symbols` bits, first bit received in bit 0.
+    invert : the polarity of the lane is inverted; complements the raw words.
+    bad_valid, bad : of a word that came back from the decoder: it had an error.
+    out : the same width, symbol after symbol.
+    offset : 0 .. 9; locked.
+    """
+
+    def __init__(self, symbols: int):
+        symbol_word(symbols)
+        self._bits = 10 * symbols
+        super().__init__({
+            "raw": In(stream.Signature(self._bits, always_ready=True)), "invert": In(1), "bad_valid": In(1), "bad": In(1),
+            "out": Out(stream.Signature(self._bits, always_ready=True)), "offset": Out(4), "locked": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        bits = self._bits
+
+        # 1: nine bits of the word before, and this one: every COM that ends in this word is whole in it.
+        window = Signal(bits + 9)
+        searching = Signal()
+        m.d.sync += searching.eq(self.raw.valid)
+        with m.If(self.raw.valid):
+            m.d.sync += window.eq(Cat(window[bits:], self.raw.payload ^ self.invert.replicate(bits)))
+
+        # 2: which of the ten boundaries have a COM
+        found = Signal(10)
+        cut = Signal.like(window)
+        deciding = Signal()
+        m.d.sync += deciding.eq(searching)
+        places = [[window[at : at + 10] for at in range(boundary, bits, 10)] for boundary in range(10)]
+        with m.If(searching):
+            m.d.sync += [
+                cut.eq(window),
+                found.eq(Cat(Cat((p == _COM) | (p == _COM ^ 0x3FF) for p in group).any() for group in places)),
+            ]
+
+        # 3: the boundary, then the cut
+        count = Signal(range(_CONFIRM + 1))  # confirmations while not locked, contradictions while locked
+        errors = Signal(range(_BAD_WORDS + 1))
+        boundary, first = Signal(4), Signal(4)
+        here = Signal()
+        m.d.comb += [boundary.eq(self.offset), here.eq(found.bit_select(self.offset, 1))]
+        for n in reversed(range(10)):
+            with m.If(found[n]):
+                m.d.comb += first.eq(n)
+        with m.If(self.bad_valid):
+            with m.If(~self.bad):
+                m.d.sync += errors.eq(Mux(errors == 0, 0, errors - 1))
+            with m.Elif(errors != _BAD_WORDS):
+                m.d.sync += errors.eq(errors + 1)
+        with m.If(self.locked & (errors == _BAD_WORDS)):
+            m.d.sync += [self.locked.eq(0), count.eq(0), errors.eq(0)]
+        with m.Elif(deciding & found.any()):
+            with m.If(self.locked):
+                with m.If(here):
+                    m.d.sync += count.eq(0)
+                with m.Elif(count == _CONFIRM - 1):
+                    m.d.comb += boundary.eq(first)
+                    m.d.sync += [self.locked.eq(0), count.eq(1)]
+                with m.Else():
+                    m.d.sync += count.eq(count + 1)
+            with m.Elif(here & (count != 0)):
+                m.d.sync += [self.locked.eq(1), count.eq(0), errors.eq(0)]
+            with m.Else():
+                m.d.comb += boundary.eq(first)
+                m.d.sync += count.eq(1)
+        m.d.sync += [self.offset.eq(boundary), self.out.valid.eq(deciding)]
+        with m.Switch(boundary):
+            for n in range(10):
+                with m.Case(n):
+                    m.d.sync += self.out.payload.eq(cut[n : n + bits])
+        return m
