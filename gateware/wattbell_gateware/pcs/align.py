@@ -10,10 +10,10 @@ from .symbols import symbol_word
 
 __all__ = ["LATENCY", "SymbolAligner"]
 
-LATENCY = 3
+LATENCY = 4
 """Clocks from a raw word to the aligned word that ends with bits of it."""
-_COM = 0b0101111100
-"""K28.5 as received at negative disparity, `a` in bit 0; its complement is the other form, so polarity does not matter."""
+_COM_CHANGES = 0b111000010
+"""Where neighbouring bits of K28.5 (0011111010) differ, `a` and `b` in bit 0. Both its forms, and so both polarities, have them."""
 _CONFIRM = 2
 _BAD_WORDS = 15
 
@@ -26,7 +26,7 @@ class SymbolAligner(wiring.Component):
     forge one, hardly two) or 15 more words with errors than without (``bad``) unlock. So the boundary moves only where the
     stream did.
 
-    Latency 3 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
+    Latency 4 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
     ``raw.payload[offset + 1]`` of the word before, or, for an offset of 9, bit 0 of the same word.
 
     Ports
@@ -35,7 +35,7 @@ class SymbolAligner(wiring.Component):
     invert : the polarity of the lane is inverted; complements the raw words.
     bad_valid, bad : of a word that came back from the decoder: it had an error.
     out : the same width, symbol after symbol.
-    offset : 0 .. 9; locked.
+    offset : 0 .. 9, a clock before the ``out`` it belongs to; locked.
     """
 
     def __init__(self, symbols: int):
@@ -62,14 +62,13 @@ class SymbolAligner(wiring.Component):
         cut = Signal.like(window)
         deciding = Signal()
         m.d.sync += deciding.eq(searching)
-        places = [[window[at : at + 10] for at in range(boundary, bits, 10)] for boundary in range(10)]
+        changes = Signal(bits + 8)
+        places = [[changes[at : at + 9] for at in range(boundary, bits, 10)] for boundary in range(10)]
+        m.d.comb += changes.eq(window[:-1] ^ window[1:])
         with m.If(searching):
-            m.d.sync += [
-                cut.eq(window),
-                found.eq(Cat(Cat((p == _COM) | (p == _COM ^ 0x3FF) for p in group).any() for group in places)),
-            ]
+            m.d.sync += [cut.eq(window), found.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places))]
 
-        # 3: the boundary, then the cut
+        # 3: the boundary
         count = Signal(range(_CONFIRM + 1))  # confirmations while not locked, contradictions while locked
         errors = Signal(range(_BAD_WORDS + 1))
         boundary, first = Signal(4), Signal(4)
@@ -99,9 +98,14 @@ class SymbolAligner(wiring.Component):
             with m.Else():
                 m.d.comb += boundary.eq(first)
                 m.d.sync += count.eq(1)
-        m.d.sync += [self.offset.eq(boundary), self.out.valid.eq(deciding)]
-        with m.Switch(boundary):
-            for n in range(10):
-                with m.Case(n):
-                    m.d.sync += self.out.payload.eq(cut[n : n + bits])
+        decided = Signal()
+        behind = Signal.like(cut)
+        m.d.sync += [self.offset.eq(boundary), decided.eq(deciding)]
+        with m.If(deciding):
+            m.d.sync += behind.eq(cut)
+
+        # 4: the cut
+        m.d.sync += self.out.valid.eq(decided)
+        with m.If(decided):
+            m.d.sync += self.out.payload.eq(behind.bit_select(self.offset, bits))
         return m

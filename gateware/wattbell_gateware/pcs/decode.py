@@ -23,6 +23,9 @@ _CODE = data.StructLayout({
     "needs_minus": 1, "needs_plus": 1,  # the running disparity before it must be this
     "to_minus": 1, "to_plus": 1,        # the running disparity after it is this, whatever it was
 })  # fmt: skip
+_MARKS = {"known": 1, "plus": 1, "minus": 1, "needs_minus": 1, "needs_plus": 1}
+_SIX = data.StructLayout({"value": 5, "k28": 1, **_MARKS})
+_FOUR = data.StructLayout({"value": 3, **_MARKS})
 
 
 def _six(code: int) -> tuple[int, bool] | None:
@@ -60,6 +63,17 @@ def _disparity(code: int, bits: int) -> int:
     if ones != half:
         return 1 if ones > half else -1
     return -1 if code == (1 << half) - 1 else 1 if code == ((1 << half) - 1) << half else 0
+
+
+def _block(code: int, bits: int, known: bool) -> dict[str, int]:
+    """What any block says of the running disparity: what it needs before (an unbalanced block turns it round, 111000, 1100
+    and their complements leave it) and what it leaves behind."""
+    after = _disparity(code, bits)
+    before = after if code.bit_count() == bits // 2 else -after
+    return {
+        "known": known, "plus": after > 0, "minus": after < 0,
+        "needs_minus": known and before < 0, "needs_plus": known and before > 0,
+    }  # fmt: skip
 
 
 class Decoder8b10b(wiring.Component):
@@ -114,44 +128,24 @@ class Decoder8b10b(wiring.Component):
         """What the ten bits say by themselves."""
         out = Signal(_CODE, name=f"decoded{n}")
         six, four = code[:6], code[6:]
-        x, y = Signal(5, name=f"x{n}"), Signal(3, name=f"y{n}")
-        known, k28 = Signal(name=f"known{n}"), Signal(name=f"k28_{n}")
-        six_plus, six_minus = Signal(name=f"plus6_{n}"), Signal(name=f"minus6_{n}")
-        needs_minus, needs_plus = Signal(name=f"needs_minus6_{n}"), Signal(name=f"needs_plus6_{n}")
+        first, second = Signal(_SIX, name=f"six{n}"), Signal(_FOUR, name=f"four{n}")
+        x, y, k28 = first.value, Signal(3, name=f"y{n}"), first.k28
         with m.Switch(six):
             for value in range(64):
-                found, after = _six(value), _disparity(value, 6)
                 with m.Case(value):
-                    m.d.comb += [six_plus.eq(after > 0), six_minus.eq(after < 0)]
-                    if found is not None:
-                        balanced = value.bit_count() == 3
-                        m.d.comb += [
-                            x.eq(found[0]), k28.eq(found[1]), known.eq(1),
-                            # An unbalanced block turns the disparity round, 111000 and 000111 leave it.
-                            needs_minus.eq(after < 0 if balanced else after > 0), needs_plus.eq(after > 0 if balanced else after < 0),
-                        ]  # fmt: skip
-
-        # K28 complements its balanced y's with the block before, so 110000 is read as 001111 would be.
-        flipped = Signal(4, name=f"four{n}")
-        four_known, four_plus, four_minus = (Signal(name=f"{s}{n}") for s in ("known4_", "plus4_", "minus4_"))
-        m.d.comb += flipped.eq(four ^ (k28 & six_minus).replicate(4))
-        y_data, y_k28 = Signal(3, name=f"y_data{n}"), Signal(3, name=f"y_k28_{n}")
-        for selector, target in ((four, y_data), (flipped, y_k28)):
-            with m.Switch(selector):
-                for value in range(1, 15):
-                    with m.Case(value):
-                        m.d.comb += target.eq(_four(value))
-        needs_minus4, needs_plus4 = Signal(name=f"needs_minus4_{n}"), Signal(name=f"needs_plus4_{n}")
+                    found = _six(value)
+                    m.d.comb += first.eq(_SIX.const(_block(value, 6, found is not None) | dict(zip(("value", "k28"), found or ()))))
         with m.Switch(four):
             for value in range(16):
-                after = _disparity(value, 4)
-                balanced = value.bit_count() == 2
                 with m.Case(value):
-                    m.d.comb += [
-                        four_plus.eq(after > 0), four_minus.eq(after < 0), four_known.eq(_four(value) is not None),
-                        needs_minus4.eq(after < 0 if balanced else after > 0), needs_plus4.eq(after > 0 if balanced else after < 0),
-                    ]  # fmt: skip
-        m.d.comb += y.eq(Mux(k28, y_k28, y_data))
+                    m.d.comb += second.eq(_FOUR.const(_block(value, 4, _four(value) is not None) | {"value": _four(value) or 0}))
+        # K28 complements its balanced y's with the block before, so that behind 110000 every y is read as behind 001111.
+        flipped, y_flipped = Signal(4, name=f"flipped{n}"), Signal(3, name=f"y_flipped{n}")
+        m.d.comb += [flipped.eq(~four), y.eq(Mux(k28 & first.minus, y_flipped, second.value))]
+        with m.Switch(flipped):
+            for value in range(1, 15):
+                with m.Case(value):
+                    m.d.comb += y_flipped.eq(_four(value))
 
         # D.x.7 and K.x.7: 0111 and 1000 are the alternate form, 1110 and 0001 the primary one.
         alternate, primary = (four == 0b1110) | (four == 0b0001), (four == 0b0111) | (four == 0b1000)
@@ -167,11 +161,11 @@ class Decoder8b10b(wiring.Component):
             out.data.eq(Cat(x, y)),
             out.k.eq(k28 | (alternate & k_x_7)),
             # The second block must suit the disparity that an unbalanced (or paired) first block left.
-            out.error.eq(~known | ~four_known | (alternate & ~may) | (primary & must)
-                         | (six_plus & needs_minus4) | (six_minus & needs_plus4)),
-            out.needs_minus.eq(needs_minus | (~needs_plus & needs_minus4)),
-            out.needs_plus.eq(needs_plus | (~needs_minus & needs_plus4)),
-            out.to_plus.eq(four_plus | (~four_minus & six_plus)),
-            out.to_minus.eq(four_minus | (~four_plus & six_minus)),
+            out.error.eq(~first.known | ~second.known | (alternate & ~may) | (primary & must)
+                         | (first.plus & second.needs_minus) | (first.minus & second.needs_plus)),
+            out.needs_minus.eq(first.needs_minus | (~first.needs_plus & second.needs_minus)),
+            out.needs_plus.eq(first.needs_plus | (~first.needs_minus & second.needs_plus)),
+            out.to_plus.eq(second.plus | (~second.minus & first.plus)),
+            out.to_minus.eq(second.minus | (~second.plus & first.minus)),
         ]  # fmt: skip
         return out

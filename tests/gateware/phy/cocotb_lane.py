@@ -8,7 +8,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from symbols import Received, unpack
 
-LATENCY = 6
+LATENCY = 7
 PORTS = ("raw__payload", "raw__valid", "out__payload", "out__valid", "bypass", "polarity_set", "polarity", "locked", "offset", "inverted")
 
 
@@ -56,8 +56,7 @@ async def start(dut, symbols) -> Lane:
     for part in ("lane2", "lane4"):
         for name in ("raw__valid", "bypass", "polarity_set"):
             getattr(dut, f"{part}__{name}").value = 0
-    for part in ("decoder2", "decoder4"):
-        getattr(dut, f"{part}__codes__valid").value = 0
+    dut.decoder4__codes__valid.value = 0
     lane = Lane(dut, symbols)
     await FallingEdge(dut.clk)
     await lane.reset()

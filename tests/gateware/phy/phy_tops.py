@@ -7,10 +7,10 @@ from wattbell_gateware.pcs import Decoder8b10b, LaneReceiver
 
 
 class PcsTop(wiring.Component):
-    """Ports ``decoder2``, ``decoder4``, ``lane2``, ``lane4``: those of the components, for words of 2 and 4 symbols."""
+    """Ports ``decoder4``, ``lane2``, ``lane4``: those of the components, for words of 4 and 2 symbols."""
 
     def __init__(self):
-        self._parts = {f"{name}{n}": kind(n) for n in (2, 4) for name, kind in (("decoder", Decoder8b10b), ("lane", LaneReceiver))}
+        self._parts = {"decoder4": Decoder8b10b(4), "lane2": LaneReceiver(2), "lane4": LaneReceiver(4)}
         super().__init__({name: Out(part.signature) for name, part in self._parts.items()})
 
     def elaborate(self, platform):
