@@ -1,8 +1,9 @@
-"""Physical coding sublayer of one lane, 2.5 and 5 GT/s: words of a deserialiser -> descrambled symbols."""
+"""Physical coding sublayer, 2.5 and 5 GT/s: words of a deserialiser -> descrambled symbols of a lane -> lanes side by side."""
 
 from .align import SymbolAligner
 from .decode import Decoder8b10b
 from .descramble import STATE, Descrambler, DescrambleStep
+from .deskew import Deskew, link_word
 from .lane import LaneReceiver
 from .polarity import PolarityDetector
 from .symbols import SYMBOL, K, symbol_word
@@ -13,9 +14,11 @@ __all__ = [
     "Decoder8b10b",
     "DescrambleStep",
     "Descrambler",
+    "Deskew",
     "K",
     "LaneReceiver",
     "PolarityDetector",
     "SymbolAligner",
+    "link_word",
     "symbol_word",
 ]

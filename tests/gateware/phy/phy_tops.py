@@ -3,14 +3,15 @@
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
-from wattbell_gateware.pcs import Decoder8b10b, LaneReceiver
+from wattbell_gateware.pcs import Decoder8b10b, Deskew, LaneReceiver
 
 
 class PcsTop(wiring.Component):
-    """Ports ``decoder4``, ``lane2``, ``lane4``: those of the components, for words of 4 and 2 symbols."""
+    """Ports ``decoder4``, ``lane2``, ``lane4``, ``deskew2``, ``deskew4`` (as many lanes): those of the components."""
 
     def __init__(self):
-        self._parts = {"decoder4": Decoder8b10b(4), "lane2": LaneReceiver(2), "lane4": LaneReceiver(4)}
+        self._parts = {"decoder4": Decoder8b10b(4), "lane2": LaneReceiver(2), "lane4": LaneReceiver(4),
+                       "deskew2": Deskew(2, 2), "deskew4": Deskew(4, 4)}  # fmt: skip
         super().__init__({name: Out(part.signature) for name, part in self._parts.items()})
 
     def elaborate(self, platform):

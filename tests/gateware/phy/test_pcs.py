@@ -10,3 +10,7 @@ def test_line_code():
 
 def test_lane():
     harness.run(PcsTop(), name="pcs", test_module="cocotb_lane", here=__file__)
+
+
+def test_deskew():
+    harness.run(PcsTop(), name="pcs", test_module="cocotb_deskew", here=__file__)

@@ -1,0 +1,122 @@
+"""Puts the lanes of a link side by side again."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .symbols import K, symbol_word
+
+__all__ = ["LATENCY", "MAX_SKEW", "Deskew", "link_word"]
+
+LATENCY = 3
+"""Clocks from a word to the word that ends with the same symbol, for the lane that comes last."""
+MAX_SKEW = 5
+"""Symbol times between the first and the last lane (Base 2.1, table 4-5: 20 ns at 2.5 GT/s, 8 ns at 5 GT/s at a receiver)."""
+_OLD = 31
+_CONFIRM = 2
+
+
+def link_word(lanes: int, symbols: int) -> data.ArrayLayout:
+    """`symbols` symbols of each of `lanes` lanes (1, 2 or 4), lane 0 first. Other numbers raise :class:`ValueError`."""
+    if lanes not in (1, 2, 4):
+        raise ValueError(f"a link has 1, 2 or 4 lanes, not {lanes!r}")
+    return data.ArrayLayout(symbol_word(symbols), lanes)
+
+
+class Deskew(wiring.Component):
+    """Words of all lanes in, the same with the skew taken out; one word a clock.
+
+    All lanes send COM at the same time. What follows tells which COM: the symbol behind it in SKP sets, training sequences and
+    EIEOS counts, not FTS, whose COMs come every four symbols. When every active lane had such a mark and the first and the
+    last are at most :data:`MAX_SKEW` symbol times apart, the differences are the skew. Not ``aligned``, it is taken at once (the
+    set that showed it comes out aligned, but for words of it that had left); aligned, a different one must be seen twice, which
+    a bit error does not do.
+
+    Every lane is late by ``delay`` symbols, and 3 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
+
+    Ports
+    -----
+    lanes : :func:`link_word`. locked : of each lane, as wired; an active one that is not locked ends ``aligned``.
+    active : lanes in use, as wired. reverse : the lanes come out in reverse order.
+    out : :func:`link_word`. aligned. delay : of each lane, as wired, 0 .. 5 symbols.
+    """
+
+    def __init__(self, lanes: int, symbols: int):
+        word = link_word(lanes, symbols)
+        self._lanes, self._symbols = lanes, symbols
+        super().__init__({
+            "lanes": In(stream.Signature(word, always_ready=True)), "locked": In(lanes), "active": In(lanes), "reverse": In(1),
+            "out": Out(stream.Signature(word, always_ready=True)), "aligned": Out(1), "delay": Out(data.ArrayLayout(3, lanes)),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        n_symbols, bits = self._symbols, self.lanes.payload[0].shape().size
+        one = bits // n_symbols
+        valid = self.lanes.valid
+
+        # 1: how many symbol times ago each lane had its mark, at the end of the word
+        ages = [Signal(range(_OLD + 1), name=f"age{n}", init=_OLD) for n in range(self._lanes)]
+        words = [Signal(bits, name=f"word{n}") for n in range(self._lanes)]
+        marked, had = Signal(self._lanes), Signal()
+        m.d.sync += had.eq(valid)
+        with m.If(valid):
+            for n, age in enumerate(ages):
+                word = self.lanes.payload[n]
+                com_before = Signal(name=f"com{n}")
+                before, marks = com_before, []
+                for symbol in word:
+                    control = symbol.k & ~symbol.error
+                    marks.append(before & ((control & (symbol.data == K.SKP)) | symbol.plain))
+                    before = control & (symbol.data == K.COM)
+                m.d.sync += [com_before.eq(before), marked[n].eq(Cat(marks).any()), words[n].eq(word)]
+                m.d.sync += age.eq(Mux(age > _OLD - n_symbols, _OLD, age + n_symbols))
+                for at, mark in enumerate(marks):
+                    with m.If(mark):
+                        m.d.sync += age.eq(n_symbols - 1 - at)
+
+        # 2: the skew
+        youngest = Signal(range(_OLD + 1))
+        delays = [Signal(range(_OLD + 1), name=f"late{n}") for n in range(self._lanes)]
+        complete, same = Signal(), Signal()
+        strikes = Signal(range(_CONFIRM))
+        candidates = [Mux(self.active[n], age, _OLD) for n, age in enumerate(ages)]
+        while len(candidates) > 1:
+            candidates = [Mux(a < b, a, b) for a, b in zip(candidates[::2], candidates[1::2])]
+        m.d.comb += [
+            youngest.eq(candidates[0]),
+            *(late.eq(Mux(self.active[n], ages[n] - youngest, 0)) for n, late in enumerate(delays)),
+            complete.eq(had & (marked & self.active).any() & Cat((ages[n] != _OLD) | ~self.active[n] for n in range(self._lanes)).all()
+                        & Cat(late <= MAX_SKEW for late in delays).all()),
+            same.eq(Cat(late == self.delay[n] for n, late in enumerate(delays)).all()),
+        ]  # fmt: skip
+        with m.If((self.active & ~self.locked).any()):
+            m.d.sync += self.aligned.eq(0)
+        with m.Elif(complete):
+            m.d.sync += [self.aligned.eq(1), strikes.eq(0)]
+            with m.If(self.aligned & ~same & (strikes != _CONFIRM - 1)):
+                m.d.sync += strikes.eq(strikes + 1)
+            with m.Else():
+                m.d.sync += [self.delay[n].eq(late) for n, late in enumerate(delays)]
+
+        # 2, 3: behind the words of this clock as many symbols as the greatest delay takes; out of them, one word
+        room = n_symbols + MAX_SKEW
+        ready = Signal()
+        m.d.sync += [ready.eq(had), self.out.valid.eq(ready)]
+        cut = []
+        for n in range(self._lanes):
+            kept = Signal(room * one, name=f"kept{n}")
+            with m.If(had):
+                m.d.sync += kept.eq(Cat(kept, words[n])[-room * one :])
+            chosen = Signal(bits, name=f"chosen{n}")
+            with m.Switch(self.delay[n]):
+                for late in range(MAX_SKEW + 1):
+                    with m.Case(late):
+                        m.d.comb += chosen.eq(kept[(MAX_SKEW - late) * one :][:bits])
+            cut.append(chosen)
+        with m.If(ready):
+            for n in range(self._lanes):
+                m.d.sync += self.out.payload[n].eq(Mux(self.reverse, cut[-1 - n], cut[n]))
+        return m
