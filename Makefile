@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare seeds-check bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -56,6 +56,9 @@ compare: setup sim rtl  ## the demo's trace through the gateware and through the
 	@mkdir -p build
 	@sim/target/release/wattbell-ssd run --profile intel-660p-1tb --plan sim/plans/demo.toml --trace build/demo.wbt >/dev/null
 	@sim/target/release/wattbell-rig compare build/demo.wbt
+
+formal: setup  ## every proof, the long ones too (minutes)
+	@WATTBELL_FORMAL=all $(PY) -m pytest -q tests/gateware/formal
 
 seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
 	@$(PY) tools/seeds_check.py
