@@ -43,7 +43,8 @@ class Outcome:
 
 
 class Profiles:
-    """The profiles of the drives, to tell which figures were fitted. ``folder`` holds ``NAME.toml``."""
+    """The profiles of the drives, to tell which figures were fitted. ``folder`` holds ``NAME.toml``, and in ``common.toml``
+    what a profile that says nothing else takes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -62,7 +63,11 @@ class Profiles:
         return sorted(p.stem for p in self._folder.glob("*.toml") if drive.matches(p.stem))
 
     def entry(self, name: str, key: str) -> Mapping[str, Any] | None:
-        """``flash.read_slc_us`` or ``power_state.4.core_w`` of a profile; None where it has none."""
+        """``flash.read_slc_us`` or ``power_state.4.core_w`` of a profile, or of all; None where it has none."""
+        own = self._named(name, key)
+        return self._named("common", key) if own is None else own
+
+    def _named(self, name: str, key: str) -> Mapping[str, Any] | None:
         found: Any = self._profile(name)
         for part in key.split("."):
             if isinstance(found, list):

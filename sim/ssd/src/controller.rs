@@ -124,6 +124,7 @@ pub(crate) enum Event {
 pub(crate) struct Timing {
     pub command: Ps,
     pub occupancy: Ps,
+    pub write: Ps,
     pub to_fetch: Ps,
     pub completion: Ps,
     pub msix: Ps,
@@ -189,6 +190,7 @@ impl<S: BusSink> Controller<S> {
         let timing = Timing {
             command: ps(*c.command_us, US),
             occupancy: ps(*c.command_occupancy_us, US),
+            write: ps(*c.write_us, US),
             to_fetch: *c.doorbell_to_fetch_ns * NS,
             completion: *c.completion_ns * NS,
             msix: *c.msix_ns * NS,

@@ -211,7 +211,7 @@ impl<S: BusSink> Controller<S> {
             let rest = self.flush_buffer();
             return self.finish_at(id, rest.map_or(programmed, |end| end.max(programmed)));
         }
-        self.finish_at(id, self.now);
+        self.finish_at(id, self.now + self.timing.write);
     }
 
     /// The ranges of a Dataset Management command have arrived.

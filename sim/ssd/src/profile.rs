@@ -148,6 +148,7 @@ table!(
     ControllerFacts {
         command_us: Num,
         command_occupancy_us: Num,
+        write_us: Num,
         doorbell_to_fetch_ns: Int,
         completion_ns: Int,
         msix_ns: Int,
@@ -301,10 +302,7 @@ impl Profile {
             "flash.stripe_kib, channels and dies_per_channel must be powers of two",
         )?;
         must((1..=4).contains(&*flash.bits_per_cell), "flash.bits_per_cell must be 1 to 4")?;
-        must(
-            ["direct", "fold", "drain"].contains(&flash.past_cache.as_str()),
-            "flash.past_cache must be direct, fold or drain",
-        )?;
+        must(["direct", "drain"].contains(&flash.past_cache.as_str()), "flash.past_cache must be direct or drain")?;
         must(
             *flash.drain_share >= 0.0 && *flash.gc_cycle_share >= 0.0,
             "flash.drain_share and gc_cycle_share are shares",

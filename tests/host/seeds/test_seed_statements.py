@@ -128,6 +128,12 @@ def test_fitted_is_read_from_the_profile(tmp_path: Path) -> None:
     assert verdict(tmp_path, runs, **statement).fitted_by == ("x-1: power_state.1.core_w",)
     profile.write_text('[flash]\na = { value = 1, source = "measured: methodology.md" }\n')
     assert verdict(tmp_path, runs, **statement).group == "fitted", "the extract of the seeds is the seeds"
+    profile.write_text('[flash]\na = { value = 1, source = "assumed" }\n')
+    common = tmp_path / "common.toml"
+    common.write_text('[flash]\na = { value = 2, source = "assumed", fitted = true }\n')
+    assert verdict(tmp_path, runs, **statement).group == "unfitted", "the profile's own figure goes before that of all"
+    profile.write_text("")
+    assert verdict(tmp_path, runs, **statement).fitted_by == ("x-1: flash.a",)
 
 
 def test_every_figure_named_as_deciding_is_in_the_profiles() -> None:

@@ -15,7 +15,7 @@ const RESERVE: u32 = 2;
 /// Superblocks that make garbage collection keep pace with the host; at twice as many it rests.
 const LOW: f64 = 6.0;
 /// Superblocks that garbage collection in idle time works towards.
-const IDLE_FREE: u32 = 14;
+const IDLE_FREE: f64 = 14.0;
 /// The largest valid share at which emptying a superblock in idle time is worth its wear.
 const IDLE_SHARE: f64 = 0.9;
 
@@ -24,8 +24,6 @@ const IDLE_SHARE: f64 = 0.9;
 enum Past {
     /// Straight to dense flash.
     Direct,
-    /// Through the cache all the same: host writes wait until a part of it is folded.
-    Fold,
     /// Straight to dense flash, while a part of the cache is folded; then through the cache again.
     Drain,
 }
@@ -74,7 +72,6 @@ impl Relocation {
             cache_blocks: [blocks(*f.slc_cache_empty_gb), blocks(*f.slc_cache_full_gb)],
             units: geometry.units as f64,
             past: match f.past_cache.as_str() {
-                "fold" => Past::Fold,
                 "drain" => Past::Drain,
                 _ => Past::Direct,
             },
@@ -107,6 +104,15 @@ impl Flash {
         full + (empty - full) * (1.0 - fill).max(0.0)
     }
 
+    /// Free superblocks that dense flash may have. A cache that is drained gets what was emptied of it back.
+    fn spare_blocks(&self) -> f64 {
+        let kept = match self.relocation.past {
+            Past::Direct => 0.0,
+            Past::Drain => (self.cache_limit() - f64::from(self.ftl.slc_blocks())).max(0.0),
+        };
+        f64::from(self.ftl.free_blocks()) - kept
+    }
+
     /// Decides where the next page of new data goes, and makes sure that there is a superblock for it.
     pub(super) fn choose_stream(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
         if self.ftl.has_open(Stream::Cache) {
@@ -122,13 +128,6 @@ impl Flash {
             self.relocation.draining &= used > low.max(1.0);
             cached &= !self.relocation.draining;
         }
-        if !cached && self.relocation.past == Past::Fold && used >= 1.0 {
-            // Everything goes through the cache: host writes wait until a part of it is folded.
-            let target = self.ftl.slc_blocks().saturating_sub(self.relocation.refill);
-            while self.ftl.slc_blocks() > target && self.fold_step(now, slow, meter).is_some() {}
-            self.make_room(now, slow, meter);
-            cached = true;
-        }
         self.stream = if cached { Stream::Cache } else { Stream::Direct };
         if !self.ftl.has_open(self.stream) {
             self.make_room(now, slow, meter);
@@ -138,7 +137,7 @@ impl Flash {
 
     /// Garbage collection until the host may take a superblock.
     fn make_room(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
-        while self.ftl.free_blocks() <= RESERVE {
+        while self.spare_blocks() <= f64::from(RESERVE) {
             if self.collect_step(now, slow, meter).is_none() && self.fold_step(now, slow, meter).is_none() {
                 return;
             }
@@ -160,7 +159,7 @@ impl Flash {
                 self.fold_step(now, slow, meter);
             }
         }
-        let free = f64::from(self.ftl.free_blocks());
+        let free = self.spare_blocks();
         if self.relocation.cycle_share > 0.0 {
             return self.collect_in_cycles(now, units, slow, meter);
         }
@@ -181,7 +180,7 @@ impl Flash {
 
     /// Collection that begins late and then goes on until there is room again: rates rise and fall with it.
     fn collect_in_cycles(&mut self, now: Ps, units: u64, slow: f64, meter: &mut Meter) {
-        let free = f64::from(self.ftl.free_blocks());
+        let free = self.spare_blocks();
         let running = self.relocation.in_cycle;
         self.relocation.in_cycle = if running { free < 2.0 * LOW } else { free < LOW };
         if !self.relocation.in_cycle {
@@ -299,7 +298,7 @@ impl Flash {
     }
 
     fn wants_collection(&self) -> bool {
-        if self.ftl.free_blocks() >= IDLE_FREE {
+        if self.spare_blocks() >= IDLE_FREE {
             return false;
         }
         let (count, worth) = self.relocation.worth.get();
