@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..analysis.figures import error_model
 from ..capture import Capture
 from ..errors import UsageError
+from ..version import described
 from .drive import Drive
 from .manifest import Suite, Test
 from .outcome import Outcome
@@ -47,7 +47,7 @@ class Results:
             "condition": None,
             "drive": drive.describe(),
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {"host": __version__, "gateware": None, "firmware": None, "model": None, **(versions or {})},
+            "versions": {"host": described(), "gateware": None, "firmware": None, "model": None, **(versions or {})},
             "conditions": dict(conditions),
             "virtual": True,
             "lost": {},
