@@ -1,0 +1,89 @@
+"""DLLPs out of the quads of frames."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from .crc import DLLP_CRC, CrcStep
+from .delimit import quads_of, quads_per_clock
+from .layouts import DLLP
+
+__all__ = ["DllpReceiver"]
+
+_DEPTH = 8
+_RAW = data.StructLayout({"valid": 1, "symbols": 48, "tick": 64})
+
+
+class DllpReceiver(wiring.Component):
+    """A DLLP is two quads: SDP and three bytes; the fourth, the CRC of all four, END (Base 2.1, 3.5.1).
+
+    One a clock comes out. Where four quads come a clock two DLLPs may end in one; up to eight such clocks in a row (of
+    nothing but DLLPs) are kept back.
+
+    Ports
+    -----
+    quads : :func:`.delimit.quads_of`. ``fast``: 5 GT/s, a symbol time is 2 ticks; else 4.
+    out : :data:`.layouts.DLLP`. bad : one with a wrong CRC. lost : so many found no room.
+    """
+
+    def __init__(self, lanes: int, symbols: int):
+        self._quads = quads_per_clock(lanes, symbols)
+        super().__init__({
+            "quads": In(stream.Signature(quads_of(lanes, symbols), always_ready=True)), "fast": In(1),
+            "out": Out(stream.Signature(DLLP, always_ready=True)), "bad": Out(1), "lost": Out(range(3)),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        n_quads = self._quads
+        quads, valid = self.quads.payload.quads, self.quads.valid
+        # Two quads of one DLLP lie side by side in at most one way in each half of a word.
+        half = max(1, n_quads // 2)
+        found = [Signal(_RAW, name=f"found{n}") for n in range(n_quads // half)]
+        kept, kept_tick, open_ = Signal(24), Signal(64), Signal()
+        at_kept, at_tick, at_open = kept, kept_tick, open_
+        for k in range(n_quads):
+            q = quads[k]
+            mine = q.valid & q.dllp
+            n_kept, n_tick, n_open = Signal(24, name=f"kept{k}"), Signal(64, name=f"tick{k}"), Signal(name=f"open{k}")
+            m.d.comb += [n_kept.eq(at_kept), n_tick.eq(at_tick), n_open.eq(at_open & ~q.abort)]
+            with m.If(mine & q.first):
+                base = Mux(q.early, self.quads.payload.tick_before, self.quads.payload.tick)
+                m.d.comb += [n_kept.eq(q.data[8:]), n_tick.eq(base + Mux(self.fast, q.at << 1, q.at << 2)), n_open.eq(1)]
+            with m.Elif(mine & at_open & ~q.abort):
+                raw = found[k // half]
+                m.d.comb += [n_open.eq(0), raw.valid.eq(valid), raw.symbols[:24].eq(at_kept), raw.symbols[24:].eq(q.data[:24]),
+                             raw.tick.eq(at_tick)]  # fmt: skip
+            at_kept, at_tick, at_open = n_kept, n_tick, n_open
+        with m.If(valid):
+            m.d.sync += [kept.eq(at_kept), kept_tick.eq(at_tick), open_.eq(at_open)]
+
+        one = Signal(_RAW)
+        if len(found) == 1:
+            m.d.comb += one.eq(found[0])
+        else:
+            m.submodules.queue = queue = SyncFIFO(width=2 * _RAW.size, depth=_DEPTH)
+            pair = data.View(data.ArrayLayout(_RAW, 2), queue.r_data)
+            second = Signal()
+            both = pair[0].valid & pair[1].valid
+            m.d.comb += [
+                queue.w_data.eq(Cat(f.as_value() for f in found)), queue.w_en.eq(found[0].valid | found[1].valid),
+                self.lost.eq(Mux(queue.w_rdy, 0, found[0].valid + found[1].valid)),
+            ]  # fmt: skip
+            with m.If(queue.r_rdy):
+                m.d.comb += [one.eq(Mux(second | ~pair[0].valid, pair[1], pair[0])), queue.r_en.eq(~both | second)]
+                m.d.sync += second.eq(both & ~second)
+
+        # The CRC of the four bytes, then the two that came with them
+        m.submodules.crc = crc = CrcStep(DLLP_CRC, 4, [4])
+        state, checked, received, checking = Signal(16), Signal(DLLP), Signal(16), Signal()
+        m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(one.symbols[:32]), crc.count.eq(4)]
+        m.d.sync += [checking.eq(one.valid), state.eq(crc.after), checked.body.eq(one.symbols[:32]), checked.tick.eq(one.tick),
+                     received.eq(one.symbols[32:])]  # fmt: skip
+        right = received == ~state
+        m.d.comb += [self.out.valid.eq(checking & right), self.out.payload.eq(checked), self.bad.eq(checking & ~right)]
+        return m
+
