@@ -58,4 +58,3 @@ class LcrcChecker(wiring.Component):
                 out.sequence.eq(kept.number[8:] | (kept.number[:4] << 8)), out.tick.eq(kept.tick),
             ]  # fmt: skip
         return m
-

@@ -87,7 +87,6 @@ class FrameDelimiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         times = range(self._symbols)
-        log_widths = self._widths()
 
         # 1: what each symbol time is
         tick, valid, enable, width = Signal(64), Signal(), Signal(), Signal(2)

@@ -86,4 +86,3 @@ class DllpReceiver(wiring.Component):
         right = received == ~state
         m.d.comb += [self.out.valid.eq(checking & right), self.out.payload.eq(checked), self.bad.eq(checking & ~right)]
         return m
-

@@ -117,7 +117,8 @@ class TlpPacker(wiring.Component):
             self.short.eq(take & (short | too_short)),
         ]
         with m.If(take):
-            m.d.sync += [is_open.eq(running | heading), begun.eq(running & (begun | full)), carry.eq(Mux(quads[-1].valid, befores[-1], carry))]
+            m.d.sync += [is_open.eq(running | heading), begun.eq(running & (begun | full))]
+            m.d.sync += carry.eq(Mux(quads[-1].valid, befores[-1], carry))
             if n_quads > 1:
                 self._carry(m, quads, carry)
             with m.If(heading):
@@ -142,7 +143,8 @@ class TlpPacker(wiring.Component):
                 out.data.eq(both), out.dws.eq(Mux(given_up, 0, Mux(full, n_quads, total - 1))), out.first.eq(~begun),
                 out.last.eq(given_up | (last & ~more)), out.broken.eq(given_up), out.edb.eq(edb), out.lcrc.eq(lcrc),
                 out.number.eq(number), out.tick.eq(tick),
-                resting.eq(more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(total - 1 - n_quads), rest.edb.eq(edb), rest.lcrc.eq(lcrc),
+                resting.eq(more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(total - 1 - n_quads),
+                rest.edb.eq(edb), rest.lcrc.eq(lcrc),
             ]  # fmt: skip
         return m
 

@@ -1,48 +1,86 @@
-"""Every TLP once, in order."""
+"""Every TLP once."""
 
-from amaranth import Module, Signal
-from amaranth.lib import wiring
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["SequenceFilter"]
+__all__ = ["WINDOW", "SequenceFilter", "SequenceStep", "sequence_state"]
+
+WINDOW = 64
+"""So many numbers behind the expected one are remembered one by one."""
+
+
+def sequence_state(window: int = WINDOW) -> data.StructLayout:
+    """``known``: there is an expected number. ``had``: bit n: the number n + 1 behind the expected one is not missing."""
+    return data.StructLayout({"known": 1, "expected": 12, "had": window})
+
+
+_VERDICT = {"deliver": Out(1), "duplicate": Out(1), "late": Out(1), "lost": Out(11)}
+
+
+class SequenceStep(wiring.Component):
+    """The combinational step of :class:`SequenceFilter`: ``after`` from ``before`` and a number."""
+
+    def __init__(self, window: int = WINDOW):
+        self._window = window
+        state = sequence_state(window)
+        super().__init__({"before": In(state), "strobe": In(1), "number": In(12), "forget": In(1), "after": Out(state), **_VERDICT})
+
+    def elaborate(self, platform):
+        m = Module()
+        window, before, after = self._window, self.before, self.after
+        ahead, behind = Signal(12), Signal(12)
+        missing = Signal()
+        m.d.comb += [
+            ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n numbers behind is n - 1 here
+            missing.eq((behind < window) & ~before.had.bit_select(behind[: (window - 1).bit_length()], 1)),
+            after.eq(before),
+        ]  # fmt: skip
+        with m.If(self.strobe & before.known & ~self.forget):
+            with m.If(ahead[11]):
+                m.d.comb += [self.duplicate.eq(~missing), self.deliver.eq(missing), self.late.eq(missing)]
+                with m.If(missing):
+                    m.d.comb += after.had.bit_select(behind[: (window - 1).bit_length()], 1).eq(1)
+            with m.Else():
+                shift = Signal(range(window))
+                m.d.comb += [
+                    self.deliver.eq(1), self.lost.eq(ahead), shift.eq(ahead), after.expected.eq(self.number + 1),
+                    after.had.eq(Mux(ahead < window, ((before.had << 1) << shift)[:window], 0) | 1),
+                ]  # fmt: skip
+        with m.Elif(self.strobe):
+            m.d.comb += [self.deliver.eq(1), after.known.eq(1), after.expected.eq(self.number + 1), after.had.eq((1 << window) - 1)]
+        with m.Elif(self.forget):
+            m.d.comb += after.known.eq(0)
+        return m
 
 
 class SequenceFilter(wiring.Component):
     """Judges the sequence number of a TLP that came whole; combinational, the state follows at the next clock.
 
     Numbers count modulo 4096, and at most 2048 TLPs are under way (Base 2.1, 3.5.2.2), so that a number up to 2048 behind the
-    expected one is of a replay, and any other is ahead: those between were damaged here while the receiver had them. A
-    nullified TLP must not be shown: its number comes again.
+    expected one is of a replay, and any other is ahead. Numbers passed over count as lost: they were damaged on the way. The
+    receiver of the link had them whole (then they stay lost), or not: then it has them sent again, with all behind them. So a
+    lost number that comes again is passed on then, late, if it is one of the last :data:`WINDOW` before the expected one; what
+    was passed on before it is not passed on again. A nullified TLP must not be shown: its number comes again.
 
     Ports
     -----
     strobe, number : a TLP whose LCRC is right ended with END.
     forget : the link went down, or the tap lost the stream: the next TLP is taken as it comes. Goes before `strobe`.
     deliver : with ``strobe``: pass it on. duplicate : it was passed on before.
+    late : with ``deliver``: it counted as lost before.
     lost : with ``deliver``: TLPs missing before it, 0 .. 2047. Before the first TLP, and behind ``forget``, nothing counts as lost.
     """
 
-    strobe: In(1)
-    number: In(12)
-    forget: In(1)
-    deliver: Out(1)
-    duplicate: Out(1)
-    lost: Out(11)
+    def __init__(self, window: int = WINDOW):
+        self._window = window
+        super().__init__({"strobe": In(1), "number": In(12), "forget": In(1), **_VERDICT})
 
     def elaborate(self, platform):
         m = Module()
-        expected, known = Signal(12), Signal()
-        ahead = Signal(12)
-        m.d.comb += ahead.eq(self.number - expected)
-        with m.If(self.strobe):
-            with m.If(known & ~self.forget):
-                m.d.comb += [self.duplicate.eq(ahead[11]), self.deliver.eq(~ahead[11])]
-                with m.If(~ahead[11]):
-                    m.d.comb += self.lost.eq(ahead)
-            with m.Else():
-                m.d.comb += self.deliver.eq(1)
-        with m.If(self.deliver):
-            m.d.sync += [expected.eq(self.number + 1), known.eq(1)]
-        with m.Elif(self.forget):
-            m.d.sync += known.eq(0)
+        m.submodules.step = step = SequenceStep(self._window)
+        state = Signal(sequence_state(self._window))
+        m.d.comb += [step.before.eq(state), step.strobe.eq(self.strobe), step.number.eq(self.number), step.forget.eq(self.forget)]
+        m.d.comb += [getattr(self, name).eq(getattr(step, name)) for name in _VERDICT]
+        m.d.sync += state.eq(step.after)
         return m

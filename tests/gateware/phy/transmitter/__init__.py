@@ -9,7 +9,7 @@ tables and vectors.
     for bits in link.bits(skew=(0, 3, 1, 5)): ...     # one bytearray of 0 and 1 a physical lane, first bit first
 """
 
-from .datalink import Replayer, dllp_crc, lcrc
+from .datalink import Replayer, dllp_crc, lcrc, tlp_symbols
 from .lane import COM, EDB, EIE, END, FTS, IDL, PAD, SDP, SKP, STP, LaneEncoder, Symbol, name
 from .line_code import LineCode, encode
 from .link import TS1, TS2, Link, damaged, words
@@ -17,5 +17,5 @@ from .scrambler import Scrambler
 
 __all__ = [
     "COM", "EDB", "EIE", "END", "FTS", "IDL", "PAD", "SDP", "SKP", "STP", "TS1", "TS2", "LaneEncoder", "LineCode", "Link", "Replayer",
-    "Scrambler", "Symbol", "damaged", "dllp_crc", "encode", "lcrc", "name", "words",
+    "Scrambler", "Symbol", "damaged", "dllp_crc", "encode", "lcrc", "name", "tlp_symbols", "words",
 ]  # fmt: skip

@@ -1,0 +1,81 @@
+"""What a link layer has to tell, in one stream."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Signal
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["LINK_EVENT", "EventQueue", "LinkEvent", "of_interest"]
+
+
+class LinkEvent(enum.Enum, shape=5):
+    """Kind of an event, and its argument."""
+
+    STATE = 0  # 3:0 the new .ltssm.State
+    LANES = 1  # .ltssm.LANES_IN_USE
+    SPEED = 2  # 7:0 rates of the training sequences that ask for the change (bit 1: 2.5 GT/s, 2: 5, 3: 8)
+    ACK = 3  # 11:0 sequence number
+    NAK = 4  # 11:0 sequence number
+    POWER = 5  # 7:0 type of the PM DLLP (Base 2.1, table 3-1)
+    FLOW_CONTROL_INIT = 6  # the DLLP's bytes, type in 7:0: InitFC1 or InitFC2
+    DUPLICATE = 7  # 11:0 sequence number of a replayed TLP that was delivered before
+    LOST = 8  # 11:0 sequence number of a TLP before which 22:12 are missing
+    RECOVERED = 9  # 11:0 sequence number of a TLP that had counted as lost, and was delivered when it came again
+    NULLIFIED = 10  # 11:0 sequence number as received
+    BAD_LCRC = 11  # 11:0 sequence number as received
+    BAD_FRAME = 12  # 11:0 sequence number as received, of a TLP of which something had come
+    NO_ROOM = 13  # 11:0 sequence number of a good TLP that could not be kept; 22:12 missing before it
+    FAULTS = 14  # .framer.FAULTS without `stray`
+
+
+LINK_EVENT = data.StructLayout({"tick": 64, "kind": LinkEvent, "argument": 32})
+"""``tick``: of the frame's first symbol where there is a frame, else when it was noticed."""
+
+_POWER = range(0x20, 0x25)
+
+
+def of_interest(m: Module, body, kind, argument) -> object:
+    """Whether the DLLP `body` (type in bits 7:0) is an event; assigns its `kind` and `argument`. UpdateFC is none."""
+    wanted = Signal(name="of_interest")
+    sequence = Cat(body[24:32], body[16:20])
+    m.d.comb += argument.eq(sequence)
+    with m.Switch(body[:8]):
+        with m.Case(0x00):
+            m.d.comb += [wanted.eq(1), kind.eq(LinkEvent.ACK)]
+        with m.Case(0x10):
+            m.d.comb += [wanted.eq(1), kind.eq(LinkEvent.NAK)]
+        with m.Case(*_POWER):
+            m.d.comb += [wanted.eq(1), kind.eq(LinkEvent.POWER), argument.eq(body[:8])]
+        with m.Case("-1000---", "-1010---", "-1100---"):
+            m.d.comb += [wanted.eq(1), kind.eq(LinkEvent.FLOW_CONTROL_INIT), argument.eq(body)]
+    return wanted
+
+
+class EventQueue(wiring.Component):
+    """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait.
+
+    Ports: ``i0`` ..: always ready. ``out``. ``lost``: so many found no room in this clock.
+    """
+
+    def __init__(self, sources: int, *, each: int = 16):
+        self._sources, self._each = sources, each
+        super().__init__({
+            **{f"i{n}": In(stream.Signature(LINK_EVENT, always_ready=True)) for n in range(sources)},
+            "out": Out(stream.Signature(LINK_EVENT)), "lost": Out(range(sources + 1)),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        lost, taken = [], Const(0, 1)
+        for n in range(self._sources):
+            source = getattr(self, f"i{n}")
+            m.submodules[f"queue{n}"] = queue = SyncFIFOBuffered(width=LINK_EVENT.size, depth=self._each)
+            m.d.comb += [queue.w_data.eq(source.payload), queue.w_en.eq(source.valid)]
+            lost.append(source.valid & ~queue.w_rdy)
+            with m.If(queue.r_rdy & ~taken):
+                m.d.comb += [self.out.valid.eq(1), self.out.payload.eq(queue.r_data), queue.r_en.eq(self.out.ready)]
+            taken = taken | queue.r_rdy
+        m.d.comb += self.lost.eq(sum(lost))
+        return m

@@ -1,0 +1,138 @@
+"""Keeps TLPs until they are known to be good: beats with a verdict -> TLPs of the stream that the tracker takes."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..layouts import tlp_beat
+from .layouts import Verdict, framed_beat
+from .sequence import SequenceFilter
+
+__all__ = ["FATE", "Fate", "TlpStore"]
+
+
+class Fate(enum.Enum, shape=3):
+    """What became of a frame."""
+
+    DELIVERED = 0
+    LATE = 1
+    """Delivered; it counted as lost before."""
+    DUPLICATE = 2
+    """Of a replay: was delivered before."""
+    NULLIFIED = 3
+    BAD_LCRC = 4
+    BAD_FRAME = 5
+    NO_ROOM = 6
+    """Good, but the store or its list of TLPs was full, or it is longer than the store. It counts as lost, and is not asked for again."""
+
+
+FATE = data.StructLayout({"fate": Fate, "sequence": 12, "lost": 11, "tick": 64})
+"""``lost``: so many TLPs are missing before this one (with DELIVERED or NO_ROOM)."""
+
+
+class TlpStore(wiring.Component):
+    """Store and forward: a TLP leaves only after its verdict and its sequence number were good, once (:class:`SequenceFilter`).
+
+    Beats of 32 bits become beats of 64. Latency from the last beat in to the first out: 4 clocks; then a beat a clock.
+
+    Ports
+    -----
+    frames : :func:`.layouts.framed_beat` of `width` bits. forget : see :class:`SequenceFilter`.
+    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0.
+    fates : one a frame (:data:`FATE`), in the clock after its last beat.
+    pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
+    """
+
+    def __init__(self, width: int, *, bytes_kept: int = 8192, tlps: int = 64):
+        self._width_in, self._width = width, max(width, 64)
+        self._depth, self._tlps = bytes_kept * 8 // self._width, tlps
+        super().__init__({
+            "frames": In(stream.Signature(framed_beat(width), always_ready=True)), "forget": In(1),
+            "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)),
+            "fates": Out(stream.Signature(FATE, always_ready=True)), "pending": Out(1), "pending_tick": Out(64),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        bits = (self._depth - 1).bit_length()
+        entry = data.StructLayout({"data": self._width, "dws": range(self._width // 32 + 1), "last": 1})
+        m.submodules.ring = ring = Memory(shape=entry, depth=self._depth, init=[])
+        m.submodules.ticks = ticks = SyncFIFOBuffered(width=64, depth=self._tlps)
+        m.submodules.filter = order = SequenceFilter()
+        write, read = ring.write_port(), ring.read_port()
+
+        beat, valid = self._widened(m)
+        committed, freed, used = (Signal(bits + 1, name=n) for n in ("committed", "freed", "used"))
+        used_now, full, full_now = Signal(bits + 1), Signal(), Signal()
+        good = valid & beat.last & (beat.verdict == Verdict.GOOD)
+        m.d.comb += [
+            used_now.eq(Mux(beat.first, 0, used)),
+            full_now.eq((full & ~beat.first) | ((committed + used_now - freed)[: bits + 1] >= self._depth)),
+            write.addr.eq((committed + used_now)[:bits]), write.en.eq(valid & ~full_now),
+            write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
+            order.strobe.eq(good), order.number.eq(beat.sequence), order.forget.eq(self.forget),
+        ]  # fmt: skip
+        no_room = Signal()
+        m.d.comb += no_room.eq(full_now | ~ticks.w_rdy)
+        fate = self.fates.payload
+        m.d.sync += self.fates.valid.eq(valid & beat.last)
+        with m.If(valid):
+            m.d.sync += [used.eq(used_now + 1), full.eq(full_now)]
+            with m.If(beat.last):
+                m.d.sync += [fate.sequence.eq(beat.sequence), fate.lost.eq(order.lost), fate.tick.eq(beat.tick)]
+                with m.Switch(beat.verdict):
+                    for verdict, becomes in (
+                        (Verdict.NULLIFIED, Fate.NULLIFIED), (Verdict.BAD_LCRC, Fate.BAD_LCRC), (Verdict.BAD_FRAME, Fate.BAD_FRAME),
+                    ):  # fmt: skip
+                        with m.Case(verdict):
+                            m.d.sync += fate.fate.eq(becomes)
+                with m.If(good):
+                    kept = Mux(order.late, Fate.LATE.value, Fate.DELIVERED.value)
+                    m.d.sync += fate.fate.eq(Mux(order.deliver, Mux(no_room, Fate.NO_ROOM.value, kept), Fate.DUPLICATE.value))
+                with m.If(order.deliver & ~no_room):
+                    m.d.comb += ticks.w_en.eq(1)
+                    m.d.sync += committed.eq(committed + used_now + 1)
+        m.d.comb += ticks.w_data.eq(beat.tick)
+
+        # Out: the tick of a TLP is there only when all of it is, and the beat at `freed` was read in the clock before.
+        ahead = Signal(bits + 1)
+        begins = Signal(init=1)
+        out, shown, ready = self.tlps.payload, read.data, ticks.r_rdy
+        m.d.comb += [
+            ahead.eq(freed + ready), read.addr.eq(ahead[:bits]), read.en.eq(1), ticks.r_en.eq(shown.last),
+            self.tlps.valid.eq(ready), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
+            out.tick.eq(ticks.r_data),
+        ]  # fmt: skip
+        m.d.sync += freed.eq(ahead)
+        with m.If(ready):
+            m.d.sync += begins.eq(shown.last)
+
+        coming, coming_tick = Signal(), Signal(64)
+        with m.If(valid):
+            m.d.sync += [coming.eq(~beat.last), coming_tick.eq(beat.tick)]
+        waits = ticks.level != 0
+        m.d.comb += [
+            self.pending.eq(coming | waits),
+            self.pending_tick.eq(Mux(ready, ticks.r_data, Mux(waits, 0, coming_tick))),  # 0: on its way through the list
+        ]
+        return m
+
+    def _widened(self, m: Module):
+        """Beats of at least 64 bits, and that there is one."""
+        frames = self.frames
+        if self._width_in >= 64:
+            return frames.payload, frames.valid
+        now, wide, valid = frames.payload, Signal(framed_beat(64)), Signal()
+        low, first, half = Signal(32), Signal(), Signal()
+        m.d.comb += [
+            valid.eq(frames.valid & (half | now.last)), wide.data.eq(Mux(half, Cat(low, now.data), now.data)), wide.dws.eq(half + now.dws),
+            wide.first.eq(Mux(half, first, now.first)), wide.last.eq(now.last), wide.verdict.eq(now.verdict),
+            wide.sequence.eq(now.sequence), wide.tick.eq(now.tick),
+        ]  # fmt: skip
+        with m.If(frames.valid):
+            m.d.sync += [half.eq(~half & ~now.last), low.eq(now.data), first.eq(now.first)]
+        return wide, valid
