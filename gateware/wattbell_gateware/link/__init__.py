@@ -1,7 +1,7 @@
-"""Data link layer: so far the CRCs and the sequence filter."""
+"""Data link layer: words of a link, or TLPs and DLLPs in their frames -> TLPs, once each; link events."""
 
 from .crc import DLLP_CRC, LCRC, CrcStep
 from .layouts import DLLP, Verdict, framed_beat
-from .sequence import SequenceFilter
+from .sequence import SequenceFilter, SequenceStep
 
-__all__ = ["DLLP", "DLLP_CRC", "LCRC", "CrcStep", "SequenceFilter", "Verdict", "framed_beat"]
+__all__ = ["DLLP", "DLLP_CRC", "LCRC", "CrcStep", "SequenceFilter", "SequenceStep", "Verdict", "framed_beat"]

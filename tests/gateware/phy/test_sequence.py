@@ -8,12 +8,12 @@ from wattbell_gateware.link import SequenceFilter
 
 
 def test_replays_and_losses():
-    """5000 TLPs from number 4000 on, so over the wrap; naks at random; a tap that misses some the receiver had."""
+    """5000 TLPs from number 4000 on, so over the wrap; naks at random; a tap that misses some, and gets some of these later."""
     r = random.Random(1)
     replayer = t.Replayer(first=4000)
     arrived = []  # (number, TLP) as they pass the tap whole
-    delivered, missed, repeats, newest = set(), 0, 0, -1
-    seen = []
+    delivered, missed, repeats, recovered, newest = set(), 0, 0, 0, -1
+    seen, expected = [], []
     for serial in range(5000):
         number, raw = replayer.send(serial.to_bytes(4, "big"))
         sending = [(number, raw)]
@@ -27,22 +27,28 @@ def test_replays_and_losses():
         serial = int.from_bytes(raw, "big")
         if serial > newest:
             delivered.add(serial)
+            expected.append(serial)
             missed += serial - newest - 1
             newest = serial
+        elif serial not in delivered:
+            delivered.add(serial)
+            expected.append(serial)
+            recovered += 1
         else:
             repeats += 1
 
     dut = SequenceFilter()
-    lost = duplicates = 0
+    lost = duplicates = late = 0
 
     async def bench(ctx):
-        nonlocal lost, duplicates
+        nonlocal lost, duplicates, late
         for number, raw in arrived:
             ctx.set(dut.strobe, 1)
             ctx.set(dut.number, number)
             if ctx.get(dut.deliver):
                 seen.append(int.from_bytes(raw, "big"))
                 lost += ctx.get(dut.lost)
+                late += ctx.get(dut.late)
             duplicates += ctx.get(dut.duplicate)
             await ctx.tick()
 
@@ -50,6 +56,6 @@ def test_replays_and_losses():
     simulator.add_clock(4e-9)
     simulator.add_testbench(bench)
     simulator.run()
-    assert seen == sorted(delivered) and len(seen) > 4000
-    assert (lost, duplicates) == (missed, repeats)
-    assert missed > 50 and repeats > 1000
+    assert seen == expected and len(seen) > 4000
+    assert (lost, duplicates, late) == (missed, repeats, recovered)
+    assert missed > 50 and repeats > 1000 and recovered > 10
