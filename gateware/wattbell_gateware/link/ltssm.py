@@ -19,6 +19,8 @@ _SETTLE = 16
 _HOLD, _HOLD_IDLE = 40, 10
 """Clocks that an intact packet, and idle, come later than an ordered set that was sent after them: packets are looked at behind
 deskew, framing and store. Until then they say nothing of the state behind the ordered set."""
+_DLLPS = 16
+"""Clocks that a DLLP comes later than the EIOS sent after it."""
 _PM_ENTER_L1, _PM_ENTER_L23, _PM_REQUEST_L1, _PM_ACK = 0x20, 0x21, 0x23, 0x24
 _DISABLE_SCRAMBLING, _GOES_DOWN = 1 << 3, 0b11
 
@@ -60,7 +62,7 @@ class LinkTracker(wiring.Component):
     idle : aligned, and nothing but logical idle for some symbols. intact : a packet with a right CRC came; tlp : it was a TLP.
     dllps : :data:`.layouts.DLLP`. down : PERST# is asserted.
     set, set_to : the host's word.
-    lanes : :data:`LANES_IN_USE`. state : :class:`State`. changed : it is new. lanes_changed : one of ``lanes`` is new.
+    lanes : :data:`LANES_IN_USE`. state : :class:`State`. changed : it is new, ``since`` then. lanes_changed : one of ``lanes`` is new.
     speed : a training sequence that asks for a change of speed; once each time. rates : its rates.
     forget : sequence numbers start anew.
     """
@@ -73,7 +75,8 @@ class LinkTracker(wiring.Component):
             "dllps": In(stream.Signature(DLLP, always_ready=True)), "down": In(1), "now": In(64),
             "set": In(1), "set_to": In(LANES_IN_USE),
             "lanes": Out(LANES_IN_USE, init={"active": (1 << lanes) - 1, "width": (lanes - 1).bit_length()}),
-            "state": Out(State), "changed": Out(1), "lanes_changed": Out(1), "speed": Out(1), "rates": Out(8), "forget": Out(1),
+            "state": Out(State), "changed": Out(1), "since": Out(64), "lanes_changed": Out(1), "speed": Out(1), "rates": Out(8),
+            "forget": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -96,6 +99,13 @@ class LinkTracker(wiring.Component):
         asked_l1, asked_l23 = Signal(), Signal()
         heard, hold = Signal(64), Signal(range(_HOLD + 1))
         kind = self.dllps.payload.body[:8]
+        # What EIOS means is decided when the DLLPs before it have come through; the tick is that of the EIOS.
+        ending, ending_tick = Signal(range(_DLLPS + 1)), Signal(64)
+        with m.If((self.eios & self.lanes.active).any() & (ending == 0)):
+            m.d.sync += [ending.eq(_DLLPS), ending_tick.eq(self.now)]
+        with m.Elif(ending != 0):
+            m.d.sync += ending.eq(ending - 1)
+        m.d.sync += self.since.eq(Mux(ending == 1, ending_tick, self.now))
         m.d.sync += [self.changed.eq(0), hold.eq(Mux(found | self.eios.any(), _HOLD, Mux(hold == 0, 0, hold - 1)))]
         with m.If(self.locked.any()):
             m.d.sync += heard.eq(self.now)
@@ -124,7 +134,7 @@ class LinkTracker(wiring.Component):
                 m.d.sync += go(State.DETECT)
             with m.Else():
                 m.d.sync += go(Mux(configuring, State.CONFIG.value, State.RECOVERY.value))
-        with m.Elif((self.eios & self.lanes.active).any()):
+        with m.Elif(ending == 1):
             with m.If(state == State.L0):
                 m.d.sync += go(Mux(asked_l23, State.DETECT.value, Mux(asked_l1, State.L1.value, State.L0S.value)))
         with m.Elif(((self.idle & (hold <= _HOLD - _HOLD_IDLE)) | (self.intact & (hold == 0))) & (state != State.POLLING)):

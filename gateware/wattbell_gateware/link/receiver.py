@@ -168,6 +168,7 @@ class Receiver(wiring.Component):
         m.d.comb += link.valid.eq(tracker.changed | tracker.speed | lanes_wait)
         m.d.sync += lanes_wait.eq(tracker.lanes_changed | (lanes_wait & (tracker.changed | tracker.speed)))
         with m.If(tracker.changed):
+            m.d.comb += link.payload.tick.eq(tracker.since)
             m.d.comb += [link.payload.kind.eq(LinkEvent.STATE), link.payload.argument.eq(tracker.state)]
         with m.Elif(tracker.speed):
             m.d.comb += [link.payload.kind.eq(LinkEvent.SPEED), link.payload.argument.eq(tracker.rates)]

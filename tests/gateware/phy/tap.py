@@ -6,7 +6,6 @@ import os
 import random
 from dataclasses import dataclass, field
 
-import cocotb
 import traffic as tr
 import transmitter as t
 from cocotb.clock import Clock
@@ -63,6 +62,15 @@ class Tap:
         dut.rst.value = 1
         await FallingEdge(dut.clk)
         dut.rst.value = 0
+
+    async def tell(self, *, polarity: int, reverse: bool) -> None:
+        """What a host knows of a link that is up: all wires in use."""
+        dut = self.dut
+        dut.polarity.value, dut.polarity_set.value = polarity, 1
+        dut.lanes_to.value = (1 << LANES) - 1 | reverse << 4 | (LANES.bit_length() - 1) << 6
+        dut.lanes_set.value = 1
+        await FallingEdge(dut.clk)
+        dut.polarity_set.value = dut.lanes_set.value = 0
 
     async def play(self, traffic: tr.Traffic, wiring: Wiring, seed: int = 1) -> Heard:
         """Marks the copies of `traffic` that do not arrive whole, and returns what comes out."""
@@ -157,4 +165,4 @@ async def tap(dut) -> Tap:
     return it
 
 
-__all__ = ["LANES", "STATES", "SYMBOLS", "Heard", "Tap", "Wiring", "cocotb", "tap"]
+__all__ = ["LANES", "STATES", "SYMBOLS", "Heard", "Tap", "Wiring", "tap"]

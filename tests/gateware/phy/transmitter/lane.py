@@ -33,6 +33,7 @@ class LaneEncoder:
 
     def __init__(self, disparity: int = -1):
         self.scrambler = Scrambler()
+        self.scrambled = True
         self.code = LineCode(disparity)
 
     def on_the_wire(self, symbol: Symbol) -> tuple[int, bool]:
@@ -41,7 +42,7 @@ class LaneEncoder:
             self.scrambler.reset()
         elif symbol != SKP:
             key = self.scrambler.key()
-            if not symbol.k and not symbol.plain:
+            if not symbol.k and not symbol.plain and self.scrambled:
                 return symbol.value ^ key, False
         return symbol.value, symbol.k
 

@@ -31,6 +31,8 @@ class Link:
         self.columns: list[tuple[Symbol | None, ...]] = []
         self._skp_interval, self._skp_count = skp_interval, list(skp_count)
         self._since_skp, self._sets = 0, 0
+        self.unscrambled_from: int | None = None
+        """Symbol time (index into ``columns``) from which data is sent as it is."""
 
     # --- ordered sets ---------------------------------------------------------------------------------------------
 
@@ -59,11 +61,13 @@ class Link:
         """Electrical idle exit sequence of 5 GT/s."""
         self.on_all([COM] + [EIE] * 14 + [Symbol(TS1, plain=True)])
 
-    def training(self, kind: int, count: int, *, link: int | None = None, numbered: bool = False, n_fts: int = 64, rates: int = 6) -> None:
-        """`count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD in these places."""
+    def training(
+        self, kind: int, count: int, *, link: int | None = None, numbered: bool = False, n_fts: int = 64, rates: int = 6, control: int = 0
+    ) -> None:
+        """`count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD in these places. `control`: 8 disables scrambling."""
         for _ in range(count):
             head = [COM, PAD if link is None else Symbol(link, plain=True)]
-            tail = [Symbol(v, plain=True) for v in (n_fts, rates, 0, *[kind] * 10)]
+            tail = [Symbol(v, plain=True) for v in (n_fts, rates, control, *[kind] * 10)]
             for n in range(16):
                 third = [Symbol(lane, plain=True) if numbered else PAD for lane in range(self.lanes)]
                 self.columns.append(tuple([*head, third[lane], *tail][n] for lane in range(self.lanes)))
@@ -132,8 +136,9 @@ class Link:
             encoder = LaneEncoder(disparity=-1 if lane % 2 else 1)
             late = 10 * (skew[lane] if skew else 0) + (shift[lane] if shift else 0)
             wire = bytearray(noise.randrange(2) for _ in range(late))
-            for column in self.columns:
+            for at, column in enumerate(self.columns):
                 symbol = column[lane]
+                encoder.scrambled = self.unscrambled_from is None or at < self.unscrambled_from
                 wire += bytes(10) if symbol is _SILENT else encoder.bits(symbol)
             if invert and invert[lane]:
                 wire = bytearray(1 - bit for bit in wire)
