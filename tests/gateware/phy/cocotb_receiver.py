@@ -7,7 +7,7 @@ import traffic as tr
 import transmitter as t
 from tap import LANES, STATES, Wiring, tap
 
-TLPS = int(os.environ.get("TAP_TLPS", "200"))
+TLPS = int(os.environ.get("TAP_TLPS", "120"))
 
 
 def states(heard):

@@ -58,6 +58,10 @@ class Tap:
         for name in ("raw", "raw_valid", "now", "fast", "down", "polarity_set", "polarity", "lanes_set", "lanes_to"):
             getattr(dut, name).value = 0
         dut.events__ready.value = 1
+        await self.reset()
+
+    async def reset(self):
+        dut = self.dut
         await FallingEdge(dut.clk)
         dut.rst.value = 1
         await FallingEdge(dut.clk)

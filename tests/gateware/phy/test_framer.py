@@ -82,15 +82,15 @@ def frames(width, r, count):
     return link, packets
 
 
-SIZES = [(1, 2, 1), (2, 4, 1), (2, 4, 2), (4, 4, 1), (4, 4, 2), (4, 4, 4), (4, 2, 4)]
+SIZES = [(1, 2, 1), (4, 4, 2), (4, 4, 4)]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_frames(size):
     """All of a clean stream; of a damaged one exactly what has no flaw, whatever stands before it."""
     r = random.Random(sum(size))
-    for damage in (0, 0.01) if size == (4, 4, 4) else (0.004,):
-        link, packets = frames(size[2], r, 40)
+    for damage in (0, 0.01) if size == (4, 4, 4) else (0.006,):
+        link, packets = frames(size[2], r, 25)
         flaws = {}
         for at, column in enumerate(link.columns):
             for lane in range(size[2]):
@@ -118,7 +118,7 @@ def test_back_to_back():
     r = random.Random(3)
     link = t.Link(4, skp_interval=0)
     link.skp()
-    sent = [r.randbytes(20) for _ in range(100)]
+    sent = [r.randbytes(20) for _ in range(40)]
     places = [link.packet(t.tlp_symbols(body, n)) for n, body in enumerate(sent)]
     link.idle(160)
     bench = Bench(4, 4, 4)

@@ -1,0 +1,41 @@
+"""The receiver of docs/gateware.md over many TLPs, for every width of its words: none twice, none made up, none missing.
+
+``WATTBELL_TAP_TLPS`` TLPs a receiver (default 20 000; a million takes some hours), from the independent transmitter, with bit
+errors of 1e-4, replays, nullified TLPs, retraining, L0s, skew, reversal and swapped wires. What was sent, damaged, delivered and
+counted is left in build/tap/.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from wattbell_gateware.link.receiver import Receiver
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests/gateware"), str(ROOT / "tests/gateware/phy")]
+
+import harness  # noqa: E402
+from phy_tops import Wrapped  # noqa: E402
+
+PHY = str(ROOT / "tests/gateware/phy/test_receiver.py")
+SIZES = [(4, 4), (2, 4), (2, 2)]
+pytestmark = [pytest.mark.timeout(0)]
+
+
+def receiver(lanes: int, symbols: int) -> Wrapped:
+    return Wrapped(Receiver(lanes, symbols, ticks_per_clock=2 * symbols))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("module", ["cocotb_receiver", "cocotb_long"])
+def test_receiver(size, module):
+    lanes, symbols = size
+    result = ROOT / "build/tap" / f"{lanes}x{symbols}.json"
+    result.parent.mkdir(parents=True, exist_ok=True)
+    env = {"TAP_LANES": str(lanes), "TAP_SYMBOLS": str(symbols), "TAP_RESULT": str(result)}
+    if module == "cocotb_long":
+        env["TAP_TLPS"] = os.environ.get("WATTBELL_TAP_TLPS", "20000")
+    harness.run(receiver(lanes, symbols), name="receiver", test_module=module, here=PHY, env=env)
