@@ -1,0 +1,1 @@
+"""Boards: pins, clocks, deserialisers and transports around the platform-neutral instrument."""

@@ -1,0 +1,118 @@
+"""One direction of a link, from words in the link's own clock to TLPs in the instrument's."""
+
+from __future__ import annotations
+
+from amaranth import DomainRenamer, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.fifo import AsyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import LinkState
+
+from ..layouts import tlp_beat
+from ..link.ltssm import State
+from ..link.receiver import LATENCY, Receiver
+from .linktime import LOW_BITS, LinkTime, whole_tick
+
+__all__ = ["Direction", "link_state"]
+
+_SEEN_AS = {
+    State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
+    State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
+}  # fmt: skip
+_FIFO = 32
+"""Beats. The link's clock may be 600 ppm faster than the instrument's; but TLPs never fill it: their framing takes a beat of
+each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the beats that are in the crossing."""
+
+
+class Direction(wiring.Component):
+    """Receiver, tick counter and clock crossing of one direction. Domains ``sync`` (instrument) and ``link`` (words).
+
+    Parameters
+    ----------
+    lanes, symbols : see :class:`~wattbell_gateware.link.receiver.Receiver`; together the width of ``tlps``, at least 64 bits.
+    ticks_per_clock : of both domains (``link``: at the higher speed; at the lower it is twice as many).
+    late_ticks : from the first bit of a word at the pins to the clock of ``raw``, at the higher speed; twice as many at the lower.
+
+    Ports
+    -----
+    In ``link``: raw, raw_valid (see Receiver). In ``sync``: slow (2.5 GT/s); down (PERST#); now; tlps; state; lost, for a clock: a
+    beat found no room, its TLP comes out damaged and is dropped by the parser, which tells it. Any domain: locked, aligned.
+    """
+
+    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int):
+        self._lanes, self._symbols, self._ticks, self._late = lanes, symbols, ticks_per_clock, late_ticks
+        self._width = max(64, 8 * lanes * symbols)
+        super().__init__({
+            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), "slow": In(1), "down": In(1), "now": In(64),
+            "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)), "state": Out(LinkState), "lost": Out(1),
+            "locked": Out(lanes), "aligned": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.receiver = receiver = DomainRenamer("link")(Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks))
+        m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks)
+        slow, down, present = Signal(), Signal(), Signal()
+        m.submodules += [FFSynchronizer(self.slow, slow, o_domain="link"), FFSynchronizer(self.down, down, o_domain="link")]
+        late, now = Signal(16), Signal(64)
+        with m.If(slow):
+            # The receiver takes its own delay off at the higher speed's ticks.
+            m.d.comb += late.eq(2 * self._late + LATENCY * self._ticks)
+        with m.Else():
+            m.d.comb += late.eq(self._late)
+        m.d.link += [now.eq(time.tick - late), present.eq(self.raw_valid)]
+        raw = Signal.like(self.raw)
+        m.d.link += raw.eq(self.raw)
+        m.d.comb += [
+            time.now.eq(self.now), time.slow.eq(slow),
+            receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.fast.eq(~slow), receiver.down.eq(down),
+            receiver.events.ready.eq(1), self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
+        ]  # fmt: skip
+        self._cross_tlps(m, receiver.tlps)
+        self._cross_state(m, receiver.state)
+        return m
+
+    def _cross_tlps(self, m: Module, beats) -> None:
+        narrow = data.StructLayout({name: (LOW_BITS if name == "tick" else field.shape) for name, field in beats.payload.shape()})
+        m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_FIFO, w_domain="link", r_domain="sync")
+        into, out = Signal(narrow), Signal(narrow)
+        m.d.comb += [
+            *(into[name].eq(beats.payload[name]) for name, _ in narrow), fifo.w_data.eq(into), fifo.w_en.eq(beats.valid),
+            out.eq(fifo.r_data), fifo.r_en.eq(1),
+        ]  # fmt: skip
+        m.d.sync += self.tlps.valid.eq(fifo.r_rdy)
+        m.d.sync += [self.tlps.payload[name].eq(out[name]) for name, _ in narrow if name != "tick"]
+        m.d.sync += self.tlps.payload.tick.eq(whole_tick(m, self.now, out.tick))
+        # Full: an event of one clock there, told here.
+        lost = Signal()
+        with m.If(beats.valid & ~fifo.w_rdy):
+            m.d.link += lost.eq(~lost)
+        seen, before = Signal(), Signal()
+        m.submodules += FFSynchronizer(lost, seen)
+        m.d.sync += [before.eq(seen), self.lost.eq(before != seen)]
+
+    def _cross_state(self, m: Module, state) -> None:
+        """Several bits cross together only when they have stood still."""
+        there, here, before = Signal(State), Signal(4), Signal(4)
+        m.d.link += there.eq(state)
+        m.submodules += FFSynchronizer(there.as_value(), here)
+        m.d.sync += before.eq(here)
+        with m.If(before == here), m.Switch(here):
+            for of, seen_as in _SEEN_AS.items():
+                with m.Case(of.value):
+                    m.d.sync += self.state.eq(seen_as)
+
+
+def link_state(m: Module, host, drive) -> Value:
+    """The one state that the instrument records, from those of the two directions.
+
+    Trouble first: a link that one side trains on is not in L0, whatever the other still sends. L0s is the drive's: it is
+    the transmitter whose power the rail shows.
+    """
+    both = Signal(LinkState)
+    m.d.comb += both.eq(drive)
+    for what in (LinkState.L1, LinkState.RECOVERY, LinkState.DETECT):
+        with m.If((host == what) | (drive == what)):
+            m.d.comb += both.eq(what)
+    return both

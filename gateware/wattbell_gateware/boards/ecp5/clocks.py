@@ -1,0 +1,72 @@
+"""Clocks and resets of the ECP5 tap."""
+
+from __future__ import annotations
+
+from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
+from amaranth.lib.cdc import ResetSynchronizer
+
+from .platform import ULPI_CLOCK_HZ
+
+__all__ = ["CORE_HZ", "WORD_HZ", "Clocks"]
+
+CORE_HZ = 125_000_000
+"""``sync``: the instrument, 8 ticks a clock."""
+WORD_HZ = 250_000_000
+"""The DCU's word clock at 5 GT/s."""
+_PHY_RESET_CLOCKS = round(CORE_HZ * 10e-6)
+_PHY_START_CLOCKS = round(CORE_HZ * 2e-3)
+
+
+class Clocks(Elaboratable):
+    """Drives the domains, and tells the tools their frequencies.
+
+    | domain | clock | reset |
+    |---|---|---|
+    | ``sync`` | 125 MHz, PLL from the board's 25 MHz | until the PLL is locked |
+    | ``usb`` | 60 MHz from the PHY | until 2 ms after the PHY's |
+    | ``words0``, ``words1`` | lane 0 of each direction, recovered, 250 MHz at 5 GT/s | none |
+    | ``other0``, ``other1`` | lane 1 of each | none |
+    | ``link0``, ``link1`` | half of ``words`` | none |
+
+    What has no reset starts from its power-on values and finds its way from any state, as it must after every electrical idle.
+
+    Attributes
+    ----------
+    board, ulpi : clocks of the board and of the PHY, in. words : recovered clocks, lanes 0 and 1 of each direction, in.
+    halves : those of ``link0`` and ``link1``, in. phy_reset : to the PHY, which gives no clock while it is in reset.
+    """
+
+    @staticmethod
+    def domains() -> list[ClockDomain]:
+        """The domains, for the module above to add."""
+        recovered = [f"{name}{n}" for n in range(2) for name in ("words", "other", "link")]
+        return [ClockDomain("sync"), ClockDomain("usb"), *(ClockDomain(name, reset_less=True) for name in recovered)]
+
+    def __init__(self):
+        self.board, self.ulpi, self.phy_reset = Signal(), Signal(), Signal(init=1)
+        self.words, self.halves = [[Signal(), Signal()] for _ in range(2)], [Signal(), Signal()]
+
+    def elaborate(self, platform):
+        m = Module()
+        core, locked, started = Signal(), Signal(), Signal()
+        m.submodules.pll = Instance(
+            "EHXPLLL", a_FREQUENCY_PIN_CLKI="25", a_FREQUENCY_PIN_CLKOP="125",
+            p_CLKI_DIV=1, p_CLKFB_DIV=5, p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=5, p_CLKOP_CPHASE=4, p_FEEDBK_PATH="CLKOP",
+            i_CLKI=self.board, i_CLKFB=core, i_RST=0, i_STDBY=0, i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=0, i_PHASESTEP=0,
+            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, o_CLKOP=core, o_LOCK=locked,
+        )  # fmt: skip
+        m.submodules.sync_reset = ResetSynchronizer(~locked, domain="sync")
+        m.submodules.usb_reset = ResetSynchronizer(~started, domain="usb")
+        waited = Signal(range(_PHY_START_CLOCKS + 1))
+        m.d.sync += [self.phy_reset.eq(waited < _PHY_RESET_CLOCKS), started.eq(waited == _PHY_START_CLOCKS)]
+        with m.If(waited != _PHY_START_CLOCKS):
+            m.d.sync += waited.eq(waited + 1)
+
+        clocks = [("sync", core, CORE_HZ), ("usb", self.ulpi, ULPI_CLOCK_HZ)]
+        for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
+            clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
+        for name, source, frequency in clocks:
+            clock = Signal(name=f"clock_{name}")
+            m.d.comb += [clock.eq(source), ClockSignal(name).eq(clock)]
+            platform.add_clock_constraint(clock, frequency)
+        return m

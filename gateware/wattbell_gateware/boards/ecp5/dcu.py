@@ -1,0 +1,166 @@
+"""A DCU of the ECP5-5G as two receivers that hand out raw words."""
+
+from amaranth import Instance, Module, ResetSignal, Signal
+from amaranth.lib import data, io, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["SYMBOLS", "DualReceiver", "ReceiverReset"]
+
+SYMBOLS = 2
+"""Symbols of a word: the DCU's 1:2 gearing, 250 MHz at 5 GT/s. Without it the fabric would have to take 500 MHz."""
+
+_DUAL = {
+    # power, common to both channels. The transmit PLL is not used for sending; it stays on as in every configuration known to
+    # work (the receivers' calibration may hang on it), which costs power, not correctness.
+    "p_D_MACROPDB": "0b1", "p_D_IB_PWDNB": "0b1", "p_D_TXPLL_PWDNB": "0b1", "i_D_FFC_MACROPDB": 1,
+    "p_D_REFCK_MODE": "0b000",  # reference x 20
+    "p_D_TX_MAX_RATE": "5.0", "p_D_TX_VCO_CK_DIV": "0b000", "p_D_BITCLK_LOCAL_EN": "0b1",
+    # analog settings without public documentation: those published for 5 Gb/s PCIe, as open ECP5 projects use them
+    "p_D_CMUSETBIASI": "0b00", "p_D_CMUSETI4CPP": "0d4", "p_D_CMUSETI4CPZ": "0d3", "p_D_CMUSETI4VCO": "0b00",
+    "p_D_CMUSETICP4P": "0b01", "p_D_CMUSETICP4Z": "0b101", "p_D_CMUSETINITVCT": "0b00", "p_D_CMUSETISCL4VCO": "0b000",
+    "p_D_CMUSETP1GM": "0b000", "p_D_CMUSETP2AGM": "0b000", "p_D_CMUSETZGM": "0b100", "p_D_PD_ISET": "0b11",
+    "p_D_RG_EN": "0b0", "p_D_RG_SET": "0b00", "p_D_SETICONST_AUX": "0b01", "p_D_SETICONST_CH": "0b10",
+    "p_D_SETIRPOLY_AUX": "0b10", "p_D_SETIRPOLY_CH": "0b10", "p_D_SETPLLRC": "0d1", "p_D_REQ_ISET": "0b011",
+    "p_D_DCO_CALIB_TIME_SEL": "0b00",
+    # lock is lost beyond 7000 ppm, found within 4000 ppm: spread spectrum may be 5000 ppm low
+    "p_D_CDR_LOL_SET": "0b10",
+    # not used: the client interface
+    "i_D_SCIENAUX": 0, "i_D_SCISELAUX": 0, "i_D_SCIRD": 0, "i_D_SCIWSTN": 1,
+}  # fmt: skip
+
+_CHANNEL = {
+    # ten bits as they come: no word alignment, decoding or clock compensation in the DCU; `pcs/` does the first two and
+    # counts what is wrong, and nothing here needs the third
+    "p_CHX_PROTOCOL": "10BSER", "p_CHX_UC_MODE": "0b1", "p_CHX_PCIE_MODE": "0b0", "p_CHX_LSM_DISABLE": "0b1",
+    "p_CHX_ENC_BYPASS": "0b1", "p_CHX_DEC_BYPASS": "0b1", "p_CHX_WA_BYPASS": "0b1", "p_CHX_CTC_BYPASS": "0b1",
+    "p_CHX_ENABLE_CG_ALIGN": "0b0", "i_CHX_FFC_SIGNAL_DETECT": 0, "i_CHX_FFC_ENABLE_CGALIGN": 0,
+    "p_CHX_MATCH_2_ENABLE": "0b0", "p_CHX_MATCH_4_ENABLE": "0b0",
+    # the transmitter is off
+    "p_CHX_TPWDNB": "0b0", "i_CHX_FFC_TXPWDNB": 0, "i_CHX_FFC_EI_EN": 1, "i_CHX_FFC_LANE_TX_RST": 1,
+    # the receiver: a tap is high-impedance or behind a redriver, but the redriver's output wants its 50 ohms
+    "p_CHX_RPWDNB": "0b1", "i_CHX_FFC_RXPWDNB": 1, "p_CHX_RTERM_RX": "0d22", "p_CHX_RXTERM_CM": "0b11", "p_CHX_RXIN_CM": "0b11",
+    "p_CHX_REQ_EN": "0b1", "p_CHX_REQ_LVL_SET": "0b01", "p_CHX_RX_RATE_SEL": "0d09",
+    # clocks: word and FIFO by the recovered clock, 1:2
+    "p_CHX_RX_GEAR_MODE": "0b1", "p_CHX_FF_RX_H_CLK_EN": "0b1", "p_CHX_FF_RX_F_CLK_DIS": "0b1", "p_CHX_SEL_SD_RX_CLK": "0b1",
+    "p_CHX_CDR_MAX_RATE": "5.0", "p_CHX_RX_DCO_CK_DIV": "0b000",
+    # analog settings without public documentation, as above
+    "p_CHX_DCOATDCFG": "0b00", "p_CHX_DCOATDDLY": "0b00", "p_CHX_DCOBYPSATD": "0b1", "p_CHX_DCOCALDIV": "0b010",
+    "p_CHX_DCOCTLGI": "0b011", "p_CHX_DCODISBDAVOID": "0b1", "p_CHX_DCOFLTDAC": "0b00", "p_CHX_DCOFTNRG": "0b001",
+    "p_CHX_DCOIOSTUNE": "0b010", "p_CHX_DCOITUNE": "0b00", "p_CHX_DCOITUNE4LSB": "0b010", "p_CHX_DCOIUPDNX2": "0b1",
+    "p_CHX_DCONUOFLSB": "0b101", "p_CHX_DCOSCALEI": "0b01", "p_CHX_DCOSTARTVAL": "0b010", "p_CHX_DCOSTEP": "0b11",
+    "p_CHX_BAND_THRESHOLD": "0d0", "p_CHX_AUTO_FACQ_EN": "0b1", "p_CHX_AUTO_CALIB_EN": "0b1", "p_CHX_CALIB_CK_MODE": "0b1",
+    "p_CHX_REG_BAND_OFFSET": "0d0", "p_CHX_REG_BAND_SEL": "0d0", "p_CHX_REG_IDAC_SEL": "0d0", "p_CHX_REG_IDAC_EN": "0b0",
+    # loss of signal
+    "p_CHX_RLOS_SEL": "0b1", "p_CHX_RX_LOS_EN": "0b1", "p_CHX_RX_LOS_LVL": "0b100", "p_CHX_RX_LOS_CEQ": "0b11",
+    "p_CHX_RX_LOS_HYST_EN": "0b0", "p_CHX_PDEN_SEL": "0b1",
+    "i_CHX_SCIEN": 0, "i_CHX_SCISEL": 0,
+}  # fmt: skip
+
+
+class ReceiverReset(wiring.Component):
+    """Brings a receiver up: clock recovery out of reset, then, when it has been locked for a while, its word FIFO.
+
+    The word FIFO must be in reset while the recovered clock is not stable, or its pointers stay wrong. Lock lost, signal lost
+    (electrical idle) or another rate: again.
+
+    Ports
+    -----
+    los, lol : the DCU's loss of signal and loss of lock, any clock. rate : a change begins anew.
+    cdr_reset, word_reset : to the DCU. up : words are good.
+    """
+
+    los: In(1)
+    lol: In(1)
+    rate: In(1)
+    cdr_reset: Out(1, init=1)
+    word_reset: Out(1, init=1)
+    up: Out(1)
+
+    def __init__(self, *, clock_hz: int, pulse_s: float = 1e-6, settle_s: float = 4e-6):
+        self._pulse, self._settle = round(clock_hz * pulse_s), round(clock_hz * settle_s)
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        los, lol = Signal(init=1), Signal(init=1)
+        m.submodules += [FFSynchronizer(self.los, los, init=1), FFSynchronizer(self.lol, lol, init=1)]
+        timer = Signal(range(max(self._pulse, self._settle)))
+        before = Signal()
+        m.d.sync += before.eq(self.rate)
+
+        with m.FSM():
+            with m.State("reset"):
+                m.d.sync += [self.cdr_reset.eq(1), self.word_reset.eq(1), timer.eq(timer + 1)]
+                with m.If(timer == self._pulse - 1):
+                    m.d.sync += [self.cdr_reset.eq(0), timer.eq(0)]
+                    m.next = "lock"
+            with m.State("lock"):
+                m.d.sync += timer.eq(timer + 1)
+                with m.If(los | lol):
+                    m.d.sync += timer.eq(0)
+                with m.Elif(timer == self._settle - 1):
+                    m.d.sync += [self.word_reset.eq(0), timer.eq(0), self.up.eq(1)]
+                    m.next = "up"
+                with m.If(before != self.rate):
+                    m.d.sync += timer.eq(0)
+                    m.next = "reset"
+            with m.State("up"):
+                with m.If(los | lol | (before != self.rate)):
+                    m.d.sync += [self.up.eq(0), self.word_reset.eq(1)]
+                    m.next = "reset"
+        return m
+
+
+class DualReceiver(wiring.Component):
+    """DCU number ``index`` and its two lanes.
+
+    Ports
+    -----
+    slow : 2.5 GT/s instead of 5 GT/s.
+    clk : of each lane, 250 MHz at 5 GT/s, 125 MHz at 2.5 GT/s; follows the data, stands or wanders without.
+    word : of each lane, 20 bits, first bit received in bit 0, on its ``clk``. up, los : of each lane, in the domain ``sync``.
+    """
+
+    def __init__(self, index: int, lanes: list[io.DifferentialPort], reference: io.DifferentialPort, *, clock_hz: int):
+        if index not in (0, 1) or len(lanes) != 2:
+            raise ValueError("there are DCUs 0 and 1, with two lanes each")
+        self._index, self._lanes, self._reference, self._clock_hz = index, lanes, reference, clock_hz
+        super().__init__({
+            "slow": In(1), "clk": Out(2), "word": Out(data.ArrayLayout(10 * SYMBOLS, 2)), "up": Out(2), "los": Out(2),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        reference = Signal()
+        m.submodules.reference = Instance(
+            "EXTREFB", a_LOC=f"EXTREF{self._index}",
+            p_REFCK_PWDNB="0b1", p_REFCK_RTERM="0b1", p_REFCK_DCBIAS_EN="0b0",
+            i_REFCLKP=self._reference.p, i_REFCLKN=self._reference.n, o_REFCLKO=reference,
+        )  # fmt: skip
+        parameters: dict[str, object] = dict(_DUAL)
+        parameters |= {
+            "a_LOC": f"DCU{self._index}", "i_D_REFCLKI": reference, "i_D_FFC_TRST": 0,
+            "i_D_FFC_MACRO_RST": ResetSignal("sync"), "i_D_FFC_DUAL_RST": ResetSignal("sync"),
+        }  # fmt: skip
+        for n, pins in enumerate(self._lanes):
+            m.submodules[f"reset{n}"] = reset = ReceiverReset(clock_hz=self._clock_hz)
+            bus, los, lol = Signal(24, name=f"bus{n}"), Signal(name=f"los{n}"), Signal(name=f"lol{n}")
+            m.d.comb += [
+                reset.los.eq(los), reset.lol.eq(lol), reset.rate.eq(self.slow), self.up[n].eq(reset.up),
+                # A half word of the DCU has twelve bits, ten of them data.
+                self.word[n][:10].eq(bus[:10]), self.word[n][10:].eq(bus[12:22]),
+            ]  # fmt: skip
+            m.submodules[f"los{n}"] = FFSynchronizer(los, self.los[n], init=1)
+            channel: dict[str, object] = dict(_CHANNEL)
+            channel |= {
+                "i_CHX_HDINP": pins.p, "i_CHX_HDINN": pins.n, "i_CHX_RX_REFCLK": reference,
+                "i_CHX_FFC_RRST": reset.cdr_reset, "i_CHX_FFC_LANE_RX_RST": reset.word_reset,
+                "i_CHX_FFC_RATE_MODE_RX": self.slow,
+                "o_CHX_FFS_RLOS": los, "o_CHX_FFS_RLOL": lol,
+                "o_CHX_FF_RX_PCLK": self.clk[n], "i_CHX_FF_RXI_CLK": self.clk[n], "i_CHX_FF_EBRD_CLK": 0,
+            }  # fmt: skip
+            channel |= {f"o_CHX_FF_RX_D_{bit}": bus[bit] for bit in range(24)}
+            parameters |= {name.replace("CHX", f"CH{n}"): value for name, value in channel.items()}
+        m.submodules.dcu = Instance("DCUA", **parameters)
+        return m

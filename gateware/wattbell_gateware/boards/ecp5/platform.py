@@ -1,0 +1,70 @@
+"""Part and pins of the ECP5 tap.
+
+Not a real board: the pins are legal and plausible for an M.2 interposer with this part, no more. `hw/` will own the schematic, and
+then this file follows it.
+"""
+
+from __future__ import annotations
+
+from amaranth.build import Attrs, Clock, DiffPairs, Pins, PinsN, Resource, Subsignal
+from amaranth.vendor import LatticeECP5Platform
+
+__all__ = ["BOARD_CLOCK_HZ", "DCU_REFERENCE_HZ", "ULPI_CLOCK_HZ", "Ecp5TapPlatform"]
+
+BOARD_CLOCK_HZ = 25_000_000
+"""TCXO of the board: the tick counter, and so every time in a capture, is as good as it is."""
+DCU_REFERENCE_HZ = 250_000_000
+"""LVDS oscillator of the deserialisers, fanned out to both reference inputs: x20 is 5 Gb/s. It only has to be near the link's
+clock; the data themselves bring theirs. Not the slot's REFCLK, which stops in L1.2."""
+ULPI_CLOCK_HZ = 60_000_000
+
+_IO = Attrs(IO_TYPE="LVCMOS33")
+_FAST = Attrs(IO_TYPE="LVCMOS33", SLEWRATE="FAST")
+
+
+class Ecp5TapPlatform(LatticeECP5Platform):
+    """LFE5UM5G-85F in caBGA381, speed grade 8. The lanes' pins belong to the DCUs; nothing else can be on them."""
+
+    device = "LFE5UM5G-85F"
+    package = "BG381"
+    speed = "8"
+    default_clk = None
+
+    resources = [
+        Resource("clk25", 0, Pins("H2", dir="i"), Clock(BOARD_CLOCK_HZ), _IO),
+        # Lanes. DCU 0 listens to the host, DCU 1 to the drive.
+        Resource("lane", 0, DiffPairs("Y5", "Y6", dir="i")),
+        Resource("lane", 1, DiffPairs("Y7", "Y8", dir="i")),
+        Resource("lane", 2, DiffPairs("Y14", "Y15", dir="i")),
+        Resource("lane", 3, DiffPairs("Y16", "Y17", dir="i")),
+        Resource("dcu_reference", 0, DiffPairs("Y11", "Y12", dir="i")),
+        Resource("dcu_reference", 1, DiffPairs("Y19", "W20", dir="i")),
+        # Sidebands of the slot, through level translators that only listen.
+        Resource("sideband", 0, Subsignal("perst_n", Pins("K1", dir="i")), Subsignal("clkreq_n", Pins("K2", dir="i")), _IO),
+        # The two serial ADCs (voltage, current): common CNV and SCK.
+        Resource(
+            "adc", 0,
+            Subsignal("cnv", Pins("L1", dir="o")), Subsignal("sck", Pins("L2", dir="o")),
+            Subsignal("sdo_v", Pins("M1", dir="i")), Subsignal("sdo_i", Pins("N1", dir="i")),
+            _FAST,
+        ),
+        # USB 2.0 PHY, 60 MHz from the PHY.
+        Resource(
+            "ulpi", 0,
+            Subsignal("data", Pins("A18 B18 A17 B17 C17 A16 B16 C16", dir="io")),
+            Subsignal("clk", Pins("B12", dir="i"), Clock(ULPI_CLOCK_HZ)),
+            Subsignal("dir", Pins("D16", dir="i")), Subsignal("nxt", Pins("D15", dir="i")),
+            Subsignal("stp", Pins("C15", dir="o")), Subsignal("rst", PinsN("B15", dir="o")),
+            _FAST,
+        ),
+        # The controller (a microcontroller, SPI mode 0) is the user of the register bus.
+        Resource(
+            "controller", 0,
+            Subsignal("cs", PinsN("A8", dir="i")), Subsignal("sck", Pins("B8", dir="i")),
+            Subsignal("copi", Pins("C8", dir="i")), Subsignal("cipo", Pins("D8", dir="o")),
+            Subsignal("irq", PinsN("E8", dir="o")),
+            _IO,
+        ),
+        *(Resource("led", n, PinsN(pin, dir="o"), _IO) for n, pin in enumerate(("C6", "D6", "E6", "C7"))),
+    ]  # fmt: skip
+    connectors = []

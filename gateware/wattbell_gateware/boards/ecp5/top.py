@@ -1,0 +1,138 @@
+"""Everything on the ECP5: lanes -> TLPs -> instrument -> USB, and the controller's bus."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from amaranth import Cat, DomainRenamer, Elaboratable, Module, Signal
+from amaranth.lib import io
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import connect
+
+from ...instrument import Instrument
+from ..controller import Controller
+from ..direction import Direction, link_state
+from ..speed import SpeedSearch
+from ..usb import UsbPorts
+from .clocks import CORE_HZ, Clocks
+from .dcu import DualReceiver
+from .lanes import GEARED, LATE_TICKS, LanePair
+
+__all__ = ["INSTRUMENT", "Ecp5Tap"]
+
+_TICKS = 8
+INSTRUMENT = {"width": 64, "ticks_per_clock": _TICKS, "adc": "serial"}
+"""Parameters of the instrument on this board: two lanes at 5 GT/s are 64 bits at 125 MHz."""
+_LANES = 2
+_SERIAL = "ECP5-0001"
+"""Of the one board; a number a board wants a place to keep it, which firmware and hw/ will bring."""
+
+
+def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespace:
+    """Resource 0 of this name with an I/O buffer for each pin."""
+    ports = platform.request(name, 0, dir=dict.fromkeys(directions, "-"))
+    buffers = {pin: io.Buffer(direction, getattr(ports, pin)) for pin, direction in directions.items()}
+    for pin, buffer in buffers.items():
+        m.submodules[f"{name}_{pin}"] = buffer
+    return SimpleNamespace(**buffers)
+
+
+class Ecp5Tap(Elaboratable):
+    """The tap.
+
+    | bits of ``LINK`` (see :mod:`wattbell_gateware.boards.controller`) | |
+    |---|---|
+    | 3:0, 7:4 | state of the host's and of the drive's direction (``LinkState`` of the wire format) |
+    | 9:8, 11:10 | lanes with symbol lock, host's and drive's |
+    | 12, 13 | lanes side by side, host's and drive's |
+    | 14 | 2.5 GT/s |
+    | 15 | beats were lost between the clocks since power-on |
+    | 19:16 | receivers up: host's lanes, drive's lanes |
+
+    Parameters
+    ----------
+    instrument : with the ports of :class:`~wattbell_gateware.instrument.Instrument` of :data:`INSTRUMENT`; the default is that one.
+    """
+
+    def __init__(self, instrument=None):
+        self._instrument = Instrument(**INSTRUMENT) if instrument is None else instrument
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains += Clocks.domains()
+        m.submodules.clocks = clocks = Clocks()
+        instrument = self._instrument
+        m.submodules.instrument = DomainRenamer({"bus": "sync"})(instrument)
+        m.submodules.speed = speed = SpeedSearch(2 * _LANES, clock_hz=CORE_HZ)
+        m.submodules.clk25 = clk25 = io.Buffer("i", platform.request("clk25", 0, dir="-"))
+        m.d.comb += clocks.board.eq(clk25.i)
+
+        # Lanes to TLPs.
+        directions, ups = [], []
+        for n in range(2):
+            lanes = [platform.request("lane", _LANES * n + lane, dir="-") for lane in range(_LANES)]
+            reference = platform.request("dcu_reference", n, dir="-")
+            m.submodules[f"dcu{n}"] = dcu = DualReceiver(n, lanes, reference, clock_hz=CORE_HZ)
+            own = DomainRenamer({"words": f"words{n}", "other": f"other{n}", "link": f"link{n}"})
+            m.submodules[f"lanes{n}"] = pair = own(LanePair())
+            m.submodules[f"direction{n}"] = direction = own(Direction(_LANES, GEARED, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS))
+            m.d.comb += [
+                dcu.slow.eq(speed.slow), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(_LANES)),
+                pair.word.eq(dcu.word), pair.up.eq(dcu.up), clocks.halves[n].eq(pair.half),
+                direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid), direction.slow.eq(speed.slow),
+                direction.now.eq(instrument.now),
+            ]  # fmt: skip
+            directions.append(direction)
+            ups.append(dcu.up)
+        host, drive = directions
+        connect(m, host.tlps, instrument.tlp_down)
+        connect(m, drive.tlps, instrument.tlp_up)
+        m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(host.locked, drive.locked))]
+
+        self._sidebands(m, platform, instrument, directions)
+        lost = Signal()
+        with m.If(host.lost | drive.lost):
+            m.d.sync += lost.eq(1)
+        aligned = Signal(2)
+        m.submodules.aligned = FFSynchronizer(Cat(host.aligned, drive.aligned), aligned)
+        locked = Signal(2 * _LANES)
+        m.submodules.locked = FFSynchronizer(Cat(host.locked, drive.locked), locked)
+        link = Cat(host.state, drive.state, locked, aligned, speed.slow, lost, Cat(ups))
+
+        self._transport(m, platform, clocks, instrument, link)
+        for n, shown in enumerate((1, aligned[0], aligned[1], lost)):
+            m.submodules[f"led{n}"] = led = io.Buffer("o", platform.request("led", n, dir="-"))
+            m.d.comb += led.o.eq(shown)
+        return m
+
+    def _sidebands(self, m: Module, platform, instrument, directions) -> None:
+        pins = _buffers(m, platform, "sideband", perst_n="i", clkreq_n="i")
+        m.submodules.perst = FFSynchronizer(pins.perst_n.i, instrument.perst_n)
+        m.submodules.clkreq = FFSynchronizer(pins.clkreq_n.i, instrument.clkreq_n, init=1)
+        state = link_state(m, *(direction.state for direction in directions))
+        m.d.sync += instrument.link_state.eq(state)
+        m.d.comb += [direction.down.eq(~instrument.perst_n) for direction in directions]
+        adc = _buffers(m, platform, "adc", cnv="o", sck="o", sdo_v="i", sdo_i="i")
+        # Both outputs leave from registers of the instrument; SDO is timed to the clock by the board (rail/front.py).
+        m.d.comb += [
+            adc.cnv.o.eq(instrument.adc_cnv), adc.sck.o.eq(instrument.adc_sck),
+            instrument.adc_sdo_v.eq(adc.sdo_v.i), instrument.adc_sdo_i.eq(adc.sdo_i.i),
+        ]  # fmt: skip
+
+    def _transport(self, m: Module, platform, clocks, instrument, link) -> None:
+        ulpi = _buffers(m, platform, "ulpi", data="io", clk="i", dir="i", nxt="i", stp="o", rst="o")
+        # LUNA would drive the PHY's reset from a domain that has no clock while the PHY is in reset.
+        m.submodules.usb = usb = UsbPorts(SimpleNamespace(data=ulpi.data, clk=ulpi.clk, dir=ulpi.dir, nxt=ulpi.nxt, stp=ulpi.stp), _SERIAL)
+        m.submodules.controller = controller = Controller()
+        pins = _buffers(m, platform, "controller", cs="i", sck="i", copi="i", cipo="o", irq="o")
+        m.d.comb += [
+            clocks.ulpi.eq(ulpi.clk.i), ulpi.rst.o.eq(clocks.phy_reset),
+            controller.cs.eq(pins.cs.i), controller.sck.eq(pins.sck.i), controller.copi.eq(pins.copi.i),
+            pins.cipo.o.eq(controller.cipo), pins.irq.o.eq(controller.irq),
+            instrument.reg_addr.eq(controller.reg_addr), instrument.reg_wdata.eq(controller.reg_wdata),
+            instrument.reg_we.eq(controller.reg_we), controller.reg_rdata.eq(instrument.reg_rdata), controller.link.eq(link),
+            instrument.step.eq(0),
+        ]  # fmt: skip
+        connect(m, instrument.out, usb.blocks)
+        connect(m, usb.console_in, controller.console_in)
+        connect(m, controller.console_out, usb.console_out)

@@ -1,0 +1,84 @@
+"""The tick counter in the clock of a link."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["LOW_BITS", "LinkTime", "whole_tick"]
+
+LOW_BITS = 24
+"""Bits of the tick that go back and forth between the domains: 16 ms, longer than anything stays in between."""
+_AVERAGE = 16
+_JUMP_TICKS = 64
+
+
+class LinkTime(wiring.Component):
+    """A counter of ticks in the domain ``link`` that follows ``now`` of the domain ``sync``.
+
+    It grows by a word's ticks each clock, as the link's symbols do, and is drawn towards ``now`` by one tick every 16 clocks: half a
+    percent and a little, more than a link's spread spectrum. So within a TLP and between neighbouring ones time is the link's own
+    (no steps of a ``sync`` clock), and in the long run it is the counter's. More than 64 ticks away (the link's clock stood), it
+    jumps. What ``now`` was is known to a clock of ``sync``; that, and not the link's resolution, is the uncertainty against the
+    rail's samples.
+
+    Only the low 24 bits (:data:`LOW_BITS`) follow; the bits above count on by themselves, for whoever needs long intervals.
+
+    Ports
+    -----
+    now : in ``sync``; grows by ``ticks_per_clock`` each clock. slow : in ``link``: a clock is twice as long.
+    tick : in ``link``.
+    """
+
+    def __init__(self, *, ticks_per_clock: int, link: str = "link"):
+        if ticks_per_clock & (ticks_per_clock - 1):
+            raise ValueError(f"ticks_per_clock must be a power of two, not {ticks_per_clock!r}")
+        self._ticks, self._shift, self._link = ticks_per_clock, ticks_per_clock.bit_length() - 1, link
+        super().__init__({"now": In(64), "slow": In(1), "tick": Out(64)})
+
+    def elaborate(self, platform):
+        m = Module()
+        bits = LOW_BITS - self._shift
+        count = self.now[self._shift : LOW_BITS]
+        gray, gray_here, count_here = Signal(bits), Signal(bits), Signal(bits)
+        m.d.sync += gray.eq(count ^ (count >> 1))
+        m.submodules.sync = FFSynchronizer(gray, gray_here, o_domain=self._link)
+        # Gray to binary in two steps: eight bits a step are fast enough, all of them are not.
+        half = bits // 2
+        high, rest = Signal(bits - half), Signal(half)
+        m.d[self._link] += [
+            high.eq(Cat(gray_here[n:].xor() for n in range(half, bits))), rest.eq(gray_here[:half]),
+            count_here.eq(Cat(Cat(rest[n:].xor() ^ high[0] for n in range(half)), high)),
+        ]  # fmt: skip
+
+        # `count_here` is old: one clock of `sync`, two of the synchroniser, two of the conversion, and the comparison below.
+        age = Signal(range(16 * self._ticks))
+        m.d[self._link] += age.eq(Mux(self.slow, self._ticks + 10 * self._ticks, self._ticks + 5 * self._ticks))
+        error = Signal(signed(LOW_BITS))
+        m.d[self._link] += error.eq((count_here << self._shift) + age - self.tick)
+        far = Signal()
+        m.d[self._link] += far.eq((error > _JUMP_TICKS) | (error < -_JUMP_TICKS))
+        turn = Signal(range(_AVERAGE))
+        step = Signal(range(4 * self._ticks))
+        m.d[self._link] += [
+            turn.eq(turn + 1),
+            step.eq(Mux(self.slow, 2 * self._ticks, self._ticks)),
+            self.tick.eq(self.tick + step),
+        ]
+        with m.If(turn == _AVERAGE - 1):
+            with m.If(far):
+                m.d[self._link] += self.tick.eq(self.tick + error + step)
+            with m.Elif(error > 0):
+                m.d[self._link] += self.tick.eq(self.tick + step + 1)
+            with m.Elif(error < 0):
+                m.d[self._link] += self.tick.eq(self.tick + step - 1)
+        return m
+
+
+def whole_tick(m: Module, now, low):
+    """The tick below ``now`` that has these low bits (:data:`LOW_BITS`); combinational."""
+    back = Signal(LOW_BITS)
+    m.d.comb += back.eq(now[:LOW_BITS] - low)
+    return (now - back)[:64]

@@ -1,0 +1,61 @@
+"""Words from a clock to another of the same frequency and any phase."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["LATENCY", "Rephase"]
+
+_BITS = 3
+_DEPTH = 1 << _BITS
+_LAG = 2
+LATENCY = 6
+"""Clocks of ``reads`` from a word to the same word, give or take one."""
+
+
+def _gray(value):
+    return value ^ value[1:]
+
+
+class Rephase(wiring.Component):
+    """A word every clock on both sides. Two pointers go round a ring of eight words, and follow each other at a distance that
+    wander does not use up. When they come close, which only happens when a clock stopped or came back, the reader jumps to the middle.
+
+    Domains ``writes`` and ``reads``.
+
+    Ports
+    -----
+    i : in ``writes``. o : in ``reads``. slipped : in ``reads``, it jumped: words were lost or came twice.
+    """
+
+    def __init__(self, width: int, *, writes: str = "write", reads: str = "read"):
+        self._width, self._writes, self._reads = width, writes, reads
+        super().__init__({"i": In(width), "o": Out(width), "slipped": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.ring = ring = Memory(shape=self._width, depth=_DEPTH, init=[])
+        write, read = ring.write_port(domain=self._writes), ring.read_port(domain="comb")
+
+        at, at_gray = Signal(_BITS), Signal(_BITS)
+        m.d[self._writes] += [at.eq(at + 1), at_gray.eq(_gray((at + 1)[:_BITS]))]
+        m.d.comb += [write.addr.eq(at), write.data.eq(self.i), write.en.eq(1)]
+
+        seen_gray, seen = Signal(_BITS), Signal(_BITS)
+        m.submodules.sync = FFSynchronizer(at_gray, seen_gray, o_domain=self._reads)
+        m.d[self._reads] += seen.eq(Cat(seen_gray[n:].xor() for n in range(_BITS)))
+
+        # The writer is two to three words further than it is seen to be, so that a lag of 2 is half the ring.
+        here, ahead = Signal(_BITS), Signal(_BITS)
+        m.d.comb += ahead.eq(seen - here)
+        m.d[self._reads] += [
+            here.eq(here + 1), self.slipped.eq(0), self.o.eq(read.data),
+        ]  # fmt: skip
+        m.d.comb += read.addr.eq(here)
+        with m.If((ahead == 0) | (ahead >= _LAG + 3)):
+            m.d[self._reads] += [here.eq(seen - (_LAG - 1)), self.slipped.eq(1)]
+        return m

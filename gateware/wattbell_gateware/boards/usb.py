@@ -1,0 +1,164 @@
+"""USB 2.0 high speed: two serial ports (CDC-ACM) over a ULPI PHY, with LUNA's device."""
+
+import warnings
+
+from amaranth import Array, DomainRenamer, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import AsyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from ..stream.writer import OUT_WORD
+
+with warnings.catch_warnings():
+    # LUNA 0.2.3 is written for Amaranth 0.4's records, which 0.5 still has and says so. Warnings of our own stay errors.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from luna.gateware.usb.devices.acm import ACMRequestHandlers
+    from luna.gateware.usb.usb2.device import USBDevice
+    from luna.gateware.usb.usb2.endpoints.stream import USBStreamInEndpoint, USBStreamOutEndpoint
+    from luna.gateware.usb.usb2.request import StallOnlyRequestHandler
+    from usb_protocol.emitters import DeviceDescriptorCollection
+    from usb_protocol.emitters.descriptors import cdc
+    from usb_protocol.types import USBRequestType
+
+__all__ = ["PACKET", "BytePacker", "UsbPorts", "descriptors"]
+
+VENDOR_ID, PRODUCT_ID = 0x1209, 0x0001
+"""pid.codes' number for tests: not for devices that leave the lab."""
+PRODUCT = "Wattbell"
+"""The host finds rigs by it (host/wattbell/rig/discovery.py)."""
+PACKET = 512
+"""Bulk packets of high speed. Full speed (64) is not offered: it could not carry the stream."""
+IDLE_CLOCKS = 7500
+"""Clocks of the 60 MHz (125 us, a microframe) without a new byte after which a packet goes out short."""
+DATA, CONTROL = 0, 1
+"""The first port carries blocks, the second SCPI."""
+
+
+class BytePacker(wiring.Component):
+    """Words to bytes, low byte first, one a clock, and when to give up waiting for a full packet.
+
+    Ports
+    -----
+    words : the instrument's ``out``. bytes : to an endpoint. flush : for one clock, 125 us after the last byte.
+    """
+
+    words: In(stream.Signature(OUT_WORD))
+    bytes: Out(stream.Signature(8))
+    flush: Out(1)
+
+    def __init__(self, idle_clocks: int = IDLE_CLOCKS):
+        self._idle_clocks = idle_clocks
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        which = Signal(2)
+        idle = Signal(range(self._idle_clocks + 1), init=self._idle_clocks)
+        word = self.words.payload.data
+        m.d.comb += [
+            self.bytes.valid.eq(self.words.valid), self.bytes.payload.eq(Array(word[8 * n :][:8] for n in range(4))[which]),
+            self.words.ready.eq(self.bytes.ready & (which == 3)), self.flush.eq(idle == self._idle_clocks - 1),
+        ]  # fmt: skip
+        with m.If(self.bytes.valid & self.bytes.ready):
+            m.d.sync += [which.eq(which + 1), idle.eq(0)]
+        with m.Elif(idle != self._idle_clocks):
+            m.d.sync += idle.eq(idle + 1)
+        return m
+
+
+def descriptors(serial: str) -> DeviceDescriptorCollection:
+    """Two CDC-ACM functions: interfaces 0 and 1 (data: endpoints 2 in and out), 2 and 3 (control: endpoints 4)."""
+    collection = DeviceDescriptorCollection()
+    with collection.DeviceDescriptor() as device:
+        device.bcdUSB = 2.00
+        # Functions of more than one interface are announced by association (USB ECN of 2003: class EFh, 2, 1).
+        device.bDeviceClass, device.bDeviceSubclass, device.bDeviceProtocol = 0xEF, 0x02, 0x01
+        device.idVendor, device.idProduct = VENDOR_ID, PRODUCT_ID
+        device.iManufacturer, device.iProduct, device.iSerialNumber = "Wattbell", PRODUCT, serial
+        device.bNumConfigurations = 1
+    with collection.ConfigurationDescriptor() as configuration:
+        for port in (DATA, CONTROL):
+            first = 2 * port
+            with configuration.InterfaceAssociationDescriptor() as association:
+                association.bFirstInterface, association.bInterfaceCount = first, 2
+                association.bFunctionClass, association.bFunctionSubClass, association.bFunctionProtocol = 0x02, 0x02, 0x01
+            with configuration.InterfaceDescriptor() as interface:
+                interface.bInterfaceNumber = first
+                interface.bInterfaceClass, interface.bInterfaceSubclass, interface.bInterfaceProtocol = 0x02, 0x02, 0x01
+                interface.add_subordinate_descriptor(cdc.HeaderDescriptorEmitter())
+                union = cdc.UnionFunctionalDescriptorEmitter()
+                union.bControlInterface, union.bSubordinateInterface0 = first, first + 1
+                interface.add_subordinate_descriptor(union)
+                call = cdc.CallManagementFunctionalDescriptorEmitter()
+                call.bDataInterface = first + 1
+                interface.add_subordinate_descriptor(call)
+                with interface.EndpointDescriptor() as endpoint:
+                    endpoint.bEndpointAddress = 0x80 | first + 1
+                    endpoint.bmAttributes, endpoint.wMaxPacketSize, endpoint.bInterval = 0x03, 8, 11
+            with configuration.InterfaceDescriptor() as interface:
+                interface.bInterfaceNumber = first + 1
+                interface.bInterfaceClass, interface.bInterfaceSubclass, interface.bInterfaceProtocol = 0x0A, 0, 0
+                for address in (0x80 | first + 2, first + 2):
+                    with interface.EndpointDescriptor() as endpoint:
+                        endpoint.bEndpointAddress, endpoint.wMaxPacketSize = address, PACKET
+    return collection
+
+
+class UsbPorts(wiring.Component):
+    """The device. Domains ``sync`` and ``usb`` (60 MHz, from the PHY).
+
+    With no host reading, blocks wait in the instrument, which counts what it has to drop. What the host writes to the data
+    port is thrown away.
+
+    Ports
+    -----
+    blocks : the instrument's ``out``, in ``sync``.
+    console_in, console_out : bytes of the control port from and to the host, in ``sync``.
+    """
+
+    def __init__(self, ulpi, serial: str):
+        self._ulpi, self._serial = ulpi, serial
+        super().__init__({
+            "blocks": In(stream.Signature(OUT_WORD)), "console_in": Out(stream.Signature(8)), "console_out": In(stream.Signature(8)),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.device = device = USBDevice(bus=self._ulpi, handle_clocking=False)
+        control = device.add_standard_control_endpoint(descriptors(self._serial))
+        control.add_request_handler(ACMRequestHandlers())
+        control.add_request_handler(
+            StallOnlyRequestHandler(lambda setup: (setup.type == USBRequestType.VENDOR) | (setup.type == USBRequestType.RESERVED)))
+        m.d.comb += device.connect.eq(1)
+        ins, outs = {}, {}
+        for port in (DATA, CONTROL):
+            notify = USBStreamInEndpoint(endpoint_number=2 * port + 1, max_packet_size=8)
+            ins[port] = USBStreamInEndpoint(endpoint_number=2 * port + 2, max_packet_size=PACKET)
+            outs[port] = USBStreamOutEndpoint(endpoint_number=2 * port + 2, max_packet_size=PACKET)
+            for endpoint in (notify, ins[port], outs[port]):
+                device.add_endpoint(endpoint)
+
+        m.submodules.blocks = blocks = AsyncFIFOBuffered(width=OUT_WORD.size, depth=512, w_domain="sync", r_domain="usb")
+        m.submodules.packer = packer = DomainRenamer("usb")(BytePacker())
+        to_host = ins[DATA].stream
+        m.d.comb += [
+            blocks.w_data.eq(self.blocks.payload), blocks.w_en.eq(self.blocks.valid), self.blocks.ready.eq(blocks.w_rdy),
+            packer.words.valid.eq(blocks.r_rdy), packer.words.payload.eq(blocks.r_data), blocks.r_en.eq(packer.words.ready),
+            to_host.payload.eq(packer.bytes.payload), to_host.valid.eq(packer.bytes.valid), packer.bytes.ready.eq(to_host.ready),
+            ins[DATA].flush.eq(packer.flush), outs[DATA].stream.ready.eq(1),
+        ]  # fmt: skip
+
+        # Commands and answers are short: every byte that is there goes.
+        m.submodules.answers = answers = AsyncFIFOBuffered(width=8, depth=512, w_domain="sync", r_domain="usb")
+        m.submodules.commands = commands = AsyncFIFOBuffered(width=8, depth=64, w_domain="usb", r_domain="sync")
+        answer, command = ins[CONTROL], outs[CONTROL].stream
+        m.d.comb += [
+            answers.w_data.eq(self.console_out.payload), answers.w_en.eq(self.console_out.valid),
+            self.console_out.ready.eq(answers.w_rdy),
+            answer.stream.payload.eq(answers.r_data), answer.stream.valid.eq(answers.r_rdy), answers.r_en.eq(answer.stream.ready),
+            answer.flush.eq(~answers.r_rdy),
+            commands.w_data.eq(command.payload), commands.w_en.eq(command.valid), command.ready.eq(commands.w_rdy),
+            self.console_in.payload.eq(commands.r_data), self.console_in.valid.eq(commands.r_rdy),
+            commands.r_en.eq(self.console_in.ready),
+        ]  # fmt: skip
+        return m
