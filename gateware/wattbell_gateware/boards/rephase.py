@@ -13,8 +13,8 @@ __all__ = ["LATENCY", "Rephase"]
 _BITS = 3
 _DEPTH = 1 << _BITS
 _LAG = 2
-LATENCY = 6
-"""Clocks of ``reads`` from a word to the same word, give or take one."""
+LATENCY = 5
+"""Clocks of ``reads`` from a word to the same word, or one less: that hangs on the phase."""
 
 
 def _gray(value):

