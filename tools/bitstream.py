@@ -174,7 +174,11 @@ def place(out: Path, seed: int) -> Placement:
         command = [tool(NEXTPNR), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed),
                    "--json", netlist.name, "--lpf", constraints.name, "--textcfg", config.name, "--report", report.name,
                    "--timing-allow-fail"]  # fmt: skip
-        run(command, out / f"nextpnr-{seed}.log", out)
+        log = out / f"nextpnr-{seed}.log"
+        run(command, log, out)
+        ignored = [line for line in log.read_text(errors="replace").splitlines() if "ignoring" in line and "onstraint" in line]
+        if ignored:
+            raise BuildError("nextpnr did not use every constraint:\n" + "\n".join(ignored))
         made(config, netlist, constraints, versions())
     return read_report(seed, json.loads(report.read_text()))
 

@@ -18,11 +18,11 @@ _JUMP_TICKS = 64
 class LinkTime(wiring.Component):
     """A counter of ticks in the domain ``link`` that follows ``now`` of the domain ``sync``.
 
-    It grows by a word's ticks each clock, as the link's symbols do, and is drawn towards ``now`` by one tick (two, where
-    a clock is twice as long) every 16 clocks: 0.78 %, more than a link's spread spectrum. So within a TLP and between neighbouring ones time is the link's own
-    (no steps of a ``sync`` clock), and in the long run it is the counter's. More than 64 ticks away (the link's clock stood), it
-    jumps. What ``now`` was is known to a clock of ``sync``; that, and not the link's resolution, is the uncertainty against the
-    rail's samples.
+    It grows by a word's ticks each clock, as the link's symbols do, and is drawn towards ``now`` by one tick (two, where a clock
+    is twice as long) every 16 clocks: 0.78 %, more than a link's spread spectrum. So within a TLP and between neighbouring ones
+    time is the link's own (no steps of a ``sync`` clock), and in the long run it is the counter's. More than 64 ticks away (the
+    link's clock stood), it jumps. What ``now`` was is known to a clock of ``sync``; that, and not the link's resolution, is the
+    uncertainty against the rail's samples.
 
     Only the low 24 bits (:data:`LOW_BITS`) follow; the bits above count on by themselves, for whoever needs long intervals.
 

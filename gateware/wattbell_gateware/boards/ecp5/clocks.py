@@ -5,8 +5,6 @@ from __future__ import annotations
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
-from .platform import ULPI_CLOCK_HZ
-
 __all__ = ["CORE_HZ", "WORD_HZ", "Clocks"]
 
 CORE_HZ = 125_000_000
@@ -62,7 +60,9 @@ class Clocks(Elaboratable):
         with m.If(waited != _PHY_START_CLOCKS):
             m.d.sync += waited.eq(waited + 1)
 
-        clocks = [("sync", core, CORE_HZ), ("usb", self.ulpi, ULPI_CLOCK_HZ)]
+        # That of `usb` has its frequency from the pin.
+        m.d.comb += ClockSignal("usb").eq(self.ulpi)
+        clocks = [("sync", core, CORE_HZ)]
         for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
             clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
         for name, source, frequency in clocks:

