@@ -36,6 +36,9 @@ SLACK, FULL = 0.10, 0.60
 """What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
 
+UNCONSTRAINED_MHZ = 12.0
+"""nextpnr's frequency for clocks that nobody gave one."""
+
 _YOSYS = """
 import sys
 from pyosys import libyosys as ys
@@ -180,18 +183,38 @@ def place(out: Path, seed: int) -> Placement:
         if ignored:
             raise BuildError("nextpnr did not use every constraint:\n" + "\n".join(ignored))
         made(config, netlist, constraints, versions())
-    return read_report(seed, json.loads(report.read_text()))
+    return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
 
 
-def read_report(seed: int, report: dict) -> Placement:
-    """nextpnr's ``--report``."""
-    clocks = {
-        name.split("$")[-1].split(".")[-1].removeprefix("clock_"): Clock(clock["achieved"], clock["constraint"])
-        for name, clock in report["fmax"].items()
-    }  # fmt: skip
+def clock_names(netlist: dict) -> dict[str, str]:
+    """Net -> its domain, of every clock: a net has many names, and nextpnr reports one of them."""
+    by_bit: dict[object, list[str]] = {}
+    for name, net in netlist["modules"][NAME]["netnames"].items():
+        if len(net["bits"]) == 1:
+            by_bit.setdefault(net["bits"][0], []).append(name)
+    domains = {}
+    for names in by_bit.values():
+        for name in names:
+            # A domain's clock is called DOMAIN_clk by Amaranth, and clock_DOMAIN where it gets its frequency.
+            found = re.fullmatch(r"(?:.*\.)?(?:clock_(\w+)|(\w+)_clk)", name)
+            if found:
+                domains |= dict.fromkeys(names, found[1] or found[2])
+                break
+    return domains
+
+
+def read_report(seed: int, report: dict, names: dict[str, str]) -> Placement:
+    """nextpnr's ``--report``, with the clocks by their domains (:func:`clock_names`)."""
+    clocks = {}
+    for name, clock in report["fmax"].items():
+        net = name.removeprefix("$glbnet$")
+        clocks[names.get(net, net)] = Clock(clock["achieved"], clock["constraint"])
     used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
     if not clocks or not used:
         raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See tools/bitstream.py.")
+    without = [name for name, clock in clocks.items() if clock.wanted == UNCONSTRAINED_MHZ]
+    if without:
+        raise BuildError(f"no frequency is given for: {', '.join(without)}. See boards/ecp5/clocks.py.")
     return Placement(seed, clocks, used)
 
 

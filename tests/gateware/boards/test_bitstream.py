@@ -68,14 +68,24 @@ def test_what_was_made_is_made_anew_when_its_source_changes(bitstream, tmp_path)
 
 def report(sync: float, luts: int = 40_000) -> dict:
     return {
-        "fmax": {"$glbnet$clocks.clock_sync": {"achieved": sync, "constraint": 125.0},
-                 "$glbnet$clocks.clock_usb": {"achieved": 90.0, "constraint": 60.0}},
+        "fmax": {"$glbnet$pll.x": {"achieved": sync, "constraint": 125.0},
+                 "$glbnet$ulpi.i": {"achieved": 90.0, "constraint": 60.0}},
         "utilization": {"TRELLIS_COMB": {"used": luts, "available": 83_640}, "DCUA": {"used": 2, "available": 2}},
     }  # fmt: skip
 
 
+NETLIST = {"modules": {"tap": {"netnames": {
+    "pll.x": {"bits": [5]}, "clocks.clock_sync": {"bits": [5]}, "instrument.clk": {"bits": [5]},
+    "ulpi.i": {"bits": [6]}, "usb.device.usb_clk": {"bits": [6]}, "led": {"bits": [7]}, "bus": {"bits": [5, 6]},
+}}}}  # fmt: skip
+
+
+def read(bitstream, seed: int, text: dict):
+    return bitstream.read_report(seed, text, bitstream.clock_names(NETLIST))
+
+
 def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
-    good, tight = bitstream.read_report(1, report(140.0)), bitstream.read_report(2, report(130.0))
+    good, tight = read(bitstream, 1, report(140.0)), read(bitstream, 2, report(130.0))
     text = bitstream.table([good, tight])
     assert "| `sync` | 125.0 | 140.0 | 130.0 | +4 % |" in text
     assert "| LUT4 | 40000 | 83640 | 48 % |" in text
@@ -87,14 +97,21 @@ def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys
     assert bitstream.verdict([good], strict=True) == 0
     assert bitstream.verdict([good, tight], strict=False) == 0
     assert bitstream.verdict([good, tight], strict=True) == 2
-    assert bitstream.verdict([bitstream.read_report(1, report(140.0, luts=60_000))], strict=True) == 2
-    assert bitstream.verdict([bitstream.read_report(3, report(124.0))], strict=False) == 1
+    assert bitstream.verdict([read(bitstream, 1, report(140.0, luts=60_000))], strict=True) == 2
+    assert bitstream.verdict([read(bitstream, 3, report(124.0))], strict=False) == 1
     assert "seed 3: sync reaches 124.0 of 125.0 MHz" in capsys.readouterr().err
 
 
 def test_a_report_without_clocks_is_refused(bitstream):
     with pytest.raises(bitstream.BuildError):
-        bitstream.read_report(1, {"fmax": {}, "utilization": {}})
+        read(bitstream, 1, {"fmax": {}, "utilization": {}})
+
+
+def test_a_clock_without_a_frequency_is_refused_by_name(bitstream):
+    text = report(140.0)
+    text["fmax"]["$glbnet$pll.x"]["constraint"] = 12.0
+    with pytest.raises(bitstream.BuildError, match="sync"):
+        read(bitstream, 1, text)
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,13 @@ def test_every_clock_has_its_frequency(files):
     assert {name: hz for name, hz in clocks.items() if name[:-1] in ("words", "other", "link")} == {
         **{f"{name}{n}": 5e9 / 20 for name in ("words", "other") for n in range(2)}, **{f"link{n}": 5e9 / 40 for n in range(2)},
     }  # fmt: skip
-    # The nets exist, in the module that the names say.
+    # The nets exist, in the module that the names say, and synthesis keeps their names.
     inside = files["tap.il"][files["tap.il"].index("module \\tap.clocks\n") :]
     inside = inside[: inside.index("\nend\n")]
     for name in frequencies:
         if name.startswith("clocks."):
-            assert re.search(rf"wire (?:width 1 )?(?:(?:input|output) \d+ +)?\\{name.removeprefix('clocks.')}\b", inside), name
+            wire = rf"wire (?:width 1 )?(?:(?:input|output) \d+ +)?\\{name.removeprefix('clocks.')}\b"
+            assert re.search(rf"attribute \\keep 1\n *{wire}", inside), name
     # Nothing is clocked by what has no frequency: the domains are those, and no others.
     named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
     assert set(clocks) == {"sync", *named, "clk25_0__io", "ulpi_0__clk__io"}

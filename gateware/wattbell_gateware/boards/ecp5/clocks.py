@@ -66,7 +66,8 @@ class Clocks(Elaboratable):
         for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
             clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
         for name, source, frequency in clocks:
-            clock = Signal(name=f"clock_{name}")
+            # Kept, so that the net still has this name, by which it is constrained, after synthesis.
+            clock = Signal(name=f"clock_{name}", attrs={"keep": 1})
             m.d.comb += [clock.eq(source), ClockSignal(name).eq(clock)]
             platform.add_clock_constraint(clock, frequency)
         return m
