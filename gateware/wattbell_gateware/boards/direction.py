@@ -6,7 +6,7 @@ from amaranth import DomainRenamer, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.fifo import AsyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from wattbell.wire.spec import LinkState
 
 from ..layouts import tlp_beat
@@ -14,7 +14,7 @@ from ..link.ltssm import State
 from ..link.receiver import LATENCY, Receiver
 from .linktime import LOW_BITS, LinkTime, whole_tick
 
-__all__ = ["Direction", "link_state"]
+__all__ = ["BeatCrossing", "Direction", "link_state"]
 
 _SEEN_AS = {
     State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
@@ -23,6 +23,42 @@ _SEEN_AS = {
 _FIFO = 32
 """Beats. The link's clock may be 600 ppm faster than the instrument's; but TLPs never fill it: their framing takes a beat of
 each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the beats that are in the crossing."""
+
+
+class BeatCrossing(wiring.Component):
+    """Beats of TLPs from ``link`` to ``sync``; ticks cross as their low bits and come out whole.
+
+    Ports
+    -----
+    i : in ``link``, :func:`~wattbell_gateware.layouts.tlp_beat`. o : in ``sync``, the same. now : in ``sync``; what a tick of a
+    beat that comes out now cannot be later than. lost : in ``sync``, for a clock: a beat found no room.
+    """
+
+    def __init__(self, width: int):
+        beats = stream.Signature(tlp_beat(width), always_ready=True)
+        super().__init__({"i": In(beats), "o": Out(beats), "now": In(64), "lost": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        whole = self.i.payload.shape()
+        narrow = data.StructLayout({name: (LOW_BITS if name == "tick" else field.shape) for name, field in whole})
+        m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_FIFO, w_domain="link", r_domain="sync")
+        into, out = Signal(narrow), Signal(narrow)
+        m.d.comb += [
+            *(into[name].eq(self.i.payload[name]) for name, _ in narrow), fifo.w_data.eq(into), fifo.w_en.eq(self.i.valid),
+            out.eq(fifo.r_data), fifo.r_en.eq(1),
+        ]  # fmt: skip
+        m.d.sync += self.o.valid.eq(fifo.r_rdy)
+        m.d.sync += [self.o.payload[name].eq(out[name]) for name, _ in narrow if name != "tick"]
+        m.d.sync += self.o.payload.tick.eq(whole_tick(m, self.now, out.tick))
+        # Full: an event of one clock there, told here.
+        lost = Signal()
+        with m.If(self.i.valid & ~fifo.w_rdy):
+            m.d.link += lost.eq(~lost)
+        seen, before = Signal(), Signal()
+        m.submodules += FFSynchronizer(lost, seen)
+        m.d.sync += [before.eq(seen), self.lost.eq(before != seen)]
+        return m
 
 
 class Direction(wiring.Component):
@@ -69,28 +105,12 @@ class Direction(wiring.Component):
             receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.fast.eq(~slow), receiver.down.eq(down),
             receiver.events.ready.eq(1), self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
         ]  # fmt: skip
-        self._cross_tlps(m, receiver.tlps)
+        m.submodules.crossing = crossing = BeatCrossing(self._width)
+        connect(m, receiver.tlps, crossing.i)
+        connect(m, crossing.o, flipped(self.tlps))
+        m.d.comb += [crossing.now.eq(self.now), self.lost.eq(crossing.lost)]
         self._cross_state(m, receiver.state)
         return m
-
-    def _cross_tlps(self, m: Module, beats) -> None:
-        narrow = data.StructLayout({name: (LOW_BITS if name == "tick" else field.shape) for name, field in beats.payload.shape()})
-        m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_FIFO, w_domain="link", r_domain="sync")
-        into, out = Signal(narrow), Signal(narrow)
-        m.d.comb += [
-            *(into[name].eq(beats.payload[name]) for name, _ in narrow), fifo.w_data.eq(into), fifo.w_en.eq(beats.valid),
-            out.eq(fifo.r_data), fifo.r_en.eq(1),
-        ]  # fmt: skip
-        m.d.sync += self.tlps.valid.eq(fifo.r_rdy)
-        m.d.sync += [self.tlps.payload[name].eq(out[name]) for name, _ in narrow if name != "tick"]
-        m.d.sync += self.tlps.payload.tick.eq(whole_tick(m, self.now, out.tick))
-        # Full: an event of one clock there, told here.
-        lost = Signal()
-        with m.If(beats.valid & ~fifo.w_rdy):
-            m.d.link += lost.eq(~lost)
-        seen, before = Signal(), Signal()
-        m.submodules += FFSynchronizer(lost, seen)
-        m.d.sync += [before.eq(seen), self.lost.eq(before != seen)]
 
     def _cross_state(self, m: Module, state) -> None:
         """Several bits cross together only when they have stood still."""

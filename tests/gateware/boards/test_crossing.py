@@ -1,8 +1,13 @@
 """What goes between clocks: words of one frequency, the tick counter, ticks that come back."""
 
+from random import Random
+
 import pytest
-from amaranth import ClockDomain, Module, Signal
+from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.sim import Simulator
+from wattbell.wire.spec import LinkState
+from wattbell_gateware.boards.direction import BeatCrossing, link_state
+from wattbell_gateware.boards.ecp5.lanes import LATE_TICKS, LanePair
 from wattbell_gateware.boards.linktime import LOW_BITS, LinkTime, whole_tick
 from wattbell_gateware.boards.rephase import LATENCY, Rephase
 
@@ -83,6 +88,130 @@ def test_ticks_come_back_whole():
                 ctx.set(now, at)
                 ctx.set(low, (at - age) % (1 << LOW_BITS))
                 assert ctx.get(whole) == at - age
+
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_a_link_faster_than_the_instrument_loses_no_beat_and_no_tick():
+    m = Module()
+    m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
+    m.submodules.dut = dut = BeatCrossing(64)
+    now = Signal(64, init=(7 << 30) - 4000)
+    m.d.sync += now.eq(now + 8)
+    m.d.comb += dut.now.eq(now)
+    simulator = Simulator(m)
+    simulator.add_clock(8e-9)
+    simulator.add_clock(8e-9 / (1 + 600e-6), domain="link")
+    random = Random(1)
+    sent, got, lost = [], [], []
+
+    async def send(ctx):
+        await ctx.tick("link").repeat(10)
+        for n in range(600):
+            # 4 KiB of payload in one go, then the beat that framing takes of every TLP.
+            ctx.set(dut.i.valid, n % 514 != 513)
+            tick = ctx.get(now) - random.randrange(100, 5000)
+            beat = {"data": random.getrandbits(64), "dws": n % 3, "first": n % 2, "last": n % 5 == 0, "error": 0, "tick": tick}
+            if n % 514 != 513:
+                sent.append(beat)
+            for name, value in beat.items():
+                ctx.set(dut.i.payload[name], value)
+            await ctx.tick("link")
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick().repeat(20)
+
+    async def take(ctx):
+        while True:
+            await ctx.tick()
+            lost.append(ctx.get(dut.lost))
+            if ctx.get(dut.o.valid):
+                got.append({name: ctx.get(dut.o.payload[name]) for name in sent[0]})
+
+    simulator.add_testbench(send)
+    simulator.add_testbench(take, background=True)
+    simulator.run()
+    assert got == sent
+    assert sum(lost) == 0
+
+
+def test_beats_that_find_no_room_are_told():
+    m = Module()
+    m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
+    m.submodules.dut = dut = BeatCrossing(64)
+    simulator = Simulator(m)
+    simulator.add_clock(80e-9)
+    simulator.add_clock(8e-9, domain="link")
+    told = []
+
+    async def send(ctx):
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick("link").repeat(60)
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick().repeat(60)
+
+    async def take(ctx):
+        while True:
+            await ctx.tick()
+            told.append(ctx.get(dut.lost))
+
+    simulator.add_testbench(send)
+    simulator.add_testbench(take, background=True)
+    simulator.run()
+    assert sum(told) > 0
+
+
+@pytest.mark.parametrize("phase_ps", [0, 1300, 2600])
+def test_both_lanes_come_geared_first_bit_first_and_at_most_two_symbols_apart(phase_ps):
+    m = Module()
+    m.domains += [ClockDomain(name, reset_less=True) for name in ("words", "other", "link")]
+    m.submodules.dut = dut = LanePair()
+    m.d.comb += [ClockSignal("link").eq(dut.half), dut.up.eq(3)]
+    count0, count1 = Signal(10), Signal(10)
+    m.d.words += count0.eq(count0 + 1)
+    m.d.other += count1.eq(count1 + 1)
+    # Two symbols a word, each half of it the count, the second complemented.
+    m.d.comb += [dut.word[0].eq(Cat(count0, ~count0)), dut.word[1].eq(Cat(count1, ~count1))]
+    simulator = Simulator(m)
+    simulator.add_clock(4e-9, phase=2e-9, domain="words")
+    simulator.add_clock(4e-9, phase=2e-9 + phase_ps * 1e-12, domain="other")
+
+    async def bench(ctx):
+        await ctx.tick("words").repeat(40)
+        for _ in range(30):
+            await ctx.posedge(dut.half)
+            await ctx.delay(1e-10)
+            symbols = [[ctx.get(dut.raw[lane]) >> 10 * n & 0x3FF for n in range(4)] for lane in range(2)]
+            for first, second, third, fourth in symbols:
+                assert (second, third, fourth) == (~first & 0x3FF, first + 1, ~(first + 1) & 0x3FF)
+            assert abs(symbols[0][0] - symbols[1][0]) <= 1
+            # The first bit of the word came with the clock that made its count: so many words ago, of 4 ticks each.
+            assert abs((ctx.get(count0) - symbols[0][0]) * 4 - LATE_TICKS) <= 4
+
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+@pytest.mark.parametrize(
+    "host, drive, both",
+    [
+        (LinkState.L0, LinkState.L0, LinkState.L0), (LinkState.L0, LinkState.L0S, LinkState.L0S),
+        (LinkState.L0S, LinkState.L0, LinkState.L0),
+        (LinkState.RECOVERY, LinkState.L0, LinkState.RECOVERY), (LinkState.L1, LinkState.L0, LinkState.L1),
+        (LinkState.L0, LinkState.DETECT, LinkState.DETECT), (LinkState.RECOVERY, LinkState.L1, LinkState.RECOVERY),
+    ],
+)  # fmt: skip
+def test_two_directions_make_one_state(host, drive, both):
+    m = Module()
+    of = [Signal(LinkState), Signal(LinkState)]
+    seen = Signal(LinkState)
+    m.d.comb += seen.eq(link_state(m, *of))
+    simulator = Simulator(m)
+
+    async def bench(ctx):
+        ctx.set(of[0], host)
+        ctx.set(of[1], drive)
+        assert ctx.get(seen) == both
 
     simulator.add_testbench(bench)
     simulator.run()
