@@ -1,0 +1,157 @@
+"""TLPs and DLLPs of an 8 GT/s link, checked."""
+
+from __future__ import annotations
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..pcs.blocks import TIME_BITS
+from .crc import DLLP_CRC, LCRC, CrcStep
+from .layouts import DLLP, Verdict, framed_beat
+from .token_parser import parsed_word
+
+__all__ = ["TokenFramer"]
+
+
+class TokenFramer(wiring.Component):
+    """Packs the double words of each TLP into beats, and checks LCRCs and the CRCs of DLLPs.
+
+    A word may need two beats, or hold two DLLPs: the next word then waits a clock. (TLPs of 4 n + 1 double words back to back at x4 need
+    more beats than words; the queues before this are for that.)
+
+    Ports
+    -----
+    words : :func:`parsed_word`. tick : now; ticks of packets are derived from it and the time that came with the word.
+    frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong.
+    """
+
+    def __init__(self, lanes: int):
+        self._lanes = lanes
+        super().__init__({
+            "words": In(stream.Signature(parsed_word(lanes))), "tick": In(64),
+            "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
+            "dllps": Out(stream.Signature(DLLP, always_ready=True)), "bad_dllp": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        tail, second = Signal(), Signal()
+        m.d.comb += self.words.ready.eq(~tail & ~second)
+        take = Signal()
+        m.d.comb += take.eq(self.words.valid & self.words.ready)
+        self._pack(m, take, tail)
+        self._dllps(m, take, second)
+        return m
+
+    def _extended(self, time):
+        """The tick whose low bits are `time`, at most 2^TIME_BITS - 1 ago."""
+        return self.tick - (self.tick[:TIME_BITS] - time)[:TIME_BITS]
+
+    def _pack(self, m, take, tail):
+        lanes = self._lanes
+        word = self.words.payload
+        beat = data.StructLayout({
+            "data": data.ArrayLayout(32, lanes), "dws": range(lanes + 1), "first": 1, "last": 1, "edb": 1, "broken": 1, "lcrc": 32,
+            "sequence": 12, "tick": 64,
+        })  # fmt: skip
+        # What is waiting of the open TLP: at least one double word if one was seen, so that there is one for the last beat.
+        waiting, count = Signal(data.ArrayLayout(32, lanes)), Signal(range(lanes + 1))
+        sequence, tick, begun = Signal(12), Signal(64), Signal()
+        out, out_valid = Signal(beat), Signal()
+        later = Signal(beat)
+
+        arrived = Signal(range(lanes + 1))
+        total = Signal(range(2 * lanes + 1))
+        both = [Signal(32, name=f"both{n}") for n in range(2 * lanes)]
+        m.d.comb += [arrived.eq(sum(word.old_body[n] for n in range(lanes))), total.eq(count + arrived)]
+        for n in range(2 * lanes):
+            choices = [word.data[n - c] if 0 <= n - c < lanes else 0 for c in range(min(n, lanes) + 1)]
+            if n < lanes:
+                choices += [waiting[n]] * (lanes - n)
+            m.d.comb += both[n].eq(Array(choices)[count])
+        fresh, fresh_count, skipped = [Signal(32, name=f"fresh{n}") for n in range(lanes)], Signal(range(lanes + 1)), Signal(range(lanes + 1))
+        new_body = word.body & ~word.old_body
+        m.d.comb += fresh_count.eq(sum(new_body[n] for n in range(lanes)))
+        for n in reversed(range(lanes)):
+            with m.If(new_body[n]):
+                m.d.comb += skipped.eq(n)
+        for n in range(lanes):
+            m.d.comb += fresh[n].eq(Array(word.data[n + k] if n + k < lanes else 0 for k in range(lanes))[skipped])
+
+        overflows = Signal()
+        m.d.comb += overflows.eq(total > lanes)
+        m.d.sync += out_valid.eq(0)
+        with m.If(tail):
+            m.d.sync += [out.eq(later), out_valid.eq(1), tail.eq(0)]
+        with m.Elif(take):
+            m.d.sync += [
+                out_valid.eq(word.ends | overflows),
+                out.dws.eq(Mux(overflows, lanes, total)), out.first.eq(~begun), out.last.eq(word.ends & ~overflows),
+                out.edb.eq(word.edb), out.broken.eq(word.broken), out.lcrc.eq(word.lcrc), out.sequence.eq(sequence), out.tick.eq(tick),
+                *(out.data[n].eq(both[n]) for n in range(lanes)),
+                tail.eq(word.ends & overflows),
+                later.first.eq(0), later.last.eq(1), later.dws.eq(total - lanes), later.edb.eq(word.edb), later.broken.eq(word.broken),
+                later.lcrc.eq(word.lcrc), later.sequence.eq(sequence), later.tick.eq(tick),
+                *(later.data[n].eq(both[lanes + n]) for n in range(lanes)),
+            ]  # fmt: skip
+            with m.If(word.begins):
+                m.d.sync += [sequence.eq(word.sequence), tick.eq(self._extended(word.time)), begun.eq(0), count.eq(fresh_count)]
+                m.d.sync += [waiting[n].eq(fresh[n]) for n in range(lanes)]
+            with m.Elif(word.ends):
+                m.d.sync += count.eq(0)
+            with m.Elif(overflows):
+                m.d.sync += [count.eq(total - lanes), begun.eq(1), *(waiting[n].eq(both[lanes + n]) for n in range(lanes))]
+            with m.Else():
+                m.d.sync += [count.eq(total), *(waiting[n].eq(both[n]) for n in range(lanes))]
+
+        m.submodules.lcrc = step = CrcStep(LCRC, 4 * lanes, [4 * n for n in range(1, lanes + 1)])
+        m.submodules.lcrc_start = start = CrcStep(LCRC, 2, [2])
+        state = Signal(32)
+        # The four reserved bits before the number are not sent; they count as zeros.
+        m.d.comb += [
+            start.before.eq(LCRC.init), start.data.eq(Cat(out.sequence[8:], 0, 0, 0, 0, out.sequence[:8])), start.count.eq(2),
+            step.before.eq(Mux(out.first, start.after, state)), step.data.eq(out.data), step.count.eq(out.dws << 2),
+        ]  # fmt: skip
+        frame = self.frames.payload
+        m.d.sync += self.frames.valid.eq(out_valid)
+        with m.If(out_valid):
+            m.d.sync += [
+                state.eq(step.after), frame.data.eq(out.data), frame.dws.eq(out.dws), frame.first.eq(out.first), frame.last.eq(out.last),
+                frame.sequence.eq(out.sequence), frame.tick.eq(out.tick), frame.verdict.eq(Verdict.BAD_LCRC),
+            ]  # fmt: skip
+            with m.If(out.broken):
+                m.d.sync += frame.verdict.eq(Verdict.BAD_FRAME)
+            with m.Elif(~out.edb & (step.after == ~out.lcrc)):
+                m.d.sync += frame.verdict.eq(Verdict.GOOD)
+            with m.Elif(out.edb & (step.after == out.lcrc)):
+                m.d.sync += frame.verdict.eq(Verdict.NULLIFIED)
+
+    def _dllps(self, m, take, second):
+        lanes = self._lanes
+        word = self.words.payload
+        # Two in a word are at least two double words apart.
+        layout = data.StructLayout({"body": 32, "crc": 16, "time": TIME_BITS})
+        now, later, valid = Signal(layout), Signal(layout), Signal()
+
+        def whole(n):
+            half = word.half if n == 0 else word.data[n - 1][16:]
+            return Cat(half, word.data[n], word.dllp_time[n])
+
+        m.d.sync += valid.eq(0)
+        with m.If(second):
+            m.d.sync += [now.eq(later), valid.eq(1), second.eq(0)]
+        with m.Elif(take):
+            for n in reversed(range(lanes)):
+                with m.If(word.dllp[n]):
+                    m.d.sync += [now.as_value().eq(whole(n)), valid.eq(1)]
+            for n in range(2, lanes):
+                with m.If(word.dllp[n] & word.dllp[: n - 1].any()):
+                    m.d.sync += [later.as_value().eq(whole(n)), second.eq(1)]
+        m.submodules.dllp_crc = step = CrcStep(DLLP_CRC, 4, [4])
+        m.d.comb += [step.before.eq(DLLP_CRC.init), step.data.eq(now.body), step.count.eq(4)]
+        right = step.after == ~now.crc
+        m.d.sync += [
+            self.dllps.valid.eq(valid & right), self.bad_dllp.eq(valid & ~right), self.dllps.payload.body.eq(now.body),
+            self.dllps.payload.tick.eq(self._extended(now.time)),
+        ]  # fmt: skip

@@ -1,0 +1,63 @@
+"""The data stream of an 8 GT/s link: blocks in, symbols in order out."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..pcs.blocks import TIME_BITS, BlockKind, block_link_word
+
+__all__ = ["DataStream", "stream_word"]
+
+
+def stream_word(lanes: int) -> data.StructLayout:
+    """A clock of the data stream.
+
+    - ``data``: `lanes` * 4 symbols in the order of the stream, the first in bits 7:0; zero if not ``filled``.
+    - ``filled``: it has data. ``restart``: with it: a token begins at its first symbol, whatever was before. ``last``: with it: of its
+      block. ``end``: without it: the data stream is over.
+    - ``time``: of its first symbol.
+    """
+    return data.StructLayout({"data": 32 * lanes, "filled": 1, "restart": 1, "last": 1, "end": 1, "time": TIME_BITS})
+
+
+class DataStream(wiring.Component):
+    """A data stream begins with the data block behind an SDS or an SKP ordered set. It ends with any ordered set but SKP, with data of
+    a lane whose register is not known, and when the lanes are not ``aligned``. (Behind an SKP ordered set in the middle of training come
+    training sequences, so data behind one is always of a data stream; that is where a tap that attaches later gets in.)
+
+    ``words``: :func:`block_link_word`. ``out``: :func:`stream_word`; every ordered set gives a word without data.
+    """
+
+    def __init__(self, lanes: int):
+        self._lanes = lanes
+        super().__init__({
+            "words": In(stream.Signature(block_link_word(lanes))), "aligned": In(1), "out": Out(stream.Signature(stream_word(lanes))),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        word, out = self.words.payload, self.out.payload
+        inside, behind, told = Signal(), Signal(), Signal(init=1)
+        is_data = Signal()
+        m.d.comb += [is_data.eq(word.kind == BlockKind.DATA), self.words.ready.eq(~self.out.valid | self.out.ready)]
+        with m.If(self.words.ready):
+            m.d.sync += self.out.valid.eq(0)
+            with m.If(self.words.valid):
+                m.d.sync += [
+                    out.filled.eq(is_data & inside), out.restart.eq(is_data & inside & behind & word.first), out.last.eq(word.last),
+                    out.end.eq(0), out.time.eq(word.time), self.out.valid.eq(word.first | (is_data & inside)), out.data.eq(0),
+                ]  # fmt: skip
+                with m.If(is_data & inside):
+                    # Symbol s of lane l is symbol s * lanes + l of the stream.
+                    m.d.sync += out.data.eq(Cat(word.data[n][8 * s : 8 * s + 8] for s in range(4) for n in range(self._lanes)))
+                    m.d.sync += behind.eq(0)
+                with m.Elif(~is_data):
+                    with m.If((word.kind == BlockKind.SOS) | (word.kind == BlockKind.SDS)):
+                        m.d.sync += [inside.eq(1), behind.eq(1), told.eq(0)]
+                    with m.Else():
+                        m.d.sync += [inside.eq(0), out.end.eq(1), told.eq(1)]
+            with m.Elif(~self.aligned & ~told):
+                m.d.sync += [out.filled.eq(0), out.data.eq(0), out.restart.eq(0), out.end.eq(1), self.out.valid.eq(1), inside.eq(0), told.eq(1)]
+        return m

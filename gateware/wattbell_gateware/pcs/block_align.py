@@ -1,0 +1,204 @@
+"""Finds blocks of 130 bits in the words of a deserialiser that knows nothing of them."""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .blocks import BLOCK_WORD, FIRST_SYMBOL, TIME_BITS, BlockKind, near
+
+__all__ = ["LATENCY", "BlockAligner"]
+
+LATENCY = 4
+"""Clocks (of raw words) from a raw word to the block word that ends with its last bit."""
+_BITS = 32
+_SKP, _SKP_END = 0xAA, 0xE1
+_EIEOS_RUN = 120
+"""Bits of an EIEOS from its second symbol to its last: each differs from the one eight before. Bit 7 does not (bits -1 and 7 are 0)."""
+_SKP_WORDS = 5
+"""An SKP ordered set has at most this many words of SKP symbols (as it comes from repeaters), and one more that ends it."""
+_BAD, _UNLOCK = 4, 16
+
+
+class Marks(wiring.Component):
+    """Looks for what tells the boundary at any bit: EIEOS, and the end of an SKP ordered set.
+
+    Ports
+    -----
+    raw : words, first bit received in bit 0. out : the word two before.
+    eieos : an EIEOS ended in ``out``; sos : of an SKP ordered set, E1 begins in ``out``.
+    left : bits of ``out`` from there on, 0 .. 32. inverted : the polarity shown.
+
+    In an SKP ordered set each bit but its first differs from the one before, 32 n - 1 in a row, until E1 begins. Scrambled data
+    does that and continues with E1 once in 2^41 bits; a whole EIEOS it does not contain.
+    """
+
+    raw: In(stream.Signature(_BITS, always_ready=True))
+    out: Out(stream.Signature(_BITS, always_ready=True))
+    eieos: Out(1)
+    sos: Out(1)
+    left: Out(range(_BITS + 1))
+    inverted: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        older, word, ahead = Signal(8), Signal(_BITS), Signal(_BITS)
+        bits = Cat(older, word, ahead)
+        eighth, neighbour = Signal(_BITS), Signal(_BITS)
+        m.d.comb += [eighth.eq(bits[8:40] ^ bits[:32]), neighbour.eq(bits[8:40] ^ bits[7:39])]
+
+        def trailing(value, name):
+            """How many ones `value` ends with."""
+            count = Signal(range(_BITS + 1), name=name)
+            for n in range(_BITS + 1):
+                with m.If(value[_BITS - n :].all() if n else Const(1)):
+                    m.d.comb += count.eq(n)
+            return count
+
+        run, toggles = Signal(7), Signal(8)  # ones that `eighth` and `neighbour` ended with, saturating
+        more, more_toggles = trailing(eighth, "more"), trailing(neighbour, "more_toggles")
+        at, ends = Signal(range(_BITS)), Signal()
+        for n in reversed(range(_BITS)):
+            with m.If(~neighbour[n]):
+                m.d.comb += [at.eq(n), ends.eq(1)]
+        total, following = Signal(9), Signal(8)
+        m.d.comb += [total.eq(toggles + at), following.eq(bits[8:].bit_select(at, 8))]
+
+        last = Signal(range(_BITS))
+        complete = Signal(_BITS)
+        m.d.comb += [
+            last.eq(_EIEOS_RUN - 1 - run),
+            complete.eq(Cat(eighth[: n + 1].all() for n in range(_BITS))),
+        ]
+        with m.If(self.raw.valid):
+            m.d.sync += [older.eq(word[-8:]), word.eq(ahead), ahead.eq(self.raw.payload)]
+            m.d.sync += [
+                run.eq(Mux(more == _BITS, Mux(run >= 96, 127, run + _BITS), more)),
+                toggles.eq(Mux(more_toggles == _BITS, Mux(toggles >= 224, 255, toggles + _BITS), more_toggles)),
+            ]
+            eieos = Signal()
+            m.d.comb += eieos.eq((run >= _EIEOS_RUN - _BITS) & (run < _EIEOS_RUN) & complete.bit_select(last, 1))
+            m.d.sync += [
+                self.out.payload.eq(word),
+                self.eieos.eq(eieos),
+                self.sos.eq(ends & (total[:5] == _BITS - 1) & (total < _BITS * _SKP_WORDS) & ((following == _SKP_END) | (following == _SKP_END ^ 0xFF))),
+                self.left.eq(Mux(eieos, _BITS - 1 - last, _BITS - at)),
+                self.inverted.eq(Mux(eieos, ~word.bit_select(last, 1), following != _SKP_END)),
+            ]
+        m.d.sync += self.out.valid.eq(self.raw.valid)
+        return m
+
+
+class BlockAligner(wiring.Component):
+    """Raw words in, :data:`BLOCK_WORD` out (not descrambled), at most one a clock.
+
+    EIEOS locks, and moves the boundary wherever it is. The end of an SKP ordered set locks when not locked, or in doubt (a wrong
+    sync header not long ago). Wrong sync headers count 4, right ones take 1 away; at 16 lock is lost. So lock outlives bit errors,
+    and is lost within about ten blocks of a stream that moved. The marks tell the polarity as well.
+
+    A block with a wrong sync header is what its content looks like, else data.
+
+    Ports
+    -----
+    raw : words of 32 bits, first bit received in bit 0. time : low bits of the tick at which its first bit came.
+    out : words of blocks; the word that ends with the last bit of a raw word comes 4 clocks behind it (:data:`LATENCY`).
+    locked, inverted. bad_header, moved : strobes; moved: lock was lost, or the boundary moved.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "raw": In(stream.Signature(_BITS, always_ready=True)), "time": In(TIME_BITS),
+            "out": Out(stream.Signature(BLOCK_WORD, always_ready=True)),
+            "locked": Out(1), "inverted": Out(1), "bad_header": Out(1), "moved": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.marks = marks = Marks()
+        m.d.comb += [marks.raw.payload.eq(self.raw.payload), marks.raw.valid.eq(self.raw.valid)]
+        times = [self.time, *(Signal(TIME_BITS, name=f"time{n}") for n in range(3))]
+        with m.If(self.raw.valid):
+            m.d.sync += [later.eq(earlier) for earlier, later in zip(times, times[1:])]
+
+        # bits not yet used up: `pending` of them, at the upper end of `kept` and the word
+        kept, pending = Signal(_BITS + 2), Signal(range(_BITS + 2))
+        index, skipping = Signal(3), Signal()  # word of the block; it is an SKP ordered set
+        errors = Signal(range(_UNLOCK + 1))
+        reseed = Signal()
+        bits = Cat(kept, marks.out.payload)
+        at_start, enough, emit = Signal(), Signal(), Signal()
+        header, word = Signal(2), Signal(_BITS)
+        place = Signal(range(_BITS + 5))
+        m.d.comb += [
+            at_start.eq(index == 0),
+            enough.eq(~at_start | (pending >= 2)),
+            place.eq(_BITS + 2 - pending),
+            header.eq(bits.bit_select(place, 2) ^ self.inverted.replicate(2)),
+            word.eq(Mux(at_start, bits.bit_select(place + 2, _BITS), bits.bit_select(place, _BITS)) ^ self.inverted.replicate(_BITS)),
+            emit.eq(marks.out.valid & self.locked & enough),
+        ]
+
+        # what it is: bit 0 of the header is sent first, 1 0 before an ordered set
+        ordered, bad = Signal(), Signal()
+        first = word[:8]
+        kind = Signal(BlockKind)
+        held_kind, held_bad = Signal(BlockKind), Signal()
+        m.d.comb += [ordered.eq(header == 0b01), bad.eq(header[0] == header[1]), kind.eq(BlockKind.DATA)]
+        with m.If(ordered):
+            m.d.comb += kind.eq(BlockKind.OTHER)
+            for known, symbol in FIRST_SYMBOL.items():
+                with m.If(near(first, symbol)):
+                    m.d.comb += kind.eq(known)
+        with m.Elif(bad & (word == 0xAAAAAAAA)):
+            m.d.comb += kind.eq(BlockKind.SOS)
+        with m.Elif(bad & (word == 0xFF00FF00)):
+            m.d.comb += kind.eq(BlockKind.EIEOS)
+
+        last, in_skp = Signal(), Signal()
+        m.d.comb += in_skp.eq(Mux(at_start, kind == BlockKind.SOS, skipping))
+        with m.If(at_start):
+            m.d.comb += last.eq(0)
+        with m.Elif(skipping):
+            m.d.comb += last.eq(~near(first, _SKP) | (index == _SKP_WORDS))
+        with m.Else():
+            m.d.comb += last.eq(index == 3)
+
+        natural, natural_index = Signal(range(_BITS + 2)), Signal(3)
+        m.d.comb += [
+            natural.eq(pending + Mux(enough, Mux(at_start, -2, 0), _BITS)),
+            natural_index.eq(Mux(enough, Mux(last, 0, index + 1), index)),
+        ]
+        agrees, take = Signal(), Signal()
+        m.d.comb += [
+            agrees.eq(
+                (natural == marks.left) & (marks.inverted == self.inverted) & Mux(marks.eieos, natural_index == 0, in_skp & (natural_index != 0))
+            ),
+            take.eq(marks.out.valid & (marks.eieos | (marks.sos & (~self.locked | (errors != 0)))) & ~(agrees & self.locked)),
+        ]
+        m.d.sync += [self.moved.eq(0), self.bad_header.eq(0), self.out.valid.eq(emit & ~take)]
+        with m.If(marks.out.valid):
+            m.d.sync += [kept.eq(bits[_BITS:]), pending.eq(natural), index.eq(natural_index)]
+            with m.If(emit & at_start):
+                m.d.sync += [skipping.eq(kind == BlockKind.SOS), held_kind.eq(kind), held_bad.eq(bad)]
+        with m.If(take):
+            m.d.sync += [
+                pending.eq(marks.left), index.eq(Mux(marks.eieos, 0, 1)), skipping.eq(~marks.eieos), held_kind.eq(BlockKind.SOS),
+                held_bad.eq(0), self.inverted.eq(marks.inverted), self.locked.eq(1), errors.eq(0), reseed.eq(marks.eieos),
+                self.moved.eq(self.locked),
+            ]  # fmt: skip
+        with m.Elif(emit & at_start):
+            m.d.sync += [reseed.eq(0), self.bad_header.eq(bad)]
+            with m.If(~bad):
+                m.d.sync += errors.eq(Mux(errors == 0, 0, errors - 1))
+            with m.Elif(errors >= _UNLOCK - _BAD):
+                m.d.sync += [self.locked.eq(0), self.moved.eq(1), errors.eq(0)]
+            with m.Else():
+                m.d.sync += errors.eq(errors + _BAD)
+        with m.If(marks.out.valid):
+            out = self.out.payload
+            m.d.sync += [
+                out.data.eq(word), out.kind.eq(Mux(at_start, kind, held_kind)), out.first.eq(at_start), out.last.eq(last),
+                out.bad_header.eq(Mux(at_start, bad, held_bad)), out.reseed.eq(reseed & at_start),
+                # `place` counts from 34 bits before the word whose first bit came at the time of `times[-1]`.
+                out.time.eq(times[-1] + ((place + Mux(at_start, 2, 0) + 6) >> 3) - 5),
+            ]  # fmt: skip
+        return m

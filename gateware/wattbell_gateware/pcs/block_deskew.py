@@ -1,0 +1,113 @@
+"""Puts the lanes of an 8 GT/s link side by side again."""
+
+from __future__ import annotations
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .blocks import BLOCK_WORD, BlockKind, block_link_word
+
+__all__ = ["MAX_SKEW_BITS", "BlockDeskew"]
+
+MAX_SKEW_BITS = 48
+"""Between the first and the last lane: 6 ns at 8 GT/s (Base 3.0, table 4-25, L_RX-SKEW). Proven by test; up to 3 words it would take."""
+_WAIT = 4
+"""Clocks that the marks of the lanes may be apart: 48 bits are less than two words, and blocks begin up to one word apart in their words."""
+_DEPTH = 32
+
+
+class BlockDeskew(wiring.Component):
+    """Words of each lane in, words of all lanes out.
+
+    Each lane has a queue. When SKP ordered sets, SDS or EIEOS stand at the heads of all queues within four clocks, the link is
+    ``aligned``, and from then on one word of each lane goes out at a time. It stays so until a lane's blocks end elsewhere than
+    those of the others, a lane loses its blocks, or a queue is full (``overflow``). The time of a word is taken before the queue, so no
+    delay of it counts.
+
+    The kind of a block is that of the first lane with a valid sync header.
+
+    Ports
+    -----
+    words : :data:`BLOCK_WORD` of each wire; valid : of each. moved : of each, its words do not continue those before.
+    reverse : lane 0 of the link is the last wire.
+    out : :func:`block_link_word`. aligned : level. differs, overflow : strobes; differs: lanes disagreed on the kind of a block.
+    """
+
+    def __init__(self, lanes: int):
+        word = block_link_word(lanes)
+        self._lanes = lanes
+        super().__init__({
+            "words": In(data.ArrayLayout(BLOCK_WORD, lanes)), "valid": In(lanes), "moved": In(lanes), "reverse": In(1),
+            "out": Out(stream.Signature(word)), "aligned": Out(1), "differs": Out(1), "overflow": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        n_lanes = self._lanes
+        heads = [Signal(BLOCK_WORD, name=f"head{n}") for n in range(n_lanes)]
+        filled, full, mark = Signal(n_lanes), Signal(n_lanes), Signal(n_lanes)
+        pop, flush = Signal(n_lanes), Signal()
+        for n in range(n_lanes):
+            m.submodules[f"queue{n}"] = queue = Memory(shape=BLOCK_WORD, depth=_DEPTH, init=[])
+            write, read = queue.write_port(), queue.read_port(domain="comb")
+            put, get = Signal(range(2 * _DEPTH), name=f"put{n}"), Signal(range(2 * _DEPTH), name=f"get{n}")
+            m.d.comb += [
+                write.addr.eq(put), write.data.eq(self.words[n]), write.en.eq(self.valid[n]), read.addr.eq(get), heads[n].eq(read.data),
+                filled[n].eq(put != get), full[n].eq((put - get)[: len(put)] == _DEPTH),
+                mark[n].eq(filled[n] & heads[n].first & Cat(heads[n].kind == k for k in (BlockKind.SOS, BlockKind.SDS, BlockKind.EIEOS)).any()),
+            ]  # fmt: skip
+            m.d.sync += put.eq(put + self.valid[n])
+            with m.If(flush):
+                m.d.sync += get.eq(put)
+            with m.Elif(pop[n]):
+                m.d.sync += get.eq(get + 1)
+
+        lanes = Array(heads)
+        logical = [Mux(self.reverse, heads[-1 - n].as_value(), heads[n].as_value()) for n in range(n_lanes)]
+        ordered = [Signal(BLOCK_WORD, name=f"lane{n}") for n in range(n_lanes)]
+        m.d.comb += [o.as_value().eq(v) for o, v in zip(ordered, logical)]
+        chosen = Signal(range(n_lanes))
+        for n in reversed(range(n_lanes)):
+            with m.If(~heads[n].bad_header):
+                m.d.comb += chosen.eq(n)
+        kind = Signal(BlockKind)
+        same_kind, same_first = Signal(), Signal()
+        m.d.comb += [
+            kind.eq(lanes[chosen].kind),
+            same_kind.eq(Cat(h.kind == kind for h in heads).all()),
+            same_first.eq(Cat(h.first == heads[0].first for h in heads).all()),
+        ]
+
+        wait = Signal(range(_WAIT + 1))
+        free = Signal()
+        m.d.comb += free.eq(~self.out.valid | self.out.ready)
+        m.d.sync += [self.differs.eq(0), self.overflow.eq(0)]
+        with m.If(free):
+            m.d.sync += self.out.valid.eq(0)
+        with m.If(self.moved.any() | (full & self.valid).any()):
+            m.d.comb += flush.eq(1)
+            m.d.sync += [self.aligned.eq(0), wait.eq(0), self.overflow.eq((full & self.valid).any())]
+        with m.Elif(~self.aligned):
+            with m.If(mark.all() & same_kind):
+                m.d.sync += [self.aligned.eq(1), wait.eq(0)]
+            with m.Elif(wait == _WAIT):
+                m.d.comb += pop.eq(filled)
+                m.d.sync += wait.eq(0)
+            with m.Else():
+                m.d.comb += pop.eq(filled & ~mark)
+                m.d.sync += wait.eq(Mux(mark.any(), wait + 1, 0))
+        with m.Elif(filled.all()):
+            with m.If(~same_first):
+                m.d.comb += flush.eq(1)
+                m.d.sync += self.aligned.eq(0)
+            with m.Elif(free):
+                m.d.comb += pop.eq(~0)
+                out = self.out.payload
+                m.d.sync += [
+                    self.out.valid.eq(1), self.differs.eq(~same_kind & heads[0].first),
+                    *(out.data[n].eq(o.data) for n, o in enumerate(ordered)),
+                    out.kind.eq(kind), out.first.eq(heads[0].first), out.last.eq(lanes[chosen].last), out.time.eq(ordered[0].time),
+                ]  # fmt: skip
+        return m

@@ -1,0 +1,220 @@
+"""8 GT/s from raw lane words to TLPs."""
+
+import random
+
+import cocotb
+import gen3_bench as b
+import transmitter as t
+from transmitter.gen3_link import Gen3Link
+
+WIDTHS = [1, 2, 4]
+TICK = 4000
+"""Behind the first few blocks the twelve bits of time that travel with a word wrap."""
+
+
+def check(bench, link, tlps, dllps, *, tick=TICK, late=0):
+    """All of it, once, in order, at the right ticks."""
+    assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place, tick=tick, late=late)) for tlp, seq, place in tlps]
+    assert bench.dllps == [(body, b.tick_of(link, place, tick=tick, late=late)) for body, place in dllps]
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def any_offset_and_skew(dut, lanes):
+    """From training on: every TLP and DLLP, wherever words begin, for skews up to 48 bits, reversed, inverted, all lengths of SOS."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    for seed in range(10):
+        r = random.Random(seed)
+        late = [r.randrange(49) for _ in range(lanes)]
+        late[r.randrange(lanes)] = 0
+        if seed == 0 and lanes > 1:
+            late = [0, 48, 48, 0][:lanes]
+        late = [n + 7 * seed for n in late]  # and words begin anywhere
+        reverse = lanes > 1 and seed % 2 == 1
+        link = Gen3Link(lanes, sos_interval=6, sos_symbols=(8, 12, 16, 20, 24), first_sequence=4090)
+        link.train(first=2, second=1)
+        tlps, dllps = b.traffic(link, r, 40)
+        b.end(link)
+        await bench.reset(reverse=reverse)
+        wires = link.bits(late=late, reverse=reverse, invert=[r.random() < 0.5 for _ in range(lanes)])
+        await bench.play(wires, tick=TICK + 977 * seed, gaps=r if seed == 3 else None)
+        check(bench, link, tlps, dllps, tick=TICK + 977 * seed, late=late[0]) if seed != 3 else None
+        assert [f.data for f in bench.good] == [tlp for tlp, _, _ in tlps]
+        assert len(bench.frames) == len(tlps)
+        assert not any(bench.counts.values()), bench.counts
+        assert bench.port["aligned"].value == 1
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def ordered_sets(dut, lanes):
+    """Kinds, ticks, and what the training sequences say."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    link = Gen3Link(lanes, sos_interval=5)
+    link.train(first=3, second=2, link=7, eieos_every=2)
+    link.idle(16 * 12)
+    link.electrical_idle(100)
+    link.train(first=1, second=1)
+    b.end(link)
+    await bench.play(link.bits(), tick=TICK)
+    want = [(block[0].kind, TICK + start // 8) for block, start in zip(link.blocks, link.starts()) if block[0].kind not in ("DATA", "IDLE")]
+    got = [(kind, tick) for kind, _, tick in bench.sets]
+    # Of a SOS the tick is that of its last word. The first EIEOS is what the boundary is found by, the second what the lanes are put
+    # side by side by; behind the idle the same again.
+    length = {n: 8 * (len(block[0].symbols) - 4) // 8 for n, block in enumerate(b for b in link.blocks if b[0].kind not in ("DATA", "IDLE"))}
+    want = [(kind, tick + (length[n] if kind == "SOS" else 0)) for n, (kind, tick) in enumerate(want)]
+    eieos = [n for n, (kind, _) in enumerate(want) if kind == "EIEOS"]
+    assert got == want[eieos[1] : eieos[-2]] + want[eieos[-1] :]
+    said = {kind: symbols for kind, symbols, _ in bench.sets}
+    assert said["TS1"] == bytes([0x1E, 7, 0, 255]) and said["TS2"] == bytes([0x2D, 7, 0, 255])
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def attach_in_the_middle(dut, lanes):
+    """From any bit of a running stream: everything behind the first SKP ordered set that is whole."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    for seed in range(4):
+        r = random.Random(seed)
+        link = Gen3Link(lanes, sos_interval=12, sos_symbols=(16, 8, 24))
+        link.train(first=1, second=1)
+        tlps, dllps = b.traffic(link, r, 90)
+        b.end(link)
+        starts = link.starts()
+        cut = starts[20] + r.randrange(130)
+        sos = next(n for n, block in enumerate(link.blocks) if block[0].kind == "SOS" and starts[n] - 2 > cut)
+        late = [r.randrange(49) for _ in range(lanes)]
+        await bench.reset()
+        await bench.play([w[cut:] for w in link.bits(late=late)])
+        place = lambda p: (late[0] + starts[p.block] + 8 * p.symbol - cut) // 8  # noqa: E731
+        assert bench.good == [b.Frame(tlp, seq, place(p)) for tlp, seq, p in tlps if p.block > sos]
+        assert bench.dllps == [(body, place(p)) for body, p in dllps if p.block > sos]
+        assert len(bench.good) > 10 and len(bench.frames) == len(bench.good)
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def damaged_packets(dut, lanes):
+    """LCRC, nullified, EDB where none belongs, tokens with one and two wrong bits, DLLP CRC: each is what it is, the next one is whole."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    r = random.Random(5)
+    link = Gen3Link(lanes, sos_interval=0)
+    link.train(first=1, second=1)
+    want = []
+    for n in range(60):
+        tlp, sequence = b.random_tlp(r), link.replayer.next
+        kind = ("right", "lcrc", "null", "null without edb", "edb", "token", "dllp")[n % 7]
+        if kind == "right":
+            link.send(tlp)
+        elif kind == "lcrc":
+            link.send(tlp, wrong_lcrc=1 << r.randrange(32))
+        elif kind == "null":
+            link.nullify(tlp)
+        elif kind == "null without edb":
+            link.send(tlp, nullified=True, edb=False)
+        elif kind == "edb":
+            link.send(tlp, edb=True)
+        elif kind == "token":
+            bit = r.choice([k for k in range(24) if k not in range(16, 20)])  # all but those of the sequence number
+            link.send(tlp, wrong_token=1 << bit)
+        else:
+            link.dllp(r.randbytes(4), wrong_crc=1 << r.randrange(16))
+            continue
+        want.append((sequence, tlp, {"right": b.GOOD, "token": b.GOOD, "null": b.NULLIFIED}.get(kind, b.BAD_LCRC)))
+        link.idle(r.randrange(3))
+    b.end(link)
+    await bench.play(link.bits())
+    assert [(f.sequence, f.data, f.verdict) for f in bench.frames] == want
+    assert bench.counts["bad_dllp"] == 8 and bench.dllps == [] and bench.counts["lost_token"] == 0
+    assert bench.counts["corrected_token"] == sum(n % 7 == 5 for n in range(60))
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def lost_tokens(dut, lanes):
+    """A token with two wrong bits: its TLP is lost, and the framing is found again at one of the next, long before the next SOS."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    r = random.Random(6)
+    link = Gen3Link(lanes, sos_interval=0)
+    link.train(first=1, second=1)
+    want = []
+    for n in range(40):
+        tlp, sequence = b.random_tlp(r), link.replayer.next
+        wrong = (1 << 5 | 1 << 20) if n % 5 == 2 else 0
+        place = link.send(tlp, wrong_token=wrong)
+        want.append((tlp, sequence, place, wrong))
+        link.idle(r.randrange(4))
+    b.end(link)
+    await bench.play(link.bits())
+    assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place)) for tlp, seq, place, wrong in want if not wrong]
+    assert bench.counts["lost_token"] == bench.counts["regained"] == 8
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def retraining_and_replay(dut, lanes):
+    """Recovery in the middle, electrical idle, replays, another bit position afterwards: frames of before and after, all of them."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    r = random.Random(7)
+    link = Gen3Link(lanes, sos_interval=30)
+    link.train()
+    tlps, dllps = b.traffic(link, r, 15)
+    link.train(first=40, second=8)
+    more = b.traffic(link, r, 15)
+    last = tlps[-1][1]
+    again = [(tlp, seq, place) for (tlp, seq, _), place in zip(more[0], link.replay(last))]
+    assert len(again) == len(more[0])
+    link.electrical_idle(101)
+    link.train(first=3)
+    final = b.traffic(link, r, 15)
+    b.end(link)
+    await bench.play(link.bits(late=[17, 3, 40, 0][:lanes]), tick=TICK)
+    check(bench, link, tlps + more[0] + again + final[0], dllps + more[1] + final[1], late=17)
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def bit_errors(dut, lanes):
+    """1e-4: every TLP without a wrong bit comes once, in order, at its tick, but for the few behind a token with two; no other is good."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    r = random.Random(8)
+    link = Gen3Link(lanes, sos_interval=100)
+    link.train(first=1, second=1)
+    tlps, _ = b.traffic(link, r, (260, 360, 720)[lanes // 2])
+    b.end(link)
+    wires = link.bits()
+    starts = link.starts()
+    safe = starts[8]
+    hit = set()
+    for lane, wire in enumerate(wires):
+        clean = wire[:safe]
+        wires[lane], places = t.damaged(wire, 1e-4, random.Random(lane))
+        wires[lane][:safe] = clean
+        hit |= {(lane, p) for p in places if p >= safe}
+    damaged = set()
+    bits = {(lane, p) for lane, p in hit}
+    for n, (tlp, _, place) in enumerate(tlps):
+        symbols = len(tlp) + 8
+        spans = [(place.block, place.symbol + k) for k in range((symbols + lanes - 1) // lanes)]
+        for block, symbol in spans:
+            # A TLP may run on over any number of data blocks.
+            at = starts[block + symbol // 16] + 8 * (symbol % 16)
+            if any((lane, at + bit) in bits for lane in range(lanes) for bit in range(8)):
+                damaged.add(n)
+    want = [b.Frame(tlp, seq, b.tick_of(link, place)) for tlp, seq, place in tlps]
+    intact = [f for n, f in enumerate(want) if n not in damaged]
+    await bench.play(wires)
+    got = bench.good
+    missing = [f for f in intact if f not in got]
+    assert [f for f in got if f in intact] == [f for f in intact if f in got]
+    assert all(f in want for f in got), "a TLP that was never sent"
+    assert len(hit) >= 10 and len(missing) <= 1 and len(damaged) > 3
+    dut._log.info("%d bits hit, %d TLPs damaged, %d of them put right, %d missed, %s", len(hit), len(damaged),
+                  len([f for f in got if f not in intact]), len(missing), bench.counts)  # fmt: skip

@@ -1,0 +1,159 @@
+"""Plays lane bits into a receiver and reads what comes out. Layouts: wattbell_gateware.link.layouts, .block_receiver."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import transmitter as t
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge
+from cocotbext.pcie.core.tlp import Tlp, TlpType
+from cocotbext.pcie.core.utils import PcieId
+
+GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
+EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,
+          "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1}  # fmt: skip
+KINDS = ("DATA", "SOS", "TS1", "TS2", "SDS", "EIOS", "EIEOS", "FTS", "OTHER")
+
+
+class Frame(NamedTuple):
+    data: bytes
+    sequence: int
+    tick: int
+    verdict: int = GOOD
+
+
+class Bench:
+    """One receiver. `frames`, `dllps` [(body, tick)], `sets` [(kind, first symbols of lane 0, tick)], `counts` of events."""
+
+    def __init__(self, dut, lanes: int):
+        self.dut, self.lanes = dut, lanes
+        names = ("raw", "valid", "tick", "reverse", "locked", "known", "inverted", "aligned", "in_stream", "events",
+                 "frames__valid", "frames__payload", "dllps__valid", "dllps__payload", "sets__valid", "sets__payload")  # fmt: skip
+        self.port = {p: getattr(dut, f"x{lanes}__{p}") for p in names}
+        self.clear()
+
+    def clear(self):
+        self.frames, self.dllps, self.sets = [], [], []
+        self.counts = dict.fromkeys(EVENTS, 0)
+        self._open: list = []
+
+    async def start(self, *, reverse=False):
+        for lanes in (1, 2, 4):
+            getattr(self.dut, f"x{lanes}__valid").value = 0
+        self.dut.rst.value = 1
+        Clock(self.dut.clk, 4, unit="ns").start()
+        await self.reset(reverse=reverse)
+
+    async def reset(self, *, reverse=False):
+        self.clear()
+        self.port["reverse"].value, self.port["valid"].value = int(reverse), 0
+        self.dut.rst.value = 1
+        for _ in range(3):
+            await FallingEdge(self.dut.clk)
+        self.dut.rst.value = 0
+
+    async def play(self, wires, *, tick=0, gaps=None):
+        """Words of each wire, the first bit at `tick`, as long as all of them last; `gaps` (a random generator) leaves clocks out."""
+        streams = [list(t.words(wire, 32)) for wire in wires]
+        raw, valid, now = self.port["raw"], self.port["valid"], self.port["tick"]
+        valid.value = 1
+        for n, words in enumerate(zip(*streams)):
+            while gaps and gaps.random() < 0.2:
+                valid.value = 0
+                await self._clock()
+                valid.value = 1
+            raw.value = sum(w << 32 * lane for lane, w in enumerate(words))
+            now.value = tick + 4 * n
+            await self._clock()
+        valid.value = 0
+
+    async def _clock(self):
+        await FallingEdge(self.dut.clk)
+        port = self.port
+        if port["frames__valid"].value:
+            self._beat(int(port["frames__payload"].value))
+        if port["dllps__valid"].value:
+            value = int(port["dllps__payload"].value)
+            self.dllps.append(((value & 0xFFFFFFFF).to_bytes(4, "little"), value >> 32))
+        if port["sets__valid"].value:
+            value = int(port["sets__payload"].value)
+            self.sets.append((KINDS[value & 15], (value >> 4 & 0xFFFFFFFF).to_bytes(4, "little"), value >> 4 + 32 * self.lanes))
+        events = int(port["events"].value)
+        if events:
+            for name, width in EVENTS.items():
+                self.counts[name] += (events & (1 << width) - 1).bit_count()
+                events >>= width
+
+    def _beat(self, value):
+        width = 32 * self.lanes
+        data, rest = value & (1 << width) - 1, value >> width
+        size = self.lanes.bit_length()
+        dws, rest = rest & (1 << size) - 1, rest >> size
+        first, last, verdict, sequence, tick = rest & 1, rest >> 1 & 1, rest >> 2 & 3, rest >> 4 & 0xFFF, rest >> 16
+        assert bool(first) == (not self._open), "a frame begins where, and only where, none is open"
+        assert dws <= self.lanes and (last or dws == self.lanes), "every beat but the last is full"
+        head = (sequence, tick)
+        if first:
+            self._open = [head, b""]
+        assert self._open[0] == head, "number and tick stand on every beat"
+        self._open[1] += data.to_bytes(width // 8, "little")[: 4 * dws]
+        if last:
+            assert verdict != GOOD or dws > 0
+            self.frames.append(Frame(self._open[1], sequence, tick, verdict))
+            self._open = []
+
+    @property
+    def good(self):
+        return [f for f in self.frames if f.verdict == GOOD]
+
+    def bad(self, verdict):
+        return [f for f in self.frames if f.verdict == verdict]
+
+
+def tick_of(link, place, *, tick=0, late=0) -> int:
+    """Tick at which the symbol at `place` began to come in."""
+    return tick + (late + link.starts()[place.block] + 8 * place.symbol) // 8
+
+
+def random_tlp(r) -> bytes:
+    """A TLP of cocotbext-pcie: reads, writes, completions, of any size up to 64 double words."""
+    tlp = Tlp()
+    tlp.requester_id, tlp.tag = PcieId(r.randrange(256), 0, 0), r.randrange(256)
+    kind = r.choice([TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, TlpType.MEM_WRITE_64, TlpType.CPL_DATA, TlpType.CPL])
+    count = r.choice([1, 1, 2, 3, 4, 16, 32, 64])
+    tlp.fmt_type = kind
+    if kind in (TlpType.CPL_DATA, TlpType.CPL):
+        tlp.completer_id = PcieId(1, 0, 0)
+        tlp.byte_count, tlp.lower_address = 4 * count, 0
+    else:
+        tlp.address = r.randrange(1 << 30) * 4
+        if kind in (TlpType.MEM_READ_64, TlpType.MEM_WRITE_64):
+            tlp.address |= 1 << 35
+        tlp.first_be, tlp.last_be = 0xF, 0 if count == 1 else 0xF
+    tlp.length = 0 if kind == TlpType.CPL else count
+    if kind in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64, TlpType.CPL_DATA):
+        tlp.set_data(r.randbytes(4 * count))
+    return bytes(tlp.pack())
+
+
+def end(link):
+    """Idle for longer than a word is under way in the receiver."""
+    link.idle(16 * 8)
+    link.fill()
+
+
+def traffic(link, r, packets, *, dllps=0.3):
+    """Random TLPs, DLLPs and idle; [(tlp, sequence, place)], [(body, place)]."""
+    tlps, others = [], []
+    for _ in range(packets):
+        if r.random() < dllps:
+            body = struct.pack("<I", r.getrandbits(32))
+            others.append((body, link.dllp(body)))
+        else:
+            sequence, tlp = link.replayer.next, random_tlp(r)
+            tlps.append((tlp, sequence, link.send(tlp)))
+        if r.random() < 0.5:
+            link.idle(r.choice([1, 2, 3, 5, 17]))
+    return tlps, others
