@@ -64,9 +64,10 @@ class CrcStep(wiring.Component):
         of_state = [self._reached(k, steps) for k in range(bits)]
         # Data bit k meets the state at bit 0 after k shifts, so it has the rest of the shifts before it.
         of_data = [self._reached(0, steps - k) for k in range(steps)]
-        both = Cat(self.before, self.data[:steps])
+        both = [*self.before, *self.data[:steps]]
         columns = of_state + of_data
-        return Cat((both & sum((c >> n & 1) << k for k, c in enumerate(columns))).xor() for n in range(bits))
+        # Picked out bit by bit: `both & mask` comes out of Yosys as dozens of assignments, which takes C++ compilers seven times as long.
+        return Cat(Cat(bit for bit, c in zip(both, columns) if c >> n & 1).xor() for n in range(bits))
 
     def elaborate(self, platform):
         m = Module()

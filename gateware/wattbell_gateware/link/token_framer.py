@@ -22,14 +22,14 @@ class TokenFramer(wiring.Component):
 
     Ports
     -----
-    words : :func:`parsed_word`. tick : now; ticks of packets are derived from it and the time that came with the word.
+    words : :func:`parsed_word`. cut : ends the TLP that is open as broken; no words are taken meanwhile. open : there is one. tick : now; ticks of packets are derived from it and the time that came with the word.
     frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong.
     """
 
     def __init__(self, lanes: int):
         self._lanes = lanes
         super().__init__({
-            "words": In(stream.Signature(parsed_word(lanes))), "tick": In(64),
+            "words": In(stream.Signature(parsed_word(lanes))), "cut": In(1), "open": Out(1), "tick": In(64),
             "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
             "dllps": Out(stream.Signature(DLLP, always_ready=True)), "bad_dllp": Out(1),
         })  # fmt: skip
@@ -37,7 +37,7 @@ class TokenFramer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         tail, second = Signal(), Signal()
-        m.d.comb += self.words.ready.eq(~tail & ~second)
+        m.d.comb += self.words.ready.eq(~tail & ~second & ~self.cut)
         take = Signal()
         m.d.comb += take.eq(self.words.valid & self.words.ready)
         self._pack(m, take, tail)
@@ -70,7 +70,11 @@ class TokenFramer(wiring.Component):
             if n < lanes:
                 choices += [waiting[n]] * (lanes - n)
             m.d.comb += both[n].eq(Array(choices)[count])
-        fresh, fresh_count, skipped = [Signal(32, name=f"fresh{n}") for n in range(lanes)], Signal(range(lanes + 1)), Signal(range(lanes + 1))
+        fresh, fresh_count, skipped = (
+            [Signal(32, name=f"fresh{n}") for n in range(lanes)],
+            Signal(range(lanes + 1)),
+            Signal(range(lanes + 1)),
+        )
         new_body = word.body & ~word.old_body
         m.d.comb += fresh_count.eq(sum(new_body[n] for n in range(lanes)))
         for n in reversed(range(lanes)):
@@ -84,9 +88,14 @@ class TokenFramer(wiring.Component):
         m.d.sync += out_valid.eq(0)
         with m.If(tail):
             m.d.sync += [out.eq(later), out_valid.eq(1), tail.eq(0)]
+        with m.Elif(self.cut):
+            m.d.sync += [
+                out_valid.eq(self.open), out.dws.eq(0), out.first.eq(~begun), out.last.eq(1), out.broken.eq(1), out.sequence.eq(sequence),
+                out.tick.eq(tick), self.open.eq(0), count.eq(0),
+            ]  # fmt: skip
         with m.Elif(take):
             m.d.sync += [
-                out_valid.eq(word.ends | overflows),
+                out_valid.eq((word.ends & self.open) | overflows), self.open.eq(word.begins | (self.open & ~word.ends)),
                 out.dws.eq(Mux(overflows, lanes, total)), out.first.eq(~begun), out.last.eq(word.ends & ~overflows),
                 out.edb.eq(word.edb), out.broken.eq(word.broken), out.lcrc.eq(word.lcrc), out.sequence.eq(sequence), out.tick.eq(tick),
                 *(out.data[n].eq(both[n]) for n in range(lanes)),
@@ -105,13 +114,20 @@ class TokenFramer(wiring.Component):
             with m.Else():
                 m.d.sync += [count.eq(total), *(waiting[n].eq(both[n]) for n in range(lanes))]
 
-        m.submodules.lcrc = step = CrcStep(LCRC, 4 * lanes, [4 * n for n in range(1, lanes + 1)])
+        # The double words of a beat go to the end of the CRC's word: zeros before them leave a state of zero as it is. The state
+        # before meets the first of them, so one set of parities does for every number of them.
+        m.submodules.lcrc = step = CrcStep(LCRC, 4 * lanes, [4 * lanes])
         m.submodules.lcrc_start = start = CrcStep(LCRC, 2, [2])
-        state = Signal(32)
+        state, before = Signal(32), Signal(32)
+        for n in range(lanes):
+            for dws in range(lanes - n, lanes + 1):
+                first = before if n == lanes - dws else 0
+                with m.If(out.dws == dws):
+                    m.d.comb += step.data[32 * n : 32 * n + 32].eq(out.data[n - lanes + dws] ^ first)
         # The four reserved bits before the number are not sent; they count as zeros.
         m.d.comb += [
             start.before.eq(LCRC.init), start.data.eq(Cat(out.sequence[8:], 0, 0, 0, 0, out.sequence[:8])), start.count.eq(2),
-            step.before.eq(Mux(out.first, start.after, state)), step.data.eq(out.data), step.count.eq(out.dws << 2),
+            before.eq(Mux(out.first, start.after, state)), step.before.eq(0), step.count.eq(4 * lanes),
         ]  # fmt: skip
         frame = self.frames.payload
         m.d.sync += self.frames.valid.eq(out_valid)

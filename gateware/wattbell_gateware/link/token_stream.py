@@ -27,13 +27,14 @@ class DataStream(wiring.Component):
     a lane whose register is not known, and when the lanes are not ``aligned``. (Behind an SKP ordered set in the middle of training come
     training sequences, so data behind one is always of a data stream; that is where a tap that attaches later gets in.)
 
-    ``words``: :func:`block_link_word`. ``out``: :func:`stream_word`; every ordered set gives a word without data.
+    ``words``: :func:`block_link_word`. ``width``: lanes in use, 0, 1, 2 for 1, 2, 4. ``out``: :func:`stream_word`, of fewer lanes the
+    first symbols; every ordered set gives a word without data.
     """
 
     def __init__(self, lanes: int):
         self._lanes = lanes
         super().__init__({
-            "words": In(stream.Signature(block_link_word(lanes))), "aligned": In(1), "out": Out(stream.Signature(stream_word(lanes))),
+            "words": In(stream.Signature(block_link_word(lanes))), "aligned": In(1), "width": In(2), "out": Out(stream.Signature(stream_word(lanes))),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -50,8 +51,11 @@ class DataStream(wiring.Component):
                     out.end.eq(0), out.time.eq(word.time), self.out.valid.eq(word.first | (is_data & inside)), out.data.eq(0),
                 ]  # fmt: skip
                 with m.If(is_data & inside):
-                    # Symbol s of lane l is symbol s * lanes + l of the stream.
-                    m.d.sync += out.data.eq(Cat(word.data[n][8 * s : 8 * s + 8] for s in range(4) for n in range(self._lanes)))
+                    with m.Switch(self.width):
+                        for width in range(self._lanes.bit_length()):
+                            with m.Case(width):
+                                # Symbol s of lane l is symbol s * lanes + l of the stream.
+                                m.d.sync += out.data.eq(Cat(word.data[n][8 * s : 8 * s + 8] for s in range(4) for n in range(1 << width)))
                     m.d.sync += behind.eq(0)
                 with m.Elif(~is_data):
                     with m.If((word.kind == BlockKind.SOS) | (word.kind == BlockKind.SDS)):
@@ -59,5 +63,13 @@ class DataStream(wiring.Component):
                     with m.Else():
                         m.d.sync += [inside.eq(0), out.end.eq(1), told.eq(1)]
             with m.Elif(~self.aligned & ~told):
-                m.d.sync += [out.filled.eq(0), out.data.eq(0), out.restart.eq(0), out.end.eq(1), self.out.valid.eq(1), inside.eq(0), told.eq(1)]
+                m.d.sync += [
+                    out.filled.eq(0),
+                    out.data.eq(0),
+                    out.restart.eq(0),
+                    out.end.eq(1),
+                    self.out.valid.eq(1),
+                    inside.eq(0),
+                    told.eq(1),
+                ]
         return m

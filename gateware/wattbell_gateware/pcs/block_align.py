@@ -80,7 +80,12 @@ class Marks(wiring.Component):
             m.d.sync += [
                 self.out.payload.eq(word),
                 self.eieos.eq(eieos),
-                self.sos.eq(ends & (total[:5] == _BITS - 1) & (total < _BITS * _SKP_WORDS) & ((following == _SKP_END) | (following == _SKP_END ^ 0xFF))),
+                self.sos.eq(
+                    ends
+                    & (total[:5] == _BITS - 1)
+                    & (total < _BITS * _SKP_WORDS)
+                    & ((following == _SKP_END) | (following == _SKP_END ^ 0xFF))
+                ),
                 self.left.eq(Mux(eieos, _BITS - 1 - last, _BITS - at)),
                 self.inverted.eq(Mux(eieos, ~word.bit_select(last, 1), following != _SKP_END)),
             ]
@@ -170,7 +175,9 @@ class BlockAligner(wiring.Component):
         agrees, take = Signal(), Signal()
         m.d.comb += [
             agrees.eq(
-                (natural == marks.left) & (marks.inverted == self.inverted) & Mux(marks.eieos, natural_index == 0, in_skp & (natural_index != 0))
+                (natural == marks.left)
+                & (marks.inverted == self.inverted)
+                & Mux(marks.eieos, natural_index == 0, in_skp & (natural_index != 0))
             ),
             take.eq(marks.out.valid & (marks.eieos | (marks.sos & (~self.locked | (errors != 0)))) & ~(agrees & self.locked)),
         ]

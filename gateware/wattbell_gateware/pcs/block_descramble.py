@@ -52,10 +52,11 @@ class BlockDescrambleStep(wiring.Component):
         m = Module()
         # Bit k of the key is bit 22 after k shifts.
         reached = [[_times_x(1 << n, k) >> (_BITS - 1) & 1 for n in range(_BITS)] for k in range(_WORD)]
-        key = Signal(_WORD)
-        m.d.comb += key.eq(Cat((self.before & sum(bit << n for n, bit in enumerate(row))).xor() for row in reached))
-        advanced = Signal(_BITS)
-        m.d.comb += advanced.eq(Cat((self.before & sum((_AFTER[k] >> n & 1) << k for k in range(_BITS))).xor() for n in range(_BITS)))
+        key, advanced = Signal(_WORD), Signal(_BITS)
+        m.d.comb += [
+            key.eq(Cat(Cat(self.before[n] for n in range(_BITS) if row[n]).xor() for row in reached)),
+            advanced.eq(Cat(Cat(self.before[k] for k in range(_BITS) if _AFTER[k] >> n & 1).xor() for n in range(_BITS))),
+        ]
 
         training = (self.kind == BlockKind.TS1) | (self.kind == BlockKind.TS2)
         scrambled = (self.kind == BlockKind.DATA) | training

@@ -31,7 +31,7 @@ class BlockDeskew(wiring.Component):
     Ports
     -----
     words : :data:`BLOCK_WORD` of each wire; valid : of each. moved : of each, its words do not continue those before.
-    reverse : lane 0 of the link is the last wire.
+    reverse : lane 0 of the link is the last wire. active : lanes in use, of the link (not of the wires). Lanes that are not come out anyhow.
     out : :func:`block_link_word`. aligned : level. differs, overflow : strobes; differs: lanes disagreed on the kind of a block.
     """
 
@@ -39,7 +39,7 @@ class BlockDeskew(wiring.Component):
         word = block_link_word(lanes)
         self._lanes = lanes
         super().__init__({
-            "words": In(data.ArrayLayout(BLOCK_WORD, lanes)), "valid": In(lanes), "moved": In(lanes), "reverse": In(1),
+            "words": In(data.ArrayLayout(BLOCK_WORD, lanes)), "valid": In(lanes), "moved": In(lanes), "reverse": In(1), "active": In(lanes),
             "out": Out(stream.Signature(word)), "aligned": Out(1), "differs": Out(1), "overflow": Out(1),
         })  # fmt: skip
 
@@ -49,6 +49,9 @@ class BlockDeskew(wiring.Component):
         heads = [Signal(BLOCK_WORD, name=f"head{n}") for n in range(n_lanes)]
         filled, full, mark = Signal(n_lanes), Signal(n_lanes), Signal(n_lanes)
         pop, flush = Signal(n_lanes), Signal()
+        lanes = Array(heads)
+        used = Signal(n_lanes)  # of each wire
+        m.d.comb += used.eq(Mux(self.reverse, self.active[::-1], self.active))
         for n in range(n_lanes):
             m.submodules[f"queue{n}"] = queue = Memory(shape=BLOCK_WORD, depth=_DEPTH, init=[])
             write, read = queue.write_port(), queue.read_port(domain="comb")
@@ -61,23 +64,22 @@ class BlockDeskew(wiring.Component):
             m.d.sync += put.eq(put + self.valid[n])
             with m.If(flush):
                 m.d.sync += get.eq(put)
-            with m.Elif(pop[n]):
+            with m.Elif(pop[n] | (filled[n] & ~used[n])):
                 m.d.sync += get.eq(get + 1)
 
-        lanes = Array(heads)
         logical = [Mux(self.reverse, heads[-1 - n].as_value(), heads[n].as_value()) for n in range(n_lanes)]
         ordered = [Signal(BLOCK_WORD, name=f"lane{n}") for n in range(n_lanes)]
         m.d.comb += [o.as_value().eq(v) for o, v in zip(ordered, logical)]
         chosen = Signal(range(n_lanes))
         for n in reversed(range(n_lanes)):
-            with m.If(~heads[n].bad_header):
+            with m.If(used[n] & ~heads[n].bad_header):
                 m.d.comb += chosen.eq(n)
         kind = Signal(BlockKind)
         same_kind, same_first = Signal(), Signal()
         m.d.comb += [
             kind.eq(lanes[chosen].kind),
-            same_kind.eq(Cat(h.kind == kind for h in heads).all()),
-            same_first.eq(Cat(h.first == heads[0].first for h in heads).all()),
+            same_kind.eq(Cat((h.kind == kind) | ~u for h, u in zip(heads, used)).all()),
+            same_first.eq(Cat((h.first == ordered[0].first) | ~u for h, u in zip(heads, used)).all()),
         ]
 
         wait = Signal(range(_WAIT + 1))
@@ -86,28 +88,29 @@ class BlockDeskew(wiring.Component):
         m.d.sync += [self.differs.eq(0), self.overflow.eq(0)]
         with m.If(free):
             m.d.sync += self.out.valid.eq(0)
-        with m.If(self.moved.any() | (full & self.valid).any()):
+        too_many = full & self.valid & used
+        with m.If((self.moved & used).any() | too_many.any()):
             m.d.comb += flush.eq(1)
-            m.d.sync += [self.aligned.eq(0), wait.eq(0), self.overflow.eq((full & self.valid).any())]
+            m.d.sync += [self.aligned.eq(0), wait.eq(0), self.overflow.eq(too_many.any())]
         with m.Elif(~self.aligned):
-            with m.If(mark.all() & same_kind):
+            with m.If((mark | ~used).all() & same_kind):
                 m.d.sync += [self.aligned.eq(1), wait.eq(0)]
             with m.Elif(wait == _WAIT):
                 m.d.comb += pop.eq(filled)
                 m.d.sync += wait.eq(0)
             with m.Else():
                 m.d.comb += pop.eq(filled & ~mark)
-                m.d.sync += wait.eq(Mux(mark.any(), wait + 1, 0))
-        with m.Elif(filled.all()):
+                m.d.sync += wait.eq(Mux((mark & used).any(), wait + 1, 0))
+        with m.Elif((filled | ~used).all()):
             with m.If(~same_first):
                 m.d.comb += flush.eq(1)
                 m.d.sync += self.aligned.eq(0)
             with m.Elif(free):
-                m.d.comb += pop.eq(~0)
+                m.d.comb += pop.eq(filled)
                 out = self.out.payload
                 m.d.sync += [
-                    self.out.valid.eq(1), self.differs.eq(~same_kind & heads[0].first),
+                    self.out.valid.eq(1), self.differs.eq(~same_kind & ordered[0].first),
                     *(out.data[n].eq(o.data) for n, o in enumerate(ordered)),
-                    out.kind.eq(kind), out.first.eq(heads[0].first), out.last.eq(lanes[chosen].last), out.time.eq(ordered[0].time),
+                    out.kind.eq(kind), out.first.eq(ordered[0].first), out.last.eq(lanes[chosen].last), out.time.eq(ordered[0].time),
                 ]  # fmt: skip
         return m

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import NamedTuple
 
@@ -24,14 +25,17 @@ class Frame(NamedTuple):
     verdict: int = GOOD
 
 
+WIRES = 4
+
+
 class Bench:
-    """One receiver. `frames`, `dllps` [(body, tick)], `sets` [(kind, first symbols of lane 0, tick)], `counts` of events."""
+    """The receiver, for a link of `lanes`. `frames`, `dllps` [(body, tick)], `sets` [(kind, first symbols of lane 0, tick)], `counts` of events."""
 
     def __init__(self, dut, lanes: int):
         self.dut, self.lanes = dut, lanes
-        names = ("raw", "valid", "tick", "reverse", "locked", "known", "inverted", "aligned", "in_stream", "events",
+        names = ("raw", "valid", "tick", "reverse", "width", "locked", "known", "inverted", "aligned", "in_stream", "events",
                  "frames__valid", "frames__payload", "dllps__valid", "dllps__payload", "sets__valid", "sets__payload")  # fmt: skip
-        self.port = {p: getattr(dut, f"x{lanes}__{p}") for p in names}
+        self.port = {p: getattr(dut, p) for p in names}
         self.clear()
 
     def clear(self):
@@ -40,15 +44,13 @@ class Bench:
         self._open: list = []
 
     async def start(self, *, reverse=False):
-        for lanes in (1, 2, 4):
-            getattr(self.dut, f"x{lanes}__valid").value = 0
         self.dut.rst.value = 1
         Clock(self.dut.clk, 4, unit="ns").start()
         await self.reset(reverse=reverse)
 
     async def reset(self, *, reverse=False):
         self.clear()
-        self.port["reverse"].value, self.port["valid"].value = int(reverse), 0
+        self.port["reverse"].value, self.port["valid"].value, self.port["width"].value = int(reverse), 0, self.lanes.bit_length() - 1
         self.dut.rst.value = 1
         for _ in range(3):
             await FallingEdge(self.dut.clk)
@@ -57,6 +59,9 @@ class Bench:
     async def play(self, wires, *, tick=0, gaps=None):
         """Words of each wire, the first bit at `tick`, as long as all of them last; `gaps` (a random generator) leaves clocks out."""
         streams = [list(t.words(wire, 32)) for wire in wires]
+        noise = random.Random(1)
+        unused = [[noise.getrandbits(32) for _ in streams[0]] for _ in range(WIRES - self.lanes)]
+        streams = unused + streams if int(self.port["reverse"].value) else streams + unused
         raw, valid, now = self.port["raw"], self.port["valid"], self.port["tick"]
         valid.value = 1
         for n, words in enumerate(zip(*streams)):
@@ -79,7 +84,7 @@ class Bench:
             self.dllps.append(((value & 0xFFFFFFFF).to_bytes(4, "little"), value >> 32))
         if port["sets__valid"].value:
             value = int(port["sets__payload"].value)
-            self.sets.append((KINDS[value & 15], (value >> 4 & 0xFFFFFFFF).to_bytes(4, "little"), value >> 4 + 32 * self.lanes))
+            self.sets.append((KINDS[value & 15], (value >> 4 & 0xFFFFFFFF).to_bytes(4, "little"), value >> 4 + 32 * WIRES))
         events = int(port["events"].value)
         if events:
             for name, width in EVENTS.items():
@@ -87,13 +92,13 @@ class Bench:
                 events >>= width
 
     def _beat(self, value):
-        width = 32 * self.lanes
+        width = 32 * WIRES
         data, rest = value & (1 << width) - 1, value >> width
-        size = self.lanes.bit_length()
+        size = WIRES.bit_length()
         dws, rest = rest & (1 << size) - 1, rest >> size
         first, last, verdict, sequence, tick = rest & 1, rest >> 1 & 1, rest >> 2 & 3, rest >> 4 & 0xFFF, rest >> 16
         assert bool(first) == (not self._open), "a frame begins where, and only where, none is open"
-        assert dws <= self.lanes and (last or dws == self.lanes), "every beat but the last is full"
+        assert dws <= WIRES and (last or dws == WIRES), "every beat but the last is full"
         head = (sequence, tick)
         if first:
             self._open = [head, b""]
