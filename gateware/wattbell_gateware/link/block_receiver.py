@@ -25,7 +25,7 @@ BLOCK_EVENTS = data.StructLayout({
 
 
 def ordered_set(lanes: int) -> data.StructLayout:
-    """An ordered set: its kind, the first four symbols of each lane (of TS1 and TS2: descrambled; identifier, link, lane, N_FTS), and tick."""
+    """An ordered set: kind, tick, the first four symbols of each lane (TS1 and TS2 descrambled: identifier, link, lane, N_FTS)."""
     return data.StructLayout({"kind": BlockKind, "symbols": data.ArrayLayout(32, lanes), "tick": 64})
 
 
@@ -50,7 +50,8 @@ class BlockReceiver(wiring.Component):
             "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
             "dllps": Out(stream.Signature(DLLP, always_ready=True)),
             "sets": Out(stream.Signature(ordered_set(lanes), always_ready=True)),
-            "locked": Out(lanes), "known": Out(lanes), "inverted": Out(lanes), "aligned": Out(1), "in_stream": Out(1), "events": Out(BLOCK_EVENTS),
+            "locked": Out(lanes), "known": Out(lanes), "inverted": Out(lanes), "aligned": Out(1), "in_stream": Out(1),
+            "events": Out(BLOCK_EVENTS),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -93,7 +94,8 @@ class BlockReceiver(wiring.Component):
                 for field, _ in parsed_word(1 << n):
                     m.d.comb += Value.cast(getattr(framer.words.payload, field)).eq(getattr(taken, field))
                 m.d.comb += [
-                    parser.words.valid.eq(blocks.out.valid), blocks.out.ready.eq(parser.words.ready), framer.words.valid.eq(parser.out.valid),
+                    parser.words.valid.eq(blocks.out.valid), blocks.out.ready.eq(parser.words.ready), 
+                    framer.words.valid.eq(parser.out.valid),
                     parser.out.ready.eq(framer.words.ready), corrected.eq(parser.corrected), lost.eq(parser.lost),
                     regained.eq(parser.regained),
                     hunting.eq(Cat(parser.mode == mode for mode in (Mode.HUNT, Mode.CANDIDATE, Mode.STOPPED)).any()),

@@ -22,7 +22,8 @@ class TokenFramer(wiring.Component):
 
     Ports
     -----
-    words : :func:`parsed_word`. cut : ends the TLP that is open as broken; no words are taken meanwhile. open : there is one. tick : now; ticks of packets are derived from it and the time that came with the word.
+    words : :func:`parsed_word`. cut : ends the TLP that is open as broken; no words are taken meanwhile. open : there is one.
+    tick : now; ticks of packets are derived from it and the time that came with the word.
     frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong.
     """
 

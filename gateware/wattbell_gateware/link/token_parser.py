@@ -50,7 +50,7 @@ def parsed_word(lanes: int) -> data.StructLayout:
 
 
 class TokenParser(wiring.Component):
-    """``words``: :func:`stream_word`. ``out``: :func:`parsed_word`, one for each word, one clock behind it (x1, x2: behind the word after it).
+    """``words``: :func:`stream_word`. ``out``: :func:`parsed_word`, one for each word, a clock behind it (x1, x2: behind the next).
 
     ``corrected``: strobe, a token had one wrong bit, which was put right. ``lost``: strobe, no token stood where one must.
     ``regained``: strobe, found one again.

@@ -34,7 +34,8 @@ class DataStream(wiring.Component):
     def __init__(self, lanes: int):
         self._lanes = lanes
         super().__init__({
-            "words": In(stream.Signature(block_link_word(lanes))), "aligned": In(1), "width": In(2), "out": Out(stream.Signature(stream_word(lanes))),
+            "words": In(stream.Signature(block_link_word(lanes))), "aligned": In(1), "width": In(2),
+            "out": Out(stream.Signature(stream_word(lanes))),
         })  # fmt: skip
 
     def elaborate(self, platform):

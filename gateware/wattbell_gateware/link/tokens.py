@@ -73,6 +73,8 @@ class TokenDecoder(wiring.Component):
                         & Mux(low, code_right | code_near, near(self.word[:4], 0xF) & code_right)),
             self.sdp.eq(near(self.word[:16], _SDP)), self.edb.eq(near(self.word, EDB)), self.eds.eq(near(self.word, EDS)),
             self.idle.eq(near(self.word, 0)),
-            self.wrong.eq(Mux(self.stp, ~self.exact, ~Cat(self.word == EDB, self.word == EDS, self.word == 0, self.word[:16] == _SDP).any())),
+            self.wrong.eq(
+                Mux(self.stp, ~self.exact, (self.word != EDB) & (self.word != EDS) & (self.word != 0) & (self.word[:16] != _SDP))
+            ),
         ]  # fmt: skip
         return m

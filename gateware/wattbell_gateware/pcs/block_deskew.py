@@ -12,10 +12,11 @@ from .blocks import BLOCK_WORD, BlockKind, block_link_word
 __all__ = ["MAX_SKEW_BITS", "BlockDeskew"]
 
 MAX_SKEW_BITS = 48
-"""Between the first and the last lane: 6 ns at 8 GT/s (Base 3.0, table 4-25, L_RX-SKEW). Proven by test; up to 3 words it would take."""
+"""Between the first and the last lane: 6 ns at 8 GT/s (Base 3.0, L_RX-SKEW). What the tests hold it to."""
 _WAIT = 4
-"""Clocks that the marks of the lanes may be apart: 48 bits are less than two words, and blocks begin up to one word apart in their words."""
+"""Clocks that the marks of the lanes may be apart: 48 bits are less than two words, and blocks begin anywhere in their words."""
 _DEPTH = 32
+_MARKS = (BlockKind.SOS, BlockKind.SDS, BlockKind.EIEOS)
 
 
 class BlockDeskew(wiring.Component):
@@ -31,7 +32,7 @@ class BlockDeskew(wiring.Component):
     Ports
     -----
     words : :data:`BLOCK_WORD` of each wire; valid : of each. moved : of each, its words do not continue those before.
-    reverse : lane 0 of the link is the last wire. active : lanes in use, of the link (not of the wires). Lanes that are not come out anyhow.
+    reverse : lane 0 of the link is the last wire. active : lanes of the link (not wires) in use; the others come out as well.
     out : :func:`block_link_word`. aligned : level. differs, overflow : strobes; differs: lanes disagreed on the kind of a block.
     """
 
@@ -59,7 +60,7 @@ class BlockDeskew(wiring.Component):
             m.d.comb += [
                 write.addr.eq(put), write.data.eq(self.words[n]), write.en.eq(self.valid[n]), read.addr.eq(get), heads[n].eq(read.data),
                 filled[n].eq(put != get), full[n].eq((put - get)[: len(put)] == _DEPTH),
-                mark[n].eq(filled[n] & heads[n].first & Cat(heads[n].kind == k for k in (BlockKind.SOS, BlockKind.SDS, BlockKind.EIEOS)).any()),
+                mark[n].eq(filled[n] & heads[n].first & Cat(heads[n].kind == k for k in _MARKS).any()),
             ]  # fmt: skip
             m.d.sync += put.eq(put + self.valid[n])
             with m.If(flush):

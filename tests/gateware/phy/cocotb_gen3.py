@@ -24,7 +24,7 @@ async def any_offset_and_skew(dut, lanes):
     """From training on: every TLP and DLLP, wherever words begin, for skews up to 48 bits, reversed, inverted, all lengths of SOS."""
     bench = b.Bench(dut, lanes)
     await bench.start()
-    for seed in range(10):
+    for seed in range(6):
         r = random.Random(seed)
         late = [r.randrange(49) for _ in range(lanes)]
         late[r.randrange(lanes)] = 0
@@ -79,7 +79,7 @@ async def attach_in_the_middle(dut, lanes):
     """From any bit of a running stream: everything behind the first SKP ordered set that is whole."""
     bench = b.Bench(dut, lanes)
     await bench.start()
-    for seed in range(4):
+    for seed in range(2):
         r = random.Random(seed)
         link = Gen3Link(lanes, sos_interval=12, sos_symbols=(16, 8, 24))
         link.train(first=1, second=1)
@@ -91,9 +91,9 @@ async def attach_in_the_middle(dut, lanes):
         late = [r.randrange(49) for _ in range(lanes)]
         await bench.reset()
         await bench.play([w[cut:] for w in link.bits(late=late)])
-        place = lambda p: (late[0] + starts[p.block] + 8 * p.symbol - cut) // 8  # noqa: E731
-        assert bench.good == [b.Frame(tlp, seq, place(p)) for tlp, seq, p in tlps if p.block > sos]
-        assert bench.dllps == [(body, place(p)) for body, p in dllps if p.block > sos]
+        from_cut = late[0] - cut
+        assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, p, late=from_cut)) for tlp, seq, p in tlps if p.block > sos]
+        assert bench.dllps == [(body, b.tick_of(link, p, late=from_cut)) for body, p in dllps if p.block > sos]
         assert len(bench.good) > 10 and len(bench.frames) == len(bench.good)
 
 

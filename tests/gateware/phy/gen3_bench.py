@@ -29,7 +29,10 @@ WIRES = 4
 
 
 class Bench:
-    """The receiver, for a link of `lanes`. `frames`, `dllps` [(body, tick)], `sets` [(kind, first symbols of lane 0, tick)], `counts` of events."""
+    """The receiver, for a link of `lanes`.
+
+    `frames`; `dllps`: (body, tick); `sets`: (kind, first symbols of lane 0, tick); `counts` of events.
+    """
 
     def __init__(self, dut, lanes: int):
         self.dut, self.lanes = dut, lanes
