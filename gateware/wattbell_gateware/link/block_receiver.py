@@ -94,7 +94,7 @@ class BlockReceiver(wiring.Component):
                 for field, _ in parsed_word(1 << n):
                     m.d.comb += Value.cast(getattr(framer.words.payload, field)).eq(getattr(taken, field))
                 m.d.comb += [
-                    parser.words.valid.eq(blocks.out.valid), blocks.out.ready.eq(parser.words.ready), 
+                    parser.words.valid.eq(blocks.out.valid), blocks.out.ready.eq(parser.words.ready),
                     framer.words.valid.eq(parser.out.valid),
                     parser.out.ready.eq(framer.words.ready), corrected.eq(parser.corrected), lost.eq(parser.lost),
                     regained.eq(parser.regained),
