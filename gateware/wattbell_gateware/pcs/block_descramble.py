@@ -123,7 +123,7 @@ class BlockDescrambler(wiring.Component):
         with m.If(self.words.valid):
             with m.If(word.kind == BlockKind.DATA):
                 m.d.sync += [parity.eq(parity ^ word.data.xor()), after_data.eq(1)]
-            with m.Else():
+            with m.Elif(ends | (word.kind != BlockKind.SOS)):
                 m.d.sync += after_data.eq(0)
                 with m.If(ends | (word.kind == BlockKind.SDS)):
                     m.d.sync += [parity.eq(0), counted.eq(1)]
