@@ -141,8 +141,8 @@ class LinkTracker(wiring.Component):
             m.d.sync += go(State.L0)
             with m.If(state != State.L0):
                 m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
-        starts = (state == State.DETECT) | (state == State.POLLING) | (state == State.CONFIG)
-        m.d.comb += self.forget.eq(starts & self.changed)
+        # Not in CONFIG: RECOVERY may lead there and back with the data link layer up.
+        m.d.comb += self.forget.eq(self.changed & ((state == State.DETECT) | (state == State.POLLING)))
 
         # A change of speed is asked for in training sequences; once for each stay in RECOVERY.
         told = Signal()
