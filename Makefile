@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal seeds-check bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap bitstream seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -50,7 +50,7 @@ lint-rtl: setup
 	@tools/lint-rtl.sh
 
 box: setup sim rtl guest  ## a suite on the modelled drive by real Linux, fio and nvme-cli in one guest (minutes)
-	@$(PY) -m pytest -q tests_slow
+	@$(PY) -m pytest -q tests_slow/test_bench_in_a_box.py
 
 compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)
 	@mkdir -p build
@@ -59,6 +59,12 @@ compare: setup sim rtl  ## the demo's trace through the gateware and through the
 
 formal: setup  ## every proof, the long ones too (minutes)
 	@WATTBELL_FORMAL=all $(PY) -m pytest -q tests/gateware/formal
+
+tap: setup  ## the tap of lanes over many packets with bit errors, replays, retraining, at every width and speed (an hour)
+	@WATTBELL_TAP_TLPS=$${TLPS:-20000} $(PY) -m pytest -q tests_slow/test_tap.py tests_slow/test_gen3_long.py
+
+bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (an hour)
+	@$(PY) tools/bitstream.py --docs
 
 seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
 	@$(PY) tools/seeds_check.py
