@@ -64,6 +64,7 @@ tap: setup  ## the tap of lanes over many packets with bit errors, replays, retr
 	@WATTBELL_TAP_TLPS=$${TLPS:-20000} $(PY) -m pytest -q tests_slow/test_tap.py tests_slow/test_gen3_long.py
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (an hour)
+	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
 	@$(PY) tools/bitstream.py --docs
 
 seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md

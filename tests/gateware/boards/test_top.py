@@ -5,9 +5,6 @@ import warnings
 
 import pytest
 from amaranth import Module
-
-pytest.importorskip("luna", reason="luna-usb is not installed (pyproject: gateware)")
-
 from wattbell_gateware.boards.ecp5.clocks import Clocks
 from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
 from wattbell_gateware.boards.ecp5.top import INSTRUMENT, Ecp5Tap

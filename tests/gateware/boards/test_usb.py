@@ -1,11 +1,7 @@
 """The USB seam: words to bytes, when a short packet goes, and what the host reads of the device before it opens it."""
 
-import pytest
 from amaranth.sim import Simulator
 from wattbell.rig.discovery import PRODUCT
-
-pytest.importorskip("luna", reason="luna-usb is not installed (pyproject: gateware)")
-
 from wattbell_gateware.boards.usb import PACKET, BytePacker, descriptors
 
 IDLE = 20
