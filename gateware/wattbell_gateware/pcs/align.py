@@ -14,7 +14,7 @@ LATENCY = 4
 """Clocks from a raw word to the aligned word that ends with bits of it."""
 _COM_CHANGES = 0b111000010
 """Where neighbouring bits of K28.5 (0011111010) differ, `a` and `b` in bit 0. Both its forms, and so both polarities, have them."""
-_CONFIRM = 2
+_CONFIRM, _CONTRADICT = 2, 3
 _BAD_WORDS = 15
 
 
@@ -22,9 +22,9 @@ class SymbolAligner(wiring.Component):
     """Raw words in, words cut at symbol boundaries out; one word a clock.
 
     A COM can start at any bit. While not ``locked`` the first COM seen decides the boundary, from that COM on; a second one
-    there, with none elsewhere between them, locks. While locked, two COMs elsewhere with none in place (a bit error can
-    forge one, hardly two) or 15 more words with errors than without (``bad``) unlock. So the boundary moves only where the
-    stream did.
+    there, with none elsewhere between them, locks. While locked, three COMs at one place elsewhere with none in place (bit
+    errors forge one now and then, hardly three at one place before the next SKP set) or 15 more words with errors than without
+    (``bad``, which is what a slip shows first) unlock. So the boundary moves only where the stream did.
 
     Latency 4 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
     ``raw.payload[offset + 1]`` of the word before, or, for an offset of 9, bit 0 of the same word.
@@ -69,7 +69,8 @@ class SymbolAligner(wiring.Component):
             m.d.sync += [cut.eq(window), found.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places))]
 
         # 3: the boundary
-        count = Signal(range(_CONFIRM + 1))  # confirmations while not locked, contradictions while locked
+        count = Signal(range(_CONTRADICT + 1))  # confirmations while not locked; while locked contradictions, all at `elsewhere`
+        elsewhere = Signal(4)
         errors = Signal(range(_BAD_WORDS + 1))
         boundary, first = Signal(4), Signal(4)
         here = Signal()
@@ -88,7 +89,9 @@ class SymbolAligner(wiring.Component):
             with m.If(self.locked):
                 with m.If(here):
                     m.d.sync += count.eq(0)
-                with m.Elif(count == _CONFIRM - 1):
+                with m.Elif((count == 0) | (elsewhere != first)):
+                    m.d.sync += [count.eq(1), elsewhere.eq(first)]
+                with m.Elif(count == _CONTRADICT - 1):
                     m.d.comb += boundary.eq(first)
                     m.d.sync += [self.locked.eq(0), count.eq(1)]
                 with m.Else():
