@@ -89,7 +89,7 @@ class Receiver(wiring.Component):
             self.lanes.eq(use), self.state.eq(tracker.state),
             tracker.now.eq(self.now), tracker.down.eq(self.down), tracker.set.eq(self.lanes_set), tracker.set_to.eq(self.lanes_to),
             tracker.idle.eq(self._idle(m, deskew, use)), tracker.dllps.payload.eq(framer.dllps.payload),
-            tracker.dllps.valid.eq(framer.dllps.valid), store.forget.eq(tracker.forget | self._begins(framer.dllps)),
+            tracker.dllps.valid.eq(framer.dllps.valid), store.forget.eq(tracker.forget), store.begin.eq(self._begins(framer.dllps)),
             self.pending.eq(store.pending), self.pending_tick.eq(store.pending_tick),
         ]  # fmt: skip
         connect(m, deskew.out, framer.word)

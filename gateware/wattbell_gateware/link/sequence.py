@@ -11,8 +11,11 @@ WINDOW = 64
 
 
 def sequence_state(window: int = WINDOW) -> data.StructLayout:
-    """``known``: there is an expected number. ``had``: bit n: the number n + 1 behind the expected one is not missing."""
-    return data.StructLayout({"known": 1, "expected": 12, "had": window})
+    """``known``: there is an expected number. ``had``: bit n: the number n + 1 behind the expected one is not missing.
+
+    ``zero``: where it is not known, the first number should be 0.
+    """
+    return data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": window})
 
 
 _VERDICT = {"deliver": Out(1), "duplicate": Out(1), "late": Out(1), "lost": Out(11)}
@@ -24,7 +27,8 @@ class SequenceStep(wiring.Component):
     def __init__(self, window: int = WINDOW):
         self._window = window
         state = sequence_state(window)
-        super().__init__({"before": In(state), "strobe": In(1), "number": In(12), "forget": In(1), "after": Out(state), **_VERDICT})
+        super().__init__({"before": In(state), "strobe": In(1), "number": In(12), "forget": In(1), "begin": In(1),
+                          "after": Out(state), **_VERDICT})  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
@@ -36,7 +40,12 @@ class SequenceStep(wiring.Component):
             missing.eq((behind < window) & ~before.had.bit_select(behind[: (window - 1).bit_length()], 1)),
             after.eq(before),
         ]  # fmt: skip
-        with m.If(self.strobe & before.known & ~self.forget):
+        anew, zero, early = Signal(), Signal(), Signal()
+        m.d.comb += [
+            anew.eq(~before.known | self.forget | self.begin), zero.eq(self.begin | (before.zero & ~self.forget)),
+            early.eq(zero & (self.number < window)),  # so many have been missed, hardly more
+        ]  # fmt: skip
+        with m.If(self.strobe & ~anew):
             with m.If(ahead[11]):
                 m.d.comb += [self.duplicate.eq(~missing), self.deliver.eq(missing), self.late.eq(missing)]
                 with m.If(missing):
@@ -48,9 +57,13 @@ class SequenceStep(wiring.Component):
                     after.had.eq(Mux(ahead < window, ((before.had << 1) << shift)[:window], 0) | 1),
                 ]  # fmt: skip
         with m.Elif(self.strobe):
-            m.d.comb += [self.deliver.eq(1), after.known.eq(1), after.expected.eq(self.number + 1), after.had.eq((1 << window) - 1)]
-        with m.Elif(self.forget):
-            m.d.comb += after.known.eq(0)
+            missed = (((1 << window) - 2) << self.number[: (window - 1).bit_length()])[:window] | 1
+            m.d.comb += [
+                self.deliver.eq(1), after.known.eq(1), after.zero.eq(0), after.expected.eq(self.number + 1),
+                after.had.eq(Mux(early, missed, (1 << window) - 1)), self.lost.eq(Mux(early, self.number, 0)),
+            ]  # fmt: skip
+        with m.Elif(self.forget | self.begin):
+            m.d.comb += [after.known.eq(0), after.zero.eq(self.begin)]
         return m
 
 
@@ -67,6 +80,8 @@ class SequenceFilter(wiring.Component):
     -----
     strobe, number : a TLP whose LCRC is right ended with END.
     forget : the link went down, or the tap lost the stream: the next TLP is taken as it comes. Goes before `strobe`.
+    begin : the next number should be 0: the same, but the next TLP is only taken as it comes if it is far from there (64 or
+        more; what told the tap may have been damage). Goes before `strobe`, and `forget`.
     deliver : with ``strobe``: pass it on. duplicate : it was passed on before.
     late : with ``deliver``: it counted as lost before.
     lost : with ``deliver``: TLPs missing before it, 0 .. 2047. Before the first TLP, and behind ``forget``, nothing counts as lost.
@@ -74,13 +89,14 @@ class SequenceFilter(wiring.Component):
 
     def __init__(self, window: int = WINDOW):
         self._window = window
-        super().__init__({"strobe": In(1), "number": In(12), "forget": In(1), **_VERDICT})
+        super().__init__({"strobe": In(1), "number": In(12), "forget": In(1), "begin": In(1), **_VERDICT})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.step = step = SequenceStep(self._window)
         state = Signal(sequence_state(self._window))
         m.d.comb += [step.before.eq(state), step.strobe.eq(self.strobe), step.number.eq(self.number), step.forget.eq(self.forget)]
+        m.d.comb += step.begin.eq(self.begin)
         m.d.comb += [getattr(self, name).eq(getattr(step, name)) for name in _VERDICT]
         m.d.sync += state.eq(step.after)
         return m

@@ -41,7 +41,7 @@ class TlpStore(wiring.Component):
 
     Ports
     -----
-    frames : :func:`.layouts.framed_beat` of `width` bits. forget : see :class:`SequenceFilter`.
+    frames : :func:`.layouts.framed_beat` of `width` bits. forget, begin : see :class:`SequenceFilter`.
     tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0.
     fates : one a frame (:data:`FATE`), in the clock after its last beat.
     pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
@@ -51,7 +51,7 @@ class TlpStore(wiring.Component):
         self._width_in, self._width = width, max(width, 64)
         self._depth, self._tlps = bytes_kept * 8 // self._width, tlps
         super().__init__({
-            "frames": In(stream.Signature(framed_beat(width), always_ready=True)), "forget": In(1),
+            "frames": In(stream.Signature(framed_beat(width), always_ready=True)), "forget": In(1), "begin": In(1),
             "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)),
             "fates": Out(stream.Signature(FATE, always_ready=True)), "pending": Out(1), "pending_tick": Out(64),
         })  # fmt: skip
@@ -75,6 +75,7 @@ class TlpStore(wiring.Component):
             write.addr.eq((committed + used_now)[:bits]), write.en.eq(valid & ~full_now),
             write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
             order.strobe.eq(good), order.number.eq(beat.sequence), order.forget.eq(self.forget),
+            order.begin.eq(self.begin),
         ]  # fmt: skip
         no_room = Signal()
         m.d.comb += no_room.eq(full_now | ~ticks.w_rdy)

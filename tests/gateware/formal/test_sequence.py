@@ -19,15 +19,25 @@ class EveryTlpOnce(Elaboratable):
     come: again after a replay, or early after losses.
 
     One serial number is ``watched``, whichever; ``passed``: it was passed on. ``begun``: the first number since power-on or
-    `forget`; ``following``: one more than the newest.
+    `forget`, or the missed ones before it; ``following``: one more than the newest.
     """
 
     def __init__(self, wrong=None):
         self.wrong = wrong
         self.state = Signal(sequence_state(WINDOW))
-        self.strobe, self.serial, self.forget = Signal(), Signal(20), Signal()
+        self.strobe, self.serial, self.forget, self.begin = Signal(), Signal(20), Signal(), Signal()
         self.watched, self.passed, self.begun, self.following = Signal(20), Signal(), Signal(20), Signal(20)
-        self.ports = [self.state.as_value(), self.strobe, self.serial, self.forget, self.watched, self.passed, self.begun, self.following]
+        self.ports = [
+            self.state.as_value(),
+            self.strobe,
+            self.serial,
+            self.forget,
+            self.begin,
+            self.watched,
+            self.passed,
+            self.begun,
+            self.following,
+        ]
 
     def _agrees(self, m, name, state, passed, begun, following):
         """The state is that of a filter that was fed the numbers from `begun` to before `following`."""
@@ -50,11 +60,14 @@ class EveryTlpOnce(Elaboratable):
         m.submodules.step = dut = SequenceStep(WINDOW)
         state, serial = self.state, self.serial
         m.d.comb += [dut.before.eq(state), dut.strobe.eq(self.strobe), dut.number.eq(serial[:12]), dut.forget.eq(self.forget)]
+        m.d.comb += dut.begin.eq(self.begin)
         away = Signal(signed(22))
-        fresh = Signal()  # the next number is the first
+        fresh, missed = Signal(), Signal(12)  # the next number is the first; but for so many before it
+        at_zero = self.begin | (state.zero & ~self.forget)
+        m.d.comb += missed.eq(Mux(at_zero & (serial[:12] < WINDOW), serial[:12], 0))
         near = [self.watched, serial, self.following, self.begun]
         m.d.comb += [
-            away.eq(serial - self.following), fresh.eq(self.forget | ~state.known),
+            away.eq(serial - self.following), fresh.eq(self.forget | self.begin | ~state.known),
             *(Assume((n > 8192) & (n < (1 << 20) - 20000)) for n in near),
             Assume(fresh | ~self.strobe | ((away >= -2048) & (away < 2048))),
             # What went before: the filter knows the same numbers.
@@ -76,7 +89,8 @@ class EveryTlpOnce(Elaboratable):
             else:
                 m.d.comb += Assert(~(again & ~self.passed & (serial >= self.begun)) | dut.deliver)
         with m.Elif(self.strobe):
-            m.d.comb += Assert(dut.deliver & ~dut.duplicate & ~dut.late & (dut.lost == 0))
+            # Numbers from 0 on were missed if it was told that they begin there, and there are few of them.
+            m.d.comb += [Assert(dut.deliver & ~dut.duplicate & ~dut.late), Assert(dut.lost == missed)]
         with m.Else():
             m.d.comb += Assert(~dut.deliver & ~dut.duplicate & ~dut.late & (dut.lost == 0))
 
@@ -85,10 +99,11 @@ class EveryTlpOnce(Elaboratable):
         first = self.strobe & fresh
         m.d.comb += [
             passed.eq((self.passed & ~fresh) | (dut.deliver & (serial == self.watched))),
-            begun.eq(Mux(first, serial, self.begun)),
+            begun.eq(Mux(first, serial - missed, self.begun)),
             following.eq(Mux(first | (self.strobe & ~fresh & (away >= (1 if self.wrong == "next" else 0))), serial + 1, self.following)),
             Assert(self._agrees(m, "after", dut.after, passed, begun, following)),
-            Assert(dut.after.known == (self.strobe | (state.known & ~self.forget))),
+            Assert(dut.after.known == (self.strobe | (state.known & ~self.forget & ~self.begin))),
+            Assert(self.strobe | (dut.after.zero == (self.begin | (state.zero & ~self.forget)))),
         ]
         return m
 
