@@ -9,16 +9,21 @@ from amaranth.lib.wiring import In, Out
 from ..pcs.blocks import TIME_BITS
 from .crc import DLLP_CRC, LCRC, CrcStep
 from .layouts import DLLP, Verdict, framed_beat
+from .pair_queue import PairQueue
 from .token_parser import parsed_word
 
 __all__ = ["TokenFramer"]
+
+_QUEUE = 32
+_DLLP_QUEUE = 16
 
 
 class TokenFramer(wiring.Component):
     """Packs the double words of each TLP into beats, and checks LCRCs and the CRCs of DLLPs.
 
-    A word may need two beats, or hold two DLLPs: the next word then waits a clock. (TLPs of 4 n + 1 double words back to back at x4 need
-    more beats than words; the queues before this are for that.)
+    A word may need two beats, and the next one too: a queue of 32 beats takes them. (Over time a TLP has fewer beats than words, but for
+    those of 4 n + 1 double words at x4.) DLLPs, of which a word may hold two, have a queue of 16. When one of the queues is full words
+    wait, in the queues before this.
 
     Ports
     -----
@@ -37,19 +42,20 @@ class TokenFramer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        tail, second = Signal(), Signal()
-        m.d.comb += self.words.ready.eq(~tail & ~second & ~self.cut)
-        take = Signal()
-        m.d.comb += take.eq(self.words.valid & self.words.ready)
-        self._pack(m, take, tail)
-        self._dllps(m, take, second)
+        room, room_for_dllps, take = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.words.ready.eq(room & room_for_dllps & ~self.cut),
+            take.eq(self.words.valid & self.words.ready),
+        ]
+        self._pack(m, take, room)
+        self._dllps(m, take, room_for_dllps)
         return m
 
     def _extended(self, time):
         """The tick whose low bits are `time`, at most 2^TIME_BITS - 1 ago."""
         return self.tick - (self.tick[:TIME_BITS] - time)[:TIME_BITS]
 
-    def _pack(self, m, take, tail):
+    def _pack(self, m, take, room):
         lanes = self._lanes
         word = self.words.payload
         beat = data.StructLayout({
@@ -59,8 +65,11 @@ class TokenFramer(wiring.Component):
         # What is waiting of the open TLP: at least one double word if one was seen, so that there is one for the last beat.
         waiting, count = Signal(data.ArrayLayout(32, lanes)), Signal(range(lanes + 1))
         sequence, tick, begun = Signal(12), Signal(64), Signal()
+        m.submodules.queue = queue = PairQueue(beat, _QUEUE)
+        now, later, beats = Signal(beat), Signal(beat), Signal(2)
+        m.d.comb += [queue.count.eq(beats), queue.first.eq(now), queue.second.eq(later), room.eq(queue.room)]
         out, out_valid = Signal(beat), Signal()
-        later = Signal(beat)
+        m.d.sync += [out.eq(queue.out), out_valid.eq(queue.valid)]
 
         arrived = Signal(range(lanes + 1))
         total = Signal(range(2 * lanes + 1))
@@ -86,21 +95,18 @@ class TokenFramer(wiring.Component):
 
         overflows = Signal()
         m.d.comb += overflows.eq(total > lanes)
-        m.d.sync += out_valid.eq(0)
-        with m.If(tail):
-            m.d.sync += [out.eq(later), out_valid.eq(1), tail.eq(0)]
-        with m.Elif(self.cut):
+        m.d.sync += beats.eq(0)
+        with m.If(self.cut & room):
             m.d.sync += [
-                out_valid.eq(self.open), out.dws.eq(0), out.first.eq(~begun), out.last.eq(1), out.broken.eq(1), out.sequence.eq(sequence),
-                out.tick.eq(tick), self.open.eq(0), count.eq(0),
+                beats.eq(self.open), now.dws.eq(0), now.first.eq(~begun), now.last.eq(1), now.broken.eq(1), now.sequence.eq(sequence),
+                now.tick.eq(tick), self.open.eq(0), count.eq(0),
             ]  # fmt: skip
         with m.Elif(take):
             m.d.sync += [
-                out_valid.eq((word.ends & self.open) | overflows), self.open.eq(word.begins | (self.open & ~word.ends)),
-                out.dws.eq(Mux(overflows, lanes, total)), out.first.eq(~begun), out.last.eq(word.ends & ~overflows),
-                out.edb.eq(word.edb), out.broken.eq(word.broken), out.lcrc.eq(word.lcrc), out.sequence.eq(sequence), out.tick.eq(tick),
-                *(out.data[n].eq(both[n]) for n in range(lanes)),
-                tail.eq(word.ends & overflows),
+                beats.eq(overflows + (word.ends & self.open)), self.open.eq(word.begins | (self.open & ~word.ends)),
+                now.dws.eq(Mux(overflows, lanes, total)), now.first.eq(~begun), now.last.eq(word.ends & ~overflows),
+                now.edb.eq(word.edb), now.broken.eq(word.broken), now.lcrc.eq(word.lcrc), now.sequence.eq(sequence), now.tick.eq(tick),
+                *(now.data[n].eq(both[n]) for n in range(lanes)),
                 later.first.eq(0), later.last.eq(1), later.dws.eq(total - lanes), later.edb.eq(word.edb), later.broken.eq(word.broken),
                 later.lcrc.eq(word.lcrc), later.sequence.eq(sequence), later.tick.eq(tick),
                 *(later.data[n].eq(both[lanes + n]) for n in range(lanes)),
@@ -144,27 +150,26 @@ class TokenFramer(wiring.Component):
             with m.Elif(out.edb & (step.after == out.lcrc)):
                 m.d.sync += frame.verdict.eq(Verdict.NULLIFIED)
 
-    def _dllps(self, m, take, second):
+    def _dllps(self, m, take, room):
         lanes = self._lanes
         word = self.words.payload
         # Two in a word are at least two double words apart.
         layout = data.StructLayout({"body": 32, "crc": 16, "time": TIME_BITS})
-        now, later, valid = Signal(layout), Signal(layout), Signal()
+        m.submodules.dllp_queue = queue = PairQueue(layout, _DLLP_QUEUE)
+        now, valid = Signal(layout), Signal()
+        m.d.comb += [room.eq(queue.room), queue.count.eq(Mux(take, sum(word.dllp[n] for n in range(lanes)), 0))]
+        m.d.sync += [now.eq(queue.out), valid.eq(queue.valid)]
 
         def whole(n):
             half = word.half if n == 0 else word.data[n - 1][16:]
             return Cat(half, word.data[n], word.dllp_time[n])
 
-        m.d.sync += valid.eq(0)
-        with m.If(second):
-            m.d.sync += [now.eq(later), valid.eq(1), second.eq(0)]
-        with m.Elif(take):
-            for n in reversed(range(lanes)):
-                with m.If(word.dllp[n]):
-                    m.d.sync += [now.as_value().eq(whole(n)), valid.eq(1)]
-            for n in range(2, lanes):
-                with m.If(word.dllp[n] & word.dllp[: n - 1].any()):
-                    m.d.sync += [later.as_value().eq(whole(n)), second.eq(1)]
+        for n in reversed(range(lanes)):
+            with m.If(word.dllp[n]):
+                m.d.comb += queue.first.as_value().eq(whole(n))
+        for n in range(2, lanes):
+            with m.If(word.dllp[n] & word.dllp[: n - 1].any()):
+                m.d.comb += queue.second.as_value().eq(whole(n))
         m.submodules.dllp_crc = step = CrcStep(DLLP_CRC, 4, [4])
         m.d.comb += [step.before.eq(DLLP_CRC.init), step.data.eq(now.body), step.count.eq(4)]
         right = step.after == ~now.crc

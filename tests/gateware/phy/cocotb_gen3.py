@@ -14,6 +14,7 @@ TICK = 4000
 
 def check(bench, link, tlps, dllps, *, tick=TICK, late=0):
     """All of it, once, in order, at the right ticks."""
+    assert [(f.sequence, f.data) for f in bench.good] == [(seq, tlp) for tlp, seq, _ in tlps]
     assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place, tick=tick, late=late)) for tlp, seq, place in tlps]
     assert bench.dllps == [(body, b.tick_of(link, place, tick=tick, late=late)) for body, place in dllps]
 
@@ -263,3 +264,26 @@ async def width_changes(dut):
         b.end(link)
         await bench.play(link.bits(), tick=TICK)
         check(bench, link, tlps, dllps)
+
+
+@cocotb.test()
+async def saturated(dut):
+    """x4 without a pause: 64-byte completions, requests, doorbells, DLLPs in pairs: all of it; then 4 n + 1 double words for a while."""
+    bench = b.Bench(dut, 4)
+    await bench.start()
+    r = random.Random(3)
+    link = Gen3Link(4, sos_interval=370)
+    link.train(first=2, second=2)
+    tlps, dllps = [], []
+    for n in range(1000):
+        size = (19, 4, 3, 19, 4, 20, 4, 35, 19, 4)[n % 10] if n < 900 else (5, 9)[n % 2]
+        tlp, sequence = r.randbytes(4 * size), link.replayer.next
+        tlps.append((tlp, sequence, link.send(tlp)))
+        for _ in range((0, 2, 0, 1, 4)[n % 5] if n < 900 else 0):
+            body = r.randbytes(4)
+            dllps.append((body, link.dllp(body)))
+    link.idle(16 * 8)  # words are waiting by now
+    b.end(link)
+    await bench.play(link.bits(), tick=TICK)
+    assert bench.counts["overflow"] == bench.counts["lost_token"] == 0
+    check(bench, link, tlps, dllps)
