@@ -33,6 +33,7 @@ def tlp_beat(width: int) -> data.StructLayout:
     - ``first``, ``last``: the first and the last beat of a TLP (both on a TLP of one beat).
     - ``error``: with ``last``: the TLP must be discarded (LCRC, nullified).
     - ``tick``: tick of the TLP's first symbol, the same on every beat.
+    - ``lost``: with ``first``: TLPs of this direction are missing before this one (sequence numbers were passed over).
     """
     if width not in (64, 128):
         raise ValueError(f"TLP datapath width must be 64 or 128 bits, not {width!r}")
@@ -44,6 +45,7 @@ def tlp_beat(width: int) -> data.StructLayout:
             "last": 1,
             "error": 1,
             "tick": 64,
+            "lost": 1,
         }
     )
 

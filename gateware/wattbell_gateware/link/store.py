@@ -42,7 +42,7 @@ class TlpStore(wiring.Component):
     Ports
     -----
     frames : :func:`.layouts.framed_beat` of `width` bits. forget, begin : see :class:`SequenceFilter`.
-    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0.
+    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP behind one without room.
     fates : one a frame (:data:`FATE`), in the clock after its last beat.
     pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
     """
@@ -61,7 +61,7 @@ class TlpStore(wiring.Component):
         bits = (self._depth - 1).bit_length()
         entry = data.StructLayout({"data": self._width, "dws": range(self._width // 32 + 1), "last": 1})
         m.submodules.ring = ring = Memory(shape=entry, depth=self._depth, init=[])
-        m.submodules.ticks = ticks = SyncFIFOBuffered(width=64, depth=self._tlps)
+        m.submodules.ticks = ticks = SyncFIFOBuffered(width=65, depth=self._tlps)
         m.submodules.filter = order = SequenceFilter()
         write, read = ring.write_port(), ring.read_port()
 
@@ -77,7 +77,7 @@ class TlpStore(wiring.Component):
             order.strobe.eq(good), order.number.eq(beat.sequence), order.forget.eq(self.forget),
             order.begin.eq(self.begin),
         ]  # fmt: skip
-        no_room = Signal()
+        no_room, gap = Signal(), Signal()
         m.d.comb += no_room.eq(full_now | ~ticks.w_rdy)
         fate = self.fates.payload
         m.d.sync += self.fates.valid.eq(valid & beat.last)
@@ -97,7 +97,10 @@ class TlpStore(wiring.Component):
                 with m.If(order.deliver & ~no_room):
                     m.d.comb += ticks.w_en.eq(1)
                     m.d.sync += committed.eq(committed + used_now + 1)
-        m.d.comb += ticks.w_data.eq(beat.tick)
+                # Missing are those whose numbers were passed over, and those before it that found no room.
+                with m.If(order.deliver):
+                    m.d.sync += gap.eq(no_room)
+        m.d.comb += ticks.w_data.eq(Cat(beat.tick, gap | (order.lost != 0)))
 
         # Out: the tick of a TLP is there only when all of it is, and the beat at `freed` was read in the clock before.
         ahead = Signal(bits + 1)
@@ -106,7 +109,7 @@ class TlpStore(wiring.Component):
         m.d.comb += [
             ahead.eq(freed + ready), read.addr.eq(ahead[:bits]), read.en.eq(1), ticks.r_en.eq(shown.last),
             self.tlps.valid.eq(ready), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
-            out.tick.eq(ticks.r_data),
+            out.tick.eq(ticks.r_data[:64]), out.lost.eq(ticks.r_data[64]),
         ]  # fmt: skip
         m.d.sync += freed.eq(ahead)
         with m.If(ready):
@@ -118,7 +121,7 @@ class TlpStore(wiring.Component):
         waits = ticks.level != 0
         m.d.comb += [
             self.pending.eq(coming | waits),
-            self.pending_tick.eq(Mux(ready, ticks.r_data, Mux(waits, 0, coming_tick))),  # 0: on its way through the list
+            self.pending_tick.eq(Mux(ready, ticks.r_data[:64], Mux(waits, 0, coming_tick))),  # 0: on its way through the list
         ]
         return m
 

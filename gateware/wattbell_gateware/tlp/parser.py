@@ -2,7 +2,8 @@
 
 Store and forward: a TLP appears at ``headers`` only after its last beat came without error and its length agreed, so
 nothing a refused TLP says can become visible. The stream in is always ready; when the header FIFO or the payload
-buffer is full the whole TLP is dropped, counted in ``lost``, and the next header carries the flag ``lost``.
+buffer is full the whole TLP is dropped, counted in ``lost``, and the next header carries the flag ``lost``. So does the header
+of a TLP before which the link layer missed some.
 
 Payload stays where it arrived, in a ring of beats; a header holds its place. Payload that nobody will read is not
 stored: that of memory writes longer than `KEEP` double words (unless ``keep_long``) and of TLPs that are of no use.
@@ -34,7 +35,7 @@ class TlpParser(wiring.Component):
     ``read_index`` -> ``read_data``: double word of the payload ring, one clock later. ``free`` with ``free_to`` (a
     header's ``end``) gives the ring's space back. ``pending``: a TLP that began at ``pending_tick`` is on its way to
     ``headers``. ``counted``, ``malformed``: so many TLPs in this clock (two where one began inside another and ended
-    at once). ``lost``: a TLP was; ``tick`` is its tick.
+    at once). ``lost``: a TLP was, or some before it were; ``tick`` is its tick.
     """
 
     def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512) -> None:
@@ -94,6 +95,7 @@ class TlpParser(wiring.Component):
         ragged = Signal()  # a beat that is not the last was not full, or a new TLP began inside this one
         no_room = Signal()
         tick = Signal(64)
+        missing = Signal()  # TLPs are, before it
 
         word = FirstWord(m, "first")
         m.d.comb += word.word.eq(Mux(beat.first, beat.data[:32], header[:32]))
@@ -172,6 +174,8 @@ class TlpParser(wiring.Component):
                 inside.eq((inside | beat.first) & ~beat.last),
                 ragged.eq((ragged & ~beat.first) | (~beat.last & ~full)),
             ]
+            with m.If(beat.first):
+                m.d.sync += missing.eq(beat.lost)
             with m.If(beat.last):
                 m.d.sync += [done_bad.eq(bad), done_base.eq(committed)]
                 with m.If(storing_now & ~no_room_now & ~bad):
@@ -223,6 +227,7 @@ class TlpParser(wiring.Component):
 
         # --- into the FIFO, with the flags of what is missing -----------------------------------------------------
         refused, good = Signal(), Signal()
+        dropped, missed = Signal(), Signal()
         lost_flag = Signal()
         pushed = Signal(HEADER)
         push, latent = Signal(), Signal()
@@ -231,16 +236,18 @@ class TlpParser(wiring.Component):
             good.eq(done & ~refused & useful),
             self.malformed.eq(refused + broken),
             self.counted.eq(done + broken),
-            self.lost.eq(good & (no_room | ~fifo.w_rdy)),
+            dropped.eq(good & (no_room | ~fifo.w_rdy)),
+            missed.eq(done & missing),
+            self.lost.eq(dropped | missed),
             pushed.eq(entry),
-            pushed.lost.eq(lost_flag),
+            pushed.lost.eq(lost_flag | missed),
             pushed.bad.eq(refused | broken),
-            push.eq(refused | broken | (good & ~no_room) | lost_flag),
+            push.eq(refused | broken | (good & ~no_room) | lost_flag | missed),
             latent.eq((fifo.level != 0) & ~fifo.r_rdy),
         ]
         with m.If(~good | no_room):
             m.d.comb += pushed.kind.eq(Kind.NONE)
-        with m.If(self.lost):
+        with m.If(dropped | (missed & ~fifo.w_rdy)):
             m.d.sync += lost_flag.eq(1)
         with m.Elif(push & fifo.w_rdy):
             m.d.sync += lost_flag.eq(0)

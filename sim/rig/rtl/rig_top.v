@@ -10,9 +10,9 @@
 `default_nettype none
 
 `ifdef WB_WIDTH_128
-`define WB_BEAT_BITS 198
+`define WB_BEAT_BITS 199
 `else
-`define WB_BEAT_BITS 133
+`define WB_BEAT_BITS 134
 `endif
 
 module rig_top (

@@ -23,7 +23,7 @@ struct Model {
     bool beat_shown = false;  // a valid beat is in the input registers and must be taken out again
 };
 
-// The payload of a TLP stream as wattbell_gateware.layouts.tlp_beat packs it: data, dws, first, last, error, tick.
+// The payload of a TLP stream as wattbell_gateware.layouts.tlp_beat packs it: data, dws, first, last, error, tick, lost (never here).
 template <typename Wide>
 inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     valid = beat.valid;

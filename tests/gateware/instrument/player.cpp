@@ -32,7 +32,7 @@ static uint64_t hash(uint64_t x) {
 
 static Vtop dut;
 static constexpr int kDwords = WIDTH / 32;
-static constexpr int kBeatBits = WIDTH + (WIDTH == 128 ? 3 : 2) + 3 + 64;
+static constexpr int kBeatBits = WIDTH + (WIDTH == 128 ? 3 : 2) + 3 + 64 + 1;
 
 static void set_bits(uint32_t *words, int low, int count, uint64_t value) {
   for (int k = 0; k < count; ++k) {

@@ -28,6 +28,8 @@ class Heard:
     tlps: list[tuple[bytes, int]] = field(default_factory=list)
     events: list[tuple[int, str, int]] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
+    gaps: int = 0
+    """TLPs that say that some before them are missing."""
 
     def of(self, kind: str) -> list[tuple[int, int]]:
         return [(tick, argument) for tick, name, argument in self.events if name == kind]
@@ -123,9 +125,10 @@ class Tap:
         count = (width // 32).bit_length()
         data, rest = beat & ((1 << width) - 1), beat >> width
         dws, rest = rest & ((1 << count) - 1), rest >> count
-        first, last, error, tick = rest & 1, rest >> 1 & 1, rest >> 2 & 1, rest >> 3
+        first, last, error, tick, lost = rest & 1, rest >> 1 & 1, rest >> 2 & 1, rest >> 3 & ((1 << 64) - 1), rest >> 67
         assert not error and 1 <= dws <= width // 32 and (last or dws == width // 32)
         assert bool(first) == (current == b"")
+        heard.gaps += first & lost
         current += data.to_bytes(width // 8, "little")[: 4 * dws]
         if last:
             heard.tlps.append((current, tick - started))
@@ -156,6 +159,7 @@ class Tap:
             assert copy.serial not in delivered or delivered[copy.serial].first <= copy.first, copy
             newest = max(newest, copy.serial)
         counted = heard.counters
+        assert heard.gaps == len(heard.of("LOST"))
         assert counted["tlps"] == len(heard.tlps)
         if delivered:
             # Those before the first one are known of only where the start was heard (InitFC1).

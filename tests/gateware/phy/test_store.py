@@ -28,12 +28,14 @@ def test_only_what_is_good_and_once(width):
             number += 3
     out, fates = [], []
     # What must come of it: each number once, and none from before the first
-    wanted, had = [], set()
+    wanted, had, no_room = [], set(), False
     for verdict, sequence, body, tick in frames:
         if verdict is Verdict.GOOD and sequence not in had and sequence >= min(had, default=0):
+            passed_over = bool(had) and sequence > max(had) + 1
             had.add(sequence)
             if len(body) <= 512:
-                wanted.append((body, tick))
+                wanted.append((body, tick, passed_over or no_room))
+            no_room = len(body) > 512
 
     async def feed(ctx):
         beats = store.frames.payload
@@ -55,17 +57,18 @@ def test_only_what_is_good_and_once(width):
         await ctx.tick().repeat(300)
 
     async def watch(ctx):
-        current = None
+        current, missing = None, False
         async for _, _, valid, beat, judged, fate in ctx.tick().sample(
             store.tlps.valid, store.tlps.payload, store.fates.valid, store.fates.payload
         ):
             if judged:
                 fates.append(Fate(fate.fate))
             if valid:
+                missing = bool(beat.lost) if beat.first else missing
                 assert bool(beat.first) == (current is None) and not beat.error
                 current = (current or b"") + beat.data.to_bytes(16, "little")[: 4 * beat.dws]
                 if beat.last:
-                    out.append((current, beat.tick))
+                    out.append((current, beat.tick, missing))
                     current = None
 
     simulator = Simulator(store)
@@ -73,7 +76,7 @@ def test_only_what_is_good_and_once(width):
     simulator.add_testbench(feed)
     simulator.add_testbench(watch, background=True)
     simulator.run()
-    assert out == wanted and len(out) > 40
+    assert out == wanted and len(out) > 40 and sum(missing for *_, missing in out) > 2
     assert len(fates) == len(frames) and fates.count(Fate.NO_ROOM) == 1 and fates.count(Fate.LATE) > 0 and fates.count(Fate.DUPLICATE) > 5
     for verdict, fate in ((Verdict.NULLIFIED, Fate.NULLIFIED), (Verdict.BAD_LCRC, Fate.BAD_LCRC), (Verdict.BAD_FRAME, Fate.BAD_FRAME)):
         assert fates.count(fate) == sum(f[0] is verdict for f in frames) > 0
