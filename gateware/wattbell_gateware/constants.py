@@ -42,9 +42,9 @@ def rust_wire() -> str:
                        ("TICK_PS", "u64"), ("FLUSH_TICKS", "u64"), ("STATUS_PERIOD_TICKS", "u64"),
                        ("VOLTAGE_LSB_UV", "u32"), ("CURRENT_LSB_NA", "u32"), ("COMMAND_SIZE", "usize"),
                        ("RAIL_HEADER_SIZE", "usize"), ("RAIL_SAMPLE_SIZE", "usize"), ("EVENT_SIZE", "usize"),
-                       ("TLP_HEADER_SIZE", "usize"), ("STATUS_SIZE", "usize")):
+                       ("TLP_HEADER_SIZE", "usize"), ("STATUS_SIZE", "usize"), ("LINK_SIZE", "usize")):
         lines.append(f"pub const {name}: {kind} = {getattr(spec, name)};")
-    for name in ("HEADER", "COMMAND", "RAIL_HEADER", "RAIL_SAMPLE", "EVENT", "TLP_HEADER", "STATUS"):
+    for name in ("HEADER", "COMMAND", "RAIL_HEADER", "RAIL_SAMPLE", "EVENT", "TLP_HEADER", "STATUS", "LINK"):
         lines.append(f"\n/// Fields of {name}: (first bit, bits).\npub mod {name.lower()} {{")
         position = 0
         for item in getattr(spec, name):
@@ -52,7 +52,7 @@ def rust_wire() -> str:
             lines.append(f"    pub const {item.name.upper()}: (usize, usize) = ({position}, {item.bits});")
             position += item.bits
         lines.append("}")
-    for enum in (spec.Kind, spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.ResetCause,
+    for enum in (spec.Kind, spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.TlpFate, spec.ResetCause,
                  spec.MarkerSource, spec.LossSource, spec.GuessReason):
         assert issubclass(enum, (IntEnum, IntFlag))
         module = "".join(f"_{c.lower()}" if c.isupper() else c for c in enum.__name__).lstrip("_")

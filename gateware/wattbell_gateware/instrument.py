@@ -28,6 +28,7 @@ from .registers import ID, VERSION, by_name
 from .stream.buffer import BlockBuffer
 from .stream.events import LossReporter, SidebandWatcher, event
 from .stream.fifo import CountingFifo
+from .stream.linkside import LinkReporter, LinkSource, link_port, link_set
 from .stream.rawtlp import RawBuilder
 from .stream.records import RecordBuilder
 from .stream.run import RunControl
@@ -53,15 +54,18 @@ class Instrument(wiring.Component):
     ticks_per_clock : nanoseconds a clock: 4 (250 MHz) or 8 (125 MHz).
     adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator).
     queues, slots : size of the tracker's queue table, and commands in flight.
+    lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
+        blocks, link events. Idle clocks cannot be left out then.
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
-                 queues: int = 64, slots: int = 1024):
+                 queues: int = 64, slots: int = 1024, lanes: bool = False):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
         if ticks_per_clock not in (4, 8):
             raise ValueError(f"ticks_per_clock must be 4 or 8, not {ticks_per_clock!r}")
         self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
+        self.lanes = lanes
         beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
             "tlp_down": In(beats), "tlp_up": In(beats), "skip_down": Out(1), "skip_up": Out(1),
@@ -75,6 +79,8 @@ class Instrument(wiring.Component):
             ports |= {"adc_cnv": Out(1), "adc_sck": Out(1), "adc_sdo_v": In(1), "adc_sdo_i": In(1)}
         else:
             ports |= {"adc_start": Out(1), "adc_valid": In(1), "adc_v": In(ADC_BITS), "adc_i": In(ADC_BITS)}
+        if lanes:
+            ports |= {"link_down": Out(link_port()), "link_up": Out(link_port())}
         super().__init__(ports)
 
     def elaborate(self, platform):
@@ -90,11 +96,11 @@ class Instrument(wiring.Component):
         m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False)
         m.submodules.raw_blocks = raw_blocks = RawBuilder()
         m.submodules.status = status = StatusSource()
-        m.submodules.writer = writer = BlockWriter(
-            (Kind.STATUS, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
+        first = (Kind.STATUS, Kind.LINK) if self.lanes else (Kind.STATUS,)
+        m.submodules.writer = writer = BlockWriter((*first, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
         fillers = {"event": event_blocks.fill, "rail": rail.fill, "command": command_blocks.fill, "raw": raw_blocks.fill}
         wiring.connect(m, writer.source0, status.read)
-        for k, (name, fill) in enumerate(fillers.items(), 1):
+        for k, (name, fill) in enumerate(fillers.items(), len(first)):
             m.submodules[f"{name}_buffer"] = buffer = BlockBuffer()
             wiring.connect(m, fill, buffer.fill)
             wiring.connect(m, buffer.read, getattr(writer, f"source{k}"))
@@ -172,7 +178,8 @@ class Instrument(wiring.Component):
             raw_blocks.lost.eq(tracker.counters.lost_raw),
         ]
 
-        self._events(m, regs, run, tracker, events, event_blocks, records, rail)
+        link = self._link(m, regs, run, tracker, writer) if self.lanes else None
+        self._events(m, regs, run, tracker, events, event_blocks, records, rail, link)
         self._rail(m, regs, run, rail)
 
         # Run control and status.
@@ -242,7 +249,26 @@ class Instrument(wiring.Component):
         m.d.comb += [rail.config.eq(config), rail.changed.eq(changed)]
         self._config = config
 
-    def _events(self, m: Module, regs, run, tracker, events, event_blocks, records, rail) -> None:
+    def _link(self, m: Module, regs, run, tracker, writer) -> LinkReporter:
+        m.submodules.link = link = LinkReporter()
+        m.submodules.link_source = source = LinkSource()
+        wiring.connect(m, writer.source1, source.read)
+        m.d.comb += [
+            link.wanted.eq(regs.link_events), link.enable.eq(run.active), source.now.eq(self.now), source.request.eq(run.status),
+            source.acks_down.eq(link.acks_down), source.acks_up.eq(link.acks_up),
+        ]
+        for name in ("down", "up"):
+            port = getattr(self, f"link_{name}")
+            wiring.connect(m, wiring.flipped(port.events), getattr(link, name))
+            m.d.comb += getattr(source, name).eq(port.side)
+            m.d.bus += [
+                getattr(tracker, f"pending_{name}").eq(port.side.pending),
+                getattr(tracker, f"pending_tick_{name}").eq(port.side.pending_tick),
+            ]
+            link_set(m, getattr(regs, f"link_set_{name}"), getattr(regs, f"link_set_{name}_written"), port.set)
+        return link
+
+    def _events(self, m: Module, regs, run, tracker, events, event_blocks, records, rail, link) -> None:
         m.submodules.sidebands = sidebands = SidebandWatcher()
         m.submodules.losses = losses = LossReporter((LossSource.RECORDS, LossSource.EVENTS, LossSource.RAIL))
         marker = Signal(EVENT)
@@ -265,6 +291,7 @@ class Instrument(wiring.Component):
             (run.o_valid, run.o_ready, run.o_event), (waits, None, marker),
             (sidebands.o_valid, sidebands.o_ready, sidebands.o_event),
             (losses.o_valid, losses.o_ready, losses.o_event),
+            *([(link.o_valid, link.o_ready, link.o_event)] if link else []),
         ]
         marker_taken = Signal()
         m.d.comb += [
@@ -279,8 +306,11 @@ class Instrument(wiring.Component):
                 m.d.comb += [events.i_data.eq(marker), marker_taken.eq(1)]
             with m.Elif(sidebands.o_valid):
                 m.d.comb += [events.i_data.eq(sidebands.o_event), sidebands.o_ready.eq(1)]
-            with m.Else():
-                m.d.comb += [events.i_data.eq(losses.o_event), losses.o_ready.eq(losses.o_valid)]
+            with m.Elif(losses.o_valid):
+                m.d.comb += [events.i_data.eq(losses.o_event), losses.o_ready.eq(1)]
+            if link:
+                with m.Elif(link.o_valid):
+                    m.d.comb += [events.i_data.eq(link.o_event), link.o_ready.eq(1)]
         with m.If(marker_taken):
             m.d.sync += waits.eq(0)
         with m.If(regs.marker_written & run.capturing):
@@ -325,7 +355,7 @@ class Instrument(wiring.Component):
         m.d.comb += [status.status[name].eq(value) for name, value in values.items()]
         m.d.comb += [
             regs.id.eq(ID), regs.version.eq(version),
-            regs.build.eq(self.ticks_per_clock | (self.width // 8) << 8 | (self.adc == "serial") << 16),
+            regs.build.eq(self.ticks_per_clock | (self.width // 8) << 8 | (self.adc == "serial") << 16 | self.lanes << 17),
             regs.state.eq(Cat(run.active, run.stopping, rail.pending, self._attach)),
             regs.now_lo.eq(self.now[:32]), regs.now_hi.eq(self.now[32:]),
             regs.tlps_down.eq(counters.tlps_down), regs.tlps_up.eq(counters.tlps_up),

@@ -12,16 +12,28 @@ from enum import Enum
 
 from wattbell.wire.spec import CURRENT_LSB_NA, VOLTAGE_LSB_UV
 
+from .link.events import LinkEvent
 from .rail.correct import GAIN_FRACTION_BITS
+from .stream.linkside import DEFAULT_EVENTS
 
 __all__ = ["MAP", "VERSION", "Access", "Bits", "Register", "by_name"]
 
-VERSION = (0, 1, 0)
+VERSION = (0, 2, 0)
 """Version of the gateware: major, minor, patch. The register map and the ports belong to it."""
 ID = int.from_bytes(b"WBEL", "little")
 
 _V_GAIN = round(5 / 2**18 / (VOLTAGE_LSB_UV * 1e-6) * (1 << GAIN_FRACTION_BITS))
 _I_GAIN = round(4.096 / 2**17 / (CURRENT_LSB_NA * 1e-9) * (1 << GAIN_FRACTION_BITS))
+
+
+_LINK_EVENTS = {
+    LinkEvent.STATE: "LINK_STATE", LinkEvent.LANES: "LINK_LANES", LinkEvent.SPEED: "LINK_SPEED", LinkEvent.ACK: "DLLP: Ack",
+    LinkEvent.NAK: "DLLP: Nak", LinkEvent.POWER: "DLLP: power management", LinkEvent.FLOW_CONTROL_INIT: "DLLP: InitFC1, InitFC2",
+    LinkEvent.DUPLICATE: "LINK_TLP: DUPLICATE", LinkEvent.LOST: "LINK_TLP: GAP", LinkEvent.RECOVERED: "LINK_TLP: RECOVERED",
+    LinkEvent.NULLIFIED: "LINK_TLP: NULLIFIED", LinkEvent.BAD_LCRC: "LINK_TLP: BAD_LCRC", LinkEvent.BAD_FRAME: "LINK_TLP: BAD_FRAME",
+    LinkEvent.NO_ROOM: "LINK_TLP: NO_ROOM", LinkEvent.FAULTS: "LINK_FAULTS",
+}  # fmt: skip
+"""Kind of a link event -> the event of the stream that it becomes."""
 
 
 class Access(Enum):
@@ -67,6 +79,7 @@ MAP: tuple[Register, ...] = (
         Bits("CLOCK_TICKS", 0, 8, "ticks a clock"),
         Bits("TLP_WIDTH", 8, 8, "TLP datapath width in bytes"),
         Bits("SERIAL_ADC", 16, 1, "1: serial ADC front, 0: word front"),
+        Bits("LANES", 17, 1, "1: taps the lanes of the link (LINK registers, LINK blocks), 0: is handed TLPs"),
     )),
     Register("CONTROL", 0x03, 32, Access.RW, 0, "what the rig does", (
         Bits("RUN", 0, 1, "capture: 0 to 1 starts, 1 to 0 stops (and sends everything out)"),
@@ -108,6 +121,18 @@ MAP: tuple[Register, ...] = (
         ("ATTACH_ADDRESS_LO", 32, 0, "late attach: address bits 31:0"),
         ("ATTACH_ADDRESS_HI", 32, 0, "late attach: address bits 63:32"),
     ]),
+    Register("LINK_EVENTS", 0x28, 16, Access.RW, DEFAULT_EVENTS, "which events of the link go into the stream; LANES only", tuple(
+        Bits(kind.name, kind.value, 1, doc) for kind, doc in _LINK_EVENTS.items())),
+    *(Register(f"LINK_SET_{name}", address, 14, Access.RW, 0, f"late attach, direction {which}: what the training that the tap did "
+               "not hear would have told. A write takes what its bits POLARITY_NEW and LANES_NEW say; LANES only", (
+        Bits("POLARITY", 0, 4, "wires that are swapped, one bit each"),
+        Bits("ACTIVE", 4, 4, "wires in use"),
+        Bits("REVERSE", 8, 1, "lane 0 is on the last wire"),
+        Bits("UNSCRAMBLED", 9, 1, "scrambling is disabled"),
+        Bits("WIDTH", 10, 2, "log2 of the number of wires in use"),
+        Bits("POLARITY_NEW", 12, 1, "take POLARITY"),
+        Bits("LANES_NEW", 13, 1, "take ACTIVE, REVERSE, UNSCRAMBLED, WIDTH"),
+    )) for name, address, which in (("DOWN", 0x29, "host to drive"), ("UP", 0x2A, "drive to host"))),
     *_numbered(0x30, Access.RO, [
         ("TLPS_DOWN", 32, 0, "TLPs host to drive, low 32 bits"),
         ("TLPS_UP", 32, 0, "TLPs drive to host, low 32 bits"),

@@ -28,6 +28,7 @@ class LinkEvent(enum.Enum, shape=5):
     BAD_FRAME = 12  # 11:0 sequence number as received, of a TLP of which something had come
     NO_ROOM = 13  # 11:0 sequence number of a good TLP that could not be kept; 22:12 missing before it
     FAULTS = 14  # .framer.FAULTS without `stray`
+    TLP = 15  # 11:0 sequence number of a TLP that came whole for the first time; for .acks.AckTimer
 
 
 LINK_EVENT = data.StructLayout({"tick": 64, "kind": LinkEvent, "argument": 32})

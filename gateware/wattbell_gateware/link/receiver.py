@@ -159,7 +159,7 @@ class Receiver(wiring.Component):
 
     def _events(self, m: Module, tracker, framer, fate):
         """Everything that is told; how many found no room."""
-        m.submodules.queue = queue = EventQueue(4)
+        m.submodules.queue = queue = EventQueue(5)
         connect(m, queue.out, flipped(self.events))
         m.d.comb += [getattr(queue, f"i{n}").payload.tick.eq(self.now) for n in (0, 3)]
 
@@ -190,6 +190,12 @@ class Receiver(wiring.Component):
                              (Fate.BAD_FRAME, LinkEvent.BAD_FRAME), (Fate.NO_ROOM, LinkEvent.NO_ROOM)):  # fmt: skip
                 with m.Case(of):
                     m.d.comb += tlp.payload.kind.eq(kind)
+
+        new = queue.i4
+        m.d.comb += [
+            new.valid.eq(fate.valid & ((what.fate == Fate.DELIVERED) | (what.fate == Fate.LATE) | (what.fate == Fate.NO_ROOM))),
+            new.payload.tick.eq(what.tick), new.payload.kind.eq(LinkEvent.TLP), new.payload.argument.eq(what.sequence),
+        ]  # fmt: skip
 
         faults = Signal(FAULTS)
         m.d.comb += [

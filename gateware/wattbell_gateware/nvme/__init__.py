@@ -7,6 +7,9 @@ port                dir meaning
 =================== === ============================================================================================
 ``tlp_down``        in  stream of :func:`~wattbell_gateware.layouts.tlp_beat`, always ready: host to drive
 ``tlp_up``          in  the same, drive to host
+``pending_down``    in  1: a TLP that began at ``pending_tick_down`` is still to come at ``tlp_down`` (a link layer holds it).
+                        It may fall when the TLP's first beat has been there
+``pending_up``      in  1: the same, drive to host
 ``now``             in  64: the tick counter. Beats carry ticks <= ``now``
 ``perst_n``         in  1: level of PERST#; when low everything tracked is flushed and forgotten, BAR0 too
 ``run``             in  1: when 0 the tracker keeps following the bus, but makes no records, events or raw TLPs

@@ -40,6 +40,10 @@ class NvmeTracker(wiring.Component):
             {
                 "tlp_down": In(stream.Signature(beat, always_ready=True)),
                 "tlp_up": In(stream.Signature(beat, always_ready=True)),
+                "pending_down": In(1),
+                "pending_up": In(1),
+                "pending_tick_down": In(64),
+                "pending_tick_up": In(64),
                 "now": In(64),
                 "perst_n": In(1),
                 "run": In(1),
@@ -67,9 +71,10 @@ class NvmeTracker(wiring.Component):
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=RAW_WORDS)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
-        for parser, beats, out, pending, pending_tick in (
-            (down, self.tlp_down, merge.down, merge.pending_down, merge.pending_tick_down),
-            (up, self.tlp_up, merge.up, merge.pending_up, merge.pending_tick_up),
+        # On its way is what the parser has of a TLP, else what the link layer still holds.
+        for parser, beats, before, out, pending, pending_tick in (
+            (down, self.tlp_down, (self.pending_down, self.pending_tick_down), merge.down, merge.pending_down, merge.pending_tick_down),
+            (up, self.tlp_up, (self.pending_up, self.pending_tick_up), merge.up, merge.pending_up, merge.pending_tick_up),
         ):
             m.d.comb += [
                 parser.beats.valid.eq(beats.valid),
@@ -77,8 +82,8 @@ class NvmeTracker(wiring.Component):
                 out.valid.eq(parser.headers.valid),
                 out.payload.eq(parser.headers.payload),
                 parser.headers.ready.eq(out.ready),
-                pending.eq(parser.pending),
-                pending_tick.eq(parser.pending_tick),
+                pending.eq(parser.pending | before[0]),
+                pending_tick.eq(Mux(parser.pending, parser.pending_tick, before[1])),
                 parser.keep_long.eq(engine.armed),
                 parser.read_index.eq(engine.read_index),
                 parser.free_to.eq(engine.free_to),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from wattbell.analysis import fio, idle, perclass, truth, wakeup
+from wattbell.analysis import fio, idle, link, perclass, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
 from wattbell.analysis.depth import depth_steps, depth_summary
@@ -51,6 +51,7 @@ def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any
         "uncertainty": context.model.to_json(),
         "loss": {**context.loss.between(context.first_tick, context.last_tick).to_json(), "meta": _meta_loss(capture)},
         "warnings": _warnings(context),
+        "link": link.link(capture),
         **whole,
         "phases": phases,
         "idle": idle_result,

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wattbell.analysis.latency import QUANTILES
+from wattbell.analysis.link import describe
 from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
@@ -100,7 +101,8 @@ def _header(result: Mapping[str, Any]) -> RenderableType:
         facts.append(f"profile {conditions['profile']}")
     if conditions.get("timing"):
         facts.append(f"timing: {conditions['timing']}")
-    return Group(line, Text(" · ".join(facts), style=_DIM), _loss_line(result))
+    links = [Text(f"{side['direction']}: {describe(side)}", style=_DIM) for side in result["link"]]
+    return Group(line, Text(" · ".join(facts), style=_DIM), *links, _loss_line(result))
 
 
 def lost_parts(loss: Mapping[str, Any]) -> list[str]:

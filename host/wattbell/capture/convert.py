@@ -127,3 +127,10 @@ def status_table(status: Statuses, tick_offset: int = 0) -> pa.Table:
     arrays = [nullable(status.tick + tick_offset, None)]
     arrays += [nullable(status.columns[f.name], None) for f in spec.STATUS]
     return pa.table(arrays, schema=schema.STATUS)
+
+
+def link_table(links: Statuses, tick_offset: int = 0) -> pa.Table:
+    """``link.parquet`` rows."""
+    arrays = [nullable(links.tick + tick_offset, None)]
+    arrays += [nullable(links.columns[f.name], None) for f in spec.LINK]
+    return pa.table(arrays, schema=schema.LINK)

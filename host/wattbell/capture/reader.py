@@ -124,6 +124,13 @@ class Capture:
         """One row a STATUS block."""
         return self.table("status")
 
+    @property
+    def link(self) -> pl.LazyFrame:
+        """One row a direction and LINK block; none where the rig does not tap lanes, or the capture is older than that."""
+        if not (self.path / "link.parquet").exists():
+            return pl.from_arrow(schema.LINK.empty_table()).lazy()  # type: ignore[union-attr]
+        return self.table("link")
+
     @cached_property
     def rail(self) -> RailReader | None:
         """The rail waveform; None when the capture has no sample."""

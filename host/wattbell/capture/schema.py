@@ -72,6 +72,7 @@ GAPS = pa.schema(
 
 _UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 STATUS = pa.schema([("tick", pa.int64())] + [(f.name, _UNSIGNED[f.bits]) for f in spec.STATUS])
+LINK = pa.schema([("tick", pa.int64())] + [(f.name, _UNSIGNED[f.bits]) for f in spec.LINK])
 
 TABLES = {
     "commands": COMMANDS,
@@ -80,6 +81,7 @@ TABLES = {
     "tlps": TLPS,
     "gaps": GAPS,
     "status": STATUS,
+    "link": LINK,
 }
 """Name of the table (``NAME.parquet``) to its schema."""
 

@@ -131,6 +131,8 @@ class CaptureWriter:
             self._tables["status"].add(convert.status_table(batch.status, offset))
             self._status = {f.name: int(batch.status.columns[f.name][-1]) for f in spec.STATUS}
             self._follow_run(self._status["run"], bool(batch.status.columns["run"].any()))
+        if batch.links:
+            self._tables["link"].add(convert.link_table(batch.links, offset))
         # rail gaps are exact on the sample grid: the decoder's coarse ones are left out
         self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.Kind.RAIL], offset)
         self.last_tick = max(self.last_tick, batch.last_tick + offset)

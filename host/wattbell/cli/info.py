@@ -43,6 +43,7 @@ def _rig(serial: str | None, json: bool) -> None:
 
 
 def _capture(path: Path, json: bool) -> None:
+    from ..analysis import link
     from ..capture import open_capture
 
     with output.bar("rebuilding from the journal") as progress:
@@ -70,6 +71,8 @@ def _capture(path: Path, json: bool) -> None:
     if rail.get("interval_ticks"):
         rate = 1e12 / (rail["interval_ticks"] * capture.tick_ps)
         shown.add_row("rail", f"{found['samples']} samples at {output.si(rate, 'S/s')}")
+    for side in link.link(capture):
+        shown.add_row(f"link, {side['direction']}", link.describe(side))
     shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))
     for phase in capture.phases:
         shown.add_row(f"phase {phase.get('phase')}", f"{phase.get('name')} ({phase.get('kind')})")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import plotly.offline
 
+from wattbell.analysis import link
 from wattbell.analysis.render import lost_parts, phases_or_whole
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.report import tables
@@ -119,6 +120,7 @@ def _conditions(result: Mapping[str, Any]) -> str:
         text = f"sample every {duration(rail['interval_s'])}, conversion every {duration(rail['conversion_period_s'])}"
         source = "64-bit accumulator" if rail["accumulator"] else "samples"
         rows.append(("rail", f"{text}, {count(rail['samples'])} samples; energy from {source}"))
+    rows += [(f"link, {side['direction']}", link.describe(side)) for side in result["link"]]
     rows += [
         (
             "uncertainty",

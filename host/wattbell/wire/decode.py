@@ -18,6 +18,7 @@ from .records import (
     Tlps,
     decode_commands,
     decode_events,
+    decode_links,
     decode_rail,
     decode_status,
     rail_payload_ok,
@@ -98,6 +99,7 @@ class Batch:
     events: Events | None = None
     tlps: Tlps | None = None
     status: Statuses | None = None
+    links: Statuses | None = None
     gaps: list[Gap] = field(default_factory=list)
     last_tick: int = 0
     """Largest first tick of a block so far."""
@@ -115,6 +117,8 @@ class _Pending:
         self.events: list[Buffer] = []
         self.status: list[Buffer] = []
         self.status_ticks: list[int] = []
+        self.links: list[Buffer] = []
+        self.link_ticks: list[int] = []
         self.tlps = Tlps()
 
     def batch(self, epoch: int, gaps: list[Gap], last_tick: int) -> Batch | None:
@@ -128,9 +132,11 @@ class _Pending:
             batch.events = decode_events(self.events)
         if self.status:
             batch.status = decode_status(self.status, self.status_ticks)
+        if self.links:
+            batch.links = decode_links(self.links, self.link_ticks)
         if self.tlps:
             batch.tlps = self.tlps
-        filled = batch.commands or batch.rail or batch.events or batch.status or batch.tlps or gaps
+        filled = batch.commands or batch.rail or batch.events or batch.status or batch.links or batch.tlps or gaps
         return batch if filled else None
 
 
@@ -306,6 +312,11 @@ class Decoder:
             if good:
                 pending.status.append(payload)
                 pending.status_ticks.append(tick)
+        elif kind == spec.Kind.LINK:
+            good = not length % spec.LINK_SIZE
+            if good and length:
+                pending.links.append(payload)
+                pending.link_ticks.append(tick)
         else:
             self._counters.unknown_kind += 1
         self._counters.malformed_blocks += not good

@@ -91,6 +91,7 @@ def _kinds() -> str:
         spec.Kind.EVENTS: ("link, sidebands, markers, losses", "tick of the first event"),
         spec.Kind.TLP: ("raw TLPs", tick),
         spec.Kind.STATUS: ("state and counters of the rig", "when they were taken"),
+        spec.Kind.LINK: ("state and counters of the link's two directions", "when they were taken"),
     }
     rows = [(str(int(kind)), f"`{kind.name}`", *meaning[kind]) for kind in spec.Kind]
     return _table(("kind", "name", "payload", "first tick"), rows)
@@ -150,6 +151,7 @@ A flag belongs to at least one conversion of the block.
             f"### {title}\n\n{_members(kind)}"
             for title, kind in (
                 ("LinkState", spec.LinkState),
+                ("TlpFate", spec.TlpFate),
                 ("ResetCause", spec.ResetCause),
                 ("MarkerSource", spec.MarkerSource),
                 ("LossSource", spec.LossSource),
@@ -168,6 +170,11 @@ Sent at start, at stop, and whenever the counter passes a multiple of {spec.STAT
 longer payload belongs to a later format; read what is known.
 
 {_fields(spec.STATUS)}""",
+        f"""## LINK: two records of {spec.LINK_SIZE} bytes
+
+Only from a rig that taps the lanes: one record for each direction. Sent together with STATUS. Counters run from power-on.
+
+{_fields(spec.LINK)}""",
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 

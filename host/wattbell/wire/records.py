@@ -46,6 +46,7 @@ def _plan(fields: tuple[spec.Field, ...]) -> tuple[_Plan, ...]:
 _COMMAND = _plan(spec.COMMAND)
 _EVENT = _plan(spec.EVENT)
 _STATUS = _plan(spec.STATUS)
+_LINK = _plan(spec.LINK)
 _RAIL_HEADER = _plan(spec.RAIL_HEADER)
 _TLP_HEADER_BYTES = spec.TLP_HEADER_SIZE
 
@@ -205,6 +206,13 @@ def decode_status(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Sta
     """STATUS payloads to columns; the tick is the block's first tick. A longer payload's tail is left out."""
     columns = _columns(b"".join([p[: spec.STATUS_SIZE] for p in payloads]), spec.STATUS_SIZE, _STATUS)
     return Statuses(np.array(first_ticks, dtype=np.uint64).view(np.int64), columns)
+
+
+def decode_links(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Statuses:
+    """LINK payloads to columns, a row for each direction; the tick is the block's first tick."""
+    columns = _columns(b"".join(payloads), spec.LINK_SIZE, _LINK)
+    ticks = np.array(first_ticks, dtype=np.uint64).view(np.int64)
+    return Statuses(np.repeat(ticks, [len(p) // spec.LINK_SIZE for p in payloads]), columns)
 
 
 def split_tlps(payload: Buffer, first_tick: int, into: Tlps) -> bool:

@@ -47,6 +47,7 @@ class Kind(IntEnum):
     EVENTS = 3
     TLP = 4
     STATUS = 5
+    LINK = 6
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def record_size(fields: tuple[Field, ...]) -> int:
 HEADER = (
     Field("magic", 32, "the bytes 'WBEL'"),
     Field("version", 8, "format version, 1"),
-    Field("kind", 8, "1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS"),
+    Field("kind", 8, "1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS, 6 LINK"),
     Field("length", 16, "payload bytes, multiple of 4"),
     Field("sequence", 32, "block number, all kinds together"),
     Field("dropped", 32, "records of this kind lost in the rig since the last block of this kind"),
@@ -195,6 +196,13 @@ class EventType(IntEnum):
     GUESSING = 13  # arg8 GuessReason; arg16 qid
     MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host); a TLP was refused
     RUN = 15  # arg8 1 capture started, 0 stopped
+    # From here on only of a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
+    LINK_STATE = 16  # arg16 LinkState of that direction alone; LINK has the state of both together
+    LINK_LANES = 17  # arg16 3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled
+    LINK_SPEED = 18  # a change of speed is asked for; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
+    DLLP = 19  # arg16 its type (Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
+    LINK_TLP = 20  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
+    LINK_FAULTS = 21  # damage outside of TLPs; arg32 what (docs/gateware.md, FAULTS)
 
 
 class LinkState(IntEnum):
@@ -206,6 +214,18 @@ class LinkState(IntEnum):
     L1_2 = 5
     RECOVERY = 6
     DETECT = 7
+
+
+class TlpFate(IntEnum):
+    """What became of a TLP that was not simply passed on."""
+
+    GAP = 0  # passed on; the TLPs before it never came whole
+    RECOVERED = 1  # passed on late: it counted as missing, and came whole in a replay
+    DUPLICATE = 2  # of a replay, passed on before
+    NULLIFIED = 3
+    BAD_LCRC = 4
+    BAD_FRAME = 5  # broken off
+    NO_ROOM = 6  # good, but the rig had no room for it
 
 
 class ResetCause(IntEnum):
@@ -284,3 +304,33 @@ STATUS = (
     Field("bar0", 64, "BAR0, 0 when not yet known"),
 )
 STATUS_SIZE = record_size(STATUS)
+
+# --- LINK -------------------------------------------------------------------------------------------------------
+
+LINK = (
+    Field("direction", 8, "0 host to drive, 1 drive to host"),
+    Field("state", 8, "LinkState of this direction"),
+    Field("lanes", 8, "3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled"),
+    Field("rate", 8, "1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0 not known"),
+    Field("tlps", 32, "TLPs passed on"),
+    Field("dllps", 32, "DLLPs with the right CRC"),
+    Field("duplicates", 32, "TLPs of replays that had been passed on before"),
+    Field("lost", 32, "sequence numbers passed over"),
+    Field("late", 32, "TLPs that came after they counted as lost"),
+    Field("nullified", 32, "TLPs that their sender gave up"),
+    Field("bad_lcrc", 32, "TLPs with a wrong LCRC"),
+    Field("bad_frames", 32, "TLPs broken off, or shorter than any"),
+    Field("bad_dllps", 32, "DLLPs with a wrong CRC"),
+    Field("headless", 32, "ends without a beginning"),
+    Field("dropped", 32, "good TLPs and DLLPs that found no room in the rig"),
+    Field("lost_events", 32, "link events that found no room"),
+    Field("bad_words", 32, "words of a lane in use with an invalid symbol or sync header"),
+    Field("acks", 32, "Acks of this direction's TLPs (sent by the other) whose TLP was seen"),
+    Field("ack_min", 32, "ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none"),
+    Field("ack_max", 32, "the greatest"),
+    Field("ack_sum", 64, "their sum"),
+)
+"""A LINK block holds one such record for each direction. Counters run from power-on, modulo 2**32 (and the sum 2**64)."""
+LINK_SIZE = record_size(LINK)
+LINK_COUNTERS = tuple(f.name for f in LINK[4:17])
+"""The counters of a receiver, in their order."""

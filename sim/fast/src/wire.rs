@@ -16,6 +16,7 @@ pub const RAIL_SAMPLE_SIZE: usize = 6;
 pub const EVENT_SIZE: usize = 16;
 pub const TLP_HEADER_SIZE: usize = 8;
 pub const STATUS_SIZE: usize = 104;
+pub const LINK_SIZE: usize = 76;
 
 /// Fields of HEADER: (first bit, bits).
 pub mod header {
@@ -23,7 +24,7 @@ pub mod header {
     pub const MAGIC: (usize, usize) = (0, 32);
     /// format version, 1
     pub const VERSION: (usize, usize) = (32, 8);
-    /// 1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS
+    /// 1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS, 6 LINK
     pub const KIND: (usize, usize) = (40, 8);
     /// payload bytes, multiple of 4
     pub const LENGTH: (usize, usize) = (48, 16);
@@ -175,12 +176,59 @@ pub mod status {
     pub const BAR0: (usize, usize) = (768, 64);
 }
 
+/// Fields of LINK: (first bit, bits).
+pub mod link {
+    /// 0 host to drive, 1 drive to host
+    pub const DIRECTION: (usize, usize) = (0, 8);
+    /// LinkState of this direction
+    pub const STATE: (usize, usize) = (8, 8);
+    /// 3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled
+    pub const LANES: (usize, usize) = (16, 8);
+    /// 1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0 not known
+    pub const RATE: (usize, usize) = (24, 8);
+    /// TLPs passed on
+    pub const TLPS: (usize, usize) = (32, 32);
+    /// DLLPs with the right CRC
+    pub const DLLPS: (usize, usize) = (64, 32);
+    /// TLPs of replays that had been passed on before
+    pub const DUPLICATES: (usize, usize) = (96, 32);
+    /// sequence numbers passed over
+    pub const LOST: (usize, usize) = (128, 32);
+    /// TLPs that came after they counted as lost
+    pub const LATE: (usize, usize) = (160, 32);
+    /// TLPs that their sender gave up
+    pub const NULLIFIED: (usize, usize) = (192, 32);
+    /// TLPs with a wrong LCRC
+    pub const BAD_LCRC: (usize, usize) = (224, 32);
+    /// TLPs broken off, or shorter than any
+    pub const BAD_FRAMES: (usize, usize) = (256, 32);
+    /// DLLPs with a wrong CRC
+    pub const BAD_DLLPS: (usize, usize) = (288, 32);
+    /// ends without a beginning
+    pub const HEADLESS: (usize, usize) = (320, 32);
+    /// good TLPs and DLLPs that found no room in the rig
+    pub const DROPPED: (usize, usize) = (352, 32);
+    /// link events that found no room
+    pub const LOST_EVENTS: (usize, usize) = (384, 32);
+    /// words of a lane in use with an invalid symbol or sync header
+    pub const BAD_WORDS: (usize, usize) = (416, 32);
+    /// Acks of this direction's TLPs (sent by the other) whose TLP was seen
+    pub const ACKS: (usize, usize) = (448, 32);
+    /// ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none
+    pub const ACK_MIN: (usize, usize) = (480, 32);
+    /// the greatest
+    pub const ACK_MAX: (usize, usize) = (512, 32);
+    /// their sum
+    pub const ACK_SUM: (usize, usize) = (544, 64);
+}
+
 pub mod kind_code {
     pub const COMMANDS: u8 = 1;
     pub const RAIL: u8 = 2;
     pub const EVENTS: u8 = 3;
     pub const TLP: u8 = 4;
     pub const STATUS: u8 = 5;
+    pub const LINK: u8 = 6;
 }
 
 pub mod command_flag_code {
@@ -218,6 +266,12 @@ pub mod event_type_code {
     pub const GUESSING: u8 = 13;
     pub const MALFORMED: u8 = 14;
     pub const RUN: u8 = 15;
+    pub const LINK_STATE: u8 = 16;
+    pub const LINK_LANES: u8 = 17;
+    pub const LINK_SPEED: u8 = 18;
+    pub const DLLP: u8 = 19;
+    pub const LINK_TLP: u8 = 20;
+    pub const LINK_FAULTS: u8 = 21;
 }
 
 pub mod link_state_code {
@@ -229,6 +283,16 @@ pub mod link_state_code {
     pub const L1_2: u8 = 5;
     pub const RECOVERY: u8 = 6;
     pub const DETECT: u8 = 7;
+}
+
+pub mod tlp_fate_code {
+    pub const GAP: u8 = 0;
+    pub const RECOVERED: u8 = 1;
+    pub const DUPLICATE: u8 = 2;
+    pub const NULLIFIED: u8 = 3;
+    pub const BAD_LCRC: u8 = 4;
+    pub const BAD_FRAME: u8 = 5;
+    pub const NO_ROOM: u8 = 6;
 }
 
 pub mod reset_cause_code {

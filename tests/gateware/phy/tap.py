@@ -16,7 +16,7 @@ TICKS = 2 * SYMBOLS
 """Of a clock."""
 STATES = ("UNKNOWN", "DETECT", "POLLING", "CONFIG", "L0", "L0S", "L1", "RECOVERY")
 KINDS = ("STATE", "LANES", "SPEED", "ACK", "NAK", "POWER", "FLOW_CONTROL_INIT", "DUPLICATE", "LOST", "RECOVERED", "NULLIFIED", "BAD_LCRC",
-         "BAD_FRAME", "NO_ROOM", "FAULTS")  # fmt: skip
+         "BAD_FRAME", "NO_ROOM", "FAULTS", "TLP")  # fmt: skip
 COUNTERS = ("tlps", "dllps", "duplicates", "lost", "late", "nullified", "bad_lcrc", "bad_frames", "bad_dllps", "headless", "dropped",
             "lost_events", "bad_words")  # fmt: skip
 
@@ -159,6 +159,7 @@ class Tap:
             assert copy.serial not in delivered or delivered[copy.serial].first <= copy.first, copy
             newest = max(newest, copy.serial)
         counted = heard.counters
+        assert len(heard.of("TLP")) == len(heard.tlps) and {tick for tick, _ in heard.of("TLP")} == {tick for _, tick in heard.tlps}
         assert heard.gaps == len(heard.of("LOST"))
         assert counted["tlps"] == len(heard.tlps)
         if delivered:

@@ -323,7 +323,7 @@ def test_dropped_records_are_gaps_of_their_kind() -> None:
     batches, decoder = decode(stream)
     (gap,) = [gap for batch in batches for gap in batch.gaps]
     assert (gap.kind, gap.first_tick, gap.last_tick, gap.count) == (Kind.EVENTS, 1000, 9000, 12)
-    assert decoder.counters.dropped == {"COMMANDS": 0, "RAIL": 0, "EVENTS": 12, "TLP": 0, "STATUS": 0}
+    assert decoder.counters.dropped == {"COMMANDS": 0, "RAIL": 0, "EVENTS": 12, "TLP": 0, "STATUS": 0, "LINK": 0}
 
 
 def test_unknown_kinds_and_versions_are_counted_not_lost() -> None:

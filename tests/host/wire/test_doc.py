@@ -15,12 +15,13 @@ def test_the_page_is_current() -> None:
 
 def test_every_field_and_every_member_is_on_it() -> None:
     page = doc.markdown()
-    tables = (spec.HEADER, spec.COMMAND, spec.RAIL_HEADER, spec.RAIL_SAMPLE, spec.EVENT, spec.TLP_HEADER, spec.STATUS)
+    tables = (spec.HEADER, spec.COMMAND, spec.RAIL_HEADER, spec.RAIL_SAMPLE, spec.EVENT, spec.TLP_HEADER, spec.STATUS,
+              spec.LINK)
     for fields in tables:
         for field in fields:
             assert f"`{field.name}`" in page
     enums = (spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.ResetCause, spec.MarkerSource,
-             spec.LossSource, spec.GuessReason, spec.Kind)  # fmt: skip
+             spec.LossSource, spec.GuessReason, spec.Kind, spec.TlpFate)  # fmt: skip
     for kind in enums:
         for member in kind:
             assert f"`{member.name}`" in page

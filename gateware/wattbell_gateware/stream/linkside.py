@@ -1,0 +1,183 @@
+"""What a tap of lanes tells about the link itself: events of the stream, and LINK blocks."""
+
+from __future__ import annotations
+
+from amaranth import Array, Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import LINK, LINK_COUNTERS, LINK_SIZE, EventType, LinkState, TlpFate
+
+from ..layouts import EVENT, from_fields
+from ..link.acks import ACK_TIMES, AckTimer
+from ..link.events import LINK_EVENT, LinkEvent
+from ..link.ltssm import LANES_IN_USE, State
+from .buffer import read_port
+from .events import event
+
+__all__ = ["DEFAULT_EVENTS", "LINK_SET", "LINK_SIDE", "SEEN_AS", "LinkReporter", "LinkSource", "link_port", "link_set"]
+
+SEEN_AS = {
+    State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
+    State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
+}  # fmt: skip
+"""What the wire format has for a state of a direction."""
+DEFAULT_EVENTS = 0xFFFF & ~(1 << LinkEvent.ACK.value | 1 << LinkEvent.TLP.value)
+"""Bit n: events of kind n of :class:`LinkEvent` go out. Acks are as many as TLPs; their times are in the LINK blocks."""
+
+LINK_SIDE = data.StructLayout({
+    "counters": data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32)), "state": State, "lanes": LANES_IN_USE, "rate": 2,
+    "pending": 1, "pending_tick": 64,
+})  # fmt: skip
+"""What is known of a direction, all of one instant. ``rate``: 0 not known, 1, 2, 3 for 2.5, 5, 8 GT/s. ``pending``: see
+:class:`~wattbell_gateware.link.store.TlpStore`."""
+LINK_SET = data.StructLayout({"polarity": 4, "lanes": LANES_IN_USE, "new_polarity": 1, "new_lanes": 1})
+"""What the host says of a link that was up before the tap. A change of ``new_polarity``, ``new_lanes`` says: take it."""
+
+
+def link_port() -> wiring.Signature:
+    """A direction of the link, as the instrument sees it; all in its clock. See :data:`LINK_SIDE`, :data:`LINK_SET`."""
+    return wiring.Signature({"events": In(stream.Signature(LINK_EVENT)), "side": In(LINK_SIDE), "set": Out(LINK_SET)})
+
+
+class LinkReporter(wiring.Component):
+    """Link events of both directions -> events of the stream, and the times of Acks.
+
+    Takes an event of each direction a clock, but those that go out only when they are taken, the host's direction first.
+
+    Ports
+    -----
+    down, up : events of the directions. wanted : see :data:`DEFAULT_EVENTS`. enable : a capture runs; without, nothing goes out.
+    o_valid, o_ready, o_event. acks_down, acks_up : Acks of the TLPs of that direction.
+    """
+
+    def __init__(self):
+        events = stream.Signature(LINK_EVENT)
+        super().__init__({
+            "down": In(events), "up": In(events), "wanted": In(16), "enable": In(1),
+            "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT), "acks_down": Out(ACK_TIMES), "acks_up": Out(ACK_TIMES),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        waiting = []
+        for source in (self.down, self.up):
+            goes = Signal()
+            m.d.comb += goes.eq(source.valid & self.enable & self.wanted.bit_select(source.payload.kind, 1))
+            waiting.append(goes)
+        up = ~waiting[0]
+        chosen = Signal(LINK_EVENT)
+        m.d.comb += [
+            self.o_valid.eq(Cat(waiting).any()), self.down.ready.eq(~waiting[0] | self.o_ready),
+            self.up.ready.eq(~waiting[1] | (self.o_ready & up)), chosen.eq(self.up.payload),
+        ]  # fmt: skip
+        with m.If(~up):
+            m.d.comb += chosen.eq(self.down.payload)
+        self._translate(m, chosen, up)
+        for sent, answers, times in ((self.down, self.up, self.acks_down), (self.up, self.down, self.acks_up)):
+            m.submodules += (timer := AckTimer())
+            m.d.comb += [
+                timer.sent.valid.eq(sent.valid & sent.ready), timer.sent.event.eq(sent.payload),
+                timer.answers.valid.eq(answers.valid & answers.ready), timer.answers.event.eq(answers.payload), times.eq(timer.times),
+            ]  # fmt: skip
+        return m
+
+    def _translate(self, m: Module, chosen, up) -> None:
+        argument, out = chosen.argument, self.o_event
+
+        def tell(type_: EventType, arg16=0, arg32=0):
+            m.d.comb += event(out, tick=chosen.tick, type=type_, arg8=up, arg16=arg16, arg32=arg32)
+
+        with m.Switch(chosen.kind):
+            with m.Case(LinkEvent.STATE):
+                seen = Signal(LinkState)
+                with m.Switch(argument[:4]):
+                    for state, seen_as in SEEN_AS.items():
+                        with m.Case(state.value):
+                            m.d.comb += seen.eq(seen_as)
+                tell(EventType.LINK_STATE, seen)
+            with m.Case(LinkEvent.LANES):
+                tell(EventType.LINK_LANES, argument[:6])
+            with m.Case(LinkEvent.SPEED):
+                tell(EventType.LINK_SPEED, argument[:6] & 0x3E)
+            with m.Case(LinkEvent.ACK):
+                tell(EventType.DLLP, 0x00, argument[:12])
+            with m.Case(LinkEvent.NAK):
+                tell(EventType.DLLP, 0x10, argument[:12])
+            with m.Case(LinkEvent.POWER):
+                tell(EventType.DLLP, argument[:8])
+            with m.Case(LinkEvent.FLOW_CONTROL_INIT):
+                tell(EventType.DLLP, argument[:8], argument)
+            for kind, fate in (
+                (LinkEvent.LOST, TlpFate.GAP), (LinkEvent.RECOVERED, TlpFate.RECOVERED), (LinkEvent.DUPLICATE, TlpFate.DUPLICATE),
+                (LinkEvent.NULLIFIED, TlpFate.NULLIFIED), (LinkEvent.BAD_LCRC, TlpFate.BAD_LCRC),
+                (LinkEvent.BAD_FRAME, TlpFate.BAD_FRAME), (LinkEvent.NO_ROOM, TlpFate.NO_ROOM),
+            ):  # fmt: skip
+                with m.Case(kind):
+                    tell(EventType.LINK_TLP, argument[:12] | int(fate) << 12, argument[12:23])
+            with m.Case(LinkEvent.FAULTS):
+                tell(EventType.LINK_FAULTS, 0, argument)
+
+
+class LinkSource(wiring.Component):
+    """LINK blocks: both directions' records.
+
+    The times of Acks are those of the request; the other fields are read while the block goes out, each counter whole.
+
+    Ports: ``request``; ``now``; ``down``, ``up``: :data:`LINK_SIDE`; ``acks_down``, ``acks_up``; ``read``, as that of
+    :class:`.status.StatusSource`.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "now": In(64), "request": In(1), "down": In(LINK_SIDE), "up": In(LINK_SIDE), "acks_down": In(ACK_TIMES),
+            "acks_up": In(ACK_TIMES), "read": Out(read_port()), "quiet": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        layout = from_fields(LINK)
+        words = []
+        tick, dropped, waiting = Signal(64), Signal(32), Signal()
+        latch = self.request & ~waiting
+        for number, (side, acks) in enumerate(((self.down, self.acks_down), (self.up, self.acks_up))):
+            record, kept, seen = Signal(layout), Signal(ACK_TIMES), Signal(LinkState)
+            with m.If(latch):
+                m.d.sync += kept.eq(acks)
+            with m.Switch(side.state):
+                for state, seen_as in SEEN_AS.items():
+                    with m.Case(state):
+                        m.d.comb += seen.eq(seen_as)
+            m.d.comb += [
+                record.direction.eq(number), record.state.eq(seen), record.rate.eq(side.rate),
+                record.lanes.eq(Cat(side.lanes.active, side.lanes.reverse, side.lanes.bypass)),
+                *(record[name].eq(side.counters[name]) for name in LINK_COUNTERS),
+                record.acks.eq(kept.acks), record.ack_min.eq(kept.least), record.ack_max.eq(kept.greatest), record.ack_sum.eq(kept.total),
+            ]  # fmt: skip
+            words += [record.as_value().word_select(k, 32) for k in range(LINK_SIZE // 4)]
+        read = self.read
+        m.d.sync += read.data.eq(Array(words)[read.address[: len(words).bit_length()]])
+        m.d.comb += [
+            read.ready.eq(waiting), read.words.eq(len(words)), read.first_tick.eq(tick), read.dropped.eq(dropped),
+            self.quiet.eq(~self.request),
+        ]  # fmt: skip
+        with m.If(read.release):
+            m.d.sync += [waiting.eq(0), dropped.eq(0)]
+        with m.If(self.request):
+            with m.If(waiting):
+                m.d.sync += dropped.eq(dropped + ~dropped.all())
+            with m.Else():
+                m.d.sync += [tick.eq(self.now), waiting.eq(1)]
+        return m
+
+
+def link_set(m: Module, register, written, target) -> None:
+    """The register LINK_SET_* as :data:`LINK_SET`: a write makes what it has bits for new."""
+    lanes = Signal(LANES_IN_USE)
+    m.d.comb += [
+        lanes.active.eq(register[4:8]), lanes.reverse.eq(register[8]), lanes.bypass.eq(register[9]), lanes.width.eq(register[10:12]),
+        target.polarity.eq(register[:4]), target.lanes.eq(lanes),
+    ]  # fmt: skip
+    polarity, wires = Signal(), Signal()
+    with m.If(written):
+        m.d.sync += [polarity.eq(polarity ^ register[12]), wires.eq(wires ^ register[13])]
+    m.d.comb += [target.new_polarity.eq(polarity), target.new_lanes.eq(wires)]

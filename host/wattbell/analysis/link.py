@@ -1,0 +1,74 @@
+"""The link under a capture, by direction: what came, what came damaged or again, how long Acks took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..capture.reader import Capture
+from ..wire.spec import LINK_COUNTERS, LinkState
+from .figures import absent, figure
+from .text import count, duration
+
+DIRECTIONS = ("host to drive", "drive to host")
+RATES_GT_S = {1: 2.5, 2: 5.0, 3: 8.0}
+TROUBLE = {
+    "duplicates": "replayed",
+    "lost": "lost",
+    "late": "recovered by a replay",
+    "nullified": "nullified",
+    "bad_lcrc": "with a wrong LCRC",
+    "bad_frames": "broken off",
+    "dropped": "without room in the rig",
+}
+"""Counters of TLPs that were not simply passed on, in words."""
+
+
+def link(capture: Capture) -> list[dict[str, Any]]:
+    """One entry a direction for which the capture has LINK records, else an empty list.
+
+    ``counters`` (:data:`~wattbell.wire.spec.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
+    counters of 32 bits that wrap between two records (134 ms apart at most) are counted on. ``ack_mean_s``: figure, from the
+    first symbol of a TLP to the first symbol of the Ack that names it, over those Acks; its uncertainty is one tick of either.
+    ``ack_min_s``, ``ack_max_s``: since the rig's power-on.
+    """
+    rows = capture.link.sort("tick").collect()
+    return [_direction(rows.filter(pl.col("direction") == n), n, capture.tick_ps * 1e-12) for n in sorted(set(rows["direction"].to_list()))]
+
+
+def _direction(rows: pl.DataFrame, number: int, tick_s: float) -> dict[str, Any]:
+    last = rows.row(-1, named=True)
+    counters = {name: _grown(rows[name], 32) for name in LINK_COUNTERS}
+    acks, total = _grown(rows["acks"], 32), _grown(rows["ack_sum"], 64)
+    span = {"least_s": last["ack_min"] * tick_s, "greatest_s": last["ack_max"] * tick_s, "acks": acks}
+    mean = figure(total / acks * tick_s, "s", tick_s, conditions=span) if acks else absent("s", "no Ack was timed")
+    return {
+        "direction": DIRECTIONS[number],
+        "state": LinkState(last["state"]).name if last["state"] in set(LinkState) else str(last["state"]),
+        "lanes": int(last["lanes"] & 15).bit_count(),
+        "reversed": bool(last["lanes"] >> 4 & 1),
+        "rate_gt_s": RATES_GT_S.get(last["rate"]),
+        "counters": counters,
+        "ack_mean_s": mean,
+    }
+
+
+def _grown(values: pl.Series, bits: int) -> int:
+    """By how much a counter modulo 2**bits grew from the first value to the last."""
+    steps = np.diff(values.to_numpy().astype(np.uint64))
+    return int((steps & np.uint64(2**bits - 1)).sum())
+
+
+def describe(side: Mapping[str, Any]) -> str:
+    """``x4, 8 GT/s, L0; 12 345 TLPs, 3 replayed; Acks after 210 ns (120 ns to 2 us)``."""
+    rate = f", {side['rate_gt_s']:g} GT/s" if side["rate_gt_s"] else ""
+    counters, ack = side["counters"], side["ack_mean_s"]
+    tlps = [f"{count(counters['tlps'])} TLPs", *(f"{count(counters[name])} {text}" for name, text in TROUBLE.items() if counters[name])]
+    text = f"x{side['lanes']}{rate}, {side['state']}; {', '.join(tlps)}"
+    if ack["value"] is not None:
+        span = ack["conditions"]
+        text += f"; Acks after {duration(ack['value'], 3)} ({duration(span['least_s'], 3)} to {duration(span['greatest_s'], 3)})"
+    return text

@@ -1,0 +1,59 @@
+"""LINK blocks: from the bytes of a stream to what a user reads."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+from wattbell.analysis.link import describe, link
+from wattbell.capture import open_capture
+from wattbell.capture.writer import CaptureWriter
+from wattbell.wire.spec import LINK_COUNTERS, UNKNOWN32
+
+RECORD = struct.Struct("<BBBB13I" + "III" + "Q")
+"""docs/wire-format.md, by hand."""
+
+
+def block(sequence: int, tick: int, *records: bytes) -> bytes:
+    payload = b"".join(records)
+    whole = b"WBEL" + struct.pack("<BBHIIQ", 1, 6, len(payload), sequence, 0, tick) + payload
+    return whole + struct.pack("<I", zlib.crc32(whole))
+
+
+def record(direction: int, counters: dict[str, int], *, state: int = 1, lanes: int = 0xF, rate: int = 3,
+           acks: tuple[int, int, int, int] = (0, UNKNOWN32, 0, 0)) -> bytes:  # fmt: skip
+    return RECORD.pack(direction, state, lanes, rate, *(counters.get(name, 0) for name in LINK_COUNTERS), *acks)
+
+
+@pytest.fixture
+def capture_path(tmp_path: Path) -> Path:
+    path = tmp_path / "capture"
+    wrapped = 2**32 - 10
+    with CaptureWriter(path) as writer:
+        writer.feed(block(0, 1000, record(0, {"tlps": wrapped, "duplicates": 5}), record(1, {"tlps": 7})))
+        writer.feed(block(1, 2000, record(0, {"tlps": 5, "duplicates": 5}, acks=(3, 80, 300, 600)), record(1, {"tlps": 7})))
+        last = {"tlps": 1005, "duplicates": 8, "lost": 2, "bad_lcrc": 1}
+        writer.feed(block(2, 3000, record(0, last, acks=(5, 80, 400, 1000)), record(1, {"tlps": 8}, state=3, lanes=0x11, rate=1)))
+    return path
+
+
+def test_counters_count_on_and_acks_have_a_mean(capture_path: Path) -> None:
+    down, up = link(open_capture(capture_path))
+    assert (down["direction"], down["lanes"], down["rate_gt_s"], down["state"]) == ("host to drive", 4, 8.0, "L0")
+    assert down["counters"]["tlps"] == 1015 and down["counters"]["duplicates"] == 3
+    assert down["ack_mean_s"]["value"] == pytest.approx(200e-9) and down["ack_mean_s"]["u"] == pytest.approx(1e-9)
+    assert (up["direction"], up["lanes"], up["reversed"], up["rate_gt_s"], up["state"]) == ("drive to host", 1, True, 2.5, "L1")
+    assert up["counters"]["tlps"] == 1 and up["ack_mean_s"]["value"] is None
+    assert describe(down) == (
+        "x4, 8 GT/s, L0; 1\u202f015 TLPs, 3 replayed, 2 lost, 1 with a wrong LCRC; Acks after 200 ns (80.0 ns to 400 ns)"
+    )
+
+
+def test_a_rig_without_lanes_and_an_older_capture_have_none(tmp_path: Path) -> None:
+    with CaptureWriter(tmp_path / "capture") as writer:
+        writer.add_rows("commands", {"cqe_tick": [2000], "doorbell_tick": [1000], "opcode": [2], "blocks": [8]})
+    assert link(open_capture(tmp_path / "capture")) == []
+    (tmp_path / "capture" / "link.parquet").unlink()
+    assert link(open_capture(tmp_path / "capture")) == []
