@@ -1,0 +1,39 @@
+"""Many bits from one clock to another, all of one instant."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot(wiring.Component):
+    """Copies ``i`` of the domain `source` to ``o`` of the domain `sink`, over and over: what ``o`` shows, ``i`` once was.
+
+    ``i`` is held in registers from which ``o`` is taken two clocks of `sink` later at the earliest, so the bits may take different ways.
+    A copy takes about three clocks of each domain to come, and the next one begins as many later: 6 to 10 clocks a copy. Values
+    between two copies are not seen; only while both clocks run does it go on.
+
+    Ports
+    -----
+    i : of `shape`. o : the same; ``fresh``: in the clock in which ``o`` is a new copy.
+    """
+
+    def __init__(self, shape, *, source: str, sink: str, init=None):
+        self._shape, self._source, self._sink, self._init = shape, source, sink, init
+        super().__init__({"i": In(shape), "o": Out(shape, init=init), "fresh": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        held = Signal.like(self.i, init=self._init) if self._init is not None else Signal.like(self.i)
+        offer, offered, taken, returned = Signal(), Signal(), Signal(), Signal()
+        m.submodules += [FFSynchronizer(offer, offered, o_domain=self._sink), FFSynchronizer(taken, returned, o_domain=self._source)]
+        with m.If(offer == returned):
+            m.d[self._source] += [held.eq(self.i), offer.eq(~offer)]
+        m.d[self._sink] += self.fresh.eq(offered != taken)
+        with m.If(offered != taken):
+            m.d[self._sink] += [self.o.eq(held), taken.eq(offered)]
+        return m
