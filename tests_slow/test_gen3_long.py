@@ -9,9 +9,9 @@ GATEWARE = Path(__file__).parents[1] / "tests" / "gateware"
 sys.path[:0] = [str(GATEWARE), str(GATEWARE / "phy")]
 
 import harness  # noqa: E402
-from wattbell_gateware.link.block_receiver import BlockReceiver  # noqa: E402
+from phy_tops import ReceiverTop  # noqa: E402
 
 
 @pytest.mark.timeout(3600)
 def test_bit_errors_for_long():
-    harness.run(BlockReceiver(4), name="gen3", test_module="cocotb_gen3_long", here=__file__)
+    harness.run(ReceiverTop(4, ticks_per_clock=4), name="receiver", test_module="cocotb_gen3_long", here=__file__)

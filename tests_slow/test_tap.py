@@ -18,25 +18,25 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests/gateware"), str(ROOT / "tests/gateware/phy")]
 
 import harness  # noqa: E402
-from phy_tops import Wrapped  # noqa: E402
+from phy_tops import ReceiverTop, Wrapped  # noqa: E402
 
 PHY = str(ROOT / "tests/gateware/phy/test_receiver.py")
-SIZES = [(4, 4), (2, 4), (2, 2)]
+SIZES = [(4, 4, True), (4, 4, False), (2, 4, False), (2, 2, False)]
+"""Wires, symbols of a word, 8 GT/s too."""
 TLPS = os.environ.get("WATTBELL_TAP_TLPS")
 pytestmark = [pytest.mark.timeout(0), pytest.mark.skipif(TLPS is None, reason="set WATTBELL_TAP_TLPS to a number of TLPs")]
 
 
-def receiver(lanes: int, symbols: int) -> Wrapped:
-    return Wrapped(Receiver(lanes, symbols, ticks_per_clock=2 * symbols))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}{'x8' if size[2] else ''}")
 @pytest.mark.parametrize("module", ["cocotb_receiver", "cocotb_long"])
 def test_receiver(size, module):
-    lanes, symbols = size
-    result = ROOT / "build/tap" / f"{lanes}x{symbols}.json"
+    lanes, symbols, blocks = size
+    ticks = 4 if blocks else 2 * symbols
+    top = ReceiverTop(lanes, ticks_per_clock=ticks) if blocks else Wrapped(Receiver(lanes, symbols, ticks_per_clock=ticks))
+    result = ROOT / "build/tap" / f"{lanes}x{symbols}{'x8' if blocks else ''}.json"
     result.parent.mkdir(parents=True, exist_ok=True)
-    env = {"TAP_LANES": str(lanes), "TAP_SYMBOLS": str(symbols), "TAP_RESULT": str(result)}
+    env = {"TAP_LANES": str(lanes), "TAP_SYMBOLS": str(symbols), "TAP_TICKS": str(ticks), "TAP_BLOCKS": str(int(blocks)),
+           "TAP_RESULT": str(result)}  # fmt: skip
     if module == "cocotb_long":
         env["TAP_TLPS"] = TLPS
-    harness.run(receiver(lanes, symbols), name="receiver", test_module=module, here=PHY, env=env)
+    harness.run(top, name="receiver", test_module=module, here=PHY, env=env)

@@ -72,17 +72,18 @@ class Direction(wiring.Component):
 
     Ports
     -----
-    In ``link``: raw, raw_valid (see Receiver). In ``sync``: slow (2.5 GT/s); down (PERST#); now; tlps; state; lost, for a clock: a
+    In ``link``: raw, raw_valid (see Receiver). In ``sync``: rate (0, 1: 2.5, 5 GT/s); down (PERST#); now; tlps; state; lost, for a clock: a
     beat found no room, its TLP comes out damaged and is dropped by the parser, which tells it. Any domain: locked, aligned.
+    In ``link``: rates, leaving, heard (see Receiver).
     """
 
     def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int):
         self._lanes, self._symbols, self._ticks, self._late = lanes, symbols, ticks_per_clock, late_ticks
         self._width = max(64, 8 * lanes * symbols)
         super().__init__({
-            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), "slow": In(1), "down": In(1), "now": In(64),
+            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), "rate": In(2), "down": In(1), "now": In(64),
             "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)), "state": Out(LinkState), "lost": Out(1),
-            "locked": Out(lanes), "aligned": Out(1),
+            "locked": Out(lanes), "aligned": Out(1), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -90,7 +91,9 @@ class Direction(wiring.Component):
         m.submodules.receiver = receiver = DomainRenamer("link")(Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks))
         m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks)
         slow, down, present = Signal(), Signal(), Signal()
-        m.submodules += [FFSynchronizer(self.slow, slow, o_domain="link"), FFSynchronizer(self.down, down, o_domain="link")]
+        slow_here = Signal()
+        m.d.sync += slow_here.eq(self.rate == 0)
+        m.submodules += [FFSynchronizer(slow_here, slow, o_domain="link"), FFSynchronizer(self.down, down, o_domain="link")]
         late, now = Signal(16), Signal(64)
         with m.If(slow):
             # The receiver takes its own delay off at the higher speed's ticks.
@@ -102,8 +105,9 @@ class Direction(wiring.Component):
         m.d.link += raw.eq(self.raw)
         m.d.comb += [
             time.now.eq(self.now), time.slow.eq(slow),
-            receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.fast.eq(~slow), receiver.down.eq(down),
+            receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.rate.eq(~slow), receiver.down.eq(down),
             receiver.events.ready.eq(1), self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
+            self.rates.eq(receiver.rates), self.leaving.eq(receiver.leaving), self.heard.eq(receiver.heard),
         ]  # fmt: skip
         m.submodules.crossing = crossing = BeatCrossing(self._width)
         connect(m, receiver.tlps, crossing.i)

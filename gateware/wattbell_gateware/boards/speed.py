@@ -1,40 +1,83 @@
-"""Which of the two speeds of 8b/10b a link runs at, found by trying."""
+"""Which rate a link runs at: as it agrees on it, or else found by trying."""
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
-from amaranth.lib import wiring
+from collections.abc import Sequence
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["SpeedSearch"]
 
+_SLOWLY = 64
+
 
 class SpeedSearch(wiring.Component):
-    """Tries the other speed when receivers are up and no lane has found its symbols for ``patience_s``.
+    """Sets the rate of the receivers of both directions.
 
-    A link changes its speed in electrical idle, and begins with training sequences, a COM every 16 symbols: within a
-    microsecond the aligners lock, or the speed is the wrong one. What is sent until then, at most ``patience_s`` and the
-    receivers' settling, is not seen: training sequences.
+    - As agreed: when a direction goes into electrical idle from RECOVERY and a change of speed was asked for, the rate becomes the
+      highest one that both directions advertise (Base 3.0, 4.2.6.4.1), of those this board has.
+    - By trying: when receivers are up and nothing is locked for ``patience_s``, the rate before the last change is tried, then the others
+      in turn. A lane that is locked, but in which no training sequence and no packet is found, may be locked by chance: that counts as a
+      64th of the time.
+
+    A link begins at a new rate with training sequences: within a microsecond the aligners lock, or the rate is the wrong one.
+    What is sent until then, at most ``patience_s`` for each rate tried and the receivers' settling, is not seen: training sequences.
+
+    Parameters
+    ----------
+    lanes : of both directions together. rates : those the board has, of 0, 1, 2 (2.5, 5, 8 GT/s); the first one is the rate after reset.
 
     Ports
     -----
-    up : receivers with good words. locked : lanes with symbol lock, any domain. slow : 2.5 GT/s.
+    up : receivers with good words. locked : lanes with lock. rates, leaving, heard : of each direction, see
+    :class:`~wattbell_gateware.link.receiver.Receiver`. (Any domain, all of them.)
+    rate : 0, 1, 2.
     """
 
-    def __init__(self, lanes: int, *, clock_hz: int, patience_s: float = 10e-6):
-        self._patience = round(clock_hz * patience_s)
-        super().__init__({"up": In(lanes), "locked": In(lanes), "slow": Out(1, init=1)})
+    def __init__(self, lanes: int, *, clock_hz: int, rates: Sequence[int] = (0, 1), patience_s: float = 10e-6):
+        if not rates or set(rates) - {0, 1, 2}:
+            raise ValueError(f"rates are of 0, 1 and 2, not {rates!r}")
+        self._patience = _SLOWLY * round(clock_hz * patience_s)
+        self._rates = list(rates)
+        super().__init__({
+            "up": In(lanes), "locked": In(lanes), "rates": In(data.ArrayLayout(8, 2)), "leaving": In(2), "heard": In(2),
+            "rate": Out(2, init=rates[0]),
+        })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
-        locked = Signal.like(self.locked)
-        m.submodules.sync = FFSynchronizer(self.locked, locked)
-        waited = Signal(range(self._patience))
-        with m.If(~self.up.any() | (locked & self.up).any()):
+        locked, rates, leaving, heard = (Signal.like(port) for port in (self.locked, self.rates, self.leaving, self.heard))
+        # `rates` have stood still for some symbols when `leaving` comes.
+        for port, here in ((self.locked, locked), (self.rates.as_value(), rates.as_value()), (self.leaving, leaving), (self.heard, heard)):
+            m.submodules += FFSynchronizer(port, here)
+        common, agreed, known = Signal(8), Signal(2), Signal()
+        m.d.comb += common.eq(rates[0] & rates[1])
+        for rate in sorted(self._rates):
+            with m.If(common[rate + 1]):
+                m.d.comb += [agreed.eq(rate), known.eq(1)]
+        left, leaves = Signal(), Signal()
+        m.d.sync += left.eq(leaving.any())
+        m.d.comb += leaves.eq(leaving.any() & ~left & known & (rates[0][7] | rates[1][7]))
+
+        following = Signal(2)
+        with m.Switch(self.rate):
+            for rate, after in zip(self._rates, [*self._rates[1:], self._rates[0]]):
+                with m.Case(rate):
+                    m.d.comb += following.eq(after)
+        waited, passed = Signal(range(self._patience + _SLOWLY)), Signal(range(_SLOWLY + 1))
+        before, back = Signal(2, init=self._rates[0]), Signal()  # back: there is a rate before, not tried yet
+        m.d.comb += passed.eq(Mux((locked & self.up).any(), 1, _SLOWLY))
+        with m.If(leaves):
+            m.d.sync += [waited.eq(0), self.rate.eq(agreed), before.eq(self.rate), back.eq(self.rate != agreed)]
+        with m.Elif(~self.up.any() | heard.any()):
             m.d.sync += waited.eq(0)
-        with m.Elif(waited == self._patience - 1):
-            m.d.sync += [waited.eq(0), self.slow.eq(~self.slow)]
+            with m.If(heard.any()):
+                m.d.sync += back.eq(0)
+        with m.Elif(waited >= self._patience):
+            m.d.sync += [waited.eq(0), back.eq(0), self.rate.eq(Mux(back, before, following))]
         with m.Else():
-            m.d.sync += waited.eq(waited + 1)
+            m.d.sync += waited.eq(waited + passed)
         return m

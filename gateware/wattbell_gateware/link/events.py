@@ -27,8 +27,11 @@ class LinkEvent(enum.Enum, shape=5):
     BAD_LCRC = 11  # 11:0 sequence number as received
     BAD_FRAME = 12  # 11:0 sequence number as received, of a TLP of which something had come
     NO_ROOM = 13  # 11:0 sequence number of a good TLP that could not be kept; 22:12 missing before it
-    FAULTS = 14  # .framer.FAULTS without `stray`
+    FAULTS = 14  # .framer.FAULTS without `stray`: at 2.5 and 5 GT/s
     TLP = 15  # 11:0 sequence number of a TLP that came whole for the first time; for .acks.AckTimer
+    BLOCK_FAULTS = 16  # .block_receiver.BLOCK_EVENTS: at 8 GT/s
+    RATE = 17  # 1:0 the rate that is received from here on (0, 1, 2: 2.5, 5, 8 GT/s)
+    LOCK = 18  # 3:0 wires in lock, 4 lanes are side by side; changed, up to 256 clocks ago if it did before
 
 
 LINK_EVENT = data.StructLayout({"tick": 64, "kind": LinkEvent, "argument": 32})

@@ -16,11 +16,15 @@ SILENCE_TICKS = 2_000_000
 """Without a lane in lock for so long (2 ms), and without having announced it, the link is down."""
 _SETTLE = 16
 """Clocks from the first lane's TS2 to the last one's: skew and differences of the aligners, with room."""
-_HOLD, _HOLD_IDLE = 40, 10
-"""Clocks that an intact packet, and idle, come later than an ordered set that was sent after them: packets are looked at behind
-deskew, framing and store. Until then they say nothing of the state behind the ordered set."""
-_DLLPS = 16
+_BEHIND = 256
+"""Clocks that an intact packet, and idle, may come later than an ordered set that was sent after them: packets are looked at behind
+deskew, queues, framing and store. For so long their ticks tell what was first."""
+_LOW = 20
+"""Bits of the ticks that are compared: 524 us to either side, more than the longest packet takes."""
+_DLLPS = 24
 """Clocks that a DLLP comes later than the EIOS sent after it."""
+_HEARD = 256
+"""Clocks that ``heard`` stands."""
 _PM_ENTER_L1, _PM_ENTER_L23, _PM_REQUEST_L1, _PM_ACK = 0x20, 0x21, 0x23, 0x24
 _DISABLE_SCRAMBLING, _GOES_DOWN = 1 << 3, 0b11
 
@@ -47,9 +51,9 @@ class LinkTracker(wiring.Component):
 
     - Training sequences with neither number: POLLING; with a link number: CONFIG; with both: CONFIG if they follow on from there,
       RECOVERY from anywhere else.
-    - Logical idle or an intact packet: L0. (With no idle between training and packets L0 is noticed up to 40 clocks late.)
+    - Logical idle or an intact packet that began after the last ordered set of these: L0.
     - EIOS in L0: L1 if the direction has asked for it or granted it (PM DLLPs) since its last TLP, DETECT if it was for L2/L3,
-      else L0S. In RECOVERY it is a change of speed. L1 sub-states need CLKREQ#, which is not looked at here.
+      else L0S. In RECOVERY it is a change of speed (``leaving``). L1 sub-states need CLKREQ#, which is not looked at here.
     - A hot reset or disable in RECOVERY, ``down``, or 2 ms without lock in a state that does not allow for it: DETECT.
 
     From the lane numbers of TS2s: which wires are in use, and whether they are reversed; from TS2s in CONFIG: whether scrambling
@@ -58,25 +62,30 @@ class LinkTracker(wiring.Component):
 
     Ports
     -----
-    found, values, eios, fts, locked : of each wire, see :class:`.training.OrderedSetReader`.
-    idle : aligned, and nothing but logical idle for some symbols. intact : a packet with a right CRC came; tlp : it was a TLP.
+    found, values, eios : of each wire, see :class:`.training.OrderedSetReader` and :class:`.block_training.BlockSetReader`.
+    sets_tick : of what was ``found``, and of ``eios``. locked : of each wire.
+    idle, idle_tick : aligned, and nothing but logical idle for some symbols; tick of the last ones. tlp, tlp_tick : one with a
+    right LCRC came; when it began.
     dllps : :data:`.layouts.DLLP`. down : PERST# is asserted.
     set, set_to : the host's word.
     lanes : :data:`LANES_IN_USE`. state : :class:`State`. changed : it is new, ``since`` then. lanes_changed : one of ``lanes`` is new.
-    speed : a training sequence that asks for a change of speed; once each time. rates : its rates.
+    speed : a training sequence that asks for a change of speed; once for each stay in RECOVERY. rates : of the last training sequence
+    (bit 1: 2.5 GT/s, 2: 5, 3: 8); bit 7: since the link went to RECOVERY one has asked for a change of speed.
+    leaving : an EIOS has come in RECOVERY, and no training sequence since: the speed is being changed.
+    heard : something that noise does not make up, a training sequence or an intact packet, came in the last 256 clocks.
     forget : sequence numbers start anew.
     """
 
     def __init__(self, lanes: int):
         self._lanes = lanes
         super().__init__({
-            "found": In(lanes), "values": In(data.ArrayLayout(TRAINING_SET, lanes)), "eios": In(lanes), "fts": In(lanes),
-            "locked": In(lanes), "idle": In(1), "intact": In(1), "tlp": In(1),
+            "found": In(lanes), "values": In(data.ArrayLayout(TRAINING_SET, lanes)), "eios": In(lanes),
+            "sets_tick": In(64), "locked": In(lanes), "idle": In(1), "idle_tick": In(64), "tlp": In(1), "tlp_tick": In(64),
             "dllps": In(stream.Signature(DLLP, always_ready=True)), "down": In(1), "now": In(64),
             "set": In(1), "set_to": In(LANES_IN_USE),
             "lanes": Out(LANES_IN_USE, init={"active": (1 << lanes) - 1, "width": (lanes - 1).bit_length()}),
             "state": Out(State), "changed": Out(1), "since": Out(64), "lanes_changed": Out(1), "speed": Out(1), "rates": Out(8),
-            "forget": Out(1),
+            "forget": Out(1), "leaving": Out(1), "heard": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -87,6 +96,8 @@ class LinkTracker(wiring.Component):
         numbered = Signal(self._lanes)
         m.d.comb += counts.eq(self.found)
         for n in reversed(range(self._lanes)):
+            with m.If(~self.locked[n]):  # a link that comes back narrower is silent on the other wires
+                m.d.sync += numbered[n].eq(0)
             with m.If(self.found[n]):
                 m.d.comb += seen.eq(self.values[n])
                 m.d.sync += numbered[n].eq(~self.values[n].link_pad & ~self.values[n].lane_pad)
@@ -96,34 +107,49 @@ class LinkTracker(wiring.Component):
 
     def _states(self, m: Module, found, seen) -> None:
         state = self.state
-        asked_l1, asked_l23 = Signal(), Signal()
-        heard, hold = Signal(64), Signal(range(_HOLD + 1))
+        asked_l1, asked_l23, asked = Signal(), Signal(), Signal(_LOW)
+        locked_at = Signal(64)
         kind = self.dllps.payload.body[:8]
         # What EIOS means is decided when the DLLPs before it have come through; the tick is that of the EIOS.
         ending, ending_tick = Signal(range(_DLLPS + 1)), Signal(64)
         with m.If((self.eios & self.lanes.active).any() & (ending == 0)):
-            m.d.sync += [ending.eq(_DLLPS), ending_tick.eq(self.now)]
+            m.d.sync += [ending.eq(_DLLPS), ending_tick.eq(self.sets_tick)]
         with m.Elif(ending != 0):
             m.d.sync += ending.eq(ending - 1)
-        m.d.sync += self.since.eq(Mux(ending == 1, ending_tick, self.now))
-        m.d.sync += [self.changed.eq(0), hold.eq(Mux(found | self.eios.any(), _HOLD, Mux(hold == 0, 0, hold - 1)))]
+        # What comes out of the receiver late says nothing of the state behind an ordered set that was sent after it.
+        last, behind = Signal(_LOW), Signal(range(_BEHIND + 1))
+        with m.If(found | self.eios.any()):
+            m.d.sync += [last.eq(self.sets_tick[:_LOW]), behind.eq(_BEHIND)]
+        with m.Elif(behind != 0):
+            m.d.sync += behind.eq(behind - 1)
+
+        def later(tick, than):
+            return (than - tick[:_LOW])[_LOW - 1]
+
+        evidence, since = Signal(), Signal(64)
+        for strobe, tick in ((self.idle, self.idle_tick), (self.tlp, self.tlp_tick), (self.dllps.valid, self.dllps.payload.tick)):
+            with m.If(strobe & ((behind == 0) | later(tick, last))):
+                m.d.comb += [evidence.eq(~self.eios.any()), since.eq(tick)]
+        m.d.sync += self.changed.eq(0)
         with m.If(self.locked.any()):
-            m.d.sync += heard.eq(self.now)
-        with m.If(self.tlp):
+            m.d.sync += locked_at.eq(self.now)
+        with m.If(self.tlp & later(self.tlp_tick, asked)):  # TLPs are known to be good later than DLLPs are
             m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
-        with m.Elif(self.dllps.valid):
+        with m.If(self.dllps.valid):
+            with m.If((kind == _PM_ENTER_L1) | (kind == _PM_REQUEST_L1) | (kind == _PM_ACK) | (kind == _PM_ENTER_L23)):
+                m.d.sync += asked.eq(self.dllps.payload.tick[:_LOW])
             with m.If((kind == _PM_ENTER_L1) | (kind == _PM_REQUEST_L1) | (kind == _PM_ACK)):
                 m.d.sync += asked_l1.eq(1)
             with m.If(kind == _PM_ENTER_L23):
                 m.d.sync += asked_l23.eq(1)
 
-        def go(there):
-            return [state.eq(there), self.changed.eq(state.as_value() != Value.cast(there))]
+        def go(there, since=self.sets_tick):
+            return [state.eq(there), self.changed.eq(state.as_value() != Value.cast(there)), self.since.eq(since)]
 
         configuring = (state == State.DETECT) | (state == State.POLLING) | (state == State.CONFIG)
         announced = (state == State.L0S) | (state == State.L1) | (state == State.UNKNOWN) | (state == State.DETECT)
-        with m.If(self.down | (~announced & (self.now - heard > SILENCE_TICKS))):
-            m.d.sync += go(State.DETECT)
+        with m.If(self.down | (~announced & (self.now - locked_at > SILENCE_TICKS))):
+            m.d.sync += go(State.DETECT, self.now)
         with m.Elif(found):
             with m.If(seen.link_pad):
                 with m.If(state != State.CONFIG):
@@ -136,21 +162,34 @@ class LinkTracker(wiring.Component):
                 m.d.sync += go(Mux(configuring, State.CONFIG.value, State.RECOVERY.value))
         with m.Elif(ending == 1):
             with m.If(state == State.L0):
-                m.d.sync += go(Mux(asked_l23, State.DETECT.value, Mux(asked_l1, State.L1.value, State.L0S.value)))
-        with m.Elif(((self.idle & (hold <= _HOLD - _HOLD_IDLE)) | (self.intact & (hold == 0))) & (state != State.POLLING)):
-            m.d.sync += go(State.L0)
+                m.d.sync += go(Mux(asked_l23, State.DETECT.value, Mux(asked_l1, State.L1.value, State.L0S.value)), ending_tick)
+        with m.Elif(evidence & (state != State.POLLING)):
+            m.d.sync += go(State.L0, since)
             with m.If(state != State.L0):
                 m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
         # Not in CONFIG: RECOVERY may lead there and back with the data link layer up.
         m.d.comb += self.forget.eq(self.changed & ((state == State.DETECT) | (state == State.POLLING)))
 
         # A change of speed is asked for in training sequences; once for each stay in RECOVERY.
-        told = Signal()
+        told, rates, recovering = Signal(), Signal(7), state == State.RECOVERY
+        m.d.comb += self.rates.eq(Cat(rates, told))
         m.d.sync += self.speed.eq(0)
-        with m.If(state != State.RECOVERY):
+        with m.If(found):
+            m.d.sync += rates.eq(seen.rates)
+        with m.If(~recovering):
             m.d.sync += told.eq(0)
         with m.Elif(found & seen.rates[7] & ~told):
-            m.d.sync += [told.eq(1), self.speed.eq(1), self.rates.eq(seen.rates)]
+            m.d.sync += [told.eq(1), self.speed.eq(1)]
+        with m.If(found | ~recovering):
+            m.d.sync += self.leaving.eq(0)
+        with m.Elif((self.eios & self.lanes.active).any()):
+            m.d.sync += self.leaving.eq(1)
+        quiet = Signal(range(_HEARD + 1))
+        m.d.comb += self.heard.eq(quiet != 0)
+        with m.If(found | self.tlp | self.dllps.valid):
+            m.d.sync += quiet.eq(_HEARD)
+        with m.Elif(quiet != 0):
+            m.d.sync += quiet.eq(quiet - 1)
 
     def _wires(self, m: Module, found, numbered) -> None:
         wait = Signal(range(_SETTLE + 1))

@@ -1,155 +1,171 @@
-"""One direction of a link at 2.5 and 5 GT/s: words of the deserialisers -> TLPs, events, counters."""
+"""One direction of a link at 2.5, 5 and 8 GT/s: words of the deserialisers -> TLPs, events, counters."""
 
 from __future__ import annotations
 
-from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..layouts import tlp_beat
-from ..pcs import Deskew, LaneReceiver
-from ..pcs import deskew as pcs_deskew
-from ..pcs import lane as pcs_lane
+from .block_receiver import BlockReceiver
 from .events import LINK_EVENT, EventQueue, LinkEvent, of_interest
-from .framer import FAULTS, Framer
+from .framer import FAULTS
+from .layouts import DLLP
 from .ltssm import LANES_IN_USE, LinkTracker, State
 from .store import Fate, TlpStore
-from .training import OrderedSetReader
+from .symbol_receiver import LATENCY, SymbolReceiver
 
 __all__ = ["COUNTERS", "LATENCY", "Receiver"]
 
-LATENCY = pcs_lane.LATENCY + pcs_deskew.LATENCY
-"""Clocks from a word of the deserialisers to the word of the framer that ends with the same symbol (if no lane is earlier)."""
-
 _COUNTED = ("tlps", "dllps", "duplicates", "lost", "late", "nullified", "bad_lcrc", "bad_frames", "bad_dllps", "headless", "dropped",
-            "lost_events", "bad_words")  # fmt: skip
+            "lost_events", "bad_words", "unlocked", "bad_headers", "corrected_tokens", "lost_tokens", "corrected_registers",
+            "damaged_skips", "bad_parity", "lanes_differ")  # fmt: skip
 COUNTERS = data.StructLayout(dict.fromkeys(_COUNTED, 32))
 """Since power-on, modulo 2^32.
 
+At any speed:
+
 - ``tlps``: delivered. ``dllps``: with the right CRC. ``duplicates``: TLPs of replays, delivered before.
 - ``lost``: numbers passed over. ``late``: delivered after they counted as lost.
-- ``nullified``, ``bad_lcrc``: ended frames of TLPs. ``bad_frames``: frames given up, or shorter than any TLP.
-- ``bad_dllps``. ``headless``: ends without a frame.
-- ``dropped``: good, but no room: TLPs, DLLPs, and words of the framer's queue. ``lost_events``: events without room.
-- ``bad_words``: words of a lane in use and in lock in which a symbol had an error.
+- ``nullified``, ``bad_lcrc``: ended frames of TLPs. ``bad_frames``: frames given up, or (2.5 and 5 GT/s) shorter than any TLP.
+- ``bad_dllps``. ``dropped``: good, but no room: TLPs, DLLPs, words of the framer's queue; at 8 GT/s times that the lanes' queues were
+  full, after which the stream is lost up to the next SKP ordered set. ``lost_events``: events without room.
+- ``unlocked``: times that a lane in use lost its symbols or blocks, or found them elsewhere. Electrical idle does that too.
+
+At 2.5 and 5 GT/s:
+
+- ``headless``: ends without a frame. ``bad_words``: words of a lane in use and in lock in which a symbol had an error.
+
+At 8 GT/s (see :data:`.block_receiver.BLOCK_EVENTS`; the last but one four count each lane):
+
+- ``bad_headers``: blocks of a lane with a wrong sync header. ``corrected_tokens``: tokens in which one wrong bit was put right.
+  ``lost_tokens``: times that no token stood where one must, which is what ``headless`` is at the other speeds.
+- SKP ordered sets: ``corrected_registers``: with another scrambler register than the one in use. ``damaged_skips``: with a wrong
+  register or end. ``bad_parity``: with another parity than that of the data blocks before.
+- ``lanes_differ``: blocks that lanes disagreed on.
 """
+_SETTLE = 64
+"""Clocks that nothing is taken in at a change of the rate: what was in the old receiver leaves it, before there can be something
+in the new one."""
+_LOCK_EVERY = 256
+"""Clocks between two LOCK events, so that a receiver without a signal does not fill the queue with them."""
 
 
 class Receiver(wiring.Component):
     """A tap on one direction. Everything in it runs on one clock, in which a word of each lane may come.
 
-    A TLP's tick is the tick of the clock in which the word came that holds the first bit of its STP on lane 0, plus that bit's place in
-    the word: the constant delay of everything here is taken off, as are lane 0's deskew delay and the place of the symbol
-    boundary in the word, which change from one training to the next. Bits of a word are taken to come at equal distances from
-    that tick on. Resolution: a symbol time for the place in the word, a tick (rounded down) for the boundary. Where words come with gaps
-    between them the tick is that of the word as it came.
+    A TLP's tick is that of the first bit of its STP on lane 0: the tick of the clock in which the word with that bit came, plus the
+    bit's place in the word. The constant delay of everything here is taken off, as are lane 0's deskew delay, what a word waited
+    in queues, and the place of the symbol or block boundary in the word, which change from one training to the next. Bits of a word
+    are taken to come at equal distances from that tick on. At every speed the tick is rounded down: it is early by 0 to 0.8 ns
+    at 2.5 and 5 GT/s (a bit is 0.4 and 0.2 ns) and by 0 to 0.875 ns at 8 GT/s (0.125 ns), whatever the bit, skew and wires. Where words
+    come with gaps between them the tick is that of the word as it came.
+
+    When ``rate`` changes, a frame that is open is ended as BAD_FRAME, and for 64 clocks nothing is taken in. Sequence
+    numbers, lanes in use and polarity stay.
 
     Parameters
     ----------
-    lanes : wires, 1, 2 or 4. symbols : symbols of a lane in a word, 2 or 4. ticks_per_clock : what ``now`` grows by each clock.
+    lanes : wires, 1, 2 or 4. symbols : symbols of a lane in a word of 8b/10b, 2 or 4. ticks_per_clock : what ``now`` grows by each clock.
+    blocks : 8 GT/s too. It has words of four symbols, so `symbols` must be 4 then; 8b/10b words may come in any clocks (at 250 MHz, in
+    every second one at 5 GT/s, in every fourth at 2.5).
 
     Ports
     -----
     raw : words of 10 * `symbols` bits of every wire, first bit received in bit 0; ``raw_valid``.
-    now : tick counter. fast : 5 GT/s, else 2.5 GT/s. down : PERST# is asserted.
-    polarity_set, polarity : of every wire, see :class:`~wattbell_gateware.pcs.PolarityDetector`. lanes_set, lanes_to : see
-        :class:`.ltssm.LinkTracker`. Both only for a tap that attaches to a link that is up.
+    raw8 : with `blocks`: 32 bits of every wire at 8 GT/s, first bit received in bit 0; ``raw8_valid``.
+    now : tick counter. rate : 0, 1, 2: 2.5, 5, 8 GT/s (8 only with `blocks`). down : PERST# is asserted.
+    polarity_set, polarity : of every wire, see :class:`~wattbell_gateware.pcs.PolarityDetector` (8 GT/s needs no telling). lanes_set,
+        lanes_to : see :class:`.ltssm.LinkTracker`. Both only for a tap that attaches to a link that is up.
     tlps : :func:`wattbell_gateware.layouts.tlp_beat`, at least 64 bits, a quad of symbols each 32; ``error`` never set.
-    pending, pending_tick : see :class:`.store.TlpStore`.
+    pending, pending_tick : of the TLPs that have begun and not left, none began before ``pending_tick`` (too early is possible);
+        none is there without ``pending``, but for those that began in the last 60 clocks.
     events : :data:`.events.LINK_EVENT`. counters : :data:`COUNTERS`. state, lanes : see :class:`.ltssm.LinkTracker`.
-    aligned : lanes are side by side. locked, inverted : of every wire.
+    rates, leaving, heard : see :class:`.ltssm.LinkTracker`, for who sets ``rate``.
+    aligned : lanes are side by side. locked, inverted : of every wire, at the rate in use.
     """
 
-    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int):
-        self._lanes, self._symbols, self._ticks = lanes, symbols, ticks_per_clock
-        self._framer = Framer(lanes, symbols)
-        beats = self._framer.tlps.payload.shape()["data"].width
-        self._width = max(64, beats)
-        self._beats = beats
+    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, blocks: bool = False):
+        if blocks and symbols != 4:
+            raise ValueError(f"with 8 GT/s a word has 4 symbols of a lane, not {symbols!r}")
+        self._lanes = lanes
+        self.symbols = SymbolReceiver(lanes, symbols, ticks_per_clock=ticks_per_clock)
+        self.blocks = BlockReceiver(lanes) if blocks else None
+        self._beats = self.symbols.frames.payload.shape()["data"].width
+        ports = {"raw8": In(data.ArrayLayout(32, lanes)), "raw8_valid": In(1)} if blocks else {}
         super().__init__({
-            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), "now": In(64), "fast": In(1), "down": In(1),
+            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), **ports, "now": In(64), "rate": In(2), "down": In(1),
             "polarity_set": In(1), "polarity": In(lanes), "lanes_set": In(1), "lanes_to": In(LANES_IN_USE),
-            "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)), "pending": Out(1), "pending_tick": Out(64),
+            "tlps": Out(stream.Signature(tlp_beat(max(64, self._beats)), always_ready=True)), "pending": Out(1), "pending_tick": Out(64),
             "events": Out(stream.Signature(LINK_EVENT)), "counters": Out(COUNTERS),
-            "state": Out(State), "lanes": Out(LANES_IN_USE), "aligned": Out(1), "locked": Out(lanes), "inverted": Out(lanes),
+            "state": Out(State), "lanes": Out(LANES_IN_USE), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
+            "aligned": Out(1), "locked": Out(lanes), "inverted": Out(lanes),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.deskew = deskew = Deskew(self._lanes, self._symbols)
-        m.submodules.framer = framer = self._framer
+        m.submodules.symbols = symbols = self.symbols
         m.submodules.store = store = TlpStore(self._beats)
         m.submodules.tracker = tracker = LinkTracker(self._lanes)
-        offsets, bad = self._wires(m, deskew, tracker)
+        rate, enable = self._rate(m)
+        at_8 = rate == 2
         use = tracker.lanes
         m.d.comb += [
-            deskew.active.eq(use.active), deskew.reverse.eq(use.reverse), self.aligned.eq(deskew.aligned),
-            framer.width.eq(use.width), framer.enable.eq(deskew.aligned), framer.fast.eq(self.fast),
-            framer.tick.eq(self.now - self._late(m, deskew, use, offsets)),
-            self.lanes.eq(use), self.state.eq(tracker.state),
+            symbols.raw.eq(self.raw), symbols.valid.eq(self.raw_valid), symbols.now.eq(self.now), symbols.fast.eq(rate[0]),
+            symbols.enable.eq(enable & ~at_8), symbols.lanes.eq(use),
+            symbols.polarity_set.eq(self.polarity_set), symbols.polarity.eq(self.polarity),
+            self.lanes.eq(use), self.state.eq(tracker.state), self.rates.eq(tracker.rates),
+            self.leaving.eq(tracker.leaving), self.heard.eq(tracker.heard), tracker.locked.eq(self.locked),
             tracker.now.eq(self.now), tracker.down.eq(self.down), tracker.set.eq(self.lanes_set), tracker.set_to.eq(self.lanes_to),
-            tracker.idle.eq(self._idle(m, deskew, use)), tracker.dllps.payload.eq(framer.dllps.payload),
-            tracker.dllps.valid.eq(framer.dllps.valid), store.forget.eq(tracker.forget), store.begin.eq(self._begins(framer.dllps)),
-            self.pending.eq(store.pending), self.pending_tick.eq(store.pending_tick),
         ]  # fmt: skip
-        connect(m, deskew.out, framer.word)
-        connect(m, framer.tlps, store.frames)
+        shared = ("found", "values", "eios", "sets_tick", "idle", "idle_tick")
+        frames, dllps = store.frames, stream.Signature(DLLP, always_ready=True).create()
+        m.d.comb += [*(getattr(tracker, name).eq(getattr(symbols, name)) for name in shared),
+                     *(getattr(self, name).eq(getattr(symbols, name)) for name in ("aligned", "locked", "inverted")),
+                     self.pending.eq(store.pending), self.pending_tick.eq(store.pending_tick)]  # fmt: skip
+        for into, name in ((frames, "frames"), (dllps, "dllps")):
+            source = getattr(symbols, name)
+            m.d.comb += [into.valid.eq(source.valid), into.payload.eq(source.payload)]
+        if self.blocks is not None:
+            m.submodules.blocks = blocks = self.blocks
+            m.d.comb += [
+                blocks.raw.eq(self.raw8), blocks.valid.eq(self.raw8_valid), blocks.tick.eq(self.now), blocks.enable.eq(enable & at_8),
+                blocks.width.eq(use.width), blocks.reverse.eq(use.reverse),
+            ]  # fmt: skip
+            with m.If(at_8):
+                m.d.comb += [*(getattr(tracker, name).eq(getattr(blocks, name)) for name in shared),
+                             *(getattr(self, name).eq(getattr(blocks, name)) for name in ("aligned", "locked", "inverted"))]  # fmt: skip
+            # What the one receiver still has after a change of the rate is gone before the other has something.
+            for into, name in ((frames, "frames"), (dllps, "dllps")):
+                source = getattr(blocks, name)
+                with m.If(source.valid):
+                    m.d.comb += [into.valid.eq(1), into.payload.eq(source.payload)]
+            with m.If(blocks.pending):
+                m.d.comb += self.pending.eq(1)
+                with m.If(~store.pending):
+                    m.d.comb += self.pending_tick.eq(blocks.pending_tick)
         connect(m, store.tlps, flipped(self.tlps))
         fate = store.fates
         good = fate.valid & (fate.payload.fate != Fate.BAD_LCRC) & (fate.payload.fate != Fate.BAD_FRAME)
-        m.d.comb += [tracker.tlp.eq(good), tracker.intact.eq(good | framer.dllps.valid)]
-        lost_events = self._events(m, tracker, framer, fate)
-        self._count(m, framer, fate, lost_events, bad)
+        m.d.comb += [
+            store.forget.eq(tracker.forget), store.begin.eq(self._begins(dllps)),
+            tracker.dllps.payload.eq(dllps.payload), tracker.dllps.valid.eq(dllps.valid),
+            tracker.tlp.eq(good), tracker.tlp_tick.eq(fate.payload.tick),
+        ]  # fmt: skip
+        lost_events = self._events(m, tracker, dllps, fate, rate, enable)
+        self._count(m, dllps, fate, lost_events, rate, enable)
         return m
 
-    def _wires(self, m: Module, deskew, tracker):
-        """Every wire up to the deskew."""
-        lanes, bad = [], []
-        for n in range(self._lanes):
-            m.submodules[f"lane{n}"] = lane = LaneReceiver(self._symbols)
-            m.submodules[f"sets{n}"] = sets = OrderedSetReader(self._symbols)
-            lanes.append(lane)
-            bad.append(lane.bad & lane.locked & tracker.lanes.active[n])
-            m.d.comb += [
-                lane.raw.payload.eq(self.raw[n]), lane.raw.valid.eq(self.raw_valid), lane.bypass.eq(tracker.lanes.bypass),
-                lane.polarity_set.eq(self.polarity_set), lane.polarity.eq(self.polarity[n]),
-                sets.symbols.payload.eq(lane.out.payload), sets.symbols.valid.eq(lane.out.valid),
-                tracker.found[n].eq(sets.found), tracker.values[n].eq(sets.value), tracker.eios[n].eq(sets.eios),
-                tracker.fts[n].eq(sets.fts), tracker.locked[n].eq(lane.locked),
-                deskew.lanes.payload[n].eq(lane.out.payload), deskew.locked[n].eq(lane.locked),
-                self.locked[n].eq(lane.locked), self.inverted[n].eq(lane.inverted),
-            ]  # fmt: skip
-        m.d.comb += deskew.lanes.valid.eq(lanes[0].out.valid)
-        return [lane.offset for lane in lanes], bad
-
-    def _late(self, m: Module, deskew, use, offsets):
-        """Ticks from the first bit of an aligned word's lane 0 to the clock in which the framer has the word."""
-        last = self._lanes - 1
-        offset, delay, late = Signal(4), Signal(3), Signal(16)
-        m.d.comb += offset.eq(Mux(use.reverse, offsets[last], offsets[0]))
-        m.d.comb += delay.eq(Mux(use.reverse, deskew.delay[last], deskew.delay[0]))
-        # The aligned word began 9 - offset bits before the raw word it ended with; a bit is 2/5 or 1/5 of a tick.
-        bits = Signal(3)
-        with m.Switch(Cat(offset, self.fast)):
-            for fast in (0, 1):
-                for value in range(10):
-                    with m.Case(value | fast << 4):
-                        m.d.comb += bits.eq(-(-(9 - value) * (1 if fast else 2) // 5))
-        m.d.sync += late.eq(LATENCY * self._ticks + bits + Mux(self.fast, delay << 1, delay << 2))
-        return late
-
-    def _idle(self, m: Module, deskew, use):
-        """Eight symbol times of logical idle on all lanes in use."""
-        word = deskew.out.payload
-        zero = [[~s.plain & (s.as_value()[:10] == 0) for s in word[n]] for n in range(self._lanes)]
-        by_width = Array(Cat(*zero[: 1 << log]).all() for log in range(3))
-        run = Signal(range(8 // self._symbols + 1))
-        with m.If(deskew.out.valid):
-            with m.If(~deskew.aligned | ~by_width[use.width]):
-                m.d.sync += run.eq(0)
-            with m.Elif(run != 8 // self._symbols):
-                m.d.sync += run.eq(run + 1)
-        return run == 8 // self._symbols
+    def _rate(self, m: Module):
+        """The rate that what is coming out was received at, and that something is taken in."""
+        wanted, rate, wait = Signal(2), Signal(2), Signal(range(_SETTLE))
+        with m.If(self.rate != wanted):
+            m.d.sync += [wanted.eq(self.rate), wait.eq(_SETTLE - 1)]
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+            with m.If(wait == 1):
+                m.d.sync += rate.eq(wanted)
+        return rate, (self.rate == wanted) & (wait == 0)
 
     @staticmethod
     def _begins(dllps):
@@ -157,25 +173,37 @@ class Receiver(wiring.Component):
         kind = dllps.payload.body[:8]
         return dllps.valid & kind.matches("01000000", "01010000", "01100000")
 
-    def _events(self, m: Module, tracker, framer, fate):
+    def _events(self, m: Module, tracker, dllps, fate, rate, enable):
         """Everything that is told; how many found no room."""
         m.submodules.queue = queue = EventQueue(5)
         connect(m, queue.out, flipped(self.events))
         m.d.comb += [getattr(queue, f"i{n}").payload.tick.eq(self.now) for n in (0, 3)]
 
-        lanes_wait = Signal()
         link = queue.i0
-        m.d.comb += link.valid.eq(tracker.changed | tracker.speed | lanes_wait)
+        lock, told_lock, pause = Cat(self.locked, self.aligned), Signal(self._lanes + 1), Signal(range(_LOCK_EVERY))
+        told_rate = Signal(2)
+        lanes_wait, lock_wait, rate_wait = Signal(), Signal(), Signal()
+        m.d.comb += [lock_wait.eq((lock != told_lock) & (pause == 0)), rate_wait.eq(enable & (rate != told_rate))]
+        m.d.comb += link.valid.eq(tracker.changed | tracker.speed | lanes_wait | rate_wait | lock_wait)
         m.d.sync += lanes_wait.eq(tracker.lanes_changed | (lanes_wait & (tracker.changed | tracker.speed)))
+        with m.If(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
         with m.If(tracker.changed):
             m.d.comb += link.payload.tick.eq(tracker.since)
             m.d.comb += [link.payload.kind.eq(LinkEvent.STATE), link.payload.argument.eq(tracker.state)]
         with m.Elif(tracker.speed):
             m.d.comb += [link.payload.kind.eq(LinkEvent.SPEED), link.payload.argument.eq(tracker.rates)]
-        with m.Else():
+        with m.Elif(lanes_wait):
             m.d.comb += [link.payload.kind.eq(LinkEvent.LANES), link.payload.argument.eq(tracker.lanes)]
+        with m.Elif(rate_wait):
+            m.d.comb += [link.payload.kind.eq(LinkEvent.RATE), link.payload.argument.eq(rate)]
+            m.d.sync += told_rate.eq(rate)
+        with m.Else():
+            m.d.comb += [link.payload.kind.eq(LinkEvent.LOCK), link.payload.argument.eq(Cat(self.locked | Const(0, 4), self.aligned))]
+            with m.If(lock_wait):
+                m.d.sync += [told_lock.eq(lock), pause.eq(_LOCK_EVERY - 1)]
 
-        dllp, told = queue.i1, framer.dllps
+        dllp, told = queue.i1, dllps
         wanted = of_interest(m, told.payload.body, dllp.payload.kind, dllp.payload.argument)
         m.d.comb += [dllp.valid.eq(told.valid & wanted), dllp.payload.tick.eq(told.payload.tick)]
 
@@ -199,19 +227,43 @@ class Receiver(wiring.Component):
 
         faults = Signal(FAULTS)
         m.d.comb += [
-            faults.eq(framer.faults), faults.stray.eq(0),
+            faults.eq(self.symbols.faults), faults.stray.eq(0),
             queue.i3.valid.eq(faults.as_value() != 0), queue.i3.payload.kind.eq(LinkEvent.FAULTS), queue.i3.payload.argument.eq(faults),
         ]  # fmt: skip
+        if self.blocks is not None:
+            met = self.blocks.events.as_value()
+            with m.If(met != 0):
+                m.d.comb += [queue.i3.valid.eq(1), queue.i3.payload.kind.eq(LinkEvent.BLOCK_FAULTS), queue.i3.payload.argument.eq(met)]
         return queue.lost
 
-    def _count(self, m: Module, framer, fate, lost_events, bad) -> None:
-        what, faults = fate.payload.fate, framer.faults
+    def _count(self, m: Module, dllps, fate, lost_events, rate, enable) -> None:
+        what, faults, active = fate.payload.fate, self.symbols.faults, self.lanes.active
         is_ = {of: fate.valid & (what == of) for of in Fate}
+        before = Signal(self._lanes)
+        m.d.sync += before.eq(self.symbols.locked & active)
         adds = {
-            "tlps": is_[Fate.DELIVERED] | is_[Fate.LATE], "dllps": framer.dllps.valid, "duplicates": is_[Fate.DUPLICATE],
+            "tlps": is_[Fate.DELIVERED] | is_[Fate.LATE], "dllps": dllps.valid, "duplicates": is_[Fate.DUPLICATE],
             "lost": Mux(is_[Fate.DELIVERED] | is_[Fate.NO_ROOM], fate.payload.lost, 0), "late": is_[Fate.LATE],
             "nullified": is_[Fate.NULLIFIED], "bad_lcrc": is_[Fate.BAD_LCRC], "bad_frames": faults.broken + faults.short,
             "bad_dllps": faults.bad_dllp, "headless": faults.headless,
-            "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun, "lost_events": lost_events, "bad_words": sum(bad),
+            "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun, "lost_events": lost_events,
+            "bad_words": _number(self.symbols.bad), "unlocked": _number(before & ~self.symbols.locked & enable.replicate(self._lanes)),
         }  # fmt: skip
-        m.d.sync += [self.counters[name].eq(self.counters[name] + adds[name]) for name in _COUNTED]
+        if self.blocks is not None:
+            met = self.blocks.events
+            # At 2.5 and 5 GT/s a frame counts when it is given up, whether or not anything of it comes out.
+            adds["bad_frames"] += is_[Fate.BAD_FRAME] & (rate == 2)
+            adds["bad_dllps"] += met.bad_dllp
+            adds["dropped"] += met.overflow
+            adds["unlocked"] += _number(met.moved)
+            adds |= {
+                "bad_headers": _number(met.bad_header), "corrected_tokens": met.corrected_token, "lost_tokens": met.lost_token,
+                "corrected_registers": _number(met.corrected_register), "damaged_skips": _number(met.damaged_skp),
+                "bad_parity": _number(met.parity), "lanes_differ": met.lanes_differ,
+            }  # fmt: skip
+        m.d.sync += [self.counters[name].eq(self.counters[name] + added) for name, added in adds.items()]
+
+
+def _number(bits):
+    """How many are set."""
+    return sum(bits[n] for n in range(len(bits)))

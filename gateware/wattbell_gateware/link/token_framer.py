@@ -29,6 +29,7 @@ class TokenFramer(wiring.Component):
     -----
     words : :func:`parsed_word`. cut : ends the TLP that is open as broken; no words are taken meanwhile. open : there is one.
     tick : now; ticks of packets are derived from it and the time that came with the word.
+    pending, pending_tick : a TLP that began at ``pending_tick`` is in here; the oldest.
     frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong.
     """
 
@@ -38,6 +39,7 @@ class TokenFramer(wiring.Component):
             "words": In(stream.Signature(parsed_word(lanes))), "cut": In(1), "open": Out(1), "tick": In(64),
             "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
             "dllps": Out(stream.Signature(DLLP, always_ready=True)), "bad_dllp": Out(1),
+            "pending": Out(1), "pending_tick": Out(64),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -120,6 +122,14 @@ class TokenFramer(wiring.Component):
                 m.d.sync += [count.eq(total - lanes), begun.eq(1), *(waiting[n].eq(both[lanes + n]) for n in range(lanes))]
             with m.Else():
                 m.d.sync += [count.eq(total), *(waiting[n].eq(both[n]) for n in range(lanes))]
+
+        # From the oldest: what leaves, what is being checked, what waits, what is about to, what is open.
+        stages = [(self.frames.valid, self.frames.payload.tick), (out_valid, out.tick), (queue.valid, queue.out.tick),
+                  (beats != 0, now.tick)]  # fmt: skip
+        m.d.comb += [self.pending.eq(Cat(self.open, *(there for there, _ in stages)).any()), self.pending_tick.eq(tick)]
+        for there, since in reversed(stages):
+            with m.If(there):
+                m.d.comb += self.pending_tick.eq(since)
 
         # The double words of a beat go to the end of the CRC's word: zeros before them leave a state of zero as it is. The state
         # before meets the first of them, so one set of parities does for every number of them.

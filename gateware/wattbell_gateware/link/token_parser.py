@@ -63,7 +63,7 @@ class TokenParser(wiring.Component):
     def __init__(self, lanes: int):
         self._lanes = lanes
         super().__init__({
-            "words": In(stream.Signature(stream_word(lanes))), "out": Out(stream.Signature(parsed_word(lanes))), "mode": Out(Mode),
+            "words": In(stream.Signature(stream_word(lanes))), "out": Out(stream.Signature(parsed_word(lanes))),
             "corrected": Out(1), "lost": Out(1), "regained": Out(1),
         })  # fmt: skip
 
@@ -110,7 +110,6 @@ class TokenParser(wiring.Component):
                 state, remaining, at, current_length, current, last_half, last_half_time, last_lcrc, old,
             )  # fmt: skip
         m.d.comb += [result.sequence.eq(current.sequence), result.time.eq(current.time), result.lcrc.eq(last_lcrc)]
-        m.d.comb += self.mode.eq(mode)
         m.d.sync += [self.corrected.eq(step & corrected), self.lost.eq(step & lost), self.regained.eq(step & regained)]
         with m.If(step):
             m.d.sync += [

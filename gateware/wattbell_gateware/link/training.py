@@ -1,4 +1,4 @@
-"""Ordered sets of one lane that tell what the link does: training sequences, EIOS, FTS."""
+"""Ordered sets of one lane that tell what the link does, at 2.5 and 5 GT/s: training sequences, EIOS."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TS1, _TS2 = 0x4A, 0x45
 _PLACES = 16
 
 TRAINING_SET = data.StructLayout({
-    "link": 8, "link_pad": 1, "lane": 8, "lane_pad": 1, "rates": 8, "control": 8, "ts2": 1,
+    "link": 8, "link_pad": 1, "lane": 8, "lane_pad": 1, "n_fts": 8, "rates": 8, "control": 8, "ts2": 1,
 })  # fmt: skip
-"""A TS1 or TS2 (Base 2.1, tables 4-2 and 4-3).
+"""A TS1 or TS2 (Base 2.1, tables 4-2 and 4-3; Base 3.0, 4.2.4.1).
 
 ``link``, ``lane``: numbers, of no meaning with ``link_pad``, ``lane_pad``. ``rates``: bit 1: 2.5 GT/s, 2: 5, 3: 8; bit 7: speed change.
-``control``: bit 0 hot reset, 1 disable link, 2 loopback, 3 disable scrambling. N_FTS is not kept.
+``control``: bit 0 hot reset, 1 disable link, 2 loopback, 3 disable scrambling. ``n_fts``: FTS ordered sets it wants.
 """
 
 
@@ -32,63 +32,62 @@ class OrderedSetReader(wiring.Component):
     -----
     symbols : from :class:`~wattbell_gateware.pcs.LaneReceiver`.
     found, value : the second of two equal training sequences one behind the other ended, :data:`TRAINING_SET`.
-    eios : COM IDL IDL. fts : COM FTS FTS.
+    eios : COM IDL IDL.
     """
 
     def __init__(self, symbols: int):
         self._symbols = symbols
         super().__init__({
             "symbols": In(stream.Signature(symbol_word(symbols), always_ready=True)),
-            "found": Out(1), "value": Out(TRAINING_SET), "eios": Out(1), "fts": Out(1),
+            "found": Out(1), "value": Out(TRAINING_SET), "eios": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
         valid = self.symbols.valid
         coming = Signal(TRAINING_SET)
-        place, idles, fasts = Signal(range(_PLACES)), Signal(), Signal()  # place 0: in no set; the symbol before was IDL, FTS
-        at, at_idles, at_fasts, second = place, idles, fasts, coming.ts2
-        eios, fts, ended, fails = [], [], [], []
+        place, idles = Signal(range(_PLACES)), Signal()  # place 0: in no set; the symbol before was IDL
+        at, at_idles, second = place, idles, coming.ts2
+        eios, ended, fails = [], [], []
         for n in range(self._symbols):
             symbol = self.symbols.payload[n]
             control, pad = symbol.k & ~symbol.error, symbol.data == K.PAD
             number = symbol.plain & ~symbol.error & (~symbol.k | pad)
             first_two = (at == 1) | (at == 2)
             next_place, next_second = Signal(range(_PLACES), name=f"place{n}"), Signal(name=f"second{n}")
-            next_idles, next_fasts = Signal(name=f"idles{n}"), Signal(name=f"fasts{n}")
-            is_idle, is_fast = control & first_two & (symbol.data == K.IDL), control & first_two & (symbol.data == K.FTS)
+            next_idles, is_idle = Signal(name=f"idles{n}"), control & first_two & (symbol.data == K.IDL)
             m.d.comb += next_second.eq(Mux(at == 7, symbol.data == _TS2, second))
             fits, named = Signal(name=f"fits{n}"), Signal(name=f"named{n}")
             m.d.comb += [
                 named.eq(symbol.data == Mux(next_second, _TS2, _TS1)),
                 # From the fourth symbol on no PAD; from the eighth on identifiers, all the same
-                fits.eq(number & ((at <= 2) | ~symbol.k) & ((at < 7) | named) & ~at_idles & ~at_fasts),
+                fits.eq(number & ((at <= 2) | ~symbol.k) & ((at < 7) | named) & ~at_idles),
             ]
             with m.If(control & (symbol.data == K.COM)):
                 m.d.comb += next_place.eq(1)
-            with m.Elif((at == 1) & (is_idle | is_fast)):
-                m.d.comb += [next_place.eq(2), next_idles.eq(is_idle), next_fasts.eq(is_fast)]
+            with m.Elif((at == 1) & is_idle):
+                m.d.comb += [next_place.eq(2), next_idles.eq(1)]
             with m.Elif((at != 0) & fits):
                 m.d.comb += next_place.eq(at + 1)  # 0 behind the last one
             eios.append(is_idle & at_idles & (at == 2))
-            fts.append(is_fast & at_fasts & (at == 2))
             ended.append((at == _PLACES - 1) & fits)
             fails.append((next_place == 0) & ~ended[-1])
             with m.If(valid):
                 with m.Switch(at):
-                    for where, fields in ((1, ("link", "link_pad")), (2, ("lane", "lane_pad")), (4, ("rates",)), (5, ("control",))):
+                    for where, fields in ((1, ("link", "link_pad")), (2, ("lane", "lane_pad")), (3, ("n_fts",)), (4, ("rates",)),
+                                          (5, ("control",))):  # fmt: skip
                         with m.Case(where):
                             m.d.sync += coming[fields[0]].eq(symbol.data)
                             if len(fields) == 2:
                                 m.d.sync += coming[fields[1]].eq(symbol.k)
-            at, at_idles, at_fasts, second = next_place, next_idles, next_fasts, next_second
+            at, at_idles, second = next_place, next_idles, next_second
 
         # By the eighth symbol all is known, and the next set has not begun.
         whole, before, had, over = Signal(TRAINING_SET), Signal(TRAINING_SET), Signal(), Signal()
         m.d.sync += [over.eq(valid & Cat(ended).any()), self.found.eq(0)]
-        m.d.sync += [self.eios.eq(valid & Cat(eios).any()), self.fts.eq(valid & Cat(fts).any())]
+        m.d.sync += self.eios.eq(valid & Cat(eios).any())
         with m.If(valid):
-            m.d.sync += [place.eq(at), idles.eq(at_idles), fasts.eq(at_fasts), coming.ts2.eq(second)]
+            m.d.sync += [place.eq(at), idles.eq(at_idles), coming.ts2.eq(second)]
             with m.If((place >= 8) & (place < 12)):
                 m.d.sync += whole.eq(coming)
             with m.If(Cat(fails).any()):

@@ -33,7 +33,7 @@ class SymbolAligner(wiring.Component):
     -----
     raw : words of 10 * `symbols` bits, first bit received in bit 0.
     invert : the polarity of the lane is inverted; complements the raw words.
-    bad_valid, bad : of a word that came back from the decoder: it had an error.
+    bad_valid, bad : of a word that came back from the decoder: it had an error. forget : what comes from here on is another stream.
     out : the same width, symbol after symbol.
     offset : 0 .. 9, a clock before the ``out`` it belongs to; locked.
     """
@@ -43,6 +43,7 @@ class SymbolAligner(wiring.Component):
         self._bits = 10 * symbols
         super().__init__({
             "raw": In(stream.Signature(self._bits, always_ready=True)), "invert": In(1), "bad_valid": In(1), "bad": In(1),
+            "forget": In(1),
             "out": Out(stream.Signature(self._bits, always_ready=True)), "offset": Out(4), "locked": Out(1),
         })  # fmt: skip
 
@@ -101,6 +102,8 @@ class SymbolAligner(wiring.Component):
             with m.Else():
                 m.d.comb += boundary.eq(first)
                 m.d.sync += count.eq(1)
+        with m.If(self.forget):
+            m.d.sync += [self.locked.eq(0), count.eq(0), errors.eq(0)]
         decided = Signal()
         behind = Signal.like(cut)
         m.d.sync += [self.offset.eq(boundary), decided.eq(deciding)]

@@ -106,12 +106,13 @@ class BlockAligner(wiring.Component):
     -----
     raw : words of 32 bits, first bit received in bit 0. time : low bits of the tick at which its first bit came.
     out : words of blocks; the word that ends with the last bit of a raw word comes 4 clocks behind it (:data:`LATENCY`).
-    locked, inverted. bad_header, moved : strobes; moved: lock was lost, or the boundary moved.
+    locked, inverted. bad_header, moved : strobes; moved: lock was lost, or the boundary moved. forget : what comes from here on is
+        another stream (no ``moved`` for it).
     """
 
     def __init__(self):
         super().__init__({
-            "raw": In(stream.Signature(_BITS, always_ready=True)), "time": In(TIME_BITS),
+            "raw": In(stream.Signature(_BITS, always_ready=True)), "time": In(TIME_BITS), "forget": In(1),
             "out": Out(stream.Signature(BLOCK_WORD, always_ready=True)),
             "locked": Out(1), "inverted": Out(1), "bad_header": Out(1), "moved": Out(1),
         })  # fmt: skip
@@ -200,6 +201,8 @@ class BlockAligner(wiring.Component):
                 m.d.sync += [self.locked.eq(0), self.moved.eq(1), errors.eq(0)]
             with m.Else():
                 m.d.sync += errors.eq(errors + _BAD)
+        with m.If(self.forget):
+            m.d.sync += [self.locked.eq(0), errors.eq(0), self.moved.eq(0), self.bad_header.eq(0), self.out.valid.eq(0)]
         with m.If(marks.out.valid):
             out = self.out.payload
             m.d.sync += [

@@ -26,7 +26,7 @@ class LaneReceiver(wiring.Component):
     raw : words of 10 * `symbols` bits, first bit received in bit 0.
     out : :func:`symbol_word`.
     bypass : scrambling is disabled. ``polarity_set``, ``polarity``: see :class:`PolarityDetector`.
-    locked, offset : see :class:`SymbolAligner`.
+    locked, offset, forget : see :class:`SymbolAligner`.
     bad : a word had a symbol with an error (a clock before ``out``). ``inverted``: polarity in use.
     """
 
@@ -34,6 +34,7 @@ class LaneReceiver(wiring.Component):
         self._symbols = symbols
         super().__init__({
             "raw": In(stream.Signature(10 * symbols, always_ready=True)), "bypass": In(1), "polarity_set": In(1), "polarity": In(1),
+            "forget": In(1),
             "out": Out(stream.Signature(symbol_word(symbols), always_ready=True)),
             "locked": Out(1), "offset": Out(4), "bad": Out(1), "inverted": Out(1),
         })  # fmt: skip
@@ -52,7 +53,7 @@ class LaneReceiver(wiring.Component):
             polarity.symbols.payload.eq(descrambler.out.payload), polarity.symbols.valid.eq(descrambler.out.valid),
             polarity.set.eq(self.polarity_set), polarity.value.eq(self.polarity),
             aligner.invert.eq(polarity.invert), aligner.bad_valid.eq(decoder.out.valid), aligner.bad.eq(decoder.bad),
-            descrambler.bypass.eq(self.bypass),
+            descrambler.bypass.eq(self.bypass), aligner.forget.eq(self.forget),
             self.locked.eq(aligner.locked), self.offset.eq(aligner.offset), self.bad.eq(decoder.out.valid & decoder.bad),
             self.inverted.eq(polarity.invert),
         ]  # fmt: skip

@@ -1,10 +1,9 @@
-"""8 GT/s from raw lane words to TLPs."""
+"""What the framing of 8 GT/s makes of raw lane words; the whole receiver is in cocotb_receiver.py."""
 
 import random
 
 import cocotb
 import gen3_bench as b
-from gen3_errors import play_with_errors
 from transmitter.gen3_link import Gen3Link
 
 WIDTHS = [1, 2, 4]
@@ -25,7 +24,7 @@ async def any_offset_and_skew(dut, lanes):
     """From training on: every TLP and DLLP, wherever words begin, for skews up to 48 bits, reversed, inverted, all lengths of SOS."""
     bench = b.Bench(dut, lanes)
     await bench.start()
-    for seed in range(6):
+    for seed in range(4):
         r = random.Random(seed)
         late = [r.randrange(49) for _ in range(lanes)]
         late[r.randrange(lanes)] = 0
@@ -45,33 +44,6 @@ async def any_offset_and_skew(dut, lanes):
         assert len(bench.frames) == len(tlps)
         assert not any(bench.counts.values()), bench.counts
         assert bench.port["aligned"].value == 1
-
-
-@cocotb.test()
-@cocotb.parametrize(lanes=WIDTHS)
-async def ordered_sets(dut, lanes):
-    """Kinds, ticks, and what the training sequences say."""
-    bench = b.Bench(dut, lanes)
-    await bench.start()
-    link = Gen3Link(lanes, sos_interval=5)
-    link.train(first=3, second=2, link=7, eieos_every=2)
-    link.idle(16 * 12)
-    link.electrical_idle(100)
-    link.train(first=1, second=1)
-    b.end(link)
-    await bench.play(link.bits(), tick=TICK)
-    want = [(block[0].kind, TICK + start // 8) for block, start in zip(link.blocks, link.starts()) if block[0].kind not in ("DATA", "IDLE")]
-    got = [(kind, tick) for kind, _, tick in bench.sets]
-    # Of a SOS the tick is that of its last word. The first EIEOS is what the boundary is found by, the second what the lanes are put
-    # side by side by; behind the idle the same again.
-    length = {
-        n: 8 * (len(block[0].symbols) - 4) // 8 for n, block in enumerate(b for b in link.blocks if b[0].kind not in ("DATA", "IDLE"))
-    }
-    want = [(kind, tick + (length[n] if kind == "SOS" else 0)) for n, (kind, tick) in enumerate(want)]
-    eieos = [n for n, (kind, _) in enumerate(want) if kind == "EIEOS"]
-    assert got == want[eieos[1] : eieos[-2]] + want[eieos[-1] :]
-    said = {kind: symbols for kind, symbols, _ in bench.sets}
-    assert said["TS1"] == bytes([0x1E, 7, 0, 255]) and said["TS2"] == bytes([0x2D, 7, 0, 255])
 
 
 @cocotb.test()
@@ -132,6 +104,8 @@ async def damaged_packets(dut, lanes):
     b.end(link)
     await bench.play(link.bits())
     assert [(f.sequence, f.data, f.verdict) for f in bench.frames] == want
+    counted = bench.counters()
+    assert counted["bad_dllps"] == 8 and counted["corrected_tokens"] == bench.counts["corrected_token"]
     assert bench.counts["bad_dllp"] == 8 and bench.dllps == [] and bench.counts["lost_token"] == 0
     assert bench.counts["corrected_token"] == sum(n % 7 == 5 for n in range(60))
 
@@ -155,46 +129,7 @@ async def lost_tokens(dut, lanes):
     b.end(link)
     await bench.play(link.bits())
     assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place)) for tlp, seq, place, wrong in want if not wrong]
-    assert bench.counts["lost_token"] == bench.counts["regained"] == 8
-
-
-@cocotb.test()
-@cocotb.parametrize(lanes=WIDTHS)
-async def retraining_and_replay(dut, lanes):
-    """Recovery in the middle, electrical idle, replays, another bit position afterwards: frames of before and after, all of them."""
-    bench = b.Bench(dut, lanes)
-    await bench.start()
-    r = random.Random(7)
-    link = Gen3Link(lanes, sos_interval=30)
-    link.train()
-    tlps, dllps = b.traffic(link, r, 15)
-    link.train(first=40, second=8)
-    more = b.traffic(link, r, 15)
-    last = tlps[-1][1]
-    again = [(tlp, seq, place) for (tlp, seq, _), place in zip(more[0], link.replay(last))]
-    assert len(again) == len(more[0])
-    link.electrical_idle(101)
-    link.train(first=3)
-    final = b.traffic(link, r, 15)
-    b.end(link)
-    await bench.play(link.bits(late=[17, 3, 40, 0][:lanes]), tick=TICK)
-    check(bench, link, tlps + more[0] + again + final[0], dllps + more[1] + final[1], late=17)
-
-
-@cocotb.test()
-@cocotb.parametrize(lanes=WIDTHS)
-async def bit_errors(dut, lanes):
-    """1e-4: every TLP without a wrong bit comes once, in order, at its tick (but for one behind a token with two); no other is good."""
-    bench = b.Bench(dut, lanes)
-    await bench.start()
-    r = random.Random(8)
-    link = Gen3Link(lanes, sos_interval=100)
-    link.train(first=1, second=1)
-    tlps, _ = b.traffic(link, r, (260, 360, 720)[lanes // 2])
-    b.end(link)
-    outcome = await play_with_errors(bench, link, tlps, rate=1e-4, seed=8)
-    dut._log.info("%s %s", outcome, bench.counts)
-    assert outcome.hit >= 8 and outcome.damaged > 3 and outcome.missing <= 1
+    assert bench.counters()["lost_tokens"] == bench.counts["lost_token"] == bench.counts["regained"] == 8
 
 
 @cocotb.test()
@@ -224,6 +159,9 @@ async def what_an_skp_ordered_set_tells(dut, lanes):
     assert bench.counts["damaged_skp"] == 2 * lanes and bench.counts["corrected_register"] == lanes
     # Of the stretch with the block that went missing the parity is wrong or right by chance.
     assert lanes <= bench.counts["parity"] <= 2 * lanes
+    counted = bench.counters()
+    assert counted["damaged_skips"] == 2 * lanes and counted["corrected_registers"] == lanes
+    assert counted["bad_parity"] == bench.counts["parity"]
     assert bench.counts["moved"] == bench.counts["bad_header"] == 0
 
 
@@ -246,7 +184,8 @@ async def stream_that_slips(dut, lanes):
     del wires[-1][at : at + 5]
     await bench.play(wires)
     assert [f.data for f in bench.good] == [tlp for tlp, _, _ in before + after]
-    assert bench.counts["moved"] >= 1 and all(f in bench.good or f.verdict != b.GOOD for f in bench.frames)
+    counted = bench.counters()
+    assert counted["unlocked"] == bench.counts["moved"] >= 1 and all(f in bench.good or f.verdict != b.GOOD for f in bench.frames)
 
 
 @cocotb.test()
@@ -257,9 +196,9 @@ async def width_changes(dut):
     for lanes in (4, 1, 2, 4):
         bench.clear()
         bench.lanes = lanes
-        bench.port["width"].value = lanes.bit_length() - 1
+        await bench.tell()
         link = Gen3Link(lanes)
-        link.train(first=2, second=2)
+        link.train(first=20, second=16)
         tlps, dllps = b.traffic(link, random.Random(lanes), 12)
         b.end(link)
         await bench.play(link.bits(), tick=TICK)

@@ -1,4 +1,4 @@
-"""Plays lane bits into a receiver and reads what comes out. Layouts: wattbell_gateware.link.layouts, .block_receiver."""
+"""Plays lane bits at 8 GT/s into a receiver and reads what its framing has. Layouts: wattbell_gateware.link.layouts, .block_receiver."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
+from tap import COUNTERS
 
 GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
 EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,
           "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1}  # fmt: skip
-KINDS = ("DATA", "SOS", "TS1", "TS2", "SDS", "EIOS", "EIEOS", "FTS", "OTHER")
+SETTLE = 70
+"""Clocks behind a change of the rate, with room."""
 
 
 class Frame(NamedTuple):
@@ -31,41 +33,57 @@ WIRES = 4
 class Bench:
     """The receiver, for a link of `lanes`.
 
-    `frames`; `dllps`: (body, tick); `sets`: (kind, first symbols of lane 0, tick); `counts` of events.
+    `frames`; `dllps`: (body, tick); `counts` of events.
     """
 
     def __init__(self, dut, lanes: int):
         self.dut, self.lanes = dut, lanes
-        names = ("raw", "valid", "tick", "reverse", "width", "locked", "known", "inverted", "aligned", "in_stream", "events",
-                 "frames__valid", "frames__payload", "dllps__valid", "dllps__payload", "sets__valid", "sets__payload")  # fmt: skip
+        names = ("raw", "raw_valid", "raw8", "raw8_valid", "now", "rate", "down", "polarity_set", "polarity", "lanes_set", "lanes_to",
+                 "aligned", "block_events", "events__ready", "frames__valid", "frames__payload", "dllps__valid",
+                 "dllps__payload")  # fmt: skip
         self.port = {p: getattr(dut, p) for p in names}
         self.clear()
 
     def clear(self):
-        self.frames, self.dllps, self.sets = [], [], []
+        self.frames, self.dllps = [], []
         self.counts = dict.fromkeys(EVENTS, 0)
         self._open: list = []
 
     async def start(self, *, reverse=False):
+        for name in ("raw", "raw_valid", "raw8", "raw8_valid", "now", "down", "polarity_set", "polarity", "lanes_set"):
+            self.port[name].value = 0
+        self.port["rate"].value, self.port["events__ready"].value = 2, 1
         self.dut.rst.value = 1
         Clock(self.dut.clk, 4, unit="ns").start()
         await self.reset(reverse=reverse)
 
     async def reset(self, *, reverse=False):
-        self.clear()
-        self.port["reverse"].value, self.port["valid"].value, self.port["width"].value = int(reverse), 0, self.lanes.bit_length() - 1
+        self.port["raw8_valid"].value = 0
         self.dut.rst.value = 1
         for _ in range(3):
             await FallingEdge(self.dut.clk)
         self.dut.rst.value = 0
+        await self.tell(reverse=reverse)
+        for _ in range(SETTLE):
+            await FallingEdge(self.dut.clk)
+        self.clear()
+
+    async def tell(self, *, reverse=False):
+        """Which wires are in use."""
+        self._reverse = reverse
+        active = (1 << self.lanes) - 1 << (WIRES - self.lanes if reverse else 0)
+        self.port["lanes_to"].value = active | reverse << 4 | (self.lanes.bit_length() - 1) << 6
+        self.port["lanes_set"].value = 1
+        await FallingEdge(self.dut.clk)
+        self.port["lanes_set"].value = 0
 
     async def play(self, wires, *, tick=0, gaps=None):
         """Words of each wire, the first bit at `tick`, as long as all of them last; `gaps` (a random generator) leaves clocks out."""
         streams = [list(t.words(wire, 32)) for wire in wires]
         noise = random.Random(1)
         unused = [[noise.getrandbits(32) for _ in streams[0]] for _ in range(WIRES - self.lanes)]
-        streams = unused + streams if int(self.port["reverse"].value) else streams + unused
-        raw, valid, now = self.port["raw"], self.port["valid"], self.port["tick"]
+        streams = (unused + streams) if self._reverse else streams + unused
+        raw, valid, now = self.port["raw8"], self.port["raw8_valid"], self.port["now"]
         valid.value = 1
         for n, words in enumerate(zip(*streams)):
             while gaps and gaps.random() < 0.2:
@@ -85,10 +103,7 @@ class Bench:
         if port["dllps__valid"].value:
             value = int(port["dllps__payload"].value)
             self.dllps.append(((value & 0xFFFFFFFF).to_bytes(4, "little"), value >> 32))
-        if port["sets__valid"].value:
-            value = int(port["sets__payload"].value)
-            self.sets.append((KINDS[value & 15], (value >> 4 & 0xFFFFFFFF).to_bytes(4, "little"), value >> 4 + 32 * WIRES))
-        events = int(port["events"].value)
+        events = int(port["block_events"].value)
         if events:
             for name, width in EVENTS.items():
                 self.counts[name] += (events & (1 << width) - 1).bit_count()
@@ -111,6 +126,11 @@ class Bench:
             assert verdict != GOOD or dws > 0
             self.frames.append(Frame(self._open[1], sequence, tick, verdict))
             self._open = []
+
+    def counters(self) -> dict[str, int]:
+        """The receiver's, since the reset."""
+        value = int(self.dut.counters.value)
+        return {name: value >> 32 * n & 0xFFFFFFFF for n, name in enumerate(COUNTERS)}
 
     @property
     def good(self):

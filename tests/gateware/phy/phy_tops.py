@@ -3,6 +3,7 @@
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
+from wattbell_gateware.link.receiver import Receiver
 from wattbell_gateware.pcs import Decoder8b10b, Deskew, LaneReceiver
 
 
@@ -19,6 +20,32 @@ class PcsTop(wiring.Component):
         for name, part in self._parts.items():
             m.submodules[name] = part
             connect(m, part, flipped(getattr(self, name)))
+        return m
+
+
+class ReceiverTop(wiring.Component):
+    """The receiver of three speeds, and of its part for 8 GT/s what is not seen from outside: ``frames``, ``dllps``, ``block_events``."""
+
+    def __init__(self, lanes: int, *, ticks_per_clock: int):
+        self._part = Receiver(lanes, 4, ticks_per_clock=ticks_per_clock, blocks=True)
+        blocks = self._part.blocks.signature.members
+        super().__init__({**dict(self._part.signature.members.items()), "frames": blocks["frames"], "dllps": blocks["dllps"],
+                          "block_events": blocks["events"]})  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.part = part = self._part
+        for name, member in part.signature.members.items():
+            if member.is_signature:
+                connect(m, getattr(part, name), flipped(getattr(self, name)))
+            elif member.flow == Out:
+                m.d.comb += getattr(self, name).eq(getattr(part, name))
+            else:
+                m.d.comb += getattr(part, name).eq(getattr(self, name))
+        for name in ("frames", "dllps"):
+            shown, inside = getattr(self, name), getattr(part.blocks, name)
+            m.d.comb += [shown.valid.eq(inside.valid), shown.payload.eq(inside.payload)]
+        m.d.comb += self.block_events.eq(part.blocks.events)
         return m
 
 

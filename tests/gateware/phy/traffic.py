@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass
 
 import transmitter as t
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
+from transmitter.gen3_link import Gen3Link, Place
+from transmitter.gen3_tokens import tlp_bytes
 
 
 def some_tlp(r: random.Random) -> bytes:
@@ -32,6 +35,15 @@ def some_tlp(r: random.Random) -> bytes:
     return bytes(tlp.pack())
 
 
+def write_of(r: random.Random, dws: int) -> bytes:
+    """A memory write with so many double words of data."""
+    tlp = Tlp()
+    tlp.fmt_type, tlp.requester_id, tlp.tag, tlp.first_be, tlp.last_be = TlpType.MEM_WRITE_64, PcieId(1, 0, 0), r.randrange(256), 0xF, 0xF
+    tlp.address = 1 << 36 | 4096 * r.randrange(1 << 20)
+    tlp.set_data(r.randbytes(4 * dws))
+    return bytes(tlp.pack())
+
+
 @dataclass
 class Copy:
     """A TLP as it went over the link once."""
@@ -39,34 +51,68 @@ class Copy:
     serial: int
     """Counts TLPs; the sequence number is this modulo 4096."""
     raw: bytes
-    first: int
-    """Symbol times of its first symbol, and behind its last."""
-    behind: int
+    place: int | Place
+    """Of its first symbol: symbol time, or block and symbol of it."""
+    tick: int = 0
+    """Of that symbol on lane 0 at the receiver; :meth:`tap.Tap.play` fills this in, and what follows."""
     damaged: bool = False
     excused: bool = False
     """Behind an error that throws the scrambler's register of a lane out of step, or lanes that are being aligned again."""
 
 
-@dataclass
 class Traffic:
-    """A link that trains, and then sends; `quality` says how it goes wrong on purpose."""
+    """A link that trains, and then sends, at one rate (0, 1, 2: 2.5, 5, 8 GT/s), perhaps where another one left off.
 
-    lanes: int
-    seed: int
-    skp_interval: int = 300
-    copies: list[Copy] = field(default_factory=list)
-    dllps: list[tuple[bytes, int]] = field(default_factory=list)
-    spoilt: int = 0
-    nullified: int = 0
-    states: list[str] = field(default_factory=list)
+    `skp_interval`: symbol times between SKP ordered sets. `copies`, `dllps` (body and place), `states` that a tap must tell,
+    `nullified` and `spoilt` (wrong LCRC) TLPs are what was done; `lanes`, `rate`, `link`.
+    """
 
-    def __post_init__(self):
-        self.r = random.Random(self.seed)
-        self.link = t.Link(self.lanes, skp_interval=self.skp_interval, skp_count=(3, 2, 4, 1, 5), first_sequence=0)
+    def __init__(self, lanes: int, seed: int, *, rate: int = 1, skp_interval: int = 300, after: Traffic | None = None):
+        self.lanes, self.seed, self.rate = lanes, seed, rate
+        self.r = random.Random(seed)
+        if rate == 2:
+            self.link = Gen3Link(lanes, sos_interval=max(skp_interval // 16, 6), sos_symbols=(16, 12, 20, 8, 24))
+        else:
+            self.link = t.Link(lanes, skp_interval=skp_interval, skp_count=(3, 2, 4, 1, 5))
         self.serial = 0
-        self._serial_of: dict[int, int] = {}
+        self.copies: list[Copy] = []
+        self.dllps: list[tuple[bytes, int | Place]] = []
+        self.states: list[str] = []
+        self.spoilt = self.nullified = 0
+        self._known_starts: list[int] = []
+        if after is not None:
+            self.link.replayer, self.serial = after.link.replayer, after.serial
+
+    # --- where things are ---------------------------------------------------------------------------------------------
+
+    def bit(self, place: int | Place) -> int:
+        """Of lane 0, counted from the first bit sent."""
+        return self._starts()[place.block] + 8 * place.symbol if self.rate == 2 else 10 * place
+
+    def _starts(self) -> list[int]:
+        if len(self._known_starts) != len(self.link.blocks):
+            self._known_starts = self.link.starts()
+        return self._known_starts
+
+    def spans(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Of each copy the stretches of bits, on any lane, that it is in."""
+        if self.rate != 2:
+            return [(c, [(10 * c.place, 10 * (c.place + (len(c.raw) + 8) // self.lanes))]) for c in self.copies]
+        starts, out = self._starts(), []
+        for copy in self.copies:
+            block, at = copy.place
+            left, parts = -(-(len(copy.raw) + 8) // self.lanes), []
+            while left > 0:
+                here = min(left, 16 - at)
+                parts.append((starts[block] + 8 * at, starts[block] + 8 * (at + here)))
+                left, block, at = left - here, block + 1, 0
+            out.append((copy, parts))
+        return out
+
+    # --- the link -----------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
+        """From the start, as at 2.5 GT/s."""
         link = self.link
         link.training(t.TS1, 12)
         link.training(t.TS2, 4)
@@ -80,22 +126,49 @@ class Traffic:
         self.states += ["POLLING", "CONFIG", "L0"]
 
     def retrain(self) -> None:
-        link = self.link
-        link.training(t.TS1, 5, link=1, numbered=True)
-        link.training(t.TS2, 8, link=1, numbered=True)
-        link.idle(16)
+        """Recovery, from L0, or where a link arrives at a new rate."""
+        if self.rate == 2:
+            self.link.train(first=5, second=8, link=1)
+        else:
+            if self.rate == 1:
+                self.link.eieos()
+            self.link.training(t.TS1, 5, link=1, numbered=True)
+            self.link.training(t.TS2, 8, link=1, numbered=True)
+        self.link.idle(16)
         self.states += ["RECOVERY", "L0"]
 
-    def sleep(self, symbol_times: int = 60) -> None:
+    def leave(self, rates: int, *, silence: int = 100) -> None:
+        """Recovery with a change of speed asked for (`rates` as in the training sequences, without bit 7), EIOS, silence."""
+        if self.rate == 2:
+            self.link.training_sets(first=6, second=8, link=1, rates=0x80 | rates)
+        else:
+            for kind in (t.TS1, t.TS2):
+                self.link.training(kind, 8, link=1, numbered=True, rates=0x80 | rates)
+        self.link.electrical_idle(silence)
+        self.states += ["RECOVERY"]
+
+    def sleep(self, symbol_times: int = 160) -> None:
         """L0s: EIOS, silence, FTS."""
         self.link.electrical_idle(symbol_times)
         self.link.fast_training(40)
         self.link.idle(12)
         self.states += ["L0S", "L0"]
 
+    def end(self) -> None:
+        """Idle for longer than something is under way in the receiver."""
+        self.link.idle(130)
+        if self.rate == 2:
+            self.link.fill()
+
     def send(self, raw: bytes) -> None:
         self._copied(self.serial, raw, self.link.send(raw))
         self.serial += 1
+
+    def spoil(self, raw: bytes) -> None:
+        """With a wrong LCRC."""
+        wrong, sequence = 1 << self.r.randrange(32), self.link.replayer.next
+        self.link.packet((tlp_bytes if self.rate == 2 else t.tlp_symbols)(raw, sequence, wrong_lcrc=wrong))
+        self.spoilt += 1
 
     def dllp(self, body: bytes) -> None:
         self.dllps.append((body, self.link.dllp(body)))
@@ -109,8 +182,8 @@ class Traffic:
         for n, ((_, raw), at) in enumerate(zip(waiting, places)):
             self._copied(self.serial - len(waiting) + n, raw, at)
 
-    def _copied(self, serial: int, raw: bytes, at: int) -> None:
-        self.copies.append(Copy(serial, raw, at, at + (len(raw) + 8) // self.lanes))
+    def _copied(self, serial: int, raw: bytes, place: int | Place) -> None:
+        self.copies.append(Copy(serial, raw, place))
 
     def some(self, tlps: int, *, replays: float = 0.03, faults: float = 0.02) -> None:
         """`tlps` new TLPs, with DLLPs, pauses, replays, nullified and spoilt ones between them."""
@@ -127,8 +200,7 @@ class Traffic:
                 self.link.nullify(some_tlp(r))
                 self.nullified += 1
             if r.random() < faults:
-                self.link.packet(t.tlp_symbols(some_tlp(r), self.link.replayer.next, wrong_lcrc=1 << r.randrange(32)))
-                self.spoilt += 1
+                self.spoil(some_tlp(r))
             if n % 64 == 63:
                 self.link.replayer.acknowledge((self.serial - 20) % 4096)
 
@@ -146,24 +218,29 @@ CODES = {t.encode(value, k, disparity)[0]: (value, k) for disparity in (-1, 1)
 def excuse(traffic: Traffic, wires: list[bytearray], places: list[list[int]], late: list[int]) -> None:
     """Marks the copies that bit errors at `places` (of each logical lane's wire, which begins `late` bits late) reach.
 
-    Those with an error in them are damaged. An error that makes or unmakes a COM or SKP throws the scrambler out of step until
-    the next COM of that lane: what lies between is excused.
+    Those with an error in them are damaged. At 2.5 and 5 GT/s an error that makes or unmakes a COM or SKP throws the scrambler out
+    of step until the next COM of that lane: what lies between is excused.
     """
-    hit, excused = set(), set()
+    hit = sorted({place - late[lane] for lane, errors in enumerate(places) for place in errors if place >= late[lane]})
+    excused = _out_of_step(traffic, wires, places, late) if traffic.rate != 2 else []
+    for copy, parts in traffic.spans():
+        copy.damaged = any(bisect_left(hit, begin) != bisect_left(hit, behind) for begin, behind in parts)
+        copy.excused = any(bisect_left(excused, begin) != bisect_left(excused, behind) for begin, behind in parts)
+
+
+def _out_of_step(traffic: Traffic, wires, places, late) -> list[int]:
+    """The first bits of the symbol times in which a lane's scrambler is out of step."""
+    excused = set()
     columns = traffic.link.columns
     for lane, errors in enumerate(places):
         wrong = {(place - late[lane]) // 10 for place in errors if place >= late[lane]}
         for at in wrong:
-            hit.add(at)
             start = late[lane] + 10 * at
             now = CODES.get("".join(map(str, wires[lane][start : start + 10])))
             special = ((0xBC, True), (0x1C, True))
             if columns[at][lane] is not None and (now in special or columns[at][lane] in (t.COM, t.SKP)):
                 following = at
                 while following < len(columns) and (following == at or following in wrong or columns[following][lane] != t.COM):
-                    excused.add(following)
+                    excused.add(10 * following)
                     following += 1
-    for copy in traffic.copies:
-        span = range(copy.first, copy.behind)
-        copy.damaged = any(at in hit for at in span)
-        copy.excused = any(at in excused for at in span)
+    return sorted(excused)

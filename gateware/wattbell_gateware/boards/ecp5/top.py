@@ -77,10 +77,11 @@ class Ecp5Tap(Elaboratable):
             m.submodules[f"lanes{n}"] = pair = own(LanePair())
             m.submodules[f"direction{n}"] = direction = own(Direction(_LANES, GEARED, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS))
             m.d.comb += [
-                dcu.slow.eq(speed.slow), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(_LANES)),
+                dcu.slow.eq(speed.rate == 0), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(_LANES)),
                 pair.word.eq(dcu.word), pair.up.eq(dcu.up), clocks.halves[n].eq(pair.half),
-                direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid), direction.slow.eq(speed.slow),
-                direction.now.eq(instrument.now),
+                direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid), direction.rate.eq(speed.rate),
+                direction.now.eq(instrument.now), speed.rates[n].eq(direction.rates), speed.leaving[n].eq(direction.leaving),
+                speed.heard[n].eq(direction.heard),
             ]  # fmt: skip
             directions.append(direction)
             ups.append(dcu.up)
@@ -97,7 +98,7 @@ class Ecp5Tap(Elaboratable):
         m.submodules.aligned = FFSynchronizer(Cat(host.aligned, drive.aligned), aligned)
         locked = Signal(2 * _LANES)
         m.submodules.locked = FFSynchronizer(Cat(host.locked, drive.locked), locked)
-        link = Cat(host.state, drive.state, locked, aligned, speed.slow, lost, Cat(ups))
+        link = Cat(host.state, drive.state, locked, aligned, speed.rate == 0, lost, Cat(ups))
 
         self._transport(m, platform, clocks, instrument, link)
         for n, shown in enumerate((1, aligned[0], aligned[1], lost)):

@@ -55,6 +55,13 @@ class Gen3Link:
 
     def train(self, *, first: int = 4, second: int = 4, link: int = 0, eieos_every: int = 32) -> None:
         """Recovery: EIEOS, TS1s, TS2s, SDS. The data stream of before ends in EDS."""
+        self.training_sets(first=first, second=second, link=link, eieos_every=eieos_every)
+        self.ordered(fixed("EIEOS"))
+        self.sos()
+        self.start_stream()
+
+    def training_sets(self, *, first: int, second: int, link: int = 0, eieos_every: int = 32, rates: int = 0x0E) -> None:
+        """The data stream ends in EDS; TS1s and TS2s, with EIEOS between them. `rates`: their symbol 4 (bit 7: speed change)."""
         self.end_stream()
         sets = [("TS1", first), ("TS2", second)]
         sent = 0
@@ -62,10 +69,13 @@ class Gen3Link:
             for _ in range(count):
                 if sent % eieos_every == 0:
                     self.ordered(fixed("EIEOS"))
-                self.blocks.append(tuple(training(kind, link=link, lane=n if link != PAD else PAD) for n in range(self.lanes)))
+                lane = [n if link != PAD else PAD for n in range(self.lanes)]
+                self.blocks.append(tuple(training(kind, link=link, lane=number, rates=rates) for number in lane))
                 sent += 1
-        self.ordered(fixed("EIEOS"))
-        self.sos()
+
+    def fast_training(self, count: int) -> None:
+        """The exit from L0s: EIEOS, FTS, EIEOS, SDS (Base 3.0, 4.2.6.6.2)."""
+        self.ordered(fixed("EIEOS"), *[fixed("FTS")] * count, fixed("EIEOS"))
         self.start_stream()
 
     def start_stream(self) -> None:
