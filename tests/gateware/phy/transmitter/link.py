@@ -91,21 +91,23 @@ class Link:
         self._since_skp += len(symbols) // self.lanes
         return at
 
+    framed_tlp, framed_dllp = staticmethod(tlp_symbols), staticmethod(dllp_symbols)
+
     def send(self, tlp: bytes, **frame) -> int:
         """A new TLP with the next sequence number. `frame`: see :func:`datalink.tlp_symbols`."""
         sequence, raw = self.replayer.send(tlp)
-        return self.packet(tlp_symbols(raw, sequence, **frame))
+        return self.packet(self.framed_tlp(raw, sequence, **frame))
 
     def nullify(self, tlp: bytes) -> int:
         """A TLP given up while it was sent: EDB, and its number is used again."""
-        return self.packet(tlp_symbols(tlp, self.replayer.next, nullified=True))
+        return self.packet(self.framed_tlp(tlp, self.replayer.next, nullified=True))
 
     def replay(self, last_good: int) -> list[int]:
         """Answer to a NAK: everything behind `last_good` again."""
-        return [self.packet(tlp_symbols(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
+        return [self.packet(self.framed_tlp(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
 
     def dllp(self, body: bytes, **frame) -> int:
-        return self.packet(dllp_symbols(body, **frame))
+        return self.packet(self.framed_dllp(body, **frame))
 
     def idle(self, symbol_times: int) -> None:
         """Logical idle."""
