@@ -32,6 +32,7 @@ _LINK_EVENTS = {
     LinkEvent.DUPLICATE: "LINK_TLP: DUPLICATE", LinkEvent.LOST: "LINK_TLP: GAP", LinkEvent.RECOVERED: "LINK_TLP: RECOVERED",
     LinkEvent.NULLIFIED: "LINK_TLP: NULLIFIED", LinkEvent.BAD_LCRC: "LINK_TLP: BAD_LCRC", LinkEvent.BAD_FRAME: "LINK_TLP: BAD_FRAME",
     LinkEvent.NO_ROOM: "LINK_TLP: NO_ROOM", LinkEvent.FAULTS: "LINK_FAULTS",
+    LinkEvent.BLOCK_FAULTS: "BLOCK_FAULTS", LinkEvent.RATE: "LINK_RATE", LinkEvent.LOCK: "LINK_LOCK",
 }  # fmt: skip
 """Kind of a link event -> the event of the stream that it becomes."""
 
@@ -121,7 +122,7 @@ MAP: tuple[Register, ...] = (
         ("ATTACH_ADDRESS_LO", 32, 0, "late attach: address bits 31:0"),
         ("ATTACH_ADDRESS_HI", 32, 0, "late attach: address bits 63:32"),
     ]),
-    Register("LINK_EVENTS", 0x28, 16, Access.RW, DEFAULT_EVENTS, "which events of the link go into the stream; LANES only", tuple(
+    Register("LINK_EVENTS", 0x28, len(LinkEvent), Access.RW, DEFAULT_EVENTS, "link events that go into the stream; LANES only", tuple(
         Bits(kind.name, kind.value, 1, doc) for kind, doc in _LINK_EVENTS.items())),
     *(Register(f"LINK_SET_{name}", address, 14, Access.RW, 0, f"late attach, direction {which}: what the training that the tap did "
                "not hear would have told. A write takes what its bits POLARITY_NEW and LANES_NEW say; LANES only", (

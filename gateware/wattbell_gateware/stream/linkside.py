@@ -21,7 +21,7 @@ SEEN_AS = {
     State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
 }  # fmt: skip
 """What the wire format has for a state of a direction."""
-DEFAULT_EVENTS = 0xFFFF & ~(1 << LinkEvent.ACK.value | 1 << LinkEvent.TLP.value)
+DEFAULT_EVENTS = (1 << len(LinkEvent)) - 1 & ~(1 << LinkEvent.ACK.value | 1 << LinkEvent.TLP.value)
 """Bit n: events of kind n of :class:`LinkEvent` go out. Acks are as many as TLPs; their times are in the LINK blocks."""
 
 LINK_SIDE = data.StructLayout({
@@ -53,7 +53,7 @@ class LinkReporter(wiring.Component):
     def __init__(self):
         events = stream.Signature(LINK_EVENT)
         super().__init__({
-            "down": In(events), "up": In(events), "wanted": In(16), "enable": In(1),
+            "down": In(events), "up": In(events), "wanted": In(len(LinkEvent)), "enable": In(1),
             "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT), "acks_down": Out(ACK_TIMES), "acks_up": Out(ACK_TIMES),
         })  # fmt: skip
 
@@ -99,6 +99,10 @@ class LinkReporter(wiring.Component):
                 tell(EventType.LINK_LANES, argument[:6])
             with m.Case(LinkEvent.SPEED):
                 tell(EventType.LINK_SPEED, argument[:6] & 0x3E)
+            with m.Case(LinkEvent.RATE):
+                tell(EventType.LINK_RATE, argument[:2] + 1)
+            with m.Case(LinkEvent.LOCK):
+                tell(EventType.LINK_LOCK, argument[:5])
             with m.Case(LinkEvent.ACK):
                 tell(EventType.DLLP, 0x00, argument[:12])
             with m.Case(LinkEvent.NAK):
@@ -116,6 +120,8 @@ class LinkReporter(wiring.Component):
                     tell(EventType.LINK_TLP, argument[:12] | int(fate) << 12, argument[12:23])
             with m.Case(LinkEvent.FAULTS):
                 tell(EventType.LINK_FAULTS, 0, argument)
+            with m.Case(LinkEvent.BLOCK_FAULTS):
+                tell(EventType.BLOCK_FAULTS, 0, argument)
 
 
 class LinkSource(wiring.Component):

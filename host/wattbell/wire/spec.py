@@ -200,9 +200,12 @@ class EventType(IntEnum):
     LINK_STATE = 16  # arg16 LinkState of that direction alone; LINK has the state of both together
     LINK_LANES = 17  # arg16 3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled
     LINK_SPEED = 18  # a change of speed is asked for; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
-    DLLP = 19  # arg16 its type (Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
-    LINK_TLP = 20  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
-    LINK_FAULTS = 21  # damage outside of TLPs; arg32 what (docs/gateware.md, FAULTS)
+    LINK_RATE = 19  # arg16 what is received from here on: 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
+    LINK_LOCK = 20  # arg16 3:0 wires with symbol or block lock, 4 lanes are side by side
+    DLLP = 21  # arg16 its type (Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
+    LINK_TLP = 22  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
+    LINK_FAULTS = 23  # damage at 2.5 and 5 GT/s; arg32 how many (docs/gateware.md, FAULTS)
+    BLOCK_FAULTS = 24  # damage at 8 GT/s; arg32 what (docs/gateware.md, BLOCK_EVENTS)
 
 
 class LinkState(IntEnum):
@@ -321,10 +324,18 @@ LINK = (
     Field("bad_lcrc", 32, "TLPs with a wrong LCRC"),
     Field("bad_frames", 32, "TLPs broken off, or shorter than any"),
     Field("bad_dllps", 32, "DLLPs with a wrong CRC"),
-    Field("headless", 32, "ends without a beginning"),
-    Field("dropped", 32, "good TLPs and DLLPs that found no room in the rig"),
+    Field("headless", 32, "2.5, 5 GT/s: ends without a beginning"),
+    Field("dropped", 32, "good TLPs and DLLPs that found no room in the rig; 8 GT/s: times the lanes' queues were full"),
     Field("lost_events", 32, "link events that found no room"),
-    Field("bad_words", 32, "words of a lane in use with an invalid symbol or sync header"),
+    Field("bad_words", 32, "2.5, 5 GT/s: words of a lane in use with an invalid symbol"),
+    Field("unlocked", 32, "times that a lane in use lost its symbols or blocks (electrical idle does that too)"),
+    Field("bad_headers", 32, "8 GT/s: blocks of a lane with a wrong sync header"),
+    Field("corrected_tokens", 32, "8 GT/s: tokens with one wrong bit, put right"),
+    Field("lost_tokens", 32, "8 GT/s: times that no token was where one must be"),
+    Field("corrected_registers", 32, "8 GT/s: SKP ordered sets with another scrambler register than the one in use"),
+    Field("damaged_skips", 32, "8 GT/s: SKP ordered sets with a wrong register or end"),
+    Field("bad_parity", 32, "8 GT/s: SKP ordered sets with another parity than that of the blocks before"),
+    Field("lanes_differ", 32, "8 GT/s: blocks that lanes disagreed on"),
     Field("acks", 32, "Acks of this direction's TLPs (sent by the other) whose TLP was seen"),
     Field("ack_min", 32, "ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none"),
     Field("ack_max", 32, "the greatest"),
@@ -332,5 +343,5 @@ LINK = (
 )
 """A LINK block holds one such record for each direction. Counters run from power-on, modulo 2**32 (and the sum 2**64)."""
 LINK_SIZE = record_size(LINK)
-LINK_COUNTERS = tuple(f.name for f in LINK[4:17])
+LINK_COUNTERS = tuple(f.name for f in LINK[4:25])
 """The counters of a receiver, in their order."""

@@ -16,7 +16,7 @@ pub const RAIL_SAMPLE_SIZE: usize = 6;
 pub const EVENT_SIZE: usize = 16;
 pub const TLP_HEADER_SIZE: usize = 8;
 pub const STATUS_SIZE: usize = 104;
-pub const LINK_SIZE: usize = 76;
+pub const LINK_SIZE: usize = 108;
 
 /// Fields of HEADER: (first bit, bits).
 pub mod header {
@@ -204,22 +204,38 @@ pub mod link {
     pub const BAD_FRAMES: (usize, usize) = (256, 32);
     /// DLLPs with a wrong CRC
     pub const BAD_DLLPS: (usize, usize) = (288, 32);
-    /// ends without a beginning
+    /// 2.5, 5 GT/s: ends without a beginning
     pub const HEADLESS: (usize, usize) = (320, 32);
-    /// good TLPs and DLLPs that found no room in the rig
+    /// good TLPs and DLLPs that found no room in the rig; 8 GT/s: times the lanes' queues were full
     pub const DROPPED: (usize, usize) = (352, 32);
     /// link events that found no room
     pub const LOST_EVENTS: (usize, usize) = (384, 32);
-    /// words of a lane in use with an invalid symbol or sync header
+    /// 2.5, 5 GT/s: words of a lane in use with an invalid symbol
     pub const BAD_WORDS: (usize, usize) = (416, 32);
+    /// times that a lane in use lost its symbols or blocks (electrical idle does that too)
+    pub const UNLOCKED: (usize, usize) = (448, 32);
+    /// 8 GT/s: blocks of a lane with a wrong sync header
+    pub const BAD_HEADERS: (usize, usize) = (480, 32);
+    /// 8 GT/s: tokens with one wrong bit, put right
+    pub const CORRECTED_TOKENS: (usize, usize) = (512, 32);
+    /// 8 GT/s: times that no token was where one must be
+    pub const LOST_TOKENS: (usize, usize) = (544, 32);
+    /// 8 GT/s: SKP ordered sets with another scrambler register than the one in use
+    pub const CORRECTED_REGISTERS: (usize, usize) = (576, 32);
+    /// 8 GT/s: SKP ordered sets with a wrong register or end
+    pub const DAMAGED_SKIPS: (usize, usize) = (608, 32);
+    /// 8 GT/s: SKP ordered sets with another parity than that of the blocks before
+    pub const BAD_PARITY: (usize, usize) = (640, 32);
+    /// 8 GT/s: blocks that lanes disagreed on
+    pub const LANES_DIFFER: (usize, usize) = (672, 32);
     /// Acks of this direction's TLPs (sent by the other) whose TLP was seen
-    pub const ACKS: (usize, usize) = (448, 32);
+    pub const ACKS: (usize, usize) = (704, 32);
     /// ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none
-    pub const ACK_MIN: (usize, usize) = (480, 32);
+    pub const ACK_MIN: (usize, usize) = (736, 32);
     /// the greatest
-    pub const ACK_MAX: (usize, usize) = (512, 32);
+    pub const ACK_MAX: (usize, usize) = (768, 32);
     /// their sum
-    pub const ACK_SUM: (usize, usize) = (544, 64);
+    pub const ACK_SUM: (usize, usize) = (800, 64);
 }
 
 pub mod kind_code {
@@ -269,9 +285,12 @@ pub mod event_type_code {
     pub const LINK_STATE: u8 = 16;
     pub const LINK_LANES: u8 = 17;
     pub const LINK_SPEED: u8 = 18;
-    pub const DLLP: u8 = 19;
-    pub const LINK_TLP: u8 = 20;
-    pub const LINK_FAULTS: u8 = 21;
+    pub const LINK_RATE: u8 = 19;
+    pub const LINK_LOCK: u8 = 20;
+    pub const DLLP: u8 = 21;
+    pub const LINK_TLP: u8 = 22;
+    pub const LINK_FAULTS: u8 = 23;
+    pub const BLOCK_FAULTS: u8 = 24;
 }
 
 pub mod link_state_code {

@@ -109,10 +109,10 @@ pub const ATTACH_ADDRESS_LO_RESET: u32 = 0x0;
 pub const ATTACH_ADDRESS_HI: u8 = 0x25;
 /// Reset value of ATTACH_ADDRESS_HI in the map; the build may have its own (docs/registers.md).
 pub const ATTACH_ADDRESS_HI_RESET: u32 = 0x0;
-/// read/write: which events of the link go into the stream; LANES only
+/// read/write: link events that go into the stream; LANES only
 pub const LINK_EVENTS: u8 = 0x28;
 /// Reset value of LINK_EVENTS in the map; the build may have its own (docs/registers.md).
-pub const LINK_EVENTS_RESET: u32 = 0x7ff7;
+pub const LINK_EVENTS_RESET: u32 = 0x77ff7;
 /// LINK_STATE
 pub const LINK_EVENTS_STATE: u32 = 0x1;
 /// LINK_LANES
@@ -143,6 +143,12 @@ pub const LINK_EVENTS_BAD_FRAME: u32 = 0x1000;
 pub const LINK_EVENTS_NO_ROOM: u32 = 0x2000;
 /// LINK_FAULTS
 pub const LINK_EVENTS_FAULTS: u32 = 0x4000;
+/// BLOCK_FAULTS
+pub const LINK_EVENTS_BLOCK_FAULTS: u32 = 0x10000;
+/// LINK_RATE
+pub const LINK_EVENTS_RATE: u32 = 0x20000;
+/// LINK_LOCK
+pub const LINK_EVENTS_LOCK: u32 = 0x40000;
 /// read/write: late attach, direction host to drive: what the training that the tap did not hear would have told. A write takes what its bits POLARITY_NEW and LANES_NEW say; LANES only
 pub const LINK_SET_DOWN: u8 = 0x29;
 /// Reset value of LINK_SET_DOWN in the map; the build may have its own (docs/registers.md).

@@ -6,12 +6,16 @@ import random
 import struct
 
 from amaranth.sim import Simulator
+from wattbell.wire.spec import LINK_COUNTERS
 from wattbell_gateware.link.acks import AckTimer
+from wattbell_gateware.link.receiver import COUNTERS as RECEIVER_COUNTERS
 from wattbell_gateware.stream.linkside import DEFAULT_EVENTS, LinkReporter, LinkSource
 
-STATE, LANES, SPEED, ACK, NAK, POWER, INIT_FC, DUPLICATE, LOST, RECOVERED, NULLIFIED, BAD_LCRC, BAD_FRAME, NO_ROOM, FAULTS, TLP = range(16)
+STATE, LANES, SPEED, ACK, NAK, POWER, INIT_FC, DUPLICATE, LOST, RECOVERED = range(10)
+NULLIFIED, BAD_LCRC, BAD_FRAME, NO_ROOM, FAULTS, TLP, BLOCK_FAULTS, RATE, LOCK = range(10, 19)
 COUNTERS = ("tlps", "dllps", "duplicates", "lost", "late", "nullified", "bad_lcrc", "bad_frames", "bad_dllps", "headless", "dropped",
-            "lost_events", "bad_words")  # fmt: skip
+            "lost_events", "bad_words", "unlocked", "bad_headers", "corrected_tokens", "lost_tokens", "corrected_registers",
+            "damaged_skips", "bad_parity", "lanes_differ")  # fmt: skip
 L0, L1, RECOVERY, DETECT = 1, 3, 6, 7
 """LinkState."""
 
@@ -19,11 +23,16 @@ L0, L1, RECOVERY, DETECT = 1, 3, 6, 7
 CASES = [
     ((STATE, 4), (16, L0, 0)), ((STATE, 7), (16, RECOVERY, 0)), ((STATE, 3), (16, DETECT, 0)), ((STATE, 6), (16, L1, 0)),
     ((LANES, 0b01_1_1_0011), (17, 0b110011, 0)), ((SPEED, 0x8E), (18, 0x0E, 0)),
-    ((NAK, 0xABC), (19, 0x10, 0xABC)), ((POWER, 0x23), (19, 0x23, 0)), ((INIT_FC, 0xF0030840), (19, 0x40, 0xF0030840)),
-    ((LOST, 0x123 | 5 << 12), (20, 0x0123, 5)), ((RECOVERED, 0x123), (20, 0x1123, 0)), ((DUPLICATE, 0xFFF), (20, 0x2FFF, 0)),
-    ((NULLIFIED, 1), (20, 0x3001, 0)), ((BAD_LCRC, 2), (20, 0x4002, 0)), ((BAD_FRAME, 3), (20, 0x5003, 0)),
-    ((NO_ROOM, 4 | 7 << 12), (20, 0x6004, 7)), ((FAULTS, 0x15), (21, 0, 0x15)),
+    ((RATE, 2), (19, 3, 0)), ((LOCK, 0b1_1011), (20, 0b1_1011, 0)),
+    ((NAK, 0xABC), (21, 0x10, 0xABC)), ((POWER, 0x23), (21, 0x23, 0)), ((INIT_FC, 0xF0030840), (21, 0x40, 0xF0030840)),
+    ((LOST, 0x123 | 5 << 12), (22, 0x0123, 5)), ((RECOVERED, 0x123), (22, 0x1123, 0)), ((DUPLICATE, 0xFFF), (22, 0x2FFF, 0)),
+    ((NULLIFIED, 1), (22, 0x3001, 0)), ((BAD_LCRC, 2), (22, 0x4002, 0)), ((BAD_FRAME, 3), (22, 0x5003, 0)),
+    ((NO_ROOM, 4 | 7 << 12), (22, 0x6004, 7)), ((FAULTS, 0x15), (23, 0, 0x15)), ((BLOCK_FAULTS, 0x3FFFFFF), (24, 0, 0x3FFFFFF)),
 ]  # fmt: skip
+
+
+def test_the_wire_has_every_counter_of_the_receiver():
+    assert tuple(name for name, _ in RECEIVER_COUNTERS) == LINK_COUNTERS == COUNTERS
 
 
 def simulate(component, *benches):
@@ -79,7 +88,7 @@ def test_what_is_not_wanted_does_not_go_out_and_holds_nothing_up():
     out = []
 
     async def bench(ctx):
-        for wanted, enable in ((1 << ACK, 1), (0, 1), (0xFFFF, 0)):
+        for wanted, enable in ((1 << ACK, 1), (0, 1), (0x7FFFF, 0)):
             ctx.set(dut.wanted, wanted)
             ctx.set(dut.enable, enable)
             for kind in (NAK, ACK):
@@ -133,7 +142,7 @@ def test_acks_are_timed_from_the_tlp_that_they_name():
 
 def test_a_block_holds_a_record_of_each_direction():
     dut = LinkSource()
-    values = {"down": range(100, 113), "up": range(200, 213)}
+    values = {"down": range(100, 121), "up": range(200, 221)}
 
     async def bench(ctx):
         for name, (state, rate, lanes) in {"down": (4, 3, 0xF), "up": (6, 2, 0x3)}.items():
@@ -159,8 +168,8 @@ def test_a_block_holds_a_record_of_each_direction():
             ctx.set(dut.read.address, address)
             await ctx.tick()
             words.append(ctx.get(dut.read.data))
-        down = struct.pack("<BBBB13IIIIQ", 0, L0, 0x0F, 3, *values["down"], 3, 10, 30, 60)
-        up = struct.pack("<BBBB13IIIIQ", 1, L1, 0x13, 2, *values["up"], 1, 5, 5, 1 << 40)
+        down = struct.pack("<BBBB21IIIIQ", 0, L0, 0x0F, 3, *values["down"], 3, 10, 30, 60)
+        up = struct.pack("<BBBB21IIIIQ", 1, L1, 0x13, 2, *values["up"], 1, 5, 5, 1 << 40)
         assert struct.pack(f"<{len(words)}I", *words) == down + up
         ctx.set(dut.read.release, 1)
         await ctx.tick()

@@ -12,7 +12,7 @@ from wattbell.capture import open_capture
 from wattbell.capture.writer import CaptureWriter
 from wattbell.wire.spec import LINK_COUNTERS, UNKNOWN32
 
-RECORD = struct.Struct("<BBBB13I" + "III" + "Q")
+RECORD = struct.Struct("<BBBB21I" + "III" + "Q")
 """docs/wire-format.md, by hand."""
 
 
