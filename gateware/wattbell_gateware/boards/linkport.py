@@ -1,0 +1,106 @@
+"""What a receiver tells, from the link's clock to the instrument's, and what the host says of the link, back."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import AsyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import LINK_COUNTERS
+
+from ..link.events import LINK_EVENT
+from ..link.ltssm import LANES_IN_USE, State
+from ..stream.linkside import LINK_SET, link_port
+from .linktime import LOW_BITS, whole_tick
+from .snapshot import Snapshot
+
+__all__ = ["LinkPort"]
+
+_EVENTS = 32
+_COPIES = 3
+
+
+class LinkPort(wiring.Component):
+    """Between :class:`~wattbell_gateware.link.receiver.Receiver` in the domain ``link`` and the instrument in ``sync``.
+
+    Events wait in a queue of 32; what finds it full stays in the receiver's own queue, which counts what it loses. All else crosses as
+    copies (:class:`.snapshot.Snapshot`), some clocks apart. ``pending`` stands until three copies say that nothing is: by then the last
+    beats of the TLP, which cross on their own way, have arrived.
+
+    Parameters
+    ----------
+    lanes : wires.
+
+    Ports
+    -----
+    In ``link``: events, counters, state, lanes, pending, pending_tick: the receiver's; polarity_set, polarity, lanes_set, lanes_to: to it.
+    In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); now, what no tick is later than; o, the port of the instrument
+    (:func:`~wattbell_gateware.stream.linkside.link_port`, from the other side).
+    """
+
+    def __init__(self, lanes: int):
+        self._lanes = lanes
+        super().__init__({
+            "events": In(stream.Signature(LINK_EVENT)), "counters": In(data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32))),
+            "state": In(State), "lanes": In(LANES_IN_USE), "pending": In(1), "pending_tick": In(64),
+            "polarity_set": Out(1), "polarity": Out(lanes), "lanes_set": Out(1), "lanes_to": Out(LANES_IN_USE),
+            "rate": In(2), "now": In(64), "o": In(link_port()),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        self._events(m)
+        self._side(m)
+        self._set(m)
+        return m
+
+    def _events(self, m: Module) -> None:
+        narrow = data.StructLayout({"tick": LOW_BITS, "kind": LINK_EVENT.members["kind"], "argument": 32})
+        m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_EVENTS, w_domain="link", r_domain="sync")
+        into, head = Signal(narrow), Signal(narrow)
+        event, out = self.events.payload, self.o.events
+        m.d.comb += [
+            into.tick.eq(event.tick), into.kind.eq(event.kind), into.argument.eq(event.argument), fifo.w_data.eq(into),
+            fifo.w_en.eq(self.events.valid), self.events.ready.eq(fifo.w_rdy), head.eq(fifo.r_data),
+        ]  # fmt: skip
+        # A register behind the whole tick.
+        free = ~out.valid | out.ready
+        m.d.comb += fifo.r_en.eq(free)
+        with m.If(free):
+            m.d.sync += [
+                out.valid.eq(fifo.r_rdy), out.payload.tick.eq(whole_tick(m, self.now, head.tick)), out.payload.kind.eq(head.kind),
+                out.payload.argument.eq(head.argument),
+            ]  # fmt: skip
+
+    def _side(self, m: Module) -> None:
+        layout = data.StructLayout({
+            "counters": self.counters.shape(), "state": State, "lanes": LANES_IN_USE, "pending": 1, "pending_tick": LOW_BITS,
+            "early": 1,
+        })  # fmt: skip
+        m.submodules.side = side = Snapshot(layout, source="link", sink="sync")
+        given, seen, shown = side.i, side.o, self.o.side
+        m.d.comb += [getattr(given, name).eq(getattr(self, name)) for name, _ in layout if name != "early"]
+        m.d.comb += given.early.eq(self.pending_tick == 0)  # the store's word for: not known yet
+        m.d.comb += [
+            shown.counters.eq(seen.counters), shown.state.eq(seen.state), shown.lanes.eq(seen.lanes), shown.rate.eq(self.rate + 1),
+        ]  # fmt: skip
+        kept = data.StructLayout({"pending": 1, "tick": 64})
+        copies = [Signal(kept, name=f"copy{n}") for n in range(_COPIES)]  # the youngest first
+        with m.If(side.fresh):
+            m.d.sync += [
+                copies[0].pending.eq(seen.pending), copies[0].tick.eq(Mux(seen.early, 0, whole_tick(m, self.now, seen.pending_tick))),
+                *(older.eq(younger) for younger, older in zip(copies, copies[1:])),
+            ]  # fmt: skip
+        oldest = copies[0].tick
+        for copy in copies[1:]:
+            oldest = Mux(copy.pending, copy.tick, oldest)
+        m.d.comb += [shown.pending.eq(Cat(copy.pending for copy in copies).any()), shown.pending_tick.eq(oldest)]
+
+    def _set(self, m: Module) -> None:
+        m.submodules.set = told = Snapshot(LINK_SET, source="sync", sink="link")
+        polarity, lanes = Signal(), Signal()
+        m.d.comb += [told.i.eq(self.o.set), self.polarity.eq(told.o.polarity), self.lanes_to.eq(told.o.lanes)]
+        m.d.link += [
+            polarity.eq(told.o.new_polarity), lanes.eq(told.o.new_lanes),
+            self.polarity_set.eq(told.o.new_polarity != polarity), self.lanes_set.eq(told.o.new_lanes != lanes),
+        ]  # fmt: skip
