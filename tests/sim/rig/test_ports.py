@@ -26,7 +26,7 @@ def test_it_registers_while_it_runs(quiet_trace: Path, rig: type[Rig], tmp_path:
 
 def test_a_whole_capture(quiet_trace: Path, rig: type[Rig]) -> None:
     one = rig(quiet_trace)
-    assert one.ask("*IDN?") == "Wattbell,virtual-rig,VR0001,0.1.0"
+    assert one.ask("*IDN?") == "Wattbell,virtual-rig,VR0001,0.2.0"
     assert one.status()["state"] == "READY"
     one.send("INIT")
     stream = one.read_all()
