@@ -156,7 +156,7 @@ class LinkTracker(wiring.Component):
                     m.d.sync += go(State.POLLING)
             with m.Elif(seen.lane_pad):
                 m.d.sync += go(State.CONFIG)
-            with m.Elif((state == State.RECOVERY) & (seen.control & _GOES_DOWN).any()):
+            with m.Elif(((state == State.RECOVERY) | (state == State.DETECT)) & (seen.control & _GOES_DOWN).any()):
                 m.d.sync += go(State.DETECT)
             with m.Else():
                 m.d.sync += go(Mux(configuring, State.CONFIG.value, State.RECOVERY.value))

@@ -66,8 +66,8 @@ class SymbolReceiver(wiring.Component):
             framer.word.payload.eq(deskew.out.payload), framer.word.valid.eq(deskew.out.valid | ~self.enable),
             framer.enable.eq(deskew.aligned & self.enable),
             framer.width.eq(self.lanes.width), framer.fast.eq(self.fast), framer.tick.eq(tick), self.faults.eq(framer.faults),
-            self.sets_tick.eq(self.now - _SETS * self._ticks),
         ]  # fmt: skip
+        m.d.sync += self.sets_tick.eq(self.now - (_SETS - 1) * self._ticks)  # of the next clock
         connect(m, framer.tlps, flipped(self.frames))
         connect(m, framer.dllps, flipped(self.dllps))
         self._idle(m, deskew, tick)

@@ -77,6 +77,7 @@ async def bit_errors(dut, lanes, rate):
     heard = await it.play(sent, Wiring(skew=(3, 0, 2, 4)[:lanes], shift=(5, 5, 1, 7)[:lanes], errors=1e-4), seed=lanes)
     counted = heard.counters
     it.judge(sent, missing=3 * counted["lost_tokens"] + 40 * counted["corrected_registers"])
+    assert states(heard) == sent.states
     came = {tick for _, tick in heard.tlps}
     damaged = sum(c.damaged for c in sent.copies)
     put_right = sum(c.damaged and c.tick in came for c in sent.copies)
@@ -174,9 +175,12 @@ async def power_at_8(dut):
     sent.some(3)
     sent.dllp(bytes([0x21, 0, 0, 0]))
     sent.link.electrical_idle(300)
+    sent.retrain()
+    sent.link.training_sets(first=4, second=0, link=1)
+    sent.link.training_sets(first=4, second=0, link=1, control=1)
     heard = await it.play(sent, Wiring())
     it.judge(sent)
-    assert states(heard) == ["RECOVERY", "L0", "L1", "RECOVERY", "L0", "DETECT"]
+    assert states(heard) == ["RECOVERY", "L0", "L1", "RECOVERY", "L0", "DETECT", "CONFIG", "L0", "RECOVERY", "DETECT"]
     assert [kind for _, kind in heard.of("POWER")] == [0x23, 0x21]
     assert len(heard.tlps) == 6
 

@@ -60,8 +60,9 @@ class Gen3Link:
         self.sos()
         self.start_stream()
 
-    def training_sets(self, *, first: int, second: int, link: int = 0, eieos_every: int = 32, rates: int = 0x0E) -> None:
-        """The data stream ends in EDS; TS1s and TS2s, with EIEOS between them. `rates`: their symbol 4 (bit 7: speed change)."""
+    def training_sets(self, *, first: int, second: int, link: int = 0, eieos_every: int = 32, **symbols: int) -> None:
+        """The data stream ends in EDS; TS1s and TS2s, with EIEOS between them. `symbols`: see
+        :func:`gen3_sets.training`."""
         self.end_stream()
         sets = [("TS1", first), ("TS2", second)]
         sent = 0
@@ -70,7 +71,7 @@ class Gen3Link:
                 if sent % eieos_every == 0:
                     self.ordered(fixed("EIEOS"))
                 lane = [n if link != PAD else PAD for n in range(self.lanes)]
-                self.blocks.append(tuple(training(kind, link=link, lane=number, rates=rates) for number in lane))
+                self.blocks.append(tuple(training(kind, link=link, lane=number, **symbols) for number in lane))
                 sent += 1
 
     def fast_training(self, count: int) -> None:

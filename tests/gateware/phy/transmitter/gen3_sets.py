@@ -22,11 +22,12 @@ class Block(NamedTuple):
 
 
 def training(
-    kind: str, *, link: int = PAD, lane: int = PAD, n_fts: int = 255, rates: int = 0x0E, equalisation: Sequence[int] = (0,) * 4
-) -> Block:
+    kind: str, *, link: int = PAD, lane: int = PAD, n_fts: int = 255, rates: int = 0x0E, control: int = 0,
+    equalisation: Sequence[int] = (0,) * 4,
+) -> Block:  # fmt: skip
     """A TS1 or TS2."""
     first, name = _TRAINING[kind]
-    return Block(kind, (first, link, lane, n_fts, rates, 0, *equalisation, *[name] * 6))
+    return Block(kind, (first, link, lane, n_fts, rates, control, *equalisation, *[name] * 6))
 
 
 def fixed(kind: str) -> Block:
