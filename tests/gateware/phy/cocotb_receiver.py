@@ -190,7 +190,8 @@ async def power_at_8(dut):
 async def speeds(dut, lanes):
     """Trains at 2.5 GT/s, changes to 5 and to 8 GT/s and back down, a TLP cut off each time: numbers go on, every whole TLP comes once."""
     it = await tap(dut)
-    wiring = Wiring(skew=(0, 3, 1, 2)[:lanes], shift=(3, 6, 0, 5)[:lanes], invert=(True, False, True, False)[:lanes], reverse=lanes == 4)
+    wiring = Wiring(skew=(0, 3, 1, 2)[:lanes], shift=(3, 6, 0, 5)[:lanes], invert=(True, False, True, False)[:lanes], reverse=lanes == 4,
+                    noise=60)  # fmt: skip
     played, sent = [], None
     order = (0, 1, 2, 1, 2, 0)
     for rate, following in zip(order, (*order[1:], None)):
@@ -214,6 +215,23 @@ async def speeds(dut, lanes):
     counted = heard.counters
     assert len(heard.tlps) == 12 * len(order) and counted["duplicates"] == len(heard.of("DUPLICATE")) > 2 * 5
     assert not any(counted[name] for name in BROKEN), counted
+
+
+@cocotb.test()
+async def narrower(dut):
+    """A link goes down and comes back narrower, silent on the other wires: these are no longer in use."""
+    it = await tap(dut)
+    played = []
+    for lanes in (LANES, 1, LANES):
+        sent = tr.Traffic(lanes, seed=40 + len(played), rate=0)
+        sent.train()
+        sent.some(4, replays=0)
+        sent.dllp(bytes([0x21, 0, 0, 0]))
+        sent.link.electrical_idle(400)
+        played.append(sent)
+        heard = await it.play(sent, Wiring(silent=True, reverse=True))
+    assert heard.tlps == [(copy.raw, copy.tick) for sent in played for copy in sent.copies]
+    assert [argument & 15 for _, argument in heard.of("LANES")][-2:] == [1 << (LANES - 1), (1 << LANES) - 1]
 
 
 @cocotb.test(skip=not BLOCKS)
