@@ -3,6 +3,7 @@
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
+from wattbell_gateware.boards.speed import SpeedSearch
 from wattbell_gateware.link.receiver import Receiver
 from wattbell_gateware.pcs import Decoder8b10b, Deskew, LaneReceiver
 
@@ -24,13 +25,14 @@ class PcsTop(wiring.Component):
 
 
 class ReceiverTop(wiring.Component):
-    """The receiver of three speeds, and of its part for 8 GT/s what is not seen from outside: ``frames``, ``dllps``, ``block_events``."""
+    """The receiver of three speeds; of its part for 8 GT/s what is not seen from outside: ``frames``, ``dllps``, ``block_events``; and
+    ``search_rate``, where a :class:`SpeedSearch` of little patience would have it, to which it is both directions."""
 
     def __init__(self, lanes: int, *, ticks_per_clock: int):
         self._part = Receiver(lanes, 4, ticks_per_clock=ticks_per_clock, blocks=True)
         blocks = self._part.blocks.signature.members
         super().__init__({**dict(self._part.signature.members.items()), "frames": blocks["frames"], "dllps": blocks["dllps"],
-                          "block_events": blocks["events"]})  # fmt: skip
+                          "block_events": blocks["events"], "search_rate": Out(2)})  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
@@ -46,6 +48,11 @@ class ReceiverTop(wiring.Component):
             shown, inside = getattr(self, name), getattr(part.blocks, name)
             m.d.comb += [shown.valid.eq(inside.valid), shown.payload.eq(inside.payload)]
         m.d.comb += self.block_events.eq(part.blocks.events)
+        lanes = len(part.locked)
+        m.submodules.search = search = SpeedSearch(lanes, clock_hz=250_000_000, rates=(0, 1, 2), patience_s=1e-6)
+        m.d.comb += [search.up.eq((1 << lanes) - 1), search.locked.eq(part.locked), self.search_rate.eq(search.rate)]
+        for n in range(2):
+            m.d.comb += [search.rates[n].eq(part.rates), search.leaving[n].eq(part.leaving), search.heard[n].eq(part.heard)]
         return m
 
 

@@ -99,7 +99,7 @@ class Tap:
         dut.polarity.value, dut.polarity_set.value = polarity, 1
         dut.lanes_to.value = active | reverse << 4 | (lanes.bit_length() - 1) << 6
         dut.lanes_set.value = 1
-        await self._clock()
+        await self.clock()
         dut.polarity_set.value = dut.lanes_set.value = 0
 
     async def rest(self, clocks: int) -> None:
@@ -108,7 +108,7 @@ class Tap:
         if BLOCKS:
             self.dut.raw8_valid.value = 0
         for _ in range(clocks):
-            await self._clock()
+            await self.clock()
 
     async def play(self, traffic: tr.Traffic, wiring: Wiring, seed: int = 1, *, end: int | None = None) -> Heard:
         """At the rate of `traffic`, behind all that was played before; fills in its copies, and returns what came out so far.
@@ -133,7 +133,7 @@ class Tap:
             await self.rest(SETTLE)
         for at in range(wiring.noise * period):
             raw.value, valid.value = self._noise.getrandbits(bits * LANES), at % period == 0
-            await self._clock()
+            await self.clock()
         began = self.now
         self.tick_of = lambda place: _tick(late[0] - wiring.cut + traffic.bit(place), began, traffic.rate)
         self.began = began  # tick of the first bit
@@ -147,13 +147,17 @@ class Tap:
                 ]
                 raw.value = sum(w << bits * n for n, w in enumerate(each[::-1] if wiring.reverse else each))
             valid.value = at % period == 0
-            await self._clock()
+            await self.clock()
         await self.rest(40)
-        counters = int(dut.counters.value)
+        return self.finish()
+
+    def finish(self) -> Heard:
+        """What came out so far, with the counters."""
+        counters = int(self.dut.counters.value)
         self.heard.counters = {name: counters >> 32 * n & 0xFFFFFFFF for n, name in enumerate(COUNTERS)}
         return self.heard
 
-    async def _clock(self) -> None:
+    async def clock(self) -> None:
         dut, heard = self.dut, self.heard
         dut.now.value = self.now
         await FallingEdge(dut.clk)

@@ -5,6 +5,6 @@ import pytest
 from phy_tops import ReceiverTop
 
 
-@pytest.mark.parametrize("module", ["cocotb_receiver", "cocotb_timestamps", "cocotb_gen3"])
+@pytest.mark.parametrize("module", ["cocotb_receiver", "cocotb_speeds", "cocotb_timestamps", "cocotb_gen3"])
 def test_receiver(module):
     harness.run(ReceiverTop(4, ticks_per_clock=4), name="receiver", test_module=module, here=__file__)
