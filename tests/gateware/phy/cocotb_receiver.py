@@ -110,13 +110,13 @@ async def attaches_later(dut, rate):
 
 
 @cocotb.test()
-@cocotb.parametrize(rate=RATES)
-async def pending(dut, rate):
+@cocotb.parametrize(rate=RATES, lanes=[WIDTHS[0], WIDTHS[-1]])
+async def pending(dut, rate, lanes):
     """From 60 clocks behind its start until it leaves, a TLP is announced: ``pending``, from a tick not behind its own."""
     it = await tap(dut)
-    sent = tr.Traffic(1, seed=8, rate=rate)
+    sent = tr.Traffic(lanes, seed=8, rate=rate)
     await up(it, sent)
-    for size in (1, 200, 2, 40, 1, 1, 120, 16):
+    for size in (1, 200, 2, 40, 1, 1, 120, 16, *([1] * 80 if lanes > 1 else ())):
         sent.send(tr.write_of(sent.r, size))
     sent.end()
     it.pendings = []
