@@ -183,12 +183,27 @@ class FastGen3Link(Gen3Link):
         super().__init__(lanes, **options)
         self._starts: list[int] = []
         self._end = 0
+        self._nothing = (Block("DATA", bytes(16)),) * lanes
 
     def starts(self) -> list[int]:
         for blocks in self.blocks[len(self._starts):]:
             self._starts.append(self._end + (0 if blocks[0].kind == "IDLE" else 2))
             self._end = self._starts[-1] + 8 * len(blocks[0].symbols)
         return self._starts
+
+    def _put(self, data: bytes) -> None:
+        self._stream += data
+        size, at = 16 * self.lanes, 0
+        while len(self._stream) - at >= size:
+            block = bytes(self._stream[at : at + size])
+            self.blocks.append(tuple(Block("DATA", block[n :: self.lanes]) for n in range(self.lanes)) if any(block) else self._nothing)
+            self._since += 1
+            at += size
+        del self._stream[:at]
+
+    def place(self) -> Place:
+        """Where what is put next begins."""
+        return Place(len(self.blocks), len(self._stream) // self.lanes)
 
     def bit_of(self, place: Place) -> int:
         """Bit of lane 0's wire at which the symbol at `place` begins; its block may not be there yet."""

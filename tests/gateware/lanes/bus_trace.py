@@ -1,0 +1,76 @@
+"""TLPs of a bus trace (docs/bus-trace.md), pauses cut short, so that every clock of it can be simulated."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+PS = 1000
+"""Picoseconds in a nanosecond, which is a tick."""
+
+
+class Timed(NamedTuple):
+    """A TLP; `ns` at which it should begin, from the first one on. `direction`: 0 from the host, 1 from the drive."""
+
+    ns: int
+    direction: int
+    raw: bytes
+
+
+def _reader():
+    """The trace reader of tests/sim/guest, whose name others have too."""
+    spec = importlib.util.spec_from_file_location("guest_tap", ROOT / "tests/sim/guest/tap.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _whole(raw: bytes) -> bytes:
+    """A payload that the trace left out plays as zeros."""
+    words = ((raw[2] & 3) << 8 | raw[3] or 1024) if raw[0] & 0x40 else 0
+    return raw + bytes(4 * (3 + (raw[0] >> 5 & 1) + words) - len(raw))
+
+
+_RAW_NS = 2500
+"""A pause that is left behind Identify data. It goes out raw, at 1 byte a nanosecond at most, and 4 KiB can wait: so its TLPs are also set
+twice as far apart. A drive that is asked for one Identify data behind the other at full speed makes raw TLPs be lost, which is told."""
+_IDENTIFY = 0x06
+
+
+def tlps(path: Path, *, longest_gap_ns: int = 200, limit: int | None = None, thin: int = 1) -> list[Timed]:
+    """In order of their times, pauses cut to `longest_gap_ns`. `limit`: so many of them, from the first one on. `thin`: of data TLPs (256
+    bytes and more) only every so many."""
+    items = [i for i in _reader().items(path) if i.kind == "tlp"]
+    items.sort(key=lambda i: i.time_ps)
+    out, at, before, data = [], 0, None, 0
+    identify = False
+    for item in items:
+        raw, ns = _whole(item.data) if item.left_out else item.data, item.time_ps // PS
+        # Of what goes by, an SQE is 64 bytes of completion, a CQE a write of 16 bytes.
+        if raw[0] == 0x4A and len(raw) == 76:
+            identify = raw[12] == _IDENTIFY
+        longest = _RAW_NS if identify and raw[0] & 0xDF == 0x40 and raw[3] == 4 and thin == 1 else longest_gap_ns
+        data += len(raw) >= 256
+        if len(raw) >= 256 and data % thin:
+            continue
+        slower = 2 if identify and len(raw) >= 256 else 1
+        at += slower * min(ns - before, longest) if before is not None else 0
+        before = ns
+        out.append(Timed(at, item.direction - 1, raw))
+    return out[:limit]
+
+
+def linux(name: str, folder: Path) -> Path:
+    """The bus trace of a real Linux NVMe driver's run, from the log that QEMU wrote of it (tests/sim/guest/data)."""
+    programs = Path(os.environ.get("WATTBELL_SIM_BIN", ROOT / "sim/target/release"))
+    log, trace = folder / f"{name}.log", folder / f"{name}.wbt"
+    log.write_bytes(gzip.decompress((ROOT / f"tests/sim/guest/data/{name}.log.gz").read_bytes()))
+    subprocess.run([programs / "wattbell-guest", "qemu2bus", log, "--out", trace], check=True, capture_output=True, timeout=60)
+    return trace

@@ -1,0 +1,130 @@
+"""NVMe traffic of a bus trace through lanes, receivers and instrument, and the same TLPs into the instrument alone."""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import judge
+import lane_player as lp
+from bus_trace import Timed
+from sender import BIT_PS, Copy, Sender, Wiring
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import blockparser
+
+START = 4000
+"""Tick at which the links begin to train."""
+_COMMAND = struct.Struct("<iIIII3s3sBBHHHI5sB")
+FIELDS = ("cqe_tick", "doorbell_before", "fetch_before", "first_data_before", "last_data_before", "msix_after", "cq_head_after",
+          "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")  # fmt: skip
+TIMES = FIELDS[:7]
+
+
+@dataclass
+class Faults:
+    """What goes wrong: `errors`, `heard` as :class:`Sender` has them; `replays`, `spoilt`, `acks` for each TLP; TLPs to a retraining."""
+
+    errors: float = 0.0
+    heard: float = 1.0
+    replays: float = 0.0
+    spoilt: float = 0.0
+    acks: float = 0.3
+    retrain_every: int = 0
+    wired: bool = False
+    """Any skew, polarity and order of the lanes."""
+
+
+@dataclass
+class Sent:
+    """Both directions, and of each TLP the copy that the other end took."""
+
+    senders: tuple[Sender, Sender]
+    accepted: tuple[list[Copy], list[Copy]] = field(default_factory=lambda: ([], []))
+
+    def clean(self, direction: int) -> list[tuple[int, bytes]]:
+        """The TLPs as a tap without lanes sees them. Ticks are there once :meth:`Sender.wires` was called."""
+        return [(copy.tick, copy.raw) for copy in self.accepted[direction]]
+
+
+def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Faults = Faults()) -> Sent:  # noqa: B008
+    """TLPs in the order of the trace, both directions together: none begins before the one before it, however slow the link."""
+    r = random.Random(seed)
+    sent = Sent(tuple(
+        Sender(speed, lanes, seed=r.getrandbits(32), tick=START, errors=faults.errors, heard=faults.heard,
+               wiring=Wiring.some(r, lanes, speed) if faults.wired else None)
+        for _ in range(2)
+    ))  # fmt: skip
+    bit = BIT_PS[speed]
+    late = [s.wiring.late[0] * bit for s in sent.senders]
+    begin = max(s.now_ps() for s in sent.senders) + 1_000_000
+    before = 0
+    for number, (ns, direction, raw) in enumerate(tlps):
+        sender = sent.senders[direction]
+        if r.random() < faults.acks:
+            sent.senders[1 - direction].acknowledge()
+        if r.random() < faults.replays and sender.serial:
+            sender.replay(r.randrange(1, 12))
+        if r.random() < faults.spoilt:
+            r.choice([sender.nullify, sender.spoil])()
+        sender.wait_until(max(begin + ns * 1000, before + 1000) - late[direction])
+        copy = sender.deliver(raw)
+        before = sender.stretch.tick * 1000 + copy.first * bit + late[direction]
+        sent.accepted[direction].append(copy)
+        if faults.retrain_every and number % faults.retrain_every == faults.retrain_every - 1:
+            for each in sent.senders:
+                each.retrain()
+    end = max(s.now_ps() for s in sent.senders)
+    for each in sent.senders:
+        each.wait_until(end)
+        each.finish()
+    return sent
+
+
+@dataclass
+class Played:
+    """Records and events that came out through the lanes and without them; what the receivers did."""
+
+    sent: Sent
+
+    lanes: lp.Run
+    alone: lp.Run
+    tallies: list[judge.Tally]
+
+
+def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 60_000) -> Played:
+    """Through the lanes, judged by :func:`judge.judge`, and past them."""
+    ends = []
+    for name, sender in zip(("down", "up"), sent.senders):
+        ends.append(lp.write_lanes(folder / f"{name}.lanes", sender.wires(), reverse=sender.wiring.reverse))
+    for direction, name in enumerate(("down", "up")):
+        lp.write_tlps(folder / f"{name}.tlps", sent.clean(direction))
+    end = max(ends) // 4 * 4 + after_ns
+    script = lp.Script(end=end, stop=end - after_ns // 2)
+    if sent.senders[0].rate:
+        script.without_link_events()
+    runs = [lp.play(player, mode, folder / f"down.{mode}", folder / f"up.{mode}", script, folder / mode) for mode in ("lanes", "tlps")]
+    tallies = [judge.judge(sender, runs[0].tlps[d], runs[0].events[d], runs[0].counters[d]) for d, sender in enumerate(sent.senders)]
+    return Played(sent, *runs, tallies)
+
+
+def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
+    """Command records in the order of the stream, with the tick of the CQE in place of its offset. `whole`: none was dropped."""
+    out = []
+    for block in blockparser.blocks(stream):
+        if block.kind == blockparser.COMMANDS:
+            assert not whole or block.dropped == 0
+            for values in _COMMAND.iter_unpack(block.payload):
+                record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(FIELDS, values)}
+                record["cqe_tick"] += block.first_tick
+                out.append(record)
+    return out
+
+
+def command_bytes(stream: bytes) -> bytes:
+    """All COMMANDS blocks' ticks and payloads."""
+    return b"".join(struct.pack("<Q", b.first_tick) + b.payload for b in blockparser.blocks(stream) if b.kind == blockparser.COMMANDS)

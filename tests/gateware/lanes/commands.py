@@ -1,0 +1,71 @@
+"""Command records of a damaged link against those of the same TLPs whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from sender import Sender
+
+GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
+UNSURE = GUESS | NO_SQE | LOSS
+"""One of these says that a field may be wrong or missing."""
+FIELDS = ("opcode", "qid", "cid", "status", "nsid", "blocks", "slba")
+OF_CQE = ("qid", "cid", "status")
+UNKNOWN32 = 0xFFFFFFFF
+
+
+@dataclass
+class CommandTally:
+    """`records`: that came; `equal`: with every field that is not a time as of the whole link, and without a flag that it lacks there;
+    `flagged`: with other flags, fields or none missing; `aborted`: flagged as
+    given up, their CQE was lost; `unnoticed`: a field differs and no flag says so; `missing`: of the whole
+    link's, none came; `phantom`: no command of the whole link is behind it."""
+
+    whole: int = 0
+    records: int = 0
+    equal: int = 0
+    flagged: int = 0
+    aborted: int = 0
+    unnoticed: int = 0
+    missing: int = 0
+    phantom: int = 0
+
+    def __iadd__(self, other: CommandTally) -> CommandTally:
+        for field in fields(CommandTally):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        return self
+
+
+def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], taken: dict[int, int], up: Sender) -> CommandTally:
+    """`taken`: tick of the copy of a TLP of the drive that the whole link's tap sees -> its number; a CQE is known by its TLP."""
+    came = {copy.tick: copy.serial for copy in up.copies}
+    expected: dict[tuple[int, int, int], dict[str, int]] = {}
+    for record in whole:
+        assert not record["flags"] & (UNSURE | ABORTED), f"not without errors itself: {record}"
+        expected[(taken[record["cqe_tick"]], record["qid"], record["cid"])] = record
+    known_ids = {(record["qid"], record["cid"]) for record in whole}
+    tally, seen = CommandTally(whole=len(whole), records=len(got)), set()
+    for record in got:
+        if record["flags"] & ABORTED:  # its tick is not that of a CQE
+            if record["flags"] & NO_SQE:  # nor is its CID known: the drive read an SQE, and that the tap has missed
+                known = record["fetch_before"] == UNKNOWN32 or record["cqe_tick"] - record["fetch_before"] in came
+            else:
+                known = (record["qid"], record["cid"]) in known_ids
+            tally.aborted += known
+            tally.phantom += not known
+            continue
+        key = (came.get(record["cqe_tick"]), record["qid"], record["cid"])
+        want = expected.get(key)
+        if want is None or key in seen or any(record[f] != want[f] for f in OF_CQE):
+            tally.phantom += 1
+            continue
+        seen.add(key)
+        if all(record[f] == want[f] for f in (*FIELDS, "flags")):
+            tally.equal += 1
+        elif record["flags"] & UNSURE or all(record[f] == want[f] for f in FIELDS):
+            tally.flagged += 1
+        else:
+            tally.unnoticed += 1
+    tally.missing = len(expected) - len(seen)
+    return tally

@@ -1,0 +1,83 @@
+"""What a tap must make of what :class:`sender.Sender` sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from lane_player import Delivered, Told
+from sender import Sender
+
+REMEMBERED = 64
+"""So many TLPs behind the newest one a lost one is still taken when it comes again (docs/gateware.md)."""
+
+
+@dataclass
+class Tally:
+    """Of one direction, in TLPs. `copies`: as they went over the link, replays too; `lost`: none of their copies delivered; `late`:
+    delivered when they came again; `excused`: whole copies not delivered because of an error before them."""
+
+    sent: int = 0
+    copies: int = 0
+    damaged: int = 0
+    delivered: int = 0
+    duplicates: int = 0
+    lost: int = 0
+    late: int = 0
+    excused: int = 0
+    spoilt: int = 0
+    nullified: int = 0
+
+    def __iadd__(self, other: Tally) -> Tally:
+        for field in fields(Tally):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        return self
+
+
+def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], counters: dict[str, int]) -> Tally:
+    """Every TLP delivered was sent, whole, once, at its tick; every whole copy was delivered or told as a duplicate, unless an error
+    just before it explains why not; what is missing is counted."""
+    copies = sender.copies
+    of_tick = {copy.tick: copy for copy in copies}
+    assert len(of_tick) == len(copies)
+    delivered: dict[int, int] = {}
+    for number, (tick, _, raw) in enumerate(tlps):
+        copy = of_tick.get(tick)
+        assert copy is not None, f"phantom TLP {number} at {tick}: {raw.hex()}"
+        assert raw == copy.raw, f"TLP {number} at {tick} is not what was sent: {raw.hex()}, {copy}"
+        assert copy.serial not in delivered, f"delivered twice: {copy}"
+        delivered[copy.serial] = tick
+    duplicates = {told.tick for told in events if told.kind == "DUPLICATE"}
+    came = duplicates | set(delivered.values())
+    excused = _missing_are_excused(sender, came, delivered)
+    tally = Tally(
+        sent=sender.serial, copies=len(copies), damaged=sum(c.damaged for c in copies), delivered=len(delivered),
+        duplicates=len(duplicates), lost=sender.serial - len(delivered), late=counters["late"], excused=excused,
+        spoilt=sender.spoilt, nullified=sender.nullified,
+    )  # fmt: skip
+    assert counters["tlps"] == len(delivered) and counters["duplicates"] == len(duplicates)
+    assert counters["dropped"] == counters["lost_events"] == 0, counters
+    behind_the_last = sender.serial - 1 - max(delivered, default=-1)
+    assert counters["lost"] - counters["late"] == tally.lost - behind_the_last, (counters, tally)
+    return tally
+
+
+def _missing_are_excused(sender: Sender, came: set[int], delivered: dict[int, int]) -> int:
+    excused, newest = 0, -1
+    for stretch in sender.stretches:
+        wrong, since = stretch.errors, 0
+        for copy in stretch.copies:
+            if copy.tick in came:
+                since = copy.behind
+                newest = max(newest, copy.serial)
+                continue
+            if copy.damaged:
+                continue
+            too_old = copy.serial not in delivered and newest - copy.serial >= REMEMBERED
+            explained = copy.excused if stretch.speed != "8" else wrong.any(since, copy.first)
+            assert too_old or explained, f"missing: {copy}"
+            excused += 1
+    return excused
+
+
+__all__ = ["Tally", "judge"]

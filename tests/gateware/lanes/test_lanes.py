@@ -1,0 +1,58 @@
+"""From lane words to command records, faster than real links have them checked: real Linux traffic, bit errors, sustained load."""
+
+from __future__ import annotations
+
+import bus_trace
+import chain
+import commands
+import lane_player
+import load
+import long_run
+import pytest
+
+
+@pytest.fixture(scope="session")
+def player():
+    return lane_player.build()
+
+
+@pytest.fixture(scope="session")
+def linux(tmp_path_factory):
+    """fio on a real Linux NVMe driver."""
+    return bus_trace.linux("fio-10.0", tmp_path_factory.mktemp("trace"))
+
+
+@pytest.mark.parametrize(("speed", "lanes", "tlps"), [("8", 4, 1800), ("5", 2, 900)])
+def test_linux_traffic_gives_the_same_records_as_without_lanes(player, linux, tmp_path, speed, lanes, tlps):
+    """Every byte of every COMMANDS block, with every tick in them."""
+    trace = bus_trace.tlps(linux, limit=tlps)
+    played = chain.play(player, chain.send(trace, speed, lanes, seed=lanes, faults=chain.Faults(wired=True, retrain_every=700)), tmp_path)
+    assert [t.lost + t.damaged for t in played.tallies] == [0, 0] and sum(t.delivered for t in played.tallies) == tlps
+    for direction in range(2):
+        assert [(d.tick, d.raw) for d in played.lanes.tlps[direction]] == played.sent.clean(direction)
+    found = chain.records(played.lanes.stream)
+    assert len(found) > 20 and not any(r["flags"] & commands.UNSURE for r in found)
+    assert chain.command_bytes(played.lanes.stream) == chain.command_bytes(played.alone.stream)
+
+
+@pytest.mark.parametrize(("speed", "lanes", "heard"), [("8", 4, 1.0), ("5", 2, 0.7)])
+def test_bit_errors_make_no_phantoms(player, linux, tmp_path, speed, lanes, heard):
+    """One bit in 10 000: no TLP that was not sent, no record without its command, none wrong without a flag."""
+    tallies, compared = long_run.nvme(player, bus_trace.tlps(linux, limit=800, thin=8), speed, lanes, 7, tmp_path, heard=heard)
+    assert sum(t.damaged for t in tallies) > 10 and compared.whole > 50
+    assert compared.phantom == compared.unnoticed == 0, compared
+    # What the link itself lost, it sent again; what only the tap lost (one TLP in some microseconds) marks the commands in flight.
+    assert compared.equal > compared.whole * (0.5 if heard == 1 else 0.02), compared
+
+
+@pytest.mark.parametrize(("speed", "lanes"), [("2.5", 4), ("8", 2)])
+def test_random_tlps_make_no_command(player, tmp_path, speed, lanes):
+    tallies = long_run.stress(player, speed, lanes, 1200, 3, tmp_path)
+    assert sum(t.sent for t in tallies) == 1200 and sum(t.damaged for t in tallies) > 5
+
+
+@pytest.mark.parametrize("data_bytes", [0, 4096])
+def test_sustained_load(player, tmp_path, data_bytes):
+    """830 000 commands a second at 8 GT/s x4, USB taking 42 MB/s (bench/load.py has it for long, and where the first loss is)."""
+    outcome = load.play(player, 830_000, 0.2 if not data_bytes else 0.06, tmp_path, data_bytes=data_bytes, drain_ns=240_000)
+    assert outcome.lossless and outcome.records > 45, outcome
