@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap bitstream seeds-check bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -60,8 +60,12 @@ compare: setup sim rtl  ## the demo's trace through the gateware and through the
 formal: setup  ## every proof, the long ones too (minutes)
 	@WATTBELL_FORMAL=all $(PY) -m pytest -q tests/gateware/formal
 
-tap: setup  ## the tap of lanes over many packets with bit errors, replays, retraining, at every width and speed (an hour)
-	@WATTBELL_TAP_TLPS=$${TLPS:-20000} $(PY) -m pytest -q tests_slow/test_tap.py tests_slow/test_gen3_long.py
+tap: setup  ## the tap of lanes over a million packets with bit errors, replays, retraining, at every width and speed (an hour)
+	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q tests_slow/test_lanes.py
+	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q tests_slow/test_tap.py
+
+load: setup  ## how many commands a second the gateware takes before it loses one, with the stream at 42 MB/s and without a limit
+	@$(PY) bench/load.py
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
