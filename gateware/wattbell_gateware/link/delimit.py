@@ -11,7 +11,7 @@ from ..pcs.symbols import K
 
 __all__ = ["LATENCY", "End", "FrameDelimiter", "quads_of", "quads_per_clock"]
 
-LATENCY = 2
+LATENCY = 4
 """Clocks from a word to the quads that end in it."""
 
 
@@ -29,6 +29,14 @@ class _In(enum.Enum, shape=2):
     DLLP = 2
     RUINS = 3  # of a frame that was given up: what follows up to its end is not looked at
 
+
+_FRAME = data.StructLayout({"ok": 1, "ends": 1, "then": _In})
+_STEP = data.StructLayout({
+    "state": _In, "begins": 1, "begun": _In, "head": 1, "sdp": 1, "edb": 1, "first": 1, "quad_ends": 1, "tlp": _FRAME, "dllp": _FRAME,
+    "cleared": 1, "headless": 1, "stray": 1,
+})  # fmt: skip
+"""A symbol time: what is open before it, and what it means: ``begins`` a frame (then ``begun`` is open); if a TLP or a DLLP is open:
+it is ``ok`` in it, it ``ends`` it, and what is open ``then``; if ruins are, it ``cleared`` them; if nothing, ``headless``, ``stray``."""
 
 QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": End, "early": 1, "at": 2, "data": 32})
 
@@ -55,7 +63,7 @@ def quads_of(lanes: int, symbols: int) -> data.StructLayout:
 
 
 class FrameDelimiter(wiring.Component):
-    """Finds STP, SDP, END and EDB (Base 2.1, 4.2.2.3); latency 2 clocks.
+    """Finds STP, SDP, END and EDB (Base 2.1, 4.2.2.3); latency 4 clocks.
 
     STP and SDP stand on lane 0, END and EDB on the last lane in use, four symbols or a multiple behind. A start begins a frame
     whatever was before, so that a frame that is whole is found behind any damage. Any other control symbol in a frame, an
@@ -68,8 +76,8 @@ class FrameDelimiter(wiring.Component):
     width : log2 of the lanes in use (0, 1, 2). Changing it inside a frame damages that frame.
     enable : the lanes are aligned. Low: no frame begins, and an open one is given up.
     out : :func:`quads_of`; valid only where there is something.
-    broken : so many frames were given up in this clock. headless : so many ends without a frame.
-    stray : data other than idle outside of frames in this word (not behind a frame that was given up).
+    broken : so many frames were given up in the word of this ``out``. headless : so many ends without a frame.
+    stray : data other than idle outside of frames in that word (not behind a frame that was given up).
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -99,62 +107,36 @@ class FrameDelimiter(wiring.Component):
             for t in times:
                 self._classify(m, [self.word.payload[n][t] for n in range(self._lanes)], flags[t], values[t])
 
-        # 2: from symbol time to symbol time
+        # 2: where in its frame each symbol time is, if it is in one; and so what would become of the frame
+        kinds = self._places(m, flags, width, enable, valid)
+        valid2, width2, tick2, values2 = self._later(m, 2, valid, width, tick, values)
+
+        # 3: which of them are in a frame
         state = Signal(_In)
-        sub, first, second = Signal(2), Signal(), Signal()  # place in the quad; it is the frame's first one; of a DLLP the second
-        step = Signal(3)
-        m.d.comb += step.eq(Const(1, 3) << width)
-        at_state, at_sub, at_first, at_second = state, sub, first, second
-        begun = Signal(64)
-        found, begin_at = [], []
+        at_state = state
+        steps = []
         for t in times:
-            f, s = flags[t], found_at(t)
-            found.append(s)
-            in_frame, quad_ends = Signal(name=f"in_frame{t}"), Signal(name=f"quad_ends{t}")
-            begins = Signal(name=f"begins{t}")
-            n_state, n_sub = Signal(_In, name=f"state{t}"), Signal(2, name=f"sub{t}")
-            n_first, n_second = Signal(name=f"first{t}"), Signal(name=f"second{t}")
-            # A quad as wide as the link begins and ends in one symbol time.
-            whole = width == 2
-            begun_sub = Signal(2, name=f"begun_sub{t}")
-            begin_at.append(begins)
-            m.d.comb += [
-                in_frame.eq((at_state == _In.TLP) | (at_state == _In.DLLP)),
-                quad_ends.eq(at_sub + step == 4),
-                begins.eq(enable & (f["stp"] | f["sdp"])),
-                begun_sub.eq(step[:2]),  # of four, 0
-                n_state.eq(at_state), n_sub.eq(at_sub), n_first.eq(at_first), n_second.eq(at_second),
-                s["dllp"].eq(at_state == _In.DLLP), s["first"].eq(at_first),
-            ]  # fmt: skip
-            with m.If(begins):
-                m.d.comb += [
-                    s["broken"].eq(in_frame | ~f["head"]), s["dllp"].eq(f["sdp"]), s["first"].eq(1), s["quad"].eq(whole & f["head"]),
-                    n_state.eq(Mux(f["head"], Mux(f["sdp"], _In.DLLP.value, _In.TLP.value), _In.RUINS.value)),
-                    n_sub.eq(begun_sub), n_first.eq(~whole), n_second.eq(whole),
-                ]  # fmt: skip
-            with m.Elif(in_frame):
-                ok, ends = Signal(name=f"ok{t}"), Signal(name=f"ends{t}")
-                m.d.comb += [
-                    ends.eq(f["tail"] & quad_ends & ~at_first & Mux(at_state == _In.DLLP, at_second & f["end"], 1)),
-                    ok.eq(enable & ((f["body"] & ~((at_state == _In.DLLP) & at_second & quad_ends)) | ends)),
-                ]
-                with m.If(ok):
-                    m.d.comb += [n_sub.eq(at_sub + step[:2]), s["quad"].eq(quad_ends)]
-                    with m.If(quad_ends):
-                        m.d.comb += [n_first.eq(0), n_second.eq(at_first)]
-                    with m.If(ends):
-                        m.d.comb += [n_state.eq(_In.NOTHING), s["end"].eq(Mux(f["edb"], End.EDB.value, End.END.value))]
-                with m.Else():
-                    # An end that cannot be here ends the ruins as well; so does what cannot be in a frame at all.
-                    over = f["end"] | f["edb"] | ~enable
-                    m.d.comb += [s["broken"].eq(1), n_state.eq(Mux(over, _In.NOTHING.value, _In.RUINS.value))]
-            with m.Elif(f["end"] | f["edb"]):
-                m.d.comb += [s["headless"].eq(enable & (at_state == _In.NOTHING)), n_state.eq(_In.NOTHING)]
-            with m.Elif(f["body"] & ~f["idle"]):
-                m.d.comb += s["stray"].eq(enable & (at_state == _In.NOTHING))
-            with m.Elif(f["com"]):
-                m.d.comb += n_state.eq(_In.NOTHING)
-            at_state, at_sub, at_first, at_second = n_state, n_sub, n_first, n_second
+            step = Signal(_STEP, name=f"step{t}")
+            m.d.sync += [step.eq(kinds[t]), step.state.eq(at_state)]
+            steps.append(step)
+            n_state = Signal(_In, name=f"state{t}")
+            with m.Switch(at_state):
+                for of, then in ((_In.NOTHING, _In.NOTHING), (_In.TLP, kinds[t].tlp.then), (_In.DLLP, kinds[t].dllp.then),
+                                 (_In.RUINS, Mux(kinds[t].cleared, _In.NOTHING, _In.RUINS))):  # fmt: skip
+                    with m.Case(of):
+                        m.d.comb += n_state.eq(then)
+            with m.If(kinds[t].begins):
+                m.d.comb += n_state.eq(kinds[t].begun)
+            at_state = n_state
+        with m.If(valid2):
+            m.d.sync += state.eq(at_state)
+        valid3, width3, tick3, values3 = self._later(m, 3, valid2, width2, tick2, values2)
+
+        # 4: what leaves
+        valid, width, tick, values = valid3, width3, tick3, values3
+        begun = Signal(64)
+        found = [self._found(m, t, step, width) for t, step in enumerate(steps)]
+        begin_at = [step.begins for step in steps]
 
         # Values of this word behind those of lanes 0 and 1 of the word before
         kept = Signal(3 * 16)
@@ -162,13 +144,13 @@ class FrameDelimiter(wiring.Component):
         deferred = Signal()
         slots, deferred_now = self._slots(m, width, found, past, deferred)
         m.d.sync += self.out.valid.eq(valid & Cat(Cat(q.valid, q.abort) for q in slots).any())
-        m.d.comb += [
+        m.d.sync += [
             self.broken.eq(Mux(valid, sum(s["broken"] for s in found), 0)),
             self.headless.eq(Mux(valid, sum(s["headless"] for s in found), 0)),
             self.stray.eq(valid & Cat(s["stray"] for s in found).any()),
         ]
         with m.If(valid):
-            m.d.sync += [state.eq(at_state), sub.eq(at_sub), first.eq(at_first), second.eq(at_second), deferred.eq(deferred_now)]
+            m.d.sync += deferred.eq(deferred_now)
             m.d.sync += [self.out.payload.tick_before.eq(begun), self.out.payload.tick.eq(tick)]
             with m.If(Cat(begin_at).any()):
                 m.d.sync += begun.eq(tick)
@@ -177,6 +159,89 @@ class FrameDelimiter(wiring.Component):
             for n, slot in enumerate(slots):
                 m.d.sync += self.out.payload.quads[n].eq(slot)
         return m
+
+    def _later(self, m: Module, stage: int, valid, width, tick, values):
+        """The same in the next clock."""
+        registers = []
+        for name, value in (("valid", valid), ("width", width), ("tick", tick)):
+            register = Signal.like(value, name=f"{name}_{stage}")
+            m.d.sync += register.eq(value)
+            registers.append(register)
+        later = [Signal.like(value, name=f"values_{stage}_{t}") for t, value in enumerate(values)]
+        m.d.sync += [register.eq(value) for register, value in zip(later, values, strict=True)]
+        return *registers, later
+
+    def _places(self, m: Module, flags: list, width, enable, valid) -> list:
+        """Registers with what each symbol time means; all but ``state`` of :data:`_STEP`.
+
+        The place in a frame hangs on when it began and on nothing that comes behind, so every symbol time finds it by itself.
+        """
+        sub, first, second = Signal(2), Signal(), Signal()  # place in the quad; it is the frame's first one; of a DLLP the second
+        step = Signal(3)
+        whole = width == 2  # a quad as wide as the link begins and ends in one symbol time
+        m.d.comb += step.eq(Const(1, 3) << width)
+
+        def on(sub, first, second, count):
+            """So many symbol times further."""
+            total = Signal(5)
+            m.d.comb += total.eq(sub + (Const(count, 3) << width))
+            passed = total[2:]
+            return total[:2], first & (passed == 0), Mux(passed == 0, second, (passed == 1) & first)
+
+        starts = [enable & (f["stp"] | f["sdp"]) for f in flags]
+        at = []
+        for t in range(self._symbols + 1):
+            place = Signal(4, name=f"place{t}")
+            m.d.comb += place.eq(Cat(*on(sub, first, second, t)))
+            for k in range(t):  # the last one counts
+                with m.If(starts[k]):
+                    m.d.comb += place.eq(Cat(*on(step[:2], ~whole, whole, t - 1 - k)))
+            at.append((place[:2], place[2], place[3]))
+        with m.If(valid):
+            m.d.sync += Cat(sub, first, second).eq(Cat(*at[-1]))
+
+        kinds = []
+        for t, f in enumerate(flags):
+            t_sub, t_first, t_second = at[t]
+            kind = Signal(_STEP, name=f"kind{t}")
+            kinds.append(kind)
+            quad_ends = t_sub + step == 4
+            over = f["end"] | f["edb"] | ~enable
+            tail = f["tail"] & quad_ends & ~t_first
+            m.d.sync += [
+                kind.begins.eq(starts[t]), kind.head.eq(f["head"]), kind.sdp.eq(f["sdp"]), kind.first.eq(t_first),
+                kind.begun.eq(Mux(f["head"], Mux(f["sdp"], _In.DLLP, _In.TLP), _In.RUINS)),
+                kind.quad_ends.eq(quad_ends), kind.edb.eq(f["edb"]),
+                kind.headless.eq(enable & (f["end"] | f["edb"])),
+                kind.stray.eq(enable & ~(f["end"] | f["edb"]) & f["body"] & ~f["idle"]),
+                kind.cleared.eq(f["end"] | f["edb"] | (f["com"] & ~(f["body"] & ~f["idle"]))),
+            ]  # fmt: skip
+            for of, name, ends, body in (
+                (kind.tlp, _In.TLP, tail, f["body"]),
+                (kind.dllp, _In.DLLP, tail & t_second & f["end"], f["body"] & ~(t_second & quad_ends)),
+            ):
+                ok = enable & (body | ends)
+                # An end that cannot be here ends the ruins as well; so does what cannot be in a frame at all.
+                m.d.sync += [
+                    of.ok.eq(ok), of.ends.eq(enable & ends),
+                    of.then.eq(Mux(ok, Mux(ends, _In.NOTHING, name), Mux(over, _In.NOTHING, _In.RUINS))),
+                ]  # fmt: skip
+        return kinds
+
+    def _found(self, m: Module, t: int, step, width) -> dict:
+        s = found_at(t)
+        in_frame, going_on = Signal(name=f"in_frame{t}"), Signal(name=f"going_on{t}")
+        of = Signal(_FRAME, name=f"of{t}")
+        dllp, nothing = step.state == _In.DLLP, step.state == _In.NOTHING
+        m.d.comb += [
+            in_frame.eq((step.state == _In.TLP) | dllp), going_on.eq(in_frame & ~step.begins), of.eq(Mux(dllp, step.dllp, step.tlp)),
+            s["broken"].eq(Mux(step.begins, in_frame | ~step.head, in_frame & ~of.ok)),
+            s["quad"].eq(Mux(step.begins, (width == 2) & step.head, in_frame & of.ok & step.quad_ends)),
+            s["first"].eq(step.begins | step.first), s["dllp"].eq(Mux(step.begins, step.sdp, dllp)),
+            s["end"].eq(Mux(going_on & of.ends, Mux(step.edb, End.EDB, End.END), End.NONE)),
+            s["headless"].eq(nothing & ~step.begins & step.headless), s["stray"].eq(nothing & ~step.begins & step.stray),
+        ]  # fmt: skip
+        return s
 
     def _classify(self, m: Module, lanes: list, flags: dict, values) -> None:
         is_data = [~s.k & ~s.error & ~s.plain for s in lanes]
@@ -232,6 +297,6 @@ class FrameDelimiter(wiring.Component):
 
 
 def found_at(t: int) -> dict:
-    """What the second stage says of symbol time `t`."""
+    """What the last stage says of symbol time `t`."""
     return {n: Signal(End if n == "end" else 1, name=f"{n}_at{t}") for n in
             ("quad", "first", "dllp", "end", "broken", "headless", "stray")}  # fmt: skip

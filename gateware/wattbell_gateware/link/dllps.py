@@ -84,5 +84,5 @@ class DllpReceiver(wiring.Component):
         m.d.sync += [checking.eq(one.valid), state.eq(crc.after), checked.body.eq(one.symbols[:32]), checked.tick.eq(one.tick),
                      received.eq(one.symbols[32:])]  # fmt: skip
         right = received == ~state
-        m.d.comb += [self.out.valid.eq(checking & right), self.out.payload.eq(checked), self.bad.eq(checking & ~right)]
+        m.d.sync += [self.out.valid.eq(checking & right), self.out.payload.eq(checked), self.bad.eq(checking & ~right)]
         return m

@@ -21,7 +21,7 @@ _BEHIND = 256
 deskew, queues, framing and store. For so long their ticks tell what was first."""
 _LOW = 20
 """Bits of the ticks that are compared: 524 us to either side, more than the longest packet takes."""
-_DLLPS = 24
+_DLLPS = 26
 """Clocks that a DLLP comes later than the EIOS sent after it."""
 _HEARD = 256
 """Clocks that ``heard`` stands."""

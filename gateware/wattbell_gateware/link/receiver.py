@@ -261,7 +261,9 @@ class Receiver(wiring.Component):
                 "corrected_registers": _number(met.corrected_register), "damaged_skips": _number(met.damaged_skp),
                 "bad_parity": _number(met.parity), "lanes_differ": met.lanes_differ,
             }  # fmt: skip
-        m.d.sync += [self.counters[name].eq(self.counters[name] + added) for name, added in adds.items()]
+        for name, added in adds.items():
+            add = Signal(fate.payload.lost.shape().width if name == "lost" else 4, name=f"add_{name}")
+            m.d.sync += [add.eq(added), self.counters[name].eq(self.counters[name] + add)]
 
 
 def _number(bits):

@@ -23,8 +23,12 @@ TRAINING_SET = data.StructLayout({
 """
 
 
+_KIND = data.StructLayout(dict.fromkeys(("com", "idle", "number", "byte", "ts1", "ts2", "k"), 1) | {"data": 8})
+"""``number``: part of a training sequence; ``byte``: and no PAD."""
+
+
 class OrderedSetReader(wiring.Component):
-    """Reads descrambled symbols of one lane; a word a clock, strobes in the next clock.
+    """Reads descrambled symbols of one lane; a word a clock, strobes 2 clocks behind it.
 
     Symbol 6 of a training sequence is not looked at: it may hold equalisation presets. Polarity must be right.
 
@@ -44,50 +48,76 @@ class OrderedSetReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        valid = self.symbols.valid
+        times = range(self._symbols)
+
+        # 1: what each symbol could be, wherever it stands
+        valid = Signal()
+        kinds = [Signal(_KIND, name=f"kind{n}") for n in times]
+        m.d.sync += valid.eq(self.symbols.valid)
+        with m.If(self.symbols.valid):
+            for kind, symbol in zip(kinds, self.symbols.payload, strict=True):
+                control, pad = symbol.k & ~symbol.error, symbol.data == K.PAD
+                number = symbol.plain & ~symbol.error & (~symbol.k | pad)
+                m.d.sync += [
+                    kind.com.eq(control & (symbol.data == K.COM)), kind.idle.eq(control & (symbol.data == K.IDL)),
+                    kind.number.eq(number), kind.byte.eq(number & ~symbol.k),
+                    kind.ts1.eq(number & ~symbol.k & (symbol.data == _TS1)), kind.ts2.eq(number & ~symbol.k & (symbol.data == _TS2)),
+                    kind.data.eq(symbol.data), kind.k.eq(symbol.k),
+                ]  # fmt: skip
+
+        # 2: EIOS is three symbols in a row
+        last, last_but_one = Signal(_KIND), Signal(_KIND)
+        row = [last_but_one, last, *kinds]
+        eios = [a.com & b.idle & c.idle for a, b, c in zip(row, row[1:], row[2:], strict=False)]
+
+        # A training sequence: the place of a symbol hangs on where the last COM was, and on nothing that came in between. What came
+        # in between decides whether it is one.
         coming = Signal(TRAINING_SET)
-        place, idles = Signal(range(_PLACES)), Signal()  # place 0: in no set; the symbol before was IDL
-        at, at_idles, second = place, idles, coming.ts2
-        eios, ended, fails = [], [], []
-        for n in range(self._symbols):
-            symbol = self.symbols.payload[n]
-            control, pad = symbol.k & ~symbol.error, symbol.data == K.PAD
-            number = symbol.plain & ~symbol.error & (~symbol.k | pad)
-            first_two = (at == 1) | (at == 2)
-            next_place, next_second = Signal(range(_PLACES), name=f"place{n}"), Signal(name=f"second{n}")
-            next_idles, is_idle = Signal(name=f"idles{n}"), control & first_two & (symbol.data == K.IDL)
-            m.d.comb += next_second.eq(Mux(at == 7, symbol.data == _TS2, second))
-            fits, named = Signal(name=f"fits{n}"), Signal(name=f"named{n}")
+        place, ts2_behind = Signal(range(_PLACES)), Signal()  # place 0: in no set
+        m.d.comb += ts2_behind.eq(coming.ts2)
+        alive, ended, fails = place != 0, [], []
+        for n, kind in enumerate(kinds):
+            at, fits, named, ts2 = (Signal(shape, name=f"{name}{n}") for name, shape in
+                                    (("at", 5), ("fits", 1), ("named", 1), ("ts2", 1)))  # fmt: skip
+            m.d.comb += at.eq(place + n)
+            for k in range(n):  # the last one counts
+                with m.If(kinds[k].com):
+                    m.d.comb += at.eq(n - k)
+            # The eighth symbol says which of the two it is.
+            m.d.comb += ts2.eq(coming.ts2)
+            for k in range(n):
+                with m.If(at == 7 + n - k):
+                    m.d.comb += ts2.eq(kinds[k].ts2)
+            with m.If(at == 7):
+                m.d.comb += ts2_behind.eq(kind.ts2)
             m.d.comb += [
-                named.eq(symbol.data == Mux(next_second, _TS2, _TS1)),
+                named.eq(Mux(at == 7, kind.ts1 | kind.ts2, Mux(ts2, kind.ts2, kind.ts1))),
                 # From the fourth symbol on no PAD; from the eighth on identifiers, all the same
-                fits.eq(number & ((at <= 2) | ~symbol.k) & ((at < 7) | named) & ~at_idles),
+                fits.eq(Mux(at <= 2, kind.number, Mux(at < 7, kind.byte, named)) & (at < _PLACES)),
             ]
-            with m.If(control & (symbol.data == K.COM)):
-                m.d.comb += next_place.eq(1)
-            with m.Elif((at == 1) & is_idle):
-                m.d.comb += [next_place.eq(2), next_idles.eq(1)]
-            with m.Elif((at != 0) & fits):
-                m.d.comb += next_place.eq(at + 1)  # 0 behind the last one
-            eios.append(is_idle & at_idles & (at == 2))
-            ended.append((at == _PLACES - 1) & fits)
-            fails.append((next_place == 0) & ~ended[-1])
+            n_alive = Signal(name=f"alive{n}")
+            ended.append(alive & fits & (at == _PLACES - 1))
+            m.d.comb += n_alive.eq(kind.com | (alive & fits & (at != _PLACES - 1)))
+            fails.append(~n_alive & ~ended[-1])
             with m.If(valid):
+                # What is caught where no set is alive is caught again when one is.
                 with m.Switch(at):
                     for where, fields in ((1, ("link", "link_pad")), (2, ("lane", "lane_pad")), (3, ("n_fts",)), (4, ("rates",)),
                                           (5, ("control",))):  # fmt: skip
                         with m.Case(where):
-                            m.d.sync += coming[fields[0]].eq(symbol.data)
+                            m.d.sync += coming[fields[0]].eq(kind.data)
                             if len(fields) == 2:
-                                m.d.sync += coming[fields[1]].eq(symbol.k)
-            at, at_idles, second = next_place, next_idles, next_second
+                                m.d.sync += coming[fields[1]].eq(kind.k)
+            alive = n_alive
+        behind = Signal(range(_PLACES))
+        m.d.comb += behind.eq(Mux(kinds[-1].com, 1, at + 1))
 
         # By the eighth symbol all is known, and the next set has not begun.
         whole, before, had, over = Signal(TRAINING_SET), Signal(TRAINING_SET), Signal(), Signal()
         m.d.sync += [over.eq(valid & Cat(ended).any()), self.found.eq(0)]
         m.d.sync += self.eios.eq(valid & Cat(eios).any())
         with m.If(valid):
-            m.d.sync += [place.eq(at), idles.eq(at_idles), coming.ts2.eq(second)]
+            m.d.sync += [place.eq(Mux(alive, behind, 0)), coming.ts2.eq(ts2_behind), last.eq(row[-1]), last_but_one.eq(row[-2])]
             with m.If((place >= 8) & (place < 12)):
                 m.d.sync += whole.eq(coming)
             with m.If(Cat(fails).any()):

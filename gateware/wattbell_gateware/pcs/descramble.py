@@ -10,15 +10,27 @@ from .symbols import K, symbol_word
 
 __all__ = ["LATENCY", "STATE", "DescrambleStep", "Descrambler"]
 
-LATENCY = 1
+LATENCY = 2
 _BITS = 16
 _POLYNOMIAL = 1 << 16 | 1 << 5 | 1 << 4 | 1 << 3 | 1
 _SEED = 0xFFFF
 _TRAINING = 15
 """Symbols behind the COM of a training sequence."""
 
-STATE = data.StructLayout({"lfsr": 16, "training": range(_TRAINING), "after_com": 1})
-"""Between two symbols: the register; how many symbols of a training sequence are still to come; the last one was COM."""
+PLACE = data.StructLayout({"training": range(_TRAINING), "after_com": 1})
+"""Between two symbols: how many symbols of a training sequence are still to come; the last one was COM."""
+STATE = data.StructLayout({"lfsr": _BITS, "place": PLACE})
+"""With the register."""
+
+
+def marked_word(symbols: int) -> data.StructLayout:
+    """A word with ``plain`` set. Before each symbol, and after the last, the register is that of FFFFh (``seeded``) or of the word's
+    beginning, and so many (``count``) symbols further."""
+    count = range(symbols + 1)
+    return data.StructLayout({
+        "symbols": symbol_word(symbols), "seeded": symbols, "count": data.ArrayLayout(count, symbols),
+        "seeded_after": 1, "count_after": count,
+    })  # fmt: skip
 
 
 def _times_x(value: int, power: int) -> int:
@@ -43,27 +55,67 @@ def _key(lfsr):
     return Cat(lfsr[15 - n] for n in range(8))
 
 
-class DescrambleStep(wiring.Component):
-    """The combinational step of a word: ``after`` and ``out`` from ``before`` and ``symbols``.
+class MarkStep(wiring.Component):
+    """The part of a :class:`DescrambleStep` that does not know the register: ``after`` and ``out`` from ``before`` and ``symbols``."""
 
-    COM sets the register to FFFFh, SKP holds it, any other symbol takes it on by eight shifts. Data symbols are combined
-    with the key, but for the 15 symbols behind the COM of a training sequence (which is one if a data symbol or PAD follows)
-    or of an EIEOS (EIE follows): these get ``plain``. (Base 2.1, 4.2.3.) A symbol with an error counts as any other.
+    def __init__(self, symbols: int):
+        word = symbol_word(symbols)
+        self._symbols = symbols
+        super().__init__({"before": In(PLACE), "symbols": In(word), "after": Out(PLACE), "out": Out(marked_word(symbols))})
+
+    def elaborate(self, platform):
+        m = Module()
+        seeded, count, after_com = Const(0, 1), Const(0, range(self._symbols + 1)), self.before.after_com
+        # Training: since the last COM of the word, since the last start of a training sequence in it, or since before it
+        ended, begun, left = Const(0, 1), Const(0, 1), Const(0, range(_TRAINING))
+        for n in range(self._symbols):
+            symbol, out = self.symbols[n], self.out.symbols[n]
+            control = symbol.k & ~symbol.error
+            com, skp, starts = Signal(name=f"com{n}"), Signal(name=f"skp{n}"), Signal(name=f"starts{n}")
+            m.d.comb += [
+                com.eq(control & (symbol.data == K.COM)),
+                skp.eq(control & (symbol.data == K.SKP)),
+                starts.eq(after_com & (~symbol.k | (control & ((symbol.data == K.PAD) | (symbol.data == K.EIE))))),
+                out.eq(symbol), out.plain.eq(~com & (starts | begun | (~ended & (self.before.training > n)))),
+                self.out.seeded[n].eq(seeded), self.out.count[n].eq(count),
+            ]  # fmt: skip
+            next_seeded, next_count = Signal(name=f"seeded{n}"), Signal(range(self._symbols + 1), name=f"count{n}")
+            next_ended, next_begun = Signal(name=f"ended{n}"), Signal(name=f"begun{n}")
+            next_left = Signal(range(_TRAINING), name=f"left{n}")
+            m.d.comb += [
+                next_seeded.eq(seeded | com),
+                next_count.eq(Mux(com, 0, Mux(skp, count, count + 1))),
+                next_ended.eq(ended | com | starts), next_begun.eq(~com & (begun | starts)),
+                next_left.eq(Mux(starts, _TRAINING - 1 - (self._symbols - 1 - n), left)),
+            ]  # fmt: skip
+            seeded, count, after_com, ended, begun, left = next_seeded, next_count, com, next_ended, next_begun, next_left
+        before, behind = self.before.training, Signal(range(_TRAINING))
+        m.d.comb += [
+            behind.eq(Mux(before > self._symbols, before - self._symbols, 0)),
+            self.after.training.eq(Mux(begun, left, Mux(ended, 0, behind))), self.after.after_com.eq(after_com),
+            self.out.seeded_after.eq(seeded), self.out.count_after.eq(count),
+        ]  # fmt: skip
+        return m
+
+
+class KeyStep(wiring.Component):
+    """The other part: the register, and what it does to marked symbols.
 
     The register after a word is one of n + 1 advances of the register before it or a constant, and which one does not
     depend on the register: the feedback is one level of parities and one choice.
     """
 
     def __init__(self, symbols: int):
-        word = symbol_word(symbols)
         self._symbols = symbols
-        super().__init__({"before": In(STATE), "symbols": In(word), "bypass": In(1), "after": Out(STATE), "out": Out(word)})
+        super().__init__({
+            "before": In(_BITS), "marked": In(marked_word(symbols)), "bypass": In(1),
+            "after": Out(_BITS), "out": Out(symbol_word(symbols)),
+        })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
-        n_symbols = self._symbols
-        advances = [_advanced(self.before.lfsr, n) for n in range(n_symbols + 1)]
-        seeds = [Const(_times_x(_SEED, 8 * n), _BITS) for n in range(n_symbols)]
+        advances = [_advanced(self.before, n) for n in range(self._symbols + 1)]
+        seeds = [Const(_times_x(_SEED, 8 * n), _BITS) for n in range(self._symbols)]
 
         def register(name, seeded, count):
             value = Signal(_BITS, name=name)
@@ -79,46 +131,47 @@ class DescrambleStep(wiring.Component):
                             m.d.comb += value.eq(advance)
             return value
 
-        seeded, count = Const(0, 1), Const(0, range(n_symbols + 1))
-        training, after_com = self.before.training, self.before.after_com
-        for n in range(n_symbols):
-            symbol, out = self.symbols[n], self.out[n]
-            control = symbol.k & ~symbol.error
-            com = Signal(name=f"com{n}")
-            skp = Signal(name=f"skp{n}")
-            starts, plain = Signal(name=f"starts{n}"), Signal(name=f"plain{n}")
-            m.d.comb += [
-                com.eq(control & (symbol.data == K.COM)),
-                skp.eq(control & (symbol.data == K.SKP)),
-                starts.eq(after_com & (~symbol.k | (control & ((symbol.data == K.PAD) | (symbol.data == K.EIE))))),
-                plain.eq(~com & (starts | (training != 0))),
-                out.eq(symbol),
-                out.plain.eq(plain),
-            ]
-            with m.If(~symbol.k & ~plain & ~self.bypass):
-                m.d.comb += out.data.eq(symbol.data ^ _key(register(f"lfsr{n}", seeded, count)))
+        for n in range(self._symbols):
+            symbol, out = self.marked.symbols[n], self.out[n]
+            m.d.comb += out.eq(symbol)
+            with m.If(~symbol.k & ~symbol.plain & ~self.bypass):
+                m.d.comb += out.data.eq(symbol.data ^ _key(register(f"lfsr{n}", self.marked.seeded[n], self.marked.count[n])))
+        m.d.comb += self.after.eq(register("lfsr_after", self.marked.seeded_after, self.marked.count_after))
+        return m
 
-            next_seeded, next_count = Signal(name=f"seeded{n}"), Signal(range(n_symbols + 1), name=f"count{n}")
-            next_training = Signal(range(_TRAINING), name=f"training{n}")
-            m.d.comb += [
-                next_seeded.eq(seeded | com),
-                next_count.eq(Mux(com, 0, Mux(skp, count, count + 1))),
-                next_training.eq(Mux(com, 0, Mux(starts, _TRAINING - 1, Mux(training == 0, 0, training - 1)))),
-            ]
-            seeded, count, training, after_com = next_seeded, next_count, next_training, com
+
+class DescrambleStep(wiring.Component):
+    """The combinational step of a word: ``after`` and ``out`` from ``before`` and ``symbols``.
+
+    COM sets the register to FFFFh, SKP holds it, any other symbol takes it on by eight shifts. Data symbols are combined
+    with the key, but for the 15 symbols behind the COM of a training sequence (which is one if a data symbol or PAD follows)
+    or of an EIEOS (EIE follows): these get ``plain``. (Base 2.1, 4.2.3.) A symbol with an error counts as any other.
+
+    :class:`MarkStep` and :class:`KeyStep`, one behind the other; :class:`Descrambler` has a register between them, which this
+    component does not have, so that it can be compared with the serial register.
+    """
+
+    def __init__(self, symbols: int):
+        word = symbol_word(symbols)
+        self._symbols = symbols
+        super().__init__({"before": In(STATE), "symbols": In(word), "bypass": In(1), "after": Out(STATE), "out": Out(word)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.mark, m.submodules.key = mark, key = MarkStep(self._symbols), KeyStep(self._symbols)
         m.d.comb += [
-            self.after.lfsr.eq(register("lfsr_after", seeded, count)),
-            self.after.training.eq(training),
-            self.after.after_com.eq(after_com),
-        ]
+            mark.before.eq(self.before.place), mark.symbols.eq(self.symbols), self.after.place.eq(mark.after),
+            key.before.eq(self.before.lfsr), key.marked.eq(mark.out), key.bypass.eq(self.bypass),
+            self.after.lfsr.eq(key.after), self.out.eq(key.out),
+        ]  # fmt: skip
         return m
 
 
 class Descrambler(wiring.Component):
-    """Symbols of one lane in, descrambled out; one word a clock, latency 1 clock. What comes before the first COM is garbage.
+    """Symbols of one lane in, descrambled out; one word a clock, latency 2 clocks. What comes before the first COM is garbage.
 
-    ``bypass``: the link was trained with scrambling disabled. ``out`` has ``plain`` set in training sequences. The words go
-    through a :class:`DescrambleStep`.
+    ``bypass``: the link was trained with scrambling disabled. ``out`` has ``plain`` set in training sequences. What is done is
+    what :class:`DescrambleStep` says.
     """
 
     def __init__(self, symbols: int):
@@ -128,10 +181,13 @@ class Descrambler(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.step = step = DescrambleStep(self._symbols)
-        state = Signal(STATE)
-        m.d.comb += [step.before.eq(state), step.symbols.eq(self.symbols.payload), step.bypass.eq(self.bypass)]
-        m.d.sync += self.out.valid.eq(self.symbols.valid)
+        m.submodules.mark, m.submodules.key = mark, key = MarkStep(self._symbols), KeyStep(self._symbols)
+        place, lfsr, marked, between = Signal(PLACE), Signal(_BITS), Signal(marked_word(self._symbols)), Signal()
+        m.d.comb += [mark.before.eq(place), mark.symbols.eq(self.symbols.payload)]
+        m.d.comb += [key.before.eq(lfsr), key.marked.eq(marked), key.bypass.eq(self.bypass)]
+        m.d.sync += [between.eq(self.symbols.valid), self.out.valid.eq(between)]
         with m.If(self.symbols.valid):
-            m.d.sync += [state.eq(step.after), self.out.payload.eq(step.out)]
+            m.d.sync += [place.eq(mark.after), marked.eq(mark.out)]
+        with m.If(between):
+            m.d.sync += [lfsr.eq(key.after), self.out.payload.eq(key.out)]
         return m

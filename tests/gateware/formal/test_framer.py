@@ -10,7 +10,7 @@ import pytest
 import smt
 from amaranth import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume
-from wattbell_gateware.link.delimit import FrameDelimiter, quads_per_clock
+from wattbell_gateware.link.delimit import LATENCY, FrameDelimiter, quads_per_clock
 from wattbell_gateware.link.pack import TlpPacker
 
 ALL = os.environ.get("WATTBELL_FORMAL") == "all"
@@ -107,7 +107,7 @@ class Framing(Elaboratable):
             for mine, at_quad, first, dllp, end, values in times:
                 with m.If(mine & at_quad & valid):
                     m.d.comb += expected.eq(Cat(Const(1, 1), first, dllp, Cat(end)[:2], values))
-            was = self._late(m, expected, 2, f"expected{k}")
+            was = self._late(m, expected, LATENCY, f"expected{k}")
             q = dut.out.payload.quads[k]
             seen = q.valid & dut.out.valid
             m.d.comb += Assert(seen == was[0])
@@ -130,7 +130,7 @@ class Framing(Elaboratable):
             m.d.sync += inside.eq(~beat.last)
         whole = Cat(reference.whole_tlp).any() & dut.word.valid
         long = Cat(reference.long_tlp).any() & dut.word.valid
-        was_whole, was_long = self._late(m, whole, 3, "whole"), self._late(m, long, 3, "long")
+        was_whole, was_long = self._late(m, whole, LATENCY + 1, "whole"), self._late(m, long, LATENCY + 1, "long")
         good = Signal()
         m.d.comb += good.eq(valid & beat.last & ~beat.broken)
         if self.wrong:
@@ -145,7 +145,7 @@ class Framing(Elaboratable):
 
 
 # Clocks: some of anything, the shortest TLP, and the way through.
-SIZES = {(2, 2): 9, **({(1, 2): 16, (2, 4): 8, (4, 2): 8, (1, 4): 10} if ALL else {})}
+SIZES = {(2, 2): 11, **({(1, 2): 18, (2, 4): 10, (4, 2): 10, (1, 4): 12} if ALL else {})}
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -74,7 +74,7 @@ class SerialDescrambler:
     """One symbol after the other, one shift after the other (Base 2.1, 4.2.3)."""
 
     def __init__(self, m, before):
-        self.m, self.register, self.training, self.after_com = m, before.lfsr, before.training, before.after_com
+        self.m, self.register, self.training, self.after_com = m, before.lfsr, before.place.training, before.place.after_com
 
     def symbol(self, n, symbol, bypass):
         m = self.m
@@ -138,12 +138,12 @@ class DescramblerIsSerial(Elaboratable):
             return m
         # COM leaves no training behind, and there are never more than 14 symbols to come. Both hold after any step (asserted).
         m.d.comb += [
-            Assume((before.training < 15) & ~(before.after_com & (before.training != 0))),
+            Assume((before.place.training < 15) & ~(before.place.after_com & (before.place.training != 0))),
             Assume((self.lfsr & (self.lfsr - 1)[:16]) == 0),
             Assert(parallel_data == serial_data),
             Assert(register == serial_register ^ (self.lfsr[7] if self.wrong else 0)),
-            Assert((step.after.training == serial.training) & (step.after.after_com == serial.after_com)),
-            Assert((step.after.training < 15) & ~(step.after.after_com & (step.after.training != 0))),
+            Assert((step.after.place.training == serial.training) & (step.after.place.after_com == serial.after_com)),
+            Assert((step.after.place.training < 15) & ~(step.after.place.after_com & (step.after.place.training != 0))),
         ]
         for n, (_, plain) in enumerate(data):
             out, symbol = step.out[n], self.word[n]
