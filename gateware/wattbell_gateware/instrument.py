@@ -21,7 +21,7 @@ from wattbell.wire.spec import (
 
 from .layouts import EVENT, tlp_beat
 from .nvme import COMMAND, ConfigOp, NvmeTracker
-from .rail import RailPath, SerialFront, WordFront
+from .rail import RailPath, WordFront, serial_front
 from .rail.path import RAIL_CONFIG
 from .regfile import RegisterFile
 from .registers import ID, VERSION, by_name
@@ -51,24 +51,27 @@ class Instrument(wiring.Component):
     Parameters
     ----------
     width : TLP datapath in bits, 64 or 128.
-    ticks_per_clock : nanoseconds a clock: 4 (250 MHz) or 8 (125 MHz).
-    adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator).
+    ticks_per_clock : nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
+    adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator). At 62.5 MHz the serial ADCs
+        need a domain ``fast`` of 125 MHz that rises with ``sync``.
     queues, slots : size of the tracker's queue table, and commands in flight.
+    beats : payload that the tracker keeps of each direction.
+    slow : for parts on which the rest is too fast: a register more in the tracker, and no idle clocks can be left out.
     lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
         blocks, link events. Idle clocks cannot be left out then.
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
-                 queues: int = 64, slots: int = 1024, lanes: bool = False):
+                 queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
-        if ticks_per_clock not in (4, 8):
-            raise ValueError(f"ticks_per_clock must be 4 or 8, not {ticks_per_clock!r}")
+        if ticks_per_clock not in (4, 8, 16):
+            raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {ticks_per_clock!r}")
         self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
-        self.lanes = lanes
-        beats = stream.Signature(tlp_beat(width), always_ready=True)
+        self.lanes, self.beats, self.slow = lanes, beats, slow
+        tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
-            "tlp_down": In(beats), "tlp_up": In(beats), "skip_down": Out(1), "skip_up": Out(1),
+            "tlp_down": In(tlp_beats), "tlp_up": In(tlp_beats), "skip_down": Out(1), "skip_up": Out(1),
             "bus_active": Out(1),
             "step": In(16), "quiet": Out(1), "deadline": Out(64), "now": Out(64),
             "perst_n": In(1), "clkreq_n": In(1), "link_state": In(4),
@@ -89,7 +92,8 @@ class Instrument(wiring.Component):
         m.submodules.run = run = RunControl()
         m.submodules.rail = rail = RailPath(self.ticks_per_clock)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
-            NvmeTracker(self.width, self.ticks_per_clock, self.queues, self.slots))
+            NvmeTracker(
+                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, staged=self.slow))
         m.submodules.records = records = CountingFifo(COMMAND, RECORD_FIFO)
         m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
         m.submodules.command_blocks = command_blocks = RecordBuilder(COMMAND_SIZE // 4, relative=True)
@@ -126,7 +130,7 @@ class Instrument(wiring.Component):
         seen = Signal(2)
         m.d.bus += seen.eq(levels)
         bus_now = Signal(64)
-        with m.If(self.bus_active):
+        with m.If(self.bus_active | self.slow):
             m.d.bus += bus_now.eq(then)
         m.d.comb += tracker.now.eq(bus_now)
         for lane in ("tlp_down", "tlp_up"):
@@ -209,7 +213,7 @@ class Instrument(wiring.Component):
 
     def _rail(self, m: Module, regs, run, rail) -> None:
         if self.adc == "serial":
-            m.submodules.front = front = SerialFront(self.ticks_per_clock)
+            m.submodules.front = front = serial_front(self.ticks_per_clock)
             m.d.comb += [
                 self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
                 front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i),

@@ -17,7 +17,7 @@ command -v verilator >/dev/null || die "verilator is missing: run tools/setup.sh
 command -v g++ >/dev/null || die "g++ is missing: run tools/setup.sh"
 
 if [ "$*" = all ]; then
-  set -- x4_word x4_serial # what the rig loads; x2_serial is the board's build
+  set -- x4_word x4_serial # what the rig loads; x2_serial is the serial ADC at half the clock
 fi
 
 # -march=native: the library runs where it is built, and only there.

@@ -88,7 +88,7 @@ def states(m: Module, e) -> None:
             | ~e.cq_valid.bit_select(e.pe.slot[: e.queue_bits], 1)
         ):
             m.d.comb += e.unmatched.eq(1)
-            e.finish(m)
+            m.next = "DONE"
 
     with m.State("CQE_STATUS"):  # `word` is double word 3
         cid, phase = e.word[0:16], e.word[16]
@@ -340,7 +340,7 @@ def states(m: Module, e) -> None:
         with m.Elif(waiting.bit_select(e.last_cq, 1)):
             m.d.sync += [e.x_any.eq(1), e.x_scan.eq(1 << e.last_cq)]
         with m.Else():
-            e.finish(m)
+            m.next = "DONE"
 
     lowest = e.x_lowest
     with m.State("INTERRUPT_SCAN"):
@@ -414,7 +414,7 @@ def states(m: Module, e) -> None:
                     e.cq_waiting.bit_select(e.d_qid, 1).eq(0),
                 ]
             _save_cq(m, e, e.d_qid, e.cq)
-            e.finish(m)
+            m.next = "DONE"
 
     with m.State("CQ_RELEASE_NEXT"):
         m.d.comb += [e.slots.ra.eq(e.cq.head), e.link.ra.eq(e.cq.head)]

@@ -75,12 +75,12 @@ def states(m: Module, e) -> None:
             m.d.sync += e.bar0[:32].eq(merged & 0xFFFFFFF0)
             m.next = "BAR_CHANGED"
             with m.If((merged & 0xFFFFFFF0) == e.bar0[:32]):
-                e.finish(m)
+                m.next = "DONE"
         with m.Elif(upper & (merged != now) & (e.word != 0xFFFFFFFF)):
             m.d.sync += e.bar0[32:].eq(merged)
             m.next = "BAR_CHANGED"
         with m.Else():
-            e.finish(m)
+            m.next = "DONE"
 
     with m.State("BAR_CHANGED"):
         with m.If(e.bar0[:32] != 0):
@@ -197,7 +197,7 @@ def states(m: Module, e) -> None:
     with m.State("RESET"):
         m.d.comb += e.slots.ra.eq(e.i)
         m.next = "RESET_SLOT"
-        with m.If(e.i == _engine.SETS):
+        with m.If(e.i == _engine.ENTRIES):
             m.next = "RESET_DONE"
         with m.If((e.i == 0) & ~e.dirty):
             m.next = "RESET_DONE"

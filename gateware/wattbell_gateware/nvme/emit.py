@@ -79,13 +79,14 @@ def begin(m: Module, e, slot, back: str, *, aborted=0, reused=0, tick=0, head=No
 
 
 def _age(m: Module, later: Value, earlier: Value, known: Value, bits: int, name: str) -> Value:
-    """later - earlier, or the codes for unknown (also when `earlier` is not earlier) and saturated."""
+    """later - earlier, or the codes for unknown (also when `earlier` is not earlier) and saturated; a clock later."""
     unknown = (1 << bits) - 1
     difference = Signal(65, name=f"age_{name}")
-    m.d.comb += difference.eq(later - earlier)
+    is_known = Signal(name=f"age_{name}_known")
+    m.d.sync += [difference.eq(later - earlier), is_known.eq(known)]
     return Mux(
-        known & ~difference[64],
-        Mux(difference[:64] >= unknown - 1, Const(unknown - 1, bits), difference[:bits]),
+        is_known & ~difference[64],
+        Mux((difference[bits:64] != 0) | (difference[1:bits] == (unknown >> 1)), Const(unknown - 1, bits), difference[:bits]),
         Const(unknown, bits),
     )
 
@@ -119,22 +120,22 @@ def states(m: Module, e) -> None:
                 | Mux(slot["epoch"] != e.epoch, int(Flag.LOSS), 0)
             ),
         ]
+        ages = {}
         for name, field in (
             ("doorbell", "doorbell_before"),
             ("fetch", "fetch_before"),
             ("first_data", "first_data_before"),
             ("last_data", "last_data_before"),
         ):
-            m.d.sync += record[field].eq(_age(m, cqe, slot[name], slot[name] != unknown, 32, name))
+            ages[field] = _age(m, cqe, slot[name], slot[name] != unknown, 32, name)
         msix_known = ~e.em_aborted & (slot["msix"] != unknown)
-        m.d.sync += [
-            record.msix_after.eq(_age(m, slot["msix"], cqe, msix_known, 24, "msix")),
-            record.cq_head_after.eq(_age(m, e.em_head, cqe, e.em_head != unknown, 24, "cq_head")),
-        ]
+        ages["msix_after"] = _age(m, slot["msix"], cqe, msix_known, 24, "msix")
+        ages["cq_head_after"] = _age(m, e.em_head, cqe, e.em_head != unknown, 24, "cq_head")
         m.next = "EMIT_PUSH"
 
     with m.State("EMIT_PUSH"):
         m.d.comb += e.record.valid.eq(1)
+        m.d.comb += [e.record.payload[field].eq(age) for field, age in ages.items()]
         release(m, e, e.em_slot)
         e.emit.leave(m)
 

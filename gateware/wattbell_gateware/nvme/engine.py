@@ -27,8 +27,9 @@ from . import completions, control, emit, fetch, insert, pages, queues
 from .layouts import CONFIG, RAW
 from .store import Subroutine, Table
 
-SETS = 1024
-"""Sets of the page map's ways of pages; also the length of the loop that clears the tables."""
+ENTRIES = 1024
+"""Of the tables of hashes and tags, and the length of the loop that clears the tables. Ways of pages have as many, or as many as there
+are slots."""
 PAGE_WAYS = 8
 PIECE_SETS = 512
 PIECE_WAYS = 4
@@ -61,18 +62,22 @@ class TagKind(enum.Enum, shape=3):
 
 
 class Engine(wiring.Component):
-    """``tlps``: merged headers. ``read_*``, ``free*``: payload ring of direction ``up``."""
+    """``tlps``: merged headers; ``next_*``: one is there or behind (`staged`: behind), of this tick, and may be held back.
+    ``read_*``, ``free*``: payload ring of direction ``up``."""
 
-    def __init__(self, queues_: int, slots: int, ticks_per_clock: int) -> None:
+    def __init__(self, queues_: int, slots: int, ticks_per_clock: int, *, staged: bool = False) -> None:
         self.queues = queues_
+        self.staged = staged
         self.slot_count = slots
         self.ticks_per_clock = ticks_per_clock
+        self.sets = min(ENTRIES, max(slots, PIECE_SETS))  # of the page map's ways of pages
         self.slot_bits = (slots - 1).bit_length()
         self.queue_bits = (queues_ - 1).bit_length()
         super().__init__(
             {
                 "tlps": In(stream.Signature(MERGED)),
-                "tlp_waiting": In(1),
+                "next_valid": In(1),
+                "next_tick": In(64),
                 "read_index": Out(14),
                 "read_data": In(32),
                 "up": Out(1),
@@ -137,6 +142,12 @@ class Engine(wiring.Component):
         ]
         self.look_up_page(m, self.page_key(head.address), self.page_offset(head.address))
         m.next = "DISPATCH"
+
+    def hold_pages(self, m: Module) -> None:
+        """In the present state: the entries of the ways are still wanted. Elsewhere the ways read for the next header already: whether it
+        will be taken is known too late to choose their addresses."""
+        for way in self.ways:
+            m.d.comb += way.ra.eq(way.held)
 
     def look_up_page(self, m: Module, key: Value, offset: Value) -> None:
         for number, way in enumerate(self.ways):
@@ -263,7 +274,7 @@ class Engine(wiring.Component):
                 "doubtful": 1,  # it may be that the command does not use this
             }
         )
-        self.ways = [Table(m, f"way{i}", SETS, {"entry": self.PAGE}) for i in range(PAGE_WAYS)]
+        self.ways = [Table(m, f"way{i}", self.sets, {"entry": self.PAGE}) for i in range(PAGE_WAYS)]
         self.ways += [Table(m, f"piece_way{i}", PIECE_SETS, {"entry": self.PAGE}) for i in range(PIECE_WAYS)]
 
         self.TAG = data.StructLayout(
@@ -333,7 +344,25 @@ class Engine(wiring.Component):
         ]
 
         head = self.tlps.payload.header
-        before_perst = (self.tlps.valid | self.tlp_waiting) & (head.tick <= self.perst_tick)
+        self.look_up_page(m, self.page_key(head.address), self.page_offset(head.address))
+        # TLPs from before PERST# come first, those that are still held back too.
+        settling, before_perst = Signal(), Signal()
+        if self.staged:
+            # The tick of what is behind the stage is compared in the clock before.
+            perst_seen, next_known, next_before = Signal(), Signal(), Signal()
+            m.d.sync += [
+                perst_seen.eq(self.perst_pending),
+                next_known.eq(self.next_valid),
+                next_before.eq(self.next_tick <= self.perst_tick),
+            ]
+            m.d.comb += [
+                settling.eq(self.perst_pending & (~perst_seen | (self.next_valid & ~next_known))),
+                before_perst.eq(
+                    Mux(self.tlps.valid, head.tick <= self.perst_tick, self.next_valid & next_known & next_before)
+                ),
+            ]
+        else:
+            m.d.comb += before_perst.eq(self.next_valid & (self.next_tick <= self.perst_tick))
         with m.FSM():
             with m.State("INIT"):
                 control.clear_step(m, self)
@@ -341,18 +370,21 @@ class Engine(wiring.Component):
                     self.slots.write(m, self.i[:sb], state=SlotState.FREE)
                     m.d.comb += [self.free_slots.w_en.eq(1), self.free_slots.w_data.eq(self.i[:sb])]
                 m.d.sync += self.i.eq(self.i + 1)
-                with m.If(self.i == SETS - 1):
+                with m.If(self.i == ENTRIES - 1):
                     m.next = "IDLE"
 
             with m.State("IDLE"):
                 m.d.comb += self.busy.eq(
                     self.tlps.valid
                     | (self.perst_pending & ~before_perst)
+                    | settling
                     | (perst_last & ~self.perst_n)
                     | self.cfg.valid
                     | sweep_due
                 )
-                with m.If(self.perst_pending & ~before_perst):
+                with m.If(settling):
+                    pass
+                with m.Elif(self.perst_pending & ~before_perst):
                     m.d.sync += self.perst_pending.eq(0)
                     control.begin_reset(m, self, spec.ResetCause.PERST, self.perst_tick, "IDLE")
                 with m.Elif(self.tlps.valid):
@@ -363,7 +395,11 @@ class Engine(wiring.Component):
                     m.d.sync += self.i.eq(0)
                     m.next = "SWEEP"
 
+            with m.State("DONE"):  # where it is known too late that nothing is to be done
+                self.finish(m)
+
             with m.State("DISPATCH"):
+                self.hold_pages(m)
                 with m.If(self.h.lost):
                     m.d.sync += [self.epoch.eq(self.epoch + 1), self.loss_tick.eq(self.h.tick), self.loss_seen.eq(1)]
                 with m.If(self.h.bad):

@@ -61,7 +61,9 @@ def states(m: Module, e) -> None:
     state = _engine.SlotState
     ways, pages = len(e.ways), e.PAGE_WAYS
     entries = [way.r["entry"] for way in e.ways]
-    table = Array(x.as_value() for x in entries)
+    # One of all ways; each state says which. There is one such choice, as it is as wide as an entry.
+    pick = Signal(range(ways), name="pick")
+    picked = Array(x.as_value() for x in entries)[pick]
 
     # --- SPAN: the piece `ins` from ins.start to span_end, and perhaps to span_most --------------------------------
     with m.State("SPAN"):
@@ -99,6 +101,7 @@ def states(m: Module, e) -> None:
             m.next = "INSERT_CROWDED"
 
     with m.State("INSERT_CROWDED"):
+        e.hold_pages(m)
         m.next = "INSERT_COMPARE"
         with m.If((e.h.tick - e.crowded_tick)[CROWDED_BITS:] != 0):
             m.d.sync += e.crowded.eq(0)
@@ -106,6 +109,7 @@ def states(m: Module, e) -> None:
             e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
 
     with m.State("INSERT_COMPARE"):
+        e.hold_pages(m)
         for number, entry in enumerate(entries):
             # To find a place, pieces begin with their own ways.
             mine = e.ins_piece if number >= pages else ~e.ins_piece
@@ -117,18 +121,20 @@ def states(m: Module, e) -> None:
 
     same, empty = e.same_way, e.empty_way
     with m.State("INSERT_CHOOSE"):
-        m.d.sync += [e.ins_way.eq(same), e.ins_entry.eq(table[same]), e.ins_spare.eq(0)]
+        e.hold_pages(m)
+        first = Mux(e.ins_piece, pages, 0)
+        m.d.comb += pick.eq(Mux(e.ins_same != 0, same, first))
+        m.d.sync += [e.ins_way.eq(pick), e.ins_entry.eq(picked), e.ins_spare.eq(0)]
         with m.If(e.ins_same != 0):
             m.next = "INSERT_SAME"
         with m.Elif(e.ins_empty != 0):
             put(empty)
             e.insert.leave(m)
         with m.Else():
-            first = Mux(e.ins_piece, pages, 0)
-            m.d.sync += [e.ins_way.eq(first), e.ins_entry.eq(Mux(e.ins_piece, entries[pages], entries[0]))]
             m.next = "INSERT_SCAN"
 
     with m.State("INSERT_SAME"):
+        e.hold_pages(m)
         m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
         m.next = "INSERT_REPLACE"
         with m.If(_is_pinned(e.ins_entry) & ~_is_pinned(e.ins)):
@@ -138,6 +144,7 @@ def states(m: Module, e) -> None:
             e.insert.leave(m)
 
     with m.State("INSERT_REPLACE"):
+        e.hold_pages(m)
         other = e.ins_entry.slot != e.ins.slot
         e.insert.leave(m)
         with m.If(entry_lives() & e.ins.doubtful & (other | ~e.ins_entry.doubtful)):
@@ -157,16 +164,19 @@ def states(m: Module, e) -> None:
 
     # No way of its kind is empty: the first with a stale entry.
     with m.State("INSERT_SCAN"):
+        e.hold_pages(m)
         m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
         m.next = "INSERT_STALE"
 
     with m.State("INSERT_STALE"):
+        e.hold_pages(m)
         wrapped = Mux(e.ins_way == ways - 1, 0, e.ins_way + 1)
         with m.If(~e.ins_entry.valid | (~_is_pinned(e.ins_entry) & ~entry_lives())):
             put(e.ins_way)
             e.insert.leave(m)
         with m.Elif(e.ins_way != pages - 1):
-            m.d.sync += [e.ins_way.eq(wrapped), e.ins_entry.eq(table[wrapped])]
+            m.d.comb += pick.eq(wrapped)
+            m.d.sync += [e.ins_way.eq(wrapped), e.ins_entry.eq(picked)]
             with m.If(e.ins_entry.doubtful):
                 m.d.sync += [e.ins_spare.eq(1), e.ins_spare_way.eq(e.ins_way)]
             m.next = "INSERT_SCAN"
@@ -176,13 +186,15 @@ def states(m: Module, e) -> None:
             put(Mux(e.ins_entry.doubtful, e.ins_way, e.ins_spare_way))
             e.insert.leave(m)
         with m.Else():
-            m.d.sync += [e.ins_way.eq(0), e.victim.eq(e.victim + 1), e.ins_entry.eq(table[e.victim])]
+            m.d.comb += pick.eq(e.victim)
+            m.d.sync += [e.ins_way.eq(0), e.victim.eq(e.victim + 1), e.ins_entry.eq(picked)]
             m.next = "INSERT_EVICT"
 
     # By turns, one of a page goes.
     with m.State("INSERT_EVICT"):
-        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
-        m.d.sync += [e.ins_way.eq(e.ins_way + 1), e.victim.eq(e.victim + 1), e.ins_entry.eq(table[e.victim])]
+        e.hold_pages(m)
+        m.d.comb += [e.slots.ra.eq(e.ins_entry.slot), pick.eq(e.victim)]
+        m.d.sync += [e.ins_way.eq(e.ins_way + 1), e.victim.eq(e.victim + 1), e.ins_entry.eq(picked)]
         with m.If(~_is_pinned(e.ins_entry)):
             m.d.sync += [e.victim.eq(e.victim), e.ins_entry.eq(e.ins_entry)]
             m.next = "INSERT_EVICTED"
@@ -191,6 +203,7 @@ def states(m: Module, e) -> None:
             e.insert.leave(m)
 
     with m.State("INSERT_EVICTED"):  # victim is one past the way that goes
+        e.hold_pages(m)
         e.lost(m, spec.LossSource.PAGES)
         e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
         put((e.victim - 1)[: e.victim.shape().width])
@@ -207,8 +220,9 @@ def states(m: Module, e) -> None:
         m.next = "INSERT_BEFORE_WAY"
 
     with m.State("INSERT_BEFORE_WAY"):
-        other = data.View(e.PAGE, table[e.ins_way])
-        m.d.comb += e.slots.ra.eq(other.slot)
+        e.hold_pages(m)
+        other = data.View(e.PAGE, picked)
+        m.d.comb += [pick.eq(e.ins_way), e.slots.ra.eq(other.slot)]
         m.d.sync += [
             e.ins_other.eq(other),
             e.ins_before.eq(
@@ -218,6 +232,7 @@ def states(m: Module, e) -> None:
         m.next = "INSERT_BEFORE_FLAG"
 
     with m.State("INSERT_BEFORE_FLAG"):
+        e.hold_pages(m)
         m.d.sync += e.ins_way.eq(e.ins_way + 1)
         m.next = "INSERT_BEFORE_WAY"
         lives = (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_other.generation)

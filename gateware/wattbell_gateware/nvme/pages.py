@@ -16,8 +16,10 @@ from the host the first 8 bytes that are read tell (a page-aligned address below
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data
 from wattbell.wire import spec
 
 from . import engine as _engine
@@ -28,6 +30,10 @@ from .layouts import Kind
 def declare(m: Module, e) -> None:
     ways = len(e.ways)
     e.hits = Signal(ways)
+    e.later = {}  # pairs of ways -> the second one's entry starts behind the first one's
+    for a in range(ways):
+        for b in range(a + 1, ways):
+            e.later[a, b] = Signal(name=f"later_{a}_{b}")
     e.pe = Signal(e.PAGE)
     e.pe_way = Signal(range(ways))
     e.pe_hit = Signal()
@@ -51,6 +57,8 @@ def compare(m: Module, e) -> None:
         if number >= e.PAGE_WAYS:
             hit &= entry.start[e.GRANULE_BITS :] == e.h_offset[e.GRANULE_BITS :]
         m.d.sync += e.hits[number].eq(hit)
+    starts = [way.r["entry"].start for way in e.ways]
+    m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in e.later.items()]
 
 
 def dispatch_completion(m: Module, e) -> None:
@@ -79,17 +87,20 @@ def states(m: Module, e) -> None:
     entries = [way.r["entry"] for way in e.ways]
 
     with m.State("PAGE_SELECT"):
-        # Of the hits, the one with the largest start.
-        best = [(e.hits[i], Const(i, e.pe_way.shape()), entries[i].as_value()) for i in range(ways)]
-        while len(best) > 1:
-            merged = []
-            for (hit_a, way_a, a), (hit_b, way_b, b) in zip(best[::2], best[1::2], strict=False):
-                start_a, start_b = data.View(e.PAGE, a).start, data.View(e.PAGE, b).start
-                take_b = hit_b & (~hit_a | (start_b > start_a))
-                merged.append((hit_a | hit_b, Mux(take_b, way_b, way_a), Mux(take_b, b, a)))
-            best = merged + best[len(best) // 2 * 2 :]
-        hit, way, entry = best[0]
-        m.d.sync += [e.pe_hit.eq(hit), e.pe_way.eq(way), e.pe.eq(entry)]
+        # Of the hits, the one with the largest start; of equal ones the first. Every way knows by itself whether it is that.
+        best = Signal(ways)
+        for i in range(ways):
+            beaten = [e.hits[j] & ~e.later[j, i] for j in range(i)] + [e.hits[j] & e.later[i, j] for j in range(i + 1, ways)]
+            m.d.comb += best[i].eq(e.hits[i] & ~Cat(beaten).any())
+
+        def chosen(values):
+            return reduce(or_, (value & best[i].replicate(len(value)) for i, value in enumerate(values)))
+
+        m.d.sync += [
+            e.pe_hit.eq(e.hits.any()),
+            e.pe_way.eq(chosen([Const(i, e.pe_way.shape()) for i in range(ways)])),
+            e.pe.eq(chosen([entry.as_value() for entry in entries])),
+        ]
         m.next = "PAGE_DECIDE"
 
     with m.State("PAGE_DECIDE"):
@@ -154,7 +165,7 @@ def states(m: Module, e) -> None:
                 with m.If(e.pe_way == number):
                     way.write(m, e.page_hash(number, e.h_key, e.h_offset), entry=Const(0, e.PAGE.size))
                     m.d.sync += e.hits[number].eq(0)
-            m.next = "PAGE_SELECT"
+            m.next = "PAGE_AGAIN"
         with m.Elif(e.h.kind == _engine.Tlp.MRD):
             e.tags.write(m, e.h.tag, entry=entry)
             e.finish(m)
@@ -169,6 +180,10 @@ def states(m: Module, e) -> None:
                     e.finish(m)
             with m.Else():
                 e.finish(m)
+
+    with m.State("PAGE_AGAIN"):
+        e.look_up_page(m, e.h_key, e.h_offset)
+        m.next = "PAGE_SELECT"
 
     with m.State("RAW"):
         p = e.raw.payload

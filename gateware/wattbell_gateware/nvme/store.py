@@ -20,7 +20,7 @@ class Table:
         self.ra = Signal(bits, name=f"{name}_ra")
         self.wa = Signal(bits, name=f"{name}_wa")
         self.r, self.w, self.we = {}, {}, {}
-        held = Signal(bits, name=f"{name}_held")
+        self.held = held = Signal(bits, name=f"{name}_held")
         m.d.comb += self.ra.eq(held)
         m.d.sync += held.eq(self.ra)
         for field, shape in fields.items():

@@ -9,23 +9,30 @@ from amaranth.lib.wiring import In, Out
 from wattbell.wire import spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
-from ..tlp import TlpMerge, TlpParser
+from ..tlp import HeaderStage, TlpMerge, TlpParser
 from .engine import Engine
 from .layouts import CONFIG, COUNTERS, RAW
 from .losses import SOURCES, LossReporter
 
 RECORDS, EVENTS, RAW_WORDS = 512, 64, 1024
 """Depths of the output FIFOs: command records, events, words of raw TLPs."""
+AT_ONCE = 16
+"""Of those of records and events where every one is taken at once."""
 
 
 class NvmeTracker(wiring.Component):
     """See the package's docstring for the ports.
 
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
-    (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024).
+    (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
+    `at_once`: whoever takes records and events is always ready; `staged`: a register between merge and engine, for slow parts: a TLP
+    that finds the engine idle is taken a clock later.
     """
 
-    def __init__(self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024) -> None:
+    def __init__(
+        self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, at_once: bool = False,
+        staged: bool = False,
+    ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
                 raise ValueError(f"{name} must be a power of 2 between 2 and {top}, not {value!r}")
@@ -35,6 +42,7 @@ class NvmeTracker(wiring.Component):
         self.ticks_per_clock = ticks_per_clock
         self.queues = queues
         self.slots = slots
+        self.beats, self.at_once, self.staged = beats, at_once, staged
         beat = tlp_beat(width)
         super().__init__(
             {
@@ -61,13 +69,13 @@ class NvmeTracker(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        m.submodules.parse_down = down = TlpParser(self.width, upstream=False)
-        m.submodules.parse_up = up = TlpParser(self.width, upstream=True)
+        m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats)
+        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats)
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
-        m.submodules.engine = engine = Engine(self.queues, self.slots, self.ticks_per_clock)
+        m.submodules.engine = engine = Engine(self.queues, self.slots, self.ticks_per_clock, staged=self.staged)
         m.submodules.losses = losses = LossReporter()
-        m.submodules.records = records = SyncFIFOBuffered(width=COMMAND.size, depth=RECORDS)
-        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size, depth=EVENTS)
+        m.submodules.records = records = SyncFIFOBuffered(width=COMMAND.size, depth=AT_ONCE if self.at_once else RECORDS)
+        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size, depth=AT_ONCE if self.at_once else EVENTS)
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=RAW_WORDS)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
@@ -93,10 +101,8 @@ class NvmeTracker(wiring.Component):
             up.free.eq(engine.free & engine.up),
             engine.read_data.eq(Mux(engine.up, up.read_data, down.read_data)),
             merge.now.eq(self.now),
-            engine.tlps.valid.eq(merge.out.valid),
-            engine.tlps.payload.eq(merge.out.payload),
-            merge.out.ready.eq(engine.tlps.ready),
-            engine.tlp_waiting.eq(merge.waiting),
+            engine.next_valid.eq(down.headers.valid | up.headers.valid),
+            engine.next_tick.eq(merge.out.payload.header.tick),
             engine.now.eq(self.now),
             engine.perst_n.eq(self.perst_n),
             engine.run.eq(self.run),
@@ -106,6 +112,13 @@ class NvmeTracker(wiring.Component):
             self.skip_down.eq(down.skip),
             self.skip_up.eq(up.skip),
         ]
+
+        if self.staged:
+            m.submodules.stage = stage = HeaderStage()
+            wiring.connect(m, merge.out, stage.i)
+            wiring.connect(m, stage.o, engine.tlps)
+        else:
+            wiring.connect(m, merge.out, engine.tlps)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
         m.d.comb += [

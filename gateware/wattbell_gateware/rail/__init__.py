@@ -7,12 +7,12 @@ simulator may skip the clocks in between. Each stage is a component that can be 
 from .cic import Decimator, decimation_constants
 from .correct import Corrector
 from .energy import EnergyAccumulator
-from .front import SerialFront, WordFront
+from .front import SerialFront, WordFront, serial_front
 from .packer import RailPacker
 from .path import RailPath
 from .timer import ConversionTimer
 
 __all__ = [
     "ConversionTimer", "Corrector", "Decimator", "EnergyAccumulator", "RailPacker", "RailPath", "SerialFront",
-    "WordFront", "decimation_constants",
+    "WordFront", "decimation_constants", "serial_front",
 ]

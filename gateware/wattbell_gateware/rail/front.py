@@ -1,10 +1,10 @@
 """The two ADC fronts. They differ only in how 2 x 18 bit get in; what follows cannot tell them apart."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["SERIAL_CONVERSION_TICKS", "SERIAL_HALF_SCK_TICKS", "SerialFront", "WordFront"]
+__all__ = ["SERIAL_CONVERSION_TICKS", "SERIAL_HALF_SCK_TICKS", "SerialFront", "WordFront", "serial_front"]
 
 ADC_BITS = 18
 SERIAL_CONVERSION_TICKS = 320
@@ -92,3 +92,15 @@ class SerialFront(wiring.Component):
                         m.d.sync += reading.eq(0)
         m.d.comb += [self.v_word.eq(v_shift), self.i_word.eq(i_shift)]
         return m
+
+
+def serial_front(ticks_per_clock: int):
+    """The serial front of an instrument with this clock.
+
+    One that is too slow for SCK leaves the front to the domain ``fast``, of 8 ticks a clock, which rises with ``sync``. ``start`` is
+    then high for two of its clocks, so that a conversion is waited for a clock longer; nothing else tells the difference: the
+    words stand long before they are looked at.
+    """
+    if ticks_per_clock <= SERIAL_HALF_SCK_TICKS:
+        return SerialFront(ticks_per_clock)
+    return DomainRenamer("fast")(SerialFront(SERIAL_HALF_SCK_TICKS))

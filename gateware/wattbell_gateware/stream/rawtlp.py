@@ -44,7 +44,7 @@ class RawBuilder(wiring.Component):
         address = Signal(10)
         left = Signal(10)
         offset = Signal(64)
-        fits = Signal()
+        fits, fitted = Signal(), Signal()  # fitted: a clock later, which is in time for LOOK
         size = Signal(16)  # bytes kept
         needs = Signal(10)  # words, header included
         m.d.comb += [
@@ -62,6 +62,7 @@ class RawBuilder(wiring.Component):
             self.idle.eq(idle & ~self.raw.valid & ~open_),
             self.quiet.eq(idle & ~self.raw.valid & ~due & ~(self.flush & open_)),
         ]
+        m.d.sync += fitted.eq(fits)
         step = Signal(range(HEADER_WORDS))
         header = Array([
             offset[:32],
@@ -75,15 +76,17 @@ class RawBuilder(wiring.Component):
                 with m.If(due | (self.flush & open_ & ~self.raw.valid)):
                     m.next = "CLOSE"
                 with m.Elif(self.raw.valid & open_):
-                    m.next = "HEADER"
-                    with m.If(~fits):
-                        m.next = "CLOSE"
+                    m.next = "LOOK"
                 with m.Elif(self.raw.valid & self.fill.free):
                     m.d.sync += [
                         open_.eq(1), first_tick.eq(raw.tick), address.eq(0), close_at.eq(self.now + FLUSH_TICKS),
                         dropped.eq(self.lost - reported), reported.eq(self.lost),
                     ]
                     m.next = "HEADER"
+            with m.State("LOOK"):
+                m.next = "HEADER"
+                with m.If(~fitted):
+                    m.next = "CLOSE"
             with m.State("HEADER"):
                 m.d.comb += [*write, self.fill.data.eq(header[step])]
                 m.d.sync += [address.eq(address + 1), step.eq(step + 1), left.eq((size + 3) >> 2)]

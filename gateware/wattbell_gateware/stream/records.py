@@ -13,7 +13,7 @@ __all__ = ["RecordBuilder"]
 
 
 class RecordBuilder(wiring.Component):
-    """Writes records of ``record_words`` words into blocks, one word a clock and one clock between records.
+    """Writes records of ``record_words`` words into blocks, one word a clock and two clocks between records.
 
     The block's first tick is the tick of its first record. A block is closed when it is full, 10 ms after its first
     record, before a record in front of which records were dropped (so that a gap lies between two blocks), and, if
@@ -46,7 +46,7 @@ class RecordBuilder(wiring.Component):
         step = Signal(range(self._words))
         due = Signal()
         offset = Signal(64)
-        fits = Signal()
+        fits, parts = Signal(), Signal()
         m.d.comb += [
             due.eq(open_ & (self.now >= close_at)),
             self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
@@ -60,6 +60,9 @@ class RecordBuilder(wiring.Component):
             m.d.comb += fits.eq((offset[31:] == 0) | offset[31:].all())
         else:
             m.d.comb += fits.eq(1)
+
+        # Whether the next record ends the block is decided a clock before it matters: it comes from a memory, and 64 bits take their time.
+        m.d.sync += parts.eq((self.dropped != 0) | ~fits)
 
         words = [self.record.word_select(k, 32) for k in range(self._words)]
         if self._relative:
@@ -76,15 +79,17 @@ class RecordBuilder(wiring.Component):
                 with m.If(due | (self.flush & open_ & ~self.valid)):
                     m.next = "CLOSE"
                 with m.Elif(self.valid & open_):
-                    m.next = "WRITE"
-                    with m.If((self.dropped != 0) | ~fits):
-                        m.next = "CLOSE"
+                    m.next = "LOOK"
                 with m.Elif(self.valid & self.fill.free):
                     m.d.sync += [
                         open_.eq(1), first_tick.eq(self.tick), dropped.eq(self.dropped),
                         close_at.eq(self.now + FLUSH_TICKS), address.eq(0), count.eq(0),
                     ]
                     m.next = "WRITE"
+            with m.State("LOOK"):
+                m.next = "WRITE"
+                with m.If(parts):
+                    m.next = "CLOSE"
             with m.State("WRITE"):
                 m.d.comb += [self.fill.write.eq(1), self.fill.data.eq(Array(words)[step])]
                 m.d.sync += [address.eq(address + 1), step.eq(step + 1)]

@@ -48,17 +48,19 @@ class TlpMerge(wiring.Component):
         down_first = Signal()
         tick = Signal(64)
         alone, aged, very_aged, blocked = Signal(), Signal(), Signal(), Signal()
+        # Both ages of both headers, and only then which of them is meant: three sums of 64 bits in a row are too slow.
+        old, very_old = self.now - self.holdoff, self.now - self.longest
         m.d.comb += [
             down_first.eq(down.valid & (~up.valid | (down.payload.tick <= up.payload.tick))),
             tick.eq(Mux(down_first, down.payload.tick, up.payload.tick)),
             alone.eq(~(down.valid & up.valid)),
-            aged.eq(self.now >= tick + self.holdoff),
-            very_aged.eq(self.now >= tick + self.longest),
+            aged.eq(Mux(down_first, old >= down.payload.tick, old >= up.payload.tick)),
+            very_aged.eq(Mux(down_first, very_old >= down.payload.tick, very_old >= up.payload.tick)),
             blocked.eq(
                 Mux(
                     down_first,
-                    self.pending_up & (self.pending_tick_up < tick),
-                    self.pending_down & (self.pending_tick_down <= tick),
+                    self.pending_up & (self.pending_tick_up < down.payload.tick),
+                    self.pending_down & (self.pending_tick_down <= up.payload.tick),
                 )
             ),
             self.waiting.eq((down.valid | up.valid) & alone & ~very_aged & (~aged | blocked)),

@@ -70,11 +70,15 @@ impl<const N: usize> Builder<N> {
     #[inline]
     pub fn step(&mut self, clock: Clock, buffer: &mut Buffer) {
         let head = self.queue.front();
+        let mut begin = clock;
         if let Some(open) = &mut self.open {
             let far = |tick: u64| self.relative && i32::try_from(tick.wrapping_sub(open.first_tick) as i64).is_err();
-            let ends = open.close_at <= clock || head.is_some_and(|r| r.dropped != 0 || far(r.tick));
-            if ends {
+            if open.close_at <= clock {
                 return self.close(clock + 1, buffer);
+            }
+            begin += 1; // LOOK
+            if head.is_some_and(|r| r.dropped != 0 || far(r.tick)) {
+                return self.close(begin + 1, buffer);
             }
         } else if let Some(record) = head {
             self.open = Some(Open {
@@ -85,7 +89,7 @@ impl<const N: usize> Builder<N> {
                 count: 0,
             });
         }
-        let (Some(record), Some(open)) = (self.queue.pop(clock + Self::WORDS), &mut self.open) else { return };
+        let (Some(record), Some(open)) = (self.queue.pop(begin + Self::WORDS), &mut self.open) else { return };
         let start = open.payload.len();
         open.payload.extend_from_slice(&record.bytes);
         if self.relative {
@@ -93,7 +97,7 @@ impl<const N: usize> Builder<N> {
             open.payload[start..start + 4].copy_from_slice(&offset.to_le_bytes());
         }
         open.count += 1;
-        self.idle_from = clock + Self::WORDS + 1;
+        self.idle_from = begin + Self::WORDS + 1;
         if open.count == Self::CAPACITY {
             self.close(self.idle_from, buffer);
         }

@@ -77,11 +77,16 @@ impl RawBuilder {
     pub fn step(&mut self, clock: Clock, buffer: &mut Buffer) {
         let Some(tlp) = self.queue.front() else { return self.close(clock + 1, buffer) };
         let size = tlp.bytes.len().min(LONGEST);
+        let mut begin = clock;
         if let Some(open) = &self.open {
             let far = i32::try_from(tlp.tick.wrapping_sub(open.first_tick) as i64).is_err();
             let full = open.payload.len() + TLP_HEADER_SIZE + size > MAX_PAYLOAD;
-            if open.close_at <= clock || far || full {
+            if open.close_at <= clock {
                 return self.close(clock + 1, buffer);
+            }
+            begin += 1; // LOOK
+            if far || full {
+                return self.close(begin + 1, buffer);
             }
         } else {
             self.open = Some(Open {
@@ -101,7 +106,7 @@ impl RawBuilder {
         put(&mut header, tlp_header::FLAGS, u64::from(tlp.flags | cut));
         open.payload.extend_from_slice(&header);
         open.payload.extend_from_slice(&tlp.bytes[..size]);
-        self.taken = clock + HEADER_CLOCKS + tlp.bytes.len() as Clock / 4;
+        self.taken = begin + HEADER_CLOCKS + tlp.bytes.len() as Clock / 4;
         self.idle_from = self.taken + 1;
     }
 

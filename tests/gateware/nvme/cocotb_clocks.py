@@ -27,7 +27,7 @@ async def clocks(dut, bench: Bench, sent: Sent) -> int:
     count = None
     for _ in range(3000):
         await ReadOnly()
-        taken = int(dut.out__valid.value) and int(dut.out__ready.value)
+        taken = int(dut.tlps__valid.value) and int(dut.tlps__ready.value)
         busy = int(dut.busy.value)
         await RisingEdge(dut.clk)
         if count is None:
@@ -71,7 +71,7 @@ async def as_documented(dut):
         count = await clocks(dut, bench, sent)
         if name != "boot":
             took[name][-1].append(count)
-    assert took["flush"][-1] == [7, 9, 24, 12, 9, 10]  # doorbell, fetch, SQE, CQE, interrupt, CQ head doorbell
+    assert took["flush"][-1] == [7, 9, 24, 12, 9, 11]  # doorbell, fetch, SQE, CQE, interrupt, CQ head doorbell
     for rounds in (took["4k"], took["w4k"]):
         assert all(r[2] in (28, 30) for r in rounds), rounds  # SQE, the place of its page empty, or stale
     assert took["4k"][-1][3:-3] == [4]

@@ -91,12 +91,12 @@ async def order_and_capacity(dut):
 
 
 @cocotb.test()
-async def rate_is_one_clock_more_than_the_words(dut):
+async def rate_is_two_clocks_more_than_the_words(dut):
     rng = random.Random(6)
     bench = Bench(dut)
     await bench.reset()
-    for k in range(CAPACITY * 4 * (WORDS + 1)):
-        await bench.clock(make(rng, k) if k % (WORDS + 1) == 0 else None)
+    for k in range(CAPACITY * 4 * (WORDS + 2)):
+        await bench.clock(make(rng, k) if k % (WORDS + 2) == 0 else None)
     assert not bench.lost
 
 

@@ -26,7 +26,8 @@ impl Engine {
         let offset = ((h.address >> 4 & 0xFF_FFFF).wrapping_sub(base >> 4 & 0xFF_FFFF)) & 0xFF_FFFF;
         let aligned = h.address >> 2 & 3 == 0 && h.length & 3 == 0;
         if !h.kept || !aligned || offset >= u64::from(size) || self.tables.cq_valid >> at & 1 == 0 {
-            return self.unmatched();
+            self.unmatched();
+            return self.go(); // DONE
         }
         let mut cq = self.tables.cq[at];
         let mut index = offset as u16;
@@ -195,7 +196,7 @@ impl Engine {
         } else if waiting >> self.last_cq & 1 != 0 {
             (any, scan) = (true, 1 << self.last_cq);
         } else {
-            return;
+            return self.go(); // DONE
         }
         let mut fits = false;
         loop {

@@ -42,12 +42,12 @@ impl Engine {
         if h.address == 0x10 && merged >> 4 != 0 && word >> 4 != 0xFFF_FFFF {
             self.set_bar0(self.bar0 & !0xFFFF_FFFF | u64::from(merged & !0xF));
             if merged & !0xF == before {
-                return;
+                return self.go(); // DONE
             }
         } else if upper && merged != before && word != u32::MAX {
             self.set_bar0(self.bar0 & 0xFFFF_FFFF | u64::from(merged) << 32);
         } else {
-            return;
+            return self.go(); // DONE
         }
         self.go(); // BAR_CHANGED
         if self.bar0 as u32 != 0 {
@@ -304,6 +304,7 @@ impl Engine {
             self.tables.cq_waiting &= !(1 << at);
         }
         self.tables.cq[at] = cq;
+        self.go(); // DONE
     }
 
     /// Late attach: `fact` is offered and the engine idle in clock `idle`. Returns the clock in which it is taken.

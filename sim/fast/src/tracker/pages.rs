@@ -76,6 +76,7 @@ impl Engine {
                 self.tables.pages[place(way, key, offset)] = PageEntry::default();
                 hits[way] = None;
                 count -= 1;
+                self.go(); // PAGE_AGAIN
                 continue;
             }
             if read {
