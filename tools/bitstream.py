@@ -36,6 +36,10 @@ SLACK, FULL = 0.10, 0.60
 """What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
 
+APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engine", "usb.device")
+"""Modules that are mapped by themselves. What is mapped together is made as fast as the slowest path in it, whatever its clock, and
+small where that does not hurt: a receiver at 125 MHz would be as slow as the tracker at 62.5."""
+
 UNCONSTRAINED_MHZ = 12.0
 """nextpnr's frequency for clocks that nobody gave one."""
 
@@ -163,7 +167,15 @@ def synthesise(out: Path) -> None:
     source, target = out / f"{NAME}.il", out / f"{NAME}.json"
     if fresh(target, source, versions()):
         return
-    passes = [f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc", "flatten", f"synth_ecp5 -top {NAME} -json {target.name}"]
+    kept = [f"{NAME}.{name}" for name in APART]
+    known = set(re.findall(r"^module \\(\S+)", source.read_text(), re.MULTILINE))
+    if not known.issuperset(kept):
+        raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in tools/bitstream.py.")
+    passes = [
+        f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc", *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
+        "flatten", "opt_hier", "opt_clean", f"synth_ecp5 -top {NAME}",
+        *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept), "flatten", "opt_clean -purge", f"write_json {target.name}",
+    ]  # fmt: skip
     run([sys.executable, "-c", _YOSYS, *passes], out / "yosys.log", out)
     made(target, source, versions())
 

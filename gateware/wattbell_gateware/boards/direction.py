@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import DomainRenamer, Module, Signal, Value
+from amaranth import DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.fifo import AsyncFIFOBuffered
@@ -12,17 +12,52 @@ from wattbell.wire.spec import LinkState
 from ..layouts import tlp_beat
 from ..link.ltssm import State
 from ..link.receiver import LATENCY, Receiver
-from .linktime import LOW_BITS, LinkTime, whole_tick
+from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 
-__all__ = ["BeatCrossing", "Direction", "link_state"]
+__all__ = ["BeatCrossing", "BeatPairs", "Direction", "link_state"]
 
 _SEEN_AS = {
     State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
     State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
 }  # fmt: skip
-_FIFO = 32
+_FIFO = 64
 """Beats. The link's clock may be 600 ppm faster than the instrument's; but TLPs never fill it: their framing takes a beat of
-each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the beats that are in the crossing."""
+each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the beats that are in the crossing, and those
+of short TLPs with an odd number of beats, back to back, which are not half as many when they are paired."""
+
+
+class BeatPairs(wiring.Component):
+    """Beats of twice the width, half as many: for an instrument on a clock of half the frequency.
+
+    Every beat but the last of a TLP must be full. A beat a clock; latency 1 clock from the second of a pair.
+
+    Ports
+    -----
+    i, o : beats, see :func:`~wattbell_gateware.layouts.tlp_beat`, of ``width`` and of twice that.
+    """
+
+    def __init__(self, width: int):
+        self._width = width
+        super().__init__({
+            "i": In(stream.Signature(tlp_beat(width), always_ready=True)),
+            "o": Out(stream.Signature(tlp_beat(2 * width), always_ready=True)),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        i, o = self.i.payload, self.o.payload
+        half, half_first = Signal(), Signal()  # `o.data` has its lower half already
+        second = half & ~i.first
+        m.d.sync += self.o.valid.eq(self.i.valid & (second | i.last))
+        with m.If(self.i.valid):
+            m.d.sync += [
+                o.dws.eq(i.dws + Mux(second, self._width // 32, 0)),
+                o.first.eq(Mux(second, half_first, i.first)), o.last.eq(i.last), o.error.eq(i.error), o.tick.eq(i.tick),
+                o.data[self._width :].eq(i.data), half.eq(~second & ~i.last), half_first.eq(i.first),
+            ]  # fmt: skip
+            with m.If(~second):
+                m.d.sync += o.data[: self._width].eq(i.data)
+        return m
 
 
 class BeatCrossing(wiring.Component):
@@ -66,30 +101,44 @@ class Direction(wiring.Component):
 
     Parameters
     ----------
-    lanes, symbols : see :class:`~wattbell_gateware.link.receiver.Receiver`; together the width of ``tlps``, at least 64 bits.
-    ticks_per_clock : of both domains (``link``: at the higher speed; at the lower it is twice as many).
+    lanes, symbols : see :class:`~wattbell_gateware.link.receiver.Receiver`; together the width of a beat, at least 64 bits.
+    ticks_per_clock : of ``link`` at the higher speed (at the lower it is twice as many).
+    blocks : 8 GT/s too. A clock of ``link`` is then as long as at 5 GT/s.
+    half : ``sync`` has half of the frequency of ``link``, ``tlps`` twice the width, and there is a domain ``fast``
+        (see :class:`~.linktime.FineTime`).
     late_ticks : from the first bit of a word at the pins to the clock of ``raw``, at the higher speed; twice as many at the lower.
 
     Ports
     -----
-    In ``link``: raw, raw_valid (see Receiver). In ``sync``: rate (0, 1: 2.5, 5 GT/s); down (PERST#); now; tlps; state; lost, for a clock: a
-    beat found no room, its TLP comes out damaged and is dropped by the parser, which tells it. Any domain: locked, aligned.
+    In ``link``: raw, raw_valid, with `blocks` raw8, raw8_valid (see Receiver). In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); down (PERST#);
+    now; tlps; state; lost, for a clock: a beat found no room, its TLP comes out damaged and is dropped by the parser, which tells it.
+    Any domain: locked, aligned.
     In ``link``: rates, leaving, heard (see Receiver).
     """
 
-    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int):
+    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int, half: bool = False, blocks: bool = False):
         self._lanes, self._symbols, self._ticks, self._late = lanes, symbols, ticks_per_clock, late_ticks
-        self._width = max(64, 8 * lanes * symbols)
+        self._blocks = blocks
+        self._half, self._beat = half, max(64, 8 * lanes * symbols)
+        self._width = 2 * self._beat if half else self._beat
+        ports = {"raw8": In(data.ArrayLayout(32, lanes)), "raw8_valid": In(1)} if blocks else {}
         super().__init__({
-            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), "rate": In(2), "down": In(1), "now": In(64),
+            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), **ports, "rate": In(2), "down": In(1), "now": In(64),
             "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)), "state": Out(LinkState), "lost": Out(1),
             "locked": Out(lanes), "aligned": Out(1), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.receiver = receiver = DomainRenamer("link")(Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks))
-        m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks)
+        m.submodules.receiver = receiver = DomainRenamer("link")(
+            Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks, blocks=self._blocks))
+        if self._half:
+            m.submodules.fine = fine = FineTime(ticks_per_clock=self._ticks)
+            m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks, behind=2 * self._ticks, core="fast")
+            m.d.comb += [fine.now.eq(self.now), time.now.eq(fine.fine)]
+        else:
+            m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks)
+            m.d.comb += time.now.eq(self.now)
         slow, down, present = Signal(), Signal(), Signal()
         slow_here = Signal()
         m.d.sync += slow_here.eq(self.rate == 0)
@@ -104,13 +153,26 @@ class Direction(wiring.Component):
         raw = Signal.like(self.raw)
         m.d.link += raw.eq(self.raw)
         m.d.comb += [
-            time.now.eq(self.now), time.slow.eq(slow),
-            receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.rate.eq(~slow), receiver.down.eq(down),
+            time.slow.eq(slow),
+            receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.down.eq(down),
             receiver.events.ready.eq(1), self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
             self.rates.eq(receiver.rates), self.leaving.eq(receiver.leaving), self.heard.eq(receiver.heard),
         ]  # fmt: skip
+        if self._blocks:
+            rate, present8 = Signal(2), Signal()
+            m.submodules += FFSynchronizer(self.rate, rate, o_domain="link")
+            raw8 = Signal.like(self.raw8)
+            m.d.link += [raw8.eq(self.raw8), present8.eq(self.raw8_valid)]
+            m.d.comb += [receiver.rate.eq(rate), receiver.raw8.eq(raw8), receiver.raw8_valid.eq(present8)]
+        else:
+            m.d.comb += receiver.rate.eq(~slow)
         m.submodules.crossing = crossing = BeatCrossing(self._width)
-        connect(m, receiver.tlps, crossing.i)
+        if self._half:
+            m.submodules.pairs = pairs = DomainRenamer("link")(BeatPairs(self._beat))
+            connect(m, receiver.tlps, pairs.i)
+            connect(m, pairs.o, crossing.i)
+        else:
+            connect(m, receiver.tlps, crossing.i)
         connect(m, crossing.o, flipped(self.tlps))
         m.d.comb += [crossing.now.eq(self.now), self.lost.eq(crossing.lost)]
         self._cross_state(m, receiver.state)

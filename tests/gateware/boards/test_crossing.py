@@ -6,9 +6,9 @@ import pytest
 from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.sim import Simulator
 from wattbell.wire.spec import LinkState
-from wattbell_gateware.boards.direction import BeatCrossing, link_state
+from wattbell_gateware.boards.direction import BeatCrossing, BeatPairs, link_state
 from wattbell_gateware.boards.ecp5.lanes import LATE_TICKS, LanePair
-from wattbell_gateware.boards.linktime import LOW_BITS, LinkTime, whole_tick
+from wattbell_gateware.boards.linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 from wattbell_gateware.boards.rephase import LATENCY, Rephase
 
 
@@ -41,17 +41,35 @@ def test_words_come_through_whole_at_every_phase(phase_ps):
     simulator.run()
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("slow, ppm", [(0, 300), (0, -5300), (1, 300), (1, -5300)])
-def test_the_links_counter_follows_within_a_clock_of_the_instrument(slow, ppm):
+def test_the_links_counter_follows_within_8_ns(slow, ppm, half):
+    """``half``: of an instrument at half the frequency, by the finer counter. ``now`` is then that of 8 ns nevertheless."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
-    m.submodules.dut = dut = LinkTime(ticks_per_clock=8)
-    now = Signal(64, init=(1 << 40) + (1 << LOW_BITS) - 40_000)
-    m.d.sync += now.eq(now + 8)
-    m.d.comb += [dut.now.eq(now), dut.slow.eq(slow)]
+    start = (1 << 40) + (1 << LOW_BITS) - 40_000
+    # The instrument's counter is `now` in the first half of its clock.
+    now = Signal(64, init=start + 8 * half)
+    if half:
+        m.domains += ClockDomain("fast", reset_less=True)
+        m.submodules.fine = fine = FineTime(ticks_per_clock=8)
+        m.submodules.dut = dut = LinkTime(ticks_per_clock=8, behind=16, core="fast")
+        coarse = Signal(64, init=start)
+        m.d.sync += coarse.eq(coarse + 16)
+        m.d.fast += now.eq(now + 8)
+        m.d.comb += [fine.now.eq(coarse), dut.now.eq(fine.fine)]
+    else:
+        m.submodules.dut = dut = LinkTime(ticks_per_clock=8)
+        m.d.sync += now.eq(now + 8)
+        m.d.comb += dut.now.eq(now)
+    m.d.comb += dut.slow.eq(slow)
     period_fs = round((16 if slow else 8) * 1e6 / (1 + ppm * 1e-6))
     simulator = Simulator(m)
-    simulator.add_clock(8e-9, domain="sync")
+    if half:
+        simulator.add_clock(16e-9, phase=8e-9, domain="sync")
+        simulator.add_clock(8e-9, phase=8e-9, domain="fast")
+    else:
+        simulator.add_clock(8e-9, domain="sync")
     simulator.add_clock(period_fs * 1e-15, domain="link")
 
     async def bench(ctx):
@@ -91,6 +109,55 @@ def test_ticks_come_back_whole():
 
     simulator.add_testbench(bench)
     simulator.run()
+
+
+def test_beats_of_half_the_width_are_paired():
+    m = Module()
+    m.submodules.dut = dut = BeatPairs(64)
+    simulator = Simulator(m)
+    simulator.add_clock(8e-9)
+    random = Random(2)
+    sent, got = [], []
+
+    async def send(ctx):
+        for n in range(300):
+            length, error = random.randrange(1, 12), random.getrandbits(1)
+            words = [random.getrandbits(32) for _ in range(length)]
+            sent.append((words, error, n))
+            for at in range(0, length, 2):
+                while random.random() < 0.3:
+                    ctx.set(dut.i.valid, 0)
+                    await ctx.tick()
+                part = words[at : at + 2]
+                ctx.set(dut.i.valid, 1)
+                last = at + 2 >= length
+                beat = {"data": sum(word << 32 * k for k, word in enumerate(part)), "dws": len(part), "first": at == 0, "last": last,
+                        "error": last & error, "tick": n}  # fmt: skip
+                for name, value in beat.items():
+                    ctx.set(dut.i.payload[name], value)
+                await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick().repeat(3)
+
+    async def take(ctx):
+        words = []
+        while True:
+            await ctx.tick()
+            if not ctx.get(dut.o.valid):
+                continue
+            beat = dut.o.payload
+            dws, last = ctx.get(beat.dws), ctx.get(beat.last)
+            assert ctx.get(beat.first) == (not words)
+            assert last or dws == 4
+            words += [ctx.get(beat.data) >> 32 * k & 0xFFFF_FFFF for k in range(dws)]
+            if last:
+                got.append((words, ctx.get(beat.error), ctx.get(beat.tick)))
+                words = []
+
+    simulator.add_testbench(send)
+    simulator.add_testbench(take, background=True)
+    simulator.run()
+    assert got == sent
 
 
 def test_a_link_faster_than_the_instrument_loses_no_beat_and_no_tick():
@@ -146,9 +213,9 @@ def test_beats_that_find_no_room_are_told():
 
     async def send(ctx):
         ctx.set(dut.i.valid, 1)
-        await ctx.tick("link").repeat(60)
+        await ctx.tick("link").repeat(100)
         ctx.set(dut.i.valid, 0)
-        await ctx.tick().repeat(60)
+        await ctx.tick().repeat(30)
 
     async def take(ctx):
         while True:

@@ -48,7 +48,8 @@ def test_every_port_has_a_pin_and_no_pin_two(files):
 def test_every_clock_has_its_frequency(files):
     frequencies = {name: float(hz) for name, hz in re.findall(r'FREQUENCY (?:NET|PORT) "(\S+)" (\S+) HZ', files["tap.lpf"])}
     clocks = {name.split(".")[-1].removeprefix("clock_"): hz for name, hz in frequencies.items()}
-    assert clocks["sync"] == 125e6
+    assert clocks["sync"] == 1e9 / INSTRUMENT["ticks_per_clock"]
+    assert clocks["fast"] == 2 * clocks["sync"]
     assert clocks["ulpi_0__clk__io"] == 60e6
     # 5 GT/s over 20 bits, and half of it.
     assert {name: hz for name, hz in clocks.items() if name[:-1] in ("words", "other", "link")} == {
@@ -63,5 +64,5 @@ def test_every_clock_has_its_frequency(files):
             assert re.search(rf"attribute \\keep 1\n *{wire}", inside), name
     # Nothing is clocked by what has no frequency: the domains are those, and no others.
     named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
-    assert set(clocks) == {"sync", *named, "clk25_0__io", "ulpi_0__clk__io"}
-    assert {domain.name for domain in Clocks.domains()} == {"sync", "usb", *named}
+    assert set(clocks) == {"sync", "fast", *named, "clk25_0__io", "ulpi_0__clk__io"}
+    assert {domain.name for domain in Clocks.domains()} == {"sync", "fast", "usb", *named}

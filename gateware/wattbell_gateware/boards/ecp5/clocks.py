@@ -5,10 +5,13 @@ from __future__ import annotations
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
-__all__ = ["CORE_HZ", "WORD_HZ", "Clocks"]
+__all__ = ["CORE_HZ", "FAST_HZ", "WORD_HZ", "Clocks"]
 
-CORE_HZ = 125_000_000
-"""``sync``: the instrument, 8 ticks a clock."""
+CORE_HZ = 62_500_000
+"""``sync``: the instrument, 16 ticks a clock. The tracker goes from table to table and decides in between, which takes this part
+more than 8 ns; at 128 bits a clock it still takes all that two lanes at 5 GT/s bring."""
+FAST_HZ = 2 * CORE_HZ
+"""``fast``: the serial ADCs, and the tick counter for the links' clocks."""
 WORD_HZ = 250_000_000
 """The DCU's word clock at 5 GT/s."""
 _PHY_RESET_CLOCKS = round(CORE_HZ * 10e-6)
@@ -20,7 +23,8 @@ class Clocks(Elaboratable):
 
     | domain | clock | reset |
     |---|---|---|
-    | ``sync`` | 125 MHz, PLL from the board's 25 MHz | until the PLL is locked |
+    | ``sync`` | 62.5 MHz, PLL from the board's 25 MHz | until the PLL is locked |
+    | ``fast`` | 125 MHz, the same PLL, rises with ``sync`` | as ``sync`` |
     | ``usb`` | 60 MHz from the PHY | until 2 ms after the PHY's |
     | ``words0``, ``words1`` | lane 0 of each direction, recovered, 250 MHz at 5 GT/s | none |
     | ``other0``, ``other1`` | lane 1 of each | none |
@@ -38,7 +42,7 @@ class Clocks(Elaboratable):
     def domains() -> list[ClockDomain]:
         """The domains, for the module above to add."""
         recovered = [f"{name}{n}" for n in range(2) for name in ("words", "other", "link")]
-        return [ClockDomain("sync"), ClockDomain("usb"), *(ClockDomain(name, reset_less=True) for name in recovered)]
+        return [ClockDomain("sync"), ClockDomain("fast"), ClockDomain("usb"), *(ClockDomain(name, reset_less=True) for name in recovered)]
 
     def __init__(self):
         self.board, self.ulpi, self.phy_reset = Signal(), Signal(), Signal(init=1)
@@ -46,14 +50,17 @@ class Clocks(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        core, locked, started = Signal(), Signal(), Signal()
+        core, fast, locked, started = Signal(), Signal(), Signal(), Signal()
         m.submodules.pll = Instance(
-            "EHXPLLL", a_FREQUENCY_PIN_CLKI="25", a_FREQUENCY_PIN_CLKOP="125",
-            p_CLKI_DIV=1, p_CLKFB_DIV=5, p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=5, p_CLKOP_CPHASE=4, p_FEEDBK_PATH="CLKOP",
-            i_CLKI=self.board, i_CLKFB=core, i_RST=0, i_STDBY=0, i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=0, i_PHASESTEP=0,
-            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, o_CLKOP=core, o_LOCK=locked,
+            "EHXPLLL", a_FREQUENCY_PIN_CLKI="25", a_FREQUENCY_PIN_CLKOP="125", a_FREQUENCY_PIN_CLKOS="62.5",
+            p_CLKI_DIV=1, p_CLKFB_DIV=5, p_FEEDBK_PATH="CLKOP",
+            # One VCO, 625 MHz, divided by 5 and by 10; a phase of the divisor less one is none, so both rise together.
+            p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=5, p_CLKOP_CPHASE=4, p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=10, p_CLKOS_CPHASE=9,
+            i_CLKI=self.board, i_CLKFB=fast, i_RST=0, i_STDBY=0, i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=0, i_PHASESTEP=0,
+            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, i_ENCLKOS=0, o_CLKOP=fast, o_CLKOS=core, o_LOCK=locked,
         )  # fmt: skip
         m.submodules.sync_reset = ResetSynchronizer(~locked, domain="sync")
+        m.submodules.fast_reset = ResetSynchronizer(~locked, domain="fast")
         m.submodules.usb_reset = ResetSynchronizer(~started, domain="usb")
         waited = Signal(range(_PHY_START_CLOCKS + 1))
         m.d.sync += [self.phy_reset.eq(waited < _PHY_RESET_CLOCKS), started.eq(waited == _PHY_START_CLOCKS)]
@@ -62,7 +69,7 @@ class Clocks(Elaboratable):
 
         # That of `usb` has its frequency from the pin.
         m.d.comb += ClockSignal("usb").eq(self.ulpi)
-        clocks = [("sync", core, CORE_HZ)]
+        clocks = [("sync", core, CORE_HZ), ("fast", fast, FAST_HZ)]
         for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
             clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
         for name, source, frequency in clocks:

@@ -5,7 +5,9 @@ from amaranth.lib import data, io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["SYMBOLS", "DualReceiver", "ReceiverReset"]
+from ..bringup import ReceiverReset
+
+__all__ = ["SYMBOLS", "DualReceiver"]
 
 SYMBOLS = 2
 """Symbols of a word: the DCU's 1:2 gearing, 250 MHz at 5 GT/s. Without it the fabric would have to take 500 MHz."""
@@ -56,60 +58,6 @@ _CHANNEL = {
     "p_CHX_RX_LOS_HYST_EN": "0b0", "p_CHX_PDEN_SEL": "0b1",
     "i_CHX_SCIEN": 0, "i_CHX_SCISEL": 0,
 }  # fmt: skip
-
-
-class ReceiverReset(wiring.Component):
-    """Brings a receiver up: clock recovery out of reset, then, when it has been locked for a while, its word FIFO.
-
-    The word FIFO must be in reset while the recovered clock is not stable, or its pointers stay wrong. Lock lost, signal lost
-    (electrical idle) or another rate: again.
-
-    Ports
-    -----
-    los, lol : the DCU's loss of signal and loss of lock, any clock. rate : a change begins anew.
-    cdr_reset, word_reset : to the DCU. up : words are good.
-    """
-
-    los: In(1)
-    lol: In(1)
-    rate: In(1)
-    cdr_reset: Out(1, init=1)
-    word_reset: Out(1, init=1)
-    up: Out(1)
-
-    def __init__(self, *, clock_hz: int, pulse_s: float = 1e-6, settle_s: float = 4e-6):
-        self._pulse, self._settle = round(clock_hz * pulse_s), round(clock_hz * settle_s)
-        super().__init__()
-
-    def elaborate(self, platform):
-        m = Module()
-        los, lol = Signal(init=1), Signal(init=1)
-        m.submodules += [FFSynchronizer(self.los, los, init=1), FFSynchronizer(self.lol, lol, init=1)]
-        timer = Signal(range(max(self._pulse, self._settle)))
-        before = Signal()
-        m.d.sync += before.eq(self.rate)
-
-        with m.FSM():
-            with m.State("reset"):
-                m.d.sync += [self.cdr_reset.eq(1), self.word_reset.eq(1), timer.eq(timer + 1)]
-                with m.If(timer == self._pulse - 1):
-                    m.d.sync += [self.cdr_reset.eq(0), timer.eq(0)]
-                    m.next = "lock"
-            with m.State("lock"):
-                m.d.sync += timer.eq(timer + 1)
-                with m.If(los | lol):
-                    m.d.sync += timer.eq(0)
-                with m.Elif(timer == self._settle - 1):
-                    m.d.sync += [self.word_reset.eq(0), timer.eq(0), self.up.eq(1)]
-                    m.next = "up"
-                with m.If(before != self.rate):
-                    m.d.sync += timer.eq(0)
-                    m.next = "reset"
-            with m.State("up"):
-                with m.If(los | lol | (before != self.rate)):
-                    m.d.sync += [self.up.eq(0), self.word_reset.eq(1)]
-                    m.next = "reset"
-        return m
 
 
 class DualReceiver(wiring.Component):

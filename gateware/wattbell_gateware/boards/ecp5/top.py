@@ -20,9 +20,10 @@ from .lanes import GEARED, LATE_TICKS, LanePair
 
 __all__ = ["INSTRUMENT", "Ecp5Tap"]
 
-_TICKS = 8
-INSTRUMENT = {"width": 64, "ticks_per_clock": _TICKS, "adc": "serial"}
-"""Parameters of the instrument on this board: two lanes at 5 GT/s are 64 bits at 125 MHz."""
+_LINK_TICKS = 8
+INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "beats": 1024, "slow": True}
+"""Parameters of the instrument on this board: two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, the page map and the
+payload kept are half of what the larger target has: this part has 208 block RAMs."""
 _LANES = 2
 _SERIAL = "ECP5-0001"
 """Of the one board; a number a board wants a place to keep it, which firmware and hw/ will bring."""
@@ -75,7 +76,8 @@ class Ecp5Tap(Elaboratable):
             m.submodules[f"dcu{n}"] = dcu = DualReceiver(n, lanes, reference, clock_hz=CORE_HZ)
             own = DomainRenamer({"words": f"words{n}", "other": f"other{n}", "link": f"link{n}"})
             m.submodules[f"lanes{n}"] = pair = own(LanePair())
-            m.submodules[f"direction{n}"] = direction = own(Direction(_LANES, GEARED, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS))
+            m.submodules[f"direction{n}"] = direction = own(
+                Direction(_LANES, GEARED, ticks_per_clock=_LINK_TICKS, late_ticks=LATE_TICKS, half=True))
             m.d.comb += [
                 dcu.slow.eq(speed.rate == 0), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(_LANES)),
                 pair.word.eq(dcu.word), pair.up.eq(dcu.up), clocks.halves[n].eq(pair.half),
