@@ -42,7 +42,8 @@ class TlpStore(wiring.Component):
     Ports
     -----
     frames : :func:`.layouts.framed_beat` of `width` bits. forget, begin : see :class:`SequenceFilter`.
-    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP behind one without room.
+    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP behind one without room, and
+        with one that comes late, behind TLPs sent after it.
     fates : one a frame (:data:`FATE`), in the clock after its last beat.
     pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
     """
@@ -100,7 +101,7 @@ class TlpStore(wiring.Component):
                 # Missing are those whose numbers were passed over, and those before it that found no room.
                 with m.If(order.deliver):
                     m.d.sync += gap.eq(no_room)
-        m.d.comb += ticks.w_data.eq(Cat(beat.tick, gap | (order.lost != 0)))
+        m.d.comb += ticks.w_data.eq(Cat(beat.tick, gap | (order.lost != 0) | order.late))
 
         # Out: the tick of a TLP is there only when all of it is, and the beat at `freed` was read in the clock before.
         ahead = Signal(bits + 1)

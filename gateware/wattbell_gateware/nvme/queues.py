@@ -166,8 +166,12 @@ def states(m: Module, e) -> None:
         position = Mux(e.sq.tail_known, e.sq.tail, e.sq.fetch)
         known = e.sq.tail_known | e.sq.fetch_known
         before = Mux(value == 0, e.q_size - 1, value - 1)
+        ahead = e.modulo(value - position, e.q_size)
+        # A doorbell that was lost and comes when it is sent again is older than the last one: more than half the queue ahead, which
+        # no driver goes at once, let alone behind a loss. (If one does, its commands are known from their fetch on.)
+        overtaken = stale & known & ((ahead << 1) > e.q_size)
         m.d.sync += [
-            e.d_left.eq(Mux(known, e.modulo(value - position, e.q_size), 1)),
+            e.d_left.eq(Mux(known, ahead, 1)),
             e.d_index.eq(Mux(known, position, before)),
             e.d_flags.eq(Mux(stale | ~e.sq.tail_known, int(Flag.GUESS), 0)),
             e.sq.tail.eq(value),
@@ -182,8 +186,8 @@ def states(m: Module, e) -> None:
                 arg8=int(spec.GuessReason.AFTER_LOSS),
                 arg16=e.d_qid,
             )
-        with m.If(e.d_value >= e.q_size):
-            e.finish(m)  # the drive will refuse it too
+        with m.If((e.d_value >= e.q_size) | overtaken):
+            e.finish(m)  # too great a value the drive will refuse too
         with m.Else():
             m.d.comb += e.raise_arm.eq(e.d_qid == 0)
             m.next = "SQ_ANNOUNCE"

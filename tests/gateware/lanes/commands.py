@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -12,7 +13,6 @@ UNSURE = GUESS | NO_SQE | LOSS
 """One of these says that a field may be wrong or missing."""
 FIELDS = ("opcode", "qid", "cid", "status", "nsid", "blocks", "slba")
 OF_CQE = ("qid", "cid", "status")
-UNKNOWN32 = 0xFFFFFFFF
 
 
 @dataclass
@@ -44,16 +44,17 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
     for record in whole:
         assert not record["flags"] & (UNSURE | ABORTED), f"not without errors itself: {record}"
         expected[(taken[record["cqe_tick"]], record["qid"], record["cid"])] = record
+    unknown: Counter[int] = Counter()
     known_ids = {(record["qid"], record["cid"]) for record in whole}
     tally, seen = CommandTally(whole=len(whole), records=len(got)), set()
     for record in got:
         if record["flags"] & ABORTED:  # its tick is not that of a CQE
-            if record["flags"] & NO_SQE:  # nor is its CID known: the drive read an SQE, and that the tap has missed
-                known = record["fetch_before"] == UNKNOWN32 or record["cqe_tick"] - record["fetch_before"] in came
+            if record["flags"] & NO_SQE:  # nor is its CID known: there was a doorbell, or the read of an SQE that the tap has missed
+                unknown[record["qid"]] += 1
+            elif (record["qid"], record["cid"]) in known_ids:
+                tally.aborted += 1
             else:
-                known = (record["qid"], record["cid"]) in known_ids
-            tally.aborted += known
-            tally.phantom += not known
+                tally.phantom += 1
             continue
         key = (came.get(record["cqe_tick"]), record["qid"], record["cid"])
         want = expected.get(key)
@@ -68,4 +69,8 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
         else:
             tally.unnoticed += 1
     tally.missing = len(expected) - len(seen)
+    missing = Counter(qid for _, qid, _ in expected.keys() - seen)
+    for qid, count in unknown.items():
+        tally.aborted += min(count, missing[qid])
+        tally.phantom += max(0, count - missing[qid])
     return tally

@@ -77,6 +77,7 @@ class Bench:
             at = self.width + (lanes).bit_length()
             last = i + lanes >= len(words)
             value |= (i == 0) << at | last << at + 1 | (sent.error and last) << at + 2 | sent.tick << at + 3
+            value |= (sent.lost and i == 0) << at + 67
             out.append(value)
         return out
 

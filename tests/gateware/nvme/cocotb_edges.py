@@ -1,7 +1,9 @@
-"""What is rare: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture."""
+"""What is rare: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture,
+a doorbell that comes late."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import cocotb
@@ -144,3 +146,29 @@ async def nothing_comes_out_while_stopped(dut):
     bench = await run(dut, model, link, pins=[Pin(stop - 10_000, "run", 0), Pin(go, "run", 1)])
     assert not bench.raw
     assert all(c.ticks["doorbell"] < go < c.ticks["cqe"] and c in model.ended for c in across)
+
+
+@cocotb.test()
+async def late_doorbell(dut):
+    """A doorbell that the tap lost comes again behind the next one: no lap of the queue, every command once."""
+    clock, link, model = make(SEED + 49)
+    boot(model, 1, sizes=(64, 64))
+    for _ in range(6):
+        model.io(1, FLUSH)
+        model.ring(1)
+        clock.run()
+    register = model.bar0 + 0x1000 + 2 * (4 << model.stride)
+    bells = [n for n, s in enumerate(link.sent) if s.direction == 0 and s.raw[0] & 0x5F == 0x40 and len(s.raw) in (16, 20)
+             and int.from_bytes(s.raw[8:-4], "big") == register]  # fmt: skip
+    late, following = bells[3], bells[4]
+    again = dataclasses.replace(link.sent[late], tick=link.sent[following].tick + 48, lost=True)
+    link.sent[following].lost = True
+    del link.sent[late]
+    link.sent.append(again)
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    counters = await bench.counters()
+    mine = [r for r in bench.records if r["qid"] == 1]
+    assert len(mine) == 7 and len({r["cid"] for r in mine}) == 7, mine
+    assert counters["in_flight"] == 0 and counters["lost_commands"] == 0

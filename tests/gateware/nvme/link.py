@@ -19,12 +19,13 @@ DRIVE = PcieId(1, 0, 0)
 
 @dataclass
 class Sent:
-    """A TLP on the wire: `tick` of its first symbol, `error` on its last beat."""
+    """A TLP on the wire: `tick` of its first symbol, `error` on its last beat; `lost`: TLPs are missing before it, or it comes late."""
 
     tick: int
     direction: int
     raw: bytes
     error: bool = False
+    lost: bool = False
 
 
 class Clockwork:
