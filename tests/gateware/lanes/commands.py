@@ -20,7 +20,8 @@ class CommandTally:
     """`records`: that came; `equal`: with every field that is not a time as of the whole link, and without a flag that it lacks there;
     `flagged`: with other flags, fields or none missing; `aborted`: flagged as
     given up, their CQE was lost; `unnoticed`: a field differs and no flag says so; `missing`: of the whole
-    link's, none came; `phantom`: no command of the whole link is behind it."""
+    link's, none came; `doubtful`: flagged,
+    and no command of the whole link is behind it, or that of another queue; `phantom`: the same without such a flag."""
 
     whole: int = 0
     records: int = 0
@@ -29,6 +30,7 @@ class CommandTally:
     aborted: int = 0
     unnoticed: int = 0
     missing: int = 0
+    doubtful: int = 0
     phantom: int = 0
 
     def __iadd__(self, other: CommandTally) -> CommandTally:
@@ -54,12 +56,12 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
             elif (record["qid"], record["cid"]) in known_ids:
                 tally.aborted += 1
             else:
-                tally.phantom += 1
+                _of_none(tally, record)
             continue
         key = (came.get(record["cqe_tick"]), record["qid"], record["cid"])
         want = expected.get(key)
         if want is None or key in seen or any(record[f] != want[f] for f in OF_CQE):
-            tally.phantom += 1
+            _of_none(tally, record)
             continue
         seen.add(key)
         if all(record[f] == want[f] for f in (*FIELDS, "flags")):
@@ -72,5 +74,12 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
     missing = Counter(qid for _, qid, _ in expected.keys() - seen)
     for qid, count in unknown.items():
         tally.aborted += min(count, missing[qid])
-        tally.phantom += max(0, count - missing[qid])
+        tally.doubtful += max(0, count - missing[qid])
     return tally
+
+
+def _of_none(tally: CommandTally, record: dict[str, int]) -> None:
+    if record["flags"] & UNSURE:
+        tally.doubtful += 1
+    else:
+        tally.phantom += 1

@@ -229,8 +229,8 @@ class Sender:
         self.nullified += 1
 
     def spoil(self) -> None:
-        """A TLP with the next number and a wrong LCRC."""
-        raw, wrong = tr.some_tlp(self.r), 1 << self.r.randrange(32)
+        """A TLP with the next number and a wrong LCRC: eight wrong bits, which no bit error of the wires puts right."""
+        raw, wrong = tr.some_tlp(self.r), 0xFF << self.r.randrange(25)
         if self.speed == "8":
             self.link.packet(tlp_bytes(raw, self.link.replayer.next, wrong_lcrc=wrong))
         else:
