@@ -10,16 +10,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from wattbell.wire.spec import LinkState
 
 from ..layouts import tlp_beat
-from ..link.ltssm import State
 from ..link.receiver import LATENCY, Receiver
+from ..stream.linkside import SEEN_AS, link_port
+from .linkport import LinkPort
 from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 
 __all__ = ["BeatCrossing", "BeatPairs", "Direction", "link_state"]
 
-_SEEN_AS = {
-    State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
-    State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
-}  # fmt: skip
 _FIFO = 64
 """Beats. The link's clock may be 600 ppm faster than the instrument's; but TLPs never fill it: their framing takes a beat of
 each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the beats that are in the crossing, and those
@@ -46,7 +43,7 @@ class BeatPairs(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         i, o = self.i.payload, self.o.payload
-        half, half_first = Signal(), Signal()  # `o.data` has its lower half already
+        half, half_first, half_lost = Signal(), Signal(), Signal()  # `o.data` has its lower half already
         second = half & ~i.first
         m.d.sync += self.o.valid.eq(self.i.valid & (second | i.last))
         with m.If(self.i.valid):
@@ -54,6 +51,7 @@ class BeatPairs(wiring.Component):
                 o.dws.eq(i.dws + Mux(second, self._width // 32, 0)),
                 o.first.eq(Mux(second, half_first, i.first)), o.last.eq(i.last), o.error.eq(i.error), o.tick.eq(i.tick),
                 o.data[self._width :].eq(i.data), half.eq(~second & ~i.last), half_first.eq(i.first),
+                o.lost.eq(Mux(second, half_lost, i.lost)), half_lost.eq(i.lost),
             ]  # fmt: skip
             with m.If(~second):
                 m.d.sync += o.data[: self._width].eq(i.data)
@@ -112,7 +110,7 @@ class Direction(wiring.Component):
     -----
     In ``link``: raw, raw_valid, with `blocks` raw8, raw8_valid (see Receiver). In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); down (PERST#);
     now; tlps; state; lost, for a clock: a beat found no room, its TLP comes out damaged and is dropped by the parser, which tells it.
-    Any domain: locked, aligned.
+    link: :func:`~wattbell_gateware.stream.linkside.link_port` from the other side. Any domain: locked, aligned.
     In ``link``: rates, leaving, heard (see Receiver).
     """
 
@@ -125,7 +123,7 @@ class Direction(wiring.Component):
         super().__init__({
             "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), **ports, "rate": In(2), "down": In(1), "now": In(64),
             "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)), "state": Out(LinkState), "lost": Out(1),
-            "locked": Out(lanes), "aligned": Out(1), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
+            "link": In(link_port()), "locked": Out(lanes), "aligned": Out(1), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -155,7 +153,7 @@ class Direction(wiring.Component):
         m.d.comb += [
             time.slow.eq(slow),
             receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.down.eq(down),
-            receiver.events.ready.eq(1), self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
+            self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
             self.rates.eq(receiver.rates), self.leaving.eq(receiver.leaving), self.heard.eq(receiver.heard),
         ]  # fmt: skip
         if self._blocks:
@@ -175,19 +173,19 @@ class Direction(wiring.Component):
             connect(m, receiver.tlps, crossing.i)
         connect(m, crossing.o, flipped(self.tlps))
         m.d.comb += [crossing.now.eq(self.now), self.lost.eq(crossing.lost)]
-        self._cross_state(m, receiver.state)
-        return m
-
-    def _cross_state(self, m: Module, state) -> None:
-        """Several bits cross together only when they have stood still."""
-        there, here, before = Signal(State), Signal(4), Signal(4)
-        m.d.link += there.eq(state)
-        m.submodules += FFSynchronizer(there.as_value(), here)
-        m.d.sync += before.eq(here)
-        with m.If(before == here), m.Switch(here):
-            for of, seen_as in _SEEN_AS.items():
-                with m.Case(of.value):
+        m.submodules.link = link = LinkPort(self._lanes)
+        connect(m, link.o, flipped(self.link))
+        connect(m, receiver.events, link.events)
+        m.d.comb += [
+            *(getattr(link, name).eq(getattr(receiver, name)) for name in ("counters", "state", "lanes", "pending", "pending_tick")),
+            *(getattr(receiver, name).eq(getattr(link, name)) for name in ("polarity_set", "polarity", "lanes_set", "lanes_to")),
+            link.rate.eq(self.rate), link.now.eq(self.now),
+        ]  # fmt: skip
+        with m.Switch(link.o.side.state):
+            for of, seen_as in SEEN_AS.items():
+                with m.Case(of):
                     m.d.sync += self.state.eq(seen_as)
+        return m
 
 
 def link_state(m: Module, host, drive) -> Value:

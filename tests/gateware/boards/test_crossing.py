@@ -123,7 +123,8 @@ def test_beats_of_half_the_width_are_paired():
         for n in range(300):
             length, error = random.randrange(1, 12), random.getrandbits(1)
             words = [random.getrandbits(32) for _ in range(length)]
-            sent.append((words, error, n))
+            lost = random.getrandbits(1)
+            sent.append((words, error, n, lost))
             for at in range(0, length, 2):
                 while random.random() < 0.3:
                     ctx.set(dut.i.valid, 0)
@@ -132,7 +133,7 @@ def test_beats_of_half_the_width_are_paired():
                 ctx.set(dut.i.valid, 1)
                 last = at + 2 >= length
                 beat = {"data": sum(word << 32 * k for k, word in enumerate(part)), "dws": len(part), "first": at == 0, "last": last,
-                        "error": last & error, "tick": n}  # fmt: skip
+                        "error": last & error, "tick": n, "lost": lost if at == 0 else random.getrandbits(1)}  # fmt: skip
                 for name, value in beat.items():
                     ctx.set(dut.i.payload[name], value)
                 await ctx.tick()
@@ -140,7 +141,7 @@ def test_beats_of_half_the_width_are_paired():
         await ctx.tick().repeat(3)
 
     async def take(ctx):
-        words = []
+        words, missing = [], 0
         while True:
             await ctx.tick()
             if not ctx.get(dut.o.valid):
@@ -149,9 +150,10 @@ def test_beats_of_half_the_width_are_paired():
             dws, last = ctx.get(beat.dws), ctx.get(beat.last)
             assert ctx.get(beat.first) == (not words)
             assert last or dws == 4
+            missing = missing if words else ctx.get(beat.lost)
             words += [ctx.get(beat.data) >> 32 * k & 0xFFFF_FFFF for k in range(dws)]
             if last:
-                got.append((words, ctx.get(beat.error), ctx.get(beat.tick)))
+                got.append((words, ctx.get(beat.error), ctx.get(beat.tick), missing))
                 words = []
 
     simulator.add_testbench(send)

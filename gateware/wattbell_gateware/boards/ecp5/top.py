@@ -8,6 +8,7 @@ from amaranth import Cat, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
+from wattbell.wire.spec import LinkState
 
 from ...instrument import Instrument
 from ..controller import Controller
@@ -21,7 +22,7 @@ from .lanes import GEARED, LATE_TICKS, LanePair
 __all__ = ["INSTRUMENT", "Ecp5Tap"]
 
 _LINK_TICKS = 8
-INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "beats": 1024, "slow": True}
+INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "beats": 1024, "slow": True, "lanes": True}
 """Parameters of the instrument on this board: two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, the page map and the
 payload kept are half of what the larger target has: this part has 208 block RAMs."""
 _LANES = 2
@@ -90,6 +91,8 @@ class Ecp5Tap(Elaboratable):
         host, drive = directions
         connect(m, host.tlps, instrument.tlp_down)
         connect(m, drive.tlps, instrument.tlp_up)
+        connect(m, host.link, instrument.link_down)
+        connect(m, drive.link, instrument.link_up)
         m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(host.locked, drive.locked))]
 
         self._sidebands(m, platform, instrument, directions)
@@ -114,6 +117,9 @@ class Ecp5Tap(Elaboratable):
         m.submodules.clkreq = FFSynchronizer(pins.clkreq_n.i, instrument.clkreq_n, init=1)
         state = link_state(m, *(direction.state for direction in directions))
         m.d.sync += instrument.link_state.eq(state)
+        # CLKREQ# is let go in L1.1 as in L1.2; what tells them apart is not on these pins.
+        with m.If((state == LinkState.L1) & instrument.clkreq_n):
+            m.d.sync += instrument.link_state.eq(LinkState.L1_2)
         m.d.comb += [direction.down.eq(~instrument.perst_n) for direction in directions]
         adc = _buffers(m, platform, "adc", cnv="o", sck="o", sdo_v="i", sdo_i="i")
         # Both outputs leave from registers of the instrument; SDO is timed to the clock by the board (rail/front.py).

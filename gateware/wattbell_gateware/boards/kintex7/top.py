@@ -18,7 +18,7 @@ from .words import LATE_TICKS, SYMBOLS, WordGear
 __all__ = ["INSTRUMENT", "Kintex7Tap"]
 
 _TICKS = 4
-INSTRUMENT = {"width": 128, "ticks_per_clock": _TICKS, "adc": "serial"}
+INSTRUMENT = {"width": 128, "ticks_per_clock": _TICKS, "adc": "serial", "lanes": True}
 """Parameters of the instrument: four lanes at 8 GT/s are 128 bits at 250 MHz."""
 
 
@@ -72,6 +72,8 @@ class Kintex7Tap(Ecp5Tap):
         host, drive = directions
         connect(m, host.tlps, instrument.tlp_down)
         connect(m, drive.tlps, instrument.tlp_up)
+        connect(m, host.link, instrument.link_down)
+        connect(m, drive.link, instrument.link_up)
         m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(host.locked, drive.locked))]
 
         self._sidebands(m, platform, instrument, directions)
