@@ -40,7 +40,7 @@ def played(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(variant)
     script, expected = folder / "script", folder / "expected.json"
     parameters = VARIANTS[variant]
-    subprocess.run([sys.executable, str(Path(__file__).with_name("traffic.py")), str(parameters["width"]),
+    subprocess.run([sys.executable, str(Path(__file__).with_name("scripted.py")), str(parameters["width"]),
                     str(parameters["ticks_per_clock"]), "7", str(script), str(expected)], check=True)
     player = cplayer.build(variant)
     runs = {mode: cplayer.play(player, script, folder / "stream", *mode.split())
