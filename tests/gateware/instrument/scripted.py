@@ -1,6 +1,6 @@
 """Writes a script for player.cpp: NVMe traffic of tests/gateware/nvme (packed by cocotbext-pcie), registers, sidebands.
 
-    traffic.py WIDTH TICKS SEED SCRIPT EXPECTED
+    scripted.py WIDTH TICKS SEED SCRIPT EXPECTED
 
 EXPECTED gets, as JSON, the command records and tracker events that the traffic model expects, and the ticks of the plan.
 """
