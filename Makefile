@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream seeds-check bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -70,6 +70,10 @@ load: setup  ## how many commands a second the gateware takes before it loses on
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
 	@$(PY) tools/bitstream.py --docs
+
+kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
+	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
+	@$(PY) tools/kintex7.py --resources --docs
 
 seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
 	@$(PY) tools/seeds_check.py
