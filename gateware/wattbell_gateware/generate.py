@@ -21,7 +21,6 @@ from .verilog import ConversionError, convert
 VARIANTS: dict[str, dict[str, object]] = {
     "instrument_x4_word": {"width": 128, "ticks_per_clock": 4, "adc": "word"},
     "instrument_x4_serial": {"width": 128, "ticks_per_clock": 4, "adc": "serial"},
-    "instrument_x2_serial": {"width": 64, "ticks_per_clock": 8, "adc": "serial"},
 }
 """Name of the Verilog module and file -> parameters of the instrument."""
 DOCS = Path(__file__).parents[2] / "docs" / "registers.md"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes shared libraries of the instrument's Verilog for the virtual rig, with Verilator.
 #   sim/rig/build-rtl.sh VARIANT...|all     build/rtl/instrument_VARIANT.v -> build/rtl/lib_VARIANT.so
-# Variants: x4_word, x4_serial, x2_serial, as `python -m wattbell_gateware.generate --out build/rtl` writes them. A library
+# Variants: x4_word, x4_serial, as `python -m wattbell_gateware.generate --out build/rtl` writes them. A library
 # is built again only when what it is made of has changed. WATTBELL_RTL_DIR names another folder than build/rtl.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,13 +11,13 @@ rtl="${WATTBELL_RTL_DIR:-build/rtl}"
 die() { printf 'build-rtl: error: %s\n' "$*" >&2; exit 1; }
 say() { printf 'build-rtl: %s\n' "$*" >&2; }
 
-[ $# -gt 0 ] || die "which variant? x4_word, x4_serial, x2_serial, or all"
+[ $# -gt 0 ] || die "which variant? x4_word, x4_serial, or all"
 [ -x .venv/bin/verilator ] && PATH="$PWD/.venv/bin:$PATH"
 command -v verilator >/dev/null || die "verilator is missing: run tools/setup.sh"
 command -v g++ >/dev/null || die "g++ is missing: run tools/setup.sh"
 
 if [ "$*" = all ]; then
-  set -- x4_word x4_serial # what the rig loads; x2_serial is the serial ADC at half the clock
+  set -- x4_word x4_serial
 fi
 
 # -march=native: the library runs where it is built, and only there.
@@ -27,7 +27,7 @@ cxx="-O3 -march=native -fPIC -fno-plt -fvisibility=hidden -DVL_IGNORE_UNKNOWN_AR
 build() {
   local variant="$1" source="$rtl/instrument_$1.v" lib="$rtl/lib_$1.so" width serial top want work defines
   [ -f "$source" ] || die "$source is missing: run 'python -m wattbell_gateware.generate --out $rtl'"
-  case "$variant" in x4_*) width=128 ;; x2_*) width=64 ;; *) die "unknown variant '$variant'" ;; esac
+  case "$variant" in x4_*) width=128 ;; *) die "unknown variant '$variant'" ;; esac
   case "$variant" in *_serial) serial=1 ;; *_word) serial=0 ;; *) die "unknown variant '$variant'" ;; esac
   want="$(cat "$source" "$here"/rtl/* "$here/build-rtl.sh" | sha256sum | cut -d' ' -f1) $(verilator --version) $(uname -m)"
   if [ -f "$lib" ] && [ "$(cat "$lib.made-of" 2>/dev/null)" = "$want" ]; then

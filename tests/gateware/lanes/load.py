@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import sys
 from collections import Counter
@@ -16,8 +15,6 @@ import chain
 import lane_player as lp
 from bus_trace import Timed
 
-os.environ.setdefault("WIDTH", "128")
-os.environ.setdefault("TICKS", "4")
 sys.path.insert(0, str(Path(__file__).parents[1] / "nvme"))
 
 from link import DOWN, UP

@@ -215,7 +215,7 @@ class Tap:
             newest = max(newest, copy.serial)
         counted = heard.counters
         assert len(heard.of("TLP")) == len(heard.tlps) and {tick for tick, _ in heard.of("TLP")} == {tick for _, tick in heard.tlps}
-        assert heard.gaps == len(heard.of("LOST"))
+        assert heard.gaps == len(heard.of("LOST")) + len(heard.of("RECOVERED"))
         assert counted["tlps"] == len(heard.tlps)
         if delivered:
             gap = max(delivered) + 1 - min(delivered) - len(delivered)
