@@ -88,28 +88,27 @@ class Ecp5Tap(Elaboratable):
             ]  # fmt: skip
             directions.append(direction)
             ups.append(dcu.up)
-        host, drive = directions
-        connect(m, host.tlps, instrument.tlp_down)
-        connect(m, drive.tlps, instrument.tlp_up)
-        connect(m, host.link, instrument.link_down)
-        connect(m, drive.link, instrument.link_up)
-        m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(host.locked, drive.locked))]
+        m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(direction.locked for direction in directions))]
+        self._behind(m, platform, clocks, directions, slow=speed.rate == 0, up=Cat(ups))
+        return m
 
+    def _behind(self, m: Module, platform, clocks, directions, *, slow, up) -> None:
+        """Everything behind the receivers. `slow` (2.5 GT/s) and `up` (two lanes of each direction) are in ``sync``."""
+        instrument, (host, drive) = self._instrument, directions
+        for direction, tlps, link in ((host, instrument.tlp_down, instrument.link_down), (drive, instrument.tlp_up, instrument.link_up)):
+            connect(m, direction.tlps, tlps)
+            connect(m, direction.link, link)
         self._sidebands(m, platform, instrument, directions)
         lost = Signal()
         with m.If(host.lost | drive.lost):
             m.d.sync += lost.eq(1)
-        aligned = Signal(2)
+        aligned, locked = Signal(2), Signal(4)
         m.submodules.aligned = FFSynchronizer(Cat(host.aligned, drive.aligned), aligned)
-        locked = Signal(2 * _LANES)
-        m.submodules.locked = FFSynchronizer(Cat(host.locked, drive.locked), locked)
-        link = Cat(host.state, drive.state, locked, aligned, speed.rate == 0, lost, Cat(ups))
-
-        self._transport(m, platform, clocks, instrument, link)
+        m.submodules.locked = FFSynchronizer(Cat(host.locked[:2], drive.locked[:2]), locked)
+        self._transport(m, platform, clocks, instrument, Cat(host.state, drive.state, locked, aligned, slow, lost, up))
         for n, shown in enumerate((1, aligned[0], aligned[1], lost)):
             m.submodules[f"led{n}"] = led = io.Buffer("o", platform.request("led", n, dir="-"))
             m.d.comb += led.o.eq(shown)
-        return m
 
     def _sidebands(self, m: Module, platform, instrument, directions) -> None:
         pins = _buffers(m, platform, "sideband", perst_n="i", clkreq_n="i")

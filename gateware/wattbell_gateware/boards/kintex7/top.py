@@ -5,7 +5,6 @@ from __future__ import annotations
 from amaranth import Cat, DomainRenamer, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
-from amaranth.lib.wiring import connect
 
 from ...instrument import Instrument
 from ..direction import Direction
@@ -69,25 +68,8 @@ class Kintex7Tap(Ecp5Tap):
             ]  # fmt: skip
             directions.append(direction)
             ups.append(quad.up)
-        host, drive = directions
-        connect(m, host.tlps, instrument.tlp_down)
-        connect(m, drive.tlps, instrument.tlp_up)
-        connect(m, host.link, instrument.link_down)
-        connect(m, drive.link, instrument.link_up)
-        m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(host.locked, drive.locked))]
-
-        self._sidebands(m, platform, instrument, directions)
-        lost = Signal()
-        with m.If(host.lost | drive.lost):
-            m.d.sync += lost.eq(1)
-        aligned, locked, up = Signal(2), Signal(4), Signal(4)
-        m.submodules.aligned = FFSynchronizer(Cat(host.aligned, drive.aligned), aligned)
-        m.submodules.locked = FFSynchronizer(Cat(host.locked[:2], drive.locked[:2]), locked)
+        m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(direction.locked for direction in directions))]
+        up = Signal(4)
         m.submodules.up = FFSynchronizer(Cat(ups[0][:2], ups[1][:2]), up)
-        link = Cat(host.state, drive.state, locked, aligned, rate == 0, lost, up)
-
-        self._transport(m, platform, clocks, instrument, link)
-        for n, shown in enumerate((1, aligned[0], aligned[1], lost)):
-            m.submodules[f"led{n}"] = led = io.Buffer("o", platform.request("led", n, dir="-"))
-            m.d.comb += led.o.eq(shown)
+        self._behind(m, platform, clocks, directions, slow=rate == 0, up=up)
         return m
