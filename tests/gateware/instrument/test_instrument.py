@@ -33,7 +33,7 @@ def records(block: blockparser.Block) -> list[dict[str, int]]:
     return out
 
 
-@pytest.fixture(scope="module", params=["instrument_x4_word"])
+@pytest.fixture(scope="module", params=["instrument_x4_word", "instrument_x4_serial"])
 def played(request, tmp_path_factory):
     """(variant, expectations, {mode: Run})."""
     variant = request.param
