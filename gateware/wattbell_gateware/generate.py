@@ -2,7 +2,7 @@
 
 Writes the instrument's variants as Verilog, and Rust constants of the register map and the wire format. Does nothing
 when no source has changed since the last run; files whose content is the same keep their time stamp. With ``--docs``,
-writes the table in docs/registers.md instead.
+writes the tables in docs/registers.md instead, with ``--header FILE`` the firmware's C header.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def generate(out: Path, variants: list[str]) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     write(out / "registers.rs", constants.rust_registers())
+    write(out / "controller.rs", constants.rust_controller())
     write(out / "wire.rs", constants.rust_wire())
     digest = sources_digest()
     for name in variants:
@@ -62,11 +63,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wattbell_gateware.generate", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/rtl"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--variant", choices=[*VARIANTS], action="append", help="only this variant (may be repeated)")
-    parser.add_argument("--docs", action="store_true", help="write the generated table of docs/registers.md instead")
+    parser.add_argument("--docs", action="store_true", help="write the generated tables of docs/registers.md instead")
+    parser.add_argument("--header", type=Path, help="write the firmware's C header of the registers to this file instead")
     arguments = parser.parse_args()
     try:
         if arguments.docs:
             write(DOCS, constants.markdown_registers())
+        elif arguments.header:
+            arguments.header.parent.mkdir(parents=True, exist_ok=True)
+            write(arguments.header, constants.c_registers())
         else:
             generate(arguments.out, arguments.variant or [*VARIANTS])
     except OSError as error:

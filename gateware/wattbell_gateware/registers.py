@@ -1,7 +1,7 @@
 """The register map, as data. The register file, docs/registers.md and the Rust constants are made from it.
 
 The bus is 32 bit wide with word addresses. The rig's control process (on a board: its firmware) is its only user; the
-host speaks SCPI to that process.
+host speaks SCPI to that process. The controller's own registers, at 80h..FFh, are in :mod:`.controller_registers`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .link.events import LinkEvent
 from .rail.correct import GAIN_FRACTION_BITS
 from .stream.linkside import DEFAULT_EVENTS
 
-__all__ = ["MAP", "VERSION", "Access", "Bits", "Register", "by_name"]
+__all__ = ["MAP", "VERSION", "Access", "Bits", "Register", "by_name", "numbered"]
 
 VERSION = (0, 2, 0)
 """Version of the gateware: major, minor, patch. The register map and the ports belong to it."""
@@ -38,11 +38,16 @@ _LINK_EVENTS = {
 
 
 class Access(Enum):
-    """RW: holds what was written. RO: shows a value. WO: writing does something; reads as 0."""
+    """RW: holds what was written. RO: shows a value. WO: writing does something; reads as 0.
+
+    The controller's registers have two more: TAKE: a read takes what it shows. W1C: shows latched bits; a bit written 1 is cleared.
+    """
 
     RW = "read/write"
     RO = "read"
     WO = "write"
+    TAKE = "read, takes"
+    W1C = "read/write 1 to clear"
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Register:
     bits: tuple[Bits, ...] = field(default=())
 
 
-def _numbered(start: int, access: Access, rows: list[tuple[str, int, int, str]]) -> Iterator[Register]:
+def numbered(start: int, access: Access, rows: list[tuple[str, int, int, str]]) -> Iterator[Register]:
+    """Registers at consecutive addresses from ``start``; a row is name, width, reset, doc."""
     for k, (name, width, reset, doc) in enumerate(rows):
         yield Register(name, start + k, width, access, reset, doc)
 
@@ -100,7 +106,7 @@ MAP: tuple[Register, ...] = (
     Register("NOW_LO", 0x06, 32, Access.RO, 0, "tick counter, bits 31:0"),
     Register("NOW_HI", 0x07, 32, Access.RO, 0, "tick counter, bits 63:32 (read HI, LO, HI until HI agrees)"),
     Register("MARKER", 0x08, 32, Access.WO, 0, "makes a MARKER event with this value, source CONTROL"),
-    *_numbered(0x10, Access.RW, [
+    *numbered(0x10, Access.RW, [
         ("ADC_PERIOD", 20, 0, "clocks between conversions. Reset: 1 us. Less than 640 ns is taken as 640 ns. "
                               "ADC_PERIOD x clock ticks x DECIMATION must stay below 2^32"),
         ("DECIMATION", 13, 1, "conversions a sample, R: 1..4096"),
@@ -111,7 +117,7 @@ MAP: tuple[Register, ...] = (
         ("I_OFFSET", 28, 0, "current code at 0 A, in 1/256 code, two's complement"),
         ("I_GAIN", 32, _I_GAIN, f"units of {CURRENT_LSB_NA} nA a code, times 2^24"),
     ]),
-    *_numbered(0x20, Access.RW, [
+    *numbered(0x20, Access.RW, [
         ("ATTACH_OP", 3, 0, "late attach, which fact: 0 BAR0 (ADDRESS), 1 doorbell stride CAP.DSTRD (SIZE), 2 page size "
                             "CC.MPS (SIZE), 3 submission queue (QID, ADDRESS, SIZE entries, LINK its CQ), 4 completion "
                             "queue (QID, ADDRESS, SIZE, LINK its vector), 5 shadow doorbells in use (SIZE 1). Completion "
@@ -134,7 +140,7 @@ MAP: tuple[Register, ...] = (
         Bits("POLARITY_NEW", 12, 1, "take POLARITY"),
         Bits("LANES_NEW", 13, 1, "take ACTIVE, REVERSE, UNSCRAMBLED, WIDTH"),
     )) for name, address, which in (("DOWN", 0x29, "host to drive"), ("UP", 0x2A, "drive to host"))),
-    *_numbered(0x30, Access.RO, [
+    *numbered(0x30, Access.RO, [
         ("TLPS_DOWN", 32, 0, "TLPs host to drive, low 32 bits"),
         ("TLPS_UP", 32, 0, "TLPs drive to host, low 32 bits"),
         ("COMMANDS", 32, 0, "command records made, low 32 bits"),
