@@ -1,0 +1,106 @@
+"""What follows from the parts by hand: gains, codes, delays, noise. The decks are held against this, and this against them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .parts import Part
+
+__all__ = ["BOLTZMANN", "CELSIUS_27", "DIVIDER", "GAIN_COARSE", "GAIN_FINE", "GAIN_FIRST", "Design", "design", "parameters"]
+
+BOLTZMANN = 1.380649e-23
+CELSIUS_27 = 300.15
+
+# Resistors as in decks/frontend.lib.
+GAIN_FIRST = 1 + 2 * 1200 / 100
+GAIN_SECOND = 1 + 2 * 1500 / 200
+GAIN_COARSE = GAIN_FIRST * 5000 / 1250
+GAIN_FINE = GAIN_FIRST * GAIN_SECOND * 9000 / 1000
+DIVIDER = 10_000 / 12_200
+DIVIDER_RESISTANCE = 10_000 * 2_200 / 12_200
+DIVIDER_CAPACITANCE = 8e-12
+CLAMP_RESISTANCE = 1000.0
+GAIN_RESISTORS = ("rg1", "rf1", "rf2", "rg2", "rf4", "rf5", "rv1", "rv2")
+DRIVER_RESISTORS = ("ca1", "ca2", "cb1", "cb2", "fa1", "fa2", "fb1", "fb2")
+"""Names of their errors among the decks' parameters."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Nominal figures. Currents in A at the shunt, voltages in V at the rail, times in s."""
+
+    full_scale_coarse: float
+    full_scale_fine: float
+    full_scale_voltage: float
+    lsb_coarse: float
+    lsb_fine: float
+    lsb_voltage: float
+    burden: float
+    """At the coarse path's full scale."""
+    delay_coarse: float
+    """Sum of the time constants from the shunt to the converter: what a ramp is late by, and an edge's centre of gravity."""
+    delay_fine: float
+    delay_voltage: float
+    adc_noise_current: float
+    """RMS of the AD4003, at its input."""
+    adc_noise_voltage: float
+
+
+def pole(gain: float, gbw: float) -> float:
+    """Time constant of an amplifier of one pole at a noise gain."""
+    return gain / (2 * math.pi * gbw)
+
+
+def adc_noise(snr_db: float, peak_to_peak: float) -> float:
+    """RMS noise of a converter whose data sheet gives a signal-to-noise ratio for a full-scale sine."""
+    return peak_to_peak / (2 * math.sqrt(2)) / 10 ** (snr_db / 20)
+
+
+def design(parts: dict[str, Part]) -> Design:
+    """The nominal front end."""
+    shunt, amplifier, driver, filter_, adc = (parts[k] for k in ("shunt", "amplifier", "driver", "filter", "adc"))
+    reference = parts["reference"].voltage
+    first = pole(GAIN_FIRST, amplifier.gbw) - shunt.inductance / shunt.resistance
+    full_coarse, full_fine = (reference / gain / shunt.resistance for gain in (GAIN_COARSE, GAIN_FINE))
+    full_voltage = reference / DIVIDER
+    return Design(
+        full_scale_coarse=full_coarse, full_scale_fine=full_fine, full_scale_voltage=full_voltage,
+        lsb_coarse=full_coarse / 2**17, lsb_fine=full_fine / 2**17, lsb_voltage=full_voltage / 2**18,
+        burden=full_coarse * shunt.resistance,
+        delay_coarse=first + pole(5, driver.gbw) + 2 * filter_.resistance * filter_.coarse,
+        delay_fine=first + pole(GAIN_SECOND, amplifier.gbw) + pole(10, driver.gbw) + CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance
+        + 2 * filter_.resistance * filter_.fine,
+        delay_voltage=2 * pole(1, amplifier.gbw) + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE
+        + filter_.voltage_resistance * filter_.voltage,
+        adc_noise_current=adc_noise(adc.snr, 10.0), adc_noise_voltage=adc_noise(adc.snr_voltage, 5.0),
+    )
+
+
+def parameters(parts: dict[str, Part]) -> dict[str, float]:
+    """Parameters of the decks for the nominal board: every error 0."""
+    amplifier, driver, filter_, clamp, shunt, rail = (
+        parts[k] for k in ("amplifier", "driver", "filter", "clamp", "shunt", "rail"))
+    values = {
+        "aol": amplifier.open_loop_gain, "en": amplifier.noise, "sr": amplifier.slew,
+        "vh": amplifier.supply_high, "vl": amplifier.supply_low,
+        "fgbw": driver.gbw, "faol": driver.open_loop_gain, "fen": driver.noise, "fsr": driver.slew,
+        "fvh": driver.high, "fvl": driver.low, "vocm": driver.vocm,
+        "rfilter": filter_.resistance, "ccoarse": filter_.coarse, "cfine": filter_.fine,
+        "rvfilter": filter_.voltage_resistance, "cvoltage": filter_.voltage,
+        "dis": clamp.saturation, "dn": clamp.emission, "dcj": clamp.capacitance, "dtt": clamp.transit,
+        "rshunt": shunt.resistance, "lshunt": shunt.inductance, "rtol": 0.0, "rtc": 0.0, "emf": 0.0,
+        "vrail": rail.voltage, "rsource": rail.source_resistance + parts["load_switch"].resistance, "lsource": rail.source_inductance,
+        "esr": rail.esr,
+    }
+    values |= {f"gbw{n}": amplifier.gbw for n in (1, 2, 4, 5, 7, 8)}
+    values |= {f"cc{n}": 0.0 for n in (1, 2, 4, 5, 7, 8)}
+    values |= {f"{kind}{n}": 0.0 for kind in ("os", "dr") for n in range(1, 9)}
+    resistors = (*GAIN_RESISTORS, *DRIVER_RESISTORS)
+    values |= dict.fromkeys((*resistors, *map(temperature_coefficient, resistors)), 0.0)
+    return values | dict.fromkeys(("tolc", "tolf", "tolv", "tcc", "tcf", "tcv"), 0.0)
+
+
+def temperature_coefficient(resistor: str) -> str:
+    """Name of the parameter beside a resistor's error: ``rg1`` -> ``tg1``, ``ca1`` -> ``cta1``."""
+    return "t" + resistor[1:] if resistor[0] == "r" else resistor[0] + "t" + resistor[1:]
