@@ -36,3 +36,7 @@ class ResultsError(WattbellError):
 
 class DriveError(WattbellError):
     """A drive must not be touched, does not answer, or a program it needs is missing."""
+
+
+class CalibrationError(WattbellError):
+    """Calibration points do not make a calibration."""

@@ -1,0 +1,15 @@
+"""From known inputs and the codes they gave to the rig's calibration registers, and what uncertainty is left.
+
+Pure functions: nothing here talks to a rig. A channel's line is ``value = (code - offset) * scale``; the register file takes
+the offset in 1/256 code and the scale in wire units a code times 2^24 (docs/registers.md).
+"""
+
+from ..errors import CalibrationError
+from .line import Line, Point, autozero, fit
+from .registers import GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, ChannelRegisters, registers
+from .residual import Residual, residual
+
+__all__ = [
+    "GAIN_FRACTION_BITS", "OFFSET_FRACTION_BITS", "CalibrationError", "ChannelRegisters", "Line", "Point", "Residual", "autozero", "fit",
+    "registers", "residual",
+]

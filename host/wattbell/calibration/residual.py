@@ -1,0 +1,38 @@
+"""What uncertainty a calibration leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .line import Line
+
+__all__ = ["Residual", "residual"]
+
+COVERAGE = 2.0
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Expanded uncertainty (k = 2) of a calibrated channel, as ``rig.error_model`` of a capture states it: ``gain`` relative,
+    ``offset`` in V or A. Of the calibration alone: what drifts afterwards is the hardware's (docs/accuracy.md)."""
+
+    gain: float
+    offset: float
+
+    def at(self, value: float) -> float:
+        """At a value, in V or A."""
+        return math.hypot(self.gain * value, self.offset)
+
+
+def residual(line: Line, source_gain: float, source_offset: float, unit: float) -> Residual:
+    """The residual of a line.
+
+    ``source_gain`` (relative) and ``source_offset`` (V or A) are the standard uncertainties of what was applied; the offset counts
+    only where the line's offset comes from the points (after an autozero pass 0). ``unit`` is the wire's: a value is rounded to it.
+    Terms add in squares; the rounding is uniform.
+    """
+    gain = COVERAGE * math.hypot(line.scale_sigma, source_gain)
+    rounding = unit / math.sqrt(12)
+    offset = COVERAGE * math.sqrt((line.offset_sigma * line.scale) ** 2 + source_offset**2 + rounding**2)
+    return Residual(gain, offset)
