@@ -57,15 +57,17 @@ def draw(parts: dict[str, Part], rng: Random) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Voltages at the converters' inputs."""
+    """One number a path: volts at the converters' inputs, or delays."""
 
     coarse: float
     fine: float
     voltage: float
 
 
-def transfer(board: dict[str, float], current: float, rail: float, kelvin: float, emf: float | None = None) -> Outputs:
-    """Static transfer by hand, ``kelvin`` above 25 C, without clamps and saturation.
+def transfer(board: dict[str, float], current: float, rail: float, kelvin: float, warmer: float = 0.0,
+             short: bool = False) -> Outputs:
+    """Static transfer by hand, ``kelvin`` above 25 C, without clamps and saturation. The shunt may be ``warmer`` than the rest
+    (kelvin). ``short``: the autozero switch is closed, both inputs at the drive's side of the shunt.
 
     Pairs: ``d = (vp - vn) (1 + (Rf1 + Rf2) / Rg)``. Driver between dividers of feedback factors p and q:
     ``D = 2 (o1 (1 - p) - o2 (1 - q) + vocm (p - q) + vos) / (p + q + 2 / A)``.
@@ -89,14 +91,14 @@ def transfer(board: dict[str, float], current: float, rail: float, kelvin: float
         vocm = board["vocm"]
         return 2 * (o1 * (1 - p) - o2 * (1 - q) + vocm * (p - q) + offset(n)) / (p + q + 2 / board["faol"])
 
-    shunt = board["rshunt"] * (1 + board["rtol"]) * (1 + board["rtc"] * kelvin)
-    thermal = board["emf"] if emf is None else emf
+    shunt = board["rshunt"] * (1 + board["rtol"]) * (1 + board["rtc"] * (kelvin + warmer))
+    drive = rail - shunt * current
     ratio1 = tuple(resistor(name, 1200.0) / resistor("rg1", 100.0) for name in ("rf1", "rf2"))
-    o1, o2 = pair(rail + thermal, rail - shunt * current, (1, 2), ratio1)
+    o1, o2 = pair(drive if short else rail + board["emf"], drive, (1, 2), ratio1)
     ratio2 = tuple(resistor(name, 1500.0) / resistor("rg2", 200.0) for name in ("rf4", "rf5"))
     o4, o5 = pair(o1, o2, (4, 5), ratio2)
     below, above = resistor("rv2", 10_000.0), resistor("rv1", 2_200.0)
-    follower = (rail * (1 + board["cc7"]) + offset(7)) / (1 + 1 / board["aol"])
+    follower = (drive * (1 + board["cc7"]) + offset(7)) / (1 + 1 / board["aol"])
     divided = follower * below / (below + above)
     return Outputs(
         coarse=driver(o1, o2, 3, "c", (1250.0, 5000.0)), fine=driver(o4, o5, 6, "f", (1000.0, 9000.0)),
