@@ -23,6 +23,10 @@ each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take
 of short TLPs with an odd number of beats, back to back, which are not half as many when they are paired."""
 
 
+_TOLD = ("counters", "state", "lanes", "pending", "pending_known", "pending_tick")
+"""By the receiver, besides TLPs and events."""
+
+
 class BeatPairs(wiring.Component):
     """Beats of twice the width, half as many: for an instrument on a clock of half the frequency.
 
@@ -177,7 +181,7 @@ class Direction(wiring.Component):
         connect(m, link.o, flipped(self.link))
         connect(m, receiver.events, link.events)
         m.d.comb += [
-            *(getattr(link, name).eq(getattr(receiver, name)) for name in ("counters", "state", "lanes", "pending", "pending_tick")),
+            *(getattr(link, name).eq(getattr(receiver, name)) for name in _TOLD),
             *(getattr(receiver, name).eq(getattr(link, name)) for name in ("polarity_set", "polarity", "lanes_set", "lanes_to")),
             link.rate.eq(self.rate), link.now.eq(self.now),
         ]  # fmt: skip

@@ -33,7 +33,8 @@ class LinkPort(wiring.Component):
 
     Ports
     -----
-    In ``link``: events, counters, state, lanes, pending, pending_tick: the receiver's; polarity_set, polarity, lanes_set, lanes_to: to it.
+    In ``link``: events, counters, state, lanes, pending, pending_known, pending_tick: the receiver's;
+    polarity_set, polarity, lanes_set, lanes_to: to it.
     In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); now, what no tick is later than; o, the port of the instrument
     (:func:`~wattbell_gateware.stream.linkside.link_port`, from the other side).
     """
@@ -42,7 +43,7 @@ class LinkPort(wiring.Component):
         self._lanes = lanes
         super().__init__({
             "events": In(stream.Signature(LINK_EVENT)), "counters": In(data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32))),
-            "state": In(State), "lanes": In(LANES_IN_USE), "pending": In(1), "pending_tick": In(64),
+            "state": In(State), "lanes": In(LANES_IN_USE), "pending": In(1), "pending_known": In(1, init=1), "pending_tick": In(64),
             "polarity_set": Out(1), "polarity": Out(lanes), "lanes_set": Out(1), "lanes_to": Out(LANES_IN_USE),
             "rate": In(2), "now": In(64), "o": In(link_port()),
         })  # fmt: skip
@@ -74,13 +75,12 @@ class LinkPort(wiring.Component):
 
     def _side(self, m: Module) -> None:
         layout = data.StructLayout({
-            "counters": self.counters.shape(), "state": State, "lanes": LANES_IN_USE, "pending": 1, "pending_tick": LOW_BITS,
-            "early": 1,
+            "counters": self.counters.shape(), "state": State, "lanes": LANES_IN_USE, "pending": 1, "pending_known": 1,
+            "pending_tick": LOW_BITS,
         })  # fmt: skip
         m.submodules.side = side = Snapshot(layout, source="link", sink="sync")
         given, seen, shown = side.i, side.o, self.o.side
-        m.d.comb += [getattr(given, name).eq(getattr(self, name)) for name, _ in layout if name != "early"]
-        m.d.comb += given.early.eq(self.pending_tick == 0)  # the store's word for: not known yet
+        m.d.comb += [getattr(given, name).eq(getattr(self, name)) for name, _ in layout]
         m.d.comb += [
             shown.counters.eq(seen.counters), shown.state.eq(seen.state), shown.lanes.eq(seen.lanes), shown.rate.eq(self.rate + 1),
         ]  # fmt: skip
@@ -88,7 +88,8 @@ class LinkPort(wiring.Component):
         copies = [Signal(kept, name=f"copy{n}") for n in range(_COPIES)]  # the youngest first
         with m.If(side.fresh):
             m.d.sync += [
-                copies[0].pending.eq(seen.pending), copies[0].tick.eq(Mux(seen.early, 0, whole_tick(m, self.now, seen.pending_tick))),
+                copies[0].pending.eq(seen.pending),
+                copies[0].tick.eq(Mux(seen.pending_known, whole_tick(m, self.now, seen.pending_tick), 0)),
                 *(older.eq(younger) for younger, older in zip(copies, copies[1:])),
             ]  # fmt: skip
         oldest = copies[0].tick

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,6 +20,10 @@ class LcrcChecker(wiring.Component):
 
     The LCRC covers the two bytes with the sequence number and the TLP (Base 2.1, 3.6.3). Nullified is what ends with EDB and
     the complement of its LCRC (3.6.2.1).
+
+    One set of parities, of a whole beat, does for every number of double words. Where the last beat has room the LCRC is in it, and
+    zeros are taken behind that: then the state is a constant, that of the residue behind so many zeros, or 0 if the LCRC is
+    complemented. Where it has none the state is the LCRC's complement, or the LCRC.
     """
 
     def __init__(self, width: int):
@@ -31,21 +35,29 @@ class LcrcChecker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        n_bytes = self._width // 8
-        m.submodules.head = head = CrcStep(LCRC, 2, [2])
-        m.submodules.body = body = CrcStep(LCRC, n_bytes, range(4, n_bytes + 1, 4))
+        n_dws = self._width // 32
+        m.submodules.head = head = CrcStep(LCRC, 2)
+        m.submodules.body = body = CrcStep(LCRC, 4 * n_dws)
         beat, out = self.packed.payload, self.out.payload
         state, kept = Signal(32), Signal(packed_beat(self._width))
         staged = Signal()
         m.d.comb += [
-            head.before.eq(LCRC.init), head.data.eq(beat.number), head.count.eq(2),
-            body.before.eq(Mux(beat.first, head.after, state)), body.data.eq(beat.data), body.count.eq(beat.dws << 2),
+            head.before.eq(LCRC.init), head.data.eq(beat.number),
+            body.before.eq(Mux(beat.first, head.after, state)), body.data.eq(beat.data),
         ]  # fmt: skip
+        for n in range(2, n_dws):  # behind one double word and the LCRC
+            with m.If(beat.dws < n):
+                m.d.comb += body.data.word_select(n, 32).eq(0)
         m.d.sync += [staged.eq(self.packed.valid), self.out.valid.eq(staged)]
         with m.If(self.packed.valid):
             m.d.sync += [state.eq(body.after), kept.eq(beat)]
         verdict = Signal(Verdict)
-        right, complemented = kept.lcrc == ~state, kept.lcrc == state
+        rest, wanted = Signal(32), Signal(32)
+        m.d.comb += [rest.eq(state ^ Mux(kept.dws == n_dws, kept.lcrc, 0)), wanted.eq(Const(LCRC.init, 32))]
+        for dws in range(1, n_dws):
+            with m.If(kept.dws == dws):
+                m.d.comb += wanted.eq(LCRC.shifted(LCRC.residue, 32 * (n_dws - 1 - dws)))
+        right, complemented = rest == wanted, rest == 0
         with m.If(kept.broken):
             m.d.comb += verdict.eq(Verdict.BAD_FRAME)
         with m.Elif(kept.edb & complemented):

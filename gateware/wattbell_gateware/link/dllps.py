@@ -40,8 +40,8 @@ class DllpReceiver(wiring.Component):
         m = Module()
         n_quads = self._quads
         quads, valid = self.quads.payload.quads, self.quads.valid
-        # Two quads of one DLLP lie side by side in at most one way in each half of a word.
-        half = max(1, n_quads // 2)
+        # A DLLP is two quads, so of two quads at most one ends one.
+        half = min(2, n_quads)
         found = [Signal(_RAW, name=f"found{n}") for n in range(n_quads // half)]
         kept, kept_tick, open_ = Signal(24), Signal(64), Signal()
         at_kept, at_tick, at_open = kept, kept_tick, open_
@@ -78,9 +78,9 @@ class DllpReceiver(wiring.Component):
                 m.d.sync += second.eq(both & ~second)
 
         # The CRC of the four bytes, then the two that came with them
-        m.submodules.crc = crc = CrcStep(DLLP_CRC, 4, [4])
+        m.submodules.crc = crc = CrcStep(DLLP_CRC, 4)
         state, checked, received, checking = Signal(16), Signal(DLLP), Signal(16), Signal()
-        m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(one.symbols[:32]), crc.count.eq(4)]
+        m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(one.symbols[:32])]
         m.d.sync += [checking.eq(one.valid), state.eq(crc.after), checked.body.eq(one.symbols[:32]), checked.tick.eq(one.tick),
                      received.eq(one.symbols[32:])]  # fmt: skip
         right = received == ~state

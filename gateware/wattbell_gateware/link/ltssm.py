@@ -14,6 +14,7 @@ __all__ = ["LANES_IN_USE", "SILENCE_TICKS", "LinkTracker", "State"]
 
 SILENCE_TICKS = 2_000_000
 """Without a lane in lock for so long (2 ms), and without having announced it, the link is down."""
+_SILENCE_BITS = 22
 _SETTLE = 16
 """Clocks from the first lane's TS2 to the last one's: skew and differences of the aligners, with room."""
 _BEHIND = 256
@@ -108,7 +109,7 @@ class LinkTracker(wiring.Component):
     def _states(self, m: Module, found, seen) -> None:
         state = self.state
         asked_l1, asked_l23, asked = Signal(), Signal(), Signal(_LOW)
-        locked_at = Signal(64)
+        locked_at, silence, silent = Signal(_SILENCE_BITS), Signal(_SILENCE_BITS), Signal()
         kind = self.dllps.payload.body[:8]
         # What EIOS means is decided when the DLLPs before it have come through; the tick is that of the EIOS.
         ending, ending_tick = Signal(range(_DLLPS + 1)), Signal(64)
@@ -131,8 +132,11 @@ class LinkTracker(wiring.Component):
             with m.If(strobe & ((behind == 0) | later(tick, last))):
                 m.d.comb += [evidence.eq(~self.eios.any()), since.eq(tick)]
         m.d.sync += self.changed.eq(0)
+        m.d.comb += silence.eq(self.now - locked_at)
         with m.If(self.locked.any()):
-            m.d.sync += locked_at.eq(self.now)
+            m.d.sync += [locked_at.eq(self.now), silent.eq(0)]
+        with m.Elif(silence > SILENCE_TICKS):  # kept: the low bits come round
+            m.d.sync += silent.eq(1)
         with m.If(self.tlp & later(self.tlp_tick, asked)):  # TLPs are known to be good later than DLLPs are
             m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
         with m.If(self.dllps.valid):
@@ -148,7 +152,7 @@ class LinkTracker(wiring.Component):
 
         configuring = (state == State.DETECT) | (state == State.POLLING) | (state == State.CONFIG)
         announced = (state == State.L0S) | (state == State.L1) | (state == State.UNKNOWN) | (state == State.DETECT)
-        with m.If(self.down | (~announced & (self.now - locked_at > SILENCE_TICKS))):
+        with m.If(self.down | (~announced & (silent | (silence > SILENCE_TICKS)))):
             m.d.sync += go(State.DETECT, self.now)
         with m.Elif(found):
             with m.If(seen.link_pad):

@@ -18,7 +18,8 @@ _LEAST = 4
 def packed_beat(width: int) -> data.StructLayout:
     """As :func:`.layouts.framed_beat`, before the LCRC is looked at.
 
-    ``broken``, ``edb``, ``lcrc``: with ``last``: given up; ended with EDB; the LCRC as received. ``number``: the two bytes in
+    ``broken``, ``edb``: with ``last``: given up; ended with EDB. The LCRC as received is behind the last double word in ``data``, or,
+    where that fills the beat, in ``lcrc``; what is behind it in ``data`` means nothing. ``number``: the two bytes in
     front of the TLP as received. ``tick``: of the STP's first symbol.
     """
     return data.StructLayout({
@@ -31,8 +32,7 @@ class TlpPacker(wiring.Component):
     """Takes the TLPs out of the quads; a beat is as wide as the quads of a word.
 
     A quad holds three bytes of one double word and the first of the next; the double words are collected, and leave as a
-    beat as soon as one more is there: the last one is the LCRC and goes beside the data. Latency 1 clock from the quad
-    that makes it known.
+    beat as soon as one more is there, which may be the LCRC. Latency 1 clock from the quad that makes it known.
 
     A TLP that ends may leave two beats, the second in the next clock; with four quads a word the next TLP may need that clock
     too, and the input has to wait. (A TLP of 4n + 1 double words takes n + 7/4 words and n + 1 beats.)
@@ -68,7 +68,7 @@ class TlpPacker(wiring.Component):
         is_open, begun = Signal(), Signal()  # begun: a beat of it has left
         running, heading, whole = is_open, 0, 0
         tail, head, short = 0, 0, 0
-        lcrc, edb = Signal(32), Signal()
+        edb = Signal()
         number, tick = Signal(16), Signal(64)
         next_number, early, at, place = Signal(16), Signal(), Signal(2), Signal(range(n_quads))
         for k in range(n_quads):
@@ -79,7 +79,7 @@ class TlpPacker(wiring.Component):
             taken = running & goes_on
             tail = tail + taken
             with m.If(taken & ends):
-                m.d.comb += [lcrc.eq(words[k]), edb.eq(q.end == End.EDB)]
+                m.d.comb += edb.eq(q.end == End.EDB)
             with m.If(starts):
                 m.d.comb += [next_number.eq(q.data[8:24]), early.eq(q.early), at.eq(q.at), place.eq(k)]
             whole_now, running_now, head_now, heading_now = (Signal(name=f"{n}{k}") for n in ("whole", "running", "head", "heading"))
@@ -103,7 +103,7 @@ class TlpPacker(wiring.Component):
                     m.d.comb += both.eq(Cat(held[: 32 * n], *words))
 
         # What leaves in this clock
-        rest, resting = Signal(data.StructLayout({"data": 32 * n_quads, "dws": count, "edb": 1, "lcrc": 32})), Signal()
+        rest, resting = Signal(data.StructLayout({"data": 32 * n_quads, "dws": count, "edb": 1})), Signal()
         full, last, given_up, too_short = Signal(), Signal(), Signal(), Signal()
         leaves = Signal()
         m.d.comb += [
@@ -135,16 +135,17 @@ class TlpPacker(wiring.Component):
                 m.d.sync += [held.eq(both), level.eq(total)]
         m.d.sync += [self.beats.valid.eq(resting | (take & leaves)), resting.eq(0)]
         with m.If(resting):
-            m.d.sync += [out.first.eq(0), out.last.eq(1), out.broken.eq(0), out.data.eq(rest.data), out.dws.eq(rest.dws),
-                         out.edb.eq(rest.edb), out.lcrc.eq(rest.lcrc)]  # fmt: skip
+            m.d.sync += [
+                out.first.eq(0), out.last.eq(1), out.broken.eq(0), out.data.eq(rest.data), out.dws.eq(rest.dws), out.edb.eq(rest.edb),
+            ]  # fmt: skip
         with m.Elif(take & leaves):
             more = last & (total > n_quads + 1)
             m.d.sync += [
                 out.data.eq(both), out.dws.eq(Mux(given_up, 0, Mux(full, n_quads, total - 1))), out.first.eq(~begun),
-                out.last.eq(given_up | (last & ~more)), out.broken.eq(given_up), out.edb.eq(edb), out.lcrc.eq(lcrc),
-                out.number.eq(number), out.tick.eq(tick),
+                out.last.eq(given_up | (last & ~more)), out.broken.eq(given_up), out.edb.eq(edb),
+                out.lcrc.eq(both.word_select(n_quads, 32)), out.number.eq(number), out.tick.eq(tick),
                 resting.eq(more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(total - 1 - n_quads),
-                rest.edb.eq(edb), rest.lcrc.eq(lcrc),
+                rest.edb.eq(edb),
             ]  # fmt: skip
         return m
 

@@ -79,7 +79,7 @@ class Receiver(wiring.Component):
         lanes_to : see :class:`.ltssm.LinkTracker`. Both only for a tap that attaches to a link that is up.
     tlps : :func:`wattbell_gateware.layouts.tlp_beat`, at least 64 bits, a quad of symbols each 32; ``error`` never set.
     pending, pending_tick : of the TLPs that have begun and not left, none began before ``pending_tick`` (too early is possible);
-        none is there without ``pending``, but for those that began in the last 60 clocks.
+        none is there without ``pending``, but for those that began in the last 60 clocks. Not ``pending_known``: ``pending_tick`` is 0.
     events : :data:`.events.LINK_EVENT`. counters : :data:`COUNTERS`. state, lanes : see :class:`.ltssm.LinkTracker`.
     rates, leaving, heard : see :class:`.ltssm.LinkTracker`, for who sets ``rate``.
     aligned : lanes are side by side. locked, inverted : of every wire, at the rate in use.
@@ -96,7 +96,8 @@ class Receiver(wiring.Component):
         super().__init__({
             "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), **ports, "now": In(64), "rate": In(2), "down": In(1),
             "polarity_set": In(1), "polarity": In(lanes), "lanes_set": In(1), "lanes_to": In(LANES_IN_USE),
-            "tlps": Out(stream.Signature(tlp_beat(max(64, self._beats)), always_ready=True)), "pending": Out(1), "pending_tick": Out(64),
+            "tlps": Out(stream.Signature(tlp_beat(max(64, self._beats)), always_ready=True)), "pending": Out(1), "pending_known": Out(1),
+            "pending_tick": Out(64),
             "events": Out(stream.Signature(LINK_EVENT)), "counters": Out(COUNTERS),
             "state": Out(State), "lanes": Out(LANES_IN_USE), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
             "aligned": Out(1), "locked": Out(lanes), "inverted": Out(lanes),
@@ -122,7 +123,7 @@ class Receiver(wiring.Component):
         frames, dllps = store.frames, stream.Signature(DLLP, always_ready=True).create()
         m.d.comb += [*(getattr(tracker, name).eq(getattr(symbols, name)) for name in shared),
                      *(getattr(self, name).eq(getattr(symbols, name)) for name in ("aligned", "locked", "inverted")),
-                     self.pending.eq(store.pending), self.pending_tick.eq(store.pending_tick)]  # fmt: skip
+                     *(getattr(self, name).eq(getattr(store, name)) for name in ("pending", "pending_known", "pending_tick"))]  # fmt: skip
         for into, name in ((frames, "frames"), (dllps, "dllps")):
             source = getattr(symbols, name)
             m.d.comb += [into.valid.eq(source.valid), into.payload.eq(source.payload)]

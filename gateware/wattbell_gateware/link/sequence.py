@@ -1,17 +1,19 @@
 """Every TLP once."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["WINDOW", "SequenceFilter", "SequenceStep", "sequence_state"]
 
 WINDOW = 64
-"""So many numbers behind the expected one are remembered one by one."""
+"""So many numbers behind the expected one are remembered one by one; a power of two."""
+_ROW = 8
 
 
 def sequence_state(window: int = WINDOW) -> data.StructLayout:
-    """``known``: there is an expected number. ``had``: bit n: the number n + 1 behind the expected one is not missing.
+    """``known``: there is an expected number. ``had``: bit n: of the last `window` numbers before the expected one, the one that
+    is n modulo `window` is not missing.
 
     ``zero``: where it is not known, the first number should be 0.
     """
@@ -22,7 +24,10 @@ _VERDICT = {"deliver": Out(1), "duplicate": Out(1), "late": Out(1), "lost": Out(
 
 
 class SequenceStep(wiring.Component):
-    """The combinational step of :class:`SequenceFilter`: ``after`` from ``before`` and a number."""
+    """The combinational step of :class:`SequenceFilter`: ``after`` from ``before`` and a number.
+
+    ``had`` stays where it is and a range of it is cleared, by rows of eight: a shift of all of it by any number takes three times as much.
+    """
 
     def __init__(self, window: int = WINDOW):
         self._window = window
@@ -33,11 +38,12 @@ class SequenceStep(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         window, before, after = self._window, self.before, self.after
+        low = (window - 1).bit_length()
         ahead, behind = Signal(12), Signal(12)
         missing = Signal()
         m.d.comb += [
             ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n numbers behind is n - 1 here
-            missing.eq((behind < window) & ~before.had.bit_select(behind[: (window - 1).bit_length()], 1)),
+            missing.eq((behind < window) & ~before.had.bit_select(self.number[:low], 1)),
             after.eq(before),
         ]  # fmt: skip
         anew, zero, early = Signal(), Signal(), Signal()
@@ -48,23 +54,46 @@ class SequenceStep(wiring.Component):
         with m.If(self.strobe & ~anew):
             with m.If(ahead[11]):
                 m.d.comb += [self.duplicate.eq(~missing), self.deliver.eq(missing), self.late.eq(missing)]
-                with m.If(missing):
-                    m.d.comb += after.had.bit_select(behind[: (window - 1).bit_length()], 1).eq(1)
             with m.Else():
-                shift = Signal(range(window))
-                m.d.comb += [
-                    self.deliver.eq(1), self.lost.eq(ahead), shift.eq(ahead), after.expected.eq(self.number + 1),
-                    after.had.eq(Mux(ahead < window, ((before.had << 1) << shift)[:window], 0) | 1),
-                ]  # fmt: skip
+                m.d.comb += [self.deliver.eq(1), self.lost.eq(ahead), after.expected.eq(self.number + 1)]
         with m.Elif(self.strobe):
-            missed = (((1 << window) - 2) << self.number[: (window - 1).bit_length()])[:window] | 1
             m.d.comb += [
                 self.deliver.eq(1), after.known.eq(1), after.zero.eq(0), after.expected.eq(self.number + 1),
-                after.had.eq(Mux(early, missed, (1 << window) - 1)), self.lost.eq(Mux(early, self.number, 0)),
+                self.lost.eq(Mux(early, self.number, 0)),
             ]  # fmt: skip
         with m.Elif(self.forget | self.begin):
             m.d.comb += [after.known.eq(0), after.zero.eq(self.begin)]
+
+        # Of those passed over the first is `since`, modulo the window, and the last is the one before `number`.
+        since, until, none, all_ = Signal(low), self.number[:low], Signal(), Signal()
+        m.d.comb += [
+            since.eq(Mux(anew, 0, before.expected[:low])),
+            none.eq(Mux(anew, ~early, ahead[11]) | (since == until)), all_.eq(~anew & ~ahead[11] & (ahead >= window)),
+        ]  # fmt: skip
+        passed = _between(m, since, until, window)
+        with m.If(self.deliver):
+            m.d.comb += after.had.eq(
+                ((before.had | anew.replicate(window)) & ~((passed & ~none.replicate(window)) | all_.replicate(window)))
+                | (1 << until)[:window])  # fmt: skip
         return m
+
+
+def _between(m: Module, since, until, window: int):
+    """A bit for each place from `since` up to before `until`, round the end if that is not behind it; combinational."""
+    rows, width = window // _ROW, _ROW.bit_length() - 1
+    first, last = since[width:], until[width:]
+    upper, lower = Signal(_ROW), Signal(_ROW)  # of the row of `since`, and of that of `until`
+    bits, inside, round_ = [], Signal(), Signal()
+    m.d.comb += [
+        round_.eq(since >= until), inside.eq((first == last) & ~round_),  # all of it in one row
+        lower.eq(Cat((n < until[:width]) & ~inside for n in range(_ROW))),
+        upper.eq(Cat((n >= since[:width]) & ((n < until[:width]) | ~inside) for n in range(_ROW))),
+    ]  # fmt: skip
+    for n in range(rows):
+        behind, before, whole = n > first, n < last, Signal(name=f"row{n}")
+        m.d.comb += whole.eq(Mux(round_, behind | before, behind & before))
+        bits += [whole | ((first == n) & upper[k]) | ((last == n) & lower[k]) for k in range(_ROW)]
+    return Cat(bits)
 
 
 class SequenceFilter(wiring.Component):

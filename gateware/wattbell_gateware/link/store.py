@@ -46,6 +46,7 @@ class TlpStore(wiring.Component):
         with one that comes late, behind TLPs sent after it.
     fates : one a frame (:data:`FATE`), in the clock after its last beat.
     pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
+        Not ``pending_known``: it is on its way through the list of TLPs, and ``pending_tick`` is 0.
     """
 
     def __init__(self, width: int, *, bytes_kept: int = 8192, tlps: int = 64):
@@ -54,7 +55,8 @@ class TlpStore(wiring.Component):
         super().__init__({
             "frames": In(stream.Signature(framed_beat(width), always_ready=True)), "forget": In(1), "begin": In(1),
             "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)),
-            "fates": Out(stream.Signature(FATE, always_ready=True)), "pending": Out(1), "pending_tick": Out(64),
+            "fates": Out(stream.Signature(FATE, always_ready=True)), "pending": Out(1), "pending_known": Out(1),
+            "pending_tick": Out(64),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -121,8 +123,8 @@ class TlpStore(wiring.Component):
             m.d.sync += [coming.eq(~beat.last), coming_tick.eq(beat.tick)]
         waits = ticks.level != 0
         m.d.comb += [
-            self.pending.eq(coming | waits),
-            self.pending_tick.eq(Mux(ready, ticks.r_data[:64], Mux(waits, 0, coming_tick))),  # 0: on its way through the list
+            self.pending.eq(coming | waits), self.pending_known.eq(ready | ~waits),
+            self.pending_tick.eq(Mux(ready, ticks.r_data[:64], Mux(waits, 0, coming_tick))),
         ]
         return m
 

@@ -133,8 +133,8 @@ class TokenFramer(wiring.Component):
 
         # The double words of a beat go to the end of the CRC's word: zeros before them leave a state of zero as it is. The state
         # before meets the first of them, so one set of parities does for every number of them.
-        m.submodules.lcrc = step = CrcStep(LCRC, 4 * lanes, [4 * lanes])
-        m.submodules.lcrc_start = start = CrcStep(LCRC, 2, [2])
+        m.submodules.lcrc = step = CrcStep(LCRC, 4 * lanes)
+        m.submodules.lcrc_start = start = CrcStep(LCRC, 2)
         state, before = Signal(32), Signal(32)
         for n in range(lanes):
             for dws in range(lanes - n, lanes + 1):
@@ -143,8 +143,8 @@ class TokenFramer(wiring.Component):
                     m.d.comb += step.data[32 * n : 32 * n + 32].eq(out.data[n - lanes + dws] ^ first)
         # The four reserved bits before the number are not sent; they count as zeros.
         m.d.comb += [
-            start.before.eq(LCRC.init), start.data.eq(Cat(out.sequence[8:], 0, 0, 0, 0, out.sequence[:8])), start.count.eq(2),
-            before.eq(Mux(out.first, start.after, state)), step.before.eq(0), step.count.eq(4 * lanes),
+            start.before.eq(LCRC.init), start.data.eq(Cat(out.sequence[8:], 0, 0, 0, 0, out.sequence[:8])),
+            before.eq(Mux(out.first, start.after, state)), step.before.eq(0),
         ]  # fmt: skip
         frame = self.frames.payload
         m.d.sync += self.frames.valid.eq(out_valid)
@@ -180,8 +180,8 @@ class TokenFramer(wiring.Component):
         for n in range(2, lanes):
             with m.If(word.dllp[n] & word.dllp[: n - 1].any()):
                 m.d.comb += queue.second.as_value().eq(whole(n))
-        m.submodules.dllp_crc = step = CrcStep(DLLP_CRC, 4, [4])
-        m.d.comb += [step.before.eq(DLLP_CRC.init), step.data.eq(now.body), step.count.eq(4)]
+        m.submodules.dllp_crc = step = CrcStep(DLLP_CRC, 4)
+        m.d.comb += [step.before.eq(DLLP_CRC.init), step.data.eq(now.body)]
         right = step.after == ~now.crc
         m.d.sync += [
             self.dllps.valid.eq(valid & right), self.bad_dllp.eq(valid & ~right), self.dllps.payload.body.eq(now.body),

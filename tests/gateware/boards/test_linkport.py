@@ -82,10 +82,12 @@ def test_a_tlp_on_its_way_is_seen_until_its_beats_have_crossed(bench):
     async def look(ctx):
         for begun in (START - 5000, 0):
             ctx.set(dut.pending, 1)
-            ctx.set(dut.pending_tick, begun)
+            ctx.set(dut.pending_known, begun != 0)
+            ctx.set(dut.pending_tick, begun or START)
             await ctx.tick().repeat(30)
             assert ctx.get(dut.o.side.pending) and ctx.get(dut.o.side.pending_tick) == begun
             later = ctx.get(now)
+            ctx.set(dut.pending_known, 1)
             ctx.set(dut.pending_tick, later)  # the next one
             for _ in range(8):
                 await ctx.tick()

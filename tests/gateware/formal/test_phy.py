@@ -33,7 +33,7 @@ def serial_crc(m, before, data, bits, polynomial):
 
 
 class Crcs(Elaboratable):
-    """Every count of bytes of one CRC, parallel and serial; with the assertion that they agree, or with both as outputs."""
+    """Every width of one CRC, parallel and serial; with the assertion that they agree, or with both as outputs."""
 
     def __init__(self, kind, claim=True, wrong=False):
         self.kind, self.claim, self.wrong = kind, claim, wrong
@@ -50,8 +50,8 @@ class Crcs(Elaboratable):
             m.d.comb += Assume((both & (both - 1)[: len(both)]) == 0)
         states = serial_crc(m, self.before, self.data, self.bits, self.polynomial)
         for width, serial, parallel in zip(WIDTHS[self.kind], self.outputs[::2], self.outputs[1::2]):
-            m.submodules[f"crc{width}"] = crc = CrcStep(POLYNOMIALS[self.kind][0], self.widest, WIDTHS[self.kind])
-            m.d.comb += [crc.before.eq(self.before), crc.data.eq(self.data), crc.count.eq(width)]
+            m.submodules[f"crc{width}"] = crc = CrcStep(POLYNOMIALS[self.kind][0], width)
+            m.d.comb += [crc.before.eq(self.before), crc.data.eq(self.data)]
             m.d.comb += [serial.eq(states[8 * width]), parallel.eq(crc.after)]
             if self.claim:
                 m.d.comb += Assert(parallel == serial ^ (self.data[3] if self.wrong else 0))

@@ -50,7 +50,7 @@ class EveryTlpOnce(Elaboratable):
                 ~state.known
                 | ((state.expected == following[:12]) & (begun < following)
                    & (~passed | ((self.watched >= begun) & (behind >= 0)))
-                   & (~in_window | (state.had.bit_select(behind[:6], 1) == ((self.watched < begun) | passed))))
+                   & (~in_window | (state.had.bit_select(self.watched[:6], 1) == ((self.watched < begun) | passed))))
             ),
         ]  # fmt: skip
         return agrees
