@@ -1,0 +1,43 @@
+/* A model of the registers, for the firmware's own tests: what docs/registers.md says, not how the gateware does it.
+ *
+ * Simplified: conversions of a gate beyond 4096 are taken as like those; the totals see a rail without noise; the trigger looks
+ * at the rail when it is armed and when the rail changes; the bus has no commands but those of the self-test. */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Power-on: every register to its reset value, the EEPROM as it is. `seed` draws gain, offset and noise of the board. */
+void model_power_on(uint32_t seed);
+/* Restart of the core alone, for `cause` (bits of RESET_CAUSE). */
+void model_restart(uint32_t cause);
+void model_set_rail(double volts, double amperes);
+/* What a perfect board with these errors would show: relative gain error, offset in codes, noise in codes (RMS). */
+void model_set_channel(int channel, double gain_error, double offset_codes);
+void model_set_noise(double codes);
+void model_set_fine(bool there);
+/* Devices answer on I2C or do not. */
+void model_set_i2c(bool eeprom, bool sensor);
+void model_set_temperature(double celsius);
+void model_set_rail_good(bool possible);
+/* Makes a stage of the self-test fail: 1 no records, 2 no step, 4 the step is late by 200 ns, 8 it never ends. */
+void model_break_test(unsigned stages);
+uint8_t *model_eeprom(void);
+uint32_t model_peek(unsigned address);
+void model_poke(unsigned address, uint32_t value);
+/* An edge or event that the trigger may watch: source number and its argument (level, or bit). */
+void model_event(unsigned source, unsigned argument);
+int64_t model_now(void);
+/* hal_wait goes no further than this. */
+void model_limit(int64_t tick);
+/* Whether the core was asked to restart, or the watchdog bit; forgets it. */
+uint32_t model_take_restart(void);
+
+/* The console's other end. The input takes all; the output has room for `model_set_room` bytes that were not taken. */
+void model_feed(const char *bytes, unsigned count);
+unsigned model_unread(void);
+unsigned model_take(char *bytes, unsigned size);
+void model_set_room(unsigned bytes);
+
+#endif

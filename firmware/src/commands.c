@@ -1,0 +1,20 @@
+/* The command table, made of commands.def. */
+#include "calibrate.h"
+#include "capture.h"
+#include "diagnose.h"
+#include "meter_commands.h"
+#include "power.h"
+#include "settings.h"
+#include "store.h"
+#include "system.h"
+#include "trigger.h"
+
+#define SECTION(title, text)
+#define COMMAND(pattern, handler, argument, parameters, syntax, meaning) {pattern, handler, argument, parameters},
+#define SETTING(pattern, setting, syntax, meaning)          \
+    {pattern, setting_set, SETTING_##setting, 1},           \
+    {pattern "?", setting_get, SETTING_##setting, 1},
+const struct command scpi_commands[] = {
+#include "commands.def"
+};
+const unsigned scpi_command_count = sizeof scpi_commands / sizeof *scpi_commands;

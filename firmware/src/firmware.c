@@ -1,0 +1,102 @@
+#include "firmware.h"
+
+#include "calibrate.h"
+#include "capture.h"
+#include "hal.h"
+#include "meter.h"
+#include "power.h"
+#include "scpi/engine.h"
+#include "scpi/output.h"
+#include "scpi/status.h"
+#include "system.h"
+#include "ticks.h"
+#include "trigger.h"
+
+#define WATCHDOG_MS 2000
+#define KICK_EVERY (500 * TICKS_MS)
+#define DEVICE_CLEAR 0x03
+#define INTAKE 256
+
+/* What came while a message was being carried out. It is read early, so that 03h is seen whatever a command waits for. */
+static char intake[INTAKE];
+static unsigned intake_head, intake_used;
+
+void firmware_init(void)
+{
+    intake_used = 0;
+    hal_write(WB_IRQ_ENABLE, 0);
+    hal_write(WB_WATCHDOG_TIMEOUT, (uint32_t)(WATCHDOG_MS * TICKS_MS >> 20));
+    hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
+    scpi_reset_engine();
+    status_power_on();
+    power_init();
+    system_init();
+    calibrate_init();
+    trigger_reset();
+    meter_reset();
+}
+
+/* What a command under way holds is let go of with it. */
+static void device_clear(void)
+{
+    intake_used = 0;
+    scpi_reset_engine();
+    meter_abort();
+    hal_write(WB_AFE, 0);
+    hal_write(WB_TEST_CONTROL, 0);
+    status_condition(&status_operation, OPER_CALIBRATING, 0);
+}
+
+static bool take_input(void)
+{
+    bool any = false;
+    while (intake_used < INTAKE) {
+        uint32_t word = hal_read(WB_CONSOLE_IN);
+        if (!(word & WB_CONSOLE_IN_VALID))
+            break;
+        char c = (char)(word & WB_CONSOLE_IN_DATA);
+        any = true;
+        if (c == DEVICE_CLEAR) {
+            device_clear();
+        } else {
+            intake[(intake_head + intake_used++) % INTAKE] = c;
+        }
+    }
+    while (intake_used && scpi_ready()) {
+        scpi_byte(intake[intake_head]);
+        intake_head = (intake_head + 1) % INTAKE;
+        intake_used--;
+        any = true;
+    }
+    return any;
+}
+
+static bool give_output(void)
+{
+    bool any = false;
+    while (!output_empty() && hal_read(WB_CONSOLE_STATE) & WB_CONSOLE_STATE_ROOM) {
+        hal_write(WB_CONSOLE_OUT, (uint32_t)output_take());
+        any = true;
+    }
+    return any;
+}
+
+bool firmware_step(void)
+{
+    hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
+    bool busy = take_input();
+    power_poll();
+    trigger_poll();
+    meter_poll();
+    capture_poll();
+    busy |= scpi_step();
+    system_poll();
+    busy |= give_output();
+    uint32_t console = (intake_used < INTAKE ? WB_IRQ_ENABLE_CONSOLE_IN : 0) | (output_empty() ? 0 : WB_IRQ_ENABLE_CONSOLE_OUT);
+    hal_write(WB_IRQ_ENABLE, (hal_read(WB_IRQ_ENABLE) & ~(WB_IRQ_ENABLE_CONSOLE_IN | WB_IRQ_ENABLE_CONSOLE_OUT)) | console |
+                                 WB_IRQ_ENABLE_WAKE);
+    ticks_deadline(ticks_now() + KICK_EVERY);
+    if (!busy)
+        ticks_arm();
+    return busy;
+}

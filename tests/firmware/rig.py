@@ -1,0 +1,117 @@
+"""The firmware, compiled for this machine, on the model of the registers (firmware/native/model.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "firmware"
+SECOND = 1_000_000_000
+
+
+def make(target: str) -> None:
+    """Builds ``target`` of firmware/Makefile."""
+    done = subprocess.run(["make", "-s", "-C", ROOT / "firmware", target, f"PY={sys.executable}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def _registers() -> dict[str, int]:
+    from wattbell_gateware.controller_registers import BOARD
+    from wattbell_gateware.registers import MAP
+
+    return {register.name: register.address for register in (*MAP, *BOARD)}
+
+
+REGISTERS = _registers()
+
+
+class Rig:
+    """One rig: its own copy of the library, so its own memory."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        copy = Path(self._folder.name) / "libfirmware.so"
+        shutil.copy(BUILD / "libfirmware.so", copy)
+        self.lib = ctypes.CDLL(str(copy))
+        lib = self.lib
+        lib.model_eeprom.restype = ctypes.POINTER(ctypes.c_uint8)
+        lib.model_now.restype = ctypes.c_int64
+        lib.model_peek.restype = ctypes.c_uint32
+        lib.model_set_rail.argtypes = [ctypes.c_double, ctypes.c_double]
+        lib.model_set_channel.argtypes = [ctypes.c_int, ctypes.c_double, ctypes.c_double]
+        lib.model_set_noise.argtypes = [ctypes.c_double]
+        lib.model_set_temperature.argtypes = [ctypes.c_double]
+        lib.model_set_fine.argtypes = lib.model_set_rail_good.argtypes = [ctypes.c_bool]
+        lib.model_set_i2c.argtypes = [ctypes.c_bool, ctypes.c_bool]
+        lib.console_settle.argtypes = lib.console_advance.argtypes = [ctypes.c_int64]
+        self.eeprom = (ctypes.c_uint8 * 8192).from_address(ctypes.addressof(lib.model_eeprom().contents))
+        self.erase()
+        self.power_on(seed)
+
+    def erase(self) -> None:
+        """The EEPROM as it comes from its maker."""
+        ctypes.memset(self.eeprom, 0xFF, len(self.eeprom))
+
+    def power_on(self, seed: int = 0) -> None:
+        """Power-on; the EEPROM keeps what it holds. Seed 0 is a board without errors."""
+        self.lib.console_start(seed)
+
+    def send(self, text: str | bytes) -> None:
+        """Bytes to the control port."""
+        data = text.encode() if isinstance(text, str) else text
+        self.lib.model_feed(data, len(data))
+
+    def settle(self, seconds: float = 100.0) -> bool:
+        """Runs until all is answered; False when a command still waits after so long."""
+        return self.lib.console_settle(int(seconds * SECOND)) == 0
+
+    def read(self) -> bytes:
+        """What came back."""
+        buffer = ctypes.create_string_buffer(1 << 16)
+        count = self.lib.model_take(buffer, len(buffer))
+        return buffer.raw[:count]
+
+    def advance(self, seconds: float) -> None:
+        """Lets time go on."""
+        self.lib.console_advance(int(seconds * SECOND))
+
+    def ask(self, text: str) -> str:
+        """Sends a line and gives what it answered, without the line end."""
+        self.send(text + "\n")
+        assert self.settle(), text
+        return self.read().decode("ascii").removesuffix("\n")
+
+    def do(self, text: str) -> None:
+        """Sends a line that answers nothing and sets off no error."""
+        assert self.ask(text) == "", text
+        assert self.errors() == [], text
+
+    def number(self, text: str) -> float:
+        """The number that a query answers."""
+        return float(self.ask(text))
+
+    def errors(self) -> list[int]:
+        """Numbers of the errors queued; empties the queue."""
+        found = []
+        while (number := int(self.ask("SYST:ERR?").split(",")[0])) != 0:
+            found.append(number)
+        return found
+
+    def error(self, text: str) -> int:
+        """The one error that a line sets off; it answers nothing."""
+        assert self.ask(text) == "", text
+        (number,) = self.errors()
+        return number
+
+    def peek(self, name: str) -> int:
+        """A register, as the hardware has it."""
+        return self.lib.model_peek(REGISTERS[name])
+
+    def poke(self, name: str, value: int) -> None:
+        """Sets a register behind the firmware's back."""
+        self.lib.model_poke(REGISTERS[name], value)
