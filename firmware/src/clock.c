@@ -12,21 +12,31 @@ static int64_t unix_now(void)
     return epoch_s + ticks_now() / TICKS_S;
 }
 
+static int32_t today(void)
+{
+    return (int32_t)(unix_now() / DAY);
+}
+
+static int32_t second_of_day(void)
+{
+    return (int32_t)(unix_now() % DAY);
+}
+
 /* Days since 1970-01-01; years that begin in March put the leap day last. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
+static int32_t days_of(int32_t year, int32_t month, int32_t day)
 {
     year -= month <= 2;
-    int64_t era = year / 400, of_era = year % 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    int32_t era = year / 400, of_era = year % 400;
+    int32_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static void date_of(int64_t days, int64_t *year, int64_t *month, int64_t *day)
+static void date_of(int32_t days, int32_t *year, int32_t *month, int32_t *day)
 {
     days += 719468;
-    int64_t era = days / 146097, of_era = days % 146097;
-    int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * y + y / 4 - y / 100), m = (5 * of_year + 2) / 153;
+    int32_t era = days / 146097, of_era = days % 146097;
+    int32_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int32_t of_year = of_era - (365 * y + y / 4 - y / 100), m = (5 * of_year + 2) / 153;
     *day = of_year - (153 * m + 2) / 5 + 1;
     *month = m < 10 ? m + 3 : m - 9;
     *year = y + era * 400 + (*month <= 2);
@@ -34,18 +44,18 @@ static void date_of(int64_t days, int64_t *year, int64_t *month, int64_t *day)
 
 enum progress system_set_date(struct call *call)
 {
-    int64_t year = call_scaled(call, PLAIN, 0, 1970, 2199, 1970), month = call_scaled(call, PLAIN, 0, 1, 12, 1);
-    int64_t day = call_scaled(call, PLAIN, 0, 1, 31, 1);
+    int32_t year = (int32_t)call_scaled(call, PLAIN, 0, 1970, 2199, 1970), month = (int32_t)call_scaled(call, PLAIN, 0, 1, 12, 1);
+    int32_t day = (int32_t)call_scaled(call, PLAIN, 0, 1, 31, 1);
     if (!call->failed)
-        epoch_s += (days_of(year, month, day) - unix_now() / DAY) * DAY;
+        epoch_s += (int64_t)(days_of(year, month, day) - today()) * DAY;
     return DONE;
 }
 
 enum progress system_get_date(struct call *call)
 {
     (void)call;
-    int64_t year, month, day;
-    date_of(unix_now() / DAY, &year, &month, &day);
+    int32_t year, month, day;
+    date_of(today(), &year, &month, &day);
     put_integer(year);
     put_char(',');
     put_integer(month);
@@ -56,17 +66,17 @@ enum progress system_get_date(struct call *call)
 
 enum progress system_set_time(struct call *call)
 {
-    int64_t hour = call_scaled(call, PLAIN, 0, 0, 23, 0), minute = call_scaled(call, PLAIN, 0, 0, 59, 0);
-    int64_t second = call_scaled(call, PLAIN, 0, 0, 59, 0);
+    int32_t hour = (int32_t)call_scaled(call, PLAIN, 0, 0, 23, 0), minute = (int32_t)call_scaled(call, PLAIN, 0, 0, 59, 0);
+    int32_t second = (int32_t)call_scaled(call, PLAIN, 0, 0, 59, 0);
     if (!call->failed)
-        epoch_s += (hour * 60 + minute) * 60 + second - unix_now() % DAY;
+        epoch_s += (hour * 60 + minute) * 60 + second - second_of_day();
     return DONE;
 }
 
 enum progress system_get_time(struct call *call)
 {
     (void)call;
-    int64_t second = unix_now() % DAY;
+    int32_t second = second_of_day();
     put_integer(second / 3600);
     put_char(',');
     put_integer(second / 60 % 60);

@@ -24,6 +24,7 @@ static unsigned intake_head, intake_used;
 void firmware_init(void)
 {
     intake_used = 0;
+    ticks_init();
     hal_write(WB_IRQ_ENABLE, 0);
     hal_write(WB_WATCHDOG_TIMEOUT, (uint32_t)(WATCHDOG_MS * TICKS_MS >> 20));
     hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);

@@ -2,7 +2,7 @@
 
 #include "hal.h"
 
-static int64_t next = TICKS_NEVER;
+static int64_t next;
 
 uint64_t ticks_read64(unsigned address)
 {
@@ -18,6 +18,11 @@ uint64_t ticks_read64(unsigned address)
 int64_t ticks_now(void)
 {
     return (int64_t)ticks_read64(WB_NOW_LO);
+}
+
+void ticks_init(void)
+{
+    next = TICKS_NEVER;
 }
 
 void ticks_deadline(int64_t tick)

@@ -10,6 +10,7 @@
 #define TICKS_S INT64_C(1000000000)
 #define TICKS_NEVER INT64_MAX
 
+void ticks_init(void);
 int64_t ticks_now(void);
 /* A 64-bit quantity in two words at `address` (low) and `address` + 1, read so that the halves belong together. */
 uint64_t ticks_read64(unsigned address);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,11 @@ SECOND = 1_000_000_000
 
 def make(target: str) -> None:
     """Builds ``target`` of firmware/Makefile."""
-    done = subprocess.run(["make", "-s", "-C", ROOT / "firmware", target, f"PY={sys.executable}"], capture_output=True, text=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / ".lock").open("w") as lock:  # other workers want the same
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = ["make", "-s", "-C", ROOT / "firmware", target, f"PY={sys.executable}"]
+        done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
 
 

@@ -47,17 +47,19 @@ void scpi_error_text(int number, const char *about)
     scpi_error(number, (struct slice){about, strlen(about)});
 }
 
+#define SCPI_ERROR_TEXT(name, number, text) {number, text},
+static const struct {
+    int16_t number;
+    const char *text;
+} texts[] = {SCPI_ERRORS(SCPI_ERROR_TEXT)};
+#undef SCPI_ERROR_TEXT
+
 static const char *text_of(int number)
 {
-#define SCPI_ERROR_TEXT(name, number, text) \
-    case number:                            \
-        return text;
-    switch (number) {
-        SCPI_ERRORS(SCPI_ERROR_TEXT)
-    default:
-        return "Device-specific error";
-    }
-#undef SCPI_ERROR_TEXT
+    for (unsigned k = 0; k < sizeof texts / sizeof *texts; k++)
+        if (texts[k].number == number)
+            return texts[k].text;
+    return "Device-specific error";
 }
 
 void scpi_error_next(void)

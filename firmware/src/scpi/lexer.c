@@ -131,7 +131,7 @@ static int decimal(struct slice *s, struct parameter *p)
     }
     p->exponent = (int16_t)exponent;
     p->suffix = (struct slice){after.text, 0};
-    while (after.length && (in_word(*after.text) || *after.text == '/' || *after.text == '%')) {
+    while (after.length && (scpi_letter(*after.text) || (p->suffix.length && in_word(*after.text)) || *after.text == '/' || *after.text == '%')) {
         p->suffix.length++;
         skip(&after, 1);
     }

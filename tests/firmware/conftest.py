@@ -1,0 +1,24 @@
+"""The native firmware, built once, and a rig of it for each test."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rig import Rig, make
+
+
+@pytest.fixture(scope="session")
+def firmware() -> None:
+    """The library is there."""
+    make("native")
+
+
+@pytest.fixture
+def rig(firmware: None) -> Rig:
+    """A rig without analog errors, just switched on."""
+    return Rig()
