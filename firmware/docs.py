@@ -51,7 +51,7 @@ sigrok then reads voltage and current (`-C P1`, measured quantity voltage or cur
 
 - `*RST` leaves `OUTPut` as it is.
 - `INITiate` and `ABORt` are the capture's; a measurement is started by `READ?`, `MEASure?` or `MEASure`.
-- A query is answered when the one before it was; a message that comes before an answer was read does not interrupt it (-410 does not occur).
+- A query is answered when the one before it was; what comes before an answer was read does not interrupt it (no -410).
 """
 
 

@@ -62,10 +62,10 @@ def c_registers() -> str:
             lines.append(f"#define WB_{register.name}_{bits.name} 0x{mask:X}u /* {bits.doc} */")
             if bits.width > 1:
                 lines.append(f"#define WB_{register.name}_{bits.name}_SHIFT {bits.low}")
-    lines += ["", "/* name, address, readable, writable: for tests and dumps */", "#define WB_REGISTER_LIST(X) \\"]
+    lines += ["", "/* name, address, readable, writable, reset value: for models and tests */", "#define WB_REGISTER_LIST(X) \\"]
     for register in (*MAP, *BOARD):
         readable, writable = int(register.access is not Access.WO), int(register.access not in (Access.RO, Access.TAKE))
-        lines.append(f"    X({register.name}, 0x{register.address:02X}u, {readable}, {writable}) \\")
+        lines.append(f"    X({register.name}, 0x{register.address:02X}u, {readable}, {writable}, 0x{register.reset:X}u) \\")
     lines += ["", "#endif"]
     return "\n".join(lines) + "\n"
 
