@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 
-from .budget import CONDITIONS, DECADES_A, current_terms, expanded, limit, power, pulse
+from .budget import CONDITIONS, COVERAGE, DECADES_A, current_terms, expanded, limit, power, pulse
 from .parts import FOLDER, Part
 from .population import AUTOZERO_S, CURRENTS_A, LIMIT_A, LIMIT_GAIN, READING_S, SCENARIOS, Measured
 
@@ -99,7 +100,16 @@ def _budget(parts: dict[str, Part], density: float) -> str:
         terms = sorted(current_terms(parts, density, current, CONDITIONS[2]), key=lambda t: -t.at(current))[:3]
         largest.append(f"at {si(current, 'A')}: " + ", ".join(f"{t.name} ({si(2 * t.at(current), 'A', 2)})" for t in terms))
     return (table(["current", *(c.name for c in CONDITIONS), "goal", "holds (calibrated columns)"], rows)
-            + "\n\nThe largest terms, calibrated, 0..50 C: " + "; ".join(largest) + ".")
+            + "\n\nThe largest terms, calibrated, 0..50 C: " + "; ".join(largest) + ". "
+            f"The 5 uA stand or fall with the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
+            f"{_largest_gradient(parts, density):.2f} K would use them up.")
+
+
+def _largest_gradient(parts: dict[str, Part], density: float) -> float:
+    """The temperature difference across the shunt (k = 1, in K) at which the offset goal is used up."""
+    terms = current_terms(parts, density, 0.0, CONDITIONS[2])
+    others = sum(t.absolute**2 for t in terms if t.name != "shunt, thermal voltage")
+    return math.sqrt((LIMIT_A / COVERAGE) ** 2 - others) * parts["shunt"].resistance / parts["shunt"].thermal_emf
 
 
 def _idle(parts: dict[str, Part], density: float) -> str:

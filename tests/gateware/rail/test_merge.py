@@ -1,0 +1,8 @@
+"""The two gain paths, merged: bit for bit what the front end's reference says."""
+
+import harness
+from wattbell_gateware.rail.merge import Merge
+
+
+def test_merge():
+    harness.run(Merge(), name="rail_merge", test_module="cocotb_merge", here=__file__)
