@@ -129,6 +129,16 @@ static void collect(void)
     sums.clipped += hal_read(WB_GATE_CLIPPED);
 }
 
+bool meter_overload_voltage(const struct reading *r)
+{
+    return r->state & WB_METER_STATE_OVERLOAD_V && r->codes[0] > 256 << 17; /* in the upper half */
+}
+
+bool meter_overload_current(const struct reading *r)
+{
+    return r->state & WB_METER_STATE_OVERLOAD_I;
+}
+
 static void finish(void)
 {
     uint64_t n = (uint64_t)sums.conversions;
@@ -138,7 +148,7 @@ static void finish(void)
     reading.mean[2] = number_muldiv(sums.mean[2], 1, 10 * (uint64_t)gates);
     for (int k = 0; k < 3; k++)
         reading.codes[k] = number_muldiv(sums.codes[k], 256, n);
-    bool v = reading.state & WB_METER_STATE_OVERLOAD_V, i = reading.state & WB_METER_STATE_OVERLOAD_I;
+    bool v = meter_overload_voltage(&reading), i = meter_overload_current(&reading);
     status_condition(&status_questionable, QUES_VOLTAGE | QUES_CURRENT | QUES_POWER,
                      (uint16_t)((v ? QUES_VOLTAGE : 0) | (i ? QUES_CURRENT : 0) | (v || i ? QUES_POWER : 0)));
     result = 1;

@@ -23,6 +23,9 @@ void meter_start_configured(void);
 /* Ready for a gate that the trigger starts. */
 void meter_await_trigger(void);
 const struct reading *meter_reading(void);
+/* Whether a voltage, a current was beyond its scale. The voltage's lower end is 0 V, where a drive that is off belongs. */
+bool meter_overload_voltage(const struct reading *r);
+bool meter_overload_current(const struct reading *r);
 /* 0: under way. 1: there is a reading. Negative: SCPI error number. */
 int meter_finished(void);
 void meter_poll(void);

@@ -24,7 +24,7 @@ static void put_overload(void)
 static void put_figure(unsigned function, unsigned figure)
 {
     const struct reading *r = meter_reading();
-    bool v = r->state & WB_METER_STATE_OVERLOAD_V, i = r->state & WB_METER_STATE_OVERLOAD_I;
+    bool v = meter_overload_voltage(r), i = meter_overload_current(r);
     bool overload = function == FUNCTION_VOLTAGE ? v : function == FUNCTION_CURRENT || function == FUNCTION_CHARGE ? i : v || i;
     static const int8_t exponent[3] = {-9, -12, -12};
     if (overload && figure != FIGURE_LEAST)
@@ -78,7 +78,8 @@ static void configure(struct call *call)
 
 enum progress meter_measure(struct call *call)
 {
-    if (call->step++ == 0) {
+    if (call->step == 0) {
+        call->step = 1;
         configure(call);
         if (call->failed)
             return DONE;
@@ -90,7 +91,8 @@ enum progress meter_measure(struct call *call)
 
 enum progress meter_read(struct call *call)
 {
-    if (call->step++ == 0) {
+    if (call->step == 0) {
+        call->step = 1;
         meter_start_configured();
         return PENDING;
     }

@@ -123,7 +123,7 @@ enum progress system_esr(struct call *call)
 enum progress system_stb(struct call *call)
 {
     (void)call;
-    put_unsigned(status_byte(!output_empty()));
+    put_unsigned(status_byte(output_message()));
     return DONE;
 }
 

@@ -71,7 +71,7 @@ class Rig:
         data = text.encode() if isinstance(text, str) else text
         self.lib.model_feed(data, len(data))
 
-    def settle(self, seconds: float = 100.0) -> bool:
+    def settle(self, seconds: float = 1000.0) -> bool:
         """Runs until all is answered; False when a command still waits after so long."""
         return self.lib.console_settle(int(seconds * SECOND)) == 0
 

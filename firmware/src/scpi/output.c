@@ -55,6 +55,11 @@ void output_end_message(void)
     message_wrote = false;
 }
 
+bool output_message(void)
+{
+    return used || message_wrote;
+}
+
 bool output_unit_wrote(void)
 {
     return unit_wrote;

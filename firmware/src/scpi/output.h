@@ -21,6 +21,8 @@ void output_clear(void);
 void output_begin_message(void);
 void output_begin_unit(void);
 void output_end_message(void);
+/* Whether there is an answer that was not given out to its end. */
+bool output_message(void);
 /* Whether the unit has written something. */
 bool output_unit_wrote(void);
 

@@ -1,0 +1,50 @@
+"""The page of commands, the build for the soft core, and a short run of the fuzzer."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from rig import BUILD, ROOT, Rig, make
+
+sys.path.insert(0, str(ROOT / "firmware"))
+
+import docs
+
+MEMORY_BYTES = 48 * 1024
+STACK_LEAST_BYTES = 3 * 1024
+
+
+def test_the_page_is_the_generated_one() -> None:
+    assert docs.PAGE.read_text() == docs.page(), "run python firmware/docs.py"
+
+
+def test_the_page_has_every_command_of_the_firmware(rig: Rig) -> None:
+    """Read from the running firmware, and from the page as a person reads it."""
+    text = rig.ask("SYST:HELP:HEAD?")
+    known = text[2 + int(text[1]) :].splitlines()
+    written = re.findall(r"^\| `([^ `]+)", docs.PAGE.read_text(), re.MULTILINE)
+    assert known == written
+
+
+@pytest.mark.skipif(not shutil.which("riscv64-unknown-elf-gcc"), reason="Debian's gcc-riscv64-unknown-elf is not installed")
+def test_it_fits_the_soft_core() -> None:
+    make("all")
+    image = (BUILD / "firmware.bin").read_bytes()
+    words = [int(line, 16) for line in (BUILD / "firmware.hex").read_text().split()]
+    assert b"".join(word.to_bytes(4, "little") for word in words)[: len(image)] == image
+    sizes = subprocess.run(["riscv64-unknown-elf-size", BUILD / "firmware.elf"], capture_output=True, text=True, check=True)
+    text, data, bss = (int(word) for word in sizes.stdout.splitlines()[1].split()[:3])
+    assert data == 0 and text == len(image)
+    assert text + bss + STACK_LEAST_BYTES <= MEMORY_BYTES
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="Debian's clang and libclang-rt-14-dev are not installed")
+def test_a_short_run_of_the_fuzzer() -> None:
+    command = ["make", "-s", "-C", ROOT / "firmware", "fuzz", f"PY={sys.executable}", "RUNS=200", "FUZZ=-seed=7"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert int(re.search(r"fuzz: (\d+) lines", done.stderr)[1]) > 2000
