@@ -39,10 +39,10 @@ class Rig:
     """One rig: its own copy of the library, so its own memory."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        copy = Path(self._folder.name) / "libfirmware.so"
-        shutil.copy(BUILD / "libfirmware.so", copy)
-        self.lib = ctypes.CDLL(str(copy))
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "libfirmware.so"
+            shutil.copy(BUILD / "libfirmware.so", copy)
+            self.lib = ctypes.CDLL(str(copy))
         lib = self.lib
         lib.model_eeprom.restype = ctypes.POINTER(ctypes.c_uint8)
         lib.model_now.restype = ctypes.c_int64
