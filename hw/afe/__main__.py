@@ -20,15 +20,15 @@ from random import Random
 from typing import Any
 
 from . import boards, model, report, studies
-from .design import GAIN_FIRST, GAIN_SECOND, design, pole
+from .design import design
 from .parts import FOLDER, Part, load
 from .population import population
+from .selftest import skew
 from .spice import SpiceError
 
 BOARDS, QUICK_BOARDS = 200, 20
 AGREE_V, AGREE_S = 2e-6, 1e-10
 """What ngspice and the hand analysis may differ by: of 4 V (its tolerance is 1e-6), and in a delay."""
-SELF_TEST_EDGES, SELF_TEST_A = 1000, 1.0
 
 
 def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
@@ -44,21 +44,6 @@ def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
         mine = boards.delays(board)
         seconds = max(seconds, *(abs(getattr(delays, path) - getattr(mine, path)) for path in ("coarse", "fine", "voltage")))
     return {"boards": count, "largest_difference_v": volts, "largest_difference_s": seconds}
-
-
-def skew(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, Any]:
-    """Delays: spread from board to board (k = 1), drift over 25 K, and what noise leaves of the self-test's finding (k = 2)."""
-    amplifier, filter_ = parts["amplifier"], parts["filter"]
-    spread = model.spreads(parts)
-    warm = 25 * amplifier.gbw_tc
-    first, second = (pole(gain, amplifier.gbw) * warm for gain in (GAIN_FIRST, GAIN_SECOND))
-    capacitor = filter_.figures["tc"].value * 25 * 2e-6
-    slope = SELF_TEST_A / design(parts).delay_coarse / 2  # of an edge at its middle: half of what is missing, over the time constant
-    return {
-        **{path: spread[path]["delay_sigma"] for path in ("coarse", "fine", "voltage")},
-        "drift": {"coarse": first + capacitor, "fine": first + second + capacitor, "voltage": capacitor},
-        "found": 2 * results["noise"]["coarse"]["rms"] / slope / SELF_TEST_EDGES**0.5,
-    }
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -91,14 +76,15 @@ def main() -> int:
     except SpiceError as error:
         print(f"afe: {error}", file=sys.stderr)
         return 1
-    results["skew"] = skew(parts, results)
+    tables = model.model(parts, results)
+    results["skew"] = skew(parts, tables)
     readings = population(parts, results["noise"], BOARDS)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     text = report.tables(parts, results, readings)
     (options.out / "accuracy.md").write_text(text + "\n")
     print(f"{options.out / 'results.json'}, {options.out / 'accuracy.md'}")
-    fresh = model.text(model.model(parts, results))
+    fresh = model.text(tables)
     if options.docs:
         model.MODEL.write_text(fresh)
         report.draw(readings)

@@ -12,6 +12,7 @@ from . import spice
 from .design import (
     CLAMP_RESISTANCE,
     DIVIDER_CAPACITANCE,
+    DIVIDER_RESISTANCE,
     DRIVER_RESISTORS,
     GAIN_RESISTORS,
     GAIN_SECOND,
@@ -116,7 +117,7 @@ def delays(board: dict[str, float]) -> Outputs:
         coarse=first + pole(5, board["fgbw"]) + 2 * board["rfilter"] * filters["coarse"],
         fine=first + pole(GAIN_SECOND, board["gbw4"]) + pole(10, board["fgbw"]) + CLAMP_RESISTANCE * 2 * board["dcj"]
         + 2 * board["rfilter"] * filters["fine"],
-        voltage=pole(1, board["gbw7"]) + pole(1, board["gbw8"]) + 22e6 / 12200 * DIVIDER_CAPACITANCE
+        voltage=pole(1, board["gbw7"]) + pole(1, board["gbw8"]) + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE
         + board["rvfilter"] * filters["voltage"],
     )
 

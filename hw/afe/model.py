@@ -7,7 +7,16 @@ from random import Random
 from typing import Any
 
 from . import boards
-from .design import CLAMP_RESISTANCE, DRIVER_RESISTORS, GAIN_FIRST, GAIN_SECOND, design, pole
+from .design import (
+    CLAMP_RESISTANCE,
+    DIVIDER_CAPACITANCE,
+    DIVIDER_RESISTANCE,
+    DRIVER_RESISTORS,
+    GAIN_FIRST,
+    GAIN_SECOND,
+    design,
+    pole,
+)
 from .merge import BAND, HOLD, LOW, RISE
 from .parts import FOLDER, Part
 from .population import AUTOZERO_S, CURRENT_UNIT, Instrument
@@ -86,7 +95,8 @@ def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str
         "coarse": [first, pole(5, driver.gbw), 2 * filter_.resistance * filter_.coarse],
         "fine": [first, pole(GAIN_SECOND, amplifier.gbw), pole(10, driver.gbw), CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance,
                  2 * filter_.resistance * filter_.fine],
-        "voltage": [pole(1, amplifier.gbw)] * 2 + [filter_.voltage_resistance * filter_.voltage],
+        "voltage": [pole(1, amplifier.gbw), pole(1, amplifier.gbw), DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE,
+                    filter_.voltage_resistance * filter_.voltage],
     }
     tables: dict[str, dict[str, Any]] = {"common": spread["common"] | {
         "front_end_density": results["noise"]["coarse"]["density_1khz"],

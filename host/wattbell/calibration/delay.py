@@ -1,0 +1,78 @@
+"""How late a path of the front end is against the rig's counter, from edges at known instants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import CalibrationError
+
+__all__ = ["Delay", "Edge", "edge_delay"]
+
+GROUPS = 10
+"""Into how many groups edges are put to see how far their delays spread."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A step of the input at ``at_s``, and samples of it: ``samples[k]`` was converted at ``first_s + k * interval_s``. Times
+    are of the rig's counter, from any origin; the unit of the samples does not matter."""
+
+    at_s: float
+    first_s: float
+    interval_s: float
+    samples: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A delay and its standard deviation (k = 1), in s."""
+
+    delay_s: float
+    sigma_s: float
+    edges: int
+
+
+def edge_delay(edges: Sequence[Edge], settle_s: float, finest_gap_s: float = 100e-9) -> Delay:
+    """The centre of gravity of a path's answer to a step: the integral of what is missing of it (for poles in series, the sum of their
+    time constants). All edges are laid over each other by their instants, so that a path is looked at more finely than it is
+    sampled; then it is integrated over ``settle_s``, after which the step counts as over.
+
+    Raises CalibrationError where there are fewer than ten edges for each of ten groups, samples do not reach ``settle_s`` to either side of
+    an edge and as much again behind it, the step is not seen, or no edge falls between instants further apart than ``finest_gap_s``
+    (edges in step with the conversions).
+    """
+    if len(edges) < GROUPS * GROUPS:
+        raise CalibrationError(f"The delay needs at least {GROUPS * GROUPS} edges; there are {len(edges)}.")
+    whole = _integral(edges, settle_s, finest_gap_s)
+    groups = [_integral(edges[n::GROUPS], settle_s, math.inf) for n in range(GROUPS)]
+    sigma = float(np.std(groups, ddof=1)) / math.sqrt(GROUPS)
+    return Delay(whole, sigma, len(edges))
+
+
+def _integral(edges: Sequence[Edge], settle_s: float, finest_gap_s: float) -> float:
+    times, values = [], []
+    for edge in edges:
+        samples = np.asarray(edge.samples, dtype=float)
+        time = edge.first_s - edge.at_s + edge.interval_s * np.arange(len(samples))
+        if not (time[0] <= -settle_s and time[-1] >= 2 * settle_s):
+            raise CalibrationError(f"Samples around the edge at {edge.at_s:g} s do not reach far enough to either side.")
+        times.append(time)
+        values.append(samples)
+    time, value = np.concatenate(times), np.concatenate(values)
+    before, after = value[time < 0], value[time > settle_s]
+    step = after.mean() - before.mean()
+    if abs(step) < 10 * math.hypot(before.std() / math.sqrt(len(before)), after.std() / math.sqrt(len(after))):
+        raise CalibrationError("No step is seen: is the load connected, and the right one switched?")
+    inside = (time >= 0) & (time <= settle_s)
+    order = np.argsort(time[inside])
+    at = np.concatenate([[0.0], time[inside][order], [settle_s]])
+    missing = np.concatenate([[1.0], (after.mean() - value[inside][order]) / step, [0.0]])
+    gap = float(np.diff(at).max())
+    if gap > finest_gap_s:
+        raise CalibrationError(
+            f"Edges are in step with the conversions: {gap * 1e9:.0f} ns of the answer are not sampled. Let their intervals vary.")
+    return float(np.trapezoid(missing, at))
