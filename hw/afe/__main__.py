@@ -71,6 +71,7 @@ def main() -> int:
             "edges": studies.edges(parts),
             "common_mode": studies.common_mode(parts),
             "overload": studies.overload(parts),
+            "headroom": studies.headroom(parts),
             "monte_carlo": monte_carlo(parts, QUICK_BOARDS if options.quick else BOARDS),
         }
     except SpiceError as error:

@@ -10,7 +10,7 @@ from . import spice
 from .design import DIVIDER, GAIN_COARSE, GAIN_FINE, design, parameters
 from .parts import Part
 
-__all__ = ["bandwidth", "common_mode", "edges", "noise", "overload"]
+__all__ = ["bandwidth", "common_mode", "edges", "headroom", "noise", "overload"]
 
 DRIVE_CAPACITANCES_F = (20e-6, 100e-6, 400e-6)
 PULSE_S = 100e-6
@@ -119,6 +119,12 @@ def common_mode(parts: dict[str, Part]) -> dict[str, float]:
         for hertz in (1e3, 1e5):
             result[f"{path}_a_per_v_{hertz:g}hz"] = float(np.interp(hertz, tables["cm"][:, 0], response))
     return result
+
+
+def headroom(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+    """Where the amplifiers' outputs and the drivers' inputs stand, in V, at 0.1 A and in an overload of the fine path at 4 A; the current
+    in the fine driver's input clamp, in A."""
+    return {f"{current:g} A": spice.run("headroom", parameters(parts) | {"current": current})[0] for current in (0.1, 4.0)}
 
 
 def overload(parts: dict[str, Part]) -> dict[str, dict[str, float]]:

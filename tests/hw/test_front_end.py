@@ -95,3 +95,20 @@ def test_common_mode_by_hand():
     by_amplifiers = 2 * cmrr / PARTS["shunt"].resistance
     assert abs(result["coarse_rail_step_a"]) == pytest.approx(studies.RAIL_STEP_V * abs(by_amplifiers - by_network), rel=0.02)
     assert abs(result["fine_rail_step_a"]) < 5e-6
+
+
+def test_headroom():
+    amplifier, driver = PARTS["amplifier"], PARTS["driver"]
+    at = studies.headroom(PARTS)
+    # By hand at 0.1 A: 1 mV times 25 around 3.2995 V, times 16 behind; drivers see the dividers' middle.
+    low = at["0.1 A"]
+    assert low["first_high"] - low["first_low"] == pytest.approx(25e-3, rel=1e-3)
+    assert low["second_high"] - low["second_low"] == pytest.approx(0.4, rel=1e-3)
+    assert low["coarse_in"] == pytest.approx((3.2995 * 4 + driver.vocm) / 5, abs=1e-3)
+    assert low["fine_in"] == pytest.approx((3.2995 * 9 + driver.vocm) / 10, abs=1e-3)
+    assert abs(low["clamp_current"]) < 1e-9
+    for nodes in at.values():
+        for name in ("first_high", "first_low", "second_high", "second_low"):
+            assert amplifier.supply_low + 0.3 < nodes[name] < amplifier.supply_high - 0.3, name  # no pair saturates, ever
+        assert max(nodes["coarse_in"], nodes["fine_in"]) < driver.input_high
+    assert 1e-3 < at["4 A"]["clamp_current"] < PARTS["driver_clamp"].clamp_current
