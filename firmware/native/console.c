@@ -18,6 +18,7 @@ void console_start(uint32_t seed)
 /* One step, or sleep; a restart of the core is a new start of the firmware. */
 static bool step(void)
 {
+    model_limit(INT64_MAX); /* a step that blocks for an EEPROM sleeps as long as it must */
     bool busy = firmware_step();
     uint32_t cause = model_take_restart();
     if (cause) {
@@ -31,7 +32,6 @@ static bool step(void)
 int console_settle(int64_t ticks)
 {
     int64_t end = model_now() + ticks;
-    model_limit(end);
     for (;;) {
         if (step())
             continue;
@@ -39,6 +39,7 @@ int console_settle(int64_t ticks)
             return 0;
         if (model_now() >= end)
             return 1;
+        model_limit(end);
         hal_wait();
     }
 }
@@ -46,10 +47,11 @@ int console_settle(int64_t ticks)
 void console_advance(int64_t ticks)
 {
     int64_t end = model_now() + ticks;
-    model_limit(end);
     while (model_now() < end)
-        if (!step())
+        if (!step()) {
+            model_limit(end);
             hal_wait();
+        }
     while (step())
         ;
 }

@@ -10,6 +10,7 @@
 #define EEPROM_WRITE_NS 5000000
 #define RAIL_RISES_NS 2000000
 #define SIMULATED 4096
+#define ACCESS_NS 50
 
 static uint32_t words[256];
 static int64_t now, limit;
@@ -398,7 +399,7 @@ static int64_t earliest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Time goes on a little with every access, so that loops which wait for time end. */
+/* Time goes on a little with every access (ACCESS_NS), so that loops which wait for time end. */
 static void pass(int64_t to)
 {
     while (now < to) {
@@ -429,7 +430,7 @@ void hal_wait(void)
 
 uint32_t hal_read(unsigned address)
 {
-    pass(now + 50);
+    pass(now + ACCESS_NS);
     switch (address) {
     case WB_NOW_LO:
         return (uint32_t)now;
@@ -491,7 +492,7 @@ static const bool is_writable[256] = {WB_REGISTER_LIST(WRITABLE)};
 
 void hal_write(unsigned address, uint32_t value)
 {
-    pass(now + 50);
+    pass(now + ACCESS_NS);
     address &= 255;
     if (!is_writable[address])
         return;
@@ -670,6 +671,16 @@ int64_t model_now(void)
 void model_limit(int64_t tick)
 {
     limit = tick;
+}
+
+void model_tick(int64_t ns)
+{
+    pass(now + ns);
+}
+
+bool model_irq(void)
+{
+    return (pending() & words[WB_IRQ_ENABLE]) != 0;
 }
 
 uint32_t model_take_restart(void)

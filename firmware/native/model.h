@@ -31,6 +31,10 @@ void model_event(unsigned source, unsigned argument);
 int64_t model_now(void);
 /* hal_wait goes no further than this. */
 void model_limit(int64_t tick);
+/* Time goes on by itself. */
+void model_tick(int64_t ns);
+/* Whether the core's interrupt is high. */
+bool model_irq(void);
 /* Whether the core was asked to restart, or the watchdog bit; forgets it. */
 uint32_t model_take_restart(void);
 

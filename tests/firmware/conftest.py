@@ -9,13 +9,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rig import Rig, make
+from rig import ON_CORE, Rig, make
 
 
 @pytest.fixture(scope="session")
 def firmware() -> None:
     """The library is there."""
-    make("native")
+    make("core" if ON_CORE else "native")
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
-"""The firmware, compiled for this machine, on the model of the registers (firmware/native/model.h)."""
+"""The firmware on the model of the registers (firmware/native/model.h): compiled for this machine, or, with WATTBELL_FIRMWARE=core in
+the environment, built for the soft core and run on it (firmware/native/core.cpp)."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "firmware"
 SECOND = 1_000_000_000
+ON_CORE = os.environ.get("WATTBELL_FIRMWARE") == "core"
 
 
 def make(target: str) -> None:
@@ -40,9 +44,11 @@ class Rig:
 
     def __init__(self, seed: int = 0) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / "libfirmware.so"
-            shutil.copy(BUILD / "libfirmware.so", copy)
+            copy = Path(folder) / "lib.so"
+            shutil.copy(BUILD / ("libcore.so" if ON_CORE else "libfirmware.so"), copy)
             self.lib = ctypes.CDLL(str(copy))
+        if ON_CORE:
+            self.load()
         lib = self.lib
         lib.model_eeprom.restype = ctypes.POINTER(ctypes.c_uint8)
         lib.model_now.restype = ctypes.c_int64
@@ -57,6 +63,15 @@ class Rig:
         self.eeprom = (ctypes.c_uint8 * 8192).from_address(ctypes.addressof(lib.model_eeprom().contents))
         self.erase()
         self.power_on(seed)
+
+    def load(self) -> None:
+        """The image, and where the variables are that say whether a message is being carried out."""
+        image = (BUILD / "firmware.bin").read_bytes()
+        names = subprocess.run(["riscv64-unknown-elf-nm", BUILD / "firmware.elf"], capture_output=True, text=True, check=True).stdout
+        places = {match[2]: int(match[1], 16) for match in re.finditer(r"^(\w+) \w (\w+)(?:\.lto_priv\.\d+)?$", names, re.MULTILINE)}
+        self.lib.core_load(image, len(image), places["complete"], places["intake_used"])
+        self.bss_end = places["bss_end"]
+        self.lib.core_clocks.restype = ctypes.c_uint64
 
     def erase(self) -> None:
         """The EEPROM as it comes from its maker."""

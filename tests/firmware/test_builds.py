@@ -14,9 +14,6 @@ sys.path.insert(0, str(ROOT / "firmware"))
 
 import docs
 
-MEMORY_BYTES = 48 * 1024
-STACK_LEAST_BYTES = 3 * 1024
-
 
 def test_the_page_is_the_generated_one() -> None:
     assert docs.PAGE.read_text() == docs.page(), "run python firmware/docs.py"
@@ -32,14 +29,14 @@ def test_the_page_has_every_command_of_the_firmware(rig: Rig) -> None:
 
 @pytest.mark.skipif(not shutil.which("riscv64-unknown-elf-gcc"), reason="Debian's gcc-riscv64-unknown-elf is not installed")
 def test_it_fits_the_soft_core() -> None:
+    """The linker refuses what does not fit its memories (firmware/Makefile)."""
     make("all")
     image = (BUILD / "firmware.bin").read_bytes()
     words = [int(line, 16) for line in (BUILD / "firmware.hex").read_text().split()]
     assert b"".join(word.to_bytes(4, "little") for word in words)[: len(image)] == image
     sizes = subprocess.run(["riscv64-unknown-elf-size", BUILD / "firmware.elf"], capture_output=True, text=True, check=True)
-    text, data, bss = (int(word) for word in sizes.stdout.splitlines()[1].split()[:3])
+    text, data = (int(word) for word in sizes.stdout.splitlines()[1].split()[:2])
     assert data == 0 and text == len(image)
-    assert text + bss + STACK_LEAST_BYTES <= MEMORY_BYTES
 
 
 @pytest.mark.skipif(not shutil.which("clang"), reason="Debian's clang and libclang-rt-14-dev are not installed")

@@ -101,7 +101,7 @@ def test_functions(rig: Rig) -> None:
 
 def test_a_gate_that_never_ends_is_a_time_out(rig: Rig) -> None:
     rig.send("READ?\n")
-    rig.settle(1e-3)
+    rig.settle(0.03)
     rig.poke("METER_CONTROL", 0)
     rig.lib.hal_write(0xB2, 2)  # the gate is gone, and BUSY stays
     rig.poke("METER_STATE", 1)
@@ -114,12 +114,13 @@ def test_totals_count_what_was_converted(quiet: Rig) -> None:
     quiet.do("SENS:TOT ON")
     quiet.advance(30)
     seconds, joules = quiet.number("SENS:TOT:TIME?"), quiet.number("SENS:TOT:ENER?")
-    assert seconds == pytest.approx(30, rel=1e-4)
-    assert joules == pytest.approx(8 * seconds, rel=1e-4)
-    assert quiet.number("SENS:TOT:CHAR?") == pytest.approx(2 * seconds, rel=1e-4)
+    # between two questions some milliseconds pass
+    assert seconds == pytest.approx(30, rel=1e-3)
+    assert joules == pytest.approx(8 * seconds, rel=1e-3)
+    assert quiet.number("SENS:TOT:CHAR?") == pytest.approx(2 * seconds, rel=1e-3)
     quiet.lib.model_set_rail(4.0, 1.0)
     quiet.advance(10)
-    assert quiet.number("SENS:TOT:ENER?") == pytest.approx(joules + 40, rel=1e-4)
+    assert quiet.number("SENS:TOT:ENER?") == pytest.approx(joules + 40, rel=1e-3)
     quiet.do("SENS:TOT OFF")
     frozen = quiet.number("SENS:TOT:ENER?")
     quiet.advance(10)

@@ -12,26 +12,34 @@ def state(rig: Rig) -> tuple[bool, bool]:
     return bool(word & 1), bool(word & 4)
 
 
+def watch(rig: Rig, line: str, seconds: float) -> list[tuple[bool, bool, float]]:
+    """Sends a line; the states there were from then on, each with the seconds since the one before."""
+    rig.send(line + "\n")
+    seen = [(*state(rig), 0.0)]
+    last = rig.lib.model_now()
+    for _ in range(int(seconds / 50e-6)):
+        rig.advance(50e-6)
+        if state(rig) != seen[-1][:2]:
+            seen.append((*state(rig), (rig.lib.model_now() - last) * 1e-9))
+            last = rig.lib.model_now()
+    return seen
+
+
 def test_off_and_on_in_order(rig: Rig) -> None:
-    assert state(rig) == (True, True)
-    rig.send("OUTP OFF\n")
-    rig.advance(0.5e-3)
-    assert state(rig) == (True, False)  # PERST# first
-    rig.advance(1e-3)
-    assert state(rig) == (False, False)
-    rig.do("OUTP:PERS:DEL 200 MS")
-    rig.send("OUTP ON\n")
-    rig.advance(0.19)
-    assert state(rig) == (True, False) and rig.ask("OUTP:GOOD?") == "1"
-    assert rig.error("OUTP OFF") == -221
-    rig.advance(0.02)
-    assert state(rig) == (True, True)
-    assert rig.errors() == []
+    off = watch(rig, "OUTP OFF", 0.01)
+    assert [step[:2] for step in off] == [(True, True), (True, False), (False, False)]  # PERST# first
+    assert off[2][2] == pytest.approx(1e-3, abs=0.3e-3)
+    rig.do("OUTP:PERS:DEL 20 MS")
+    on = watch(rig, "OUTP ON", 0.05)
+    assert [step[:2] for step in on] == [(False, False), (True, False), (True, True)]
+    assert on[2][2] == pytest.approx(22e-3, abs=1.5e-3)  # the model's rail takes 2 ms
+    rig.send("OUTP OFF\nOUTP ON\n")
+    assert rig.errors() == [-221] and rig.ask("*OPC?;:OUTP?;:OUTP:GOOD?") == "1;0;0"
 
 
 def test_power_cycle_and_hot_plug(rig: Rig) -> None:
     rig.send("OUTP:CYCL 2\n")
-    rig.advance(0.01)
+    rig.advance(0.02)
     assert state(rig) == (False, False)
     rig.advance(1.9)
     assert state(rig) == (False, False)
@@ -72,18 +80,18 @@ def test_over_current_opens_the_switch(rig: Rig) -> None:
 
 
 def test_inrush_has_its_own_level(rig: Rig) -> None:
-    rig.do("OUTP:PROT:CURR 1;INR 3.5;INR:TIME 10 MS;:SENS:TOT ON")
+    rig.do("OUTP:PROT:CURR 1;INR 3.5;INR:TIME 50 MS;:SENS:TOT ON")
     rig.do("OUTP OFF;*WAI")
     rig.lib.model_set_rail(3.3, 3.0)
     rig.send("OUTP ON\n")
-    rig.advance(5e-3)
+    rig.advance(20e-3)
     assert rig.peek("POWER_TRIP") == 0
     rig.lib.model_set_rail(3.3, 0.5)
     rig.advance(1)
     assert state(rig) == (True, True)
     rig.do("OUTP OFF;*WAI")
     rig.lib.model_set_rail(3.3, 3.8)
-    rig.do("OUTP ON")
+    assert rig.ask("OUTP ON") == ""
     rig.advance(5e-3)
     assert rig.peek("POWER_TRIP") == 2 and rig.errors() == [-240]
 

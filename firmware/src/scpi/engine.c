@@ -14,8 +14,8 @@ static bool started, running;
 static struct unit unit;
 static struct call call;
 static const struct command *command;
-/* Nodes that a header without ':' continues (SCPI-99 volume 1, 6.2.4), and the header made of both. */
-static char path[SCPI_LINE], full[2 * SCPI_LINE];
+/* Nodes that a header without ':' continues (SCPI-99 volume 1, 6.2.4), and the header made of both. No header of ours is as long. */
+static char path[96], full[192];
 static size_t path_length;
 
 static void forget(void)
@@ -66,6 +66,8 @@ static bool find(void)
 {
     struct slice header = unit.header;
     bool common = *header.text == '*', rooted = *header.text == ':';
+    if (header.length > sizeof path)
+        return false;
     if (!common && !rooted && path_length) {
         memcpy(full, path, path_length);
         memcpy(full + path_length, header.text, header.length);

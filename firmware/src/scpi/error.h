@@ -49,7 +49,7 @@ enum scpi_error { SCPI_ERRORS(SCPI_ERROR_NAME) };
 #undef SCPI_ERROR_NAME
 
 #define SCPI_ERROR_QUEUE 32
-#define SCPI_ERROR_DETAIL 40
+#define SCPI_ERROR_DETAIL 25
 
 /* Queues an error, with what it is about (may be empty), and sets the bit of its class in the event status register.
  * When the queue is full its newest entry becomes -350. */

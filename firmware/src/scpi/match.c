@@ -1,6 +1,4 @@
 /* Headers and words compared with their patterns. */
-#include <string.h>
-
 #include "engine.h"
 
 static bool lower(char c)
@@ -76,28 +74,29 @@ static bool node_is(const struct node *node, struct slice word, unsigned *suffix
     return true;
 }
 
-static bool nodes_match(const char *pattern, struct slice header, unsigned *suffix)
+static bool nodes_match(const char *pattern, struct slice header, bool query, unsigned *suffix)
 {
     if (!*pattern || *pattern == '?')
-        return header.length == 0;
+        return header.length == 0 && (*pattern == '?') == query;
     struct node node;
     const char *rest = next_node(pattern, &node);
     if (header.length) {
         struct slice word = first_word(header);
-        if (node_is(&node, word, suffix) && nodes_match(rest, behind(header, word.length), suffix))
+        if (node_is(&node, word, suffix) && nodes_match(rest, behind(header, word.length), query, suffix))
             return true;
     }
-    return node.optional && nodes_match(rest, header, suffix);
+    return node.optional && nodes_match(rest, header, query, suffix);
 }
 
 bool scpi_match(const char *pattern, struct slice header, bool query, unsigned *suffix)
 {
-    if ((pattern[strlen(pattern) - 1] == '?') != query)
-        return false;
     if (header.length && *header.text == ':') {
         header.text++;
         header.length--;
     }
+    /* Most patterns are told apart by their first letter. */
+    if (*pattern != '[' && header.length && *pattern != scpi_upper(*header.text))
+        return false;
     *suffix = 1;
-    return nodes_match(pattern, header, suffix);
+    return nodes_match(pattern, header, query, suffix);
 }
