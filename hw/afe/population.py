@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from random import Random
 
-from wattbell.calibration import Line, Point, autozero, fit, registers, residual
+from wattbell.calibration import Line, Point, autozero, fit, registers
 
 from . import boards
 from .design import Design, design
 from .merge import WEIGHT, level_weight
 from .parts import Part
 
-__all__ = ["CURRENTS_A", "LIMIT_A", "LIMIT_GAIN", "SCENARIOS", "Instrument", "Measured", "Scenario", "population"]
+__all__ = ["CURRENTS_A", "LIMIT_A", "LIMIT_ENERGY", "LIMIT_GAIN", "SCENARIOS", "Instrument", "Measured", "Scenario", "population"]
 
 LIMIT_GAIN, LIMIT_A = 1e-3, 5e-6
 LIMIT_ENERGY = 2e-3
@@ -79,12 +79,11 @@ class Instrument:
 
 @dataclass(frozen=True)
 class Measured:
-    """One reading: errors in A and relative in power, the calibration's own statement (k = 2, A)."""
+    """One reading, in A: what flowed, and the error; in W: the error of the power."""
 
     current: float
     error: float
     power_error: float
-    stated: float
 
 
 def population(parts: dict[str, Part], noise: dict[str, dict[str, float]], count: int, seed: int = 1
@@ -146,7 +145,7 @@ def _measure(instrument: Instrument, lines: dict[str, Line], scenario: Scenario,
     if scenario.since is not None:
         lines = _zeroed(instrument, lines, kelvin + rng.uniform(-scenario.since, scenario.since), parts, noise, nominal, rng)
     held = {path: registers(line, VOLTAGE_UNIT if path == "voltage" else CURRENT_UNIT) for path, line in lines.items()}
-    calibrator, rail_part, shunt = parts["calibrator"].figures, parts["rail"], parts["shunt"]
+    rail_part, shunt = parts["rail"], parts["shunt"]
     in_front = rail_part.source_resistance + parts["load_switch"].resistance
     readings = []
     for current in CURRENTS_A:
@@ -162,7 +161,5 @@ def _measure(instrument: Instrument, lines: dict[str, Line], scenario: Scenario,
         measured = coarse + (fine - coarse) * weight
         drive = rail - shunt.resistance * (1 + instrument.board["rtol"]) * current
         power = values["voltage"] * VOLTAGE_UNIT * measured
-        path = "fine" if weight == 1 else "coarse"
-        stated = residual(lines[path], calibrator["current_gain"].sigma, 0.0, CURRENT_UNIT).at(current)
-        readings.append(Measured(current, measured - current, power - drive * current, stated))
+        readings.append(Measured(current, measured - current, power - drive * current))
     return readings

@@ -10,7 +10,7 @@ import matplotlib
 
 from .budget import CONDITIONS, COVERAGE, DECADES_A, current_terms, expanded, limit, power, pulse
 from .parts import FOLDER, Part
-from .population import AUTOZERO_S, CURRENTS_A, LIMIT_A, LIMIT_GAIN, READING_S, SCENARIOS, Measured
+from .population import AUTOZERO_S, CURRENTS_A, LIMIT_A, LIMIT_ENERGY, LIMIT_GAIN, READING_S, SCENARIOS, Measured
 from .selftest import EDGES, STEP_A
 
 __all__ = ["BEGIN", "DOCS", "END", "PICTURE", "draw", "tables", "write_docs"]
@@ -120,7 +120,7 @@ def _idle(parts: dict[str, Part], density: float) -> str:
     for current, seconds in PULSES:
         p = pulse(parts, density, current, seconds, CONDITIONS[2])
         rows.append([f"{current:g} A, {si(seconds, 's')}", si(p["energy_j"], "J"),
-                     *(percent(p[key]) for key in ("noise", "offset", "gain", "all")), "yes" if p["all"] <= 2e-3 else "**no**"])
+                     *(percent(p[key]) for key in ("noise", "offset", "gain", "all")), "yes" if p["all"] <= LIMIT_ENERGY else "**no**"])
     return idle + "\n\n" + table(["pulse at 3.3 V", "energy", "noise", "offset", "gain", "all, k = 2", "within 0.2 %"], rows)
 
 
@@ -131,7 +131,7 @@ def _boards(readings: dict[str, list[list[Measured]]]) -> str:
         for scenario in SCENARIOS:
             boards = [board[n] for board in readings[scenario.name]]
             inside = sum(abs(m.error) <= limit(current) for m in boards)
-            energy = sum(abs(m.power_error) <= 3.3 * (2e-3 * current + LIMIT_A) for m in boards)
+            energy = sum(abs(m.power_error) <= 3.3 * (LIMIT_ENERGY * current + LIMIT_A) for m in boards)
             worst = max(abs(m.error) for m in boards)
             row.append(f"{inside}, {energy} ({si(worst, 'A', 2)})")
         rows.append(row)
