@@ -14,6 +14,7 @@ extern "C" {
 #include "model.h"
 void core_load(const uint8_t *image, unsigned size, uint32_t complete, uint32_t intake);
 uint64_t core_clocks(void);
+void core_patch(uint32_t address, uint16_t instruction);
 unsigned core_stack_unused(uint32_t bss_end);
 void firmware_init(void);
 }
@@ -119,6 +120,13 @@ void core_load(const uint8_t *image, unsigned size, uint32_t complete, uint32_t 
     memcpy(rom, image, size < BYTES ? size : BYTES);
     complete_at = complete;
     intake_at = intake;
+}
+
+/* Writes over the code, to see what a crash does. */
+void core_patch(uint32_t address, uint16_t instruction)
+{
+    uint32_t *word = &rom[address / 4 % (BYTES / 4)], shift = 8 * (address & 2);
+    *word = (*word & ~(0xFFFFu << shift)) | (uint32_t)instruction << shift;
 }
 
 uint64_t core_clocks(void)

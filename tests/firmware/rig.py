@@ -71,6 +71,7 @@ class Rig:
         places = {match[2]: int(match[1], 16) for match in re.finditer(r"^(\w+) \w (\w+)(?:\.lto_priv\.\d+)?$", names, re.MULTILINE)}
         self.lib.core_load(image, len(image), places["complete"], places["intake_used"])
         self.bss_end = places["bss_end"]
+        self.places = places
         self.lib.core_clocks.restype = ctypes.c_uint64
 
     def erase(self) -> None:
