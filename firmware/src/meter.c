@@ -27,9 +27,9 @@ static uint64_t last_energy, last_charge, last_count;
 static uint32_t last_clipped;
 static int64_t totals_next;
 
-static void convert(bool always)
+void meter_convert(void)
 {
-    uint32_t on = always || phase != IDLE || totals.on ? WB_METER_CONTROL_RUN : 0;
+    uint32_t on = phase != IDLE || totals.on || settings[SETTING_PROTECT] ? WB_METER_CONTROL_RUN : 0;
     hal_write(WB_METER_CONTROL, on);
     hal_write(WB_IRQ_ENABLE, (hal_read(WB_IRQ_ENABLE) & ~WB_IRQ_ENABLE_METER) | (phase == GATE ? WB_IRQ_ENABLE_METER : 0));
     status_condition(&status_operation, OPER_MEASURING, phase == GATE ? OPER_MEASURING : 0);
@@ -47,7 +47,7 @@ void meter_abort(void)
     hal_write(WB_METER_COMMAND, WB_METER_COMMAND_ABORT);
     phase = IDLE;
     result = SCPI_STALE;
-    convert(false);
+    meter_convert();
 }
 
 static void begin(int64_t conversions, unsigned count)
@@ -67,7 +67,7 @@ static void begin(int64_t conversions, unsigned count)
 static void gate(void)
 {
     phase = GATE;
-    convert(true);
+    meter_convert();
     hal_write(WB_METER_COMMAND, WB_METER_COMMAND_START);
     deadline = ticks_now() + 2 * gate_conversions * capture_period_ticks() + 100 * TICKS_MS;
 }
@@ -101,7 +101,7 @@ void meter_await_trigger(void)
     int64_t conversions = aperture(&count);
     begin(count > 1 ? GATE_MAX : conversions, 1);
     phase = WAITING;
-    convert(true);
+    meter_convert();
 }
 
 static int64_t read_signed64(unsigned address)
@@ -215,7 +215,7 @@ void meter_totals_switch(bool on)
     if (on && !totals.on) /* what was converted while it was off does not count */
         clear_accumulators();
     totals.on = on;
-    convert(false);
+    meter_convert();
 }
 
 void meter_poll(void)
@@ -228,7 +228,7 @@ void meter_poll(void)
         if (ticks_now() >= sure) {
             phase = GATE;
             deadline = ticks_now() + 2 * gate_conversions * capture_period_ticks() + 100 * TICKS_MS;
-            convert(true);
+            meter_convert();
         } else {
             ticks_deadline(sure);
         }
@@ -244,7 +244,7 @@ void meter_poll(void)
         }
         phase = IDLE;
         finish();
-        convert(false);
+        meter_convert();
     } else if (ticks_now() >= deadline) {
         meter_abort();
         result = SCPI_TIME_OUT;

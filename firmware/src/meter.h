@@ -30,6 +30,8 @@ bool meter_overload_current(const struct reading *r);
 int meter_finished(void);
 void meter_poll(void);
 void meter_apply_range(void);
+/* Lets the ADCs convert while anything needs it: a gate, the totals, protection. A capture sees to itself. */
+void meter_convert(void);
 void meter_reset(void);
 
 /* Energy in pJ, charge in nC, ticks and clipped conversions since they were cleared. */

@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "hal.h"
+#include "meter.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
 #include "scpi/status.h"
@@ -41,6 +42,7 @@ void power_apply(void)
     hal_write(WB_INRUSH_LEVEL, level(SETTING_INRUSH_LEVEL));
     hal_write(WB_INRUSH_TICKS, (uint32_t)settings[SETTING_INRUSH_TIME]);
     control(WB_POWER_CONTROL_PROTECT, settings[SETTING_PROTECT] ? WB_POWER_CONTROL_PROTECT : 0);
+    meter_convert(); /* protection sees conversions */
 }
 
 void power_init(void)

@@ -60,7 +60,7 @@ def test_a_rail_that_does_not_come(rig: Rig) -> None:
 
 
 def test_over_current_opens_the_switch(rig: Rig) -> None:
-    rig.do("OUTP:PROT:CURR 2.5;CURR:DEL 50 US;:SENS:TOT ON")
+    rig.do("OUTP:PROT:CURR 2.5;CURR:DEL 50 US")
     assert (rig.peek("OCP_LEVEL"), rig.peek("OCP_COUNT")) == (5_000_000, 50)
     before = rig.lib.model_now()
     rig.lib.model_set_rail(3.3, 3.0)
@@ -80,7 +80,7 @@ def test_over_current_opens_the_switch(rig: Rig) -> None:
 
 
 def test_inrush_has_its_own_level(rig: Rig) -> None:
-    rig.do("OUTP:PROT:CURR 1;INR 3.5;INR:TIME 50 MS;:SENS:TOT ON")
+    rig.do("OUTP:PROT:CURR 1;INR 3.5;INR:TIME 50 MS")
     rig.do("OUTP OFF;*WAI")
     rig.lib.model_set_rail(3.3, 3.0)
     rig.send("OUTP ON\n")
@@ -97,7 +97,10 @@ def test_inrush_has_its_own_level(rig: Rig) -> None:
 
 
 def test_protection_off(rig: Rig) -> None:
-    rig.do("OUTP:PROT OFF;:SENS:TOT ON")
+    assert rig.peek("METER_CONTROL") == 1
+    rig.do("OUTP:PROT OFF")
+    assert rig.peek("METER_CONTROL") == 0
+    rig.do("SENS:TOT ON")
     rig.lib.model_set_rail(3.3, 3.95)
     rig.advance(0.1)
     assert state(rig) == (True, True)
