@@ -152,7 +152,7 @@ def elaborate(out: Path) -> None:
             raise BuildError(f"elaboration warns: {warning}") from warning
     for suffix in ("il", "lpf"):
         text = files[f"{NAME}.{suffix}"]
-        (out / f"{NAME}.{suffix}").write_text(plain_names(text) if suffix == "il" else text)
+        (out / f"{NAME}.{suffix}").write_text(no_collisions(plain_names(text)) if suffix == "il" else text)
     made(out / f"{NAME}.il", *inputs)
 
 
@@ -160,6 +160,24 @@ def plain_names(rtlil: str) -> str:
     """Names without brackets: Yosys 0.70 stops in ``abc_ops_reintegrate`` when it takes part of a name for an index, and
     ``rename -unescape`` stops when two names become one."""
     return re.sub(r"(?<=\s)[\\$]\S*", lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
+
+
+def no_collisions(rtlil: str) -> str:
+    """Memories that are not transparent give anything when the address that is read is written.
+
+    Amaranth has no word for that and asks for what was there before, which no block RAM of this part gives across its ports: Yosys makes
+    it of a register and a choice for every bit. No memory of ours is read so (``nvme/store.py`` and its tests say it of the tracker's
+    tables; queues and rings never read what is being written). Memories of LUNA are left as they are.
+    """
+
+    def one(cell: re.Match) -> str:
+        settled = all(re.search(mark, cell[0]) for mark in (r"CLK_ENABLE 1\b", r"TRANSPARENCY_MASK 1'0"))
+        return re.sub(r"(COLLISION_X_MASK 1')0", r"\g<1>1", cell[0]) if settled else cell[0]
+
+    modules = re.split(r"(?m)^(?=module )", rtlil)
+    ours = (module if module.startswith(f"module \\{NAME}.usb") else re.sub(r"(?ms)^\s*cell \$memrd_v2 .*?^\s*end$", one, module)
+            for module in modules)
+    return "".join(ours)
 
 
 def synthesise(out: Path) -> None:

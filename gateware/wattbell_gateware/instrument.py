@@ -20,7 +20,7 @@ from wattbell.wire.spec import (
 )
 
 from .layouts import EVENT, tlp_beat
-from .nvme import COMMAND, ConfigOp, NvmeTracker
+from .nvme import COMMAND, ConfigOp, MapSizes, NvmeTracker
 from .rail import RailPath, WordFront, serial_front
 from .rail.path import RAIL_CONFIG
 from .regfile import RegisterFile
@@ -54,7 +54,7 @@ class Instrument(wiring.Component):
     ticks_per_clock : nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
     adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator). At 62.5 MHz the serial ADCs
         need a domain ``fast`` of 125 MHz that rises with ``sync``.
-    queues, slots : size of the tracker's queue table, and commands in flight.
+    queues, slots, sizes, tags : size of the tracker's queue table, commands in flight, its page map, tags of reads.
     beats : payload that the tracker keeps of each direction.
     slow : for parts on which the rest is too fast: a register more in the tracker, and no idle clocks can be left out.
     lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
@@ -62,13 +62,14 @@ class Instrument(wiring.Component):
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
-                 queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False):
+                 queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False,
+                 sizes: MapSizes = MapSizes(), tags: int = 1024):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
         if ticks_per_clock not in (4, 8, 16):
             raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {ticks_per_clock!r}")
         self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
-        self.lanes, self.beats, self.slow = lanes, beats, slow
+        self.lanes, self.beats, self.slow, self.sizes, self.tags = lanes, beats, slow, sizes, tags
         tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
             "tlp_down": In(tlp_beats), "tlp_up": In(tlp_beats), "skip_down": Out(1), "skip_up": Out(1),
@@ -93,7 +94,8 @@ class Instrument(wiring.Component):
         m.submodules.rail = rail = RailPath(self.ticks_per_clock)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
-                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, staged=self.slow))
+                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, staged=self.slow,
+                sizes=self.sizes, tags=self.tags))
         m.submodules.records = records = CountingFifo(COMMAND, RECORD_FIFO)
         m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
         m.submodules.command_blocks = command_blocks = RecordBuilder(COMMAND_SIZE // 4, relative=True)

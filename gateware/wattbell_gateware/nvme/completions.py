@@ -66,16 +66,16 @@ def states(m: Module, e) -> None:
 
     # --- a write in a page of CQ pe.slot --------------------------------------------------------------------------
     with m.State("CQE"):
-        m.d.comb += [e.cq_shape.ra.eq(e.pe.slot), e.cq_state.ra.eq(e.pe.slot), e.read_index.eq(e.h.start + 2)]
+        m.d.comb += [e.shape.ra.eq(e.queues | e.pe.slot[: e.queue_bits]), e.cq_state.ra.eq(e.pe.slot), e.read_index.eq(e.h.start + 2)]
         m.d.sync += [e.e_qid.eq(e.pe.slot), e.e_read.eq(e.h.start), e.e_left.eq(e.h.length)]
         m.next = "CQE_LOAD"
 
     with m.State("CQE_LOAD"):
-        offset = e.h.address[4:28] - e.cq_shape.r["base"][4:28]
+        offset = e.h.address[4:28] - e.shape.r["base"][4:28]
         m.d.comb += e.read_index.eq(e.e_read + 3)
         m.d.sync += [
             e.cq.eq(e.cq_state.r["entry"]),
-            e.q_size.eq(e.cq_shape.r["size"]),
+            e.q_size.eq(e.shape.r["size"]),
             e.e_index.eq(offset[:16]),
             e.e_sqid.eq(e.word[16:32]),
         ]
@@ -84,7 +84,7 @@ def states(m: Module, e) -> None:
             ~e.h.kept
             | (e.h.address[2:4] != 0)
             | (e.h.length[0:2] != 0)
-            | (offset[:24] >= e.cq_shape.r["size"])
+            | (offset[:24] >= e.shape.r["size"])
             | ~e.cq_valid.bit_select(e.pe.slot[: e.queue_bits], 1)
         ):
             m.d.comb += e.unmatched.eq(1)
@@ -108,9 +108,7 @@ def states(m: Module, e) -> None:
             with m.If(e.cq.known & ~expected):
                 e.make_event(
                     m,
-                    spec.EventType.GUESSING,
-                    e.h.tick,
-                    arg8=int(spec.GuessReason.AFTER_LOSS),
+                    spec.EventType.GUESSING, arg8=int(spec.GuessReason.AFTER_LOSS),
                     arg16=e.e_qid,
                 )
             wrap = e.e_index + 1 == e.q_size
@@ -138,7 +136,7 @@ def states(m: Module, e) -> None:
                 m,
                 e.find_slot,
                 state=state.COMPLETED,
-                cqe=e.h.tick,
+                cqe=None,
                 status=e.e_status,
                 index=e.e_index,
                 flags=slot["flags"] | guess,
@@ -157,7 +155,7 @@ def states(m: Module, e) -> None:
                 index=e.e_index,
                 flags=int(Flag.NO_SQE) | guess,
                 cid=e.e_cid,
-                cqe=e.h.tick,
+                cqe=None,
                 status=e.e_status,
             )
             m.d.sync += [e.e_slot.eq(e.free_slot), e.found.eq(0)]
@@ -233,18 +231,18 @@ def states(m: Module, e) -> None:
                     m.next = "DELETE"
             with m.Case(op.DOORBELL_BUFFER_CONFIG):
                 m.d.sync += e.shadow.eq(1)
-                e.make_event(m, spec.EventType.SHADOW_DOORBELLS, e.h.tick)
+                e.make_event(m, spec.EventType.SHADOW_DOORBELLS)
                 m.d.sync += e.i.eq(0)
                 m.next = "SHADOW_PAGE"
             with m.Case(op.SET_FEATURES), m.If(e.a_lba[0:8] == op.POWER_FID):
-                e.make_event(m, spec.EventType.POWER_STATE, e.h.tick, arg8=e.a_blocks[0:8])
+                e.make_event(m, spec.EventType.POWER_STATE, arg8=e.a_blocks[0:8])
 
     with m.State("ADMIN_BACK"):  # the rest of the CQE's TLP
-        m.d.comb += [e.cq_state.ra.eq(e.e_qid), e.cq_shape.ra.eq(e.e_qid)]
+        m.d.comb += [e.cq_state.ra.eq(e.e_qid), e.shape.ra.eq(e.queues | e.e_qid)]
         m.next = "ADMIN_RELOAD"
 
     with m.State("ADMIN_RELOAD"):
-        m.d.sync += [e.cq.eq(e.cq_state.r["entry"]), e.q_size.eq(e.cq_shape.r["size"])]
+        m.d.sync += [e.cq.eq(e.cq_state.r["entry"]), e.q_size.eq(e.shape.r["size"])]
         m.next = "CQE_NEXT"
 
     with m.State("SHADOW_PAGE"):
@@ -262,7 +260,7 @@ def states(m: Module, e) -> None:
             e.insert.call(m, "SHADOW_PAGE")
 
     with m.State("DELETE"):
-        e.make_event(m, spec.EventType.QUEUE_DELETED, e.h.tick, arg8=e.c_cq, arg16=e.c_qid)
+        e.make_event(m, spec.EventType.QUEUE_DELETED, arg8=e.c_cq, arg16=e.c_qid)
         qid = e.c_qid[: e.queue_bits]
         m.d.comb += e.cq_state.ra.eq(qid)
         with m.If(e.c_cq):
@@ -308,11 +306,11 @@ def states(m: Module, e) -> None:
             with m.If(slot["state"] == state.IN_FLIGHT):
                 e.find.call(m, "DELETE_SQ_FOUND")
             with m.If((slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)):
-                emit.begin(m, e, e.i, "DELETE_SQ", aborted=1, tick=e.h.tick)
+                emit.begin(m, e, e.i, "DELETE_SQ", aborted=1)
 
     with m.State("DELETE_SQ_FOUND"):
         emit.unlink(m, e)
-        emit.begin(m, e, e.find_slot, "DELETE_SQ", aborted=1, tick=e.h.tick)
+        emit.begin(m, e, e.find_slot, "DELETE_SQ", aborted=1)
 
     # --- interrupts: a write of one double word into no known page ------------------------------------------------
     with m.State("INTERRUPT"):
@@ -344,7 +342,7 @@ def states(m: Module, e) -> None:
 
     lowest = e.x_lowest
     with m.State("INTERRUPT_SCAN"):
-        m.d.comb += [e.cq_shape.ra.eq(lowest), e.cq_state.ra.eq(lowest)]
+        m.d.comb += [e.shape.ra.eq(e.queues | lowest), e.cq_state.ra.eq(lowest)]
         m.d.sync += [e.x_qid.eq(lowest), e.x_scan.bit_select(lowest, 1).eq(0)]
         m.next = "INTERRUPT_QUEUE"
         entry = Signal(e.messages.r["entry"].shape(), name="message_trust")
@@ -370,7 +368,7 @@ def states(m: Module, e) -> None:
         m.d.sync += [e.cq.eq(e.cq_state.r["entry"]), e.x_slot.eq(e.cq_state.r["entry"].waiting)]
         m.d.comb += e.link.ra.eq(e.cq_state.r["entry"].waiting)
         m.next = "INTERRUPT_SCAN"
-        with m.If(e.x_any | (e.cq_shape.r["link"] == e.x_vector)):
+        with m.If(e.x_any | (e.shape.r["link"] == e.x_vector)):
             m.d.sync += [e.cq_waiting.bit_select(e.x_qid, 1).eq(0), e.x_fits.eq(1)]
             m.next = "INTERRUPT_MARK"
         with m.If(e.x_learn):
@@ -378,14 +376,14 @@ def states(m: Module, e) -> None:
             m.d.comb += [
                 entry.address.eq(e.h.address[2:]),
                 entry.data.eq(e.x_data),
-                entry.vector.eq(e.cq_shape.r["link"]),
+                entry.vector.eq(e.shape.r["link"]),
                 entry.trust.eq(8),
             ]
             e.messages.write(m, e.x_hash, entry=entry)
             m.d.sync += e.message_valid.bit_select(e.x_hash, 1).eq(1)
 
     with m.State("INTERRUPT_MARK"):
-        e.slots.write(m, e.x_slot, msix=e.h.tick)
+        e.slots.write(m, e.x_slot, msix=None)
         m.d.comb += e.link.ra.eq(e.link.r["next"])
         m.d.sync += e.x_slot.eq(e.link.r["next"])
         with m.If(e.x_slot == e.cq.last):
@@ -406,7 +404,7 @@ def states(m: Module, e) -> None:
             m.d.sync += [e.cq.count.eq(e.cq.count - 1), e.cq.head.eq(e.link.r["next"])]
             with m.If(e.cq.waiting == e.cq.head):
                 m.d.sync += e.cq.waiting.eq(e.link.r["next"])
-            emit.begin(m, e, e.cq.head, "CQ_RELEASE_NEXT", head=e.h.tick)
+            emit.begin(m, e, e.cq.head, "CQ_RELEASE_NEXT", head=1)
         with m.Else():
             with m.If(e.cq.count == 0):
                 m.d.sync += [

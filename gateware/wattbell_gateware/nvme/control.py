@@ -45,12 +45,9 @@ def clear_step(m: Module, e) -> None:
 
     Completions of reads from before are no loss: tags start as reads that fitted nothing.
     """
-    for way in e.ways:
-        way.write(m, e.i, entry=Const(0, e.PAGE.size))
+    m.d.comb += [e.map.clear.eq(1), e.map.put_entry.valid.eq(0)]
     e.hash_head.write(m, e.i, entry=0)
-    tag = Signal(e.TAG, name="cleared_tag")
-    m.d.comb += [tag.valid.eq(1), tag.kind.eq(_engine.TagKind.UNKNOWN), tag.remaining.eq(2047)]
-    e.tags.write(m, e.i, entry=tag)
+    e.write_tag(m, e.i, valid=1, kind=_engine.TagKind.UNKNOWN, remaining=2047)
 
 
 def begin_reset(m: Module, e, cause: spec.ResetCause, tick, back: str) -> None:
@@ -84,7 +81,7 @@ def states(m: Module, e) -> None:
 
     with m.State("BAR_CHANGED"):
         with m.If(e.bar0[:32] != 0):
-            e.make_event(m, spec.EventType.BAR0, e.h.tick, arg32=e.bar0[12:44])
+            e.make_event(m, spec.EventType.BAR0, arg32=e.bar0[12:44])
         e.finish(m)
 
     # --- CAP, for the doorbell stride -----------------------------------------------------------------------------
@@ -135,7 +132,7 @@ def states(m: Module, e) -> None:
             with m.If(~e.stride_known & ~e.stride_told):
                 m.d.sync += e.stride_told.eq(1)
                 e.make_event(
-                    m, spec.EventType.GUESSING, e.h.tick, arg8=int(spec.GuessReason.STRIDE), arg16=number[1:]
+                    m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.STRIDE), arg16=number[1:]
                 )
             m.next = "DOORBELL"
         with m.Else():
@@ -175,7 +172,7 @@ def states(m: Module, e) -> None:
         with m.If(enable == e.enabled):
             m.next = "REGISTER_REREAD"
         with m.Else():
-            e.make_event(m, spec.EventType.CC_EN, e.h.tick, arg8=enable, arg32=e.g_word)
+            e.make_event(m, spec.EventType.CC_EN, arg8=enable, arg32=e.g_word)
             begin_reset(m, e, spec.ResetCause.CC_EN, e.h.tick, "CC_RESET_DONE")
 
     with m.State("CC_RESET_DONE"):
@@ -213,11 +210,11 @@ def states(m: Module, e) -> None:
                 e.i[:slot_bits],
                 "RESET",
                 aborted=e.slots.r["state"] != state.COMPLETED,
-                tick=e.reset_tick,
+                reset=1,
             )
 
     with m.State("RESET_DONE"):
-        e.make_event(m, spec.EventType.TRACKER_RESET, e.reset_tick, arg8=e.reset_cause)
+        e.make_event(m, spec.EventType.TRACKER_RESET, tick=e.reset_tick, arg8=e.reset_cause)
         m.d.sync += [
             e.sq_valid.eq(0),
             e.cq_valid.eq(0),
@@ -268,16 +265,14 @@ def states(m: Module, e) -> None:
                 begin_reset(m, e, spec.ResetCause.COMMAND, e.now, "IDLE")
 
     with m.State("CONFIG_BAR"):
-        e.make_event(m, spec.EventType.BAR0, e.h.tick, arg32=e.bar0[12:44])
+        e.make_event(m, spec.EventType.BAR0, arg32=e.bar0[12:44])
         m.next = "IDLE"
 
     with m.State("CONFIG_QUEUE"):
         with m.If(~e.c_cq):
             e.make_event(
                 m,
-                spec.EventType.GUESSING,
-                e.h.tick,
-                arg8=int(spec.GuessReason.LATE_ATTACH),
+                spec.EventType.GUESSING, arg8=int(spec.GuessReason.LATE_ATTACH),
                 arg16=e.c_qid,
             )
         m.next = "IDLE"

@@ -15,8 +15,8 @@ def declare(m: Module, e) -> None:
     e.em_slot = Signal(e.slot_bits)
     e.em_aborted = Signal()
     e.em_reused = Signal()
-    e.em_tick = Signal(64)  # of the abort
-    e.em_head = Signal(64)  # tick of the CQ head doorbell
+    e.em_reset = Signal()  # the abort was at `reset_tick`, not with the TLP
+    e.em_head = Signal()  # the TLP is the CQ head doorbell
     e.record_reg = Signal(COMMAND)
     e.find_qid = Signal(e.queue_bits)
     e.find_cid = Signal(16)
@@ -27,8 +27,8 @@ def declare(m: Module, e) -> None:
     m.d.comb += e.record.payload.eq(e.record_reg)
 
 
-def allocate(m: Module, e, *, state, qid, index, flags, doorbell=None, fetch=None, **fields) -> None:
-    """Take `free_slot` for a command (only if `slot_free`)."""
+def allocate(m: Module, e, *, state, qid, index, flags, **fields) -> None:
+    """Take `free_slot` for a command (only if `slot_free`). A tick is that of the TLP (None), or not known."""
     unknown = _engine.UNKNOWN
     values = {
         "state": state,
@@ -37,8 +37,8 @@ def allocate(m: Module, e, *, state, qid, index, flags, doorbell=None, fetch=Non
         "qid": qid,
         "index": index,
         "flags": flags,
-        "doorbell": unknown if doorbell is None else doorbell,
-        "fetch": unknown if fetch is None else fetch,
+        "doorbell": unknown,
+        "fetch": unknown,
         "first_data": unknown,
         "last_data": unknown,
         "cqe": unknown,
@@ -65,15 +65,18 @@ def release(m: Module, e, slot) -> None:
     m.d.comb += [e.free_slots.w_en.eq(1), e.free_slots.w_data.eq(slot)]
 
 
-def begin(m: Module, e, slot, back: str, *, aborted=0, reused=0, tick=0, head=None) -> None:
-    """Make the record of `slot`, release the slot, go on at `back`. `slots` and `link` must not be read meanwhile."""
+def begin(m: Module, e, slot, back: str, *, aborted=0, reused=0, reset=0, head=0) -> None:
+    """Make the record of `slot`, release the slot, go on at `back`. `slots` and `link` must not be read meanwhile.
+
+    `aborted`: with the present TLP, or if `reset` at ``reset_tick``; `head`: the TLP is its CQ head doorbell.
+    """
     m.d.comb += e.slots.ra.eq(slot)
     m.d.sync += [
         e.em_slot.eq(slot),
         e.em_aborted.eq(aborted),
         e.em_reused.eq(reused),
-        e.em_tick.eq(tick),
-        e.em_head.eq(_engine.UNKNOWN if head is None else head),
+        e.em_reset.eq(reset),
+        e.em_head.eq(head),
     ]
     e.emit.call(m, back)
 
@@ -91,14 +94,18 @@ def _age(m: Module, later: Value, earlier: Value, known: Value, bits: int, name:
     )
 
 
+def _known(tick: Value) -> Value:
+    """Of a tick in the slot table: UNKNOWN is all ones, and no tick comes to 2**63 (292 years)."""
+    return ~tick[-1]
+
+
 def states(m: Module, e) -> None:
-    unknown = _engine.UNKNOWN
     state = _engine.SlotState
 
     with m.State("EMIT"):
         slot, record = e.slots.r, e.record_reg
         cqe = Signal(64, name="em_cqe")
-        m.d.comb += cqe.eq(Mux(e.em_aborted, e.em_tick, slot["cqe"]))
+        m.d.comb += cqe.eq(Mux(e.em_aborted, Mux(e.em_reset, e.reset_tick, e.h.tick), slot["cqe"]))
         no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
         io = slot["qid"] != 0
         missing_ranges = io & (slot["opcode"] == spec.DSM_OPCODE) & (slot["ranges"] != slot["ranges_expected"])
@@ -127,10 +134,10 @@ def states(m: Module, e) -> None:
             ("first_data", "first_data_before"),
             ("last_data", "last_data_before"),
         ):
-            ages[field] = _age(m, cqe, slot[name], slot[name] != unknown, 32, name)
-        msix_known = ~e.em_aborted & (slot["msix"] != unknown)
+            ages[field] = _age(m, cqe, slot[name], _known(slot[name]), 32, name)
+        msix_known = ~e.em_aborted & _known(slot["msix"])
         ages["msix_after"] = _age(m, slot["msix"], cqe, msix_known, 24, "msix")
-        ages["cq_head_after"] = _age(m, e.em_head, cqe, e.em_head != unknown, 24, "cq_head")
+        ages["cq_head_after"] = _age(m, e.h.tick, cqe, e.em_head, 24, "cq_head")
         m.next = "EMIT_PUSH"
 
     with m.State("EMIT_PUSH"):

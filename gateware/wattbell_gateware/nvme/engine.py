@@ -25,16 +25,11 @@ from ..tlp import HEADER, MERGED
 from ..tlp import Kind as Tlp
 from . import completions, control, emit, fetch, insert, pages, queues
 from .layouts import CONFIG, RAW
+from .pagemap import MapSizes, PageMap
 from .store import Subroutine, Table
 
 ENTRIES = 1024
-"""Of the tables of hashes and tags, and the length of the loop that clears the tables. Ways of pages have as many, or as many as there
-are slots."""
-PAGE_WAYS = 8
-PIECE_SETS = 512
-PIECE_WAYS = 4
-GRANULE_BITS = 7
-"""2**GRANULE_BITS double words (512 bytes) are a granule: no entry in a way of pieces holds beyond its granule."""
+"""Of the tables of hashes, and the length of the loop that clears the tables."""
 TAGS = 1024
 UNKNOWN = (1 << 64) - 1
 """A tick that was not observed, in the slot table."""
@@ -65,12 +60,14 @@ class Engine(wiring.Component):
     """``tlps``: merged headers; ``next_*``: one is there or behind (`staged`: behind), of this tick, and may be held back.
     ``read_*``, ``free*``: payload ring of direction ``up``."""
 
-    def __init__(self, queues_: int, slots: int, ticks_per_clock: int, *, staged: bool = False) -> None:
+    def __init__(
+        self, queues_: int, slots: int, ticks_per_clock: int, *, staged: bool = False, sizes: MapSizes = MapSizes(), tags: int = TAGS,
+    ) -> None:  # fmt: skip
+        self.map_sizes, self.key_bits, self.tag_count = sizes, sizes.key_bits, tags
         self.queues = queues_
         self.staged = staged
         self.slot_count = slots
         self.ticks_per_clock = ticks_per_clock
-        self.sets = min(ENTRIES, max(slots, PIECE_SETS))  # of the page map's ways of pages
         self.slot_bits = (slots - 1).bit_length()
         self.queue_bits = (queues_ - 1).bit_length()
         super().__init__(
@@ -105,15 +102,15 @@ class Engine(wiring.Component):
             }
         )
 
-    PAGE_WAYS, GRANULE_BITS = PAGE_WAYS, GRANULE_BITS
-
     # --- what the files of states share ---------------------------------------------------------------------------
 
-    def make_event(self, m: Module, type_: spec.EventType, tick, arg8=0, arg16=0, arg32=0) -> None:
+    def make_event(self, m: Module, type_: spec.EventType, *, tick=None, arg8=0, arg16=0, arg32=0) -> None:
+        """In the present state. Without `tick` it is that of the TLP."""
         p = self.event.payload
+        if tick is not None:
+            m.d.comb += p.tick.eq(tick)
         m.d.comb += [
             self.event.valid.eq(1),
-            p.tick.eq(tick),
             p.type.eq(int(type_)),
             p.arg8.eq(arg8),
             p.arg16.eq(arg16),
@@ -124,7 +121,7 @@ class Engine(wiring.Component):
         m.d.comb += [self.lose[int(source)].eq(1), self.lose_tick.eq(self.h.tick)]
 
     def finish(self, m: Module) -> None:
-        """Done with the TLP in `h`: on to the next. To be the last to set ``read_index``, ``tags.ra`` or a way's."""
+        """Done with the TLP in `h`: on to the next."""
         m.d.comb += self.free.eq(1)
         m.next = "IDLE"
         with m.If(self.tlps.valid & ~self.perst_pending):
@@ -132,49 +129,35 @@ class Engine(wiring.Component):
 
     def accept(self, m: Module) -> None:
         """Take the next TLP: start reading its tag, its page and its payload."""
-        head = self.tlps.payload.header
-        m.d.comb += [self.tlps.ready.eq(1), self.tags.ra.eq(head.tag), self.read_index.eq(head.start)]
-        m.d.sync += [
-            self.up.eq(self.tlps.payload.up),
-            self.h.eq(head),
-            self.h_key.eq(self.page_key(head.address)),
-            self.h_offset.eq(self.page_offset(head.address)),
-        ]
-        self.look_up_page(m, self.page_key(head.address), self.page_offset(head.address))
+        m.d.comb += self.accepts.eq(1)
         m.next = "DISPATCH"
 
-    def hold_pages(self, m: Module) -> None:
-        """In the present state: the entries of the ways are still wanted. Elsewhere the ways read for the next header already: whether it
-        will be taken is known too late to choose their addresses."""
-        for way in self.ways:
-            m.d.comb += way.ra.eq(way.held)
+    def _accept(self, m: Module) -> None:
+        """What :meth:`accept` does, the same from every state: built once, behind the states, so that it comes before what they do with the
+        tables' addresses."""
+        head = self.tlps.payload.header
+        with m.If(self.accepts):
+            m.d.comb += [self.tlps.ready.eq(1), self.tags.ra.eq(head.tag), self.read_index.eq(head.start)]
+            m.d.sync += [
+                self.up.eq(self.tlps.payload.up),
+                self.h.eq(head),
+                self.h_key.eq(self.page_key(head.address)),
+                self.h_offset.eq(self.page_offset(head.address)),
+            ]
+            self.map.look_up(m, self.page_key(head.address), self.page_offset(head.address))
 
-    def look_up_page(self, m: Module, key: Value, offset: Value) -> None:
-        for number, way in enumerate(self.ways):
-            m.d.comb += way.ra.eq(self.page_hash(number, key, offset))
-
-    def page_hash(self, way: int, key: Value, offset: Value) -> Value:
-        """Where `way` keeps page `key`, a way of pieces that page's granule with `offset`.
-
-        Each way elsewhere, so what meets in one way parts in the next. With one place for all ways (a set-associative
-        map) 1024 pages in flight at random addresses, 128 KiB at queue depth 32, filled all 8 ways of a place now and
-        then. Filling the first free way of eight places, they do not.
-        """
-        if way < PAGE_WAYS:
-            return key[0:10] ^ key[10:20].rotate_left(way) ^ key[20:30].rotate_left(2 * way + 1) ^ key[30:40]
-        granule = offset[GRANULE_BITS:14]
-        turn = way - PAGE_WAYS
-        # Granules change the upper bits, neighbouring pages the lower ones: buffers and pools are neighbours.
-        spread = Cat(0, 0, granule[::-1])[:9].rotate_left(turn)
-        return key[0:9] ^ key[9:18].rotate_left(turn + 1) ^ key[18:27].rotate_left(2 * turn) ^ key[27:36] ^ spread
+    def write_tag(self, m: Module, tag: Value, **values) -> None:
+        """In the present state: the entry of `tag` becomes `t` but for `values`."""
+        m.d.comb += [self.tags.we["entry"].eq(1), self.tags.wa.eq(tag)]
+        m.d.comb += [self.tags.w["entry"][field].eq(value) for field, value in values.items()]
 
     def page_key(self, address: Value) -> Value:
-        """Page number of a byte address, for the memory page size in use."""
-        return ((address[12:64] >> self.mps) << self.mps)[:52]
+        """Page number of a byte address, for the memory page size in use (at most 64 KiB)."""
+        return Cat((address[12 + bit] & (self.mps <= bit) for bit in range(4)), address[16 : 12 + self.key_bits])
 
     def page_offset(self, address: Value) -> Value:
         """Offset in its page, in double words."""
-        return address[2:16] & ((1 << (self.mps + 10)) - 1)[:14]
+        return Cat(address[2:12], (address[12 + bit] & (self.mps > bit) for bit in range(4)))
 
     def page_size(self) -> Value:
         """In double words."""
@@ -222,6 +205,12 @@ class Engine(wiring.Component):
                 "ranges_expected": 9,
                 "pages_sure": 17,
             },
+            together=(
+                ("doorbell", "generation", "epoch", "qid"),
+                ("opcode", "cid", "nsid", "prp1", "ranges_expected", "pages_sure"),
+                ("lba", "blocks", "ranges"),
+                ("cqe", "status", "index"),
+            ),
         )
         self.link = Table(m, "link", self.slot_count, {"next": slot_id})
         chain = data.StructLayout({"valid": 1, "slot": slot_id})
@@ -253,8 +242,7 @@ class Engine(wiring.Component):
             }
         )
         shape = {"base": 64, "size": 17, "link": 16}
-        self.sq_shape = Table(m, "sq_shape", self.queues, shape)
-        self.cq_shape = Table(m, "cq_shape", self.queues, shape)
+        self.shape = Table(m, "shape", 2 * self.queues, shape)  # of SQs, then of CQs
         self.sq_state = Table(m, "sq_state", self.queues, {"entry": self.SQ})
         self.cq_state = Table(m, "cq_state", self.queues, {"entry": self.CQ})
         self.sq_valid = Signal(self.queues)
@@ -265,17 +253,16 @@ class Engine(wiring.Component):
         self.PAGE = data.StructLayout(
             {
                 "valid": 1,
-                "key": 52,
+                "key": self.key_bits,
                 "start": 14,  # in double words
                 "kind": 3,
-                "slot": 10,
+                "slot": max(sb, qb),
                 "generation": 16,
                 "index": 14,  # of the list entry (8 bytes) at `start`
                 "doubtful": 1,  # it may be that the command does not use this
             }
         )
-        self.ways = [Table(m, f"way{i}", self.sets, {"entry": self.PAGE}) for i in range(PAGE_WAYS)]
-        self.ways += [Table(m, f"piece_way{i}", PIECE_SETS, {"entry": self.PAGE}) for i in range(PIECE_WAYS)]
+        self.map = PageMap(m, self.PAGE, self.map_sizes)
 
         self.TAG = data.StructLayout(
             {
@@ -290,7 +277,8 @@ class Engine(wiring.Component):
                 "remaining": 11,  # double words still to come
             }
         )
-        self.tags = Table(m, "tags", TAGS, {"entry": self.TAG})
+        # The next header's tag may be that whose entry is written in the clock in which it is accepted.
+        self.tags = Table(m, "tags", self.tag_count, {"entry": self.TAG}, transparent=True)
 
         m.submodules.free_slots = self.free_slots = SyncFIFOBuffered(width=sb, depth=self.slot_count)
         self.free_slot = Signal(slot_id)
@@ -303,7 +291,8 @@ class Engine(wiring.Component):
 
         # --- registers ------------------------------------------------------------------------------------------
         self.h = Signal(HEADER)
-        self.h_key, self.h_offset = Signal(52), Signal(14)
+        self.h_key, self.h_offset = Signal(self.key_bits), Signal(14)
+        self.accepts = Signal()
         self.epoch = Signal(16)  # moves on when bus data was lost
         self.loss_seen = Signal()
         self.loss_tick = Signal(64)
@@ -343,8 +332,19 @@ class Engine(wiring.Component):
             self.busy.eq(1),
         ]
 
+        # Where nothing else is looked up the ways read for the next header already: whether it will be taken is known too late to choose
+        # their addresses. What is written most often needs no choice, or a narrow one.
         head = self.tlps.payload.header
-        self.look_up_page(m, self.page_key(head.address), self.page_offset(head.address))
+        self.map.look_up(m, self.page_key(head.address), self.page_offset(head.address))
+        m.d.comb += [
+            self.map.put_key.eq(self.ins.key),
+            self.map.put_offset.eq(self.ins.start),
+            self.map.put_entry.eq(self.ins),
+            self.map.clear_place.eq(self.i),
+            self.tags.w["entry"].eq(self.t),
+            self.event.payload.tick.eq(self.h.tick),
+            *(self.slots.w[name].eq(self.h.tick) for name in ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix")),
+        ]
         # TLPs from before PERST# come first, those that are still held back too.
         settling, before_perst = Signal(), Signal()
         if self.staged:
@@ -399,11 +399,11 @@ class Engine(wiring.Component):
                 self.finish(m)
 
             with m.State("DISPATCH"):
-                self.hold_pages(m)
+                self.map.keep(m)
                 with m.If(self.h.lost):
                     m.d.sync += [self.epoch.eq(self.epoch + 1), self.loss_tick.eq(self.h.tick), self.loss_seen.eq(1)]
                 with m.If(self.h.bad):
-                    self.make_event(m, spec.EventType.MALFORMED, self.h.tick, arg8=self.up)
+                    self.make_event(m, spec.EventType.MALFORMED, arg8=self.up)
                 pages.compare(m, self)
                 control.compare(m, self)
                 with m.Switch(Cat(self.up, self.h.kind)):
@@ -428,6 +428,7 @@ class Engine(wiring.Component):
                 file.states(m, self)
             for subroutine in (self.create, self.unmap, self.reset, self.reclaim):
                 subroutine.return_state(m)
+        self._accept(m)
         return m
 
     def ready_once(self, m: Module) -> Signal:

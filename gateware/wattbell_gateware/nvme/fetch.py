@@ -44,6 +44,7 @@ def declare(m: Module, e) -> None:
     e.s_prp2_doubtful = Signal()
     e.raise_arm = Signal()  # an admin command was announced: it may be Identify
     e.identifies = Signal(5)
+    e.marker_tick = Signal(64)  # when the present SQE was announced
     e.arm = Signal()
     e.db_buffers = [Signal(64, name=f"db_buffer_{i}") for i in range(2)]
     m.d.comb += e.armed.eq(e.arm | (e.identifies != 0))
@@ -56,22 +57,22 @@ def states(m: Module, e) -> None:
 
     # --- a read in a page of SQ pe.slot ---------------------------------------------------------------------------
     with m.State("FETCH"):
-        m.d.comb += [e.sq_shape.ra.eq(e.pe.slot), e.sq_state.ra.eq(e.pe.slot)]
+        m.d.comb += [e.shape.ra.eq(e.pe.slot[: e.queue_bits]), e.sq_state.ra.eq(e.pe.slot)]
         m.d.sync += e.d_qid.eq(e.pe.slot)
         m.next = "FETCH_LOAD"
 
     with m.State("FETCH_LOAD"):
         sq = e.sq_state.r["entry"]
-        offset = e.h.address[6:28] - e.sq_shape.r["base"][6:28]
+        offset = e.h.address[6:28] - e.shape.r["base"][6:28]
         m.d.comb += [e.slots.ra.eq(sq.head), e.link.ra.eq(sq.head)]
         m.d.sync += [
             e.sq.eq(sq),
-            e.q_size.eq(e.sq_shape.r["size"]),
+            e.q_size.eq(e.shape.r["size"]),
             e.f_index.eq(offset[:16]),
             e.f_left.eq(e.h.length >> 4),
             e.f_real.eq(0),
         ]
-        with m.If((e.h.address[2:6] != 0) | (e.h.length[0:4] != 0) | (offset[:22] >= e.sq_shape.r["size"])):
+        with m.If((e.h.address[2:6] != 0) | (e.h.length[0:4] != 0) | (offset[:22] >= e.shape.r["size"])):
             m.d.comb += e.unmatched.eq(1)
             m.next = "TAG_UNKNOWN"
         with m.Else():
@@ -115,12 +116,12 @@ def states(m: Module, e) -> None:
                 e.f_index.eq(Mux(e.f_index + 1 == e.q_size, 0, e.f_index + 1)),
             ]
             with m.If(match):
-                e.slots.write(m, e.sq.head, state=state.FETCHING, fetch=e.h.tick)
+                e.slots.write(m, e.sq.head, state=state.FETCHING, fetch=None)
                 m.d.sync += [e.sq.head.eq(e.link.r["next"]), e.sq.count.eq(e.sq.count - 1)]
                 m.d.comb += [e.slots.ra.eq(e.link.r["next"]), e.link.ra.eq(e.link.r["next"])]
             with m.Elif(e.slot_free):
                 emit.allocate(
-                    m, e, state=state.FETCHING, qid=e.d_qid, index=e.f_index, flags=e.f_flags, fetch=e.h.tick
+                    m, e, state=state.FETCHING, qid=e.d_qid, index=e.f_index, flags=e.f_flags, fetch=None
                 )
             with m.Elif(e.f_ahead == 0):
                 # It had no doorbell. Otherwise it was counted when its doorbell found no slot.
@@ -135,23 +136,19 @@ def states(m: Module, e) -> None:
                 m.d.sync += [e.f_last.eq(slot), e.f_real.eq(e.f_real + 1)]
 
     with m.State("FETCH_END"):
-        entry = Signal(e.TAG, name="fetch_tag")
         sq = Signal(e.SQ, name="fetch_sq")
         m.d.comb += [
-            entry.eq(e.t),
-            entry.slot.eq(e.f_first),
-            entry.left.eq(e.f_real),
             sq.eq(e.sq),
             sq.fetch.eq(e.f_index),
             sq.fetch_known.eq(1),
         ]
-        e.tags.write(m, e.h.tag, entry=entry)
+        e.write_tag(m, e.h.tag, slot=e.f_first, left=e.f_real)
         e.sq_state.write(m, e.d_qid, entry=sq)
         e.finish(m)
 
     # --- a completion with SQEs; `t` is its tag's entry -----------------------------------------------------------
     with m.State("SQE"):
-        m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.sq_shape.ra.eq(e.t.qid)]
+        m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.shape.ra.eq(e.t.qid)]
         m.d.comb += e.read_index.eq(e.h.start)
         m.d.sync += [e.w_count.eq(0), e.w_left.eq(e.h.length), e.w_index.eq(e.h.start)]
         m.next = "SQE_WORD"
@@ -206,7 +203,7 @@ def states(m: Module, e) -> None:
             & (e.slots.r["index"] == e.t.index)
         ):
             # Marker and POWER_STATE events need ticks of this slot before the search moves on.
-            m.d.sync += e.em_head.eq(
+            m.d.sync += e.marker_tick.eq(
                 Mux(e.slots.r["doorbell"] == _engine.UNKNOWN, e.slots.r["fetch"], e.slots.r["doorbell"])
             )
             e.find.call(m, "SQE_FOUND")
@@ -218,7 +215,7 @@ def states(m: Module, e) -> None:
     with m.State("SQE_FOUND"):
         with m.If(admin & (opcode == GET_FEATURES) & (e.s[10][0:8] == MARKER_FID)):
             e.make_event(
-                m, spec.EventType.MARKER, e.em_head, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.s[11]
+                m, spec.EventType.MARKER, tick=e.marker_tick, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.s[11]
             )
         with m.If(admin & (opcode == IDENTIFY) & (e.identifies != 31)):
             m.d.sync += e.identifies.eq(e.identifies + 1)
@@ -228,7 +225,7 @@ def states(m: Module, e) -> None:
         with m.If(e.found):
             # The CID is used again before its CQE was seen: that CQE was missed.
             emit.unlink(m, e)
-            emit.begin(m, e, e.find_slot, "SQE_STORE", aborted=1, reused=1, tick=e.h.tick)
+            emit.begin(m, e, e.find_slot, "SQE_STORE", aborted=1, reused=1)
 
     with m.State("SQE_STORE"):
         m.d.comb += e.hash_head.ra.eq(e.hash(e.t.qid, cid))
@@ -247,6 +244,7 @@ def states(m: Module, e) -> None:
             ),
             lba=Mux(e.s_dsm, 0, Mux(e.s_lba, slba[:40], e.s[10])),
             blocks=Mux(e.s_dsm | flush, 0, blocks),
+            ranges=0,
             prp1=prp1,
             ranges_expected=e.s[10][0:8] + 1,
             pages_sure=e.s_pages_sure,
@@ -327,7 +325,7 @@ def states(m: Module, e) -> None:
     with m.State("SQE_NEXT"):
         m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.read_index.eq(e.w_index + 16)]
         m.d.sync += [
-            e.t.index.eq(Mux(e.t.index + 1 == e.sq_shape.r["size"], 0, e.t.index + 1)),
+            e.t.index.eq(Mux(e.t.index + 1 == e.shape.r["size"], 0, e.t.index + 1)),
             e.t.remaining.eq(e.t.remaining - 16),
             e.t.valid.eq(e.t.remaining > 16),
             e.w_left.eq(e.w_left - 16),
@@ -339,13 +337,11 @@ def states(m: Module, e) -> None:
             m.next = "TAG_STORE"
 
     with m.State("TAG_STORE"):
-        e.tags.write(m, e.h.tag, entry=e.t)
+        e.write_tag(m, e.h.tag)
         e.finish(m)
 
     with m.State("TAG_UNKNOWN"):
-        entry = Signal(e.TAG, name="unknown_tag")
-        m.d.comb += [entry.valid.eq(1), entry.kind.eq(_engine.TagKind.UNKNOWN), entry.remaining.eq(e.h.length)]
-        e.tags.write(m, e.h.tag, entry=entry)
+        e.write_tag(m, e.h.tag, valid=1, kind=_engine.TagKind.UNKNOWN, remaining=e.h.length)
         e.finish(m)
 
     # RECLAIM: the tag h.tag is used again though its completions did not all come: its slots go back.
@@ -353,7 +349,7 @@ def states(m: Module, e) -> None:
         entry = e.tags.r["entry"]
         m.d.sync += e.t.eq(entry)
         m.d.comb += [e.slots.ra.eq(entry.slot), e.link.ra.eq(entry.slot)]
-        e.tags.write(m, e.h.tag, entry=0)
+        e.write_tag(m, e.h.tag, valid=0)
         m.next = "RECLAIM_SLOT"
 
     with m.State("RECLAIM_SLOT"):

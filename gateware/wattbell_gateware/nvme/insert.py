@@ -14,12 +14,12 @@ them one doubtful entry to the end of the page if it may be longer.
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
-from amaranth.lib import data
+from amaranth.hdl import Module, Mux, Signal
 from wattbell.wire import spec
 
 from . import engine as _engine
 from .layouts import Kind
+from .pagemap import GRANULE_BITS
 
 Flag = spec.CommandFlag
 CROWDED_BITS = 24
@@ -27,7 +27,7 @@ PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
 
 
 def declare(m: Module, e) -> None:
-    ways = len(e.ways)
+    ways = e.map.count
     e.ins = Signal(e.PAGE)
     e.ins_piece = Signal()
     e.ins_generation = Signal(16)
@@ -43,7 +43,7 @@ def declare(m: Module, e) -> None:
     e.ins_entry = Signal(e.PAGE)
     e.ins_spare = Signal()  # `ins_spare_way` holds a doubtful entry
     e.ins_spare_way = Signal(range(ways))
-    e.victim = Signal(range(e.PAGE_WAYS))
+    e.victim = Signal(range(e.map.pages))
     e.ins_before = Signal()  # `ins_other` holds from before what was evicted
     e.ins_other = Signal(e.PAGE)
     e.crowded = Signal()
@@ -59,18 +59,17 @@ def _is_pinned(entry) -> object:
 
 def states(m: Module, e) -> None:
     state = _engine.SlotState
-    ways, pages = len(e.ways), e.PAGE_WAYS
-    entries = [way.r["entry"] for way in e.ways]
-    # One of all ways; each state says which. There is one such choice, as it is as wide as an entry.
-    pick = Signal(range(ways), name="pick")
-    picked = Array(x.as_value() for x in entries)[pick]
+    ways, pages, picked = e.map.count, e.map.pages, e.map.chosen
+
+    def pick(way) -> None:
+        m.d.comb += e.map.choice.eq((1 << way)[:ways])
 
     # --- SPAN: the piece `ins` from ins.start to span_end, and perhaps to span_most --------------------------------
     with m.State("SPAN"):
         e.insert.call(m, "SPAN_NEXT")
 
     following = Signal(15)
-    m.d.comb += following.eq(((e.ins.start >> e.GRANULE_BITS) + 1) << e.GRANULE_BITS)
+    m.d.comb += following.eq(((e.ins.start >> GRANULE_BITS) + 1) << GRANULE_BITS)
     with m.State("SPAN_NEXT"):
         behind = following >= e.span_end
         m.d.sync += [
@@ -85,23 +84,21 @@ def states(m: Module, e) -> None:
             e.insert.call(m, "SPAN_NEXT")
 
     # --- INSERT ---------------------------------------------------------------------------------------------------
-    def put(way_number) -> None:
-        for number, way in enumerate(e.ways):
-            with m.If(way_number == number):
-                way.write(m, e.page_hash(number, e.ins.key, e.ins.start), entry=e.ins)
+    def put(way) -> None:
+        e.map.put(m, way)
 
     def entry_lives() -> object:
         return (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_entry.generation)
 
     with m.State("INSERT"):
-        e.look_up_page(m, e.ins.key, e.ins.start)
+        e.map.look_up(m, e.ins.key, e.ins.start)
         m.next = "INSERT_COMPARE"
         with m.If(e.crowded & (e.crowded_key == e.ins.key) & ~_is_pinned(e.ins)):
             m.d.comb += e.slots.ra.eq(e.ins.slot)
             m.next = "INSERT_CROWDED"
 
     with m.State("INSERT_CROWDED"):
-        e.hold_pages(m)
+        e.map.keep(m)
         m.next = "INSERT_COMPARE"
         with m.If((e.h.tick - e.crowded_tick)[CROWDED_BITS:] != 0):
             m.d.sync += e.crowded.eq(0)
@@ -109,22 +106,23 @@ def states(m: Module, e) -> None:
             e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
 
     with m.State("INSERT_COMPARE"):
-        e.hold_pages(m)
-        for number, entry in enumerate(entries):
+        e.map.keep(m)
+        for number, entry in enumerate(e.map.entries):
             # To find a place, pieces begin with their own ways.
             mine = e.ins_piece if number >= pages else ~e.ins_piece
             m.d.sync += [
-                e.ins_same[number].eq(entry.valid & (entry.key == e.ins.key) & (entry.start == e.ins.start)),
+                e.ins_same[number].eq(e.map.same[number] & (entry.start == e.ins.start)),
                 e.ins_empty[number].eq(~entry.valid & mine),
             ]
         m.next = "INSERT_CHOOSE"
 
     same, empty = e.same_way, e.empty_way
     with m.State("INSERT_CHOOSE"):
-        e.hold_pages(m)
+        e.map.keep(m)
         first = Mux(e.ins_piece, pages, 0)
-        m.d.comb += pick.eq(Mux(e.ins_same != 0, same, first))
-        m.d.sync += [e.ins_way.eq(pick), e.ins_entry.eq(picked), e.ins_spare.eq(0)]
+        way = Mux(e.ins_same != 0, same, first)
+        pick(way)
+        m.d.sync += [e.ins_way.eq(way), e.ins_entry.eq(picked), e.ins_spare.eq(0)]
         with m.If(e.ins_same != 0):
             m.next = "INSERT_SAME"
         with m.Elif(e.ins_empty != 0):
@@ -134,7 +132,7 @@ def states(m: Module, e) -> None:
             m.next = "INSERT_SCAN"
 
     with m.State("INSERT_SAME"):
-        e.hold_pages(m)
+        e.map.keep(m)
         m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
         m.next = "INSERT_REPLACE"
         with m.If(_is_pinned(e.ins_entry) & ~_is_pinned(e.ins)):
@@ -144,7 +142,7 @@ def states(m: Module, e) -> None:
             e.insert.leave(m)
 
     with m.State("INSERT_REPLACE"):
-        e.hold_pages(m)
+        e.map.keep(m)
         other = e.ins_entry.slot != e.ins.slot
         e.insert.leave(m)
         with m.If(entry_lives() & e.ins.doubtful & (other | ~e.ins_entry.doubtful)):
@@ -152,30 +150,33 @@ def states(m: Module, e) -> None:
         with m.Elif(e.ins_piece != (e.ins_way >= pages)):
             # That place is of the other kind: what is for the page needs one that holds to its end, and pieces would
             # crowd the few places of the page. It goes where it belongs.
-            for number, way in enumerate(e.ways):
-                with m.If(e.ins_way == number):
-                    way.write(m, e.page_hash(number, e.ins.key, e.ins.start), entry=Const(0, e.PAGE.size))
-            m.next = "INSERT_COMPARE"
+            put(e.ins_way)
+            m.d.comb += e.map.put_entry.valid.eq(0)
+            m.next = "INSERT_AGAIN"
         with m.Else():
             put(e.ins_way)
         with m.If(entry_lives() & other & ~e.ins.doubtful & ~e.ins_entry.doubtful):
             # Two commands on one buffer: whose transfer it is cannot be told any more.
             e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
 
+    with m.State("INSERT_AGAIN"):  # what was written last shows in what is read from now on
+        e.map.look_up(m, e.ins.key, e.ins.start)
+        m.next = "INSERT_COMPARE"
+
     # No way of its kind is empty: the first with a stale entry.
     with m.State("INSERT_SCAN"):
-        e.hold_pages(m)
+        e.map.keep(m)
         m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
         m.next = "INSERT_STALE"
 
     with m.State("INSERT_STALE"):
-        e.hold_pages(m)
+        e.map.keep(m)
         wrapped = Mux(e.ins_way == ways - 1, 0, e.ins_way + 1)
         with m.If(~e.ins_entry.valid | (~_is_pinned(e.ins_entry) & ~entry_lives())):
             put(e.ins_way)
             e.insert.leave(m)
         with m.Elif(e.ins_way != pages - 1):
-            m.d.comb += pick.eq(wrapped)
+            pick(wrapped)
             m.d.sync += [e.ins_way.eq(wrapped), e.ins_entry.eq(picked)]
             with m.If(e.ins_entry.doubtful):
                 m.d.sync += [e.ins_spare.eq(1), e.ins_spare_way.eq(e.ins_way)]
@@ -186,14 +187,15 @@ def states(m: Module, e) -> None:
             put(Mux(e.ins_entry.doubtful, e.ins_way, e.ins_spare_way))
             e.insert.leave(m)
         with m.Else():
-            m.d.comb += pick.eq(e.victim)
+            pick(e.victim)
             m.d.sync += [e.ins_way.eq(0), e.victim.eq(e.victim + 1), e.ins_entry.eq(picked)]
             m.next = "INSERT_EVICT"
 
     # By turns, one of a page goes.
     with m.State("INSERT_EVICT"):
-        e.hold_pages(m)
-        m.d.comb += [e.slots.ra.eq(e.ins_entry.slot), pick.eq(e.victim)]
+        e.map.keep(m)
+        m.d.comb += e.slots.ra.eq(e.ins_entry.slot)
+        pick(e.victim)
         m.d.sync += [e.ins_way.eq(e.ins_way + 1), e.victim.eq(e.victim + 1), e.ins_entry.eq(picked)]
         with m.If(~_is_pinned(e.ins_entry)):
             m.d.sync += [e.victim.eq(e.victim), e.ins_entry.eq(e.ins_entry)]
@@ -203,7 +205,7 @@ def states(m: Module, e) -> None:
             e.insert.leave(m)
 
     with m.State("INSERT_EVICTED"):  # victim is one past the way that goes
-        e.hold_pages(m)
+        e.map.keep(m)
         e.lost(m, spec.LossSource.PAGES)
         e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
         put((e.victim - 1)[: e.victim.shape().width])
@@ -216,13 +218,14 @@ def states(m: Module, e) -> None:
         m.next = "INSERT_BEFORE"
 
     with m.State("INSERT_BEFORE"):
-        e.look_up_page(m, e.ins_entry.key, e.ins_entry.start)
+        e.map.look_up(m, e.ins_entry.key, e.ins_entry.start)
         m.next = "INSERT_BEFORE_WAY"
 
     with m.State("INSERT_BEFORE_WAY"):
-        e.hold_pages(m)
-        other = data.View(e.PAGE, picked)
-        m.d.comb += [pick.eq(e.ins_way), e.slots.ra.eq(other.slot)]
+        e.map.keep(m)
+        other = picked
+        pick(e.ins_way)
+        m.d.comb += e.slots.ra.eq(other.slot)
         m.d.sync += [
             e.ins_other.eq(other),
             e.ins_before.eq(
@@ -232,7 +235,7 @@ def states(m: Module, e) -> None:
         m.next = "INSERT_BEFORE_FLAG"
 
     with m.State("INSERT_BEFORE_FLAG"):
-        e.hold_pages(m)
+        e.map.keep(m)
         m.d.sync += e.ins_way.eq(e.ins_way + 1)
         m.next = "INSERT_BEFORE_WAY"
         lives = (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_other.generation)

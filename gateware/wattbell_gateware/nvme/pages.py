@@ -16,26 +16,24 @@ from the host the first 8 bytes that are read tell (a page-aligned address below
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from wattbell.wire import spec
 
 from . import engine as _engine
 from . import fetch as op
 from .layouts import Kind
+from .pagemap import GRANULE_BITS
 
 
 def declare(m: Module, e) -> None:
-    ways = len(e.ways)
+    ways = e.map.count
     e.hits = Signal(ways)
     e.later = {}  # pairs of ways -> the second one's entry starts behind the first one's
     for a in range(ways):
         for b in range(a + 1, ways):
             e.later[a, b] = Signal(name=f"later_{a}_{b}")
     e.pe = Signal(e.PAGE)
-    e.pe_way = Signal(range(ways))
+    e.pe_way = Signal(ways)  # one-hot
     e.pe_hit = Signal()
     e.l_low = Signal(32)
     e.l_high = Signal(32)
@@ -51,13 +49,12 @@ def declare(m: Module, e) -> None:
 
 def compare(m: Module, e) -> None:
     """In DISPATCH: which ways hold the page of `h`, at or before its offset."""
-    for number, way in enumerate(e.ways):
-        entry = way.r["entry"]
-        hit = entry.valid & (entry.key == e.h_key) & (entry.start <= e.h_offset)
-        if number >= e.PAGE_WAYS:
-            hit &= entry.start[e.GRANULE_BITS :] == e.h_offset[e.GRANULE_BITS :]
+    for number, entry in enumerate(e.map.entries):
+        hit = e.map.same[number] & (entry.start <= e.h_offset)
+        if number >= e.map.pages:
+            hit &= entry.start[GRANULE_BITS:] == e.h_offset[GRANULE_BITS:]
         m.d.sync += e.hits[number].eq(hit)
-    starts = [way.r["entry"].start for way in e.ways]
+    starts = [entry.start for entry in e.map.entries]
     m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in e.later.items()]
 
 
@@ -83,24 +80,14 @@ def dispatch_completion(m: Module, e) -> None:
 
 def states(m: Module, e) -> None:
     state, kind = _engine.SlotState, _engine.TagKind
-    ways = len(e.ways)
-    entries = [way.r["entry"] for way in e.ways]
+    ways = e.map.count
 
     with m.State("PAGE_SELECT"):
         # Of the hits, the one with the largest start; of equal ones the first. Every way knows by itself whether it is that.
-        best = Signal(ways)
         for i in range(ways):
             beaten = [e.hits[j] & ~e.later[j, i] for j in range(i)] + [e.hits[j] & e.later[i, j] for j in range(i + 1, ways)]
-            m.d.comb += best[i].eq(e.hits[i] & ~Cat(beaten).any())
-
-        def chosen(values):
-            return reduce(or_, (value & best[i].replicate(len(value)) for i, value in enumerate(values)))
-
-        m.d.sync += [
-            e.pe_hit.eq(e.hits.any()),
-            e.pe_way.eq(chosen([Const(i, e.pe_way.shape()) for i in range(ways)])),
-            e.pe.eq(chosen([entry.as_value() for entry in entries])),
-        ]
+            m.d.comb += e.map.choice[i].eq(e.hits[i] & ~Cat(beaten).any())
+        m.d.sync += [e.pe_hit.eq(e.hits.any()), e.pe_way.eq(e.map.choice), e.pe.eq(e.map.chosen)]
         m.next = "PAGE_DECIDE"
 
     with m.State("PAGE_DECIDE"):
@@ -140,34 +127,29 @@ def states(m: Module, e) -> None:
 
     with m.State("PAGE_SLOT"):
         slot = e.slots.r
-        entry = Signal(e.TAG, name="read_tag")
-        m.d.comb += [
-            entry.valid.eq(1),
-            entry.slot.eq(e.pe.slot),
-            entry.generation.eq(e.pe.generation),
-            entry.index.eq(e.pe.index + ((e.h_offset - e.pe.start) >> 1)),
-            entry.place.eq(e.h_offset >> 1),
-            entry.remaining.eq(e.h.length),
-        ]
+        read_kind = Signal(kind, name="read_kind")
         with m.Switch(e.pe.kind):
             with m.Case(int(Kind.DATA)):
-                m.d.comb += entry.kind.eq(kind.DATA)
+                m.d.comb += read_kind.eq(kind.DATA)
             with m.Case(int(Kind.EITHER)):
-                m.d.comb += entry.kind.eq(Mux(slot["opcode"][0], kind.EITHER, kind.LIST))
+                m.d.comb += read_kind.eq(Mux(slot["opcode"][0], kind.EITHER, kind.LIST))
             with m.Case(int(Kind.LIST)):
-                m.d.comb += entry.kind.eq(kind.LIST)
+                m.d.comb += read_kind.eq(kind.LIST)
             with m.Case(int(Kind.RANGES)):
-                m.d.comb += entry.kind.eq(kind.RANGES)
+                m.d.comb += read_kind.eq(kind.RANGES)
         # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
         left_over = (slot["epoch"] != e.epoch) & ((e.hits & (e.hits - 1)) != 0)
         with m.If((slot["state"] != state.IN_FLIGHT) | (slot["generation"] != e.pe.generation) | left_over):
-            for number, way in enumerate(e.ways):
-                with m.If(e.pe_way == number):
-                    way.write(m, e.page_hash(number, e.h_key, e.h_offset), entry=Const(0, e.PAGE.size))
-                    m.d.sync += e.hits[number].eq(0)
+            m.d.comb += [
+                e.map.put_ways.eq(e.pe_way), e.map.put_key.eq(e.h_key), e.map.put_offset.eq(e.h_offset), e.map.put_entry.valid.eq(0),
+            ]  # fmt: skip
+            m.d.sync += e.hits.eq(e.hits & ~e.pe_way)
             m.next = "PAGE_AGAIN"
         with m.Elif(e.h.kind == _engine.Tlp.MRD):
-            e.tags.write(m, e.h.tag, entry=entry)
+            e.write_tag(
+                m, e.h.tag, valid=1, kind=read_kind, slot=e.pe.slot, generation=e.pe.generation,
+                index=e.pe.index + ((e.h_offset - e.pe.start) >> 1), place=e.h_offset >> 1, remaining=e.h.length,
+            )  # fmt: skip
             e.finish(m)
         with m.Else():
             _see_data(m, e, e.pe.slot)
@@ -182,7 +164,7 @@ def states(m: Module, e) -> None:
                 e.finish(m)
 
     with m.State("PAGE_AGAIN"):
-        e.look_up_page(m, e.h_key, e.h_offset)
+        e.map.look_up(m, e.h_key, e.h_offset)
         m.next = "PAGE_SELECT"
 
     with m.State("RAW"):
@@ -203,16 +185,11 @@ def states(m: Module, e) -> None:
             e.finish(m)
 
     # --- completions of the drive's reads; `t` is the tag's entry -------------------------------------------------
-    def count_completion(entry) -> None:
-        m.d.comb += [
-            entry.eq(e.t),
-            entry.remaining.eq(e.t.remaining - e.h.length),
-            entry.valid.eq(e.t.remaining > e.h.length),
-        ]
-        e.tags.write(m, e.h.tag, entry=entry)
+    def count_completion() -> None:
+        e.write_tag(m, e.h.tag, remaining=e.t.remaining - e.h.length, valid=e.t.remaining > e.h.length)
 
     with m.State("COMPLETION_COUNT"):
-        count_completion(Signal(e.TAG, name="counted_tag"))
+        count_completion()
         e.finish(m)
 
     with m.State("CPL"):  # no data: the request failed
@@ -242,7 +219,7 @@ def states(m: Module, e) -> None:
         m.next = "COMPLETION_COUNT"
         with m.If(live & (e.t.kind == kind.DATA)):
             _see_data(m, e, e.t.slot)
-            count_completion(Signal(e.TAG, name="data_tag"))
+            count_completion()
             e.finish(m)
         with m.Elif(live & (e.t.kind == kind.EITHER)):
             m.next = "EITHER_LOW"
@@ -341,5 +318,5 @@ def states(m: Module, e) -> None:
 def _see_data(m: Module, e, slot) -> None:
     """A data TLP of the command that `slots` reads."""
     with m.If(e.slots.r["first_data"] == _engine.UNKNOWN):
-        e.slots.write(m, slot, first_data=e.h.tick)
-    e.slots.write(m, slot, last_data=e.h.tick)
+        e.slots.write(m, slot, first_data=None)
+    e.slots.write(m, slot, last_data=None)

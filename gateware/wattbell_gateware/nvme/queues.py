@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from wattbell.wire import spec
 
 from . import emit
@@ -64,10 +64,10 @@ def states(m: Module, e) -> None:
             m.d.sync += e.untracked.eq(1)
             e.create.leave_later(m)
         with m.Else():
-            e.make_event(m, spec.EventType.QUEUE_CREATED, e.h.tick, arg8=e_kind, arg16=e.c_qid, arg32=e.c_size)
+            e.make_event(m, spec.EventType.QUEUE_CREATED, arg8=e_kind, arg16=e.c_qid, arg32=e.c_size)
             shape = {"base": e.c_base, "size": e.c_size, "link": e.c_link}
+            e.shape.write(m, Cat(qid, e.c_cq), **shape)
             with m.If(e.c_cq):
-                e.cq_shape.write(m, qid, **shape)
                 fresh = Const(0, e.CQ.size)
                 state = Signal(e.CQ, name="fresh_cq")
                 m.d.comb += [state.eq(fresh), state.known.eq(~e.c_guess), state.phase.eq(1), state.epoch.eq(e.epoch)]
@@ -78,7 +78,6 @@ def states(m: Module, e) -> None:
                     e.cq_waiting.bit_select(qid, 1).eq(0),
                 ]
             with m.Else():
-                e.sq_shape.write(m, qid, **shape)
                 sq = Signal(e.SQ, name="fresh_sq")
                 m.d.comb += [
                     sq.tail_known.eq(~e.c_guess),
@@ -107,40 +106,35 @@ def states(m: Module, e) -> None:
 
     # UNMAP: the pages of queue c_qid (c_cq) leave the page map.
     with m.State("UNMAP"):
-        with m.If(e.c_cq):
-            m.d.comb += e.cq_shape.ra.eq(qid)
-        with m.Else():
-            m.d.comb += e.sq_shape.ra.eq(qid)
+        m.d.comb += e.shape.ra.eq(Cat(qid, e.c_cq))
         m.next = "UNMAP_SHAPE"
 
     with m.State("UNMAP_SHAPE"):
-        base = Mux(e.c_cq, e.cq_shape.r["base"], e.sq_shape.r["base"])
-        size = Mux(e.c_cq, e.cq_shape.r["size"], e.sq_shape.r["size"])
+        base, size = e.shape.r["base"], e.shape.r["size"]
         length = Mux(e.c_cq, size << 4, size << 6)
         m.d.sync += [e.c_pages.eq((length + page_bits) >> (e.mps + 12)), e.c_key.eq(e.page_key(base))]
         m.next = "UNMAP_PAGE"
 
     with m.State("UNMAP_PAGE"):
-        e.look_up_page(m, e.c_key, Const(0, 14))
+        e.map.look_up(m, e.c_key, Const(0, 14))
         with m.If(e.c_pages == 0):
             e.unmap.leave_later(m)
         with m.Else():
             m.next = "UNMAP_CLEAR"
 
     with m.State("UNMAP_CLEAR"):
-        for number, way in enumerate(e.ways[: e.PAGE_WAYS]):
-            entry = way.r["entry"]
-            kind = Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))
-            with m.If(entry.valid & (entry.key == e.c_key) & (entry.kind == kind) & (entry.slot == qid)):
-                way.write(m, e.page_hash(number, e.c_key, Const(0, 14)), entry=Const(0, e.PAGE.size))
+        m.d.comb += [e.map.put_key.eq(e.c_key), e.map.put_offset.eq(0), e.map.put_entry.valid.eq(0)]
+        kind = Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))
+        for number, entry in enumerate(e.map.entries[: e.map.pages]):
+            m.d.comb += e.map.put_ways[number].eq(
+                e.map.same[number] & (entry.kind == kind) & (entry.slot == qid))
         m.d.sync += [e.c_key.eq(e.c_key + (1 << e.mps)), e.c_pages.eq(e.c_pages - 1)]
         m.next = "UNMAP_PAGE"
 
     # --- doorbells: d_qid, d_cq, d_value -------------------------------------------------------------------------
     with m.State("DOORBELL"):
         m.d.comb += [
-            e.sq_shape.ra.eq(e.d_qid),
-            e.cq_shape.ra.eq(e.d_qid),
+            e.shape.ra.eq(Cat(e.d_qid, e.d_cq)),
             e.sq_state.ra.eq(e.d_qid),
             e.cq_state.ra.eq(e.d_qid),
         ]
@@ -151,7 +145,7 @@ def states(m: Module, e) -> None:
         m.d.sync += [
             e.sq.eq(e.sq_state.r["entry"]),
             e.cq.eq(e.cq_state.r["entry"]),
-            e.q_size.eq(Mux(e.d_cq, e.cq_shape.r["size"], e.sq_shape.r["size"])),
+            e.q_size.eq(e.shape.r["size"]),
         ]
         with m.If(e.d_cq & e.cq_valid.bit_select(e.d_qid, 1)):
             m.next = "CQ_DOORBELL"
@@ -181,9 +175,7 @@ def states(m: Module, e) -> None:
         with m.If(stale):
             e.make_event(
                 m,
-                spec.EventType.GUESSING,
-                e.h.tick,
-                arg8=int(spec.GuessReason.AFTER_LOSS),
+                spec.EventType.GUESSING, arg8=int(spec.GuessReason.AFTER_LOSS),
                 arg16=e.d_qid,
             )
         with m.If((e.d_value >= e.q_size) | overtaken):
@@ -209,7 +201,7 @@ def states(m: Module, e) -> None:
                     qid=e.d_qid,
                     index=e.d_index,
                     flags=e.d_flags,
-                    doorbell=e.h.tick,
+                    doorbell=None,
                 )
                 m.d.sync += [e.sq.last.eq(e.free_slot), e.sq.count.eq(e.sq.count + 1)]
                 with m.If(e.sq.count == 0):

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from amaranth.hdl import Module, Signal
+from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
 
 class Table:
-    """A memory whose named fields are read together and written one by one.
+    """A memory whose named fields are read together and written one by one, or groups of them `together` (which takes fewer block RAMs).
 
     Set ``ra`` combinationally in one state; ``r[name]`` holds the entry from the next clock on, until ``ra`` is set
-    again. A write is seen by a read of the same clock and by the entry held (it is read again at every clock).
+    again. It is read again at every clock: a write shows in the entry held a clock later than in a `transparent` table, where it shows in
+    the next clock already. What a table that is not transparent gives for the clock behind a write to the address it reads is not
+    defined: block RAMs differ there, and to make them alike takes a register and a choice for every bit. No state may use it.
     """
 
-    def __init__(self, m: Module, name: str, depth: int, fields: Mapping[str, object]) -> None:
+    garbles = False
+    """For tests: what is not defined is every bit wrong."""
+
+    def __init__(
+        self, m: Module, name: str, depth: int, fields: Mapping[str, object], *, together: Sequence[Sequence[str]] = (),
+        transparent: bool = False,
+    ) -> None:  # fmt: skip
         bits = max(1, (depth - 1).bit_length())
         self.ra = Signal(bits, name=f"{name}_ra")
         self.wa = Signal(bits, name=f"{name}_wa")
@@ -23,27 +32,33 @@ class Table:
         self.held = held = Signal(bits, name=f"{name}_held")
         m.d.comb += self.ra.eq(held)
         m.d.sync += held.eq(self.ra)
-        for field, shape in fields.items():
-            memory = Memory(shape=shape, depth=depth, init=[])
-            m.submodules[f"{name}_{field}"] = memory
+        alone = [(field,) for field in fields if not any(field in group for group in together)]
+        self.groups = [*alone, *together]
+        for group in self.groups:
+            layout = data.StructLayout({field: fields[field] for field in group})
+            memory = Memory(shape=layout, depth=depth, init=[])
+            m.submodules[f"{name}_{group[0]}"] = memory
             write = memory.write_port()
-            read = memory.read_port(transparent_for=(write,))
-            self.w[field] = Signal(shape, name=f"{name}_w_{field}")
-            self.we[field] = Signal(name=f"{name}_we_{field}")
-            self.r[field] = Signal(shape, name=f"{name}_r_{field}")
-            m.d.comb += [
-                read.addr.eq(self.ra),
-                self.r[field].eq(read.data),
-                write.addr.eq(self.wa),
-                write.en.eq(self.we[field]),
-                write.data.eq(self.w[field]),
-            ]
+            read = memory.read_port(transparent_for=(write,) if transparent else ())
+            enable = Signal(name=f"{name}_we_{group[0]}")
+            m.d.comb += [read.addr.eq(self.ra), write.addr.eq(self.wa), write.en.eq(enable)]
+            wrong = Signal(name=f"{name}_wrong_{group[0]}")
+            if self.garbles and not transparent:
+                m.d.sync += wrong.eq(enable & (self.wa == self.ra))
+            given = layout(read.data.as_value() ^ wrong.replicate(layout.size))
+            for field in group:
+                self.we[field] = enable
+                self.w[field] = Signal(fields[field], name=f"{name}_w_{field}")
+                self.r[field] = Signal(fields[field], name=f"{name}_r_{field}")
+                m.d.comb += [self.r[field].eq(given[field]), write.data[field].eq(self.w[field])]
 
     def write(self, m: Module, address, **values) -> None:
-        """In the present state, write `values` (field=value) to the entry `address`."""
-        m.d.comb += self.wa.eq(address)
-        for field, value in values.items():
-            m.d.comb += [self.we[field].eq(1), self.w[field].eq(value)]
+        """In the present state, write `values` (field=value) to the entry `address`. None: what ``w`` has anyway."""
+        for group in self.groups:
+            if not values.keys().isdisjoint(group) and not values.keys() >= set(group):
+                raise ValueError(f"{group} are written together, not {sorted(values)}")
+        m.d.comb += [self.wa.eq(address), *(self.we[field].eq(1) for field in values)]
+        m.d.comb += [self.w[field].eq(value) for field, value in values.items() if value is not None]
 
 
 class Subroutine:

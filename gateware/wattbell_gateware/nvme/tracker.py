@@ -10,9 +10,10 @@ from wattbell.wire import spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
 from ..tlp import HeaderStage, TlpMerge, TlpParser
-from .engine import Engine
+from .engine import TAGS, Engine
 from .layouts import CONFIG, COUNTERS, RAW
 from .losses import SOURCES, LossReporter
+from .pagemap import MapSizes
 
 RECORDS, EVENTS, RAW_WORDS = 512, 64, 1024
 """Depths of the output FIFOs: command records, events, words of raw TLPs."""
@@ -26,12 +27,13 @@ class NvmeTracker(wiring.Component):
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
     `at_once`: whoever takes records and events is always ready; `staged`: a register between merge and engine, for slow parts: a TLP
-    that finds the engine idle is taken a clock later.
+    that finds the engine idle is taken a clock later; `sizes` of the page map; `tags` of reads, a power of 2: 256 for links that have no
+    tags of 10 bits.
     """
 
     def __init__(
         self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, at_once: bool = False,
-        staged: bool = False,
+        staged: bool = False, sizes: MapSizes = MapSizes(), tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
@@ -43,6 +45,7 @@ class NvmeTracker(wiring.Component):
         self.queues = queues
         self.slots = slots
         self.beats, self.at_once, self.staged = beats, at_once, staged
+        self.sizes, self.tags = sizes, tags
         beat = tlp_beat(width)
         super().__init__(
             {
@@ -72,7 +75,9 @@ class NvmeTracker(wiring.Component):
         m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats)
         m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats)
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
-        m.submodules.engine = engine = Engine(self.queues, self.slots, self.ticks_per_clock, staged=self.staged)
+        m.submodules.engine = engine = Engine(
+            self.queues, self.slots, self.ticks_per_clock, staged=self.staged, sizes=self.sizes, tags=self.tags
+        )
         m.submodules.losses = losses = LossReporter()
         m.submodules.records = records = SyncFIFOBuffered(width=COMMAND.size, depth=AT_ONCE if self.at_once else RECORDS)
         m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size, depth=AT_ONCE if self.at_once else EVENTS)

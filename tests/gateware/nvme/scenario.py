@@ -16,6 +16,7 @@ from bench import Bench
 WIDTH = int(os.environ.get("WIDTH", "128"))
 TICKS = int(os.environ.get("TICKS", "4"))
 SEED = int(os.environ.get("SEED", "1"))
+READ_TAGS = int(os.environ.get("READ_TAGS", "1024"))
 
 
 def make(seed: int, **options) -> tuple[Clockwork, Link, Model]:
@@ -24,6 +25,7 @@ def make(seed: int, **options) -> tuple[Clockwork, Link, Model]:
     r = clock.random
     bar0 = r.choice((r.randrange(1 << 16, 1 << 18) << 14, r.randrange(1 << 18, 1 << 34) << 14))
     options.setdefault("stride", r.randrange(2))
+    options.setdefault("tags", READ_TAGS)
     return clock, link, Model(clock, link, bar0=bar0, **options)
 
 

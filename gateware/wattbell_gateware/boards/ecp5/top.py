@@ -11,6 +11,7 @@ from amaranth.lib.wiring import connect
 from wattbell.wire.spec import LinkState
 
 from ...instrument import Instrument
+from ...nvme import MapSizes
 from ..controller import Controller
 from ..direction import Direction, link_state
 from ..speed import SpeedSearch
@@ -22,9 +23,11 @@ from .lanes import GEARED, LATE_TICKS, LanePair
 __all__ = ["INSTRUMENT", "Ecp5Tap"]
 
 _LINK_TICKS = 8
-INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "beats": 1024, "slow": True, "lanes": True}
-"""Parameters of the instrument on this board: two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, the page map and the
-payload kept are half of what the larger target has: this part has 208 block RAMs."""
+INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "queues": 32, "beats": 512,
+              "slow": True, "lanes": True, "sizes": MapSizes(pages=4, key_bits=50), "tags": 256}  # fmt: skip
+"""Parameters of the instrument on this board: two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, queues and the ways of
+the page map are half of what the larger target has, the payload kept a quarter: this part has 208 block RAMs. There are no tags of 10 bits
+at its speeds. Addresses are below 2**62."""
 _LANES = 2
 _SERIAL = "ECP5-0001"
 """Of the one board; a number a board wants a place to keep it, which firmware and hw/ will bring."""

@@ -62,6 +62,7 @@ impl Engine {
             let same = entries.iter().position(|e| e.valid && e.key == ins.key && e.start == ins.start);
             if let Some(way) = same {
                 if self.replace(ins, piece, way, at[way]) {
+                    self.go(); // INSERT_AGAIN
                     continue;
                 }
                 return;

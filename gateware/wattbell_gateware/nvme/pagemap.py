@@ -1,0 +1,97 @@
+"""The memories of the page map, and what all ways share: one address to look up, one entry to write, one choice among them.
+
+The map is skewed-associative: each way has its own hash of the same page and offset. What is not shared costs as many times its width as
+there are ways; so a state says what it looks up or writes once, and the hashes are made behind that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from .store import Table
+
+GRANULE_BITS = 7
+"""2**GRANULE_BITS double words (512 bytes) are a granule: no entry in a way of pieces holds beyond its granule."""
+
+
+@dataclass(frozen=True)
+class MapSizes:
+    """Of the page map: ways of ``pages`` (a power of 2) with ``sets`` entries each (at most 1024), ways of ``pieces`` with ``piece_sets``.
+
+    ``key_bits`` of page numbers are kept: addresses from 2**(12 + key_bits) on would be taken for others.
+    """
+
+    pages: int = 8
+    sets: int = 1024
+    pieces: int = 4
+    piece_sets: int = 512
+    key_bits: int = 52
+
+
+class PageMap:
+    """Ways of pages, behind them ways of pieces.
+
+    A state sets ``key`` and ``offset`` (:meth:`look_up`) and ``entries`` hold that place of every way from the next clock on. It sets
+    ``hold`` if they are still wanted in the clock behind it: otherwise the ways read what is looked up by default. A write
+    (:meth:`put`, :meth:`drop`) shows in a look-up that begins in the next clock.
+    """
+
+    def __init__(self, m: Module, entry: data.StructLayout, sizes: MapSizes) -> None:
+        key_bits, offset_bits = sizes.key_bits, 14
+        self.pages, self.count = sizes.pages, sizes.pages + sizes.pieces
+        self.ways = [Table(m, f"way{i}", sizes.sets, {"entry": entry}) for i in range(sizes.pages)]
+        self.ways += [Table(m, f"piece_way{i}", sizes.piece_sets, {"entry": entry}) for i in range(sizes.pieces)]
+        self.entries = [way.r["entry"] for way in self.ways]
+        self.key, self.offset, self.hold = Signal(key_bits, name="map_key"), Signal(offset_bits, name="map_offset"), Signal(name="map_hold")
+        self.put_key, self.put_offset = Signal(key_bits, name="map_put_key"), Signal(offset_bits, name="map_put_offset")
+        self.put_entry, self.put_ways = Signal(entry, name="map_put_entry"), Signal(self.count, name="map_put_ways")
+        self.clear, self.clear_place = Signal(name="map_clear"), Signal(range(max(sizes.sets, sizes.piece_sets)), name="map_clear_place")
+        asked = Signal(key_bits, name="map_asked")
+        with m.If(~self.hold):
+            m.d.sync += asked.eq(self.key)
+        self.same = Signal(self.count, name="map_same")
+        """Which entries are of the page that was looked up."""
+        m.d.comb += self.same.eq(Cat(entry.valid & (entry.key == asked) for entry in self.entries))
+        self.choice = Signal(self.count, name="map_choice")
+        """Set by a state, one-hot: whose entry ``chosen`` is."""
+        self.chosen = Signal(entry, name="map_chosen")
+        m.d.comb += self.chosen.as_value().eq(
+            reduce(or_, (e.as_value() & self.choice[i].replicate(entry.size) for i, e in enumerate(self.entries))))
+        for number, way in enumerate(self.ways):
+            m.d.comb += [
+                way.ra.eq(Mux(self.hold, way.held, self._hash(number, self.key, self.offset))),
+                way.wa.eq(Mux(self.clear, self.clear_place, self._hash(number, self.put_key, self.put_offset))),
+                way.we["entry"].eq(self.put_ways[number] | self.clear),
+                way.w["entry"].eq(self.put_entry),
+            ]
+
+    def look_up(self, m: Module, key: Value, offset: Value) -> None:
+        m.d.comb += [self.key.eq(key), self.offset.eq(offset), self.hold.eq(0)]
+
+    def keep(self, m: Module) -> None:
+        """In the present state: the entries are still wanted."""
+        m.d.comb += self.hold.eq(1)
+
+    def put(self, m: Module, way: Value) -> None:
+        """In the present state: write ``put_entry`` to `way`, at ``put_key`` and ``put_offset``."""
+        m.d.comb += self.put_ways.eq((1 << way)[: self.count])
+
+    def _hash(self, way: int, key: Value, offset: Value) -> Value:
+        """Where `way` keeps page `key`, a way of pieces that page's granule with `offset`.
+
+        Each way elsewhere, so what meets in one way parts in the next. With one place for all ways (a set-associative
+        map) 1024 pages in flight at random addresses, 128 KiB at queue depth 32, filled all 8 ways of a place now and
+        then. Filling the first free way of eight places, they do not.
+        """
+        if way < self.pages:
+            return key[0:10] ^ key[10:20].rotate_left(way) ^ key[20:30].rotate_left(2 * way + 1) ^ key[30:40]
+        granule = offset[GRANULE_BITS:14]
+        turn = way - self.pages
+        # Granules change the upper bits, neighbouring pages the lower ones: buffers and pools are neighbours.
+        spread = Cat(0, 0, granule[::-1])[:9].rotate_left(turn)
+        return key[0:9] ^ key[9:18].rotate_left(turn + 1) ^ key[18:27].rotate_left(2 * turn) ^ key[27:36] ^ spread
