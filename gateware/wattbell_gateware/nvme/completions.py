@@ -177,7 +177,7 @@ def states(m: Module, e) -> None:
                 e.cq_waiting.bit_select(e.e_qid, 1).eq(1),
             ]
             with m.If(e.cq_filled == 0):
-                m.d.sync += e.next_sweep.eq(((e.now >> _engine.SWEEP_BITS) + 1) << _engine.SWEEP_BITS)
+                m.d.sync += e.swept.eq(e.now[_engine.SWEEP_BITS :])
             with m.If(e.cq.count == 0):
                 m.d.sync += e.cq.head.eq(e.e_slot)
             with m.Else():
@@ -424,7 +424,7 @@ def states(m: Module, e) -> None:
         m.d.sync += e.d_qid.eq(e.i)
         m.next = "SWEEP_LOAD"
         with m.If(e.i == e.queues):
-            m.d.sync += e.next_sweep.eq(((e.now >> _engine.SWEEP_BITS) + 1) << _engine.SWEEP_BITS)
+            m.d.sync += e.swept.eq(e.now[_engine.SWEEP_BITS :])
             m.next = "IDLE"
 
     with m.State("SWEEP_LOAD"):

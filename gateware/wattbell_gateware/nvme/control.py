@@ -30,7 +30,6 @@ def declare(m: Module, e) -> None:
     e.g_read = Signal(14)
     e.g_word = Signal(32)
     e.reset_cause = Signal(spec.ResetCause)
-    e.reset_tick = Signal(64)
     e.dirty = Signal()  # something is tracked
     m.d.comb += e.bar_known.eq(e.bar0[4:] != 0)
 
@@ -51,7 +50,8 @@ def clear_step(m: Module, e) -> None:
 
 
 def begin_reset(m: Module, e, cause: spec.ResetCause, tick, back: str) -> None:
-    m.d.sync += [e.reset_cause.eq(int(cause)), e.reset_tick.eq(tick), e.i.eq(0)]
+    """What follows carries `tick`."""
+    m.d.sync += [e.reset_cause.eq(int(cause)), e.h.tick.eq(tick), e.i.eq(0)]
     e.reset.call(m, back)
 
 
@@ -210,11 +210,10 @@ def states(m: Module, e) -> None:
                 e.i[:slot_bits],
                 "RESET",
                 aborted=e.slots.r["state"] != state.COMPLETED,
-                reset=1,
             )
 
     with m.State("RESET_DONE"):
-        e.make_event(m, spec.EventType.TRACKER_RESET, tick=e.reset_tick, arg8=e.reset_cause)
+        e.make_event(m, spec.EventType.TRACKER_RESET, arg8=e.reset_cause)
         m.d.sync += [
             e.sq_valid.eq(0),
             e.cq_valid.eq(0),

@@ -15,7 +15,6 @@ def declare(m: Module, e) -> None:
     e.em_slot = Signal(e.slot_bits)
     e.em_aborted = Signal()
     e.em_reused = Signal()
-    e.em_reset = Signal()  # the abort was at `reset_tick`, not with the TLP
     e.em_head = Signal()  # the TLP is the CQ head doorbell
     e.record_reg = Signal(COMMAND)
     e.find_qid = Signal(e.queue_bits)
@@ -65,17 +64,16 @@ def release(m: Module, e, slot) -> None:
     m.d.comb += [e.free_slots.w_en.eq(1), e.free_slots.w_data.eq(slot)]
 
 
-def begin(m: Module, e, slot, back: str, *, aborted=0, reused=0, reset=0, head=0) -> None:
+def begin(m: Module, e, slot, back: str, *, aborted=0, reused=0, head=0) -> None:
     """Make the record of `slot`, release the slot, go on at `back`. `slots` and `link` must not be read meanwhile.
 
-    `aborted`: with the present TLP, or if `reset` at ``reset_tick``; `head`: the TLP is its CQ head doorbell.
+    `aborted`: at the tick in ``h``; `head`: that is its CQ head doorbell's.
     """
     m.d.comb += e.slots.ra.eq(slot)
     m.d.sync += [
         e.em_slot.eq(slot),
         e.em_aborted.eq(aborted),
         e.em_reused.eq(reused),
-        e.em_reset.eq(reset),
         e.em_head.eq(head),
     ]
     e.emit.call(m, back)
@@ -105,7 +103,7 @@ def states(m: Module, e) -> None:
     with m.State("EMIT"):
         slot, record = e.slots.r, e.record_reg
         cqe = Signal(64, name="em_cqe")
-        m.d.comb += cqe.eq(Mux(e.em_aborted, Mux(e.em_reset, e.reset_tick, e.h.tick), slot["cqe"]))
+        m.d.comb += cqe.eq(Mux(e.em_aborted, e.h.tick, slot["cqe"]))
         no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
         io = slot["qid"] != 0
         missing_ranges = io & (slot["opcode"] == spec.DSM_OPCODE) & (slot["ranges"] != slot["ranges_expected"])

@@ -324,11 +324,11 @@ class Engine(wiring.Component):
         with m.If(perst_last & ~self.perst_n):
             m.d.sync += [self.perst_pending.eq(1), self.perst_tick.eq(self.now)]
 
-        self.next_sweep = Signal(64)
+        self.swept = Signal(64 - SWEEP_BITS)  # `now` of the last sweep, in its units
         sweep_due = Signal()
         m.d.comb += [
-            sweep_due.eq((self.cq_filled != 0) & (self.now >= self.next_sweep)),
-            self.deadline.eq(Mux(self.cq_filled != 0, self.next_sweep, UNKNOWN)),
+            sweep_due.eq((self.cq_filled != 0) & (self.now[SWEEP_BITS:] != self.swept)),
+            self.deadline.eq(Mux(self.cq_filled != 0, (self.swept + 1) << SWEEP_BITS, UNKNOWN)),
             self.busy.eq(1),
         ]
 

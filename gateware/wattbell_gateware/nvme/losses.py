@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from wattbell.wire import spec
 
@@ -14,8 +15,13 @@ REPORT_TICKS = 1 << 20
 """LOSS events of all sources together are at least this far apart (1 ms), but for the sources of one report."""
 
 
+_ENGINE = tuple(int(source) for source in spec.LossSource if source.name in ("SLOTS", "QUEUES", "PAGES", "RAW", "TAGS"))
+"""Sources that the engine counts, one of them in a clock at most: their ticks need one memory's write port."""
+
+
 class LossReporter(wiring.Component):
-    """``lose``: pulses by :class:`spec.LossSource`, each with its tick in ``ticks``. ``counts``: since power-on.
+    """``lose``: pulses by :class:`spec.LossSource`, each with its tick in ``ticks``, of the engine's sources one at a time, with the same
+    tick on all of them. ``counts``: since power-on.
 
     A LOSS event carries the tick of the first loss it counts.
     """
@@ -36,39 +42,56 @@ class LossReporter(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        pending = [Signal(32, name=f"pending_{i}") for i in range(SOURCES)]
-        first = [Signal(64, name=f"first_{i}") for i in range(SOURCES)]
         any_pending = Signal(SOURCES)
         reporting = Signal()
         number = Signal(range(SOURCES))
         next_report = Signal(64)
+        # What is pending is what was not reported yet. Its first tick is written until it is there, so it is that of the first loss.
+        m.submodules.reported = reported = Memory(shape=32, depth=16, init=[])
+        m.submodules.first = first = Memory(shape=64, depth=16, init=[])
+        seen, told = reported.read_port(domain="comb"), reported.write_port()
+        first_write, first_read = first.write_port(), first.read_port(domain="comb")
+        alone = {i: Signal(64, name=f"first_{i}") for i in range(SOURCES) if i not in _ENGINE}
+        cleared = Signal()  # what is pending of `number` is reported, or there is nobody to report it to
+        begins = Signal(SOURCES)
         for i in range(SOURCES):
-            m.d.comb += any_pending[i].eq(pending[i] != 0)
+            m.d.comb += begins[i].eq(self.lose[i] & (~any_pending[i] | (cleared & (number == i))))
             with m.If(self.lose[i]):
-                m.d.sync += [pending[i].eq(pending[i] + 1), self.counts[i].eq(self.counts[i] + 1)]
-                with m.If(pending[i] == 0):
-                    m.d.sync += first[i].eq(self.ticks[i])
+                m.d.sync += [self.counts[i].eq(self.counts[i] + 1), any_pending[i].eq(1)]
+            with m.Elif(cleared & (number == i)):
+                m.d.sync += any_pending[i].eq(0)
+            if i in alone:
+                with m.If(begins[i]):
+                    m.d.sync += alone[i].eq(self.ticks[i])
+            else:
+                with m.If(begins[i]):
+                    m.d.comb += [first_write.en.eq(1), first_write.addr.eq(i)]
+        count = Array(self.counts[i] for i in range(SOURCES))[number]
+        m.d.comb += [
+            first_write.data.eq(self.ticks[_ENGINE[0]]), first_read.addr.eq(number),
+            seen.addr.eq(number), told.addr.eq(number), told.data.eq(count), told.en.eq(cleared),
+        ]  # fmt: skip
+        first_tick = Signal(64)
+        m.d.comb += first_tick.eq(first_read.data)
+        for i, tick in alone.items():
+            with m.If(number == i):
+                m.d.comb += first_tick.eq(tick)
         due = Signal()
         m.d.comb += [
             due.eq((any_pending != 0) & (self.now >= next_report)),
             self.busy.eq(reporting | due),
             self.deadline.eq(Mux(any_pending != 0, next_report, (1 << 64) - 1)),
-            self.events.payload.tick.eq(Array(first)[number]),
+            self.events.payload.tick.eq(first_tick),
             self.events.payload.type.eq(int(spec.EventType.LOSS)),
             self.events.payload.arg8.eq(number),
-            self.events.payload.arg32.eq(Array(pending)[number]),
+            self.events.payload.arg32.eq(count - seen.data),
         ]
         with m.If(~reporting), m.If(due):
             m.d.sync += [reporting.eq(1), number.eq(0)]
         with m.Else():
-            present = Array(pending)[number] != 0
-            m.d.comb += self.events.valid.eq(present & self.run)
+            present = any_pending.bit_select(number, 1)
+            m.d.comb += [self.events.valid.eq(present & self.run), cleared.eq(present & (~self.run | self.events.ready))]
             with m.If(~present | ~self.run | self.events.ready):
-                for i in range(SOURCES):
-                    with m.If((number == i) & present):
-                        m.d.sync += pending[i].eq(self.lose[i])
-                        with m.If(self.lose[i]):
-                            m.d.sync += first[i].eq(self.ticks[i])
                 m.d.sync += number.eq(number + 1)
                 with m.If(number == SOURCES - 1):
                     m.d.sync += [reporting.eq(0), next_report.eq(self.now + REPORT_TICKS)]

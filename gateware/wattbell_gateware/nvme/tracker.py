@@ -14,11 +14,10 @@ from .engine import TAGS, Engine
 from .layouts import CONFIG, COUNTERS, RAW
 from .losses import SOURCES, LossReporter
 from .pagemap import MapSizes
+from .passage import Passage
 
 RECORDS, EVENTS, RAW_WORDS = 512, 64, 1024
 """Depths of the output FIFOs: command records, events, words of raw TLPs."""
-AT_ONCE = 16
-"""Of those of records and events where every one is taken at once."""
 
 
 class NvmeTracker(wiring.Component):
@@ -70,6 +69,9 @@ class NvmeTracker(wiring.Component):
             }
         )
 
+    def _queue(self, width: int, depth: int):
+        return Passage(width) if self.at_once else SyncFIFOBuffered(width=width, depth=depth)
+
     def elaborate(self, _platform) -> Module:
         m = Module()
         m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats)
@@ -79,8 +81,8 @@ class NvmeTracker(wiring.Component):
             self.queues, self.slots, self.ticks_per_clock, staged=self.staged, sizes=self.sizes, tags=self.tags
         )
         m.submodules.losses = losses = LossReporter()
-        m.submodules.records = records = SyncFIFOBuffered(width=COMMAND.size, depth=AT_ONCE if self.at_once else RECORDS)
-        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size, depth=AT_ONCE if self.at_once else EVENTS)
+        m.submodules.records = records = self._queue(COMMAND.size, RECORDS)
+        m.submodules.events_fifo = events = self._queue(EVENT.size, EVENTS)
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=RAW_WORDS)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
