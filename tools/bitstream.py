@@ -170,13 +170,22 @@ def no_collisions(rtlil: str) -> str:
     tables; queues and rings never read what is being written). Memories of LUNA are left as they are.
     """
 
-    def one(cell: re.Match) -> str:
-        settled = all(re.search(mark, cell[0]) for mark in (r"CLK_ENABLE 1\b", r"TRANSPARENCY_MASK 1'0"))
-        return re.sub(r"(COLLISION_X_MASK 1')0", r"\g<1>1", cell[0]) if settled else cell[0]
+    def within(module: str) -> str:
+        """Those of a module whose ports are of one clock; elsewhere Yosys asks for nothing."""
+        part = {name: re.compile(rf"{name} (\S+)") for name in (r"\\MEMID", r"connect \\CLK")}
+        memory, clock = (lambda cell, of=of: of.search(cell)[1] for of in part.values())
+        cells = re.compile(r"(?ms)^\s*cell \$mem(rd|wr)_v2 .*?^\s*end$")
+        writes = {(memory(cell[0]), clock(cell[0])) for cell in cells.finditer(module) if cell[1] == "wr"}
+
+        def one(cell: re.Match) -> str:
+            text = cell[0]
+            settled = cell[1] == "rd" and "\\CLK_ENABLE 1\n" in text and (memory(text), clock(text)) in writes
+            return re.sub(r"(TRANSPARENCY_MASK 1'0\s+parameter \\COLLISION_X_MASK 1')0", r"\g<1>1", text) if settled else text
+
+        return cells.sub(one, module)
 
     modules = re.split(r"(?m)^(?=module )", rtlil)
-    ours = (module if module.startswith(f"module \\{NAME}.usb") else re.sub(r"(?ms)^\s*cell \$memrd_v2 .*?^\s*end$", one, module)
-            for module in modules)
+    ours = (module if module.startswith(f"module \\{NAME}.usb") else within(module) for module in modules)
     return "".join(ours)
 
 
