@@ -200,7 +200,7 @@ def synthesise(out: Path) -> None:
         raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in tools/bitstream.py.")
     passes = [
         f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc", *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
-        "flatten", "opt_hier", "opt_clean", f"synth_ecp5 -top {NAME}",
+        "flatten", "opt_hier", "opt_clean", f"synth_ecp5 -nowidelut -top {NAME}",
         *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept), "flatten", "opt_clean -purge", f"write_json {target.name}",
     ]  # fmt: skip
     run([sys.executable, "-c", _YOSYS, *passes], out / "yosys.log", out)

@@ -20,7 +20,7 @@ from wattbell.wire.spec import (
 )
 
 from .layouts import EVENT, tlp_beat
-from .nvme import COMMAND, ConfigOp, MapSizes, NvmeTracker
+from .nvme import COMMAND, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
 from .rail import RailPath, WordFront, serial_front
 from .rail.path import RAIL_CONFIG
 from .regfile import RegisterFile
@@ -63,7 +63,7 @@ class Instrument(wiring.Component):
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
                  queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False,
-                 sizes: MapSizes = MapSizes(), tags: int = 1024):
+                 sizes: MapSizes = FULL_SIZE, tags: int = 1024):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
         if ticks_per_clock not in (4, 8, 16):

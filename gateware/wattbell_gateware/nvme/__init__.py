@@ -32,7 +32,7 @@ for ``lost_events`` and ``lost_raw``.
 """
 
 from .layouts import COMMAND, CONFIG, COUNTERS, EVENT, RAW, ConfigOp
-from .pagemap import MapSizes
+from .pagemap import FULL_SIZE, MapSizes
 from .tracker import NvmeTracker
 
-__all__ = ["COMMAND", "CONFIG", "COUNTERS", "EVENT", "RAW", "ConfigOp", "MapSizes", "NvmeTracker"]
+__all__ = ["COMMAND", "CONFIG", "COUNTERS", "EVENT", "FULL_SIZE", "RAW", "ConfigOp", "MapSizes", "NvmeTracker"]

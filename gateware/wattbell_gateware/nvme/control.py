@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from wattbell.wire import spec
 
 from . import emit, queues
@@ -115,8 +115,10 @@ def states(m: Module, e) -> None:
 
     # --- writes of the host ---------------------------------------------------------------------------------------
     with m.State("HOST_MWR"):
-        number = (e.difference[:32] - DOORBELLS)[:32] >> (e.dstrd + 2)
-        aligned = (number << (e.dstrd + 2))[:32] == (e.difference[:32] - DOORBELLS)[:32]
+        behind = Signal(32, name="behind_doorbells")
+        m.d.comb += behind.eq(e.difference[:32] - DOORBELLS)
+        number = behind >> (e.dstrd + 2)
+        aligned = (behind[:2] == 0) & ~Cat(behind[2 + bit] & (e.dstrd > bit) for bit in range(15)).any()
         m.d.sync += [
             e.g_offset.eq(e.difference[:12]),
             e.g_left.eq(e.h.length),

@@ -25,7 +25,7 @@ from ..tlp import HEADER, MERGED
 from ..tlp import Kind as Tlp
 from . import completions, control, emit, fetch, insert, pages, queues
 from .layouts import CONFIG, RAW
-from .pagemap import MapSizes, PageMap
+from .pagemap import FULL_SIZE, MapSizes, PageMap
 from .store import Subroutine, Table
 
 ENTRIES = 1024
@@ -61,7 +61,7 @@ class Engine(wiring.Component):
     ``read_*``, ``free*``: payload ring of direction ``up``."""
 
     def __init__(
-        self, queues_: int, slots: int, ticks_per_clock: int, *, staged: bool = False, sizes: MapSizes = MapSizes(), tags: int = TAGS,
+        self, queues_: int, slots: int, ticks_per_clock: int, *, staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         self.map_sizes, self.key_bits, self.tag_count = sizes, sizes.key_bits, tags
         self.queues = queues_

@@ -33,6 +33,9 @@ class MapSizes:
     key_bits: int = 52
 
 
+FULL_SIZE = MapSizes()
+
+
 class PageMap:
     """Ways of pages, behind them ways of pieces.
 

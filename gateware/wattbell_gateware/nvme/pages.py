@@ -16,7 +16,7 @@ from the host the first 8 bytes that are read tell (a page-aligned address below
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from wattbell.wire import spec
 
 from . import engine as _engine

@@ -13,7 +13,7 @@ from ..tlp import HeaderStage, TlpMerge, TlpParser
 from .engine import TAGS, Engine
 from .layouts import CONFIG, COUNTERS, RAW
 from .losses import SOURCES, LossReporter
-from .pagemap import MapSizes
+from .pagemap import FULL_SIZE, MapSizes
 from .passage import Passage
 
 RECORDS, EVENTS, RAW_WORDS = 512, 64, 1024
@@ -32,7 +32,7 @@ class NvmeTracker(wiring.Component):
 
     def __init__(
         self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, at_once: bool = False,
-        staged: bool = False, sizes: MapSizes = MapSizes(), tags: int = TAGS,
+        staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
