@@ -1,0 +1,7 @@
+"""The controller: a soft core with its memory, the bus to the registers, and what is behind its own ones. See docs/controller.md."""
+
+from .controller import RAM_BYTES, ROM_BYTES, Controller
+from .core import verilog_path
+from .peripherals import Peripherals
+
+__all__ = ["RAM_BYTES", "ROM_BYTES", "Controller", "Peripherals", "verilog_path"]

@@ -1,0 +1,82 @@
+"""What the core's two buses reach: read-only memory with the firmware, RAM, and the registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..controller_registers import BASE
+from .core import wishbone
+
+__all__ = ["RAM_BASE", "Bus"]
+
+RAM_BASE = 0x1000_0000
+"""As in firmware/target/memory.ld; the read-only memory is at 0."""
+_REGISTERS = 256
+
+
+class Bus(wiring.Component):
+    """An access to memory takes two clocks, one to a register three. What is nowhere, a write to the read-only memory, and a write of
+    less than a word to a register end with ``err``, which is an exception of the core. The core fetches from the read-only memory only.
+
+    Ports
+    -----
+    ibus, dbus : the core's. reg_addr : word address of a register; it stays until the next access. reg_we, reg_re : high for one
+    clock. reg_rdata : in the clock of ``reg_re``.
+
+    Parameters
+    ----------
+    image : the firmware, little-endian words. rom_bytes, ram_bytes : sizes, multiples of 4.
+    """
+
+    def __init__(self, image: Iterable[int], rom_bytes: int, ram_bytes: int):
+        self._image, self._rom_words, self._ram_words = list(image), rom_bytes // 4, ram_bytes // 4
+        if len(self._image) > self._rom_words:
+            raise ValueError(f"the firmware has {len(self._image)} words, the memory {self._rom_words}")
+        super().__init__({
+            "ibus": In(wishbone()), "dbus": In(wishbone()),
+            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rom = rom = Memory(shape=32, depth=self._rom_words, init=self._image)
+        m.submodules.ram = ram = Memory(shape=32, depth=self._ram_words, init=[])
+        fetched, constant = rom.read_port(), rom.read_port()
+        loaded, stored = ram.read_port(), ram.write_port(granularity=8)
+        ibus, dbus = self.ibus, self.dbus
+
+        asked = Signal()
+        m.d.comb += [asked.eq(ibus.cyc & ibus.stb & ~ibus.ack & ~ibus.err), fetched.addr.eq(ibus.adr), ibus.dat_r.eq(fetched.data)]
+        m.d.sync += [ibus.ack.eq(asked & (ibus.adr < self._rom_words)), ibus.err.eq(asked & (ibus.adr >= self._rom_words))]
+
+        wanted, in_rom, in_ram, in_registers, under_way = Signal(), Signal(), Signal(), Signal(), Signal()
+        shown, from_rom, from_ram = Signal(32), Signal(), Signal()
+        m.d.comb += [
+            wanted.eq(dbus.cyc & dbus.stb & ~dbus.ack & ~dbus.err & ~under_way),
+            in_rom.eq((dbus.adr < self._rom_words) & ~dbus.we),
+            in_ram.eq((dbus.adr >= RAM_BASE // 4) & (dbus.adr < RAM_BASE // 4 + self._ram_words)),
+            in_registers.eq((dbus.adr[8:] == BASE // 4 // _REGISTERS) & (~dbus.we | dbus.sel.all())),
+            constant.addr.eq(dbus.adr), loaded.addr.eq(dbus.adr), stored.addr.eq(dbus.adr), stored.data.eq(dbus.dat_w),
+            stored.en.eq((wanted & in_ram & dbus.we).replicate(4) & dbus.sel),
+        ]  # fmt: skip
+        with m.If(from_rom):
+            m.d.comb += dbus.dat_r.eq(constant.data)
+        with m.Elif(from_ram):
+            m.d.comb += dbus.dat_r.eq(loaded.data)
+        with m.Else():
+            m.d.comb += dbus.dat_r.eq(shown)
+        m.d.sync += [
+            dbus.ack.eq((wanted & (in_rom | in_ram)) | under_way), dbus.err.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
+            from_rom.eq(wanted & in_rom), from_ram.eq(wanted & in_ram), under_way.eq(wanted & in_registers),
+            self.reg_we.eq(wanted & in_registers & dbus.we), self.reg_re.eq(wanted & in_registers & ~dbus.we),
+        ]  # fmt: skip
+        with m.If(wanted & in_registers):
+            m.d.sync += [self.reg_addr.eq(dbus.adr), self.reg_wdata.eq(dbus.dat_w)]
+        with m.If(under_way):
+            m.d.sync += shown.eq(self.reg_rdata)
+        return m

@@ -1,0 +1,66 @@
+"""The controller: soft core, memory, registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from amaranth import Module, Mux
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .bus import Bus
+from .core import Core
+from .peripherals import PINS, Peripherals
+
+__all__ = ["RAM_BYTES", "ROM_BYTES", "Controller"]
+
+ROM_BYTES, RAM_BYTES = 36864, 8192
+"""As in firmware/Makefile."""
+
+
+class Controller(wiring.Component):
+    """Runs the firmware, in the clock of the instrument. A register access takes three clocks, one in memory two.
+
+    The Verilog of the core is not in here: a board's platform gets it, a simulation adds :func:`.core.verilog_path`.
+
+    Ports
+    -----
+    those of :data:`.peripherals.PINS`. reg_addr, reg_wdata, reg_we, reg_rdata : the instrument's register bus, word addresses
+    00h..7Fh; ``reg_we`` is high for one clock, and never for an address above.
+
+    Parameters
+    ----------
+    image : the firmware, little-endian words (``firmware.hex``). rom_bytes, ram_bytes : sizes of its memories.
+    """
+
+    def __init__(self, image: Iterable[int], *, rom_bytes: int = ROM_BYTES, ram_bytes: int = RAM_BYTES):
+        self._memory = (list(image), rom_bytes, ram_bytes)
+        super().__init__({**PINS, "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_rdata": In(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.core = core = Core()
+        m.submodules.bus = bus = Bus(*self._memory)
+        m.submodules.peripherals = own = Peripherals()
+        wiring.connect(m, core.ibus, bus.ibus)
+        wiring.connect(m, core.dbus, bus.dbus)
+        for name, member in PINS.items():
+            outer, inner = getattr(self, name), getattr(own, name)
+            if not member.is_port:
+                if member.flow is In:
+                    wiring.connect(m, wiring.flipped(outer), inner)
+                else:
+                    wiring.connect(m, inner, wiring.flipped(outer))
+            elif member.flow is In:
+                m.d.comb += inner.eq(outer)
+            else:
+                m.d.comb += outer.eq(inner)
+        ours = bus.reg_addr[7]
+        m.d.comb += [
+            core.hold.eq(own.core_reset), core.irq.eq(own.irq),
+            own.bus_addr.eq(bus.reg_addr), own.bus_wdata.eq(bus.reg_wdata),
+            own.bus_we.eq(bus.reg_we & ours), own.bus_re.eq(bus.reg_re & ours),
+            self.reg_addr.eq(bus.reg_addr & 0x7F), self.reg_wdata.eq(bus.reg_wdata), self.reg_we.eq(bus.reg_we & ~ours),
+            bus.reg_rdata.eq(Mux(ours, own.bus_rdata, self.reg_rdata)),
+        ]  # fmt: skip
+        return m

@@ -1,0 +1,124 @@
+"""Everything behind the controller's own registers."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from ..controller_registers import BOARD, board_by_name
+from .bank import Bank
+from .i2c import I2c
+from .power import Power
+from .system import System
+
+__all__ = ["CONSOLE_DEPTH", "PINS", "Peripherals"]
+
+CONSOLE_DEPTH = 64
+"""Bytes in each direction of the console."""
+_LAST = 0xA2
+"""The meter, the rail's registers, the trigger and the self-test, from B0h on, are not there; but see METER_STATE below."""
+PINS = {
+    "now": In(64), "link": In(32), "link_state": In(4), "perst_n": In(1), "clkreq_n": In(1), "rail_good": In(1),
+    "rail_valid": In(1), "rail_tick": In(64), "rail_i": In(signed(24)),
+    "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
+    "load_switch": Out(1), "perst_low": Out(1), "clkreq_low": Out(1),
+    "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1),
+}  # fmt: skip
+"""Ports of the controller besides its buses: see docs/controller.md."""
+_METER = ("METER_COMMAND", "METER_STATE")
+
+
+class Peripherals(wiring.Component):
+    """Word addresses 80h..FFh. ``bus_rdata`` is there in the clock of ``bus_addr``; what a write does begins two clocks later.
+
+    Ports
+    -----
+    those of :data:`PINS`. bus_addr : the lower 7 bits of the word address. bus_we, bus_re : one clock for each access.
+    irq, core_reset : the core's.
+    """
+
+    def __init__(self):
+        super().__init__({
+            **PINS, "bus_addr": In(7), "bus_wdata": In(32), "bus_we": In(1), "bus_re": In(1), "bus_rdata": Out(32),
+            "irq": Out(1), "core_reset": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        there = [register for register in BOARD if register.address <= _LAST or register.name in _METER]
+        m.submodules.bank = bank = Bank(there, ("IRQ_ENABLE", "WATCHDOG_TIMEOUT"))
+        m.submodules.system = system = System()
+        m.submodules.power = power = Power()
+        m.submodules.i2c = i2c = I2c()
+        m.d.comb += [
+            bank.addr.eq(self.bus_addr), bank.wdata.eq(self.bus_wdata), bank.we.eq(self.bus_we), bank.re.eq(self.bus_re),
+            self.bus_rdata.eq(bank.rdata), bank.link.eq(self.link),
+        ]  # fmt: skip
+        for block in (system, power):
+            m.d.comb += [block.now.eq(self.now), block.data.eq(bank.data)]
+        has_byte, room = self._console(m, bank)
+        measuring = self._meter(m, bank, system.restart)
+        busy = i2c.state[0]
+        pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~measuring,
+                   "POWER": power.power_trip.any(), "TRIGGER": Const(0, 1), "I2C": ~busy}  # fmt: skip
+        m.d.comb += [
+            bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
+            system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
+            self.irq.eq(system.irq), self.core_reset.eq(system.core_reset),
+        ]  # fmt: skip
+        _same_names(m, bank, system, "irq_enable", "watchdog_timeout", "watchdog_kick", "reset_cause", "restart")
+        self._power(m, bank, power)
+        m.d.comb += [
+            i2c.now.eq(self.now), i2c.command.eq(bank.data), i2c.command_written.eq(bank.i2c_command_written),
+            i2c.period.eq(bank.i2c_period), bank.i2c_state.eq(i2c.state), i2c.abort.eq(system.restart),
+            i2c.scl_i.eq(self.scl_i), i2c.sda_i.eq(self.sda_i), self.scl_low.eq(i2c.scl_low), self.sda_low.eq(i2c.sda_low),
+        ]  # fmt: skip
+        return m
+
+    def _console(self, m: Module, bank: Bank) -> tuple[Value, Value]:
+        """Gives whether there is a byte, and whether there is room for one."""
+        m.submodules.console_in = into = SyncFIFOBuffered(width=8, depth=CONSOLE_DEPTH)
+        m.submodules.console_out = out = SyncFIFOBuffered(width=8, depth=CONSOLE_DEPTH)
+        m.d.comb += [
+            into.w_data.eq(self.console_in.payload), into.w_en.eq(self.console_in.valid), self.console_in.ready.eq(into.w_rdy),
+            bank.console_in.eq(Mux(into.r_rdy, Cat(into.r_data, Const(1, 1)), 0)), into.r_en.eq(bank.console_in_taken),
+            self.console_out.payload.eq(out.r_data), self.console_out.valid.eq(out.r_rdy), out.r_en.eq(self.console_out.ready),
+            out.w_data.eq(bank.data), out.w_en.eq(bank.console_out_written), bank.console_state.eq(out.w_rdy),
+        ]  # fmt: skip
+        return into.r_rdy, out.w_rdy
+
+    def _meter(self, m: Module, bank: Bank, restart: Value) -> Value:
+        """A gate waits for a conversion that never comes, so the firmware reports that the meter does not answer, and no 0 V."""
+        bits = {b.name: b.low for b in board_by_name("METER_COMMAND").bits}
+        waits = Signal()
+        with m.If(bank.meter_command_written):
+            with m.If(bank.data[bits["START"]]):
+                m.d.sync += waits.eq(1)
+            with m.Elif(bank.data[bits["ABORT"]]):
+                m.d.sync += waits.eq(0)
+        with m.If(restart):
+            m.d.sync += waits.eq(0)
+        m.d.comb += bank.meter_state.eq(waits)
+        return waits
+
+    def _power(self, m: Module, bank: Bank, power: Power) -> None:
+        control = {b.name: bank.power_control[b.low] for b in board_by_name("POWER_CONTROL").bits}
+        for name in ("power_control", "ocp_level", "ocp_count", "inrush_level", "inrush_ticks"):
+            m.d.comb += getattr(power, name).eq(getattr(bank, name))
+        _same_names(m, bank, power, "power_trip")
+        m.d.comb += [
+            power.rail_valid.eq(self.rail_valid), power.rail_tick.eq(self.rail_tick), power.rail_i.eq(self.rail_i),
+            Cat(bank.trip_tick_lo, bank.trip_tick_hi).eq(power.trip_tick), bank.trip_current.eq(power.trip_current),
+            bank.power_state.eq(Cat(power.load_switch, self.rail_good, self.perst_n, self.clkreq_n, self.link_state)),
+            self.load_switch.eq(power.load_switch), self.perst_low.eq(control["PERST"]), self.clkreq_low.eq(control["CLKREQ"]),
+        ]  # fmt: skip
+
+
+def _same_names(m: Module, bank: Bank, block: wiring.Component, *names: str) -> None:
+    """Registers whose value ``block`` keeps: what is shown, and the strobe of a write."""
+    for name in names:
+        if hasattr(bank, name) and hasattr(block, name):
+            m.d.comb += getattr(bank, name).eq(getattr(block, name))
+        m.d.comb += getattr(block, f"{name}_written").eq(getattr(bank, f"{name}_written"))

@@ -1,0 +1,70 @@
+"""Interrupts, the alarm, the watchdog, and restarts of the core."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..controller_registers import RESTART_KEY, WATCHDOG_KEY
+
+__all__ = ["RESET_CLOCKS", "System"]
+
+RESET_CLOCKS = 16
+"""How long the core's reset lasts: more than an access on its bus takes, so that no answer comes behind it."""
+_TIMEOUT_UNIT_BITS = 20
+_POWER_ON, _WATCHDOG, _RESTART = 1, 2, 4
+
+
+class System(wiring.Component):
+    """What decides when the core runs. Ports called like registers are those of :class:`.bank.Bank`.
+
+    Ports
+    -----
+    now : ticks. pending : IRQ_PENDING without the alarm. irq : the core's interrupt, two clocks late.
+    core_reset : high for :data:`RESET_CLOCKS` after the watchdog bit or a restart was asked for. restart : the first of them.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "now": In(64), "data": In(32), "wake": In(64), "wake_pending": Out(1), "pending": In(7), "irq": Out(1),
+            "irq_enable": Out(7), "irq_enable_written": In(1),
+            "watchdog_timeout": Out(16), "watchdog_timeout_written": In(1), "watchdog_kick_written": In(1),
+            "reset_cause": Out(3, init=_POWER_ON), "reset_cause_written": In(1), "restart_written": In(1),
+            "core_reset": Out(1), "restart": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += [self.wake_pending.eq(self.now >= self.wake), self.irq.eq((self.pending & self.irq_enable).any())]
+
+        # Modulo 2^40 ticks, 17 times the longest timeout.
+        kicked, elapsed = Signal(40), Signal(40)
+        late, bites, asked = Signal(), Signal(), Signal()
+        kick = self.watchdog_kick_written
+        m.d.sync += elapsed.eq(Mux(self.watchdog_timeout == 0, 0, self.now[:40] - kicked))
+        m.d.comb += [
+            late.eq((self.watchdog_timeout != 0) & (elapsed[_TIMEOUT_UNIT_BITS:] >= self.watchdog_timeout)),
+            bites.eq(late | (kick & (self.data != WATCHDOG_KEY))),
+            asked.eq(self.restart_written & (self.data == RESTART_KEY)),
+            self.restart.eq((bites | asked) & ~self.core_reset),
+        ]
+        with m.If(kick | (self.watchdog_timeout_written & (self.watchdog_timeout == 0))):
+            m.d.sync += kicked.eq(self.now)
+        with m.If(self.watchdog_timeout_written & (self.data[:16] != 0)):
+            m.d.sync += self.watchdog_timeout.eq(self.data)
+        with m.If(self.irq_enable_written):
+            m.d.sync += self.irq_enable.eq(self.data)
+        with m.If(self.reset_cause_written):
+            m.d.sync += self.reset_cause.eq(self.reset_cause & ~self.data)
+
+        left = Signal(range(RESET_CLOCKS + 1))
+        m.d.comb += self.core_reset.eq(left != 0)
+        with m.If(self.core_reset):
+            m.d.sync += left.eq(left - 1)
+        with m.If(self.restart):
+            m.d.sync += [
+                left.eq(RESET_CLOCKS), self.irq_enable.eq(0), self.watchdog_timeout.eq(0),
+                self.reset_cause.eq(self.reset_cause | Mux(bites, _WATCHDOG, 0) | Mux(asked, _RESTART, 0)),
+            ]  # fmt: skip
+        return m
