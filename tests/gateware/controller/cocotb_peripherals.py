@@ -1,0 +1,286 @@
+import cocotb
+from cocotb.clock import Clock
+from wattbell_gateware.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
+
+from bench import ADDRESS, Bench, Eeprom
+
+CONSOLE_IN, CONSOLE_OUT, WAKE, METER, POWER, TRIGGER, I2C = (1 << k for k in range(7))
+UNIT = 1 << 20
+
+
+async def begin(dut, **more):
+    Clock(dut.clk, 16, unit="ns").start()
+    bench = Bench(dut, **more)
+    dut.rst.value = 1
+    await bench.clock(2)
+    dut.rst.value = 0
+    await bench.clock(2)
+    return bench
+
+
+@cocotb.test()
+async def every_address(dut):
+    """Reset values; what nothing is behind reads 0 and keeps nothing; what is read/write keeps exactly its bits."""
+    bench = await begin(dut)
+    there = {r.address: r for r in BOARD if r.address <= 0xA2}
+    changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART"}
+    for address in range(0x80, 0x100):
+        register = there.get(address)
+        if register is None or register.name not in changed:
+            assert await bench.read_at(address) == (register.reset if register else 0), hex(address)
+    for address in range(0x80, 0x100):
+        register = there.get(address)
+        if register is None and address != ADDRESS["METER_COMMAND"]:
+            dut.bus_addr.value, dut.bus_wdata.value, dut.bus_we.value = address & 0x7F, 0xFFFFFFFF, 1
+            await bench.clock()
+            dut.bus_we.value = 0
+            await bench.clock(2)
+    for address in range(0x80, 0x100):
+        if address not in there:
+            assert await bench.read_at(address) == 0, hex(address)
+    for name in ("IRQ_ENABLE", "WAKE_LO", "WAKE_HI", "WATCHDOG_TIMEOUT", "CRASH_CAUSE", "CRASH_PC", "POWER_CONTROL", "OCP_LEVEL",
+                 "OCP_COUNT", "INRUSH_LEVEL", "INRUSH_TICKS", "I2C_PERIOD"):  # fmt: skip
+        for value in (0x5A5AA5A5, 0xFFFFFFFF):
+            await bench.write(name, value)
+            assert await bench.read(name) == value & ((1 << there[ADDRESS[name]].width) - 1), name
+    assert dut.core_reset.value == 0
+
+
+@cocotb.test()
+async def console(dut):
+    """Both FIFOs in order, to the last place; a byte too many waits (in) or is lost (out)."""
+    bench = await begin(dut)
+    assert await bench.read("CONSOLE_IN") == 0
+    assert await bench.read("IRQ_PENDING") & (CONSOLE_IN | CONSOLE_OUT) == CONSOLE_OUT
+    sent = 0
+    dut.console_in__valid.value = 1
+    for _ in range(100):
+        dut.console_in__payload.value = sent & 0xFF
+        if dut.console_in__ready.value == 1:
+            sent += 1
+        await bench.clock()
+    dut.console_in__valid.value = 0
+    assert 64 <= sent < 70
+    await bench.write("IRQ_ENABLE", CONSOLE_IN)
+    assert dut.irq.value == 1
+    assert [await bench.read("CONSOLE_IN") for _ in range(sent)] == [0x100 | k for k in range(sent)]
+    assert await bench.read("CONSOLE_IN") == 0 and dut.irq.value == 0
+
+    took = 0
+    while await bench.read("CONSOLE_STATE"):
+        await bench.write("CONSOLE_OUT", took)
+        took += 1
+        assert took < 100
+    assert took >= 64 and await bench.read("IRQ_PENDING") & CONSOLE_OUT == 0
+    await bench.write("CONSOLE_OUT", 0xEE)
+    got = []
+    dut.console_out__ready.value = 1
+    for _ in range(100):
+        if dut.console_out__valid.value == 1:
+            got.append(int(dut.console_out__payload.value))
+        await bench.clock()
+    assert got == list(range(took))
+    assert await bench.read("CONSOLE_STATE") == 1
+
+
+@cocotb.test()
+async def alarm(dut):
+    bench = await begin(dut)
+    await bench.write("IRQ_ENABLE", WAKE)
+    assert dut.irq.value == 0
+    due = (1 << 33) + 5000
+    await bench.write("WAKE_LO", due & 0xFFFFFFFF)
+    await bench.write("WAKE_HI", due >> 32)
+    await bench.clock(3, jump=(1 << 32) + 100)
+    assert dut.irq.value == 0
+    await bench.clock(jump=due - bench.now - 60)
+    while bench.now < due:
+        assert dut.irq.value == 0
+        await bench.clock()
+    await bench.clock(3)
+    assert dut.irq.value == 1 and await bench.read("IRQ_PENDING") & WAKE
+    await bench.write("WAKE_HI", 0xFFFFFFFF)
+    assert dut.irq.value == 0
+
+
+async def reset_seen(bench, dut, clocks=60):
+    length = 0
+    for _ in range(clocks):
+        await bench.clock()
+        length += dut.core_reset.value == 1
+    return length
+
+
+@cocotb.test()
+async def watchdog(dut):
+    """It bites after its time and not before, or at a wrong key; the drive stays as it is."""
+    bench = await begin(dut)
+    assert await bench.read("RESET_CAUSE") == 1
+    await bench.write("RESET_CAUSE", 1)
+    await bench.write("POWER_CONTROL", 0b1010)
+    await bench.write("CRASH_PC", 0x1234)
+    await bench.clock(5, jump=100 * UNIT)
+    assert await reset_seen(bench, dut) == 0, "it is off"
+    await bench.write("WATCHDOG_TIMEOUT", 3)
+    assert await reset_seen(bench, dut) == 0, "time begins when it is switched on"
+    await bench.write("WATCHDOG_TIMEOUT", 0)
+    assert await bench.read("WATCHDOG_TIMEOUT") == 3, "it cannot be switched off"
+    for _ in range(4):
+        await bench.clock(jump=3 * UNIT - 3000)
+        assert await reset_seen(bench, dut) == 0
+        await bench.write("WATCHDOG_KICK", WATCHDOG_KEY)
+    await bench.write("IRQ_ENABLE", 0x7F)
+    await bench.clock(jump=3 * UNIT)
+    assert await reset_seen(bench, dut) >= 8
+    assert await bench.read("RESET_CAUSE") == 2
+    assert await bench.read("WATCHDOG_TIMEOUT") == 0 and await bench.read("IRQ_ENABLE") == 0 and dut.irq.value == 0
+    assert await bench.read("POWER_CONTROL") == 0b1010 and await bench.read("CRASH_PC") == 0x1234
+    assert (dut.load_switch.value, dut.perst_low.value, dut.clkreq_low.value) == (0, 1, 0)
+    await bench.write("WATCHDOG_KICK", WATCHDOG_KEY)
+    await bench.write("RESTART", RESTART_KEY ^ 1)
+    assert await reset_seen(bench, dut) == 0
+    dut.bus_addr.value, dut.bus_wdata.value, dut.bus_we.value = ADDRESS["WATCHDOG_KICK"] & 0x7F, 0, 1
+    await bench.clock()
+    dut.bus_we.value = 0
+    assert await reset_seen(bench, dut) >= 8, "a wrong key"
+    dut.bus_addr.value, dut.bus_wdata.value, dut.bus_we.value = ADDRESS["RESTART"] & 0x7F, RESTART_KEY, 1
+    await bench.clock()
+    dut.bus_we.value = 0
+    assert await reset_seen(bench, dut) >= 8
+    assert await bench.read("RESET_CAUSE") == 6
+    await bench.write("RESET_CAUSE", 2)
+    assert await bench.read("RESET_CAUSE") == 4
+
+
+async def convert(bench, dut, *currents):
+    """Conversions of these currents, one a microsecond; gives their ticks."""
+    ticks = []
+    for current in currents:
+        await bench.clock(62)
+        ticks.append(bench.now - 40)
+        dut.rail_valid.value, dut.rail_i.value, dut.rail_tick.value = 1, current & 0xFFFFFF, ticks[-1]
+        await bench.clock()
+        dut.rail_valid.value = 0
+        await bench.clock(3)
+    return ticks
+
+
+@cocotb.test()
+async def protection(dut):
+    """Trips at the conversion that is one too many in a row, remembers it, and stays open until it is cleared."""
+    bench = await begin(dut)
+    assert dut.load_switch.value == 1, "at power-on the drive is powered"
+    dut.rail_good.value, dut.link_state.value, dut.perst_n.value = 1, 5, 0
+    assert await bench.read("POWER_STATE") == 0b0101_1011
+    await bench.write("OCP_LEVEL", 2000)
+    await bench.write("OCP_COUNT", 3)
+    await convert(bench, dut, *[2001] * 5)
+    assert dut.load_switch.value == 1, "protection is off"
+    await bench.write("POWER_CONTROL", 0b1001)
+    await convert(bench, dut, 2001, 2001, 2000, 2001, 2001, -5, 2001, 2001)
+    assert dut.load_switch.value == 1
+    (tick,) = await convert(bench, dut, 2345)
+    assert dut.load_switch.value == 0 and await bench.read("POWER_TRIP") == 1
+    await convert(bench, dut, 3000, -7)
+    assert (await bench.wide("TRIP_TICK"), await bench.read("TRIP_CURRENT")) == (tick, 2345)
+    assert await bench.read("IRQ_PENDING") & POWER
+    await bench.write("POWER_CONTROL", 0b1001)
+    assert dut.load_switch.value == 0 and await bench.read("POWER_STATE") & 1 == 0
+    # Closing again: another level for 20 us.
+    await bench.write("INRUSH_LEVEL", 4000)
+    await bench.write("INRUSH_TICKS", 20_000)
+    await bench.write("POWER_TRIP", 3)
+    assert dut.load_switch.value == 1 and await bench.read("POWER_TRIP") == 0
+    await convert(bench, dut, *[3999] * 15)
+    assert dut.load_switch.value == 1
+    await convert(bench, dut, *[3999] * 10)
+    assert dut.load_switch.value == 0 and await bench.read("POWER_TRIP") == 1
+    await bench.write("POWER_TRIP", 3)
+    await convert(bench, dut, *[4001] * 3)
+    assert dut.load_switch.value == 0 and await bench.read("POWER_TRIP") == 2
+    # Negative levels are negative.
+    await bench.write("POWER_TRIP", 3)
+    await bench.write("INRUSH_LEVEL", -10)
+    await convert(bench, dut, *[-10] * 5)
+    assert dut.load_switch.value == 1
+    await convert(bench, dut, *[-9] * 3)
+    assert await bench.read("POWER_TRIP") == 2 and await bench.read("TRIP_CURRENT") == 0xFFFFFFF7
+
+
+@cocotb.test()
+async def i2c_reads_and_writes(dut):
+    eeprom = Eeprom(bytes(range(1, 100)))
+    bench = await begin(dut, eeprom=eeprom)
+    await bench.write("I2C_PERIOD", 512)
+    await bench.write("IRQ_ENABLE", I2C)
+    for byte, start in ((0xA0, True), (0, False), (0x10, False)):
+        assert await bench.i2c(byte, start=start) & 0b111 == 0b010
+    assert await bench.i2c(0xA1, start=True) & 0b111 == 0b010
+    got = [await bench.i2c(read=True) >> 3 for _ in range(3)]
+    got.append(await bench.i2c(read=True, nack=True, stop=True) >> 3)
+    assert got == [0x11, 0x12, 0x13, 0x14] and eeprom.stops == 1 and eeprom.role == "idle"
+    assert dut.irq.value == 1 and (dut.scl_low.value, dut.sda_low.value) == (0, 0)
+    for byte, start, stop in ((0xA0, True, False), (0x1F, False, False), (0xFE, False, False), (0x5A, False, False), (0xC3, False, True)):
+        assert await bench.i2c(byte, start=start, stop=stop) & 0b111 == 0b010
+    assert bytes(eeprom.bytes[0x1FFE:]) == b"\x5a\xc3" and eeprom.stops == 2
+    # Nobody at this address; a byte while another is under way is ignored.
+    assert await bench.i2c(0x90, start=True) & 0b111 == 0
+    await bench.write("I2C_COMMAND", 0xFF | 1 << 9)
+    await bench.write("I2C_COMMAND", 0xA0 | 1 << 8)
+    assert await bench.read("I2C_STATE") & 1 and dut.irq.value == 0
+    while await bench.read("I2C_STATE") & 1:
+        await bench.clock(10)
+    assert eeprom.starts == 4 and eeprom.stops == 3
+
+
+@cocotb.test()
+async def i2c_stretched_and_stuck(dut):
+    """SCL is waited for, for 1 ms; a slave that holds SDA is clocked free; a restart of the core lets the lines go."""
+    eeprom = Eeprom(bytes(16))
+    bench = await begin(dut, eeprom=eeprom)
+    await bench.write("I2C_PERIOD", 512)
+    await bench.write("I2C_COMMAND", 0xA0 | 1 << 8)
+    bench.scl_held = True
+    await bench.clock(20)
+    await bench.clock(100, jump=900_000)
+    assert await bench.read("I2C_STATE") & 0b101 == 1
+    bench.scl_held = False
+    while await bench.read("I2C_STATE") & 1:
+        await bench.clock(10)
+    assert await bench.read("I2C_STATE") & 0b111 == 0b010
+    # In the middle of a byte of zeros the core is restarted.
+    await bench.i2c(0)
+    await bench.i2c(0)
+    await bench.i2c(0xA1, start=True)
+    await bench.write("I2C_COMMAND", 1 << 10)
+    await bench.clock(100)
+    await bench.write("RESTART", RESTART_KEY)
+    await bench.clock(20)
+    assert (dut.scl_low.value, dut.sda_low.value) == (0, 0) and await bench.read("I2C_STATE") & 1 == 0
+    assert eeprom.low, "else there is nothing to clear"
+    assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
+    assert not eeprom.low and eeprom.role == "idle"
+    # For ever, one and the other.
+    bench.sda_held = True
+    assert await bench.i2c(0xA0, start=True) & 0b111 == 0b100
+    bench.sda_held, bench.scl_held = False, True
+    await bench.clock(20)
+    await bench.write("I2C_COMMAND", 0xA0 | 1 << 8)
+    await bench.clock(20)
+    await bench.clock(100, jump=1_000_000)
+    assert await bench.read("I2C_STATE") & 0b111 == 0b100
+    bench.scl_held = False
+    assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
+
+
+@cocotb.test()
+async def a_gate_never_ends(dut):
+    """There is no meter: it must not look as if it had measured 0."""
+    bench = await begin(dut)
+    assert await bench.read("IRQ_PENDING") & METER
+    await bench.write("METER_COMMAND", 1)
+    assert await bench.read("METER_STATE") == 1 and not await bench.read("IRQ_PENDING") & METER
+    await bench.clock(10, jump=1 << 40)
+    assert await bench.read("METER_STATE") == 1
+    await bench.write("METER_COMMAND", 2)
+    assert await bench.read("METER_STATE") == 0

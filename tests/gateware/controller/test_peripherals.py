@@ -1,0 +1,8 @@
+"""What is behind the controller's own registers, without the soft core."""
+
+import harness
+from wattbell_gateware.controller import Peripherals
+
+
+def test_peripherals():
+    harness.run(Peripherals(), name="controller_peripherals", test_module="cocotb_peripherals", here=__file__)
