@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 seeds-check bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe firmware fuzz seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -74,6 +74,15 @@ bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and t
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
 	@$(PY) tools/kintex7.py --resources --docs
+
+afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
+	@PYTHONPATH=hw:host $(PY) -m afe --quick
+
+firmware: setup  ## the controller's firmware for its soft core: build/firmware
+	@$(MAKE) --no-print-directory -C firmware
+
+fuzz: setup  ## a million lines into the firmware's parser, natively, with sanitizers (clang; an hour)
+	@$(MAKE) --no-print-directory -C firmware fuzz RUNS=70000
 
 seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
 	@$(PY) tools/seeds_check.py
