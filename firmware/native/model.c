@@ -9,7 +9,9 @@
 #define EEPROM_BYTES 8192
 #define EEPROM_WRITE_NS 5000000
 #define RAIL_RISES_NS 2000000
+#ifndef SIMULATED
 #define SIMULATED 4096
+#endif
 #define ACCESS_NS 50
 
 static uint32_t words[256];
