@@ -12,7 +12,8 @@ __all__ = ["LOW_BITS", "FineTime", "LinkTime", "whole_tick"]
 LOW_BITS = 24
 """Bits of the tick that go back and forth between the domains: 16 ms, longer than anything stays in between."""
 _AVERAGE = 16
-_JUMP_TICKS = 64
+_JUMP_BITS = 6
+"""2**6 ticks away it jumps; a power of two, which is seen without a comparison."""
 
 
 class FineTime(wiring.Component):
@@ -90,7 +91,7 @@ class LinkTime(wiring.Component):
         error = Signal(signed(LOW_BITS))
         m.d[self._link] += error.eq((count_here << self._shift) + age - self.tick)
         far = Signal()
-        m.d[self._link] += far.eq((error > _JUMP_TICKS) | (error < -_JUMP_TICKS))
+        m.d[self._link] += far.eq(error[_JUMP_BITS:].any() & ~error[_JUMP_BITS:].all())
         turn = Signal(range(_AVERAGE))
         step, pull = Signal(range(4 * self._ticks)), Signal(2)
         # What is added is made ready a clock before: 64 bits and a choice are too much for one.
@@ -114,6 +115,6 @@ class LinkTime(wiring.Component):
 
 def whole_tick(m: Module, now, low):
     """The tick below ``now`` that has these low bits (:data:`LOW_BITS`); combinational."""
-    back = Signal(LOW_BITS)
-    m.d.comb += back.eq(now[:LOW_BITS] - low)
-    return (now - back)[:64]
+    round_ = Signal()
+    m.d.comb += round_.eq(now[:LOW_BITS] < low)
+    return Cat(low, (now[LOW_BITS:] - round_)[: 64 - LOW_BITS])

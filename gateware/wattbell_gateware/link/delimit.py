@@ -38,7 +38,9 @@ _STEP = data.StructLayout({
 """A symbol time: what is open before it, and what it means: ``begins`` a frame (then ``begun`` is open); if a TLP or a DLLP is open:
 it is ``ok`` in it, it ``ends`` it, and what is open ``then``; if ruins are, it ``cleared`` them; if nothing, ``headless``, ``stray``."""
 
-QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": End, "early": 1, "at": 2, "data": 32})
+QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": End, "data": 32})
+_BEGIN = data.StructLayout({"early": 1, "at": 2})
+"""Of a first quad: its first symbol came at symbol time ``at`` of this word or (``early``) of the last one before in which a frame began."""
 
 
 def quads_per_clock(lanes: int, symbols: int) -> int:
@@ -53,13 +55,14 @@ def quads_of(lanes: int, symbols: int) -> data.StructLayout:
 
     - ``abort``: before this quad the frame that was open was given up. May stand without ``valid``.
     - ``valid``, ``first`` (it begins with STP or SDP), ``dllp``, ``end`` (its last symbol is END or EDB).
-    - ``early``, ``at``: of a first quad: its first symbol came at symbol time ``at`` of this word or (``early``) of one before.
     - ``data``: the four symbols; of K symbols only the value.
 
     A quad that is not first belongs to the frame of the quad before it, and no quad is outside of a frame.
-    ``tick``: as it came with this word; ``tick_before``: with the last word before it in which a frame began.
+    ``ticks``: for each two quads: of the first symbol of the frame that begins in them. (A frame is two quads at least: where both are
+    first, the second has cut the first one short, and it is the second's.)
     """
-    return data.StructLayout({"quads": data.ArrayLayout(QUAD, quads_per_clock(lanes, symbols)), "tick": 64, "tick_before": 64})
+    quads = quads_per_clock(lanes, symbols)
+    return data.StructLayout({"quads": data.ArrayLayout(QUAD, quads), "ticks": data.ArrayLayout(64, (quads + 1) // 2)})
 
 
 class FrameDelimiter(wiring.Component):
@@ -74,7 +77,7 @@ class FrameDelimiter(wiring.Component):
     -----
     word : descrambled symbols of all lanes, lane 0 first; with the ``tick`` of its first symbol.
     width : log2 of the lanes in use (0, 1, 2). Changing it inside a frame damages that frame.
-    enable : the lanes are aligned. Low: no frame begins, and an open one is given up.
+    enable : the lanes are aligned. Low: no frame begins, and an open one is given up. fast : 5 GT/s, a symbol time is 2 ticks; else 4.
     out : :func:`quads_of`; valid only where there is something.
     broken : so many frames were given up in the word of this ``out``. headless : so many ends without a frame.
     stray : data other than idle outside of frames in that word (not behind a frame that was given up).
@@ -84,7 +87,7 @@ class FrameDelimiter(wiring.Component):
         self._lanes, self._symbols = lanes, symbols
         super().__init__({
             "word": In(stream.Signature(link_word(lanes, symbols), always_ready=True)), "tick": In(64),
-            "width": In(2), "enable": In(1),
+            "width": In(2), "enable": In(1), "fast": In(1),
             "out": Out(stream.Signature(quads_of(lanes, symbols), always_ready=True)),
             "broken": Out(range(symbols + 1)), "headless": Out(range(symbols + 1)), "stray": Out(1),
         })  # fmt: skip
@@ -142,7 +145,8 @@ class FrameDelimiter(wiring.Component):
         kept = Signal(3 * 16)
         past = [*(Cat(kept.word_select(n, 16)) for n in range(3)), *values]
         deferred = Signal()
-        slots, deferred_now = self._slots(m, width, found, past, deferred)
+        slots, begins, deferred_now = self._slots(m, width, found, past, deferred)
+        word_tick, word_begun = Signal(64), Signal(64)
         m.d.sync += self.out.valid.eq(valid & Cat(Cat(q.valid, q.abort) for q in slots).any())
         m.d.sync += [
             self.broken.eq(Mux(valid, sum(s["broken"] for s in found), 0)),
@@ -151,13 +155,22 @@ class FrameDelimiter(wiring.Component):
         ]
         with m.If(valid):
             m.d.sync += deferred.eq(deferred_now)
-            m.d.sync += [self.out.payload.tick_before.eq(begun), self.out.payload.tick.eq(tick)]
+            m.d.sync += [word_begun.eq(begun), word_tick.eq(tick)]
             with m.If(Cat(begin_at).any()):
                 m.d.sync += begun.eq(tick)
             m.d.sync += kept.eq(Cat(Cat(value[:16] for value in past[-3:])) if self._lanes > 1 else
                                 Cat(Cat(value[:8], Const(0, 8)) for value in past[-3:]))  # fmt: skip
             for n, slot in enumerate(slots):
                 m.d.sync += self.out.payload.quads[n].eq(slot)
+        # One sum for both quads of two, which is not in a register: it is of registers that are as old as the quads'.
+        for n, out in enumerate(self.out.payload.ticks):
+            begin = Signal(_BEGIN, name=f"begin_of_two{n}")
+            with m.If(valid):
+                m.d.sync += begin.eq(begins[2 * n])
+                for second in range(2 * n + 1, min(2 * n + 2, len(slots))):
+                    with m.If(slots[second].valid & slots[second].first):
+                        m.d.sync += begin.eq(begins[second])
+            m.d.comb += out.eq(Mux(begin.early, word_begun, word_tick) + Mux(self.fast, begin.at << 1, begin.at << 2))
         return m
 
     def _later(self, m: Module, stage: int, valid, width, tick, values):
@@ -265,11 +278,13 @@ class FrameDelimiter(wiring.Component):
                     ]  # fmt: skip
 
     def _slots(self, m: Module, width, found: list, past: list, deferred):
-        """The quads of a word, and whether an abort is left for the next word."""
-        slots = []
+        """The quads of a word, where they would begin, and whether an abort is left for the next word."""
+        slots, begins = [], []
         for k in range(quads_per_clock(self._lanes, self._symbols)):
             slot = Signal(QUAD, name=f"slot{k}")
             slots.append(slot)
+            begin = Signal(_BEGIN, name=f"begin{k}")
+            begins.append(begin)
             later = Signal(name=f"deferred{k}")
             m.d.comb += [slot.abort.eq(deferred)]
             with m.Switch(width):
@@ -289,11 +304,11 @@ class FrameDelimiter(wiring.Component):
                                 parts = [past[3 + n][: 8 * lanes] for n in range(took, t + 1)]
                                 m.d.comb += [
                                     slot.valid.eq(1), slot.first.eq(s["first"]), slot.dllp.eq(s["dllp"]), slot.end.eq(s["end"]),
-                                    slot.early.eq(took < 0), slot.at.eq(took % self._symbols), slot.data.eq(Cat(*parts)),
+                                    begin.early.eq(took < 0), begin.at.eq(took % self._symbols), slot.data.eq(Cat(*parts)),
                                 ]  # fmt: skip
                         m.d.comb += [slot.abort.eq(aborts), later.eq(defers)]
             deferred = later
-        return slots, deferred
+        return slots, begins, deferred
 
 
 def found_at(t: int) -> dict:

@@ -25,14 +25,14 @@ class DllpReceiver(wiring.Component):
 
     Ports
     -----
-    quads : :func:`.delimit.quads_of`. ``fast``: 5 GT/s, a symbol time is 2 ticks; else 4.
+    quads : :func:`.delimit.quads_of`.
     out : :data:`.layouts.DLLP`. bad : one with a wrong CRC. lost : so many found no room.
     """
 
     def __init__(self, lanes: int, symbols: int):
         self._quads = quads_per_clock(lanes, symbols)
         super().__init__({
-            "quads": In(stream.Signature(quads_of(lanes, symbols), always_ready=True)), "fast": In(1),
+            "quads": In(stream.Signature(quads_of(lanes, symbols), always_ready=True)),
             "out": Out(stream.Signature(DLLP, always_ready=True)), "bad": Out(1), "lost": Out(range(3)),
         })  # fmt: skip
 
@@ -51,8 +51,7 @@ class DllpReceiver(wiring.Component):
             n_kept, n_tick, n_open = Signal(24, name=f"kept{k}"), Signal(64, name=f"tick{k}"), Signal(name=f"open{k}")
             m.d.comb += [n_kept.eq(at_kept), n_tick.eq(at_tick), n_open.eq(at_open & ~q.abort)]
             with m.If(mine & q.first):
-                base = Mux(q.early, self.quads.payload.tick_before, self.quads.payload.tick)
-                m.d.comb += [n_kept.eq(q.data[8:]), n_tick.eq(base + Mux(self.fast, q.at << 1, q.at << 2)), n_open.eq(1)]
+                m.d.comb += [n_kept.eq(q.data[8:]), n_tick.eq(self.quads.payload.ticks[k // 2]), n_open.eq(1)]
             with m.Elif(mine & at_open & ~q.abort):
                 raw = found[k // half]
                 m.d.comb += [n_open.eq(0), raw.valid.eq(valid), raw.symbols[:24].eq(at_kept), raw.symbols[24:].eq(q.data[:24]),

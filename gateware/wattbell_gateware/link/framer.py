@@ -66,7 +66,7 @@ class Framer(wiring.Component):
         found, quads = delimiter.out, packer.quads
         m.d.comb += [
             delimiter.tick.eq(self.tick), delimiter.width.eq(self.width), delimiter.enable.eq(self.enable),
-            packer.fast.eq(self.fast), dllp.fast.eq(self.fast), dllp.quads.valid.eq(found.valid), dllp.quads.payload.eq(found.payload),
+            delimiter.fast.eq(self.fast), dllp.quads.valid.eq(found.valid), dllp.quads.payload.eq(found.payload),
             self.faults.broken.eq(delimiter.broken), self.faults.headless.eq(delimiter.headless), self.faults.stray.eq(delimiter.stray),
             self.faults.short.eq(packer.short), self.faults.bad_dllp.eq(dllp.bad), self.faults.lost_dllps.eq(dllp.lost),
         ]  # fmt: skip

@@ -39,7 +39,7 @@ class TlpPacker(wiring.Component):
 
     Ports
     -----
-    quads : :func:`.delimit.quads_of`. ``fast``: 5 GT/s, a symbol time is 2 ticks; else 4.
+    quads : :func:`.delimit.quads_of`.
     beats : :func:`packed_beat`.
     short : a frame ended in this clock that is shorter than any TLP; nothing of it comes out.
     """
@@ -47,7 +47,7 @@ class TlpPacker(wiring.Component):
     def __init__(self, lanes: int, symbols: int):
         self._quads = quads_per_clock(lanes, symbols)
         super().__init__({
-            "quads": In(stream.Signature(quads_of(lanes, symbols))), "fast": In(1),
+            "quads": In(stream.Signature(quads_of(lanes, symbols))),
             "beats": Out(stream.Signature(packed_beat(32 * self._quads), always_ready=True)), "short": Out(1),
         })  # fmt: skip
 
@@ -70,7 +70,7 @@ class TlpPacker(wiring.Component):
         tail, head, short = 0, 0, 0
         edb = Signal()
         number, tick = Signal(16), Signal(64)
-        next_number, early, at, place = Signal(16), Signal(), Signal(2), Signal(range(n_quads))
+        next_number, place = Signal(16), Signal(range(n_quads))
         for k in range(n_quads):
             q = quads[k]
             tlp = q.valid & ~q.dllp
@@ -81,7 +81,7 @@ class TlpPacker(wiring.Component):
             with m.If(taken & ends):
                 m.d.comb += edb.eq(q.end == End.EDB)
             with m.If(starts):
-                m.d.comb += [next_number.eq(q.data[8:24]), early.eq(q.early), at.eq(q.at), place.eq(k)]
+                m.d.comb += [next_number.eq(q.data[8:24]), place.eq(k)]
             whole_now, running_now, head_now, heading_now = (Signal(name=f"{n}{k}") for n in ("whole", "running", "head", "heading"))
             head_count = Signal(count, name=f"head_count{k}")
             m.d.comb += [
@@ -123,12 +123,10 @@ class TlpPacker(wiring.Component):
                 self._carry(m, quads, carry)
             with m.If(heading):
                 m.d.sync += [number.eq(next_number), level.eq(head)]
-                base = Mux(early, self.quads.payload.tick_before, self.quads.payload.tick)
-                m.d.sync += tick.eq(base + Mux(self.fast, at << 1, at << 2))
                 with m.Switch(place):
                     for k in range(n_quads):
                         with m.Case(k):
-                            m.d.sync += held.eq(Cat(words[k + 1 :]))
+                            m.d.sync += [held.eq(Cat(words[k + 1 :])), tick.eq(self.quads.payload.ticks[k // 2])]
             with m.Elif(running & full):
                 m.d.sync += [held.eq(both[32 * n_quads :]), level.eq(total - n_quads)]
             with m.Else():
