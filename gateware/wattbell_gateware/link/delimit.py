@@ -40,7 +40,7 @@ it is ``ok`` in it, it ``ends`` it, and what is open ``then``; if ruins are, it 
 
 QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": End, "data": 32})
 _BEGIN = data.StructLayout({"early": 1, "at": 2})
-"""Of a first quad: its first symbol came at symbol time ``at`` of this word or (``early``) of the last one before in which a frame began."""
+"""Of a first quad: its first symbol came at symbol time ``at`` of this word, or (``early``) of the last one before with a frame's begin."""
 
 
 def quads_per_clock(lanes: int, symbols: int) -> int:
