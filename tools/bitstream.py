@@ -40,6 +40,9 @@ APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engin
 """Modules that are mapped by themselves. What is mapped together is made as fast as the slowest path in it, whatever its clock, and
 small where that does not hurt: a receiver at 125 MHz would be as slow as the tracker at 62.5."""
 
+MAPPING = "-nowidelut -cmp2softlogic"
+"""LUTs of four inputs alone, and comparisons in them: a tenth less of the part than with wide ones and carry chains."""
+
 UNCONSTRAINED_MHZ = 12.0
 """nextpnr's frequency for clocks that nobody gave one."""
 
@@ -200,7 +203,7 @@ def synthesise(out: Path) -> None:
         raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in tools/bitstream.py.")
     passes = [
         f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc", *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
-        "flatten", "opt_hier", "opt_clean", f"synth_ecp5 -nowidelut -top {NAME}",
+        "flatten", "opt_hier", "opt_clean", f"synth_ecp5 {MAPPING} -top {NAME}",
         *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept), "flatten", "opt_clean -purge", f"write_json {target.name}",
     ]  # fmt: skip
     run([sys.executable, "-c", _YOSYS, *passes], out / "yosys.log", out)

@@ -242,7 +242,7 @@ class Engine(wiring.Component):
             }
         )
         shape = {"base": 64, "size": 17, "link": 16}
-        self.shape = Table(m, "shape", 2 * self.queues, shape)  # of SQs, then of CQs
+        self.shape = Table(m, "shape", 2 * self.queues, shape, together=[tuple(shape)])  # of SQs, then of CQs
         self.sq_state = Table(m, "sq_state", self.queues, {"entry": self.SQ})
         self.cq_state = Table(m, "cq_state", self.queues, {"entry": self.CQ})
         self.sq_valid = Signal(self.queues)
