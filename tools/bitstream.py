@@ -218,7 +218,7 @@ def place(out: Path, seed: int) -> Placement:
         # Relative names: the tools run in a sandbox that sees the working folder.
         command = [tool(NEXTPNR), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed),
                    "--json", netlist.name, "--lpf", constraints.name, "--textcfg", config.name, "--report", report.name,
-                   "--timing-allow-fail"]  # fmt: skip
+                   "--router", "router2", "--timing-allow-fail"]  # fmt: skip
         log = out / f"nextpnr-{seed}.log"
         run(command, log, out)
         ignored = [line for line in log.read_text(errors="replace").splitlines() if "ignoring" in line and "onstraint" in line]
