@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe firmware fuzz seeds-check bench clean
+.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe firmware firmware-core fuzz seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -80,6 +80,9 @@ afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe
 
 firmware: setup  ## the controller's firmware for its soft core: build/firmware
 	@$(MAKE) --no-print-directory -C firmware
+
+firmware-core: setup  ## the firmware's tests on its soft core in Verilator, and 10 000 bad lines (an hour)
+	@WATTBELL_FIRMWARE=core WATTBELL_LINES=10000 $(PY) -m pytest -q tests/firmware
 
 fuzz: setup  ## a million lines into the firmware's parser, natively, with sanitizers (clang; an hour)
 	@$(MAKE) --no-print-directory -C firmware fuzz RUNS=70000
