@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -41,8 +41,10 @@ class Decimator(wiring.Component):
     one every R conversions. R = 1 passes values through unchanged (as the filter would) and at once: ``valid`` is then
     ``strobe`` itself.
 
-    ``strobe`` with ``voltage``/``current`` at most every 16 clocks; for R > 1 ``valid`` comes 9 clocks after the strobe.
-    The ratio, ``mul`` and ``shift`` may only change before a ``clear``, which looks at the ratio.
+    ``strobe`` with ``voltage``/``current``, which must stand for one clock more, at most every 16 clocks; for R > 1 ``valid`` comes
+    10 clocks after the strobe. The ratio, ``mul`` and ``shift`` may only change before a ``clear``, which looks at the ratio.
+
+    The two channels take turns on one filter: a conversion's current follows its voltage a clock behind, through every stage.
     """
 
     def __init__(self):
@@ -59,17 +61,20 @@ class Decimator(wiring.Component):
         phase = Signal(13)  # conversions until the next comb step
         skip = Signal(2)  # comb steps until the filter is full
         take = Signal()
-        stages = Signal(9)
         take_in = self.strobe & ~bypass
-        m.d.sync += stages.eq((stages << 1) | take_in)
-        m.d.comb += self.quiet.eq((stages == 0) & ~self.strobe)
+        # A bit that is set is where the voltage is now; the current is where it was a clock before.
+        summing, stepping = Signal(ORDER), Signal(7)
+        at_sum, at_step = Cat(take_in, summing), Cat(summing[-1] & take, stepping)
+        m.d.sync += [summing.eq(at_sum), stepping.eq(at_step)]
+        m.d.comb += self.quiet.eq((summing == 0) & (stepping == 0) & ~self.strobe)
 
         with m.If(self.clear):
             # First comb step at conversion (R - 3) mod R, so that a step falls on conversion 3R - 3.
             m.d.sync += [
                 phase.eq(Mux(self.decimation == 2, 1, self.decimation - 3)),
                 skip.eq(Mux(self.decimation == 2, 1, 2)),
-            ]
+                summing.eq(0), stepping.eq(0),
+            ]  # fmt: skip
         with m.Elif(take_in):
             m.d.sync += take.eq(phase == 0)
             with m.If(phase == 0):
@@ -77,55 +82,67 @@ class Decimator(wiring.Component):
             with m.Else():
                 m.d.sync += phase.eq(phase - 1)
         full = Signal()
-        # A step that finds `take` low stops after the integrators.
-        with m.If(stages[2] & ~take):
-            m.d.sync += stages[3].eq(0)
-        with m.If(stages[2] & take):
+        with m.If(at_step[0]):
             m.d.sync += full.eq(skip == 0)
             with m.If(skip != 0):
                 m.d.sync += skip.eq(skip - 1)
-        last = stages[8] & full
-        m.d.comb += self.valid.eq(Mux(bypass, self.strobe, last))
-        for value, out in ((self.voltage, self.voltage_out), (self.current, self.current_out)):
-            m.d.comb += out.eq(Mux(bypass, value, self._channel(m, value, take_in, stages, take)))
+
+        value = Signal(signed(_WIDTH))
+        m.d.comb += value.eq(Mux(at_sum[1], self.current, self.voltage))
+        for k in range(ORDER):
+            value = self._integrator(m, at_sum[k] | at_sum[k + 1], value)
+        for k in range(ORDER):
+            value = self._comb(m, at_step[k] | at_step[k + 1], value)
+        result = self._normalised(m, at_step[ORDER:], value)
+        voltage, current = Signal(signed(24)), Signal(signed(24))
+        with m.If(at_step[5]):
+            m.d.sync += voltage.eq(result)
+        with m.If(at_step[6]):
+            m.d.sync += current.eq(result)
+        m.d.comb += [
+            self.valid.eq(Mux(bypass, self.strobe, at_step[7] & full)),
+            self.voltage_out.eq(Mux(bypass, self.voltage, voltage)), self.current_out.eq(Mux(bypass, self.current, current)),
+        ]  # fmt: skip
         return m
 
-    def _channel(self, m: Module, value, strobe, stages, take):
-        # The arithmetic wraps modulo 2**60, which is exact because the final result fits (Hogenauer).
-        integrators = [Signal(signed(_WIDTH), name=f"integrator{k}") for k in range(ORDER)]
-        delays = [Signal(signed(_WIDTH), name=f"delay{k}") for k in range(ORDER)]
-        difference = Signal(signed(_WIDTH))
-        scaled = Signal(signed(24 + _FRACTION + 1))
-        product = Signal(signed(24 + _FRACTION + 1 + MUL_BITS + 2))
-        out = Signal(signed(24))
-        with m.If(strobe):
-            m.d.sync += integrators[0].eq(integrators[0] + value)
-        for k in (1, 2):
-            with m.If(stages[k - 1]):
-                m.d.sync += integrators[k].eq(integrators[k] + integrators[k - 1])
-        previous = integrators[2]
-        for k in range(ORDER):
-            with m.If(stages[2 + k] & (take if k == 0 else 1)):
-                source = previous if k == 0 else difference
-                m.d.sync += [difference.eq(source - delays[k]), delays[k].eq(source)]
+    # The arithmetic wraps modulo 2**60, which is exact because the final result fits (Hogenauer). Of the two registers of a stage
+    # the one is that of the channel whose turn it is.
+    def _registers(self, m: Module, enable, following):
+        """`following`, and behind it the register of the other channel; the one whose turn it is."""
+        newer, older = (Signal(signed(_WIDTH), name=f"{name}_of_two") for name in ("newer", "older"))
         with m.If(self.clear):
-            m.d.sync += [s.eq(0) for s in (*integrators, *delays)]
-        up = Signal(signed(_WIDTH))
-        down = Signal(signed(_WIDTH))
-        with m.If(stages[5]):
-            m.d.comb += [
-                # A shift of at most 12 means a gain of at most 2**12: the value has 36 bits.
-                up.eq(difference[:37].as_signed() << (_FRACTION - self.shift)[:4]),
-                down.eq(difference >> (self.shift - _FRACTION)[:5]),
-            ]
-            m.d.sync += scaled.eq(Mux(self.shift <= _FRACTION, up, down))
+            m.d.sync += [newer.eq(0), older.eq(0)]
+        with m.Elif(enable):
+            m.d.sync += [newer.eq(following(older)), older.eq(newer)]
+        return newer, older
+
+    def _integrator(self, m: Module, enable, value):
+        newer, _ = self._registers(m, enable, lambda total: total + value)
+        return newer
+
+    def _comb(self, m: Module, enable, value):
+        _, before = self._registers(m, enable, lambda _: value)
+        difference = Signal(signed(_WIDTH))
+        with m.If(enable):
+            m.d.sync += difference.eq(value - before)
+        return difference
+
+    def _normalised(self, m: Module, at, value):
+        """Rounded and clipped, three clocks behind `value`; ``at[0]``: that of the voltage is there."""
+        scaled = Signal(signed(24 + _FRACTION))
+        with m.If(at[0] | at[1]):
+            # The value has 24 + `shift` bits.
+            m.d.sync += scaled.eq(Cat(Const(0, _FRACTION), value).as_signed() >> self.shift)
         mul = Signal(signed(MUL_BITS + 2))
+        product = Signal(signed(24 + _FRACTION + MUL_BITS + 2))
         m.d.comb += mul.eq(self.mul)
-        with m.If(stages[6]):
+        with m.If(at[1] | at[2]):
             m.d.sync += product.eq(scaled * mul)
-        rounded = Signal(signed(27))
+        rounded, clipped = Signal(signed(27)), Signal(signed(24))
         top = 1 << 23
-        with m.If(stages[7]):
-            m.d.comb += rounded.eq((product + (1 << (_NORMAL - 1))) >> _NORMAL)
-            m.d.sync += out.eq(Mux(rounded > top - 1, top - 1, Mux(rounded < -top, -top, rounded)))
-        return out
+        with m.If(at[2] | at[3]):  # a simulator need not look at it in other clocks
+            m.d.comb += [
+                rounded.eq((product + (1 << (_NORMAL - 1))) >> _NORMAL),
+                clipped.eq(Mux(rounded > top - 1, top - 1, Mux(rounded < -top, -top, rounded))),
+            ]  # fmt: skip
+        return clipped

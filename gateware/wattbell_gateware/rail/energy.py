@@ -32,10 +32,9 @@ class EnergyAccumulator(wiring.Component):
         m.d.comb += self.quiet.eq(~self.strobe & (stages == 0))
         with m.If(self.strobe):
             m.d.sync += product.eq(self.voltage * self.current)
+        m.d.sync += product_q.eq(0)
         with m.If(stages[0]):
             m.d.sync += product_q.eq(product)
-        m.d.comb += [self.energy.eq(energy), self.index.eq(index)]
-        with m.If(stages[1]):
-            m.d.comb += [self.energy.eq(energy + product_q), self.index.eq(index + 1)]
-            m.d.sync += [energy.eq(self.energy), index.eq(self.index)]
+        m.d.comb += [self.energy.eq(energy + product_q), self.index.eq(index + stages[1])]
+        m.d.sync += [energy.eq(self.energy), index.eq(self.index)]
         return m

@@ -14,6 +14,7 @@ __all__ = ["MAX_SAMPLES", "RailPacker"]
 HEADER_WORDS = RAIL_HEADER_SIZE // 4
 MAX_SAMPLES = (MAX_PAYLOAD - RAIL_HEADER_SIZE) // RAIL_SAMPLE_SIZE
 FLAG_BITS = 5
+_FLUSH_BITS = FLUSH_TICKS.bit_length()
 
 
 class RailPacker(wiring.Component):
@@ -71,7 +72,8 @@ class RailPacker(wiring.Component):
         sample = Cat(self.voltage, self.current)
 
         m.d.comb += [
-            self.due.eq(open_ & (self.now >= close_at)),
+            # As in ConversionTimer: the low bits tell.
+            self.due.eq(open_ & ~(self.now[: _FLUSH_BITS + 1] - close_at[: _FLUSH_BITS + 1])[_FLUSH_BITS]),
             self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
             self.fill.words.eq(address),
             self.fill.first_tick.eq(first_tick),

@@ -36,7 +36,7 @@ class RailPath(wiring.Component):
     conversion before it is still the old configuration's last, the open block is closed, the filter starts anew, and the
     next block is marked RESTARTED. The same happens when a run begins.
 
-    A conversion occupies 8 clocks (13 more when a decimated sample comes out), well inside the shortest period.
+    A conversion occupies 8 clocks (14 more when a decimated sample comes out), well inside the shortest period.
 
     Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
     buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running,

@@ -8,6 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["ConversionTimer"]
 
+_PERIOD_BITS = 32
+
 
 class ConversionTimer(wiring.Component):
     """Starts conversions at a fixed period and hands each result on when the next conversion starts.
@@ -20,7 +22,7 @@ class ConversionTimer(wiring.Component):
     -----
     ``now``          tick counter
     ``run``          convert while high; after it falls, the result still in the ADC is handed on at its due time
-    ``period_ticks`` ticks between conversions, a multiple of the clock; sampled at each start
+    ``period_ticks`` ticks between conversions, a multiple of the clock and at least two of them; sampled at each start
     ``start``        high in the one clock whose ``now`` is the tick of the conversion (the CNV edge)
     ``hand``         strobe: the front's words are those of the conversion started at ``hand_tick``
     ``begin``        strobe: the first ``start`` of a run comes next clock
@@ -31,7 +33,7 @@ class ConversionTimer(wiring.Component):
     def __init__(self, ticks_per_clock: int):
         self._tpc = ticks_per_clock
         super().__init__({
-            "now": In(64), "run": In(1), "period_ticks": In(32),
+            "now": In(64), "run": In(1), "period_ticks": In(_PERIOD_BITS),
             "start": Out(1), "hand": Out(1), "hand_tick": Out(64), "begin": Out(1),
             "idle": Out(1), "due": Out(1), "deadline": Out(64), "quiet": Out(1),
         })
@@ -44,7 +46,8 @@ class ConversionTimer(wiring.Component):
         start_tick = Signal(64)
 
         m.d.comb += [
-            self.due.eq(armed & (self.now >= next_due)),
+            # It is looked at in every clock, and never further ahead than a period: the low bits tell.
+            self.due.eq(armed & ~(self.now[: _PERIOD_BITS + 1] - next_due[: _PERIOD_BITS + 1])[_PERIOD_BITS]),
             self.deadline.eq(armed.replicate(64) & next_due | ~armed.replicate(64)),
             self.idle.eq(~armed & ~self.run),
             self.hand.eq(self.due & converting),
@@ -53,6 +56,8 @@ class ConversionTimer(wiring.Component):
             self.quiet.eq(~self.due & ~self.start & ~self.begin),
         ]
         m.d.sync += self.start.eq(0)
+        with m.If(self.start):
+            m.d.sync += start_tick.eq(self.now)
         with m.If(self.begin):
             m.d.sync += [armed.eq(1), next_due.eq(self.now + self._tpc)]
         with m.If(self.due):
@@ -60,7 +65,6 @@ class ConversionTimer(wiring.Component):
             with m.If(self.run):
                 m.d.sync += [
                     self.start.eq(1),
-                    start_tick.eq(self.now + self._tpc),
                     next_due.eq(self.now + self.period_ticks),
                 ]
         return m
