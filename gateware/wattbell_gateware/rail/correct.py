@@ -1,8 +1,8 @@
-"""Offset and gain of one channel."""
+"""Offset and gain of a channel."""
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,30 +21,27 @@ class Corrector(wiring.Component):
     """``value = clip(floor((code * 2**8 - offset) * gain / 2**32 + 1/2))``, 24 bit signed.
 
     ``offset`` is in 1/256 of a code (signed 28 bit), ``gain`` in units of ``2**-24`` output LSB a code (unsigned 32
-    bit). Latency 4 clocks from ``strobe`` to ``valid``; ``value``, ``overload`` (code at an end of the scale) and
-    ``saturated`` (clipped) then stand until the next result.
+    bit). One a clock, latency 4 clocks from ``strobe`` to ``valid``; ``value``, ``overload`` (code at an end of the scale) and
+    ``saturated`` (clipped) then stand until the next result. So one does for both channels, in turn.
 
-    Parameters
-    ----------
-    signed_code : two's complement code (current) or straight binary (voltage).
+    ``twos`` with ``strobe``: the code is a two's complement (current), else straight binary (voltage).
     """
 
-    def __init__(self, *, signed_code: bool):
-        self._signed = signed_code
+    def __init__(self):
         super().__init__({
-            "strobe": In(1), "code": In(ADC_BITS), "offset": In(signed(OFFSET_BITS)), "gain": In(32),
+            "strobe": In(1), "twos": In(1), "code": In(ADC_BITS), "offset": In(signed(OFFSET_BITS)), "gain": In(32),
             "valid": Out(1), "value": Out(signed(VALUE_BITS)), "overload": Out(1), "saturated": Out(1),
             "quiet": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        code = self.code.as_signed() if self._signed else self.code
-        low, high = (1 << (ADC_BITS - 1), (1 << (ADC_BITS - 1)) - 1) if self._signed else (0, (1 << ADC_BITS) - 1)
+        code = Cat(self.code, self.code[-1] & self.twos).as_signed()
+        rest, top_bit = self.code[:-1], self.code[-1] ^ self.twos
 
         difference = Signal(signed(29))
         gain = Signal(signed(33))
-        overload = Signal()
+        overload = Signal(3)
         product = Signal(signed(62))
         product_q = Signal(signed(62))
         stages = Signal(3)
@@ -55,8 +52,8 @@ class Corrector(wiring.Component):
         with m.If(self.strobe):
             m.d.sync += [
                 difference.eq((code << OFFSET_FRACTION_BITS) - self.offset),
-                overload.eq((self.code == low) | (self.code == high)),
             ]
+        m.d.sync += overload.eq(Cat((rest.all() & top_bit) | ~(rest.any() | top_bit), overload))
         # Two registers behind the multiplier, for the DSP blocks' own pipeline.
         with m.If(stages[0]):
             m.d.sync += product.eq(difference * gain)
@@ -70,6 +67,6 @@ class Corrector(wiring.Component):
             m.d.sync += [
                 self.value.eq(Mux(over, top - 1, Mux(under, -top, rounded))),
                 self.saturated.eq(over | under),
-                self.overload.eq(overload),
+                self.overload.eq(overload[2]),
             ]
         return m

@@ -36,7 +36,7 @@ class RailPath(wiring.Component):
     conversion before it is still the old configuration's last, the open block is closed, the filter starts anew, and the
     next block is marked RESTARTED. The same happens when a run begins.
 
-    A conversion occupies 8 clocks (14 more when a decimated sample comes out), well inside the shortest period.
+    A conversion occupies 9 clocks (14 more when a decimated sample comes out), well inside the shortest period.
 
     Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
     buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running,
@@ -57,8 +57,7 @@ class RailPath(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.timer = timer = ConversionTimer(self._tpc)
-        m.submodules.voltage = voltage = Corrector(signed_code=False)
-        m.submodules.current = current = Corrector(signed_code=True)
+        m.submodules.corrector = corrector = Corrector()
         m.submodules.accumulator = accumulator = EnergyAccumulator()
         m.submodules.decimator = decimator = Decimator()
         m.submodules.packer = packer = RailPacker()
@@ -68,37 +67,46 @@ class RailPath(wiring.Component):
         interval = Signal(32)
         centre = Signal(32)  # from the newest tap of the filter back to its centre
         tick = Signal(64)
+        # A conversion's current goes through the corrector a clock behind its voltage, which waits for it.
+        handed, second, both = Signal(), Signal(), Signal()
+        voltage = Signal(data.StructLayout({"value": signed(24), "overload": 1, "saturated": 1}))
 
         m.d.comb += [
             timer.now.eq(self.now), packer.now.eq(self.now),
             timer.run.eq(self.run), self.adc_start.eq(timer.start),
             # The timing of the conversion that starts now is the new one's already.
             timer.period_ticks.eq(self.config.period * self._tpc),
-            voltage.strobe.eq(timer.hand), voltage.code.eq(self.v_word),
-            voltage.offset.eq(active.v_offset), voltage.gain.eq(active.v_gain),
-            current.strobe.eq(timer.hand), current.code.eq(self.i_word),
-            current.offset.eq(active.i_offset), current.gain.eq(active.i_gain),
-            accumulator.strobe.eq(voltage.valid),
-            accumulator.voltage.eq(voltage.value), accumulator.current.eq(current.value),
-            decimator.strobe.eq(voltage.valid),
-            decimator.voltage.eq(voltage.value), decimator.current.eq(current.value),
+            corrector.strobe.eq(timer.hand | handed), corrector.twos.eq(handed),
+            corrector.code.eq(Mux(handed, self.i_word, self.v_word)),
+            corrector.offset.eq(Mux(handed, active.i_offset, active.v_offset)),
+            corrector.gain.eq(Mux(handed, active.i_gain, active.v_gain)),
+            both.eq(corrector.valid & second),
+            accumulator.strobe.eq(both), accumulator.voltage.eq(voltage.value), accumulator.current.eq(corrector.value),
+            decimator.strobe.eq(both), decimator.voltage.eq(voltage.value), decimator.current.eq(corrector.value),
             decimator.decimation.eq(active.decimation), decimator.mul.eq(active.mul), decimator.shift.eq(active.shift),
             packer.interval_ticks.eq(interval),
             packer.strobe.eq(decimator.valid),
             packer.voltage.eq(decimator.voltage_out), packer.current.eq(decimator.current_out),
             packer.tick.eq(tick - centre),
             packer.energy.eq(accumulator.energy), packer.index.eq(accumulator.index),
-            packer.flags_strobe.eq(voltage.valid),
+            packer.flags_strobe.eq(both),
             self.lost.eq(packer.lost),
         ]
         assert (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED) == (1, 2, 4, 8)
         m.d.comb += packer.flags.eq(Cat(
-            current.overload, voltage.overload, active.uncalibrated, voltage.saturated | current.saturated))
+            corrector.overload, voltage.overload, active.uncalibrated, voltage.saturated | corrector.saturated))
+        m.d.sync += handed.eq(timer.hand)
+        with m.If(corrector.valid):
+            m.d.sync += second.eq(~second)
+            with m.If(~second):
+                m.d.sync += [
+                    voltage.value.eq(corrector.value), voltage.overload.eq(corrector.overload), voltage.saturated.eq(corrector.saturated),
+                ]  # fmt: skip
         with m.If(timer.hand):
             m.d.sync += tick.eq(timer.hand_tick)
 
         working = Signal()
-        m.d.comb += working.eq(~(voltage.quiet & accumulator.quiet & decimator.quiet & packer.quiet))
+        m.d.comb += working.eq(~(corrector.quiet & ~handed & accumulator.quiet & decimator.quiet & packer.quiet))
 
         # A change waits for the start of a conversion, then for the conversion before it to leave the pipeline.
         dirty = Signal()

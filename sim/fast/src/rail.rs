@@ -7,13 +7,13 @@ use crate::wire::{rail_flag_code as flag, TICK_PS};
 use crate::writer::Buffer;
 
 /// Clocks from the hand-over of a conversion to its corrected value.
-const CORRECTED: Clock = 4;
+const CORRECTED: Clock = 5;
 /// From there to the sample that it completes, when decimated.
 const DECIMATED: Clock = 10;
 /// Clocks from a hand-over during which something still moves: a conversion alone; one that the comb stages took.
-const CONVERSION_MOVES: Clock = 7;
-const DECIMATION_MOVES: Clock = 8;
-const COMB_MOVES: Clock = 15;
+const CONVERSION_MOVES: Clock = 8;
+const DECIMATION_MOVES: Clock = 9;
+const COMB_MOVES: Clock = 16;
 
 /// What measures: the analog side of the rail.
 pub trait Analog {

@@ -19,6 +19,7 @@ async def matches_definition(dut):
               for gain in (0, 1, (1 << 32) - 1)]
     cases += [(rng.randint(LOW, HIGH), rng.randint(-100_000, 100_000), rng.choice((16_000_000, 1 << 30)) + rng.randint(-(1 << 22), 1 << 22))
               for _ in range(3000)]
+    dut.twos.value = int(SIGNED)
     await FallingEdge(dut.clk)
     clipped = 0
     for code, offset, gain in cases:

@@ -5,12 +5,12 @@ from wattbell_gateware.rail import Corrector, Decimator, EnergyAccumulator
 
 
 def test_voltage_channel():
-    harness.run(Corrector(signed_code=False), name="corrector_v", test_module="cocotb_correct", here=__file__,
+    harness.run(Corrector(), name="corrector", test_module="cocotb_correct", here=__file__,
                 env={"SIGNED": "0"})
 
 
 def test_current_channel():
-    harness.run(Corrector(signed_code=True), name="corrector_i", test_module="cocotb_correct", here=__file__,
+    harness.run(Corrector(), name="corrector", test_module="cocotb_correct", here=__file__,
                 env={"SIGNED": "1"})
 
 
