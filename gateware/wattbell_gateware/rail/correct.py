@@ -47,11 +47,10 @@ class Corrector(wiring.Component):
         stages = Signal(3)
         m.d.sync += [stages.eq((stages << 1) | self.strobe), self.valid.eq(stages[2])]
         m.d.comb += self.quiet.eq(~self.strobe & (stages == 0) & ~self.valid)
-        m.d.comb += gain.eq(self.gain)
 
         with m.If(self.strobe):
             m.d.sync += [
-                difference.eq((code << OFFSET_FRACTION_BITS) - self.offset),
+                difference.eq((code << OFFSET_FRACTION_BITS) - self.offset), gain.eq(self.gain),
             ]
         m.d.sync += overload.eq(Cat((rest.all() & top_bit) | ~(rest.any() | top_bit), overload))
         # Two registers behind the multiplier, for the DSP blocks' own pipeline.
