@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -20,13 +20,16 @@ _REGISTERS = 256
 
 
 class Bus(wiring.Component):
-    """An access to memory takes two clocks, one to a register three. What is nowhere, a write to the read-only memory, and a write of
-    less than a word to a register end with ``err``, which is an exception of the core. The core fetches from the read-only memory only.
+    """An access to memory takes two clocks, one to a register three. The core fetches from the read-only memory; elsewhere it finds 0,
+    which is an illegal instruction.
+
+    Loads and stores where nothing is, stores to the read-only memory, and stores of less than a word to a register never end:
+    ``fault`` is high, and the core must be restarted. It has no exception for them.
 
     Ports
     -----
     ibus, dbus : the core's. reg_addr : word address of a register; it stays until the next access. reg_we, reg_re : high for one
-    clock. reg_rdata : in the clock of ``reg_re``.
+    clock. reg_rdata : in the clock of ``reg_re``. fault : see above.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ class Bus(wiring.Component):
             raise ValueError(f"the firmware has {len(self._image)} words, the memory {self._rom_words}")
         super().__init__({
             "ibus": In(wishbone()), "dbus": In(wishbone()),
-            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32),
+            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32), "fault": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -50,14 +53,14 @@ class Bus(wiring.Component):
         loaded, stored = ram.read_port(), ram.write_port(granularity=8)
         ibus, dbus = self.ibus, self.dbus
 
-        asked = Signal()
-        m.d.comb += [asked.eq(ibus.cyc & ibus.stb & ~ibus.ack & ~ibus.err), fetched.addr.eq(ibus.adr), ibus.dat_r.eq(fetched.data)]
-        m.d.sync += [ibus.ack.eq(asked & (ibus.adr < self._rom_words)), ibus.err.eq(asked & (ibus.adr >= self._rom_words))]
+        there = Signal()
+        m.d.comb += [fetched.addr.eq(ibus.adr), ibus.dat_r.eq(Mux(there, fetched.data, 0))]
+        m.d.sync += [ibus.ack.eq(ibus.cyc & ibus.stb & ~ibus.ack), there.eq(ibus.adr < self._rom_words)]
 
         wanted, in_rom, in_ram, in_registers, under_way = Signal(), Signal(), Signal(), Signal(), Signal()
         shown, from_rom, from_ram = Signal(32), Signal(), Signal()
         m.d.comb += [
-            wanted.eq(dbus.cyc & dbus.stb & ~dbus.ack & ~dbus.err & ~under_way),
+            wanted.eq(dbus.cyc & dbus.stb & ~dbus.ack & ~under_way),
             in_rom.eq((dbus.adr < self._rom_words) & ~dbus.we),
             in_ram.eq((dbus.adr >= RAM_BASE // 4) & (dbus.adr < RAM_BASE // 4 + self._ram_words)),
             in_registers.eq((dbus.adr[8:] == BASE // 4 // _REGISTERS) & (~dbus.we | dbus.sel.all())),
@@ -71,7 +74,7 @@ class Bus(wiring.Component):
         with m.Else():
             m.d.comb += dbus.dat_r.eq(shown)
         m.d.sync += [
-            dbus.ack.eq((wanted & (in_rom | in_ram)) | under_way), dbus.err.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
+            dbus.ack.eq((wanted & (in_rom | in_ram)) | under_way), self.fault.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
             from_rom.eq(wanted & in_rom), from_ram.eq(wanted & in_ram), under_way.eq(wanted & in_registers),
             self.reg_we.eq(wanted & in_registers & dbus.we), self.reg_re.eq(wanted & in_registers & ~dbus.we),
         ]  # fmt: skip

@@ -57,7 +57,7 @@ class Controller(wiring.Component):
                 m.d.comb += outer.eq(inner)
         ours = bus.reg_addr[7]
         m.d.comb += [
-            core.hold.eq(own.core_reset), core.irq.eq(own.irq),
+            core.hold.eq(own.core_reset), own.fault.eq(bus.fault), core.irq.eq(own.irq),
             own.bus_addr.eq(bus.reg_addr), own.bus_wdata.eq(bus.reg_wdata),
             own.bus_we.eq(bus.reg_we & ours), own.bus_re.eq(bus.reg_re & ours),
             self.reg_addr.eq(bus.reg_addr & 0x7F), self.reg_wdata.eq(bus.reg_wdata), self.reg_we.eq(bus.reg_we & ~ours),

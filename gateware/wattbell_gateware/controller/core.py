@@ -24,10 +24,10 @@ def verilog_path() -> Path:
 
 
 def wishbone() -> wiring.Signature:
-    """Wishbone B4, classic cycles, 32 bits, word addresses; ``ack`` or ``err`` ends an access."""
+    """Wishbone B4, classic cycles, 32 bits, word addresses. Without ``err``: this core's data bus does not look at it, and waits on."""
     return wiring.Signature({
         "cyc": Out(1), "stb": Out(1), "we": Out(1), "adr": Out(30), "sel": Out(4), "dat_w": Out(32),
-        "dat_r": In(32), "ack": In(1), "err": In(1),
+        "dat_r": In(32), "ack": In(1),
     })  # fmt: skip
 
 
@@ -46,7 +46,7 @@ class Core(wiring.Component):
         for name, bus in (("iBusWishbone", self.ibus), ("dBusWishbone", self.dbus)):
             ports |= {f"o_{name}_{theirs}": getattr(bus, ours) for theirs, ours in (
                 ("CYC", "cyc"), ("STB", "stb"), ("WE", "we"), ("ADR", "adr"), ("SEL", "sel"), ("DAT_MOSI", "dat_w"))}
-            ports |= {f"i_{name}_DAT_MISO": bus.dat_r, f"i_{name}_ACK": bus.ack, f"i_{name}_ERR": bus.err}
+            ports |= {f"i_{name}_DAT_MISO": bus.dat_r, f"i_{name}_ACK": bus.ack, f"i_{name}_ERR": Const(0, 1)}
         m.submodules.vexriscv = Instance(
             "VexRiscv",
             i_clk=ClockSignal(), i_reset=ResetSignal() | self.hold, i_externalResetVector=Const(0, 32),

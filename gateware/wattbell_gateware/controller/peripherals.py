@@ -36,13 +36,13 @@ class Peripherals(wiring.Component):
     Ports
     -----
     those of :data:`PINS`. bus_addr : the lower 7 bits of the word address. bus_we, bus_re : one clock for each access.
-    irq, core_reset : the core's.
+    irq, fault, core_reset : the core's, see :class:`.system.System`.
     """
 
     def __init__(self):
         super().__init__({
             **PINS, "bus_addr": In(7), "bus_wdata": In(32), "bus_we": In(1), "bus_re": In(1), "bus_rdata": Out(32),
-            "irq": Out(1), "core_reset": Out(1),
+            "irq": Out(1), "fault": In(1), "core_reset": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -66,7 +66,7 @@ class Peripherals(wiring.Component):
         m.d.comb += [
             bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
             system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
-            self.irq.eq(system.irq), self.core_reset.eq(system.core_reset),
+            self.irq.eq(system.irq), system.fault.eq(self.fault), self.core_reset.eq(system.core_reset),
         ]  # fmt: skip
         _same_names(m, bank, system, "irq_enable", "watchdog_timeout", "watchdog_kick", "reset_cause", "restart")
         self._power(m, bank, power)

@@ -22,6 +22,7 @@ class System(wiring.Component):
     Ports
     -----
     now : ticks. pending : IRQ_PENDING without the alarm. irq : the core's interrupt, two clocks late.
+    fault : the core waits for what will never come; that counts as a bite of the watchdog.
     core_reset : high for :data:`RESET_CLOCKS` after the watchdog bit or a restart was asked for. restart : the first of them.
     """
 
@@ -31,7 +32,7 @@ class System(wiring.Component):
             "irq_enable": Out(7), "irq_enable_written": In(1),
             "watchdog_timeout": Out(16), "watchdog_timeout_written": In(1), "watchdog_kick_written": In(1),
             "reset_cause": Out(3, init=_POWER_ON), "reset_cause_written": In(1), "restart_written": In(1),
-            "core_reset": Out(1), "restart": Out(1),
+            "fault": In(1), "core_reset": Out(1), "restart": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -45,7 +46,7 @@ class System(wiring.Component):
         m.d.sync += elapsed.eq(Mux(self.watchdog_timeout == 0, 0, self.now[:40] - kicked))
         m.d.comb += [
             late.eq((self.watchdog_timeout != 0) & (elapsed[_TIMEOUT_UNIT_BITS:] >= self.watchdog_timeout)),
-            bites.eq(late | (kick & (self.data != WATCHDOG_KEY))),
+            bites.eq(late | self.fault | (kick & (self.data != WATCHDOG_KEY))),
             asked.eq(self.restart_written & (self.data == RESTART_KEY)),
             self.restart.eq((bites | asked) & ~self.core_reset),
         ]
