@@ -102,12 +102,6 @@ class Board:
             await clocks_pass(100)
         raise AssertionError(f"{signal} is not {value}")
 
-    async def asleep(self, clocks):
-        """Of this many clocks, in how many the core slept."""
-        before = int(self.dut.slept.value)
-        await clocks_pass(clocks)
-        return int(self.dut.slept.value) - before
-
 
 async def begin(dut, program):
     board = Board(dut, Eeprom())
@@ -249,7 +243,7 @@ def identity_record():
 
 @cocotb.test()
 async def firmware(dut):
-    """SCPI with the real firmware, which reads its name from the EEPROM; when it has nothing to do it sleeps."""
+    """SCPI with the real firmware, which reads its name from the EEPROM."""
     words = [int(word, 16) for word in Path(os.environ["FIRMWARE"]).read_text().split()]
     board = Board(dut, Eeprom(identity_record()))
     await board.start(words)
@@ -267,8 +261,3 @@ async def firmware(dut):
     await board.send("OUTP ON")
     await board.until(dut.load_switch, 1)
     assert await board.ask("SYST:ERR?;:OUTP?") == '0,"No error";1'
-    await clocks_pass(100_000)
-    asleep = await board.asleep(50_000)
-    cocotb.log.info("asleep in %d of 50000 clocks", asleep)
-    assert asleep > 47_500
-    assert (await board.ask("*IDN?")).startswith("Wattbell"), "it wakes up"
