@@ -49,13 +49,15 @@ class Rephase(wiring.Component):
         m.submodules.sync = FFSynchronizer(at_gray, seen_gray, o_domain=self._reads)
         m.d[self._reads] += seen.eq(Cat(seen_gray[n:].xor() for n in range(_BITS)))
 
-        # The writer is two to three words further than it is seen to be, so that a lag of 2 is half the ring.
-        here, ahead = Signal(_BITS), Signal(_BITS)
-        m.d.comb += ahead.eq(seen - here)
+        # The writer is two to three words further than it is seen to be, so that a lag of 2 is half the ring. The distance, what it means and
+        # the jump have a clock each; for as long the distance from before a jump is still under way.
+        here, ahead, off = Signal(_BITS), Signal(_BITS, init=_LAG), Signal()
+        settling = Signal(2)
         m.d[self._reads] += [
+            ahead.eq(seen - here), off.eq((ahead == 0) | (ahead >= _LAG + 3)), settling.eq(settling << 1),
             here.eq(here + 1), self.slipped.eq(0), self.o.eq(read.data),
         ]  # fmt: skip
         m.d.comb += read.addr.eq(here)
-        with m.If((ahead == 0) | (ahead >= _LAG + 3)):
-            m.d[self._reads] += [here.eq(seen - (_LAG - 1)), self.slipped.eq(1)]
+        with m.If(off & (settling == 0)):
+            m.d[self._reads] += [here.eq(seen - (_LAG - 1)), self.slipped.eq(1), settling.eq(0b11)]
         return m
