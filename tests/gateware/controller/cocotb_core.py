@@ -38,6 +38,7 @@ class Board:
         dut.rst.value, dut.poke.value, dut.console_in__valid.value, dut.console_out__ready.value = 1, 0, 0, 1
         dut.scl_i.value = dut.sda_i.value = 1
         Clock(dut.clk, CLOCK_NS, unit="ns").start()
+        await FallingEdge(dut.clk)  # else the first word may miss its clock: a test before may have ended behind a rising edge
         dut.poke.value = 1
         for address in range(9216):
             dut.poke_address.value, dut.poke_word.value = address, words[address] if address < len(words) else 0
@@ -101,6 +102,12 @@ class Board:
                 return
             await clocks_pass(100)
         raise AssertionError(f"{signal} is not {value}")
+
+    async def asleep(self, clocks):
+        """Of this many clocks, in how many the core slept."""
+        before = int(self.dut.slept.value)
+        await clocks_pass(clocks)
+        return int(self.dut.slept.value) - before
 
 
 async def begin(dut, program):
@@ -243,7 +250,7 @@ def identity_record():
 
 @cocotb.test()
 async def firmware(dut):
-    """SCPI with the real firmware, which reads its name from the EEPROM."""
+    """SCPI with the real firmware, which reads its name from the EEPROM; when it has nothing to do it sleeps."""
     words = [int(word, 16) for word in Path(os.environ["FIRMWARE"]).read_text().split()]
     board = Board(dut, Eeprom(identity_record()))
     await board.start(words)
@@ -261,3 +268,8 @@ async def firmware(dut):
     await board.send("OUTP ON")
     await board.until(dut.load_switch, 1)
     assert await board.ask("SYST:ERR?;:OUTP?") == '0,"No error";1'
+    await clocks_pass(100_000)
+    asleep = await board.asleep(50_000)
+    cocotb.log.info("asleep in %d of 50000 clocks", asleep)
+    assert asleep > 47_500
+    assert (await board.ask("*IDN?")).startswith("Wattbell"), "it wakes up"

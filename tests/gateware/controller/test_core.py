@@ -6,16 +6,14 @@ import sys
 from pathlib import Path
 
 import harness
-import pytest
 from core_top import CoreTop, wrapper
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("testcase", ["the_watchdog_restarts_the_core_only", "accesses_to_nowhere", "asked_for_restart", "firmware"])
-def test_core(testcase):
+def test_core_and_firmware():
     done = subprocess.run(["make", "-s", "-C", ROOT / "firmware", f"PY={sys.executable}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     top = CoreTop()
-    harness.run(top, name="controller_core", test_module="cocotb_core", here=__file__, testcase=testcase,
+    harness.run(top, name="controller_core", test_module="cocotb_core", here=__file__,
                 wrapper=wrapper(top, "controller_core"), env={"FIRMWARE": os.fspath(ROOT / "build" / "firmware" / "firmware.hex")})
