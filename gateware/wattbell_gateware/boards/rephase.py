@@ -49,8 +49,8 @@ class Rephase(wiring.Component):
         m.submodules.sync = FFSynchronizer(at_gray, seen_gray, o_domain=self._reads)
         m.d[self._reads] += seen.eq(Cat(seen_gray[n:].xor() for n in range(_BITS)))
 
-        # The writer is two to three words further than it is seen to be, so that a lag of 2 is half the ring. The distance, what it means and
-        # the jump have a clock each; for as long the distance from before a jump is still under way.
+        # The writer is two to three words further than it is seen to be, so that a lag of 2 is half the ring. The distance, what it means
+        # and the jump have a clock each; for as long the distance from before a jump is still under way.
         here, ahead, off = Signal(_BITS), Signal(_BITS, init=_LAG), Signal()
         settling = Signal(2)
         m.d[self._reads] += [
