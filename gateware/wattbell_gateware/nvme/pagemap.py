@@ -41,7 +41,7 @@ class PageMap:
 
     A state sets ``key`` and ``offset`` (:meth:`look_up`) and ``entries`` hold that place of every way from the next clock on. It sets
     ``hold`` if they are still wanted in the clock behind it: otherwise the ways read what is looked up by default. A write
-    (:meth:`put`, :meth:`drop`) shows in a look-up that begins in the next clock.
+    (:meth:`put`; one of an entry that is not valid takes an entry away) shows in a look-up that begins in the next clock.
     """
 
     def __init__(self, m: Module, entry: data.StructLayout, sizes: MapSizes) -> None:

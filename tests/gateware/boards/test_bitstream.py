@@ -120,3 +120,30 @@ def test_a_clock_without_a_frequency_is_refused_by_name(bitstream):
 )
 def test_names_lose_their_brackets_and_slices_keep_them(bitstream, name, plain):
     assert bitstream.plain_names(name) == plain
+
+
+@pytest.mark.parametrize(("transparent", "read_in", "settled"), [
+    (False, "sync", 1), (True, "sync", 0), (False, "other", 0), (False, "comb", 0),
+])  # fmt: skip
+def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(bitstream, transparent, read_in, settled):
+    """Asked of Amaranth's own text: should it write memories in another way one day, this is where it shows."""
+    from amaranth import ClockDomain, Elaboratable, Module
+    from amaranth.back import rtlil
+    from amaranth.lib.memory import Memory
+
+    class Store(Elaboratable):
+        def elaborate(self, platform):
+            m = Module()
+            m.domains += clocks
+            m.submodules.memory = memory = Memory(shape=8, depth=64, init=[])
+            write = memory.write_port()
+            read = memory.read_port(domain=read_in, transparent_for=(write,) if transparent else ())
+            m.d.comb += [read.addr.eq(1), write.addr.eq(2)]
+            m.d.comb += [write.data.eq(read.data + 1), write.en.eq(1)]
+            return m
+
+    clocks = [ClockDomain("sync"), ClockDomain("other")]
+    for name, expected in (("tap.memory", settled), ("tap.usb", 0)):
+        text = bitstream.plain_names(rtlil.convert(Store(), name=name, ports=[clock.clk for clock in clocks]))
+        assert text.count("cell $memrd_v2") == 1
+        assert bitstream.no_collisions(text).count("\\COLLISION_X_MASK 1'1") == expected
