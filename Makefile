@@ -85,6 +85,7 @@ firmware-core: setup  ## the firmware's tests on its soft core in Verilator, and
 	@WATTBELL_FIRMWARE=core WATTBELL_LINES=10000 $(PY) -m pytest -q tests/firmware
 
 fuzz: setup  ## a million lines into the firmware's parser, natively, with sanitizers (clang; an hour)
+	@command -v clang >/dev/null || { echo "fuzz: error: clang is missing: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C firmware fuzz RUNS=70000
 
 seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
