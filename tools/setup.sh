@@ -13,7 +13,7 @@ die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
 # --- Debian packages -------------------------------------------------------------------------------------------------
 packages=(ca-certificates git g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev)
-[ "$level" = dev ] && packages+=(sigrok-cli mmdebstrap cpio e2fsprogs fio ngspice
+[ "$level" = dev ] && packages+=(sigrok-cli picocom mmdebstrap cpio e2fsprogs fio ngspice
   gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.

@@ -1,0 +1,5 @@
+"""SCPI over a raw TCP socket, onto the control port of a rig: :class:`Bridge`."""
+
+from .server import DEFAULT_PORT, Bridge
+
+__all__ = ["DEFAULT_PORT", "Bridge"]

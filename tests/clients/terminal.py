@@ -1,0 +1,75 @@
+"""The firmware behind a pseudo-terminal, and `wattbell bridge` on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import tty
+
+from rig import Rig
+from wattbell.bridge import Bridge
+from wattbell.rig.discovery import find
+
+
+class Terminal(threading.Thread):
+    """A rig's control port as a serial device; ``rig`` may be used from elsewhere while ``lock`` is held."""
+
+    def __init__(self, rig: Rig) -> None:
+        super().__init__(daemon=True)
+        self.rig, self.lock = rig, threading.Lock()
+        self.seen = b""
+        self.dumb = False
+        """Takes bytes and does nothing with them: a rig that hangs."""
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        self.control = os.ttyname(self._slave)
+        self.start()
+
+    def run(self) -> None:
+        try:
+            while data := os.read(self._master, 4096):
+                self.seen += data
+                if not self.dumb:
+                    with self.lock:
+                        self.rig.send(data)
+                        self.rig.settle()
+                        answer = self.rig.read()
+                    while answer:
+                        answer = answer[os.write(self._master, answer) :]
+        except OSError:
+            pass  # unplugged
+
+    def unplug(self) -> None:
+        """The device goes away, as on USB: whoever has it open gets a hang-up."""
+        os.close(self._slave)
+        # the thread is inside read(2), which holds the master open: it has to be woken to let go
+        other = os.open(self.control, os.O_RDWR | os.O_NOCTTY)
+        master, self._master = self._master, -1
+        os.write(other, b"\n")
+        os.close(other)
+        os.close(master)
+
+    def do(self, text: str) -> None:
+        """A line that must work."""
+        with self.lock:
+            self.rig.do(text)
+
+
+class Bridged(threading.Thread):
+    """A running bridge (what `wattbell bridge` does once it has understood its arguments)."""
+
+    def __init__(self, control: str) -> None:
+        super().__init__(daemon=True)
+        self.said: list[str] = []
+        self.server = Bridge(lambda: find(f"{control},{control}"), "127.0.0.1", 0, self.said.append)
+        self.address = self.server.address
+        self.start()
+
+    def run(self) -> None:
+        self.server.serve()
+
+    def stop(self) -> None:
+        """End it, with its client."""
+        self.server.stop()
+        self.join(10)
+        assert not self.is_alive()
