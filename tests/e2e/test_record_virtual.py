@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -11,9 +15,13 @@ from typing import Any
 import polars as pl
 import pytest
 from virtual import MARKS, finished, wattbell
+from wattbell.analysis.context import load
 from wattbell.capture import open_capture
+from wattbell.export import export_sigrok
+from wattbell.sigrok import DECODERS
 
 pytestmark = MARKS
+needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,8 +50,63 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     folder = tmp_path_factory.mktemp("run")
     (folder / "job.fio").write_text(JOB)
     arguments = ("run", folder / "job.fio", "--virtual", "intel-660p-1tb", "--out", folder / "capture", "--json")
-    out, _ = finished(wattbell(folder, *arguments, "--keep-trace"))
+    out, _ = finished(wattbell(folder, *arguments, "--keep-trace", "--keep-stream"))
     return folder, json.loads(out)
+
+
+def sigrok(*words: object) -> list[tuple[int, int, str]]:
+    """(first sample, last sample, text) of the annotations that sigrok-cli prints."""
+    command = ["sigrok-cli", *map(str, words), "--protocol-decoder-samplenum"]
+    environment = {**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = re.findall(r"^(\d+)-(\d+) \w+-1: (.*)$", done.stdout, flags=re.MULTILINE)
+    return [(int(first), int(last), text) for first, last, text in found]
+
+
+@needs_sigrok
+def test_sigrok_decodes_the_instruments_stream(recorded: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    folder, _ = recorded
+    stream = tmp_path / "part.wbs"
+    stream.write_bytes((folder / "capture/stream.wbs").read_bytes()[-200_000:])  # begins in the middle of a block
+    pins = "wattbell:" + ":".join(f"d{k}={k}" for k in range(8))
+    said = [text for *_, text in sigrok("-i", stream, "-I", "binary:numchannels=8", "-P", pins, "-A", "wattbell=command:warning")]
+    commands = [text for text in said if " cid " in text]
+    wire = pl.read_parquet(folder / "capture/commands.parquet").tail(len(commands))
+    assert len(commands) > 30
+    for text, row in zip(commands, wire.iter_rows(named=True), strict=True):
+        latency = f"{(row['cqe_tick'] - row['doorbell_tick']) / 1000:.3f} us"
+        assert text.startswith(f"{'Read' if row['opcode'] == 2 else 'Write'} q1 cid {row['cid']} LBA {row['slba']} +") or row["qid"] == 0
+        assert latency in text
+    others = [text for text in said if " cid " not in text]
+    assert len(others) == 1 and others[0].endswith("bytes belong to no block"), others
+
+
+@needs_sigrok
+def test_sigrok_sees_the_phases_of_commands(recorded: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    folder, _ = recorded
+    wire = pl.read_parquet(folder / "capture/commands.parquet").filter(pl.col("opcode") == 1, pl.col("qid") == 1).sort("doorbell_tick")
+    capture = open_capture(folder / "capture")
+    zero = wire["doorbell_tick"][0] - 1_000_000
+    first_tick = load(capture).first_tick
+    made = export_sigrok(capture, tmp_path / "x.sr", start_s=(zero - first_tick) * 1e-9, samplerate_hz=10_000_000)
+    pins = ("doorbell=DOORBELL", "cqe=CQE", "fetch=FETCH", "data=DATA", "clkreq=CLKREQ#", "perst=PERST#",
+            "link0=LINK0", "link1=LINK1", "link2=LINK2")  # fmt: skip
+    nvme = ["-i", made.path, "-P", ":".join(["nvme", *pins])]
+    writes = [row for row in sigrok(*nvme, "-A", "nvme=command") if row[0] >= 9_999]
+    assert len(writes) >= len(wire) == 8
+    for (first, last, _), row in zip(writes, wire.iter_rows(named=True), strict=False):
+        for sample, tick in ((first, row["doorbell_tick"]), (last, row["cqe_tick"])):
+            assert abs(zero + sample * 100 - tick) <= 100
+    transfers = [row for row in sigrok(*nvme, "-A", "nvme=transfer") if row[0] >= 9_999]
+    for (first, last, _), row in zip(transfers, wire.iter_rows(named=True), strict=False):
+        assert abs(zero + first * 100 - row["first_data_tick"]) <= 100
+        assert abs(zero + last * 100 - row["last_data_tick"]) <= 200
+    # the window begins among reads at depth 4
+    early = [text for first, _, text in sigrok(*nvme, "-A", "nvme=warning") if first < 9_999 or pytest.fail(text)]
+    assert len(early) <= 4
+    shown = subprocess.run(["sigrok-cli", "-i", made.path, "--show"], capture_output=True, text=True, check=True).stdout
+    assert f"Analog sample count: {made.samples}" in shown
 
 
 def test_the_wire_agrees_with_fio_and_with_the_models_truth(recorded: tuple[Path, dict[str, Any]]) -> None:

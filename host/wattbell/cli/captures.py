@@ -136,7 +136,9 @@ def export_sigrok(
     rate: Annotated[int | None, typer.Option(help="Samples a second of the session file.")] = None,
     json: Json = False,
 ) -> None:
-    """Write a sigrok session: the rail as analog, CLKREQ#, PERST#, doorbell and CQE strobes as logic, on one time base.
+    """Write a sigrok session: the rail as analog; CLKREQ#, PERST#, link state and strobes of commands as logic; on one time base.
+
+    PulseView and sigrok-cli read it. The decoder [bold]nvme[/] makes commands of the strobes: [bold]wattbell sigrok-decoders[/].
 
       wattbell export sigrok capture --out capture.sr --from 1.0 --to 1.2
 
@@ -162,6 +164,18 @@ def export_sigrok(
     output.out.print(str(made.path), soft_wrap=True)
     if made.merged:
         output.say(f"{made.merged} strobes fell into a sample that had one already; a higher --rate sets them apart.")
+
+
+def sigrok_decoders() -> None:
+    """Print the folder of the decoders wattbell and nvme, for sigrok-cli and PulseView.
+
+      export SIGROKDECODE_DIR=$(wattbell sigrok-decoders)
+
+      sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA
+    """
+    from ..sigrok import DECODERS
+
+    typer.echo(DECODERS)
 
 
 def _written(paths: list[Path], json: bool) -> None:

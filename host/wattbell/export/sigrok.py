@@ -1,6 +1,6 @@
-"""sigrok session files (``.sr``, srzip version 2): rail as analog, sidebands and strobes as logic, one time base.
+"""sigrok session files (``.sr``, srzip version 2): rail as analog; sidebands, link state, strobes as logic; one time base.
 
-Layout (sigrok.org, File format:Sigrok/v2): a ZIP of ``version``, an INI ``metadata``, ``logic-1-<chunk>`` (one byte a
+Layout (sigrok.org, File format:Sigrok/v2): a ZIP of ``version``, an INI ``metadata``, ``logic-1-<chunk>`` (``unitsize`` bytes a
 sample, bit i is probe i + 1) and ``analog-1-<channel>-<chunk>`` (f32 little-endian; channels count on from the probes).
 """
 
@@ -23,7 +23,9 @@ from wattbell.wire.spec import EventType
 
 Int64 = npt.NDArray[np.int64]
 
-PROBES = ("CLKREQ#", "PERST#", "DOORBELL", "CQE")
+PROBES = ("CLKREQ#", "PERST#", "LINK0", "LINK1", "LINK2", "DOORBELL", "FETCH", "DATA", "CQE")
+"""LINK0..2 are the bits of LinkState. The sigrok decoder ``nvme`` calls its channels by the same names."""
+_UNIT_BYTES = 2
 ANALOG = ("voltage", "current", "power")
 DEFAULT_RATE_HZ = 1_000_000
 MAX_SAMPLES = 200_000_000
@@ -60,15 +62,18 @@ def export_sigrok(
 ) -> SigrokFile:
     """Write the window to ``out``.
 
-    Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the
-    level of the sidebands, and a strobe of one sample for each doorbell and each CQE since the sample before.
+    Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the level of the
+    sidebands, the link state, and a strobe of one sample for each doorbell, each fetch of a command and each CQE since the sample
+    before. DATA is high while data of any command is between its first and last TLP (that of TLPs in one sample: for that sample).
     Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
     """
     if not 1 <= samplerate_hz <= 10**9:
         raise UsageError(f"A sample rate lies between 1 Hz and 1 GHz, not at {samplerate_hz}.")
     context = load(capture)
     window = resolve(context, start_s, stop_s)
-    samples = max(1, int(window.seconds * samplerate_hz))
+    ticks_a_second = round(1 / window.tick_s)
+    # up to the sample in which a strobe of the window's last tick stands
+    samples = -(-(window.last_tick - 1 - window.first_tick) * samplerate_hz // ticks_a_second) + 1
     if samples > MAX_SAMPLES:
         raise UsageError(
             f"{window.seconds:.3g} s at {rate_text(samplerate_hz)} are {samples:,} samples, more than sigrok handles "
@@ -106,56 +111,74 @@ def _metadata(context: Context, rate_hz: int) -> str:
     lines += [f"probe{i}={name}" for i, name in enumerate(PROBES, start=1)]
     if context.rail:
         lines += [f"analog{i}={name}" for i, name in enumerate(ANALOG, start=len(PROBES) + 1)]
-    return "\n".join([*lines, "unitsize=1", ""])
+    return "\n".join([*lines, f"unitsize={_UNIT_BYTES}", ""])
 
 
 class _Logic:
-    """The four probes at any sample."""
+    """The probes at any sample."""
 
     def __init__(self, context: Context, window: Window, rate_hz: int) -> None:
-        self._first_tick = window.first_tick
+        self._window = window
         self._rate = rate_hz
         self._ticks_a_second = round(1 / window.tick_s)
-        # Not recorded means: the link is in use (CLKREQ# low) and the drive is out of reset (PERST# high).
-        self._levels = [_track(context.events, EventType.CLKREQ, 0), _track(context.events, EventType.PERST, 1)]
-        self._strobes: list[Int64] = []
+        # Not recorded means: the link is in use (CLKREQ# low), the drive is out of reset (PERST# high), its state unknown.
+        events = context.events
+        self._levels = [
+            (0, _track(events, EventType.CLKREQ, 1, 0)),
+            (1, _track(events, EventType.PERST, 1, 1)),
+            (2, _track(events, EventType.LINK, 7, 0)),
+        ]
+        self._strobes: list[tuple[int, Int64]] = []
         self.merged = 0
-        for name in ("doorbell_tick", "cqe_tick"):
-            ticks = np.concatenate([getattr(t, name) for t in (context.commands, context.markers)])
+        tables = (context.commands, context.markers)
+        for name in ("doorbell", "fetch", "cqe"):
+            ticks = np.concatenate([getattr(table, f"{name}_tick") for table in tables])
             ticks = ticks[ticks != NONE]
-            if name == "doorbell_tick":
-                ticks = np.unique(ticks)  # one doorbell may announce several commands
-            ticks = ticks[(ticks >= window.first_tick) & (ticks < window.last_tick)]
-            indices = -(-(ticks - window.first_tick) * rate_hz // self._ticks_a_second)
+            if name != "cqe":
+                ticks = np.unique(ticks)  # one doorbell may announce several commands, one read fetch several
+            indices = self._index(ticks[(ticks >= window.first_tick) & (ticks < window.last_tick)])
             kept = np.unique(indices)
             self.merged += len(indices) - len(kept)
-            self._strobes.append(kept)
+            self._strobes.append((PROBES.index(name.upper()), kept))
+        first, last = (np.concatenate([getattr(t, f"{end}_data_tick") for t in tables]) for end in ("first", "last"))
+        seen = (first != NONE) & (last != NONE) & (last >= window.first_tick) & (first < window.last_tick)
+        self._data = (np.sort(self._index(first[seen])), np.sort(self._index(last[seen])))
+
+    def _index(self, ticks: Int64) -> Int64:
+        """The first sample at or after each tick."""
+        # Split so that the product stays below 2^63 for windows of any length.
+        seconds, rest = np.divmod(ticks - self._window.first_tick, self._ticks_a_second)
+        index: Int64 = seconds * self._rate - (-rest * self._rate // self._ticks_a_second)
+        return index
 
     def ticks(self, first: int, last: int) -> Int64:
         """Ticks of samples ``first`` .. ``last - 1``."""
         index = np.arange(first, last, dtype=np.int64)
-        # Split so that the product stays below 2^63 for windows of any length.
         seconds, rest = index // self._rate, index % self._rate
         offset: Int64 = seconds * self._ticks_a_second + rest * self._ticks_a_second // self._rate
-        return self._first_tick + offset
+        return self._window.first_tick + offset
 
-    def levels(self, first: int, ticks: Int64) -> npt.NDArray[np.uint8]:
-        """One byte a sample."""
-        out = np.zeros(len(ticks), np.uint8)
-        for bit, (times, values) in enumerate(self._levels):
-            out |= values[np.searchsorted(times, ticks, side="right")] << np.uint8(bit)
-        for bit, strobes in enumerate(self._strobes, start=len(self._levels)):
+    def levels(self, first: int, ticks: Int64) -> npt.NDArray[np.uint16]:
+        """A word a sample."""
+        out = np.zeros(len(ticks), np.dtype("<u2"))
+        for bit, (times, values) in self._levels:
+            out |= values[np.searchsorted(times, ticks, side="right")] << np.uint16(bit)
+        for bit, strobes in self._strobes:
             low, high = np.searchsorted(strobes, [first, first + len(ticks)])
-            out[strobes[low:high] - first] |= np.uint8(1 << bit)
+            out[strobes[low:high] - first] |= np.uint16(1 << bit)
+        samples = np.arange(first, first + len(ticks))
+        begun, ended = self._data
+        moving = np.searchsorted(begun, samples, side="right") > np.searchsorted(ended, samples, side="left")
+        out |= moving.astype(np.uint16) << np.uint16(PROBES.index("DATA"))
         return out
 
 
-def _track(events: pl.DataFrame, kind: EventType, initial: int) -> tuple[Int64, npt.NDArray[np.uint8]]:
-    """(ticks of changes, level before the first and after each of them)."""
+def _track(events: pl.DataFrame, kind: EventType, mask: int, initial: int) -> tuple[Int64, npt.NDArray[np.uint16]]:
+    """(ticks of changes, value before the first and after each of them); a pin had the other level before its first change."""
     rows = events.filter(pl.col("type") == int(kind))
-    levels = (rows["arg8"].to_numpy() & 1).astype(np.uint8)
-    before = np.uint8(initial) if not len(levels) else np.uint8(1 - levels[0])
-    return rows["tick"].cast(pl.Int64).to_numpy(), np.concatenate(([before], levels)).astype(np.uint8)
+    values = (rows["arg8"].to_numpy() & mask).astype(np.uint16)
+    before = np.uint16(initial) if not len(values) or mask != 1 else np.uint16(1 - values[0])
+    return rows["tick"].cast(pl.Int64).to_numpy(), np.concatenate(([before], values)).astype(np.uint16)
 
 
 def _rail(context: Context, ticks: Int64) -> list[npt.NDArray[np.float32]]:

@@ -29,7 +29,8 @@ def capture(builder):
     builder.events += [(6 * MS, EventType.CLKREQ, 0, 0)]
     builder.command(12 * MS + 300, 80_000, blocks=8)
     builder.command(12 * MS + 300, 90_000, blocks=8)  # one doorbell, two commands
-    builder.command(13 * MS, 100_500, opcode=1, blocks=256)
+    builder.command(13 * MS, 100_500, opcode=1, blocks=256, first_data_tick=13 * MS + 20_000, last_data_tick=13 * MS + 90_001)
+    builder.events += [(3 * MS, EventType.LINK, 1, 0), (15 * MS, EventType.LINK, 5, 0)]
     return builder.write(20 * MS)
 
 
@@ -43,7 +44,7 @@ def test_sigrok_cli_shows_the_session(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr")
     shown = sigrok("-i", made.path, "--show")
     assert "Samplerate: 1000000" in shown
-    for name in ("CLKREQ#: logic", "PERST#: logic", "DOORBELL: logic", "CQE: logic"):
+    for name in ("CLKREQ#: logic", "PERST#: logic", "LINK2: logic", "DOORBELL: logic", "CQE: logic"):
         assert name in shown
     for name in ("voltage: analog", "current: analog", "power: analog"):
         assert name in shown
@@ -54,15 +55,19 @@ def test_sigrok_cli_shows_the_session(capture, tmp_path):
 @needs_sigrok
 def test_logic_as_sigrok_reads_it(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr")
-    text = sigrok("-i", made.path, "-C", "CLKREQ#,PERST#,DOORBELL,CQE", "-O", "csv")
+    text = sigrok("-i", made.path, "-C", "CLKREQ#,PERST#,LINK0,LINK1,LINK2,DOORBELL,FETCH,DATA,CQE", "-O", "csv")
     rows = [line for line in text.splitlines() if line[:1] in "01"]
-    levels = np.array([[int(v) for v in row.split(",")[:4]] for row in rows[: made.samples]])
+    levels = np.array([[int(v) for v in row.split(",")[:9]] for row in rows[: made.samples]])
     clkreq = levels[:, 0]
     assert np.flatnonzero(np.diff(clkreq)).tolist() == [3999, 5999], "released from 4 ms to 6 ms"
     assert levels[:, 1].all()
     # a strobe stands in the first sample at or after its instant
-    assert np.flatnonzero(levels[:, 2]).tolist() == [12_001, 13_000]
-    assert np.flatnonzero(levels[:, 3]).tolist() == [12_081, 12_091, 13_101]
+    assert np.flatnonzero(levels[:, 5]).tolist() == [12_001, 13_000]
+    assert np.flatnonzero(levels[:, 6]).tolist() == [12_001, 13_001], "one read fetched two commands"
+    assert np.flatnonzero(levels[:, 7]).tolist() == list(range(13_020, 13_092))
+    assert np.flatnonzero(levels[:, 8]).tolist() == [12_081, 12_091, 13_101]
+    link = levels[:, 2] + 2 * levels[:, 3] + 4 * levels[:, 4]
+    assert [(n, link[n]) for n in np.flatnonzero(np.diff(link, prepend=-1))] == [(0, 0), (3000, 1), (15_000, 5)]
     assert made.merged == 0
 
 
@@ -71,10 +76,10 @@ def test_analog_as_sigrok_reads_and_writes_it(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr", start_s=0.005, stop_s=0.015, samplerate_hz=200_000)
     sigrok("-i", made.path, "-O", "srzip", "-o", tmp_path / "y.sr")
     with zipfile.ZipFile(tmp_path / "y.sr") as archive:
-        names = [n for n in archive.namelist() if n.startswith("analog-1-7-")]
+        names = [n for n in archive.namelist() if n.startswith("analog-1-12-")]
         names.sort(key=lambda n: int(n.split("-")[3]))
         power = np.frombuffer(b"".join(archive.read(n) for n in names), "<f4")
-    assert len(power) == made.samples == 2000
+    assert len(power) == made.samples == 2001
     assert power[:1000] == pytest.approx(0.66, rel=1e-5)
     assert power[1010:] == pytest.approx(1.32, rel=1e-5)
     assert made.start_s == pytest.approx(0.005)

@@ -1,0 +1,8 @@
+"""Decoders for libsigrokdecode (sigrok-cli, PulseView). They run in sigrok's own Python and import nothing from this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DECODERS = Path(__file__).parent / "decoders"
+"""What SIGROKDECODE_DIR has to be."""

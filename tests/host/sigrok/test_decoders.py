@@ -1,0 +1,155 @@
+"""The decoders for libsigrokdecode, run by sigrok-cli."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+from wattbell.cli.app import app
+from wattbell.export import export_sigrok
+from wattbell.sigrok import DECODERS
+from wattbell.wire.spec import EventType
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
+
+import encoder
+
+US, MS = 1_000, 1_000_000
+pytestmark = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+
+Annotation = tuple[int, int, str]
+
+
+class Decoded:
+    """Input and decoder as sigrok-cli has to be given them."""
+
+    def __init__(self, *words: object) -> None:
+        self.words = [str(word) for word in words]
+        self.decoder = self.words[self.words.index("-P") + 1].split(":")[0]
+
+    def of(self, kind: str) -> list[Annotation]:
+        """(first sample, last sample, text) of the annotations of a class, in the order in which they end."""
+        command = ["sigrok-cli", *self.words, "-A", f"{self.decoder}={kind}", "--protocol-decoder-samplenum"]
+        environment = {**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment)
+        assert (done.returncode, done.stderr) == (0, "")
+        rows = re.findall(r"^(\d+)-(\d+) \w+-1: (.*)$", done.stdout, flags=re.MULTILINE)
+        assert len(rows) == len(done.stdout.splitlines()), done.stdout
+        return [(int(first), int(last), text) for first, last, text in rows]
+
+
+def stream(path: Path, data: bytes) -> Decoded:
+    """What `wattbell` says of a stream in a file."""
+    path.write_bytes(data)
+    return Decoded("-i", path, "-I", "binary:numchannels=8", "-P", "wattbell:" + ":".join(f"d{k}={k}" for k in range(8)))
+
+
+def test_the_program_says_where_they_are() -> None:
+    done = CliRunner().invoke(app, ["sigrok-decoders"])
+    assert done.output == f"{DECODERS}\n"
+
+
+def test_blocks_of_every_kind(tmp_path: Path) -> None:
+    read = encoder.Command(5 * MS, doorbell_before=80 * US, fetch_before=79 * US, cid=7, slba=1000, blocks=8)
+    admin = encoder.Command(6 * MS, fetch_before=5 * US, qid=0, opcode=6, status=0x4002, flags=0x41)
+    flush = encoder.Command(7 * MS, opcode=0, qid=3, blocks=0)
+    blocks = [
+        encoder.commands(10, 4 * MS, [read, admin, flush]),
+        encoder.rail(11, 0, [(165_000, 200_000), (165_000, 400_000)], interval=10_000, flags=4),
+        encoder.events(12, 9 * MS, [(9 * MS, 1, 5, 0, 0), (10 * MS, 2, 1, 0, 0), (11 * MS, 7, 1, 0, 0x102), (12 * MS, 8, 7, 0, 30)]),
+    ]
+    found = stream(tmp_path / "x.wbs", b"".join(blocks))
+    sizes = [len(block) for block in blocks]
+    assert found.of("block") == [
+        (0, sizes[0], f"COMMANDS #10, 132 bytes, tick {4 * MS}"),
+        (sizes[0], sum(sizes[:2]), "RAIL #11, 36 bytes, tick 0"),
+        (sum(sizes[:2]), sum(sizes), f"EVENTS #12, 64 bytes, tick {9 * MS}"),
+    ]
+    assert found.of("command") == [
+        (24, 68, "Read q1 cid 7 LBA 1000 +8 80.000 us"),
+        (68, 112, "Identify q0 cid 0 status 4002h 5.000 us GUESS LOSS"),
+        (112, 156, "Flush q3 cid 0"),
+    ]
+    # 3.3 V x 0.1 A and 0.2 A
+    assert [text for *_, text in found.of("rail")] == ["2 samples each 10.000 us, mean 0.495000 W UNCALIBRATED"]
+    assert [text for *_, text in found.of("event")] == [
+        "LINK L1.2 at 9000.000 us", "CLKREQ released at 10000.000 us", "MARKER 00000102h at 11000.000 us", "LOSS RAIL 30 at 12000.000 us",
+    ]  # fmt: skip
+    assert found.of("warning") == []
+
+
+def test_damage_is_told_and_what_follows_is_read(tmp_path: Path) -> None:
+    blocks = [encoder.events(n, n, [(n, 15, 1, 0, 0)]) for n in range(6)]
+    damaged = bytearray(blocks[1])
+    damaged[30] ^= 1
+    data = blocks[0] + bytes(damaged) + b"WBE" + blocks[2] + blocks[4] + encoder.block(9, 5, 0, b"")
+    found = stream(tmp_path / "x.wbs", data)
+    assert [text.split(",")[0] for *_, text in found.of("block")] == ["EVENTS #0", "EVENTS #2", "EVENTS #4", "kind 9 #5"]
+    assert [text for *_, text in found.of("warning")] == [
+        "CRC wrong", "47 bytes belong to no block", "expected #1: 1 blocks are missing", "expected #3: 1 blocks are missing",
+        "unknown: version 1, kind 9",
+    ]  # fmt: skip
+
+
+def test_bytes_with_a_clock(tmp_path: Path) -> None:
+    """A logic analyser on a parallel port: D0..D7 and a clock, many samples a byte."""
+    block = encoder.events(0, 1, [(1, 15, 1, 0, 0)])
+    samples = b"".join(word.to_bytes(2, "little") for byte in block for word in [byte, byte | 0x100, byte | 0x100, byte])
+    path = tmp_path / "x.bin"
+    path.write_bytes(samples)
+    pins = ":".join([f"d{k}={k}" for k in range(8)] + ["clk=8"])
+    found = Decoded("-i", path, "-I", "binary:numchannels=9", "-P", "wattbell:" + pins)
+    assert found.of("block") == [(1, 1 + 4 * len(block), "EVENTS #0, 16 bytes, tick 1")]
+
+
+NVME = "nvme:" + ":".join(
+    ["doorbell=DOORBELL", "cqe=CQE", "fetch=FETCH", "data=DATA", "clkreq=CLKREQ#", "perst=PERST#",
+     "link0=LINK0", "link1=LINK1", "link2=LINK2"])  # fmt: skip
+
+
+def test_phases_of_commands(builder, tmp_path: Path) -> None:
+    builder.power(0, 0.66)
+    builder.events += [(0, EventType.PERST, 0, 0), (0, EventType.LINK, 7, 0), (1 * MS, EventType.PERST, 1, 0)]
+    builder.events += [(2 * MS, EventType.LINK, 1, 0), (9 * MS, EventType.LINK, 5, 0), (9 * MS, EventType.CLKREQ, 1, 0)]
+    builder.events += [(10 * MS, EventType.CLKREQ, 0, 0), (10 * MS, EventType.LINK, 1, 0)]
+    data = {"first_data_tick": 3 * MS + 60 * US, "last_data_tick": 3 * MS + 69 * US}
+    builder.command(3 * MS, 80 * US, fetch_tick=3 * MS + 2 * US, **data)
+    builder.command(4 * MS, 10 * US, opcode=0, fetch_tick=4 * MS + 3 * US)
+    builder.command(5 * MS, 40 * US)  # two with one doorbell, fetched one after the other
+    builder.command(5 * MS, 50 * US, fetch_tick=5 * MS + 4 * US)
+    builder.command(6 * MS, 70 * US, fetch_tick=6 * MS + 1 * US)
+    made = export_sigrok(builder.write(20 * MS), tmp_path / "x.sr")
+    found = Decoded("-i", made.path, "-P", NVME)
+    assert found.of("command") == [
+        (3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
+    assert found.of("assumed") == [(5000, 5040, "40 us in order? 1 more in flight"), (5000, 5050, "50 us in order? 0 more in flight")]
+    phases = sorted(found.of("submit") + found.of("access") + found.of("transfer") + found.of("complete"))
+    assert phases == [
+        (3000, 3002, "submit 2 us"), (3002, 3060, "access 58 us"), (3060, 3070, "data 10 us"), (3070, 3080, "complete 10 us"),
+        (4000, 4003, "submit 3 us"), (4003, 4010, "access 7 us"),
+        (6000, 6001, "submit 1 us"), (6001, 6070, "access 69 us"),
+    ]  # fmt: skip
+    assert found.of("link") == [(0, 2000, "Detect 2000 us"), (2000, 9000, "L0 7000 us"), (9000, 10_000, "L1.2 1000 us")]
+    assert found.of("reset") == [(0, 1000, "reset 1000 us")]
+    assert found.of("clkreq") == [(9000, 10_000, "CLKREQ# released 1000 us")]
+    assert found.of("warning") == []
+
+
+def test_strobes_in_a_row_and_missing_channels(builder, tmp_path: Path) -> None:
+    """Three doorbells in three samples, then three completions in three; without FETCH a doorbell is a command."""
+    for n in range(3):
+        builder.command(2 * MS + n * US, 20 * US, fetch_tick=None)
+    capture = builder.write(4 * MS)
+    made = export_sigrok(capture, tmp_path / "y.sr", start_s=10e-6)
+    found = Decoded("-i", made.path, "-P", "nvme:doorbell=DOORBELL:cqe=CQE")
+    assert [text for *_, text in found.of("warning")] == ["a completion without a command"] * 3
+    made = export_sigrok(capture, tmp_path / "x.sr")
+    found = Decoded("-i", made.path, "-P", "nvme:doorbell=DOORBELL:cqe=CQE")
+    assert [last - first for first, last, _ in found.of("assumed")] == [20, 20, 20]
+    assert found.of("warning") == found.of("command") == []
