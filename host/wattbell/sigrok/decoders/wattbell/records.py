@@ -54,9 +54,7 @@ def _argument(kind, arg8, arg16, arg32):
     if kind in (1, 16):
         state = arg8 if kind == 1 else arg16
         return LINK_STATES[state] if state < len(LINK_STATES) else str(state)
-    if kind == 2:
-        return 'released' if arg8 else 'asserted'
-    if kind == 3:
+    if kind in (2, 3):
         return 'released' if arg8 else 'asserted'
     if kind == 7:
         return f'{arg32:08X}h'
@@ -81,7 +79,8 @@ def status(payload):
     """One text for the state of the rig."""
     version, tick_ps = struct.unpack_from('<II', payload)
     made = struct.unpack_from('<Q', payload, 52)[0]
-    text = f"gateware {version >> 16}.{version >> 8 & 255}.{version & 255}, tick {tick_ps} ps, {'capturing' if payload[18] else 'stopped'}, {made} commands"
+    gateware = f'{version >> 16}.{version >> 8 & 255}.{version & 255}'
+    text = f"gateware {gateware}, tick {tick_ps} ps, {'capturing' if payload[18] else 'stopped'}, {made} commands"
     yield 0, len(payload), [text, 'status']
 
 
