@@ -26,6 +26,7 @@ void firmware_init(void)
     intake_used = 0;
     ticks_init();
     hal_write(WB_IRQ_ENABLE, 0);
+    hal_write(WB_ACTIVE, 1);
     hal_write(WB_WATCHDOG_TIMEOUT, (uint32_t)(WATCHDOG_MS * TICKS_MS >> 20));
     hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
     scpi_reset_engine();
@@ -86,6 +87,8 @@ bool firmware_step(void)
 {
     hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
     bool busy = take_input();
+    if (busy)
+        hal_write(WB_ACTIVE, 1);
     power_poll();
     trigger_poll();
     meter_poll();
@@ -97,7 +100,9 @@ bool firmware_step(void)
     hal_write(WB_IRQ_ENABLE, (hal_read(WB_IRQ_ENABLE) & ~(WB_IRQ_ENABLE_CONSOLE_IN | WB_IRQ_ENABLE_CONSOLE_OUT)) | console |
                                  WB_IRQ_ENABLE_WAKE);
     ticks_deadline(ticks_now() + KICK_EVERY);
-    if (!busy)
+    if (!busy) {
+        hal_write(WB_ACTIVE, !scpi_ready() || system_operations_pending() || trigger_armed());
         ticks_arm();
+    }
     return busy;
 }

@@ -24,7 +24,7 @@ void system_load_identity(void)
     identity.model[sizeof identity.model - 1] = identity.serial[sizeof identity.serial - 1] = 0;
 }
 
-static bool operations_pending(void)
+bool system_operations_pending(void)
 {
     return power_busy() || meter_busy() || capture_busy();
 }
@@ -55,7 +55,7 @@ void system_init(void)
 
 void system_poll(void)
 {
-    if (complete_asked && !operations_pending()) {
+    if (complete_asked && !system_operations_pending()) {
         complete_asked = false;
         status_event(ESR_COMPLETE);
     }
@@ -137,7 +137,7 @@ enum progress system_opc(struct call *call)
 enum progress system_opc_query(struct call *call)
 {
     (void)call;
-    if (operations_pending())
+    if (system_operations_pending())
         return PENDING;
     put_char('1');
     return DONE;
@@ -146,7 +146,7 @@ enum progress system_opc_query(struct call *call)
 enum progress system_wai(struct call *call)
 {
     (void)call;
-    return operations_pending() ? PENDING : DONE;
+    return system_operations_pending() ? PENDING : DONE;
 }
 
 enum progress system_opt(struct call *call)

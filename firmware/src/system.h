@@ -8,6 +8,8 @@
 void system_init(void);
 void system_load_identity(void);
 void system_poll(void);
+/* What *OPC waits for. */
+bool system_operations_pending(void);
 
 enum progress system_idn(struct call *call);
 enum progress system_rst(struct call *call);

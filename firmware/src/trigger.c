@@ -175,6 +175,11 @@ enum progress trigger_get_pair(struct call *call)
     return DONE;
 }
 
+bool trigger_armed(void)
+{
+    return (hal_read(WB_TRIGGER_STATE) & WB_TRIGGER_STATE_ARMED) != 0;
+}
+
 void trigger_poll(void)
 {
     uint32_t state = hal_read(WB_TRIGGER_STATE);

@@ -67,6 +67,8 @@ _SYSTEM = (
     Register("RESTART", 0x8C, 32, _WO, 0, "the bytes `RSET` restart the core"),
     Register("CRASH_CAUSE", 0x8D, 32, _RW, 0, "the firmware's own, kept over restarts: mcause of a crash, 0 for none"),
     Register("CRASH_PC", 0x8E, 32, _RW, 0, "the firmware's own, kept over restarts: mepc of a crash"),
+    Register("ACTIVE", 0x8F, 1, _RW, 1, "a message is carried out or an operation under way, else the firmware only waits for the control "
+             "port. A lamp on a board; in the virtual rig, whether time must pass without a capture"),
 )  # fmt: skip
 
 _POWER_REGISTERS = (

@@ -26,7 +26,8 @@ class Controller(wiring.Component):
     Ports
     -----
     those of :data:`.peripherals.PINS`. reg_addr, reg_wdata, reg_we, reg_rdata : the instrument's register bus, word addresses
-    00h..7Fh; ``reg_we`` is high for one clock, and never for an address above.
+    00h..7Fh; ``reg_we`` is high for one clock, and never for an address above. reg_re : high in the clock in which ``reg_rdata`` is
+    taken.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class Controller(wiring.Component):
 
     def __init__(self, image: Iterable[int], *, rom_bytes: int = ROM_BYTES, ram_bytes: int = RAM_BYTES):
         self._memory = (list(image), rom_bytes, ram_bytes)
-        super().__init__({**PINS, "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_rdata": In(32)})
+        super().__init__({**PINS, "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32)})
 
     def elaborate(self, platform):
         m = Module()
@@ -61,6 +62,7 @@ class Controller(wiring.Component):
             own.bus_addr.eq(bus.reg_addr), own.bus_wdata.eq(bus.reg_wdata),
             own.bus_we.eq(bus.reg_we & ours), own.bus_re.eq(bus.reg_re & ours),
             self.reg_addr.eq(bus.reg_addr & 0x7F), self.reg_wdata.eq(bus.reg_wdata), self.reg_we.eq(bus.reg_we & ~ours),
+            self.reg_re.eq(bus.reg_re & ~ours),
             bus.reg_rdata.eq(Mux(ours, own.bus_rdata, self.reg_rdata)),
         ]  # fmt: skip
         return m

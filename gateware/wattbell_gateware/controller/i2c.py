@@ -34,13 +34,14 @@ class I2c(wiring.Component):
     Ports
     -----
     now : ticks, modulo 2^21. command, command_written, period : I2C_COMMAND, I2C_PERIOD. state : I2C_STATE.
+    left : ticks until it goes on, if the lines stay as they are; all ones when it is idle. Only a simulator looks at it.
     abort : give up, release the lines. scl_i, sda_i : levels of the lines, from the pins. scl_low, sda_low : pull them.
     """
 
     def __init__(self):
         super().__init__({
             "now": In(21), "command": In(12), "command_written": In(1), "period": In(16), "state": Out(11), "abort": In(1),
-            "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1),
+            "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1), "left": Out(21),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -59,6 +60,12 @@ class I2c(wiring.Component):
         m.d.comb += [
             elapsed.eq(self.now - begun), length.eq(Mux(self.period < _SHORTEST_PERIOD, _SHORTEST_PERIOD // 4, self.period[2:])),
             over.eq((elapsed >= length) & ((quarter != 1) | went_high)),
+        ]  # fmt: skip
+
+        waits_for_scl, target = Signal(), Signal(21)
+        m.d.comb += [
+            waits_for_scl.eq((quarter == 1) & ~went_high), target.eq(Mux(waits_for_scl, Mux(scl, 0, _STUCK_TICKS), length)),
+            self.left.eq(Mux(busy, Mux(elapsed < target, target - elapsed, 0), (1 << 21) - 1)),
         ]  # fmt: skip
 
         word, sample, left = Signal(9), Signal(), Signal(range(10))  # goes out on the left, is read into the right

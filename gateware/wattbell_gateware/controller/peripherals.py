@@ -11,7 +11,7 @@ from ..controller_registers import BOARD, board_by_name
 from .bank import Bank
 from .i2c import I2c
 from .power import Power
-from .system import System
+from .system import NEVER, System
 
 __all__ = ["CONSOLE_DEPTH", "PINS", "Peripherals"]
 
@@ -24,7 +24,7 @@ PINS = {
     "rail_valid": In(1), "rail_tick": In(64), "rail_i": In(signed(24)),
     "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
     "load_switch": Out(1), "perst_low": Out(1), "clkreq_low": Out(1),
-    "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1),
+    "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1), "active": Out(1), "deadline": Out(64),
 }  # fmt: skip
 """Ports of the controller besides its buses: see docs/controller.md."""
 _METER = ("METER_COMMAND", "METER_STATE")
@@ -60,12 +60,14 @@ class Peripherals(wiring.Component):
             m.d.comb += [block.now.eq(self.now), block.data.eq(bank.data)]
         has_byte, room = self._console(m, bank)
         measuring = self._meter(m, bank, system.restart)
-        busy = i2c.state[0]
+        busy, byte = i2c.state[0], Signal(64)
+        m.d.comb += byte.eq(Mux(busy, self.now + i2c.left, NEVER))
         pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~measuring,
                    "POWER": power.power_trip.any(), "TRIGGER": Const(0, 1), "I2C": ~busy}  # fmt: skip
         m.d.comb += [
             bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
             system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
+            self.active.eq(bank.active), self.deadline.eq(Mux(system.deadline < byte, system.deadline, byte)),
             self.irq.eq(system.irq), system.fault.eq(self.fault), self.core_reset.eq(system.core_reset),
         ]  # fmt: skip
         _same_names(m, bank, system, "irq_enable", "watchdog_timeout", "watchdog_kick", "reset_cause", "restart")

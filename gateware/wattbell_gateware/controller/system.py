@@ -8,7 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..controller_registers import RESTART_KEY, WATCHDOG_KEY
 
-__all__ = ["RESET_CLOCKS", "System"]
+__all__ = ["NEVER", "RESET_CLOCKS", "System"]
+
+NEVER = (1 << 64) - 1
+"""A deadline that is none."""
 
 RESET_CLOCKS = 16
 """How long the core's reset lasts: more than an access on its bus takes, so that no answer comes behind it."""
@@ -22,6 +25,7 @@ class System(wiring.Component):
     Ports
     -----
     now : ticks. pending : IRQ_PENDING without the alarm. irq : the core's interrupt, two clocks late.
+    deadline : tick of the alarm or the watchdog, whichever is first; all ones for neither. Only a simulator looks at it.
     fault : the core waits for what will never come; that counts as a bite of the watchdog.
     core_reset : high for :data:`RESET_CLOCKS` after the watchdog bit or a restart was asked for. restart : the first of them.
     """
@@ -32,7 +36,7 @@ class System(wiring.Component):
             "irq_enable": Out(7), "irq_enable_written": In(1),
             "watchdog_timeout": Out(16), "watchdog_timeout_written": In(1), "watchdog_kick_written": In(1),
             "reset_cause": Out(3, init=_POWER_ON), "reset_cause_written": In(1), "restart_written": In(1),
-            "fault": In(1), "core_reset": Out(1), "restart": Out(1),
+            "fault": In(1), "core_reset": Out(1), "restart": Out(1), "deadline": Out(64),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -40,10 +44,11 @@ class System(wiring.Component):
         m.d.sync += [self.wake_pending.eq(self.now >= self.wake), self.irq.eq((self.pending & self.irq_enable).any())]
 
         # Modulo 2^40 ticks, 17 times the longest timeout.
-        kicked, elapsed = Signal(40), Signal(40)
+        kicked, since, elapsed = Signal(40), Signal(40), Signal(40)
         late, bites, asked = Signal(), Signal(), Signal()
         kick = self.watchdog_kick_written
-        m.d.sync += elapsed.eq(Mux(self.watchdog_timeout == 0, 0, self.now[:40] - kicked))
+        m.d.comb += since.eq(self.now[:40] - kicked)
+        m.d.sync += elapsed.eq(Mux(self.watchdog_timeout == 0, 0, since))
         m.d.comb += [
             late.eq((self.watchdog_timeout != 0) & (elapsed[_TIMEOUT_UNIT_BITS:] >= self.watchdog_timeout)),
             bites.eq(late | self.fault | (kick & (self.data != WATCHDOG_KEY))),
@@ -58,6 +63,13 @@ class System(wiring.Component):
             m.d.sync += self.irq_enable.eq(self.data)
         with m.If(self.reset_cause_written):
             m.d.sync += self.reset_cause.eq(self.reset_cause & ~self.data)
+
+        alarm, bite = Signal(64), Signal(64)
+        m.d.comb += [
+            alarm.eq(Mux(self.now >= self.wake, NEVER, self.wake)),
+            bite.eq(Mux(self.watchdog_timeout == 0, NEVER, self.now + (self.watchdog_timeout << _TIMEOUT_UNIT_BITS) - since)),
+            self.deadline.eq(Mux(alarm < bite, alarm, bite)),
+        ]
 
         left = Signal(range(RESET_CLOCKS + 1))
         m.d.comb += self.core_reset.eq(left != 0)

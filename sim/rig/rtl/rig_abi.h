@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 2u
+#define WB_ABI_VERSION 3u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
@@ -54,6 +54,8 @@ void *wb_new(struct wb_out *out);
 void wb_free(void *model);
 // One rising edge; `out` is what is shown in the clock behind it, in which the instrument sees `in`.
 void wb_clock(void *model, const struct wb_in *in, struct wb_out *out);
+// What register `address` shows in this clock. Not while a write is on its way: `reg_we` of the last edge was 0.
+uint32_t wb_peek(void *model, uint8_t address);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

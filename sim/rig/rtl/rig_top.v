@@ -6,7 +6,8 @@
 // clock instead of three times. The registers stand for those that feed the instrument on a board; what is driven before an
 // edge is what the instrument sees in the clock behind it. `step` alone is a plain input: it belongs to the edge itself.
 //
-// Three clocks that are one on a board: `bus_clk` may rest while `bus_active` is low, `tlp_clk` while no beat comes or goes.
+// Clocks that are one on a board: `bus_clk` may rest while `bus_active` is low, `tlp_clk` while no beat comes or goes. `reg_clk`
+// may also rise alone: then a register is looked at, and nothing else happens.
 `default_nettype none
 
 `ifdef WB_WIDTH_128
@@ -19,6 +20,7 @@ module rig_top (
     input  wire clk,
     input  wire bus_clk,
     input  wire tlp_clk,
+    input  wire reg_clk,
     input  wire [15:0] step,
     input  wire tlp_down_valid,
     input  wire [`WB_BEAT_BITS-1:0] tlp_down,
@@ -64,12 +66,12 @@ module rig_top (
     reg perst_n_q = 0, clkreq_n_q = 1, reg_we_q = 0, out_ready_q = 0;
     reg [3:0] link_state_q = 0;
     reg [7:0] reg_addr_q = 0;
+    always @(posedge reg_clk) reg_addr_q <= reg_addr;
     reg [31:0] reg_wdata_q = 0;
     always @(posedge clk) begin
         perst_n_q <= perst_n;
         clkreq_n_q <= clkreq_n;
         link_state_q <= link_state;
-        reg_addr_q <= reg_addr;
         reg_wdata_q <= reg_wdata;
         reg_we_q <= reg_we;
         out_ready_q <= out_ready;

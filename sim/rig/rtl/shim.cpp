@@ -71,7 +71,7 @@ void *wb_new(wb_out *out) {
     auto *model = new Model;
     model->top = std::make_unique<Vrig_top>(&model->context, "top");
     Vrig_top &top = *model->top;
-    top.clk = top.bus_clk = top.tlp_clk = 0;
+    top.clk = top.bus_clk = top.tlp_clk = top.reg_clk = 0;
     top.eval();
     show(top, *out);
     return model;
@@ -110,15 +110,26 @@ void wb_clock(void *model, const wb_in *in, wb_out *out) {
     top.adc_i = in->adc_i;
 #endif
     top.bus_clk = in->bus_tick;
-    top.clk = 1;
+    top.clk = top.reg_clk = 1;
     Vrig_top___024root___eval(top.rootp);
     // The falling edges. Nothing is clocked by them, so an evaluation would only note the new levels: noted here.
     Vrig_top___024root &root = *top.rootp;
-    top.clk = top.bus_clk = top.tlp_clk = 0;
+    top.clk = top.bus_clk = top.tlp_clk = top.reg_clk = 0;
+    root.__Vtrigprevexpr___TOP__reg_clk__0 = 0;
     root.__Vtrigprevexpr___TOP__clk__0 = 0;
     root.__Vtrigprevexpr___TOP__bus_clk__0 = 0;
     root.__Vtrigprevexpr___TOP__tlp_clk__0 = 0;
     show(top, *out);
+}
+
+uint32_t wb_peek(void *model, uint8_t address) {
+    Vrig_top &top = *static_cast<Model *>(model)->top;
+    top.reg_addr = address;
+    top.reg_clk = 1;
+    Vrig_top___024root___eval(top.rootp);
+    top.reg_clk = 0;
+    top.rootp->__Vtrigprevexpr___TOP__reg_clk__0 = 0;
+    return top.reg_rdata;
 }
 
 }  // extern "C"
