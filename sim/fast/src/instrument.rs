@@ -18,15 +18,6 @@ use wattbell_bus::{Direction, Signal, Summary, Tlp};
 const RECORD_QUEUE: usize = 511;
 /// Words of raw TLPs that are surely taken before the tracker's queue of 1024 is full.
 const RAW_QUEUE: usize = 1000;
-/// Clocks after a write of COMMAND.ATTACH in which the next write may be seen at the earliest.
-const ATTACH_GAP: Clock = 7;
-
-#[derive(Debug, Clone, Copy)]
-enum Write {
-    Register(u8, u32),
-    /// Go on when the tracker has taken what ATTACH told it.
-    AttachTaken,
-}
 
 /// Who acts next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +42,10 @@ pub struct Instrument<A> {
     /// The clock up to which everything has happened.
     clock: Clock,
     registers: Registers,
-    writes: VecDeque<Write>,
+    /// Registers to be written, and their values.
+    writes: VecDeque<(u8, u32)>,
     /// The clock that sees the next write.
     write_at: Clock,
-    last_attach: Clock,
     run: Run,
     levels: Levels,
     sidebands: VecDeque<(u64, Signal, u8)>,
@@ -90,7 +81,6 @@ impl<A: Analog> Instrument<A> {
             clock,
             writes: VecDeque::new(),
             write_at: 0,
-            last_attach: 0,
             run: Run::default(),
             levels: Levels::default(),
             sidebands: VecDeque::new(),
@@ -124,12 +114,7 @@ impl<A: Analog> Instrument<A> {
 
     /// Queues a register write: one a clock, from the next clock on.
     pub fn write(&mut self, address: u8, value: u32) {
-        self.writes.push_back(Write::Register(address, value));
-    }
-
-    /// Lets the next write wait until the tracker has taken what COMMAND.ATTACH told it.
-    pub fn await_attach(&mut self) {
-        self.writes.push_back(Write::AttachTaken);
+        self.writes.push_back((address, value));
     }
 
     /// A TLP whose first symbol is at `tick`; ticks do not decrease.
@@ -142,9 +127,9 @@ impl<A: Analog> Instrument<A> {
         self.sidebands.push_back((tick, signal, value));
     }
 
-    /// A command without TLPs is over at `tick`.
-    pub fn summary(&mut self, tick: u64, summary: &Summary) {
-        self.summaries.push_back((clock_at(tick), crate::tracker::record::of_summary(summary)));
+    /// A command without TLPs is over at `tick`. Its own instants count from tick `origin`.
+    pub fn summary(&mut self, tick: u64, origin: u64, summary: &Summary) {
+        self.summaries.push_back((clock_at(tick), crate::tracker::record::of_summary(summary, origin)));
     }
 
     /// Conversions made so far.
@@ -155,6 +140,38 @@ impl<A: Analog> Instrument<A> {
     /// Command records made so far.
     pub fn commands(&self) -> u64 {
         self.tracker.commands() + self.summarised
+    }
+
+    /// What the STATUS block would say of the tracker now.
+    pub fn counters(&mut self) -> Counters {
+        let mut counters = self.tracker.counters(self.clock);
+        counters.commands += self.summarised;
+        counters
+    }
+
+    /// Command records, events and samples lost behind the tracker.
+    pub fn lost(&self) -> [u32; 3] {
+        [Lost::Records, Lost::Events, Lost::Samples].map(|what| self.events.lost(what))
+    }
+
+    /// Blocks sent: the sequence number of the next one.
+    pub fn blocks(&self) -> u32 {
+        self.writer.sent()
+    }
+
+    /// PERST#, CLKREQ#, link state.
+    pub fn levels(&self) -> (u8, u8, u8) {
+        (self.levels.perst_n, self.levels.clkreq_n, self.levels.link_state)
+    }
+
+    /// Whether it captures or still sends, and whether a stop is under way.
+    pub fn state(&self) -> (bool, bool) {
+        (self.run.active, self.run.active && self.run.is_stopping())
+    }
+
+    /// Whether the rail's settings wait for a conversion; whether a fact of a late attach waits for the tracker.
+    pub fn waits(&self) -> (bool, bool) {
+        (self.rail.is_pending(), self.tracker.attach_waits(self.clock))
     }
 
     /// The clock from which on every TLP, sideband and write that was handed in has been seen.
@@ -193,11 +210,7 @@ impl<A: Analog> Instrument<A> {
     fn writes_next(&self) -> Clock {
         match self.writes.front() {
             None => NEVER,
-            Some(Write::Register(..)) => self.write_at.max(self.clock_floor()),
-            Some(Write::AttachTaken) => match self.tracker.attach_taken() {
-                Some(clock) => (self.last_attach + ATTACH_GAP - 1).max(clock + 2),
-                None => NEVER,
-            },
+            Some(_) => self.write_at.max(self.clock_floor()),
         }
     }
 
@@ -327,9 +340,8 @@ impl<A: Analog> Instrument<A> {
     }
 
     fn write_step(&mut self, clock: Clock) {
-        let Some(write) = self.writes.pop_front() else { return };
+        let Some((address, value)) = self.writes.pop_front() else { return };
         self.write_at = clock + 1;
-        let Write::Register(address, value) = write else { return };
         match self.registers.write(&self.map, address, value) {
             Effect::None => {}
             Effect::Run(run) => {
@@ -347,7 +359,6 @@ impl<A: Analog> Instrument<A> {
                     self.rail.announce(clock + 2, config);
                 }
                 if let Some(fact) = attach {
-                    self.last_attach = clock;
                     self.tracker.attach(clock + 3, fact);
                 }
                 if status && self.run.is_capturing(clock + 1) {

@@ -58,6 +58,11 @@ impl Run {
         self.capturing.0 <= clock && clock < self.capturing.1
     }
 
+    /// Whether what a stop left is still on its way.
+    pub fn is_stopping(&self) -> bool {
+        !matches!(self.state, State::Stopped | State::Started | State::Running)
+    }
+
     /// The clock in which it has to be looked at next.
     #[inline]
     pub fn next(&self) -> Clock {

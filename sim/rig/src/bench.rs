@@ -3,7 +3,7 @@
 use crate::build;
 use crate::cli::Bench;
 use crate::config::{calibration_writes, Sweep};
-use crate::machine::{Limits, Pause};
+use crate::machine::{Limits, Pause, Until};
 use crate::registers as reg;
 use nix::sys::resource::{getrusage, UsageWho};
 use nix::sys::time::TimeValLike;
@@ -24,22 +24,22 @@ pub fn run(options: &Bench) -> Result<String, String> {
         }
         None => Box::new(Cursor::new(sleeping_drive(options.seconds).map_err(|e| e.to_string())?)),
     };
-    let (mut engine, calibration) = build::rig(&options.model, trace, None)?;
+    let (mut engine, calibration) = build::machine(&options.model, trace, None, 0)?;
     let clock_ticks = engine.clock_ticks();
     let mut sweep = Sweep::new(clock_ticks);
-    sweep.set_interval(options.interval, clock_ticks).map_err(|e| e.to_string())?;
+    sweep.set_interval(options.interval, clock_ticks)?;
     calibration.iter().flat_map(calibration_writes).for_each(|(a, v)| engine.write(a, v));
     sweep.writes().into_iter().for_each(|(a, v)| engine.write(a, v));
     engine.write(reg::COMMAND, reg::COMMAND_RAIL_APPLY);
     engine.write(reg::CONTROL, reg::CONTROL_RUN);
-    let limits = Limits { clocks: u64::MAX / 2, tick: (options.seconds * 1e9) as u64, until_stopped: false };
+    let limits = Limits { clocks: u64::MAX / 2, tick: (options.seconds * 1e9) as u64, until: Until::End };
     let mut bytes = 0u64;
     let (start, cpu_before_s) = (Instant::now(), cpu_s());
     loop {
         let pause = engine.run(limits, Duration::from_secs(1));
         bytes += engine.take_words().len() as u64;
         match pause {
-            Pause::Full | Pause::Budget | Pause::Input => {}
+            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle => {}
             Pause::Tick | Pause::End | Pause::Stopped => break,
             Pause::Failed(reason) => return Err(reason),
         }

@@ -8,23 +8,30 @@ use crate::fast::Fast;
 use crate::feed::{Feed, Summaries};
 use crate::machine::Machine;
 use crate::rtl::{Outputs, Rtl};
+use crate::soc::Soc;
 use std::io::Read;
 
-/// The rig that `model` describes, with `trace` to play, and what the factory found when it calibrated it. With
-/// `bytes_per_s`, its stream leaves no faster (in virtual time).
-pub fn rig<R: Read + Send + 'static>(
+/// The controller that `model` describes.
+pub fn soc(model: &Model) -> Result<Soc, String> {
+    Soc::load(&model.controller(), &model.firmware()).map_err(|e| e.to_string())
+}
+
+/// The instrument that `model` describes, with `trace` to play from tick `origin` on, and what the factory found when it calibrated
+/// it. With `bytes_per_s`, its stream leaves no faster (in virtual time).
+pub fn machine<R: Read + Send + 'static>(
     model: &Model,
     trace: R,
     bytes_per_s: Option<f64>,
+    origin: u64,
 ) -> Result<(Box<dyn Machine>, Option<Calibration>), String> {
     if model.fidelity == Fidelity::Fast {
-        let (fast, calibration) = fast(model, trace)?;
+        let (fast, calibration) = fast(model, trace, origin)?;
         if bytes_per_s.is_some() {
             return Err("--usb-mbps needs --fidelity rtl: the fast model's stream leaves at once".into());
         }
         return Ok((Box::new(fast), calibration));
     }
-    let (mut engine, calibration) = rtl(model, trace)?;
+    let (mut engine, calibration) = rtl(model, trace, origin)?;
     if let Some(bytes_per_s) = bytes_per_s {
         engine.set_pace(bytes_per_s);
     }
@@ -38,18 +45,18 @@ fn board(model: &Model) -> Result<(Adc, Option<Calibration>), String> {
 }
 
 /// The gateware itself.
-pub fn rtl<R: Read + Send + 'static>(model: &Model, trace: R) -> Result<(Engine, Option<Calibration>), String> {
+pub fn rtl<R: Read + Send + 'static>(model: &Model, trace: R, origin: u64) -> Result<(Engine, Option<Calibration>), String> {
     let (adc, calibration) = board(model)?;
     let mut outputs = Outputs::default();
     let rtl = Rtl::load(&model.library(), &mut outputs).map_err(|e| e.to_string())?;
     let feed = Feed::start(trace, Summaries::Refused).map_err(|e| format!("cannot start a thread: {e}"))?;
-    let mut engine = Engine::new(rtl, outputs, adc, feed);
+    let mut engine = Engine::new(rtl, outputs, adc, feed, origin);
     engine.set_skip(!model.no_skip);
     Ok((engine, calibration))
 }
 
 /// The model of its clocks.
-pub fn fast<R: Read + Send + 'static>(model: &Model, trace: R) -> Result<(Fast, Option<Calibration>), String> {
+pub fn fast<R: Read + Send + 'static>(model: &Model, trace: R, origin: u64) -> Result<(Fast, Option<Calibration>), String> {
     if model.adc == AdcBuild::Serial || model.no_skip || model.lib.is_some() {
         return Err(
             "--adc serial, --no-skip and --lib choose how the RTL is simulated: they need --fidelity rtl".into()
@@ -57,5 +64,5 @@ pub fn fast<R: Read + Send + 'static>(model: &Model, trace: R) -> Result<(Fast, 
     }
     let (adc, calibration) = board(model)?;
     let feed = Feed::start(trace, Summaries::Taken).map_err(|e| format!("cannot start a thread: {e}"))?;
-    Ok((Fast::new(adc, feed), calibration))
+    Ok((Fast::new(adc, feed, origin), calibration))
 }

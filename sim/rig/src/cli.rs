@@ -115,14 +115,29 @@ impl Model {
             AdcBuild::Word => "lib_x4_word.so",
             AdcBuild::Serial => "lib_x4_serial.so",
         };
-        if let Some(dir) = std::env::var_os("WATTBELL_RTL_DIR") {
-            return PathBuf::from(dir).join(name);
-        }
-        // This program lies in <checkout>/sim/target/<profile>.
-        let exe = std::env::current_exe().unwrap_or_default();
-        let beside = exe.ancestors().skip(1).map(|dir| dir.join("build/rtl").join(name)).find(|path| path.exists());
-        beside.unwrap_or_else(|| PathBuf::from("build/rtl").join(name))
+        built(name)
     }
+
+    /// Where the library of the controller is.
+    pub fn controller(&self) -> PathBuf {
+        built("lib_controller.so")
+    }
+
+    /// Where the controller's firmware is.
+    pub fn firmware(&self) -> PathBuf {
+        built("firmware.bin")
+    }
+}
+
+/// A file that `make rtl` makes.
+fn built(name: &str) -> PathBuf {
+    if let Some(dir) = std::env::var_os("WATTBELL_RTL_DIR") {
+        return PathBuf::from(dir).join(name);
+    }
+    // This program lies in <checkout>/sim/target/<profile>.
+    let exe = std::env::current_exe().unwrap_or_default();
+    let beside = exe.ancestors().skip(1).map(|dir| dir.join("build/rtl").join(name)).find(|path| path.exists());
+    beside.unwrap_or_else(|| PathBuf::from("build/rtl").join(name))
 }
 
 /// Options of `play`.

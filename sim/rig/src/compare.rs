@@ -4,7 +4,7 @@
 use crate::build;
 use crate::cli::{Compare, Fidelity};
 use crate::config::{calibration_writes, Sweep};
-use crate::machine::{Limits, Machine, Pause};
+use crate::machine::{Limits, Machine, Pause, Until};
 use crate::registers as reg;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -33,7 +33,7 @@ impl Side<'_> {
         if self.done {
             return Ok(());
         }
-        let limits = Limits { clocks: SLICE, tick: u64::MAX, until_stopped: self.stopping };
+        let limits = Limits { clocks: SLICE, tick: u64::MAX, until: if self.stopping { Until::Stopped } else { Until::End } };
         match self.machine.run(limits, PATIENCE) {
             Pause::End => {
                 self.machine.write(reg::CONTROL, 0);
@@ -41,7 +41,7 @@ impl Side<'_> {
             }
             Pause::Stopped => self.done = true,
             Pause::Failed(reason) => return Err(reason),
-            Pause::Budget | Pause::Full | Pause::Input | Pause::Tick => {}
+            Pause::Budget | Pause::Full | Pause::Input | Pause::Tick | Pause::Idle => {}
         }
         self.stream.extend(self.machine.take_words());
         Ok(())
@@ -58,13 +58,13 @@ struct Tally {
 /// Runs the comparison that `options` ask for and returns a JSON summary; an error names the first difference.
 pub fn run(options: &Compare) -> Result<String, String> {
     let model = |fidelity| crate::cli::Model { fidelity, ..options.model.clone() };
-    let (mut rtl, calibration) = build::rtl(&model(Fidelity::Rtl), open(&options.trace)?)?;
-    let (mut fast, _) = build::fast(&model(Fidelity::Fast), open(&options.trace)?)?;
+    let (mut rtl, calibration) = build::rtl(&model(Fidelity::Rtl), open(&options.trace)?, 0)?;
+    let (mut fast, _) = build::fast(&model(Fidelity::Fast), open(&options.trace)?, 0)?;
     rtl.note_ends();
     fast.note_ends();
     let mut sweep = Sweep::new(rtl.clock_ticks());
-    sweep.set_interval(options.interval, rtl.clock_ticks()).map_err(|e| e.to_string())?;
-    sweep.set_decimation(options.decimation, rtl.clock_ticks()).map_err(|e| e.to_string())?;
+    sweep.set_interval(options.interval, rtl.clock_ticks())?;
+    sweep.set_decimation(options.decimation, rtl.clock_ticks())?;
     let machines: [&mut dyn Machine; 2] = [&mut rtl, &mut fast];
     for machine in machines {
         calibration.iter().flat_map(calibration_writes).for_each(|(a, v)| machine.write(a, v));

@@ -3,7 +3,6 @@
 use crate::adc::{CURRENT_LSB_A, VOLTAGE_LSB_V};
 use crate::calibration::{Calibration, Line};
 use crate::registers as reg;
-use crate::scpi::{Queue, QueueKind, ScpiError};
 
 /// Fraction bits of the DECIM_MUL, OFFSET and GAIN registers (docs/registers.md).
 const DECIM_FRACTION: u32 = 23;
@@ -35,26 +34,26 @@ impl Sweep {
     }
 
     /// The period next to `seconds` that is a whole number of clocks.
-    pub fn set_interval(&mut self, seconds: f64, clock_ticks: u64) -> Result<(), ScpiError> {
+    pub fn set_interval(&mut self, seconds: f64, clock_ticks: u64) -> Result<(), String> {
         let clocks = (seconds * 1e9 / clock_ticks as f64).round();
         let longest = PERIOD_CLOCKS_MAX as f64;
         // 1 us is a whole number of clocks in every build; half a clock below it is still taken as it.
         let shortest = (INTERVAL_MIN_S * 1e9 / clock_ticks as f64).round();
         if !(shortest..=longest).contains(&clocks) {
             let longest_s = longest * clock_ticks as f64 * 1e-9;
-            return Err(ScpiError::out_of_range(format!("{seconds} s is not {INTERVAL_MIN_S} to {longest_s}")));
+            return Err(format!("the interval must be {INTERVAL_MIN_S} to {longest_s} s, not {seconds}"));
         }
         self.checked(Self { period_clocks: clocks as u64, ..*self }, clock_ticks)
     }
 
     /// `n` conversions a sample.
-    pub fn set_decimation(&mut self, n: u32, clock_ticks: u64) -> Result<(), ScpiError> {
+    pub fn set_decimation(&mut self, n: u32, clock_ticks: u64) -> Result<(), String> {
         self.checked(Self { decimation: n, ..*self }, clock_ticks)
     }
 
-    fn checked(&mut self, wanted: Self, clock_ticks: u64) -> Result<(), ScpiError> {
+    fn checked(&mut self, wanted: Self, clock_ticks: u64) -> Result<(), String> {
         if wanted.period_clocks * clock_ticks * u64::from(wanted.decimation) >= 1 << 32 {
-            return Err(ScpiError::settings_conflict("TINTerval x DECimation must be below 4.29 s"));
+            return Err("interval x decimation must be below 4.29 s".into());
         }
         *self = wanted;
         Ok(())
@@ -106,43 +105,6 @@ pub fn nominal_calibration() -> Calibration {
     }
 }
 
-/// A fact of a late attach, as ATTACH_OP numbers them (docs/registers.md).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fact {
-    /// Address of BAR0.
-    Bar0(u64),
-    /// CAP.DSTRD.
-    Stride(u8),
-    /// A queue.
-    Queue(Queue),
-}
-
-impl Fact {
-    /// Register writes that tell it, COMMAND.ATTACH last.
-    pub fn writes(&self) -> Vec<(u8, u32)> {
-        let address = |a: u64| [(reg::ATTACH_ADDRESS_LO, a as u32), (reg::ATTACH_ADDRESS_HI, (a >> 32) as u32)];
-        let mut writes = match *self {
-            Fact::Bar0(base) => [vec![(reg::ATTACH_OP, 0)], address(base).to_vec()].concat(),
-            Fact::Stride(dstrd) => vec![(reg::ATTACH_OP, 1), (reg::ATTACH_SIZE, u32::from(dstrd))],
-            Fact::Queue(q) => {
-                let (op, link) = match q.kind {
-                    QueueKind::Sq => (3, q.cqid),
-                    QueueKind::Cq => (4, q.cqid), // its interrupt vector: as Linux numbers them
-                };
-                let numbers = [
-                    (reg::ATTACH_OP, op),
-                    (reg::ATTACH_QID, u32::from(q.qid)),
-                    (reg::ATTACH_LINK, u32::from(link)),
-                    (reg::ATTACH_SIZE, q.size),
-                ];
-                [numbers.to_vec(), address(q.base).to_vec()].concat()
-            }
-        };
-        writes.push((reg::COMMAND, reg::COMMAND_ATTACH));
-        writes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,10 +131,10 @@ mod tests {
         let mut sweep = Sweep::new(4);
         sweep.set_interval(100e-6, 4).unwrap();
         assert_eq!((sweep.period_clocks, sweep.interval_s(4)), (25_000, 1e-4));
-        assert_eq!(sweep.set_interval(0.9e-6, 4).unwrap_err().code, -222);
-        assert_eq!(sweep.set_interval(1.0, 4).unwrap_err().code, -222);
+        assert_eq!(sweep.set_interval(0.9e-6, 4).unwrap_err().contains("interval must be"), true);
+        assert_eq!(sweep.set_interval(1.0, 4).unwrap_err().contains("interval must be"), true);
         sweep.set_interval(4e-3, 4).unwrap();
-        assert_eq!(sweep.set_decimation(4096, 4).unwrap_err().code, -221);
+        assert_eq!(sweep.set_decimation(4096, 4).unwrap_err().contains("4.29"), true);
         assert_eq!(sweep.decimation, 1);
     }
 }

@@ -5,9 +5,8 @@
 
 use crate::adc::Adc;
 use crate::beats::BeatStream;
-use crate::config::Fact;
 use crate::feed::{Fed, Feed};
-use crate::machine::{Limits, Machine, Pause, TICK_PS};
+use crate::machine::{Limits, Machine, Pause, Until, TICK_PS};
 use crate::registers;
 use crate::rtl::{Inputs, Outputs, Rtl};
 use crate::serial_adc::SerialAdc;
@@ -17,21 +16,10 @@ use wattbell_bus::{Direction, Event, Item, Signal};
 
 /// Changes of the rail read ahead of time, at most, while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;
-/// Clocks after the write of COMMAND.ATTACH until STATE.ATTACH_BUSY shows it, with one to spare.
-const ATTACH_SHOWS: u32 = 5;
 /// Clocks that one edge may stand for, at most (`step` has 16 bits).
 const STEP_MAX: u64 = 1 << 16;
 /// Words kept before the caller must take them.
 const WORDS_FULL: usize = 1 << 16;
-
-/// What waits to be written.
-#[derive(Debug, Clone, Copy)]
-enum Write {
-    /// A register's address and its value.
-    Register(u8, u32),
-    /// Go on when the tracker has taken what ATTACH told it; for so many clocks it has been waited.
-    AttachTaken(u32),
-}
 
 /// Output no faster than a link of so many bytes a second, in virtual time.
 #[derive(Debug, Clone, Copy)]
@@ -53,14 +41,15 @@ pub struct Engine {
     adc: Adc,
     serial: Option<SerialAdc>,
     feed: Feed,
+    /// Tick of the trace's beginning.
+    origin: u64,
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
     /// Why the trace ends where it does, if it should not.
     failure: Option<String>,
-    writes: VecDeque<Write>,
-    /// What `reg_addr` selects while nothing is written.
-    shown_register: u8,
+    /// Registers to be written, and their values.
+    writes: VecDeque<(u8, u32)>,
     pace: Option<Pace>,
     words: Vec<u8>,
     evaluated: u64,
@@ -70,13 +59,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, played to by `feed`.
-    pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed) -> Self {
+    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, played to by `feed` from tick `origin` on.
+    pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed, origin: u64) -> Self {
         let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
         let serial = rtl.serial_adc().then(SerialAdc::default);
         let inputs = Inputs::default();
         Self {
-            shown_register: registers::STATE,
             rtl,
             inputs,
             outputs,
@@ -88,7 +76,8 @@ impl Engine {
             adc,
             serial,
             feed,
-            horizon: 0,
+            origin,
+            horizon: origin,
             end: None,
             failure: None,
             writes: VecDeque::new(),
@@ -98,12 +87,6 @@ impl Engine {
             sampled: 0,
             ends: None,
         }
-    }
-
-    /// Whether clocks in which nothing changes are left out. Without, every clock of every domain is evaluated, which is
-    /// what hardware does.
-    pub fn set_skip(&mut self, skip: bool) {
-        self.skip = skip;
     }
 
     /// Notes, from now on, the clock in which the last word of each block is shown.
@@ -132,16 +115,6 @@ impl Engine {
         &self.feed
     }
 
-    /// Reads a register; takes two clocks.
-    pub fn read(&mut self, address: u8) -> u32 {
-        self.shown_register = address;
-        self.clock_once();
-        let value = self.outputs.reg_rdata;
-        self.shown_register = registers::STATE;
-        self.clock_once();
-        value
-    }
-
     /// Whether the instrument is not capturing and has nothing left to send.
     fn stopped(&self) -> bool {
         self.writes.is_empty()
@@ -152,10 +125,6 @@ impl Engine {
 
     fn drained(&self) -> bool {
         self.down.is_empty() && self.up.is_empty() && self.sidebands.is_empty() && self.writes.is_empty()
-    }
-
-    fn clock_once(&mut self) {
-        self.edge(1);
     }
 
     /// One rising edge that stands for `clocks`: what is shown now is looked at, what is seen behind the edge driven.
@@ -222,20 +191,9 @@ impl Engine {
             } = value;
             self.sidebands.pop_front();
         }
-        (i.reg_we, i.reg_addr) = (0, self.shown_register);
-        match self.writes.front_mut() {
-            Some(Write::Register(address, value)) => {
-                (i.reg_we, i.reg_addr, i.reg_wdata) = (1, *address, *value);
-                self.writes.pop_front();
-            }
-            Some(Write::AttachTaken(clocks)) => {
-                *clocks += 1;
-                let busy = self.outputs.reg_rdata & registers::STATE_ATTACH_BUSY != 0;
-                if *clocks > ATTACH_SHOWS && !busy {
-                    self.writes.pop_front();
-                }
-            }
-            None => {}
+        (i.reg_we, i.reg_addr) = (0, registers::STATE);
+        if let Some((address, value)) = self.writes.pop_front() {
+            (i.reg_we, i.reg_addr, i.reg_wdata) = (1, address, value);
         }
         if let Some(pace) = &self.pace {
             i.out_ready = u8::from(at * 1000 >= pace.next);
@@ -288,12 +246,13 @@ impl Engine {
     }
 
     fn take(&mut self, event: Event) {
-        let tick = event.time_ps / TICK_PS;
+        let time_ps = event.time_ps + self.origin * TICK_PS;
+        let tick = time_ps / TICK_PS;
         self.horizon = tick;
         match event.item {
             Item::Tlp(Direction::Down, tlp) => self.down.push(tick, tlp),
             Item::Tlp(Direction::Up, tlp) => self.up.push(tick, tlp),
-            Item::Rail(rail) => self.adc.push(event.time_ps, rail),
+            Item::Rail(rail) => self.adc.push(time_ps, rail),
             Item::Sideband(signal, value) => self.sidebands.push_back((tick, signal, value)),
             Item::Summary(_) => unreachable!("feed.rs refuses a trace whose header announces summaries"),
             Item::End => self.end = Some(tick),
@@ -323,12 +282,25 @@ impl Machine for Engine {
     }
 
     fn write(&mut self, address: u8, value: u32) {
-        self.writes.push_back(Write::Register(address, value));
+        self.writes.push_back((address, value));
     }
 
-    fn tell(&mut self, fact: &Fact) {
-        self.writes.extend(fact.writes().into_iter().map(|(address, value)| Write::Register(address, value)));
-        self.writes.push_back(Write::AttachTaken(0));
+    fn peek(&mut self, address: u8) -> u32 {
+        if self.inputs.reg_we == 0 {
+            return self.rtl.peek(address);
+        }
+        // A write is on its way, and the register it means is selected: what is shown lies a clock ahead.
+        self.edge(1);
+        self.rtl.peek(address)
+    }
+
+    fn levels(&self) -> (u8, u8, u8) {
+        (self.inputs.perst_n, self.inputs.clkreq_n, self.inputs.link_state)
+    }
+
+    /// Without, every clock of every domain is evaluated, which is what hardware does.
+    fn set_skip(&mut self, skip: bool) {
+        self.skip = skip;
     }
 
     fn take_words(&mut self) -> Vec<u8> {
@@ -352,12 +324,12 @@ impl Machine for Engine {
                     return pause;
                 }
             }
-            if limits.until_stopped {
-                if self.stopped() {
-                    return Pause::Stopped;
+            match limits.until {
+                Until::Stopped if self.stopped() => return Pause::Stopped,
+                Until::End if self.end.is_some_and(|end| now >= end) && self.drained() => {
+                    return self.failure.take().map_or(Pause::End, Pause::Failed);
                 }
-            } else if self.end.is_some_and(|end| now >= end) && self.drained() {
-                return self.failure.take().map_or(Pause::End, Pause::Failed);
+                _ => {}
             }
             let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
             self.edge(clocks);
@@ -366,6 +338,6 @@ impl Machine for Engine {
     }
 
     fn commands(&mut self) -> u64 {
-        self.read(registers::COMMANDS).into()
+        self.peek(registers::COMMANDS).into()
     }
 }

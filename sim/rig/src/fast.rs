@@ -1,10 +1,10 @@
 //! Fast fidelity: the trace played to the model of the instrument's clocks in [`wattbell_fast`].
 
 use crate::adc::Adc;
-use crate::config::Fact;
 use crate::feed::{Fed, Feed};
-use crate::machine::{Limits, Machine, Pause, TICK_PS};
+use crate::machine::{Limits, Machine, Pause, Until, TICK_PS};
 use crate::registers as reg;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use wattbell_bus::{Event, Item};
 use wattbell_fast::registers::Map;
@@ -65,17 +65,40 @@ const MAP: Map = Map {
 pub struct Fast {
     instrument: Instrument<Adc>,
     feed: Feed,
+    /// Tick of the trace's beginning.
+    origin: u64,
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
     failure: Option<String>,
+    /// What was written to the registers that can be read back.
+    kept: HashMap<u8, u32>,
 }
 
+/// Registers that can be read back, and their values at power-on.
+const KEPT: [(u8, u32); 15] = [
+    (reg::CONTROL, 0),
+    (reg::ADC_PERIOD, 1000 / TICKS as u32),
+    (reg::DECIMATION, reg::DECIMATION_RESET),
+    (reg::DECIM_MUL, reg::DECIM_MUL_RESET),
+    (reg::DECIM_SHIFT, reg::DECIM_SHIFT_RESET),
+    (reg::V_OFFSET, reg::V_OFFSET_RESET),
+    (reg::V_GAIN, reg::V_GAIN_RESET),
+    (reg::I_OFFSET, reg::I_OFFSET_RESET),
+    (reg::I_GAIN, reg::I_GAIN_RESET),
+    (reg::ATTACH_OP, reg::ATTACH_OP_RESET),
+    (reg::ATTACH_QID, reg::ATTACH_QID_RESET),
+    (reg::ATTACH_LINK, reg::ATTACH_LINK_RESET),
+    (reg::ATTACH_SIZE, reg::ATTACH_SIZE_RESET),
+    (reg::ATTACH_ADDRESS_LO, reg::ATTACH_ADDRESS_LO_RESET),
+    (reg::ATTACH_ADDRESS_HI, reg::ATTACH_ADDRESS_HI_RESET),
+];
+
 impl Fast {
-    /// An instrument with `adc` on its rail, played to by `feed`.
-    pub fn new(adc: Adc, feed: Feed) -> Self {
+    /// An instrument with `adc` on its rail, played to by `feed` from tick `origin` on.
+    pub fn new(adc: Adc, feed: Feed, origin: u64) -> Self {
         let instrument = Instrument::new(MAP, POWER_ON_CLOCKS, adc);
-        Self { instrument, feed, horizon: 0, end: None, failure: None }
+        Self { instrument, feed, origin, horizon: origin, end: None, failure: None, kept: KEPT.into() }
     }
 
     /// Notes, from now on, the clock of each block's last word.
@@ -106,13 +129,14 @@ impl Fast {
 
     #[inline]
     fn take(&mut self, event: Event) {
-        let tick = event.time_ps / TICK_PS;
+        let time_ps = event.time_ps + self.origin * TICK_PS;
+        let tick = time_ps / TICK_PS;
         self.horizon = tick;
         match event.item {
             Item::Tlp(direction, tlp) => self.instrument.tlp(direction, tick, tlp),
-            Item::Rail(rail) => self.instrument.analog.push(event.time_ps, rail),
+            Item::Rail(rail) => self.instrument.analog.push(time_ps, rail),
             Item::Sideband(signal, value) => self.instrument.sideband(tick, signal, value),
-            Item::Summary(summary) => self.instrument.summary(tick, &summary),
+            Item::Summary(summary) => self.instrument.summary(tick, self.origin, &summary),
             Item::End => self.end = Some(tick),
         }
     }
@@ -157,12 +181,40 @@ impl Machine for Fast {
     }
 
     fn write(&mut self, address: u8, value: u32) {
+        if let Some(kept) = self.kept.get_mut(&address) {
+            *kept = value;
+        }
         self.instrument.write(address, value);
     }
 
-    fn tell(&mut self, fact: &Fact) {
-        fact.writes().into_iter().for_each(|(address, value)| self.instrument.write(address, value));
-        self.instrument.await_attach();
+    fn peek(&mut self, address: u8) -> u32 {
+        let i = &mut self.instrument;
+        let now = tick(i.clock());
+        match address {
+            reg::ID => u32::from_le_bytes(*b"WBEL"),
+            reg::VERSION => reg::GATEWARE_VERSION.iter().fold(0, |version, part| version << 8 | u32::from(*part)),
+            reg::BUILD => TICKS as u32 | 16 << reg::BUILD_TLP_WIDTH_SHIFT,
+            reg::STATE => {
+                let ((running, stopping), (rail, attach)) = (i.state(), i.waits());
+                [(running, reg::STATE_RUNNING), (stopping, reg::STATE_STOPPING), (rail, reg::STATE_RAIL_PENDING),
+                    (attach, reg::STATE_ATTACH_BUSY)].into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum()
+            }
+            reg::NOW_LO => now as u32,
+            reg::NOW_HI => (now >> 32) as u32,
+            reg::TLPS_DOWN => i.counters().tlps_down as u32,
+            reg::TLPS_UP => i.counters().tlps_up as u32,
+            reg::COMMANDS => i.counters().commands as u32,
+            reg::IN_FLIGHT => i.counters().in_flight,
+            reg::LOST_RECORDS => i.lost()[0].wrapping_add(i.counters().lost_records),
+            reg::LOST_EVENTS => i.lost()[1].wrapping_add(i.counters().lost_events),
+            reg::LOST_SAMPLES => i.lost()[2],
+            reg::BLOCKS => i.blocks(),
+            _ => self.kept.get(&address).copied().unwrap_or(0),
+        }
+    }
+
+    fn levels(&self) -> (u8, u8, u8) {
+        self.instrument.levels()
     }
 
     fn take_words(&mut self) -> Vec<u8> {
@@ -184,12 +236,12 @@ impl Machine for Fast {
                     return pause;
                 }
             }
-            if limits.until_stopped {
-                if !self.instrument.is_active() {
-                    return Pause::Stopped;
+            match limits.until {
+                Until::Stopped if !self.instrument.is_active() => return Pause::Stopped,
+                Until::End if self.end.is_some_and(|end| tick(now) >= end) && self.instrument.seen_from() <= now => {
+                    return self.failure.take().map_or(Pause::End, Pause::Failed);
                 }
-            } else if self.end.is_some_and(|end| tick(now) >= end) && self.instrument.seen_from() <= now {
-                return self.failure.take().map_or(Pause::End, Pause::Failed);
+                _ => {}
             }
             if started.elapsed() >= SLICE {
                 return Pause::Budget;

@@ -2,7 +2,8 @@
 //!
 //! A bus trace goes in ([`feed`]), becomes beats on the TLP streams ([`beats`]) and codes of the ADCs ([`adc`],
 //! [`serial_adc`]), is clocked through the gateware ([`rtl`], [`engine`]), and comes out as the block stream on the data
-//! port ([`output`], [`pty`]). The control port speaks SCPI ([`scpi`]); [`session`] holds it all together.
+//! port ([`output`], [`pty`]). The control port is the firmware's, on the Verilated controller ([`soc`], [`rig`], [`i2c`]); [`session`] holds
+//! it all together.
 
 pub mod adc;
 pub mod beats;
@@ -12,9 +13,14 @@ pub mod calibration;
 pub mod cli;
 pub mod compare;
 pub mod config;
+#[rustfmt::skip]
+/// The controller's own registers, written as [`registers`].
+pub mod controller_registers;
+pub mod eeprom;
 pub mod engine;
 pub mod fast;
 pub mod feed;
+pub mod i2c;
 pub mod machine;
 pub mod output;
 pub mod pty;
@@ -22,7 +28,9 @@ pub mod registration;
 #[rustfmt::skip]
 /// The register map, as `python -m wattbell_gateware.generate` writes it; tests/sim/rig holds the copy equal.
 pub mod registers;
+pub mod rig;
 pub mod rtl;
-pub mod scpi;
 pub mod serial_adc;
 pub mod session;
+pub mod soc;
+pub mod status;

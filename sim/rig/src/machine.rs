@@ -1,6 +1,5 @@
 //! What a session needs of an instrument, whichever way it is simulated.
 
-use crate::config::Fact;
 use std::time::Duration;
 
 /// Picoseconds in a tick.
@@ -21,8 +20,21 @@ pub enum Pause {
     End,
     /// The instrument has stopped and everything is out (only when asked to look).
     Stopped,
+    /// Nothing happens until a byte comes on the control port (only of a rig).
+    Idle,
     /// All of the trace that can be read was played.
     Failed(String),
+}
+
+/// What ends a run besides work and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The end of the trace.
+    End,
+    /// The instrument has stopped.
+    Stopped,
+    /// Nothing. Behind its end, the trace's last levels stay.
+    Tick,
 }
 
 /// How far to run.
@@ -32,8 +44,8 @@ pub struct Limits {
     pub clocks: u64,
     /// Tick to stop at.
     pub tick: u64,
-    /// Come back when the instrument is no longer running. Else the end of the trace is what stops.
-    pub until_stopped: bool,
+    /// What else to look for.
+    pub until: Until,
 }
 
 /// An instrument with a trace to play.
@@ -52,8 +64,12 @@ pub trait Machine {
     fn commands(&mut self) -> u64;
     /// Queues a register write: one a clock, from the next clock on.
     fn write(&mut self, address: u8, value: u32);
-    /// Tells the tracker a fact of a late attach, behind the writes that are queued. It takes one after the other.
-    fn tell(&mut self, fact: &Fact);
+    /// What a register shows now. Writes that are queued have not happened yet.
+    fn peek(&mut self, address: u8) -> u32;
+    /// PERST#, CLKREQ#, link state as the trace has them now.
+    fn levels(&self) -> (u8, u8, u8);
+    /// Whether clocks in which nothing changes are left out, where there is a choice.
+    fn set_skip(&mut self, _skip: bool) {}
     /// The bytes that came out since the last call.
     fn take_words(&mut self) -> Vec<u8>;
     /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.

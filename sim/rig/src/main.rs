@@ -11,9 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use wattbell_rig::cli::{Cli, Play, Task};
 use wattbell_rig::output::{Output, Sink};
-use wattbell_rig::pty::{serve_control, Pty};
+use wattbell_rig::eeprom::{self, NAME_MAX};
+use wattbell_rig::pty::{listen, speak, Pty};
+use wattbell_rig::rig::{Rig, ORIGIN_TICK};
 use wattbell_rig::registration::{rigs_dir, Ports, Registration};
 use wattbell_rig::session::{Control, Options, Session};
+use wattbell_rig::status::Status;
 use wattbell_rig::{bench, build, compare};
 
 fn main() -> ExitCode {
@@ -43,14 +46,17 @@ fn play(options: &Play) -> Result<(), String> {
         }
     }
     let bytes_per_s = options.usb_mbps.map(|mbps| mbps * 1e6);
-    let (engine, calibration) = build::rig(&options.model, open(&options.trace)?, bytes_per_s)?;
     let serial = options.serial.clone().unwrap_or_else(|| format!("VR{:04}", options.model.seed));
-    if serial.is_empty()
+    if !(1..=NAME_MAX).contains(&serial.len())
         || !serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         || serial.starts_with('.')
     {
-        return Err(format!("--serial must be letters, digits, '-', '_' and '.', not {serial:?}"));
+        return Err(format!("--serial must be 1 to {NAME_MAX} letters, digits, '-', '_' and '.', not {serial:?}"));
     }
+    let (machine, calibration) = build::machine(&options.model, open(&options.trace)?, bytes_per_s, ORIGIN_TICK)?;
+    let soc = build::soc(&options.model)?;
+    let eeprom = eeprom::image("virtual-rig", &serial, calibration.as_ref());
+    let rig = Rig::new(machine, soc, eeprom, !options.model.no_skip);
 
     let quit = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -69,18 +75,15 @@ fn play(options: &Play) -> Result<(), String> {
         }
     };
     let output = Output::start(sink).map_err(|e| e.to_string())?;
-    let control_pty = Pty::open().map_err(no_pty)?;
-    let ports = Ports { serial: serial.clone(), data, control: control_pty.path().to_owned() };
-    let (lines_out, lines) = bounded(16);
-    let (answers, answers_in) = bounded(16);
-    std::thread::Builder::new()
-        .name("control".into())
-        .spawn(move || {
-            if let Err(error) = serve_control(&control_pty, &lines_out, &answers_in) {
-                eprintln!("wattbell-rig: error: control port: {error}");
-            }
-        })
-        .map_err(|e| e.to_string())?;
+    let control_pty = Arc::new(Pty::open().map_err(no_pty)?);
+    let status = Status::default();
+    let socket = status.serve().map_err(|e| format!("cannot make a socket: {e}"))?;
+    let ports = Ports { serial, data, control: control_pty.path().to_owned(), status: socket };
+    let (heard_in, heard) = bounded(16);
+    let (said, said_out) = bounded(16);
+    let mouth = Arc::clone(&control_pty);
+    thread("listen", move || listen(&control_pty, &heard_in))?;
+    thread("speak", move || speak(&mouth, &said_out))?;
     let dir = rigs_dir();
     let registration = Registration::new(&dir, &ports, options.link_dir.as_deref())
         .map_err(|e| format!("cannot register the rig in {}: {e}", dir.display()))?;
@@ -88,16 +91,24 @@ fn play(options: &Play) -> Result<(), String> {
     let _ = std::io::stdout().flush();
 
     let session_options = Options {
-        serial,
         autostart: options.autostart,
         exit_on_done: options.exit_on_done,
         linger,
         realtime: options.realtime,
-        calibration,
     };
-    let done = Session::new(engine, output, Control { lines, answers }, session_options, quit).run();
+    let done = Session::new(rig, output, Control { heard, said }, session_options, status, quit).run();
     drop(registration);
     done
+}
+
+/// A thread for one direction of the control port.
+fn thread(name: &str, work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), String> {
+    let work = move || {
+        if let Err(error) = work() {
+            eprintln!("wattbell-rig: error: control port: {error}");
+        }
+    };
+    std::thread::Builder::new().name(name.into()).spawn(work).map(drop).map_err(|e| e.to_string())
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read + Send>, String> {

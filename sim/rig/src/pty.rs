@@ -18,9 +18,6 @@ mod ioctl {
     nix::ioctl_read_bad!(fionread, nix::libc::FIONREAD, i32);
 }
 
-/// Longest line of the control port.
-pub const LINE_MAX: usize = 4096;
-
 /// A pseudo-terminal.
 pub struct Pty {
     master: PtyMaster,
@@ -99,75 +96,25 @@ fn or_none(done: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// A line that came in over the control port, or the news that one was too long.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
-    /// Without its end.
-    Text(String),
-    /// More than [`LINE_MAX`] bytes without an end.
-    TooLong,
-}
-
-/// Cuts bytes into lines ended by `\n` or `\r\n`. Bytes that are not UTF-8 become the replacement character.
-#[derive(Debug, Default)]
-pub struct Lines {
-    buffer: Vec<u8>,
-    overrun: bool,
-}
-
-impl Lines {
-    /// Adds `bytes` and returns the lines they complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
-        let mut lines = Vec::new();
-        for &byte in bytes {
-            if byte == b'\n' {
-                let text = String::from_utf8_lossy(&self.buffer).trim_end_matches('\r').to_owned();
-                lines.push(if self.overrun { Line::TooLong } else { Line::Text(text) });
-                self.buffer.clear();
-                self.overrun = false;
-            } else if self.buffer.len() < LINE_MAX {
-                self.buffer.push(byte);
-            } else {
-                self.overrun = true;
-            }
-        }
-        lines
-    }
-}
-
-/// Serves the control port: lines out through `lines`, answers in through `answers` (without their newline, an empty one
-/// for a line that asked nothing). Returns when the other side is gone.
-pub fn serve_control(pty: &Pty, lines: &Sender<Line>, answers: &Receiver<String>) -> io::Result<()> {
-    let mut cutter = Lines::default();
+/// Carries what comes in over the control port to `said`, until the other side is gone.
+pub fn listen(pty: &Pty, said: &Sender<Vec<u8>>) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
         let n = (&pty.master).read(&mut buffer)?;
-        for line in cutter.push(&buffer[..n]) {
-            if lines.send(line).is_err() {
-                return Ok(());
-            }
-            let Ok(answer) = answers.recv() else { return Ok(()) };
-            if !answer.is_empty() {
-                (&pty.master).write_all(format!("{answer}\n").as_bytes())?;
-            }
+        if said.send(buffer[..n].to_vec()).is_err() {
+            return Ok(());
         }
     }
+}
+
+/// Writes what is to go out over the control port; waits while nobody reads.
+pub fn speak(pty: &Pty, words: &Receiver<Vec<u8>>) -> io::Result<()> {
+    words.iter().try_for_each(|bytes| (&pty.master).write_all(&bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn both_line_ends_and_too_long_lines() {
-        let mut lines = Lines::default();
-        assert_eq!(lines.push(b"*IDN?\r\nINIT\nAB"), [Line::Text("*IDN?".into()), Line::Text("INIT".into())]);
-        assert_eq!(lines.push(b"OR\n"), [Line::Text("ABOR".into())]);
-        assert_eq!(lines.push(&[b'x'; LINE_MAX + 1]), []);
-        assert_eq!(lines.push(b"\n*CLS\n"), [Line::TooLong, Line::Text("*CLS".into())]);
-        assert_eq!(lines.push(b"\xff\n"), [Line::Text("\u{fffd}".into())]);
-    }
 
     #[test]
     fn clients_come_and_go() {
@@ -195,17 +142,5 @@ mod tests {
         let mut seen = [0; 256];
         client.read_exact(&mut seen).unwrap();
         assert_eq!(&seen[..], &all[..]);
-    }
-
-    proptest! {
-        #[test]
-        fn however_bytes_arrive_lines_are_the_same(text in "[a-z\n]{0,200}", cut in 0usize..200) {
-            let bytes = text.as_bytes();
-            let at = cut.min(bytes.len());
-            let mut pieces = Lines::default();
-            let mut lines = pieces.push(&bytes[..at]);
-            lines.extend(pieces.push(&bytes[at..]));
-            prop_assert_eq!(lines, Lines::default().push(bytes));
-        }
     }
 }

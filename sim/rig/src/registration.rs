@@ -1,5 +1,6 @@
 //! How a host finds running rigs: a file per rig, removed when the rig ends. After a crash the file stays; its `pid` tells.
 
+use crate::rig::ORIGIN_TICK;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -14,13 +15,22 @@ pub struct Ports {
     pub data: String,
     /// Path of the control port.
     pub control: String,
+    /// Where the process tells about itself ([`crate::status`]).
+    pub status: String,
 }
 
 impl Ports {
     /// One line of JSON, with the process id.
     pub fn to_json(&self) -> String {
-        let (serial, data, control, pid) = (&self.serial, &self.data, &self.control, std::process::id());
-        serde_json::json!({"serial": serial, "data": data, "control": control, "pid": pid}).to_string()
+        serde_json::json!({
+            "serial": self.serial,
+            "data": self.data,
+            "control": self.control,
+            "status": self.status,
+            "origin_tick": ORIGIN_TICK,
+            "pid": std::process::id(),
+        })
+        .to_string()
     }
 }
 

@@ -6,7 +6,7 @@ use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -141,6 +141,7 @@ pub enum RtlError {
 pub struct Rtl {
     model: *mut std::ffi::c_void,
     clock: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
+    peek: unsafe extern "C" fn(*mut std::ffi::c_void, u8) -> u32,
     free: unsafe extern "C" fn(*mut std::ffi::c_void),
     info: Info,
     clock_ticks: u64,
@@ -177,9 +178,10 @@ impl Rtl {
             type New = unsafe extern "C" fn(*mut Outputs) -> *mut std::ffi::c_void;
             let new: Symbol<New> = library.get(b"wb_new\0").map_err(|e| load(e.to_string()))?;
             let clock = *library.get(b"wb_clock\0").map_err(|e| load(e.to_string()))?;
+            let peek = *library.get(b"wb_peek\0").map_err(|e| load(e.to_string()))?;
             let free = *library.get(b"wb_free\0").map_err(|e| load(e.to_string()))?;
             let model = new(outputs);
-            let mut rtl = Self { model, clock, free, info, clock_ticks: 0, _library: library };
+            let mut rtl = Self { model, clock, peek, free, info, clock_ticks: 0, _library: library };
             rtl.check_build(outputs).map_err(|reason| RtlError::Abi { path: path.to_owned(), reason })?;
             Ok(rtl)
         }
@@ -213,6 +215,12 @@ impl Rtl {
     pub fn clock(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
         unsafe { (self.clock)(self.model, inputs, outputs) }
+    }
+
+    /// What a register shows, no clock passing. Not while a write is on its way.
+    pub fn peek(&mut self, address: u8) -> u32 {
+        // SAFETY: as in `clock`.
+        unsafe { (self.peek)(self.model, address) }
     }
 
     /// Ticks `now` advances by in one clock.

@@ -129,9 +129,9 @@ impl Tracker {
         self.attached = None;
     }
 
-    /// The clock in which the last fact was taken.
-    pub fn attach_taken(&self) -> Option<Clock> {
-        self.attached
+    /// Whether, in `clock`, the last fact has not been taken.
+    pub fn attach_waits(&self, clock: Clock) -> bool {
+        self.attach.is_some() || self.attached.is_some_and(|taken| clock <= taken)
     }
 
     /// All TLPs up to `clock` have been handed in.

@@ -75,10 +75,10 @@ impl Fields {
     }
 }
 
-/// The record of a command that has no TLPs.
+/// The record of a command that has no TLPs; its instants count from tick `origin`.
 #[inline]
-pub fn of_summary(s: &Summary) -> Record<COMMAND_SIZE> {
-    let tick = |t: u64| if t == Instants::ABSENT { UNKNOWN } else { t / TICK_PS };
+pub fn of_summary(s: &Summary, origin: u64) -> Record<COMMAND_SIZE> {
+    let tick = |t: u64| if t == Instants::ABSENT { UNKNOWN } else { t / TICK_PS + origin };
     let i = &s.instants;
     Fields {
         cqe: tick(i.cqe_ps),

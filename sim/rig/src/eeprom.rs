@@ -1,0 +1,69 @@
+//! The EEPROM as the factory left it: the records of `firmware/src/store.h`.
+
+use crate::calibration::Calibration;
+use crate::config::calibration_writes;
+use crate::controller_registers as own;
+use crate::i2c::EEPROM_SIZE;
+use crate::registers as reg;
+
+const PLACE: usize = 512;
+const MAGIC: u8 = b'W';
+const VERSION: u8 = 1;
+/// Numbers of the records; each has two places.
+const IDENTITY: usize = 0;
+const CALIBRATION: usize = 1;
+/// Longest model and serial number.
+pub const NAME_MAX: usize = 19;
+
+/// What the EEPROM holds on delivery: `model` and `serial` of at most [`NAME_MAX`] bytes, and the calibration if it was done.
+pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Vec<u8> {
+    let mut eeprom = vec![0xFF; EEPROM_SIZE];
+    let mut identity = vec![0; 2 * (NAME_MAX + 1)];
+    identity[..model.len()].copy_from_slice(model.as_bytes());
+    identity[NAME_MAX + 1..][..serial.len()].copy_from_slice(serial.as_bytes());
+    put(&mut eeprom, IDENTITY, &identity);
+    if let Some(calibration) = calibration {
+        let writes = calibration_writes(calibration);
+        let value = |address| writes.iter().find(|(a, _)| *a == address).map_or(0, |(_, value)| *value);
+        let words = [
+            value(reg::V_OFFSET),
+            value(reg::V_GAIN),
+            value(reg::I_OFFSET),
+            value(reg::I_GAIN),
+            0, // no fine path
+            own::F_GAIN_RESET,
+            1,       // stored once
+            25 * 16, // at 25 degrees
+        ];
+        put(&mut eeprom, CALIBRATION, &words.map(u32::to_le_bytes).concat());
+    }
+    eeprom
+}
+
+fn put(eeprom: &mut [u8], record: usize, bytes: &[u8]) {
+    let sequence = 1u32.to_le_bytes();
+    let crc = crc32(sequence.iter().chain(bytes).copied());
+    let mut place = vec![MAGIC, VERSION];
+    place.extend((bytes.len() as u16).to_le_bytes());
+    place.extend(sequence);
+    place.extend(crc.to_le_bytes());
+    place.extend(bytes);
+    eeprom[2 * record * PLACE..][..place.len()].copy_from_slice(&place);
+}
+
+/// CRC-32 of ISO-HDLC (IEEE 802.3).
+fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
+    !bytes.fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ if crc & 1 != 0 { 0xEDB8_8320 } else { 0 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crc_is_the_catalogues() {
+        assert_eq!(crc32(b"123456789".iter().copied()), 0xCBF4_3926);
+    }
+}

@@ -1,0 +1,234 @@
+//! The controller and the instrument on one clock: the firmware's registers are the instrument's, and time is shared.
+//!
+//! The controller goes ahead up to its next access to the instrument, or until its core sleeps; then the instrument follows to that
+//! tick. So each is evaluated only where something happens in it, and both see the same as side by side, clock by clock.
+//!
+//! Virtual time passes while the instrument captures (or sends what a stop left), and while the firmware waits in the middle of
+//! something (ACTIVE). Else the core may run as long as it likes: `now` stands still for it.
+
+use crate::i2c::I2c;
+use crate::machine::{Limits, Machine, Pause, Until};
+use crate::registers as reg;
+use crate::soc::{Inputs, Soc, Stop, CONSOLE};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Tick at which the trace begins: the rig was switched on a second before the drive's story.
+pub const ORIGIN_TICK: u64 = 1_000_000_000;
+/// Where time stands still until there is a reason: so early that settings, two clocks a write, take nothing of the trace.
+const WAITS_AT_TICK: u64 = ORIGIN_TICK - 2_000;
+/// How long one call works at most.
+const SLICE: Duration = Duration::from_millis(10);
+/// Clocks of the controller in one go.
+const CLOCKS: u32 = 4096;
+/// A core that runs for so many clocks while time stands still waits for time: it gets some.
+const PATIENCE_CLOCKS: u64 = 20_000_000;
+/// Ticks after a write in which it certainly has taken effect.
+const WRITE_CLOCKS: u64 = 3;
+/// Bytes for the control port that may wait before the console is held.
+const CONSOLE_HELD: usize = 4096;
+
+/// The rig without its ports.
+pub struct Rig {
+    machine: Box<dyn Machine>,
+    soc: Soc,
+    lines: I2c,
+    inputs: Inputs,
+    /// What the controller shows must be carried out before it goes on.
+    pending: Option<Stop>,
+    quiet: bool,
+    skip: bool,
+    booting: bool,
+    /// Clocks of the controller evaluated, and how many of them since time stands still.
+    clocks: u64,
+    standing: u64,
+    trace_over: bool,
+    stalled: bool,
+    console_in: VecDeque<u8>,
+    console_out: Vec<u8>,
+}
+
+impl Rig {
+    /// Both in their power-on state, with `eeprom` on the board. Every clock is evaluated unless `skip`.
+    pub fn new(machine: Box<dyn Machine>, soc: Soc, eeprom: Vec<u8>, skip: bool) -> Self {
+        Self {
+            machine,
+            soc,
+            lines: I2c::new(eeprom),
+            inputs: Inputs::default(),
+            pending: None,
+            quiet: false,
+            skip: true,
+            booting: true,
+            clocks: 0,
+            standing: 0,
+            trace_over: false,
+            stalled: false,
+            console_in: VecDeque::new(),
+            console_out: Vec::new(),
+        }
+        .started(skip)
+    }
+
+    /// Lets the firmware start, up to where time stands still. Here clocks are always left out: there would be 250 million.
+    fn started(mut self, skip: bool) -> Self {
+        let limits = Limits { clocks: u64::MAX / 2, tick: WAITS_AT_TICK, until: Until::Tick };
+        while self.run(limits, Duration::ZERO) != Pause::Tick {}
+        self.booting = false;
+        self.skip = skip;
+        self.machine.set_skip(skip);
+        self
+    }
+
+    /// The instrument.
+    pub fn machine(&mut self) -> &mut dyn Machine {
+        &mut *self.machine
+    }
+
+    /// Whether it captures, or sends what a stop left.
+    pub fn running(&mut self) -> bool {
+        self.machine.peek(reg::STATE) & reg::STATE_RUNNING != 0
+    }
+
+    /// Whether a stop was asked for and data is still on its way.
+    pub fn stopping(&mut self) -> bool {
+        self.running() && self.machine.peek(reg::CONTROL) & reg::CONTROL_RUN == 0
+    }
+
+    /// Whether nothing happens until a byte comes.
+    pub fn idle(&mut self) -> bool {
+        self.quiet && self.pending.is_none() && !self.hears() && !self.running() && self.soc.shown.active == 0
+    }
+
+    /// Clocks of the controller evaluated so far.
+    pub fn controller_clocks(&self) -> u64 {
+        self.clocks
+    }
+
+    /// The trace is over: the capture, if there is one, is stopped from outside, and so is every later one.
+    pub fn end_trace(&mut self) {
+        self.trace_over = true;
+    }
+
+    /// Bytes for the firmware.
+    pub fn tell(&mut self, bytes: &[u8]) {
+        self.console_in.extend(bytes);
+    }
+
+    /// Whether time stands still for another reason: nobody takes the stream.
+    pub fn stall(&mut self, stalled: bool) {
+        self.stalled = stalled;
+    }
+
+    /// What the firmware has said since the last call.
+    pub fn take_said(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.console_out)
+    }
+
+    /// The firmware takes a byte, and there is one; or it has one to say, and there is room.
+    fn hears(&self) -> bool {
+        let o = &self.soc.shown;
+        (o.console_ready == 1 && !self.console_in.is_empty())
+            || (o.console_waits == 1 && self.console_out.len() < CONSOLE_HELD)
+    }
+
+    /// Goes on for a while. [`Pause::Idle`] means that only a byte on the control port sets anything off.
+    pub fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
+        let started = Instant::now();
+        loop {
+            if started.elapsed() >= SLICE {
+                return Pause::Budget;
+            }
+            let running = self.running();
+            let stopping = running && self.machine.peek(reg::CONTROL) & reg::CONTROL_RUN == 0;
+            if running && self.trace_over && !stopping {
+                self.machine.write(reg::CONTROL, 0);
+            }
+            let until = match running {
+                false => Until::Tick,
+                true if self.trace_over || stopping => Until::Stopped,
+                true => Until::End,
+            };
+            let limits = Limits { until, ..limits };
+            if self.machine.now() < self.soc.shown.now {
+                match self.machine.run(Limits { tick: self.soc.shown.now.min(limits.tick), ..limits }, patience) {
+                    Pause::Tick if self.machine.now() >= self.soc.shown.now => {}
+                    Pause::Stopped => {}
+                    other => return other,
+                }
+                continue;
+            }
+            if let Some(pause) = self.carry_out(running, patience) {
+                return pause;
+            }
+            let asleep = self.quiet && !self.hears();
+            let wanted = running || self.booting || (self.soc.shown.active == 1 && asleep) || self.standing > PATIENCE_CLOCKS;
+            let flows = wanted && !self.stalled;
+            if asleep && self.machine.now() < self.soc.shown.deadline {
+                if !flows {
+                    return Pause::Idle;
+                }
+                let tick = self.soc.shown.deadline.min(limits.tick);
+                match self.machine.run(Limits { tick, ..limits }, patience) {
+                    Pause::Tick if self.machine.now() >= self.soc.shown.deadline => {}
+                    Pause::Stopped => continue,
+                    other => return other,
+                }
+            }
+            self.clock(flows);
+        }
+    }
+
+    /// Lets the instrument answer what the controller shows. A write while time stands still lets it pass, until it is done.
+    fn carry_out(&mut self, running: bool, patience: Duration) -> Option<Pause> {
+        match self.pending.take()? {
+            Stop::Read(address) => self.inputs.reg_rdata = self.machine.peek(address),
+            Stop::Write(address, value) => {
+                self.machine.write(address, value);
+                if (!running || self.stalled) && !self.booting {
+                    let tick = self.machine.now() + WRITE_CLOCKS * self.machine.clock_ticks();
+                    while self.machine.now() < tick {
+                        match self.machine.run(Limits { clocks: u64::MAX / 2, tick, until: Until::Tick }, patience) {
+                            Pause::Tick | Pause::Budget => {}
+                            other => return Some(other), // the write waits in the instrument's queue
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Clocks the controller until something is to be done.
+    fn clock(&mut self, flows: bool) {
+        let ticks = if flows { self.machine.clock_ticks() } else { 0 };
+        let i = &mut self.inputs;
+        (i.perst_n, i.clkreq_n, i.link_state) = self.machine.levels();
+        i.now = self.machine.now().max(self.soc.shown.now + ticks);
+        (i.ticks, i.clocks, i.skip) = (ticks as u32, CLOCKS, u32::from(self.skip || !flows));
+        i.rail_good = self.soc.shown.load_switch;
+        i.perst_n &= 1 - self.soc.shown.perst_low;
+        i.clkreq_n &= 1 - self.soc.shown.clkreq_low;
+        i.console_count = self.console_in.len().min(CONSOLE - 1) as u8;
+        for (to, from) in i.console.iter_mut().zip(&self.console_in).take(CONSOLE - 1) {
+            *to = *from;
+        }
+        i.console_room = CONSOLE_HELD.saturating_sub(self.console_out.len()).min(CONSOLE - 1) as u8;
+        let stop = self.soc.run(&self.inputs);
+        let o = &self.soc.shown;
+        self.clocks += u64::from(o.clocks);
+        self.standing = if flows { 0 } else { self.standing + u64::from(o.clocks) };
+        self.console_in.drain(..usize::from(o.console_taken));
+        self.console_out.extend(&o.console[..usize::from(o.console_count)]);
+        self.quiet = stop == Stop::Quiet;
+        match stop {
+            Stop::Read(_) | Stop::Write(..) => self.pending = Some(stop),
+            Stop::Pins => {
+                let (scl, sda) = self.lines.lines(o.scl_low == 1, o.sda_low == 1);
+                (self.inputs.scl, self.inputs.sda) = (scl.into(), sda.into());
+            }
+            Stop::Clocks | Stop::Quiet => {}
+        }
+    }
+}
