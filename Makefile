@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe firmware firmware-core fuzz seeds-check bench clean
+.PHONY: help setup sim controller rtl rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe firmware firmware-core fuzz seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -18,7 +18,12 @@ setup:  ## Debian packages, Python packages, Verilator
 sim: setup  ## SSD model, virtual rig and guest tools (Rust, release)
 	@cd sim && $(CARGO) build --release --quiet
 
-rtl: setup  ## the gateware as Verilog, and Verilated for the virtual rig
+controller: setup firmware  ## the controller Verilated for the virtual rig, and its firmware: all that fast fidelity needs
+	@$(PY) -m wattbell_gateware.generate --out build/rtl --variant controller
+	@sim/rig/build-rtl.sh controller
+	@cmp -s build/firmware/firmware.bin build/rtl/firmware.bin || cp build/firmware/firmware.bin build/rtl/
+
+rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual rig
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@sim/rig/build-rtl.sh x4_word
 
@@ -88,7 +93,7 @@ fuzz: setup  ## a million lines into the firmware's parser, natively, with sanit
 	@command -v clang >/dev/null || { echo "fuzz: error: clang is missing: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C firmware fuzz RUNS=70000
 
-seeds-check: setup sim  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
+seeds-check: setup sim controller  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
 	@$(PY) tools/seeds_check.py
 
 bench: setup sim rtl-all  ## speed, as ratios

@@ -37,14 +37,16 @@ def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict
         truth = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CaptureError(f"{path} cannot be read ({error}); run the model again or remove it.") from None
-    by_number = {int(p["phase"]): p for p in truth.get("phases", [])}
+    origin = int((context.capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
+    origin_ps = origin * round(context.tick_s * 1e12)
+    by_number = {int(p["phase"]): _since_power_on(p, origin, origin_ps) for p in truth.get("phases", [])}
     phases = [
         _phase(phase, by_number[phase["phase"]]) for phase in result["phases"] if phase["phase"] in by_number
     ]
     commands_file = workload / "truth-commands.csv"
-    instants = _commands(context, commands_file) if commands_file.is_file() else None
+    instants = _commands(context, commands_file, origin_ps) if commands_file.is_file() else None
     wakes = [
-        _wake(context, phase, by_number[phase["phase"]], commands_file, result)
+        _wake(context, phase, by_number[phase["phase"]], commands_file, result, origin_ps)
         for phase in result["phases"]
         if phase["kind"] == "wake" and "doorbell_ps" in by_number.get(phase["phase"], {})
     ]
@@ -57,6 +59,12 @@ def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict
         "wakeups": wakes,
         "pass": bool(parts) and all(part["pass"] for part in parts) and len(phases) == len(by_number),
     }
+
+
+def _since_power_on(phase: Mapping[str, Any], origin: int, origin_ps: int) -> dict[str, Any]:
+    """A phase of the truth, which counts from the beginning of the drive's story, in the rig's time."""
+    later = {"start_tick": origin, "end_tick": origin, "doorbell_ps": origin_ps}
+    return {name: value + later[name] if name in later and value is not None else value for name, value in phase.items()}
 
 
 def _phase(phase: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,13 +95,13 @@ def _phase(phase: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _truth_frame(path: Path) -> pl.LazyFrame:
+def _truth_frame(path: Path, origin_ps: int) -> pl.LazyFrame:
     names = [name.removesuffix("_tick") + "_ps" for name in INSTANTS]
     types = {"qid": pl.UInt8, "cid": pl.UInt16, "opcode": pl.UInt8, **dict.fromkeys(names, pl.Int64)}
-    return pl.scan_csv(path, schema_overrides=types)
+    return pl.scan_csv(path, schema_overrides=types).with_columns(pl.col(names) + origin_ps)
 
 
-def _commands(context: Context, path: Path) -> dict[str, Any]:
+def _commands(context: Context, path: Path, origin_ps: int) -> dict[str, Any]:
     """Every instant of every command against the model's picosecond.
 
     Paired by queue, command identifier and nearest CQE. Saturated ages, and interrupts that came when the host had
@@ -101,7 +109,7 @@ def _commands(context: Context, path: Path) -> dict[str, Any]:
     largest distance of a recorded tick from the true instant, which lies within that tick or not.
     """
     tick_ps = round(context.tick_s * 1e12)
-    truth = _truth_frame(path).with_columns((pl.col("cqe_ps") // tick_ps).alias("at")).sort("at")
+    truth = _truth_frame(path, origin_ps).with_columns((pl.col("cqe_ps") // tick_ps).alias("at")).sort("at")
     wire = context.capture.commands.filter(
         (pl.col("flags") & int(CommandFlag.NO_SQE | CommandFlag.ABORTED)) == 0
     ).with_columns(pl.col("cqe_tick").alias("at"))
@@ -168,7 +176,8 @@ def _commands(context: Context, path: Path) -> dict[str, Any]:
 
 
 def _wake(
-    context: Context, phase: Mapping[str, Any], truth: Mapping[str, Any], commands: Path, result: Mapping[str, Any]
+    context: Context, phase: Mapping[str, Any], truth: Mapping[str, Any], commands: Path, result: Mapping[str, Any],
+    origin_ps: int,
 ) -> dict[str, Any]:
     """The wake-up read of one phase: doorbell to CQE, measured and true; limit one rail sample (1 us without rail)."""
     tick_ps = round(context.tick_s * 1e12)
@@ -182,7 +191,7 @@ def _wake(
         "pass": False,
     }
     if commands.is_file():
-        row = _truth_frame(commands).filter(pl.col("doorbell_ps") == doorbell).collect()
+        row = _truth_frame(commands, origin_ps).filter(pl.col("doorbell_ps") == doorbell).collect()
         out["truth_s"] = (int(row["cqe_ps"][0]) - doorbell) * 1e-12 if len(row) else None
     mine = [e for e in result["wakeup"]["events"] if abs(int(e["start_tick"]) - doorbell // tick_ps) <= TICK_LIMIT]
     if not mine or out.get("truth_s") is None:

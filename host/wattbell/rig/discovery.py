@@ -1,16 +1,19 @@
 """Which rigs are there: USB ones by their product string, virtual ones by their registration file.
 
-A virtual rig registers itself as ``RUNTIME/rigs/SERIAL.json`` with ``serial``, ``data``, ``control`` (device paths)
-and ``pid``; RUNTIME is ``$WATTBELL_RUNTIME``, else ``wattbell`` under ``$XDG_RUNTIME_DIR``, else under ``/tmp``.
+A virtual rig registers itself as ``RUNTIME/rigs/SERIAL.json`` with ``serial``, ``data``, ``control`` (device paths), ``status``
+(address of a Unix socket, `@` for the abstract ones) and ``pid``; RUNTIME is ``$WATTBELL_RUNTIME``, else ``wattbell`` under
+``$XDG_RUNTIME_DIR``, else under ``/tmp``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from serial.tools import list_ports
 
@@ -22,6 +25,9 @@ PRODUCT = "Wattbell"
 
 VIRTUAL_FRONT_END_DELAY_S = 2e-6
 """Time constant of the virtual rig's anti-alias pole (docs/virtual-rig.md)."""
+VIRTUAL_TRACE_ORIGIN_TICK = 1_000_000_000
+"""Tick at which a virtual rig's bus trace begins (docs/virtual-rig.md)."""
+STATUS_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,17 @@ class RigPort:
     control: str
     virtual: bool
     pid: int | None = None
+    status: str | None = None
+    """Where a virtual rig's process tells about itself."""
 
     def conditions(self) -> dict[str, object]:
         """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``)."""
         if self.virtual:
-            return {"virtual": True, "front_end_delay_s": VIRTUAL_FRONT_END_DELAY_S}
+            return {
+                "virtual": True,
+                "front_end_delay_s": VIRTUAL_FRONT_END_DELAY_S,
+                "trace_origin_tick": VIRTUAL_TRACE_ORIGIN_TICK,
+            }
         return {"virtual": False}
 
     def to_json(self) -> dict[str, object]:
@@ -70,12 +82,27 @@ def virtual_rigs() -> list[RigPort]:
         try:
             entry = json.loads(path.read_text(encoding="utf-8"))
             pid = int(entry["pid"])
-            port = RigPort(str(entry["serial"]), str(entry["data"]), str(entry["control"]), virtual=True, pid=pid)
+            serial, data, control = (str(entry[name]) for name in ("serial", "data", "control"))
+            port = RigPort(serial, data, control, virtual=True, pid=pid, status=entry.get("status"))
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if _alive(pid) and Path(port.data).exists():
             found.append(port)
     return found
+
+
+def process_status(port: RigPort) -> dict[str, Any]:
+    """What the process of a virtual rig knows (docs/virtual-rig.md); empty when nobody answers, or the rig is no process here."""
+    if port.status is None:
+        return {}
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(STATUS_TIMEOUT_S)
+            line.connect(port.status.replace("@", "\0", 1))
+            found = json.loads(line.makefile().readline())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def usb_rigs() -> list[RigPort]:

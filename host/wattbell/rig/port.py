@@ -36,14 +36,14 @@ class Rig:
         return cls(discovery.find(serial_number))
 
     def start(self) -> None:
-        """Start capturing; a rig that does already (error -213) goes on."""
+        """Start capturing; a rig that does already (error -213) goes on. RigError for a virtual one at the end of its trace."""
+        if discovery.process_status(self.port).get("state") == "DONE":
+            raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.")
         try:
             self.control.command("INIT")
         except RigError as error:
             if "-213" not in str(error):
                 raise
-            if "state=DONE" in self.status():  # a virtual rig at the end of its trace
-                raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.") from None
 
     def stop(self) -> None:
         """Stop capturing; open blocks are sent, then a STATUS block with run 0."""

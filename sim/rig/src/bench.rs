@@ -3,8 +3,10 @@
 use crate::build;
 use crate::cli::Bench;
 use crate::config::{calibration_writes, Sweep};
+use crate::eeprom;
 use crate::machine::{Limits, Pause, Until};
 use crate::registers as reg;
+use crate::rig::{Rig, ORIGIN_TICK};
 use nix::sys::resource::{getrusage, UsageWho};
 use nix::sys::time::TimeValLike;
 use std::io::{Cursor, Read};
@@ -24,6 +26,9 @@ pub fn run(options: &Bench) -> Result<String, String> {
         }
         None => Box::new(Cursor::new(sleeping_drive(options.seconds).map_err(|e| e.to_string())?)),
     };
+    if options.controller {
+        return with_controller(options, trace);
+    }
     let (mut engine, calibration) = build::machine(&options.model, trace, None, 0)?;
     let clock_ticks = engine.clock_ticks();
     let mut sweep = Sweep::new(clock_ticks);
@@ -64,6 +69,43 @@ pub fn run(options: &Bench) -> Result<String, String> {
         "conversions": engine.sampled(),
         "commands": commands,
         "commands_per_simulated_s": commands as f64 / simulated_s,
+        "stream_bytes": bytes,
+    })
+    .to_string())
+}
+
+/// The same of a whole rig, told by SCPI.
+fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<String, String> {
+    let (machine, calibration) = build::machine(&options.model, trace, None, ORIGIN_TICK)?;
+    let eeprom = eeprom::image("virtual-rig", "BENCH", calibration.as_ref());
+    let mut rig = Rig::new(machine, build::soc(&options.model)?, eeprom, !options.model.no_skip);
+    rig.tell(format!("SENS:SWE:TINT {:e};:INIT\n", options.interval).as_bytes());
+    let limits = Limits { clocks: u64::MAX / 2, tick: ORIGIN_TICK + (options.seconds * 1e9) as u64, until: Until::End };
+    let (before, evaluated) = (rig.controller_clocks(), rig.machine().evaluated());
+    let (start, cpu_before_s) = (Instant::now(), cpu_s());
+    let mut bytes = 0u64;
+    loop {
+        let pause = rig.run(limits, Duration::from_secs(1));
+        bytes += rig.machine().take_words().len() as u64;
+        match pause {
+            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle => {}
+            Pause::Tick | Pause::End | Pause::Stopped => break,
+            Pause::Failed(reason) => return Err(reason),
+        }
+    }
+    let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);
+    let simulated_s = (rig.machine().now() - ORIGIN_TICK) as f64 * 1e-9;
+    Ok(serde_json::json!({
+        "interval_s": options.interval,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "simulated_s": simulated_s,
+        "simulated_to_wall": simulated_s / wall_s,
+        "simulated_to_cpu": simulated_s / cpu_s,
+        "clocks_evaluated": rig.machine().evaluated() - evaluated,
+        "controller_clocks_evaluated": rig.controller_clocks() - before,
+        "conversions": rig.machine().sampled(),
+        "commands": rig.machine().commands(),
         "stream_bytes": bytes,
     })
     .to_string())

@@ -45,7 +45,11 @@ fn board(model: &Model) -> Result<(Adc, Option<Calibration>), String> {
 }
 
 /// The gateware itself.
-pub fn rtl<R: Read + Send + 'static>(model: &Model, trace: R, origin: u64) -> Result<(Engine, Option<Calibration>), String> {
+pub fn rtl<R: Read + Send + 'static>(
+    model: &Model,
+    trace: R,
+    origin: u64,
+) -> Result<(Engine, Option<Calibration>), String> {
     let (adc, calibration) = board(model)?;
     let mut outputs = Outputs::default();
     let rtl = Rtl::load(&model.library(), &mut outputs).map_err(|e| e.to_string())?;
@@ -56,7 +60,11 @@ pub fn rtl<R: Read + Send + 'static>(model: &Model, trace: R, origin: u64) -> Re
 }
 
 /// The model of its clocks.
-pub fn fast<R: Read + Send + 'static>(model: &Model, trace: R, origin: u64) -> Result<(Fast, Option<Calibration>), String> {
+pub fn fast<R: Read + Send + 'static>(
+    model: &Model,
+    trace: R,
+    origin: u64,
+) -> Result<(Fast, Option<Calibration>), String> {
     if model.adc == AdcBuild::Serial || model.no_skip || model.lib.is_some() {
         return Err(
             "--adc serial, --no-skip and --lib choose how the RTL is simulated: they need --fidelity rtl".into()

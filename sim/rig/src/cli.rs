@@ -186,6 +186,9 @@ pub struct Bench {
     /// Seconds between conversions
     #[arg(long, value_name = "S", default_value_t = 1e-6)]
     pub interval: f64,
+    /// With the controller and its firmware, as `play` has them; without, the instrument alone
+    #[arg(long)]
+    pub controller: bool,
     /// Board and simulation
     #[command(flatten)]
     pub model: Model,

@@ -33,7 +33,8 @@ impl Side<'_> {
         if self.done {
             return Ok(());
         }
-        let limits = Limits { clocks: SLICE, tick: u64::MAX, until: if self.stopping { Until::Stopped } else { Until::End } };
+        let limits =
+            Limits { clocks: SLICE, tick: u64::MAX, until: if self.stopping { Until::Stopped } else { Until::End } };
         match self.machine.run(limits, PATIENCE) {
             Pause::End => {
                 self.machine.write(reg::CONTROL, 0);

@@ -196,8 +196,16 @@ impl Machine for Fast {
             reg::BUILD => TICKS as u32 | 16 << reg::BUILD_TLP_WIDTH_SHIFT,
             reg::STATE => {
                 let ((running, stopping), (rail, attach)) = (i.state(), i.waits());
-                [(running, reg::STATE_RUNNING), (stopping, reg::STATE_STOPPING), (rail, reg::STATE_RAIL_PENDING),
-                    (attach, reg::STATE_ATTACH_BUSY)].into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum()
+                [
+                    (running, reg::STATE_RUNNING),
+                    (stopping, reg::STATE_STOPPING),
+                    (rail, reg::STATE_RAIL_PENDING),
+                    (attach, reg::STATE_ATTACH_BUSY),
+                ]
+                .into_iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, bit)| bit)
+                .sum()
             }
             reg::NOW_LO => now as u32,
             reg::NOW_HI => (now >> 32) as u32,

@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 use wattbell_rig::cli::{Cli, Play, Task};
-use wattbell_rig::output::{Output, Sink};
 use wattbell_rig::eeprom::{self, NAME_MAX};
+use wattbell_rig::output::{Output, Sink};
 use wattbell_rig::pty::{listen, speak, Pty};
-use wattbell_rig::rig::{Rig, ORIGIN_TICK};
 use wattbell_rig::registration::{rigs_dir, Ports, Registration};
+use wattbell_rig::rig::{Rig, ORIGIN_TICK};
 use wattbell_rig::session::{Control, Options, Session};
 use wattbell_rig::status::Status;
 use wattbell_rig::{bench, build, compare};
@@ -85,18 +85,18 @@ fn play(options: &Play) -> Result<(), String> {
     thread("listen", move || listen(&control_pty, &heard_in))?;
     thread("speak", move || speak(&mouth, &said_out))?;
     let dir = rigs_dir();
-    let registration = Registration::new(&dir, &ports, options.link_dir.as_deref())
-        .map_err(|e| format!("cannot register the rig in {}: {e}", dir.display()))?;
-    println!("{}", ports.to_json());
-    let _ = std::io::stdout().flush();
-
     let session_options = Options {
         autostart: options.autostart,
         exit_on_done: options.exit_on_done,
         linger,
         realtime: options.realtime,
     };
-    let done = Session::new(rig, output, Control { heard, said }, session_options, status, quit).run();
+    let session = Session::new(rig, output, Control { heard, said }, session_options, status, quit);
+    let registration = Registration::new(&dir, &ports, options.link_dir.as_deref())
+        .map_err(|e| format!("cannot register the rig in {}: {e}", dir.display()))?;
+    println!("{}", ports.to_json());
+    let _ = std::io::stdout().flush();
+    let done = session.run();
     drop(registration);
     done
 }

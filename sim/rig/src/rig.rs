@@ -72,6 +72,7 @@ impl Rig {
 
     /// Lets the firmware start, up to where time stands still. Here clocks are always left out: there would be 250 million.
     fn started(mut self, skip: bool) -> Self {
+        self.machine.set_skip(true);
         let limits = Limits { clocks: u64::MAX / 2, tick: WAITS_AT_TICK, until: Until::Tick };
         while self.run(limits, Duration::ZERO) != Pause::Tick {}
         self.booting = false;
@@ -162,7 +163,8 @@ impl Rig {
                 return pause;
             }
             let asleep = self.quiet && !self.hears();
-            let wanted = running || self.booting || (self.soc.shown.active == 1 && asleep) || self.standing > PATIENCE_CLOCKS;
+            let wanted =
+                running || self.booting || (self.soc.shown.active == 1 && asleep) || self.standing > PATIENCE_CLOCKS;
             let flows = wanted && !self.stalled;
             if asleep && self.machine.now() < self.soc.shown.deadline {
                 if !flows {

@@ -137,8 +137,10 @@ impl Soc {
         if !path.exists() {
             return Err(load("no such file".into()));
         }
-        let bytes = std::fs::read(image)
-            .map_err(|e| RtlError::Load { path: image.to_owned(), reason: format!("the firmware cannot be read: {e}") })?;
+        let bytes = std::fs::read(image).map_err(|e| RtlError::Load {
+            path: image.to_owned(),
+            reason: format!("the firmware cannot be read: {e}"),
+        })?;
         let words: Vec<u32> = bytes
             .chunks(4)
             .map(|c| c.iter().enumerate().fold(0, |word, (k, byte)| word | u32::from(*byte) << (8 * k)))

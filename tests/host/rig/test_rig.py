@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import threading
 import tty
 from collections.abc import Iterator
@@ -117,6 +118,29 @@ def test_a_rig_that_runs_already_goes_on(made: list[Instrument]) -> None:
         rig.set_interval(1e-5)
         rig.mark(258)
     assert control.lines[-4:] == ["SENS:SWE:TINT 1e-05", "SYST:ERR?", "MARK 258", "SYST:ERR?"]
+
+
+def test_a_virtual_rig_at_the_end_of_its_trace_does_not_start(made: list[Instrument]) -> None:
+    made += [Instrument({name: list(queue) for name, queue in GOOD.items()}) for _ in range(2)]
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"\0wattbell-test.{os.getpid()}")
+        server.listen()
+
+        def answer() -> None:
+            for state in ("READY", "DONE"):
+                with server.accept()[0] as line:
+                    line.sendall(json.dumps({"state": state, "tick": 7}).encode() + b"\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        port = discovery.RigPort("WB7", made[0].device, made[1].device, virtual=True, status=f"@wattbell-test.{os.getpid()}")
+        with Rig(port) as rig:
+            rig.start()
+            with pytest.raises(RigError, match="to the end"):
+                rig.start()
+        thread.join()
+    assert made[1].lines.count("INIT") == 1
+    assert discovery.process_status(port) == {}
 
 
 def test_the_end_of_the_stream_survives_the_cut(made: list[Instrument]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import serial
 from wattbell.wire.decode import Batch, Decoder
 
 ROOT = Path(__file__).parents[3]
+ORIGIN_TICK = 1_000_000_000
+"""Tick of the trace's beginning (docs/virtual-rig.md)."""
 PATIENCE_S = 120.0
 """No test waits longer than this for something that must happen; on a busy machine it may take long."""
 
@@ -84,9 +87,12 @@ class Rig:
         assert answer.endswith(b"\n"), f"no answer to {line}"
         return answer.decode().rstrip("\n")
 
-    def status(self) -> dict[str, str]:
-        """STATus:RIG? as a dictionary."""
-        return dict(pair.split("=") for pair in self.ask("STAT:RIG?").split(","))
+    def status(self) -> dict[str, Any]:
+        """What the process says of itself; ``trace_tick`` is its ``tick`` as the trace counts."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(self.entry["status"].replace("@", "\0", 1))
+            status: dict[str, Any] = json.loads(line.makefile().readline())
+        return {**status, "trace_tick": status["tick"] - self.entry["origin_tick"]}
 
     def read_all(self) -> bytes:
         """The stream until the rig is done and nothing is left to read."""

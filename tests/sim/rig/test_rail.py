@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rig_process import column, decode, play
+from rig_process import ORIGIN_TICK, column, decode, play
 from rig_trace import encode, end, rail
 from wattbell.wire.spec import CURRENT_LSB_NA, ENERGY_LSB_W, VOLTAGE_LSB_UV, RailFlag
 
@@ -64,7 +64,7 @@ def test_a_step_follows_the_filter(tmp_path: Path) -> None:
     amps = np.array(column(batches, "rail", "current")) * A
     firsts, counts = column(batches, "rail", "first_tick"), column(batches, "rail", "count")
     ticks = np.concatenate([first + 1000 * np.arange(count) for first, count in zip(firsts, counts, strict=True)])
-    since_us = np.maximum(ticks - 2_000_200, 0) / 1000
+    since_us = np.maximum(ticks - ORIGIN_TICK - 2_000_200, 0) / 1000
     expected = 2.0 * (1 - np.exp(-since_us / 2.0))
     # half an ADC code of quantisation, a quarter of calibration without noise, half an output LSB
     assert np.abs(amps - expected).max() < 31.25e-6 * 0.85 + A
