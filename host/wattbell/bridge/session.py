@@ -17,7 +17,7 @@ def _sync(times: int) -> tuple[bytes, bytes]:
 SYNC = _sync(3)
 SYNC_AFTER_CLEAR = _sync(5)
 """Another one, for the first may still be answered, or have been cut short."""
-PATIENCE_S = 3.0
+PATIENCE_S = 10.0
 """How long the rig may still work on what a client asked that sends no more; then device clear ends it."""
 _ESTABLISHED = 1
 """TCP_ESTABLISHED of Linux' tcp_states.h."""

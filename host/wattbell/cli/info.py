@@ -45,6 +45,7 @@ def _rig(serial: str | None, json: bool) -> None:
 def _capture(path: Path, json: bool) -> None:
     from ..analysis import link
     from ..capture import open_capture
+    from ..wire.spec import RailFlag
 
     with output.bar("rebuilding from the journal") as progress:
         capture = open_capture(path, progress)
@@ -71,6 +72,8 @@ def _capture(path: Path, json: bool) -> None:
     if rail.get("interval_ticks"):
         rate = 1e12 / (rail["interval_ticks"] * capture.tick_ps)
         shown.add_row("rail", f"{found['samples']} samples at {output.si(rate, 'S/s')}")
+    if rail.get("flags", 0) & RailFlag.UNCALIBRATED:
+        shown.add_row("calibration", "none: the stated uncertainties do not hold (wattbell calibrate)")
     for side in link.link(capture):
         shown.add_row(f"link, {side['direction']}", link.describe(side))
     shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))

@@ -8,7 +8,8 @@ import serial
 
 from ..errors import RigError
 
-TIMEOUT_S = 3.0
+TIMEOUT_S = 10.0
+"""A virtual rig simulates each clock of its controller: on a busy machine a line may take seconds."""
 
 
 class Scpi:

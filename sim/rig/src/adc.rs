@@ -2,8 +2,10 @@
 //!
 //! What happens to the rail between the connector and the code, in this order: single-pole anti-alias filter, gain
 //! error, offset error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity,
-//! settling of the sample capacitor, drift, crosstalk between the channels.
+//! settling of the sample capacitor, crosstalk between the channels. Drift with temperature only with a front end from a file
+//! ([`crate::afe`]).
 
+use crate::afe::{Drawn, FrontEnd};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -38,11 +40,13 @@ pub struct BoardOptions {
     pub errors: f64,
     /// Full scale of the voltage channel in volts; another divider than the M.2 board's for rails above 5 V.
     pub voltage_range_v: f64,
+    /// The front end that the board is drawn from, in place of the round figures here and of `tau_s` and `noise_lsb`.
+    pub front_end: Option<FrontEnd>,
 }
 
 impl Default for BoardOptions {
     fn default() -> Self {
-        Self { seed: 1, tau_s: 2e-6, noise_lsb: 1.0, errors: 1.0, voltage_range_v: VOLTAGE_RANGE_V }
+        Self { seed: 1, tau_s: 2e-6, noise_lsb: 1.0, errors: 1.0, voltage_range_v: VOLTAGE_RANGE_V, front_end: None }
     }
 }
 
@@ -61,6 +65,10 @@ pub struct Channel {
     pub source_error: f64,
     noise_lsb: f64,
     noise: Xoshiro256PlusPlus,
+    /// Change of the gain by self-heating, for each unit of the input squared.
+    heating: f64,
+    /// Drift a kelvin of gain and offset, and the kelvins for which both have it already.
+    drift: (f64, f64, f64),
 }
 
 impl Channel {
@@ -69,11 +77,35 @@ impl Channel {
     pub fn convert(&mut self, input: f64) -> u32 {
         let noise: f64 = if self.noise_lsb > 0.0 { StandardNormal.sample(&mut self.noise) } else { 0.0 };
         if input != self.settled.0 {
-            self.settled = (input, input / self.lsb * (1.0 + self.gain_error) + self.offset_lsb);
+            let gain = 1.0 + self.gain_error + self.heating * input * input;
+            self.settled = (input, input / self.lsb * gain + self.offset_lsb);
         }
         let exact = self.settled.1 + noise * self.noise_lsb;
         let (low, high) = self.range();
         round_to_bits(exact.clamp(f64::from(low), f64::from(high))) & ((1 << ADC_BITS) - 1)
+    }
+
+    fn from_front_end(drawn: &Drawn, signed: bool, noise: Xoshiro256PlusPlus) -> Self {
+        Self {
+            lsb: drawn.lsb,
+            signed,
+            settled: (f64::NAN, 0.0),
+            gain_error: drawn.gain.0,
+            offset_lsb: drawn.offset_lsb.0,
+            source_error: drawn.source_error,
+            noise_lsb: drawn.noise_lsb,
+            noise,
+            heating: drawn.heating,
+            drift: (drawn.gain.1, drawn.offset_lsb.1, 0.0),
+        }
+    }
+
+    fn warm_to(&mut self, kelvin: f64) {
+        let more = kelvin - self.drift.2;
+        self.gain_error += self.drift.0 * more;
+        self.offset_lsb += self.drift.1 * more;
+        self.drift.2 = kelvin;
+        self.settled = (f64::NAN, 0.0);
     }
 
     /// The smallest and the largest code as numbers.
@@ -123,6 +155,16 @@ impl Adc {
     /// The board that `options` describe, with its input at 0 V and 0 A.
     pub fn new(options: &BoardOptions) -> Self {
         let mut draw = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+        let noise = |stream: u64| Xoshiro256PlusPlus::seed_from_u64(options.seed ^ stream << 56);
+        if let Some(front_end) = &options.front_end {
+            let [v, i] = front_end.draw(&mut draw, options.errors);
+            return Self {
+                voltage: Channel::from_front_end(&v, false, noise(0xA5)),
+                current: Channel::from_front_end(&i, true, noise(0x5A)),
+                filter: Filter::new([v.tau_s, i.tau_s]),
+                ahead: VecDeque::new(),
+            };
+        }
         let mut channel = |lsb: f64, signed: bool, stream: u64| {
             let mut normal = |spread: f64| -> f64 {
                 let x: f64 = StandardNormal.sample(&mut draw);
@@ -136,14 +178,22 @@ impl Adc {
                 offset_lsb: normal(OFFSET_SPREAD_LSB),
                 source_error: normal(SOURCE_SPREAD),
                 noise_lsb: options.noise_lsb,
-                noise: Xoshiro256PlusPlus::seed_from_u64(options.seed ^ stream << 56),
+                noise: noise(stream),
+                heating: 0.0,
+                drift: (0.0, 0.0, 0.0),
             }
         };
         // The voltage scale begins at 0 V and its errors must not push the calibration's low point off it; the points
         // are well inside the scale (see calibration.rs), so no care is needed here.
         let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
-        Self { voltage, current, filter: Filter::new(options.tau_s), ahead: VecDeque::new() }
+        Self { voltage, current, filter: Filter::new([options.tau_s; 2]), ahead: VecDeque::new() }
+    }
+
+    /// The board is at this temperature from now on: `kelvin` above that at which it was drawn.
+    pub fn warm_to(&mut self, kelvin: f64) {
+        self.voltage.warm_to(kelvin);
+        self.current.warm_to(kelvin);
     }
 
     /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
@@ -196,7 +246,7 @@ impl Adc {
 /// A single-pole low-pass on two channels over an input that is constant in pieces: exact, whatever the spacing.
 #[derive(Debug, Clone)]
 struct Filter {
-    tau_ps: f64,
+    tau_ps: [f64; 2],
     time_ps: u64,
     value: [f64; 2],
     target: [f64; 2],
@@ -206,8 +256,8 @@ struct Filter {
 const SETTLED_TAUS: f64 = 30.0;
 
 impl Filter {
-    fn new(tau_s: f64) -> Self {
-        Self { tau_ps: tau_s * 1e12, time_ps: 0, value: [0.0; 2], target: [0.0; 2] }
+    fn new(tau_s: [f64; 2]) -> Self {
+        Self { tau_ps: tau_s.map(|tau| tau * 1e12), time_ps: 0, value: [0.0; 2], target: [0.0; 2] }
     }
 
     #[inline(always)]
@@ -219,13 +269,12 @@ impl Filter {
     }
 
     fn follow(&mut self, dt: f64) {
-        if dt >= SETTLED_TAUS * self.tau_ps {
-            self.value = self.target;
-            return;
-        }
-        let left = (-dt / self.tau_ps).exp();
-        for (value, target) in self.value.iter_mut().zip(self.target) {
-            *value = target + (*value - target) * left;
+        for ((value, target), tau_ps) in self.value.iter_mut().zip(self.target).zip(self.tau_ps) {
+            if dt >= SETTLED_TAUS * tau_ps {
+                *value = target;
+                continue;
+            }
+            *value = target + (*value - target) * (-dt / tau_ps).exp();
             // Otherwise an exponential tail of denormal differences would keep exp() busy for ever.
             if (*value - target).abs() < 1e-12 {
                 *value = target;
@@ -340,6 +389,28 @@ mod tests {
         let expected = 9.0 + 1.0 / 12.0;
         assert!(mean.abs() < 5.0 * (expected / n as f64).sqrt(), "mean {mean}");
         assert!((variance - expected).abs() < 5.0 * expected * (2.0 / n as f64).sqrt(), "variance {variance}");
+    }
+
+    #[test]
+    fn a_board_from_a_file_drifts_and_warms_its_shunt() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hw/afe/model.toml");
+        let front_end = Some(FrontEnd::load(&file).unwrap());
+        let mut adc = Adc::new(&BoardOptions { front_end, seed: 3, ..BoardOptions::default() });
+        let mut again = Adc::new(&BoardOptions { front_end, seed: 3, ..BoardOptions::default() });
+        assert_eq!(adc.current.convert(1.0), again.current.convert(1.0));
+        adc.current.noise_lsb = 0.0;
+        let cold = (adc.current.gain_error, adc.current.offset_lsb);
+        adc.warm_to(20.0);
+        adc.warm_to(25.0);
+        let warm = (adc.current.gain_error, adc.current.offset_lsb);
+        assert!(((warm.0 - cold.0) / (25.0 * adc.current.drift.0) - 1.0).abs() < 1e-9);
+        assert!(((warm.1 - cold.1) / (25.0 * adc.current.drift.1) - 1.0).abs() < 1e-9);
+        let code = adc.current.convert(4.0);
+        let expected = 4.0 / CURRENT_LSB_A * (1.0 + warm.0 + 16.0 * adc.current.heating) + warm.1;
+        assert!((f64::from(adc.current.value_of(code)) - expected).abs() <= 0.5);
+        assert!(adc.current.heating != 0.0);
+        adc.warm_to(0.0);
+        assert!((adc.current.gain_error - cold.0).abs() < 1e-15);
     }
 
     #[test]

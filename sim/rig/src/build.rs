@@ -1,6 +1,7 @@
 //! From the command line's options to an instrument that is ready to run.
 
 use crate::adc::Adc;
+use crate::afe::REFERENCE_C;
 use crate::calibration::{calibrate, Calibration};
 use crate::cli::{AdcBuild, CalibrationKind, Fidelity, Model};
 use crate::engine::Engine;
@@ -41,6 +42,7 @@ pub fn machine<R: Read + Send + 'static>(
 fn board(model: &Model) -> Result<(Adc, Option<Calibration>), String> {
     let mut adc = Adc::new(&model.board()?);
     let calibration = (model.calibration == CalibrationKind::Factory).then(|| calibrate(&mut adc));
+    adc.warm_to(model.temperature - REFERENCE_C);
     Ok((adc, calibration))
 }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::adc::BoardOptions;
+use crate::afe::{FrontEnd, REFERENCE_C};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -81,6 +82,12 @@ pub struct Model {
     /// Full scale of the voltage channel in volts: 5 as on the M.2 board, 20 for rails of 12 V
     #[arg(long, value_name = "V", default_value_t = BoardOptions::default().voltage_range_v)]
     pub voltage_range: f64,
+    /// Draw the board from this model of the front end (hw/afe/model.toml), in place of --tau and --noise
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tau", "noise", "voltage_range"])]
+    pub afe: Option<PathBuf>,
+    /// Temperature of the board in degrees Celsius; the factory calibrated it at 25
+    #[arg(long, value_name = "C", default_value_t = REFERENCE_C, allow_negative_numbers = true, requires = "afe")]
+    pub temperature: f64,
     /// Whether the factory has calibrated the rig
     #[arg(long, value_enum, default_value_t = CalibrationKind::Factory)]
     pub calibration: CalibrationKind,
@@ -97,12 +104,17 @@ impl Model {
         if !(1.0..=100.0).contains(&self.voltage_range) {
             return Err(format!("--voltage-range must be 1 to 100 V, not {}", self.voltage_range));
         }
+        if !(-40.0..=125.0).contains(&self.temperature) {
+            return Err(format!("--temperature must be -40 to 125 C, not {}", self.temperature));
+        }
+        let front_end = self.afe.as_deref().map(FrontEnd::load).transpose()?;
         Ok(BoardOptions {
             seed: self.seed,
             tau_s: self.tau,
             noise_lsb: self.noise,
             errors: self.errors,
             voltage_range_v: self.voltage_range,
+            front_end,
         })
     }
 

@@ -6,6 +6,7 @@
 //! it all together.
 
 pub mod adc;
+pub mod afe;
 pub mod beats;
 pub mod bench;
 pub mod build;
