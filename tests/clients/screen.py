@@ -1,0 +1,41 @@
+"""picocom on a terminal of its own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+
+class Screen:
+    """picocom on a terminal of its own."""
+
+    def __init__(self, device: str) -> None:
+        self.keyboard, inside = pty.openpty()
+        # CR, which Enter sends, stays CR: the firmware has to live with either
+        command = ["picocom", "--echo", "--omap", "crcrlf", "--imap", "lfcrlf", "--nolock", device]
+        self.process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
+        os.close(inside)
+        self.text = ""
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """What the screen shows once it matches."""
+        deadline = time.monotonic() + 60
+        while not (found := re.search(pattern, self.text)):
+            assert time.monotonic() < deadline, self.text
+            if select.select([self.keyboard], [], [], 0.1)[0]:
+                self.text += os.read(self.keyboard, 4096).decode()
+        return found
+
+    def type(self, text: str) -> None:
+        """Keys."""
+        os.write(self.keyboard, text.encode())
+
+    def leave(self) -> None:
+        """C-a C-x."""
+        self.type("\x01\x18")
+        assert self.process.wait(20) == 0
+        os.close(self.keyboard)
