@@ -25,6 +25,7 @@ from .rail import RailPath, WordFront, serial_front
 from .rail.path import RAIL_CONFIG
 from .regfile import RegisterFile
 from .registers import ID, VERSION, by_name
+from .stage import Stage
 from .stream.buffer import BlockBuffer
 from .stream.events import LossReporter, SidebandWatcher, event
 from .stream.fifo import CountingFifo
@@ -56,7 +57,8 @@ class Instrument(wiring.Component):
         need a domain ``fast`` of 125 MHz that rises with ``sync``.
     queues, slots, sizes, tags : size of the tracker's queue table, commands in flight, its page map, tags of reads.
     beats : payload that the tracker keeps of each direction.
-    slow : for parts on which the rest is too fast: a register more in the tracker, and no idle clocks can be left out.
+    slow : for parts on which the rest is too fast: the tracker's engine runs in a domain ``half``, of half the frequency of ``sync`` and
+        rising with it, and no idle clocks can be left out.
     lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
         blocks, link events. Idle clocks cannot be left out then.
     """
@@ -90,17 +92,17 @@ class Instrument(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.regs = regs = RegisterFile({"ADC_PERIOD": DEFAULT_PERIOD_TICKS // self.ticks_per_clock})
-        m.submodules.run = run = RunControl()
+        m.submodules.run = run = RunControl(slow=self.slow)
         m.submodules.rail = rail = RailPath(self.ticks_per_clock)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
-                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, staged=self.slow,
+                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, halved=self.slow,
                 sizes=self.sizes, tags=self.tags))
         m.submodules.records = records = CountingFifo(COMMAND, RECORD_FIFO)
         m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
-        m.submodules.command_blocks = command_blocks = RecordBuilder(COMMAND_SIZE // 4, relative=True)
-        m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False)
-        m.submodules.raw_blocks = raw_blocks = RawBuilder()
+        m.submodules.command_blocks = command_blocks = RecordBuilder(COMMAND_SIZE // 4, relative=True, slow=self.slow)
+        m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=self.slow)
+        m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=self.slow)
         m.submodules.status = status = StatusSource()
         first = (Kind.STATUS, Kind.LINK) if self.lanes else (Kind.STATUS,)
         m.submodules.writer = writer = BlockWriter((*first, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
@@ -190,9 +192,12 @@ class Instrument(wiring.Component):
 
         # Run control and status.
         drained = Signal()
-        m.d.comb += drained.eq(
-            rail.idle & ~tracker.busy & ~tracker.commands.valid & ~tracker.events.valid & ~tracker.raw.valid
-            & records.empty & command_blocks.quiet)
+        done = (rail.idle & ~tracker.busy & ~tracker.commands.valid & ~tracker.events.valid & ~tracker.raw.valid
+                & records.empty & command_blocks.quiet)
+        if self.slow:  # once it is so nothing comes any more
+            m.d.sync += drained.eq(done & ~run.capturing)
+        else:
+            m.d.comb += drained.eq(done)
         m.d.comb += [
             run.run.eq(regs.control[0]), run.status_wanted.eq(command.status),
             run.sources_idle.eq(drained),
@@ -255,7 +260,7 @@ class Instrument(wiring.Component):
         m.d.comb += [rail.config.eq(config), rail.changed.eq(changed)]
         self._config = config
 
-    def _link(self, m: Module, regs, run, tracker, writer) -> LinkReporter:
+    def _link(self, m: Module, regs, run, tracker, writer) -> Stage:
         m.submodules.link = link = LinkReporter()
         m.submodules.link_source = source = LinkSource()
         wiring.connect(m, writer.source1, source.read)
@@ -272,9 +277,11 @@ class Instrument(wiring.Component):
                 getattr(tracker, f"pending_tick_{name}").eq(port.side.pending_tick),
             ]
             link_set(m, getattr(regs, f"link_set_{name}"), getattr(regs, f"link_set_{name}_written"), port.set)
-        return link
+        m.submodules.link_stage = stage = Stage(EVENT)
+        m.d.comb += [stage.i.valid.eq(link.o_valid), stage.i.payload.eq(link.o_event), link.o_ready.eq(stage.i.ready)]
+        return stage
 
-    def _events(self, m: Module, regs, run, tracker, events, event_blocks, records, rail, link) -> None:
+    def _events(self, m: Module, regs, run, tracker, events, event_blocks, records, rail, link: Stage | None) -> None:
         m.submodules.sidebands = sidebands = SidebandWatcher()
         m.submodules.losses = losses = LossReporter((LossSource.RECORDS, LossSource.EVENTS, LossSource.RAIL))
         marker = Signal(EVENT)
@@ -297,7 +304,7 @@ class Instrument(wiring.Component):
             (run.o_valid, run.o_ready, run.o_event), (waits, None, marker),
             (sidebands.o_valid, sidebands.o_ready, sidebands.o_event),
             (losses.o_valid, losses.o_ready, losses.o_event),
-            *([(link.o_valid, link.o_ready, link.o_event)] if link else []),
+            *([(link.o.valid, link.o.ready, link.o.payload)] if link else []),
         ]
         marker_taken = Signal()
         m.d.comb += [
@@ -315,8 +322,8 @@ class Instrument(wiring.Component):
             with m.Elif(losses.o_valid):
                 m.d.comb += [events.i_data.eq(losses.o_event), losses.o_ready.eq(1)]
             if link:
-                with m.Elif(link.o_valid):
-                    m.d.comb += [events.i_data.eq(link.o_event), link.o_ready.eq(1)]
+                with m.Elif(link.o.valid):
+                    m.d.comb += [events.i_data.eq(link.o.payload), link.o.ready.eq(1)]
         with m.If(marker_taken):
             m.d.sync += waits.eq(0)
         with m.If(regs.marker_written & run.capturing):

@@ -133,7 +133,7 @@ class Direction(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = DomainRenamer("link")(
-            Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks, blocks=self._blocks))
+            Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks, blocks=self._blocks, tick_bits=LOW_BITS))
         if self._half:
             m.submodules.fine = fine = FineTime(ticks_per_clock=self._ticks)
             m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks, behind=2 * self._ticks, core="fast")

@@ -76,18 +76,19 @@ class LinkTime(wiring.Component):
         gray, gray_here, count_here = Signal(bits), Signal(bits), Signal(bits)
         m.d[self._core] += gray.eq(count ^ (count >> 1))
         m.submodules.sync = FFSynchronizer(gray, gray_here, o_domain=self._link)
-        # Gray to binary in two steps: eight bits a step are fast enough, all of them are not.
-        half = bits // 2
-        high, rest = Signal(bits - half), Signal(half)
-        m.d[self._link] += [
-            high.eq(Cat(gray_here[n:].xor() for n in range(half, bits))), rest.eq(gray_here[:half]),
-            count_here.eq(Cat(Cat(rest[n:].xor() ^ high[0] for n in range(half)), high)),
-        ]  # fmt: skip
+        # Gray to binary, a third of the bits a step: all at once are too slow.
+        step_bits = -(-bits // 3)
+        value = gray_here
+        for top in (bits, bits - step_bits, bits - 2 * step_bits):
+            bottom, above = max(0, top - step_bits), value[top] if top < bits else 0
+            later = Signal(bits, name=f"down_to_{bottom}") if bottom else count_here
+            m.d[self._link] += later.eq(Cat(value[:bottom], *(value[n:top].xor() ^ above for n in range(bottom, top)), value[top:]))
+            value = later
 
-        # `count_here` is old when it is compared: a clock of `core` and three of `link`, and half of what `now` steps by for the time
+        # `count_here` is old when it is compared: a clock of `core` and four of `link`, and half of what `now` steps by for the time
         # that passes between two steps. The tests hold the mean of the difference to it.
-        age = Signal(range(8 * self._ticks + self._behind))
-        m.d[self._link] += age.eq(Mux(self.slow, 15 * self._ticks // 2, 9 * self._ticks // 2) + self._behind)
+        age = Signal(range(10 * self._ticks + self._behind))
+        m.d[self._link] += age.eq(Mux(self.slow, 19 * self._ticks // 2, 11 * self._ticks // 2) + self._behind)
         error = Signal(signed(LOW_BITS))
         m.d[self._link] += error.eq((count_here << self._shift) + age - self.tick)
         far = Signal()

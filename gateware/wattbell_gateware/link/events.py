@@ -58,13 +58,14 @@ def of_interest(m: Module, body, kind, argument) -> object:
 
 
 class EventQueue(wiring.Component):
-    """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait.
+    """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait. Of ticks the low `tick_bits`
+    come out.
 
     Ports: ``i0`` ..: always ready. ``out``. ``lost``: so many found no room in this clock.
     """
 
-    def __init__(self, sources: int, *, each: int = 16):
-        self._sources, self._each = sources, each
+    def __init__(self, sources: int, *, each: int = 16, tick_bits: int = 64):
+        self._sources, self._each, self._tick_bits = sources, each, tick_bits
         super().__init__({
             **{f"i{n}": In(stream.Signature(LINK_EVENT, always_ready=True)) for n in range(sources)},
             "out": Out(stream.Signature(LINK_EVENT)), "lost": Out(range(sources + 1)),
@@ -73,13 +74,16 @@ class EventQueue(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         lost, taken = [], Const(0, 1)
+        kept = data.StructLayout({"tick": self._tick_bits, "kind": LinkEvent, "argument": 32})
         for n in range(self._sources):
             source = getattr(self, f"i{n}")
-            m.submodules[f"queue{n}"] = queue = SyncFIFOBuffered(width=LINK_EVENT.size, depth=self._each)
-            m.d.comb += [queue.w_data.eq(source.payload), queue.w_en.eq(source.valid)]
+            m.submodules[f"queue{n}"] = queue = SyncFIFOBuffered(width=kept.size, depth=self._each)
+            into, head = Signal(kept, name=f"into{n}"), data.View(kept, queue.r_data)
+            m.d.comb += [*(into[name].eq(source.payload[name]) for name, _ in kept), queue.w_data.eq(into), queue.w_en.eq(source.valid)]
             lost.append(source.valid & ~queue.w_rdy)
             with m.If(queue.r_rdy & ~taken):
-                m.d.comb += [self.out.valid.eq(1), self.out.payload.eq(queue.r_data), queue.r_en.eq(self.out.ready)]
+                m.d.comb += [self.out.valid.eq(1), queue.r_en.eq(self.out.ready)]
+                m.d.comb += [self.out.payload[name].eq(head[name]) for name, _ in kept]
             taken = taken | queue.r_rdy
         m.d.comb += self.lost.eq(sum(lost))
         return m

@@ -127,15 +127,19 @@ class LinkTracker(wiring.Component):
         def later(tick, than):
             return (than - tick[:_LOW])[_LOW - 1]
 
+        # Looked at a clock later; at an ordered set it means nothing.
         evidence, since = Signal(), Signal(64)
+        m.d.sync += evidence.eq(0)
         for strobe, tick in ((self.idle, self.idle_tick), (self.tlp, self.tlp_tick), (self.dllps.valid, self.dllps.payload.tick)):
             with m.If(strobe & ((behind == 0) | later(tick, last))):
-                m.d.comb += [evidence.eq(~self.eios.any()), since.eq(tick)]
+                m.d.sync += [evidence.eq(~found & ~self.eios.any()), since.eq(tick)]
         m.d.sync += self.changed.eq(0)
+        long = Signal()
         m.d.comb += silence.eq(self.now - locked_at)
+        m.d.sync += long.eq(silence > SILENCE_TICKS)
         with m.If(self.locked.any()):
             m.d.sync += [locked_at.eq(self.now), silent.eq(0)]
-        with m.Elif(silence > SILENCE_TICKS):  # kept: the low bits come round
+        with m.Elif(long):  # kept: the low bits come round
             m.d.sync += silent.eq(1)
         with m.If(self.tlp & later(self.tlp_tick, asked)):  # TLPs are known to be good later than DLLPs are
             m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
@@ -152,7 +156,7 @@ class LinkTracker(wiring.Component):
 
         configuring = (state == State.DETECT) | (state == State.POLLING) | (state == State.CONFIG)
         announced = (state == State.L0S) | (state == State.L1) | (state == State.UNKNOWN) | (state == State.DETECT)
-        with m.If(self.down | (~announced & (silent | (silence > SILENCE_TICKS)))):
+        with m.If(self.down | (~announced & (silent | (long & ~self.locked.any())))):
             m.d.sync += go(State.DETECT, self.now)
         with m.Elif(found):
             with m.If(seen.link_pad):
@@ -167,7 +171,7 @@ class LinkTracker(wiring.Component):
         with m.Elif(ending == 1):
             with m.If(state == State.L0):
                 m.d.sync += go(Mux(asked_l23, State.DETECT.value, Mux(asked_l1, State.L1.value, State.L0S.value)), ending_tick)
-        with m.Elif(evidence & (state != State.POLLING)):
+        with m.Elif(evidence & ~self.eios.any() & (state != State.POLLING)):
             m.d.sync += go(State.L0, since)
             with m.If(state != State.L0):
                 m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]

@@ -69,6 +69,7 @@ class Receiver(wiring.Component):
     lanes : wires, 1, 2 or 4. symbols : symbols of a lane in a word of 8b/10b, 2 or 4. ticks_per_clock : what ``now`` grows by each clock.
     blocks : 8 GT/s too. It has words of four symbols, so `symbols` must be 4 then; 8b/10b words may come in any clocks (at 250 MHz, in
     every second one at 5 GT/s, in every fourth at 2.5).
+    tick_bits : of ticks that come out: for who needs no more, synthesis leaves the rest away.
 
     Ports
     -----
@@ -85,7 +86,8 @@ class Receiver(wiring.Component):
     aligned : lanes are side by side. locked, inverted : of every wire, at the rate in use.
     """
 
-    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, blocks: bool = False):
+    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, blocks: bool = False, tick_bits: int = 64):
+        self._tick_bits = tick_bits
         if blocks and symbols != 4:
             raise ValueError(f"with 8 GT/s a word has 4 symbols of a lane, not {symbols!r}")
         self._lanes = lanes
@@ -106,7 +108,7 @@ class Receiver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.symbols = symbols = self.symbols
-        m.submodules.store = store = TlpStore(self._beats)
+        m.submodules.store = store = TlpStore(self._beats, tick_bits=self._tick_bits)
         m.submodules.tracker = tracker = LinkTracker(self._lanes)
         rate, enable = self._rate(m)
         at_8 = rate == 2
@@ -166,7 +168,9 @@ class Receiver(wiring.Component):
             m.d.sync += wait.eq(wait - 1)
             with m.If(wait == 1):
                 m.d.sync += rate.eq(wanted)
-        return rate, (self.rate == wanted) & (wait == 0)
+        enable = Signal()
+        m.d.sync += enable.eq((self.rate == wanted) & (wait == 0))  # goes everywhere
+        return rate, enable
 
     @staticmethod
     def _begins(dllps):
@@ -176,11 +180,14 @@ class Receiver(wiring.Component):
 
     def _events(self, m: Module, tracker, dllps, fate, rate, enable):
         """Everything that is told; how many found no room."""
-        m.submodules.queue = queue = EventQueue(5)
+        m.submodules.queue = queue = EventQueue(5, tick_bits=self._tick_bits)
         connect(m, queue.out, flipped(self.events))
-        m.d.comb += [getattr(queue, f"i{n}").payload.tick.eq(self.now) for n in (0, 3)]
+        sources = [queue.i0.signature.flip().create(path=(f"event{n}",)) for n in range(5)]
+        for n, source in enumerate(sources):  # what is known late in a clock is not queued in the same
+            m.d.sync += [getattr(queue, f"i{n}").valid.eq(source.valid), getattr(queue, f"i{n}").payload.eq(source.payload)]
+        m.d.comb += [sources[n].payload.tick.eq(self.now) for n in (0, 3)]
 
-        link = queue.i0
+        link = sources[0]
         lock, told_lock, pause = Cat(self.locked, self.aligned), Signal(self._lanes + 1), Signal(range(_LOCK_EVERY))
         told_rate = Signal(2)
         lanes_wait, lock_wait, rate_wait = Signal(), Signal(), Signal()
@@ -204,11 +211,11 @@ class Receiver(wiring.Component):
             with m.If(lock_wait):
                 m.d.sync += [told_lock.eq(lock), pause.eq(_LOCK_EVERY - 1)]
 
-        dllp, told = queue.i1, dllps
+        dllp, told = sources[1], dllps
         wanted = of_interest(m, told.payload.body, dllp.payload.kind, dllp.payload.argument)
         m.d.comb += [dllp.valid.eq(told.valid & wanted), dllp.payload.tick.eq(told.payload.tick)]
 
-        tlp, what = queue.i2, fate.payload
+        tlp, what = sources[2], fate.payload
         m.d.comb += [
             tlp.valid.eq(fate.valid & ((what.fate != Fate.DELIVERED) | (what.lost != 0))), tlp.payload.tick.eq(what.tick),
             tlp.payload.argument.eq(Cat(what.sequence, what.lost)),
@@ -220,7 +227,7 @@ class Receiver(wiring.Component):
                 with m.Case(of):
                     m.d.comb += tlp.payload.kind.eq(kind)
 
-        new = queue.i4
+        new = sources[4]
         m.d.comb += [
             new.valid.eq(fate.valid & ((what.fate == Fate.DELIVERED) | (what.fate == Fate.LATE) | (what.fate == Fate.NO_ROOM))),
             new.payload.tick.eq(what.tick), new.payload.kind.eq(LinkEvent.TLP), new.payload.argument.eq(what.sequence),
@@ -229,12 +236,12 @@ class Receiver(wiring.Component):
         faults = Signal(FAULTS)
         m.d.comb += [
             faults.eq(self.symbols.faults), faults.stray.eq(0),
-            queue.i3.valid.eq(faults.as_value() != 0), queue.i3.payload.kind.eq(LinkEvent.FAULTS), queue.i3.payload.argument.eq(faults),
+            sources[3].valid.eq(faults.as_value() != 0), sources[3].payload.kind.eq(LinkEvent.FAULTS), sources[3].payload.argument.eq(faults),
         ]  # fmt: skip
         if self.blocks is not None:
             met = self.blocks.events.as_value()
             with m.If(met != 0):
-                m.d.comb += [queue.i3.valid.eq(1), queue.i3.payload.kind.eq(LinkEvent.BLOCK_FAULTS), queue.i3.payload.argument.eq(met)]
+                m.d.comb += [sources[3].valid.eq(1), sources[3].payload.kind.eq(LinkEvent.BLOCK_FAULTS), sources[3].payload.argument.eq(met)]
         return queue.lost
 
     def _count(self, m: Module, dllps, fate, lost_events, rate, enable) -> None:

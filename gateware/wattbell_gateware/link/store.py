@@ -37,7 +37,8 @@ FATE = data.StructLayout({"fate": Fate, "sequence": 12, "lost": 11, "tick": 64})
 class TlpStore(wiring.Component):
     """Store and forward: a TLP leaves only after its verdict and its sequence number were good, once (:class:`SequenceFilter`).
 
-    Beats of 32 bits become beats of 64. Latency from the last beat in to the first out: 4 clocks; then a beat a clock.
+    Beats of 32 bits become beats of 64. Latency from the last beat in to the first out: 5 clocks; then a beat a clock. Of ticks the low
+    `tick_bits` come out.
 
     Ports
     -----
@@ -49,7 +50,8 @@ class TlpStore(wiring.Component):
         Not ``pending_known``: it is on its way through the list of TLPs, and ``pending_tick`` is 0.
     """
 
-    def __init__(self, width: int, *, bytes_kept: int = 8192, tlps: int = 64):
+    def __init__(self, width: int, *, bytes_kept: int = 8192, tlps: int = 64, tick_bits: int = 64):
+        self._tick_bits = tick_bits
         self._width_in, self._width = width, max(width, 64)
         self._depth, self._tlps = bytes_kept * 8 // self._width, tlps
         super().__init__({
@@ -64,7 +66,7 @@ class TlpStore(wiring.Component):
         bits = (self._depth - 1).bit_length()
         entry = data.StructLayout({"data": self._width, "dws": range(self._width // 32 + 1), "last": 1})
         m.submodules.ring = ring = Memory(shape=entry, depth=self._depth, init=[])
-        m.submodules.ticks = ticks = SyncFIFOBuffered(width=65, depth=self._tlps)
+        m.submodules.ticks = ticks = SyncFIFOBuffered(width=self._tick_bits + 1, depth=self._tlps)
         m.submodules.filter = order = SequenceFilter()
         write, read = ring.write_port(), ring.read_port()
 
@@ -81,7 +83,10 @@ class TlpStore(wiring.Component):
             order.begin.eq(self.begin),
         ]  # fmt: skip
         no_room, gap = Signal(), Signal()
-        m.d.comb += no_room.eq(full_now | ~ticks.w_rdy)
+        # The list is written a clock later: what decides takes all of this one.
+        listed = Signal()
+        m.d.comb += no_room.eq(full_now | ~ticks.w_rdy | (listed & (ticks.level >= self._tlps - 1)))
+        m.d.sync += listed.eq(0)
         fate = self.fates.payload
         m.d.sync += self.fates.valid.eq(valid & beat.last)
         with m.If(valid):
@@ -98,12 +103,13 @@ class TlpStore(wiring.Component):
                     kept = Mux(order.late, Fate.LATE.value, Fate.DELIVERED.value)
                     m.d.sync += fate.fate.eq(Mux(order.deliver, Mux(no_room, Fate.NO_ROOM.value, kept), Fate.DUPLICATE.value))
                 with m.If(order.deliver & ~no_room):
-                    m.d.comb += ticks.w_en.eq(1)
+                    m.d.sync += listed.eq(1)
                     m.d.sync += committed.eq(committed + used_now + 1)
                 # Missing are those whose numbers were passed over, and those before it that found no room.
                 with m.If(order.deliver):
                     m.d.sync += gap.eq(no_room)
-        m.d.comb += ticks.w_data.eq(Cat(beat.tick, gap | (order.lost != 0) | order.late))
+        m.d.sync += ticks.w_data.eq(Cat(beat.tick[: self._tick_bits], gap | (order.lost != 0) | order.late))
+        m.d.comb += ticks.w_en.eq(listed)
 
         # Out: the tick of a TLP is there only when all of it is, and the beat at `freed` was read in the clock before.
         ahead = Signal(bits + 1)
@@ -112,7 +118,7 @@ class TlpStore(wiring.Component):
         m.d.comb += [
             ahead.eq(freed + ready), read.addr.eq(ahead[:bits]), read.en.eq(1), ticks.r_en.eq(shown.last),
             self.tlps.valid.eq(ready), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
-            out.tick.eq(ticks.r_data[:64]), out.lost.eq(ticks.r_data[64]),
+            out.tick.eq(ticks.r_data[:-1]), out.lost.eq(ticks.r_data[-1]),
         ]  # fmt: skip
         m.d.sync += freed.eq(ahead)
         with m.If(ready):
@@ -121,10 +127,10 @@ class TlpStore(wiring.Component):
         coming, coming_tick = Signal(), Signal(64)
         with m.If(valid):
             m.d.sync += [coming.eq(~beat.last), coming_tick.eq(beat.tick)]
-        waits = ticks.level != 0
+        waits = (ticks.level != 0) | listed
         m.d.comb += [
             self.pending.eq(coming | waits), self.pending_known.eq(ready | ~waits),
-            self.pending_tick.eq(Mux(ready, ticks.r_data[:64], Mux(waits, 0, coming_tick))),
+            self.pending_tick.eq(Mux(ready, ticks.r_data[:-1], Mux(waits, 0, coming_tick))),
         ]
         return m
 

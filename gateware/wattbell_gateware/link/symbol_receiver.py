@@ -18,7 +18,7 @@ __all__ = ["LATENCY", "SymbolReceiver"]
 
 LATENCY = pcs_lane.LATENCY + pcs_deskew.LATENCY
 """Clocks from a word of the deserialisers to the word of the framer that ends with the same symbol (if no lane is earlier)."""
-_SETS = pcs_lane.LATENCY + 3
+_SETS = pcs_lane.LATENCY + 4
 """Clocks from a word to the training sequence found in it."""
 _IDLE_TIMES = 8
 
@@ -58,14 +58,15 @@ class SymbolReceiver(wiring.Component):
         m.submodules.deskew = deskew = ResetInserter(~self.enable)(Deskew(self._lanes, self._symbols))
         m.submodules.framer = framer = self._framer
         offsets = self._wires(m, deskew)
-        tick = Signal(64)
+        tick, fast = Signal(64), Signal()
+        m.d.sync += fast.eq(self.fast)  # nearer to where it is used
         m.d.comb += [
             tick.eq(self.now - self._late(m, deskew, offsets)),
             deskew.active.eq(self.lanes.active), deskew.reverse.eq(self.lanes.reverse), self.aligned.eq(deskew.aligned),
             # Disabled, words that begin nothing and end what is open.
             framer.word.payload.eq(deskew.out.payload), framer.word.valid.eq(deskew.out.valid | ~self.enable),
             framer.enable.eq(deskew.aligned & self.enable),
-            framer.width.eq(self.lanes.width), framer.fast.eq(self.fast), framer.tick.eq(tick), self.faults.eq(framer.faults),
+            framer.width.eq(self.lanes.width), framer.fast.eq(fast), framer.tick.eq(tick), self.faults.eq(framer.faults),
         ]  # fmt: skip
         m.d.sync += self.sets_tick.eq(self.now - (_SETS - 1) * self._ticks)  # of the next clock
         connect(m, framer.tlps, flipped(self.frames))
@@ -84,11 +85,11 @@ class SymbolReceiver(wiring.Component):
                 lane.raw.payload.eq(self.raw[n]), lane.raw.valid.eq(self.valid & self.enable), lane.bypass.eq(self.lanes.bypass),
                 lane.forget.eq(~self.enable), lane.polarity_set.eq(self.polarity_set), lane.polarity.eq(self.polarity[n]),
                 sets.symbols.payload.eq(lane.out.payload), sets.symbols.valid.eq(lane.out.valid),
-                self.found[n].eq(sets.found), self.values[n].eq(sets.value), self.eios[n].eq(sets.eios),
                 deskew.lanes.payload[n].eq(lane.out.payload), deskew.locked[n].eq(lane.locked),
                 self.bad[n].eq(lane.bad & lane.locked & self.lanes.active[n]),
                 self.locked[n].eq(lane.locked), self.inverted[n].eq(lane.inverted),
             ]  # fmt: skip
+            m.d.sync += [self.found[n].eq(sets.found), self.values[n].eq(sets.value), self.eios[n].eq(sets.eios)]
         m.d.comb += deskew.lanes.valid.eq(lanes[0].out.valid)
         return [lane.offset for lane in lanes]
 
@@ -114,11 +115,12 @@ class SymbolReceiver(wiring.Component):
         by_width = Array(Cat(*zero[: 1 << log]).all() for log in range(3))
         words = _IDLE_TIMES // self._symbols
         run = Signal(range(words + 1))
-        m.d.sync += self.idle.eq(0)
-        with m.If(deskew.out.valid):
-            with m.If(~deskew.aligned | ~by_width[self.lanes.width]):
+        valid, nothing, at = Signal(), Signal(), Signal(64)
+        m.d.sync += [valid.eq(deskew.out.valid), nothing.eq(deskew.aligned & by_width[self.lanes.width]), at.eq(tick), self.idle.eq(0)]
+        with m.If(valid):
+            with m.If(~nothing):
                 m.d.sync += run.eq(0)
             with m.Else():
-                m.d.sync += [self.idle.eq(run >= words - 1), self.idle_tick.eq(tick)]
+                m.d.sync += [self.idle.eq(run >= words - 1), self.idle_tick.eq(at)]
                 with m.If(run != words):
                     m.d.sync += run.eq(run + 1)

@@ -1,6 +1,7 @@
 """The NVMe tracker: two TLP streams in, one record a command out, with no configuration.
 
-``NvmeTracker(width, ticks_per_clock, queues=64, slots=1024)`` is a ``wiring.Component``; one clock domain, ``sync``.
+``NvmeTracker(width, ticks_per_clock, queues=64, slots=1024)`` is a ``wiring.Component``; one clock domain, ``sync``
+(and ``half``, see there, with `halved`).
 
 =================== === ============================================================================================
 port                dir meaning

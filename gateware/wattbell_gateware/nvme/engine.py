@@ -61,13 +61,12 @@ class Engine(wiring.Component):
     ``read_*``, ``free*``: payload ring of direction ``up``."""
 
     def __init__(
-        self, queues_: int, slots: int, ticks_per_clock: int, *, staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        self, queues_: int, slots: int, *, staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         self.map_sizes, self.key_bits, self.tag_count = sizes, sizes.key_bits, tags
         self.queues = queues_
         self.staged = staged
         self.slot_count = slots
-        self.ticks_per_clock = ticks_per_clock
         self.slot_bits = (slots - 1).bit_length()
         self.queue_bits = (queues_ - 1).bit_length()
         super().__init__(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell.wire import spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
-from ..tlp import HeaderStage, TlpMerge, TlpParser
+from ..stage import Stage
+from ..tlp import MERGED, TlpMerge, TlpParser
 from .engine import TAGS, Engine
 from .layouts import CONFIG, COUNTERS, RAW
 from .losses import SOURCES, LossReporter
@@ -25,14 +26,15 @@ class NvmeTracker(wiring.Component):
 
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
-    `at_once`: whoever takes records and events is always ready; `staged`: a register between merge and engine, for slow parts: a TLP
-    that finds the engine idle is taken a clock later; `sizes` of the page map; `tags` of reads, a power of 2: 256 for links that have no
+    `at_once`: whoever takes records and events is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
+    frequency of ``sync``, which rises with it. A TLP then takes twice the clocks, and one that finds the engine idle is taken up to five
+    later; idle clocks cannot be left out; `sizes` of the page map; `tags` of reads, a power of 2: 256 for links that have no
     tags of 10 bits.
     """
 
     def __init__(
         self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, at_once: bool = False,
-        staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        halved: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
@@ -43,7 +45,7 @@ class NvmeTracker(wiring.Component):
         self.ticks_per_clock = ticks_per_clock
         self.queues = queues
         self.slots = slots
-        self.beats, self.at_once, self.staged = beats, at_once, staged
+        self.beats, self.at_once, self.halved = beats, at_once, halved
         self.sizes, self.tags = sizes, tags
         beat = tlp_beat(width)
         super().__init__(
@@ -74,12 +76,13 @@ class NvmeTracker(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats)
-        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats)
-        m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
-        m.submodules.engine = engine = Engine(
-            self.queues, self.slots, self.ticks_per_clock, staged=self.staged, sizes=self.sizes, tags=self.tags
-        )
+        own = "half" if self.halved else "sync"
+        m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats, reader=own)
+        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats, reader=own)
+        m.submodules.merge = merge = TlpMerge(self.ticks_per_clock, paced=self.halved)
+        engine = Engine(self.queues, self.slots, staged=self.halved, sizes=self.sizes, tags=self.tags)
+        m.submodules.engine = DomainRenamer(own)(engine)
+        told = self._halves(m, engine) if self.halved else engine
         m.submodules.losses = losses = LossReporter()
         m.submodules.records = records = self._queue(COMMAND.size, RECORDS)
         m.submodules.events_fifo = events = self._queue(EVENT.size, EVENTS)
@@ -101,11 +104,11 @@ class NvmeTracker(wiring.Component):
                 pending_tick.eq(Mux(parser.pending, parser.pending_tick, before[1])),
                 parser.keep_long.eq(engine.armed),
                 parser.read_index.eq(engine.read_index),
-                parser.free_to.eq(engine.free_to),
+                parser.free_to.eq(told.free_to),
             ]
         m.d.comb += [
-            down.free.eq(engine.free & ~engine.up),
-            up.free.eq(engine.free & engine.up),
+            down.free.eq(told.free & ~told.up),
+            up.free.eq(told.free & told.up),
             engine.read_data.eq(Mux(engine.up, up.read_data, down.read_data)),
             merge.now.eq(self.now),
             engine.next_valid.eq(down.headers.valid | up.headers.valid),
@@ -115,28 +118,29 @@ class NvmeTracker(wiring.Component):
             engine.run.eq(self.run),
             engine.cfg.valid.eq(self.cfg.valid),
             engine.cfg.payload.eq(self.cfg.payload),
-            self.cfg.ready.eq(engine.cfg.ready),
+            self.cfg.ready.eq(engine.cfg.ready if not self.halved else engine.cfg.ready & told.last),
             self.skip_down.eq(down.skip),
             self.skip_up.eq(up.skip),
         ]
 
-        if self.staged:
-            m.submodules.stage = stage = HeaderStage()
+        if self.halved:
+            m.submodules.stage = stage = DomainRenamer("half")(Stage(MERGED))
             wiring.connect(m, merge.out, stage.i)
             wiring.connect(m, stage.o, engine.tlps)
+            m.d.comb += merge.pace.eq(told.last)
         else:
             wiring.connect(m, merge.out, engine.tlps)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
         m.d.comb += [
-            records.w_data.eq(engine.record.payload),
-            records.w_en.eq(engine.record.valid & self.run),
-            raw.w_data.eq(engine.raw.payload),
-            raw.w_en.eq(engine.raw.valid),
+            records.w_data.eq(told.record.payload),
+            records.w_en.eq(told.record.valid & self.run),
+            raw.w_data.eq(told.raw.payload),
+            raw.w_en.eq(told.raw.valid),
             engine.raw_room.eq(RAW_WORDS - raw.level),
-            events.w_en.eq(self.run & (engine.event.valid | losses.events.valid)),
-            events.w_data.eq(Mux(engine.event.valid, engine.event.payload, losses.events.payload)),
-            losses.events.ready.eq(~engine.event.valid & events.w_rdy),
+            events.w_en.eq(self.run & (told.event.valid | losses.events.valid)),
+            events.w_data.eq(Mux(told.event.valid, told.event.payload, losses.events.payload)),
+            losses.events.ready.eq(~told.event.valid & events.w_rdy),
         ]
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
             m.d.comb += [out.valid.eq(fifo.r_rdy), out.payload.eq(fifo.r_data), fifo.r_en.eq(out.ready)]
@@ -144,20 +148,20 @@ class NvmeTracker(wiring.Component):
         # --- what was lost ----------------------------------------------------------------------------------------
         source = spec.LossSource
         for number in range(SOURCES):
-            m.d.comb += [losses.lose[number].eq(engine.lose[number]), losses.ticks[number].eq(engine.lose_tick)]
+            m.d.comb += [losses.lose[number].eq(told.lose[number]), losses.ticks[number].eq(told.lose_tick)]
         for number, pulse, tick in (
             (source.TLP_DOWN, down.lost, down.tick),
             (source.TLP_UP, up.lost, up.tick),
-            (source.RECORDS, engine.record.valid & self.run & ~records.w_rdy, engine.record.payload.cqe_tick),
-            (source.EVENTS, engine.event.valid & self.run & ~events.w_rdy, engine.event.payload.tick),
+            (source.RECORDS, told.record.valid & self.run & ~records.w_rdy, told.record.payload.cqe_tick),
+            (source.EVENTS, told.event.valid & self.run & ~events.w_rdy, told.event.payload.tick),
         ):
             m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
         m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
 
         count = self.counters
         for pulse, counter in (
-            (engine.record.valid & self.run, count.commands),
-            (engine.unmatched, count.unmatched),
+            (told.record.valid & self.run, count.commands),
+            (told.unmatched, count.unmatched),
         ):
             with m.If(pulse):
                 m.d.sync += counter.eq(counter + 1)
@@ -189,6 +193,37 @@ class NvmeTracker(wiring.Component):
         m.d.comb += [
             earliest.eq(Mux(engine.deadline < losses.deadline, engine.deadline, losses.deadline)),
             self.deadline.eq(Mux(merge.waiting & (merge.deadline < earliest), merge.deadline, earliest)),
-            self.busy.eq(down.busy | up.busy | engine.busy | losses.busy | latent),
+            self.busy.eq(down.busy | up.busy | engine.busy | losses.busy | latent | (told.busy if self.halved else 0)),
         ]
         return m
+
+    def _halves(self, m: Module, engine) -> "_Told":
+        """What the engine says, for ``sync``: registers of ``half``, and what means something for a clock only in its last half."""
+        told = _Told(engine)
+        turn, seen = Signal(), Signal()
+        m.d.half += turn.eq(~turn)
+        m.d.sync += seen.eq(turn)
+        m.d.comb += told.last.eq(turn == seen)
+        for name in ("free", "unmatched", "lose"):
+            held = Signal.like(getattr(told, name), name=f"held_{name}")
+            m.d.half += held.eq(getattr(engine, name))
+            m.d.comb += getattr(told, name).eq(Mux(told.last, held, 0))
+        m.d.half += [getattr(told, name).eq(getattr(engine, name)) for name in ("up", "free_to", "lose_tick")]
+        busy = []
+        for name in ("record", "event", "raw"):
+            port, out = getattr(engine, name), getattr(told, name)
+            held = Signal(name=f"held_{name}")
+            m.d.half += [held.eq(port.valid), out.payload.eq(port.payload)]
+            m.d.comb += out.valid.eq(held & told.last)
+            busy.append(held)
+        m.d.comb += told.busy.eq(Cat(busy).any() | engine.next_valid | engine.tlps.valid)
+        return told
+
+
+class _Told:
+    """Copies of the engine's outputs. ``last``: the last clock of ``sync`` in one of ``half``."""
+
+    def __init__(self, engine) -> None:
+        self.last, self.busy, self.up, self.free, self.unmatched = (Signal(name=name) for name in ("last", "told_busy", "told_up", "free", "unmatched"))
+        self.free_to, self.lose, self.lose_tick = (Signal.like(getattr(engine, name)) for name in ("free_to", "lose", "lose_tick"))
+        self.record, self.event, self.raw = (getattr(engine, name).signature.create() for name in ("record", "event", "raw"))

@@ -10,7 +10,7 @@ from .symbols import K, symbol_word
 
 __all__ = ["LATENCY", "MAX_SKEW", "Deskew", "link_word"]
 
-LATENCY = 3
+LATENCY = 4
 """Clocks from a word to the word that ends with the same symbol, for the lane that comes last."""
 MAX_SKEW = 5
 """Symbol times between the first and the last lane (Base 2.1, table 4-5: 20 ns at 2.5 GT/s, 8 ns at 5 GT/s at a receiver)."""
@@ -34,7 +34,7 @@ class Deskew(wiring.Component):
     set that showed it comes out aligned, but for words of it that had left); aligned, a different one must be seen twice, which
     a bit error does not do.
 
-    Every lane is late by ``delay`` symbols, and 3 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
+    Every lane is late by ``delay`` symbols, and 4 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
 
     Ports
     -----
@@ -77,10 +77,14 @@ class Deskew(wiring.Component):
                     with m.If(mark):
                         m.d.sync += age.eq(n_symbols - 1 - at)
 
-        # 2: the skew
+        # 2: the skew; 3: whether it is one
         youngest = Signal(range(_OLD + 1))
         delays = [Signal(range(_OLD + 1), name=f"late{n}") for n in range(self._lanes)]
-        complete, same = Signal(), Signal()
+        complete, same, settled = Signal(), Signal(), Signal()
+        found = [Signal(range(_OLD + 1), name=f"skew{n}") for n in range(self._lanes)]
+        behind, behind_had = [Signal(bits, name=f"behind{n}") for n in range(self._lanes)], Signal()
+        m.d.sync += [behind_had.eq(had), *(later.eq(word) for later, word in zip(behind, words)), settled.eq(complete),
+                     *(skew.eq(late) for skew, late in zip(found, delays))]  # fmt: skip
         strikes = Signal(range(_CONFIRM))
         candidates = [Mux(self.active[n], age, _OLD) for n, age in enumerate(ages)]
         while len(candidates) > 1:
@@ -88,28 +92,27 @@ class Deskew(wiring.Component):
         m.d.comb += [
             youngest.eq(candidates[0]),
             *(late.eq(Mux(self.active[n], ages[n] - youngest, 0)) for n, late in enumerate(delays)),
-            complete.eq(had & (marked & self.active).any() & Cat((ages[n] != _OLD) | ~self.active[n] for n in range(self._lanes)).all()
-                        & Cat(late <= MAX_SKEW for late in delays).all()),
-            same.eq(Cat(late == self.delay[n] for n, late in enumerate(delays)).all()),
+            complete.eq(had & (marked & self.active).any() & Cat((ages[n] != _OLD) | ~self.active[n] for n in range(self._lanes)).all()),
+            same.eq(Cat(late == self.delay[n] for n, late in enumerate(found)).all()),
         ]  # fmt: skip
         with m.If((self.active & ~self.locked).any()):
             m.d.sync += self.aligned.eq(0)
-        with m.Elif(complete):
+        with m.Elif(settled & Cat(late <= MAX_SKEW for late in found).all()):
             m.d.sync += [self.aligned.eq(1), strikes.eq(0)]
             with m.If(self.aligned & ~same & (strikes != _CONFIRM - 1)):
                 m.d.sync += strikes.eq(strikes + 1)
             with m.Else():
-                m.d.sync += [self.delay[n].eq(late) for n, late in enumerate(delays)]
+                m.d.sync += [self.delay[n].eq(late) for n, late in enumerate(found)]
 
-        # 2, 3: behind the words of this clock as many symbols as the greatest delay takes; out of them, one word
+        # 3, 4: behind the words of this clock as many symbols as the greatest delay takes; out of them, one word
         room = n_symbols + MAX_SKEW
         ready = Signal()
-        m.d.sync += [ready.eq(had), self.out.valid.eq(ready)]
+        m.d.sync += [ready.eq(behind_had), self.out.valid.eq(ready)]
         cut = []
         for n in range(self._lanes):
             kept = Signal(room * one, name=f"kept{n}")
-            with m.If(had):
-                m.d.sync += kept.eq(Cat(kept, words[n])[-room * one :])
+            with m.If(behind_had):
+                m.d.sync += kept.eq(Cat(kept, behind[n])[-room * one :])
             chosen = Signal(bits, name=f"chosen{n}")
             with m.Switch(self.delay[n]):
                 for late in range(MAX_SKEW + 1):

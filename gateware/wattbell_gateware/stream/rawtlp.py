@@ -23,10 +23,11 @@ class RawBuilder(wiring.Component):
     ``raw`` as the tracker's port: the length of a TLP stands on its first word, so nothing is buffered here. ``lost`` is
     the tracker's running count of raw TLPs lost; what it grew by since the last block is ``dropped`` of the next one.
     A block is closed when the next TLP does not fit, 10 ms after its first, on ``flush``, and before a TLP whose tick is
-    further than a signed 32-bit offset from the first.
+    further than a signed 32-bit offset from the first. `slow`: as that of :class:`.records.RecordBuilder`.
     """
 
-    def __init__(self):
+    def __init__(self, *, slow: bool = False):
+        self._slow = slow
         super().__init__({
             "now": In(64), "raw": In(stream.Signature(RAW)), "lost": In(32), "flush": In(1),
             "fill": Out(fill_port()), "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
@@ -47,10 +48,15 @@ class RawBuilder(wiring.Component):
         fits, fitted = Signal(), Signal()  # fitted: a clock later, which is in time for LOOK
         size = Signal(16)  # bytes kept
         needs = Signal(10)  # words, header included
+        reached, distance = self.now >= close_at, raw.tick - first_tick
+        if self._slow:
+            was = Signal()
+            m.d.sync += [was.eq(open_ & reached), offset.eq(distance)]
+            m.d.comb += due.eq(open_ & was)
+        else:
+            m.d.comb += [due.eq(open_ & reached), offset.eq(distance)]
         m.d.comb += [
-            due.eq(open_ & (self.now >= close_at)),
             self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
-            offset.eq(raw.tick - first_tick),
             size.eq(Mux(raw.length > LONGEST, LONGEST, raw.length)),
             needs.eq(HEADER_WORDS + ((size + 3) >> 2)),
             fits.eq((address + needs <= PAYLOAD_WORDS) & ((offset[31:] == 0) | offset[31:].all())),
@@ -82,8 +88,13 @@ class RawBuilder(wiring.Component):
                         open_.eq(1), first_tick.eq(raw.tick), address.eq(0), close_at.eq(self.now + FLUSH_TICKS),
                         dropped.eq(self.lost - reported), reported.eq(self.lost),
                     ]
+                    m.next = "FIRST" if self._slow else "HEADER"
+            if self._slow:  # the offset is there in the next clock, and what it means in the one behind
+                with m.State("FIRST"):
                     m.next = "HEADER"
-            with m.State("LOOK"):
+                with m.State("LOOK"):
+                    m.next = "LOOKED"
+            with m.State("LOOKED" if self._slow else "LOOK"):
                 m.next = "HEADER"
                 with m.If(~fitted):
                     m.next = "CLOSE"

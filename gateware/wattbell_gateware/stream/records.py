@@ -22,10 +22,13 @@ class RecordBuilder(wiring.Component):
     Ports: ``valid``, ``ready``, ``tick``, ``record`` (``32 * record_words`` bits; if ``relative`` its first word is
     replaced by ``tick`` - first tick), ``dropped``; ``flush``: close as soon as nothing waits; ``fill``; ``idle``: no
     block open, nothing waiting.
+
+    `slow`: two clocks more between records, and blocks are closed a clock later; no idle clocks can be left out then.
     """
 
-    def __init__(self, record_words: int, *, relative: bool):
+    def __init__(self, record_words: int, *, relative: bool, slow: bool = False):
         self._words = record_words
+        self._slow = slow
         self._relative = relative
         super().__init__({
             "now": In(64),
@@ -47,10 +50,15 @@ class RecordBuilder(wiring.Component):
         due = Signal()
         offset = Signal(64)
         fits, parts = Signal(), Signal()
+        reached, distance = self.now >= close_at, self.tick - first_tick
+        if self._slow:
+            was = Signal()
+            m.d.sync += [was.eq(open_ & reached), offset.eq(distance)]
+            m.d.comb += due.eq(open_ & was)
+        else:
+            m.d.comb += [due.eq(open_ & reached), offset.eq(distance)]
         m.d.comb += [
-            due.eq(open_ & (self.now >= close_at)),
             self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
-            offset.eq(self.tick - first_tick),
             self.fill.words.eq(address),
             self.fill.first_tick.eq(first_tick),
             self.fill.dropped.eq(dropped),
@@ -85,8 +93,13 @@ class RecordBuilder(wiring.Component):
                         open_.eq(1), first_tick.eq(self.tick), dropped.eq(self.dropped),
                         close_at.eq(self.now + FLUSH_TICKS), address.eq(0), count.eq(0),
                     ]
+                    m.next = "FIRST" if self._slow else "WRITE"
+            if self._slow:  # the offset is there in the next clock, and what it means in the one behind
+                with m.State("FIRST"):
                     m.next = "WRITE"
-            with m.State("LOOK"):
+                with m.State("LOOK"):
+                    m.next = "LOOKED"
+            with m.State("LOOKED" if self._slow else "LOOK"):
                 m.next = "WRITE"
                 with m.If(parts):
                     m.next = "CLOSE"

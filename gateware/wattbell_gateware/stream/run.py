@@ -33,9 +33,12 @@ class RunControl(wiring.Component):
     ``stream_idle``    no block is open, closed or on its way
     ``status``         strobe: make a STATUS block; ``status_run``: what it shall say about running
     ``active``         running or stopping
+
+    `slow`: when a STATUS block is due is known a clock later; no idle clocks can be left out then.
     """
 
-    def __init__(self):
+    def __init__(self, *, slow: bool = False):
+        self._slow = slow
         super().__init__({
             "now": In(64), "run": In(1), "status_wanted": In(1),
             "sources_idle": In(1), "losses_clean": In(1), "events_empty": In(1), "stream_idle": In(1),
@@ -54,8 +57,12 @@ class RunControl(wiring.Component):
         move = Signal()  # something happens in this clock
         due = Signal()
 
+        reached = self.capturing & (self.now >= next_status)
+        if self._slow:
+            m.d.sync += due.eq(reached & ~due)
+        else:
+            m.d.comb += due.eq(reached)
         m.d.comb += [
-            due.eq(self.capturing & (self.now >= next_status)),
             self.deadline.eq(self.capturing.replicate(64) & next_status | ~self.capturing.replicate(64)),
             self.quiet.eq(~move & ~self.o_valid & ~due),
             self.rail_run.eq(self.capturing),

@@ -3,6 +3,5 @@
 from .headers import HEADER, Kind
 from .merge import MERGED, TlpMerge
 from .parser import TlpParser
-from .stage import HeaderStage
 
-__all__ = ["HEADER", "MERGED", "HeaderStage", "Kind", "TlpMerge", "TlpParser"]
+__all__ = ["HEADER", "MERGED", "Kind", "TlpMerge", "TlpParser"]

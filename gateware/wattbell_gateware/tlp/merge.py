@@ -22,9 +22,13 @@ class TlpMerge(wiring.Component):
     """``down``, ``up``: headers in. ``pending_*``: a TLP of that direction, begun at ``pending_tick_*``, is on its way.
 
     ``out``: combinational; down goes first at equal ticks. ``waiting``: a header is held back until ``deadline``.
+
+    With `paced` headers go only in clocks in which ``pace`` is high, never two in a row, and by what was decided the clock before: which
+    is right, as whoever may go then may go for ever, and nothing else takes a header away.
     """
 
-    def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64) -> None:
+    def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64, *, paced: bool = False) -> None:
+        self.paced = paced
         self.holdoff = holdoff_clocks * ticks_per_clock
         self.longest = (holdoff_clocks + LONGEST_CLOCKS) * ticks_per_clock
         super().__init__(
@@ -36,6 +40,7 @@ class TlpMerge(wiring.Component):
                 "pending_tick_down": In(64),
                 "pending_tick_up": In(64),
                 "now": In(64),
+                "pace": In(1),
                 "out": Out(stream.Signature(MERGED)),
                 "waiting": Out(1),
                 "deadline": Out(64),
@@ -65,10 +70,17 @@ class TlpMerge(wiring.Component):
             ),
             self.waiting.eq((down.valid | up.valid) & alone & ~very_aged & (~aged | blocked)),
             self.deadline.eq(tick + Mux(aged, self.longest, self.holdoff)),
-            self.out.valid.eq((down.valid | up.valid) & ~self.waiting),
-            self.out.payload.up.eq(~down_first),
-            self.out.payload.header.eq(Mux(down_first, down.payload, up.payload)),
-            down.ready.eq(self.out.valid & self.out.ready & down_first),
-            up.ready.eq(self.out.valid & self.out.ready & ~down_first),
+        ]
+        goes, takes_down = (down.valid | up.valid) & ~self.waiting, down_first
+        if self.paced:
+            may_go, may_go_down = Signal(), Signal()
+            m.d.sync += [may_go.eq(goes), may_go_down.eq(down_first)]
+            goes, takes_down = may_go & self.pace, may_go_down
+        m.d.comb += [
+            self.out.valid.eq(goes),
+            self.out.payload.up.eq(~takes_down),
+            self.out.payload.header.eq(Mux(takes_down, down.payload, up.payload)),
+            down.ready.eq(goes & self.out.ready & takes_down),
+            up.ready.eq(goes & self.out.ready & ~takes_down),
         ]
         return m

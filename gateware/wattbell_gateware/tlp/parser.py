@@ -32,13 +32,14 @@ LONG = 20
 class TlpParser(wiring.Component):
     """`upstream`: the direction is drive to host. `beats`, `headers`: depths of payload ring and header FIFO.
 
-    ``read_index`` -> ``read_data``: double word of the payload ring, one clock later. ``free`` with ``free_to`` (a
+    ``read_index`` -> ``read_data``: double word of the payload ring, one clock of the domain `reader` later. ``free`` with ``free_to`` (a
     header's ``end``) gives the ring's space back. ``pending``: a TLP that began at ``pending_tick`` is on its way to
     ``headers``. ``counted``, ``malformed``: so many TLPs in this clock (two where one began inside another and ended
     at once). ``lost``: a TLP was, or some before it were; ``tick`` is its tick.
     """
 
-    def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512) -> None:
+    def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512, reader: str = "sync") -> None:
+        self.reader = reader
         self.width = width
         self.upstream = upstream
         self.depth_beats = beats
@@ -84,7 +85,7 @@ class TlpParser(wiring.Component):
         beat, valid = self.beats.payload, self.beats.valid
 
         m.submodules.ring = ring = Memory(shape=self.width, depth=self.depth_beats, init=[])
-        write, read = ring.write_port(), ring.read_port()
+        write, read = ring.write_port(), ring.read_port(domain=self.reader)
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=HEADER.size, depth=self.depth_headers)
 
         # --- the TLP that is coming in ------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class TlpParser(wiring.Component):
             write.en.eq(valid & storing_now & room),
         ]
         lane = Signal(lane_bits)
-        m.d.sync += lane.eq(self.read_index[:lane_bits])
+        m.d[self.reader] += lane.eq(self.read_index[:lane_bits])
         m.d.comb += [
             read.addr.eq(self.read_index[lane_bits : lane_bits + ring_bits]),
             self.read_data.eq(read.data.word_select(lane, 32)),

@@ -49,7 +49,7 @@ def test_every_clock_has_its_frequency(files):
     frequencies = {name: float(hz) for name, hz in re.findall(r'FREQUENCY (?:NET|PORT) "(\S+)" (\S+) HZ', files["tap.lpf"])}
     clocks = {name.split(".")[-1].removeprefix("clock_"): hz for name, hz in frequencies.items()}
     assert clocks["sync"] == 1e9 / INSTRUMENT["ticks_per_clock"]
-    assert clocks["fast"] == 2 * clocks["sync"]
+    assert clocks["fast"] == 2 * clocks["sync"] == 4 * clocks["half"]
     assert clocks["ulpi_0__clk__io"] == 60e6
     # 5 GT/s over 20 bits, and half of it.
     assert {name: hz for name, hz in clocks.items() if name[:-1] in ("words", "other", "link")} == {
@@ -64,5 +64,5 @@ def test_every_clock_has_its_frequency(files):
             assert re.search(rf"attribute \\keep 1\n *{wire}", inside), name
     # Nothing is clocked by what has no frequency: the domains are those, and no others.
     named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
-    assert set(clocks) == {"sync", "fast", *named, "clk25_0__io", "ulpi_0__clk__io"}
-    assert {domain.name for domain in Clocks.domains()} == {"sync", "fast", "usb", *named}
+    assert set(clocks) == {"sync", "fast", "half", *named, "clk25_0__io", "ulpi_0__clk__io"}
+    assert {domain.name for domain in Clocks.domains()} == {"sync", "fast", "half", "usb", *named}

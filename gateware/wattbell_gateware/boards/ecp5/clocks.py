@@ -5,11 +5,12 @@ from __future__ import annotations
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
-__all__ = ["CORE_HZ", "FAST_HZ", "WORD_HZ", "Clocks"]
+__all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks"]
 
 CORE_HZ = 62_500_000
-"""``sync``: the instrument, 16 ticks a clock. The tracker goes from table to table and decides in between, which takes this part
-more than 8 ns; at 128 bits a clock it still takes all that two lanes at 5 GT/s bring."""
+"""``sync``: the instrument, 16 ticks a clock: at 128 bits a clock it takes all that two lanes at 5 GT/s bring."""
+HALF_HZ = CORE_HZ // 2
+"""``half``: the tracker's engine. It goes from table to table and decides in between, which takes this part more than 20 ns."""
 FAST_HZ = 2 * CORE_HZ
 """``fast``: the serial ADCs, and the tick counter for the links' clocks."""
 WORD_HZ = 250_000_000
@@ -25,6 +26,7 @@ class Clocks(Elaboratable):
     |---|---|---|
     | ``sync`` | 62.5 MHz, PLL from the board's 25 MHz | until the PLL is locked |
     | ``fast`` | 125 MHz, the same PLL, rises with ``sync`` | as ``sync`` |
+    | ``half`` | 31.25 MHz, the same PLL, rises with ``sync`` | as ``sync`` |
     | ``usb`` | 60 MHz from the PHY | until 2 ms after the PHY's |
     | ``words0``, ``words1`` | lane 0 of each direction, recovered, 250 MHz at 5 GT/s | none |
     | ``other0``, ``other1`` | lane 1 of each | none |
@@ -42,7 +44,7 @@ class Clocks(Elaboratable):
     def domains() -> list[ClockDomain]:
         """The domains, for the module above to add."""
         recovered = [f"{name}{n}" for n in range(2) for name in ("words", "other", "link")]
-        return [ClockDomain("sync"), ClockDomain("fast"), ClockDomain("usb"), *(ClockDomain(name, reset_less=True) for name in recovered)]
+        return [*(ClockDomain(name) for name in ("sync", "fast", "half")), ClockDomain("usb"), *(ClockDomain(name, reset_less=True) for name in recovered)]
 
     def __init__(self):
         self.board, self.ulpi, self.phy_reset = Signal(), Signal(), Signal(init=1)
@@ -50,16 +52,19 @@ class Clocks(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        core, fast, locked, started = Signal(), Signal(), Signal(), Signal()
+        core, fast, half, locked, started = Signal(), Signal(), Signal(), Signal(), Signal()
         m.submodules.pll = Instance(
             "EHXPLLL", a_FREQUENCY_PIN_CLKI="25", a_FREQUENCY_PIN_CLKOP="125", a_FREQUENCY_PIN_CLKOS="62.5",
+            a_FREQUENCY_PIN_CLKOS2="31.25",
             p_CLKI_DIV=1, p_CLKFB_DIV=5, p_FEEDBK_PATH="CLKOP",
-            # One VCO, 625 MHz, divided by 5 and by 10; a phase of the divisor less one is none, so both rise together.
+            # One VCO, 625 MHz, divided by 5, 10 and 20; a phase of the divisor less one is none, so all rise together.
             p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=5, p_CLKOP_CPHASE=4, p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=10, p_CLKOS_CPHASE=9,
+            p_CLKOS2_ENABLE="ENABLED", p_CLKOS2_DIV=20, p_CLKOS2_CPHASE=19,
             i_CLKI=self.board, i_CLKFB=fast, i_RST=0, i_STDBY=0, i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=0, i_PHASESTEP=0,
-            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, i_ENCLKOS=0, o_CLKOP=fast, o_CLKOS=core, o_LOCK=locked,
+            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, i_ENCLKOS=0, i_ENCLKOS2=0, o_CLKOP=fast, o_CLKOS=core, o_CLKOS2=half, o_LOCK=locked,
         )  # fmt: skip
         m.submodules.sync_reset = ResetSynchronizer(~locked, domain="sync")
+        m.submodules.half_reset = ResetSynchronizer(~locked, domain="half")
         m.submodules.fast_reset = ResetSynchronizer(~locked, domain="fast")
         m.submodules.usb_reset = ResetSynchronizer(~started, domain="usb")
         waited = Signal(range(_PHY_START_CLOCKS + 1))
@@ -69,7 +74,7 @@ class Clocks(Elaboratable):
 
         # That of `usb` has its frequency from the pin.
         m.d.comb += ClockSignal("usb").eq(self.ulpi)
-        clocks = [("sync", core, CORE_HZ), ("fast", fast, FAST_HZ)]
+        clocks = [("sync", core, CORE_HZ), ("fast", fast, FAST_HZ), ("half", half, HALF_HZ)]
         for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
             clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
         for name, source, frequency in clocks:

@@ -52,12 +52,14 @@ class LanePair(wiring.Component):
 
         # The divided clock rises in the middle of the time that a wide word stands: there are 4 ns to either side for the
         # way of the clock and of the data, whatever the placer does; nextpnr does not constrain paths between domains.
-        m.d.words += self.half.eq(~self.half)
+        # What gates the wide words is another register than the clock: it has to be near them.
+        turn = Signal(attrs={"keep": 1})
+        m.d.words += [self.half.eq(~self.half), turn.eq(~turn)]
         wide = Signal(data.ArrayLayout(10 * GEARED, 2))
         for n, now in enumerate((delayed, rephase.o)):
             before = Signal(10 * SYMBOLS, name=f"before{n}")
             m.d.words += before.eq(now)
-            with m.If(self.half):
+            with m.If(turn):
                 m.d.words += wide[n].eq(Cat(before, now))
         m.d.link += self.raw.eq(wide)
         m.submodules.up = FFSynchronizer(self.up[0], self.raw_valid, o_domain="link")

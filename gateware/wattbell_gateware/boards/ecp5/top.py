@@ -12,6 +12,7 @@ from wattbell.wire.spec import LinkState
 
 from ...instrument import Instrument
 from ...nvme import MapSizes
+from ...stage import Stage
 from ..controller import Controller
 from ..direction import Direction, link_state
 from ..speed import SpeedSearch
@@ -144,6 +145,8 @@ class Ecp5Tap(Elaboratable):
             instrument.reg_we.eq(controller.reg_we), controller.reg_rdata.eq(instrument.reg_rdata), controller.link.eq(link),
             instrument.step.eq(0),
         ]  # fmt: skip
-        connect(m, instrument.out, usb.blocks)
+        m.submodules.stage = stage = Stage(instrument.out.payload.shape())
+        connect(m, instrument.out, stage.i)
+        connect(m, stage.o, usb.blocks)
         connect(m, usb.console_in, controller.console_in)
         connect(m, controller.console_out, usb.console_out)

@@ -1,4 +1,4 @@
-"""A register behind the merge: what decides which header is next does not add up with what is done with it."""
+"""A register in a stream: what decides before it does not add up with what is decided behind it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .merge import MERGED
 
+class Stage(wiring.Component):
+    """``i`` to ``o``, one clock later; a payload of `shape` a clock. ``i.ready`` does not hang on ``o.ready``."""
 
-class HeaderStage(wiring.Component):
-    """``i`` to ``o``, one clock later; a header a clock. ``i.ready`` does not hang on ``o.ready``."""
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(stream.Signature(MERGED)), "o": Out(stream.Signature(MERGED))})
+    def __init__(self, shape) -> None:
+        self.shape = shape
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        spare, spare_valid = Signal(MERGED), Signal()
+        spare, spare_valid = Signal(self.shape), Signal()
         m.d.comb += self.i.ready.eq(~spare_valid)
         with m.If(self.o.ready | ~self.o.valid):
             m.d.sync += [self.o.valid.eq(spare_valid | self.i.valid), spare_valid.eq(0)]
