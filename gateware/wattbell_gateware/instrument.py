@@ -194,16 +194,15 @@ class Instrument(wiring.Component):
         drained = Signal()
         done = (rail.idle & ~tracker.busy & ~tracker.commands.valid & ~tracker.events.valid & ~tracker.raw.valid
                 & records.empty & command_blocks.quiet)
+        sent = command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle
         if self.slow:  # once it is so nothing comes any more
-            m.d.sync += drained.eq(done & ~run.capturing)
+            m.d.sync += [drained.eq(done & ~run.capturing), run.stream_idle.eq(sent)]
         else:
-            m.d.comb += drained.eq(done)
+            m.d.comb += [drained.eq(done), run.stream_idle.eq(sent)]
         m.d.comb += [
             run.run.eq(regs.control[0]), run.status_wanted.eq(command.status),
             run.sources_idle.eq(drained),
             run.events_empty.eq(events.empty & event_blocks.quiet),
-            run.stream_idle.eq(
-                command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle),
             *(blocks.flush.eq(run.flush) for blocks in (command_blocks, event_blocks, raw_blocks)),
             status.request.eq(run.status),
         ]

@@ -14,7 +14,7 @@ class Snapshot(wiring.Component):
     """Copies ``i`` of the domain `source` to ``o`` of the domain `sink`, over and over: what ``o`` shows, ``i`` once was.
 
     ``i`` is held in registers from which ``o`` is taken two clocks of `sink` later at the earliest, so the bits may take different ways.
-    A copy takes about three clocks of each domain to come, and the next one begins as many later: 6 to 10 clocks a copy. Values
+    A copy takes about three clocks of each domain to come, and the next one begins as many later: 7 to 11 clocks a copy. Values
     between two copies are not seen; only while both clocks run does it go on.
 
     Ports
@@ -31,7 +31,9 @@ class Snapshot(wiring.Component):
         held = Signal.like(self.i, init=self._init) if self._init is not None else Signal.like(self.i)
         offer, offered, taken, returned = Signal(), Signal(), Signal(), Signal()
         m.submodules += [FFSynchronizer(offer, offered, o_domain=self._sink), FFSynchronizer(taken, returned, o_domain=self._source)]
-        with m.If(offer == returned):
+        take = Signal()  # goes to many
+        m.d[self._source] += take.eq((offer == returned) & ~take)
+        with m.If(take):
             m.d[self._source] += [held.eq(self.i), offer.eq(~offer)]
         m.d[self._sink] += self.fresh.eq(offered != taken)
         with m.If(offered != taken):

@@ -78,10 +78,10 @@ class DllpReceiver(wiring.Component):
 
         # The CRC of the four bytes, then the two that came with them
         m.submodules.crc = crc = CrcStep(DLLP_CRC, 4)
-        state, checked, received, checking = Signal(16), Signal(DLLP), Signal(16), Signal()
-        m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(one.symbols[:32])]
-        m.d.sync += [checking.eq(one.valid), state.eq(crc.after), checked.body.eq(one.symbols[:32]), checked.tick.eq(one.tick),
-                     received.eq(one.symbols[32:])]  # fmt: skip
+        state, checked, received, checking, whole = Signal(16), Signal(DLLP), Signal(16), Signal(), Signal(_RAW)
+        m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(whole.symbols[:32])]
+        m.d.sync += [whole.eq(one), checking.eq(whole.valid), state.eq(crc.after), checked.body.eq(whole.symbols[:32]),
+                     checked.tick.eq(whole.tick), received.eq(whole.symbols[32:])]  # fmt: skip
         right = received == ~state
         m.d.sync += [self.out.valid.eq(checking & right), self.out.payload.eq(checked), self.bad.eq(checking & ~right)]
         return m

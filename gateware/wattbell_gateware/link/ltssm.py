@@ -22,7 +22,7 @@ _BEHIND = 256
 deskew, queues, framing and store. For so long their ticks tell what was first."""
 _LOW = 20
 """Bits of the ticks that are compared: 524 us to either side, more than the longest packet takes."""
-_DLLPS = 26
+_DLLPS = 28
 """Clocks that a DLLP comes later than the EIOS sent after it."""
 _HEARD = 256
 """Clocks that ``heard`` stands."""
@@ -156,7 +156,7 @@ class LinkTracker(wiring.Component):
 
         configuring = (state == State.DETECT) | (state == State.POLLING) | (state == State.CONFIG)
         announced = (state == State.L0S) | (state == State.L1) | (state == State.UNKNOWN) | (state == State.DETECT)
-        with m.If(self.down | (~announced & (silent | (long & ~self.locked.any())))):
+        with m.If(self.down | (~announced & (silent | long))):
             m.d.sync += go(State.DETECT, self.now)
         with m.Elif(found):
             with m.If(seen.link_pad):

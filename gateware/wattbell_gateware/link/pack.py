@@ -106,14 +106,15 @@ class TlpPacker(wiring.Component):
         rest, resting = Signal(data.StructLayout({"data": 32 * n_quads, "dws": count, "edb": 1})), Signal()
         full, last, given_up, too_short = Signal(), Signal(), Signal(), Signal()
         leaves = Signal()
+        waits = resting & leaves if n_quads > 3 else 0  # fewer leave a clock between two TLPs
         m.d.comb += [
             full.eq(total > n_quads),
             too_short.eq(whole & ~begun & (total < _LEAST)),
             last.eq(whole & ~too_short),
             given_up.eq(is_open & begun & ~running & ~whole),
             leaves.eq(last | given_up | (running & full)),
-            take.eq(self.quads.valid & ~(resting & leaves)),
-            self.quads.ready.eq(~(resting & leaves)),
+            take.eq(self.quads.valid & ~waits),
+            self.quads.ready.eq(~waits),
             self.short.eq(take & (short | too_short)),
         ]
         with m.If(take):
@@ -136,13 +137,13 @@ class TlpPacker(wiring.Component):
             m.d.sync += [
                 out.first.eq(0), out.last.eq(1), out.broken.eq(0), out.data.eq(rest.data), out.dws.eq(rest.dws), out.edb.eq(rest.edb),
             ]  # fmt: skip
-        with m.Elif(take & leaves):
+        with m.Else():  # whatever it is: `valid` tells
             more = last & (total > n_quads + 1)
             m.d.sync += [
                 out.data.eq(both), out.dws.eq(Mux(given_up, 0, Mux(full, n_quads, total - 1))), out.first.eq(~begun),
                 out.last.eq(given_up | (last & ~more)), out.broken.eq(given_up), out.edb.eq(edb),
                 out.lcrc.eq(both.word_select(n_quads, 32)), out.number.eq(number), out.tick.eq(tick),
-                resting.eq(more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(total - 1 - n_quads),
+                resting.eq(take & leaves & more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(total - 1 - n_quads),
                 rest.edb.eq(edb),
             ]  # fmt: skip
         return m

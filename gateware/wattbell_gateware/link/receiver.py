@@ -150,8 +150,9 @@ class Receiver(wiring.Component):
         connect(m, store.tlps, flipped(self.tlps))
         fate = store.fates
         good = fate.valid & (fate.payload.fate != Fate.BAD_LCRC) & (fate.payload.fate != Fate.BAD_FRAME)
+        # A TLP behind what says so is looked at some clocks later still.
+        m.d.sync += [store.forget.eq(tracker.forget), store.begin.eq(self._begins(dllps))]
         m.d.comb += [
-            store.forget.eq(tracker.forget), store.begin.eq(self._begins(dllps)),
             tracker.dllps.payload.eq(dllps.payload), tracker.dllps.valid.eq(dllps.valid),
             tracker.tlp.eq(good), tracker.tlp_tick.eq(fate.payload.tick),
         ]  # fmt: skip

@@ -71,26 +71,29 @@ class TlpStore(wiring.Component):
         write, read = ring.write_port(), ring.read_port()
 
         beat, valid = self._widened(m)
-        committed, freed, used = (Signal(bits + 1, name=n) for n in ("committed", "freed", "used"))
-        used_now, full, full_now = Signal(bits + 1), Signal(), Signal()
+        committed, freed = (Signal(bits + 1, name=n) for n in ("committed", "freed"))
+        full, full_now = Signal(), Signal()
+        # A beat goes to `committed`, or where the TLP goes on. That there may be no place is known a clock before, so two are kept free.
+        going_on, at, narrow, narrow_first, listed = Signal(bits + 1), Signal(bits + 1), Signal(), Signal(), Signal()
         good = valid & beat.last & (beat.verdict == Verdict.GOOD)
         m.d.comb += [
-            used_now.eq(Mux(beat.first, 0, used)),
-            full_now.eq((full & ~beat.first) | ((committed + used_now - freed)[: bits + 1] >= self._depth)),
-            write.addr.eq((committed + used_now)[:bits]), write.en.eq(valid & ~full_now),
+            at.eq(Mux(beat.first, committed, going_on)), full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
+            write.addr.eq(at[:bits]), write.en.eq(valid & ~full_now),
             write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
             order.strobe.eq(good), order.number.eq(beat.sequence), order.forget.eq(self.forget),
             order.begin.eq(self.begin),
         ]  # fmt: skip
         no_room, gap = Signal(), Signal()
         # The list is written a clock later: what decides takes all of this one.
-        listed = Signal()
         m.d.comb += no_room.eq(full_now | ~ticks.w_rdy | (listed & (ticks.level >= self._tlps - 1)))
         m.d.sync += listed.eq(0)
         fate = self.fates.payload
         m.d.sync += self.fates.valid.eq(valid & beat.last)
+        least = self._depth - 2
+        m.d.sync += [narrow_first.eq((committed - freed)[: bits + 1] >= least),
+                     narrow.eq((Mux(valid, at, going_on) - freed)[: bits + 1] >= least)]  # fmt: skip
         with m.If(valid):
-            m.d.sync += [used.eq(used_now + 1), full.eq(full_now)]
+            m.d.sync += [going_on.eq(at + 1), full.eq(full_now)]
             with m.If(beat.last):
                 m.d.sync += [fate.sequence.eq(beat.sequence), fate.lost.eq(order.lost), fate.tick.eq(beat.tick)]
                 with m.Switch(beat.verdict):
@@ -104,25 +107,29 @@ class TlpStore(wiring.Component):
                     m.d.sync += fate.fate.eq(Mux(order.deliver, Mux(no_room, Fate.NO_ROOM.value, kept), Fate.DUPLICATE.value))
                 with m.If(order.deliver & ~no_room):
                     m.d.sync += listed.eq(1)
-                    m.d.sync += committed.eq(committed + used_now + 1)
+                    m.d.sync += committed.eq(at + 1)
                 # Missing are those whose numbers were passed over, and those before it that found no room.
                 with m.If(order.deliver):
                     m.d.sync += gap.eq(no_room)
         m.d.sync += ticks.w_data.eq(Cat(beat.tick[: self._tick_bits], gap | (order.lost != 0) | order.late))
         m.d.comb += ticks.w_en.eq(listed)
 
-        # Out: the tick of a TLP is there only when all of it is, and the beat at `freed` was read in the clock before.
-        ahead = Signal(bits + 1)
+        # Out: beats of whole TLPs are read as soon as they are there, and shown two clocks later, when the tick is there as well.
+        whole, reading, shown, shows = Signal(bits + 1), Signal(), Signal(entry), Signal()
         begins = Signal(init=1)
-        out, shown, ready = self.tlps.payload, read.data, ticks.r_rdy
+        out = self.tlps.payload
+        there = whole != freed
         m.d.comb += [
-            ahead.eq(freed + ready), read.addr.eq(ahead[:bits]), read.en.eq(1), ticks.r_en.eq(shown.last),
-            self.tlps.valid.eq(ready), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
+            read.addr.eq(freed[:bits]), read.en.eq(1), ticks.r_en.eq(shows & shown.last),
+            self.tlps.valid.eq(shows), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
             out.tick.eq(ticks.r_data[:-1]), out.lost.eq(ticks.r_data[-1]),
         ]  # fmt: skip
-        m.d.sync += freed.eq(ahead)
-        with m.If(ready):
+        m.d.sync += [whole.eq(committed), reading.eq(there), shows.eq(reading), shown.eq(read.data)]
+        with m.If(there):
+            m.d.sync += freed.eq(freed + 1)
+        with m.If(shows):
             m.d.sync += begins.eq(shown.last)
+        ready = ticks.r_rdy
 
         coming, coming_tick = Signal(), Signal(64)
         with m.If(valid):
