@@ -58,8 +58,8 @@ def of_interest(m: Module, body, kind, argument) -> object:
 
 
 class EventQueue(wiring.Component):
-    """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait. Of ticks the low `tick_bits`
-    come out.
+    """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait. Of ticks the low
+    `tick_bits` come out.
 
     Ports: ``i0`` ..: always ready. ``out``. ``lost``: so many found no room in this clock.
     """

@@ -234,15 +234,15 @@ class Receiver(wiring.Component):
             new.payload.tick.eq(what.tick), new.payload.kind.eq(LinkEvent.TLP), new.payload.argument.eq(what.sequence),
         ]  # fmt: skip
 
-        faults = Signal(FAULTS)
+        faults, wrong = Signal(FAULTS), sources[3]
         m.d.comb += [
             faults.eq(self.symbols.faults), faults.stray.eq(0),
-            sources[3].valid.eq(faults.as_value() != 0), sources[3].payload.kind.eq(LinkEvent.FAULTS), sources[3].payload.argument.eq(faults),
+            wrong.valid.eq(faults.as_value() != 0), wrong.payload.kind.eq(LinkEvent.FAULTS), wrong.payload.argument.eq(faults),
         ]  # fmt: skip
         if self.blocks is not None:
             met = self.blocks.events.as_value()
             with m.If(met != 0):
-                m.d.comb += [sources[3].valid.eq(1), sources[3].payload.kind.eq(LinkEvent.BLOCK_FAULTS), sources[3].payload.argument.eq(met)]
+                m.d.comb += [wrong.valid.eq(1), wrong.payload.kind.eq(LinkEvent.BLOCK_FAULTS), wrong.payload.argument.eq(met)]
         return queue.lost
 
     def _count(self, m: Module, dllps, fate, lost_events, rate, enable) -> None:

@@ -197,7 +197,7 @@ class NvmeTracker(wiring.Component):
         ]
         return m
 
-    def _halves(self, m: Module, engine) -> "_Told":
+    def _halves(self, m: Module, engine) -> _Told:
         """What the engine says, for ``sync``: registers of ``half``, and what means something for a clock only in its last half."""
         told = _Told(engine)
         turn, seen = Signal(), Signal()
@@ -224,6 +224,7 @@ class _Told:
     """Copies of the engine's outputs. ``last``: the last clock of ``sync`` in one of ``half``."""
 
     def __init__(self, engine) -> None:
-        self.last, self.busy, self.up, self.free, self.unmatched = (Signal(name=name) for name in ("last", "told_busy", "told_up", "free", "unmatched"))
+        self.last, self.busy = Signal(name="last"), Signal(name="told_busy")
+        self.up, self.free, self.unmatched = (Signal(name=f"told_{name}") for name in ("up", "free", "unmatched"))
         self.free_to, self.lose, self.lose_tick = (Signal.like(getattr(engine, name)) for name in ("free_to", "lose", "lose_tick"))
         self.record, self.event, self.raw = (getattr(engine, name).signature.create() for name in ("record", "event", "raw"))

@@ -44,7 +44,8 @@ class Clocks(Elaboratable):
     def domains() -> list[ClockDomain]:
         """The domains, for the module above to add."""
         recovered = [f"{name}{n}" for n in range(2) for name in ("words", "other", "link")]
-        return [*(ClockDomain(name) for name in ("sync", "fast", "half")), ClockDomain("usb"), *(ClockDomain(name, reset_less=True) for name in recovered)]
+        reset = ("sync", "fast", "half", "usb")
+        return [*(ClockDomain(name) for name in reset), *(ClockDomain(name, reset_less=True) for name in recovered)]
 
     def __init__(self):
         self.board, self.ulpi, self.phy_reset = Signal(), Signal(), Signal(init=1)
@@ -61,7 +62,8 @@ class Clocks(Elaboratable):
             p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=5, p_CLKOP_CPHASE=4, p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=10, p_CLKOS_CPHASE=9,
             p_CLKOS2_ENABLE="ENABLED", p_CLKOS2_DIV=20, p_CLKOS2_CPHASE=19,
             i_CLKI=self.board, i_CLKFB=fast, i_RST=0, i_STDBY=0, i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=0, i_PHASESTEP=0,
-            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, i_ENCLKOS=0, i_ENCLKOS2=0, o_CLKOP=fast, o_CLKOS=core, o_CLKOS2=half, o_LOCK=locked,
+            i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, i_ENCLKOS=0, i_ENCLKOS2=0,
+            o_CLKOP=fast, o_CLKOS=core, o_CLKOS2=half, o_LOCK=locked,
         )  # fmt: skip
         m.submodules.sync_reset = ResetSynchronizer(~locked, domain="sync")
         m.submodules.half_reset = ResetSynchronizer(~locked, domain="half")
