@@ -92,7 +92,7 @@ class Instrument(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.regs = regs = RegisterFile({"ADC_PERIOD": DEFAULT_PERIOD_TICKS // self.ticks_per_clock})
-        m.submodules.run = run = RunControl(slow=self.slow)
+        m.submodules.run = run = RunControl(ahead=self.ticks_per_clock if self.slow else 0)
         m.submodules.rail = rail = RailPath(self.ticks_per_clock)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(

@@ -246,7 +246,8 @@ class Receiver(wiring.Component):
         return queue.lost
 
     def _count(self, m: Module, dllps, fate, lost_events, rate, enable) -> None:
-        what, faults, active = fate.payload.fate, self.symbols.faults, self.lanes.active
+        what, faults, active = fate.payload.fate, Signal(FAULTS), self.lanes.active
+        m.d.sync += faults.eq(self.symbols.faults)
         is_ = {of: fate.valid & (what == of) for of in Fate}
         before = Signal(self._lanes)
         m.d.sync += before.eq(self.symbols.locked & active)

@@ -97,8 +97,8 @@ class SymbolReceiver(wiring.Component):
         """Ticks from the first bit of an aligned word's lane 0 to the clock in which the framer has the word."""
         last = self._lanes - 1
         offset, delay, late = Signal(4), Signal(3), Signal(16)
-        m.d.comb += offset.eq(Mux(self.lanes.reverse, offsets[last], offsets[0]))
-        m.d.comb += delay.eq(Mux(self.lanes.reverse, deskew.delay[last], deskew.delay[0]))
+        m.d.sync += offset.eq(Mux(self.lanes.reverse, offsets[last], offsets[0]))
+        m.d.sync += delay.eq(Mux(self.lanes.reverse, deskew.delay[last], deskew.delay[0]))
         # The aligned word began 9 - offset bits before the raw word it ended with; a bit is 2/5 or 1/5 of a tick.
         bits = Signal(3)
         with m.Switch(Cat(offset, self.fast)):

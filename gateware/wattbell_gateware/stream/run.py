@@ -34,11 +34,11 @@ class RunControl(wiring.Component):
     ``status``         strobe: make a STATUS block; ``status_run``: what it shall say about running
     ``active``         running or stopping
 
-    `slow`: when a STATUS block is due is known a clock later; no idle clocks can be left out then.
+    `ahead`: ticks of a clock: that a STATUS block is due is known a clock ahead. No idle clocks can be left out then.
     """
 
-    def __init__(self, *, slow: bool = False):
-        self._slow = slow
+    def __init__(self, *, ahead: int = 0):
+        self._ahead = ahead
         super().__init__({
             "now": In(64), "run": In(1), "status_wanted": In(1),
             "sources_idle": In(1), "losses_clean": In(1), "events_empty": In(1), "stream_idle": In(1),
@@ -58,7 +58,7 @@ class RunControl(wiring.Component):
         due = Signal()
 
         reached = self.capturing & (self.now >= next_status)
-        if self._slow:
+        if self._ahead:
             m.d.sync += due.eq(reached & ~due)
         else:
             m.d.comb += due.eq(reached)
@@ -71,7 +71,7 @@ class RunControl(wiring.Component):
         with m.If(due | (self.capturing & self.status_wanted)):
             m.d.comb += self.status.eq(1)
         with m.If(self.begin | due):
-            m.d.sync += next_status.eq(((self.now >> shift) + 1) << shift)
+            m.d.sync += next_status.eq((((self.now >> shift) + 1) << shift) - self._ahead)
 
         with m.FSM():
             with m.State("STOPPED"):

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wattbell_gateware import generate
+from wattbell_gateware.instrument import Instrument
+from wattbell_gateware.verilog import convert
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build"
+SLOW = {"instrument_slow": {"width": 128, "ticks_per_clock": 4, "adc": "serial", "slow": True}}
+"""As the ECP5 has it, but for its sizes."""
+PACE = {"instrument_slow": ("16",)}
+"""Ticks in which the link carries a beat, where it is not a clock's."""
+VARIANTS = generate.VARIANTS | SLOW
 
 
 @dataclass(frozen=True)
@@ -27,14 +34,17 @@ class Run:
 
 
 def build(variant: str) -> Path:
-    """The executable for one of ``generate.VARIANTS``."""
-    parameters = generate.VARIANTS[variant]
+    """The executable for one of :data:`VARIANTS`."""
+    parameters = VARIANTS[variant]
     width, ticks, serial = parameters["width"], parameters["ticks_per_clock"], parameters["adc"] == "serial"
     rtl = BUILD / "rtl"
     rtl.mkdir(parents=True, exist_ok=True)
     with (rtl / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        generate.generate(rtl, [variant])
+        if variant in SLOW:
+            generate.write(rtl / f"{variant}.v", convert(Instrument(**parameters), variant))
+        else:
+            generate.generate(rtl, [variant])
     sources = [HERE / "top.v", rtl / f"{variant}.v", HERE / "player.cpp"]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     folder = BUILD / "gateware" / f"player-{variant}-{digest}"
@@ -50,9 +60,9 @@ def build(variant: str) -> Path:
                 "-Mdir", str(folder / "obj"), "-o", "../player.new", f"+define+BEAT={beat}", f"+define+INSTRUMENT={variant}",
                 "-O3", "--output-split", "20000", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--x-assign", "fast",
                 "--x-initial", "fast", "--no-assert",
-                "-CFLAGS", f"-O1 -DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}",
+                "-CFLAGS", f"-O1 -DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}{' -DSLOW' if variant in SLOW else ''}",
                 *(["-MAKEFLAGS", "OBJCACHE=ccache"] if shutil.which("ccache") else []),
-                *(["+define+SERIAL"] if serial else []), *map(str, sources),
+                *(["+define+SERIAL"] if serial else []), *(["+define+SLOW"] if variant in SLOW else []), *map(str, sources),
             ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

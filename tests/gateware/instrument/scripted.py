@@ -1,6 +1,8 @@
 """Writes a script for player.cpp: NVMe traffic of tests/gateware/nvme (packed by cocotbext-pcie), registers, sidebands.
 
-    scripted.py WIDTH TICKS SEED SCRIPT EXPECTED
+    scripted.py WIDTH TICKS SEED SCRIPT EXPECTED [PACE]
+
+The link carries WIDTH bits in PACE ticks (default: TICKS).
 
 EXPECTED gets, as JSON, the command records and tracker events that the traffic model expects, and the ticks of the plan.
 """
@@ -14,7 +16,7 @@ import sys
 from pathlib import Path
 
 width, ticks, seed = map(int, sys.argv[1:4])
-os.environ["WIDTH"], os.environ["TICKS"], os.environ["SEED"] = map(str, (width, ticks, seed))
+os.environ["WIDTH"], os.environ["TICKS"], os.environ["SEED"] = map(str, (width, int([*sys.argv, ticks][6]), seed))
 sys.path.insert(0, str(Path(__file__).parents[1] / "nvme"))
 
 from scenario import boot, make, workload  # noqa: E402
