@@ -61,6 +61,13 @@ settings() {
     cat /sys/class/nvme/nvme0/power/pm_qos_latency_tolerance_us /sys/block/nvme0n1/queue/scheduler /sys/block/nvme0n1/queue/nomerges
     nvme get-feature /dev/nvme0 -f 2
 }
+python - > pyserial.txt 2>&1 <<'END'
+import serial
+with serial.Serial("/dev/ttyS2", 115200, timeout=60) as port:
+    for question in (b"*IDN?", b"*CLS;*OPC?"):
+        port.write(question + b"\n")
+        print(port.readline().decode().strip())
+END
 settings > before.txt
 run --out wrong --serial NOT-THIS-ONE 2> wrong.txt; echo $? >> wrong.txt
 mkfs.ext4 -q $D 64M && mkdir -p /mnt/box && mount $D /mnt/box
@@ -93,6 +100,12 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def text(box: Path, name: str) -> str:
     return (box / name).read_text()
+
+
+def test_pyserial_speaks_to_the_rig_over_the_guests_serial_port(box: Path) -> None:
+    identity, complete = text(box, "pyserial.txt").splitlines()
+    assert identity.startswith("Wattbell,virtual-rig,BOX1,")
+    assert complete == "1"
 
 
 def test_the_wrong_drive_and_a_drive_in_use_are_refused_before_anything_is_written(box: Path) -> None:
