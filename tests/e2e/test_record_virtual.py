@@ -68,12 +68,12 @@ def sigrok(*words: object) -> list[tuple[int, int, str]]:
 def test_sigrok_decodes_the_instruments_stream(recorded: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     folder, _ = recorded
     stream = tmp_path / "part.wbs"
-    stream.write_bytes((folder / "capture/stream.wbs").read_bytes()[-200_000:])  # begins in the middle of a block
+    stream.write_bytes((folder / "capture/stream.wbs").read_bytes()[-90_000:])  # begins in the middle of a block
     pins = "wattbell:" + ":".join(f"d{k}={k}" for k in range(8))
     said = [text for *_, text in sigrok("-i", stream, "-I", "binary:numchannels=8", "-P", pins, "-A", "wattbell=command:warning")]
     commands = [text for text in said if " cid " in text]
     wire = pl.read_parquet(folder / "capture/commands.parquet").tail(len(commands))
-    assert len(commands) > 30
+    assert len(commands) > 10
     for text, row in zip(commands, wire.iter_rows(named=True), strict=True):
         latency = f"{(row['cqe_tick'] - row['doorbell_tick']) / 1000:.3f} us"
         assert text.startswith(f"{'Read' if row['opcode'] == 2 else 'Write'} q1 cid {row['cid']} LBA {row['slba']} +") or row["qid"] == 0

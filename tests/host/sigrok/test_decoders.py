@@ -124,7 +124,7 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
     builder.command(5 * MS, 40 * US)  # two with one doorbell, fetched one after the other
     builder.command(5 * MS, 50 * US, fetch_tick=5 * MS + 4 * US)
     builder.command(6 * MS, 70 * US, fetch_tick=6 * MS + 1 * US)
-    made = export_sigrok(builder.write(20 * MS), tmp_path / "x.sr")
+    made = export_sigrok(builder.write(11 * MS), tmp_path / "x.sr")
     found = Decoded("-i", made.path, "-P", NVME)
     assert found.of("command") == [
         (3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
