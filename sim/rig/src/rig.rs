@@ -4,7 +4,8 @@
 //! tick. So each is evaluated only where something happens in it, and both see the same as side by side, clock by clock.
 //!
 //! Virtual time passes while the instrument captures (or sends what a stop left), and while the firmware waits in the middle of
-//! something (ACTIVE). Else the core may run as long as it likes: `now` stands still for it.
+//! something (ACTIVE). Else the core may run as long as it likes: `now` stands still for it. It also does when the trace is being written
+//! and is not written on, or nobody takes the stream: what the firmware writes then takes effect when time goes on.
 
 use crate::i2c::I2c;
 use crate::machine::{Limits, Machine, Pause, Until};
@@ -23,6 +24,8 @@ const SLICE: Duration = Duration::from_millis(10);
 const CLOCKS: u32 = 4096;
 /// A core that runs for so many clocks while time stands still waits for time: it gets some.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
+/// A trace that is not written on for so long does not hold the controller any more.
+const TRACE_PATIENCE: Duration = Duration::from_millis(300);
 /// Ticks after a write in which it certainly has taken effect.
 const WRITE_CLOCKS: u64 = 3;
 /// Bytes for the control port that may wait before the console is held.
@@ -44,6 +47,9 @@ pub struct Rig {
     standing: u64,
     trace_over: bool,
     stalled: bool,
+    /// Since when the trace has not said what comes next; and whether the controller goes on without it.
+    waits_since: Option<Instant>,
+    alone: bool,
     console_in: VecDeque<u8>,
     console_out: Vec<u8>,
 }
@@ -64,6 +70,8 @@ impl Rig {
             standing: 0,
             trace_over: false,
             stalled: false,
+            waits_since: None,
+            alone: false,
             console_in: VecDeque::new(),
             console_out: Vec::new(),
         }
@@ -136,6 +144,7 @@ impl Rig {
     /// Goes on for a while. [`Pause::Idle`] means that only a byte on the control port sets anything off.
     pub fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
         let started = Instant::now();
+        self.alone = false;
         loop {
             if started.elapsed() >= SLICE {
                 return Pause::Budget;
@@ -151,11 +160,15 @@ impl Rig {
                 true => Until::End,
             };
             let limits = Limits { until, ..limits };
-            if self.machine.now() < self.soc.shown.now {
+            if self.machine.now() < self.soc.shown.now && !self.alone {
                 match self.machine.run(Limits { tick: self.soc.shown.now.min(limits.tick), ..limits }, patience) {
                     Pause::Tick if self.machine.now() >= self.soc.shown.now => {}
                     Pause::Stopped => {}
+                    Pause::Input if self.waited_long() => self.alone = true,
                     other => return other,
+                }
+                if !self.alone {
+                    self.waits_since = None;
                 }
                 continue;
             }
@@ -165,10 +178,10 @@ impl Rig {
             let asleep = self.quiet && !self.hears();
             let wanted =
                 running || self.booting || (self.soc.shown.active == 1 && asleep) || self.standing > PATIENCE_CLOCKS;
-            let flows = wanted && !self.stalled;
+            let flows = wanted && !self.stalled && !self.alone;
             if asleep && self.machine.now() < self.soc.shown.deadline {
                 if !flows {
-                    return Pause::Idle;
+                    return if self.alone { Pause::Input } else { Pause::Idle };
                 }
                 let tick = self.soc.shown.deadline.min(limits.tick);
                 match self.machine.run(Limits { tick, ..limits }, patience) {
@@ -181,13 +194,18 @@ impl Rig {
         }
     }
 
+    /// The trace has not said what comes next: whether that lasts already.
+    fn waited_long(&mut self) -> bool {
+        self.waits_since.get_or_insert_with(Instant::now).elapsed() >= TRACE_PATIENCE
+    }
+
     /// Lets the instrument answer what the controller shows. A write while time stands still lets it pass, until it is done.
     fn carry_out(&mut self, running: bool, patience: Duration) -> Option<Pause> {
         match self.pending.take()? {
             Stop::Read(address) => self.inputs.reg_rdata = self.machine.peek(address),
             Stop::Write(address, value) => {
                 self.machine.write(address, value);
-                if (!running || self.stalled) && !self.booting {
+                if (!running || self.stalled || self.alone) && !self.booting {
                     let tick = self.machine.now() + WRITE_CLOCKS * self.machine.clock_ticks();
                     while self.machine.now() < tick {
                         match self.machine.run(Limits { clocks: u64::MAX / 2, tick, until: Until::Tick }, patience) {

@@ -168,6 +168,7 @@ def test_a_trace_is_played_as_it_arrives(rig: type[Rig]) -> None:
     wait_until(played, "what has arrived to be played")
     assert one.status()["state"] == "RUN"
     assert one.status()["trace_tick"] <= 20_000_000
+    assert one.ask("STAT:RIG?").startswith("state=RUN,")  # while the trace is awaited
     pipe.write(encode([end(30_000)])[-12:])
     pipe.close()
     got += one.read_to_exit()
