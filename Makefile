@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim controller rtl rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe firmware firmware-core fuzz seeds-check bench clean
+.PHONY: help setup sim controller rtl rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -43,7 +43,7 @@ test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
 test-python: setup sim rtl-all guest
-	@$(PY) -m pytest -n 2 --dist loadgroup
+	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
 
 lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check .
@@ -88,6 +88,9 @@ firmware: setup  ## the controller's firmware for its soft core: build/firmware
 
 firmware-core: setup  ## the firmware's tests on its soft core in Verilator, and 10 000 bad lines (an hour)
 	@WATTBELL_FIRMWARE=core WATTBELL_LINES=10000 $(PY) -m pytest -q tests/firmware
+
+calibrate: setup sim rtl  ## `wattbell calibrate` on 200 random boards of the virtual rig (half an hour)
+	@WATTBELL_BOARDS=$${BOARDS:-200} $(PY) -m pytest -q tests/sim/rig/test_calibrate.py
 
 fuzz: setup  ## a million lines into the firmware's parser, natively, with sanitizers (clang; an hour)
 	@command -v clang >/dev/null || { echo "fuzz: error: clang is missing: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
