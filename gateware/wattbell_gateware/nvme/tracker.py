@@ -113,9 +113,6 @@ class NvmeTracker(wiring.Component):
             merge.now.eq(self.now),
             engine.next_valid.eq(down.headers.valid | up.headers.valid),
             engine.next_tick.eq(merge.out.payload.header.tick),
-            engine.now.eq(self.now),
-            engine.perst_n.eq(self.perst_n),
-            engine.run.eq(self.run),
             engine.cfg.valid.eq(self.cfg.valid),
             engine.cfg.payload.eq(self.cfg.payload),
             self.cfg.ready.eq(engine.cfg.ready if not self.halved else engine.cfg.ready & told.last),
@@ -137,11 +134,16 @@ class NvmeTracker(wiring.Component):
             records.w_en.eq(told.record.valid & self.run),
             raw.w_data.eq(told.raw.payload),
             raw.w_en.eq(told.raw.valid),
-            engine.raw_room.eq(RAW_WORDS - raw.level),
             events.w_en.eq(self.run & (told.event.valid | losses.events.valid)),
             events.w_data.eq(Mux(told.event.valid, told.event.payload, losses.events.payload)),
             losses.events.ready.eq(~told.event.valid & events.w_rdy),
         ]
+        for name, value in (("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("raw_room", RAW_WORDS - raw.level)):
+            if self.halved:
+                held = Signal.like(getattr(engine, name), name=f"held_{name}", init=name == "perst_n")
+                m.d.half += held.eq(value)
+                value = held
+            m.d.comb += getattr(engine, name).eq(value)
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
             m.d.comb += [out.valid.eq(fifo.r_rdy), out.payload.eq(fifo.r_data), fifo.r_en.eq(out.ready)]
 
