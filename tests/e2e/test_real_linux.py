@@ -111,6 +111,8 @@ def test_every_latency_at_queue_depth_1_is_at_most_fios_of_the_same_io(either: R
     ios = [[int(word) for word in line.split(",")] for line in log]
     assert commands["opcode"].unique().to_list() == [opcode]
     assert (commands["slba"] * BLOCK).to_list() == [io[4] for io in ios]
+    unknown = commands.filter(pl.col("doorbell_tick").is_null())
+    assert unknown.is_empty(), f"{len(unknown)} of {len(commands)} without a doorbell: {unknown.head(5).to_dicts()}"
     bus_ns = ((commands["cqe_tick"] - commands["doorbell_tick"]) * TICK_S * 1e9).to_list()
     slower = [(bus, io[1]) for bus, io in zip(bus_ns, ios, strict=True) if bus > io[1]]
     assert len(bus_ns) == 300
