@@ -19,6 +19,7 @@ NAMES = ("cqe_offset", "doorbell_before", "fetch_before", "first_data_before", "
          "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")
 EVENT_NAMES = dict(enumerate(("LINK", "CLKREQ", "PERST", "CC_EN", "SHADOW_DOORBELLS", "TRACKER_RESET", "MARKER", "LOSS", "QUEUE_CREATED",
                               "QUEUE_DELETED", "BAR0", "POWER_STATE", "GUESSING", "MALFORMED", "RUN"), 1))
+pytestmark = pytest.mark.xdist_group("instrument")  # played once, not once a worker
 OURS = ("LINK", "CLKREQ", "PERST", "MARKER", "LOSS", "RUN")
 STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQ")
 

@@ -31,7 +31,9 @@ def test_tracker_of_the_ecp5():
     what there is least of."""
     sizes = {name: INSTRUMENT[name] for name in ("slots", "beats", "sizes", "tags")}
     env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(INSTRUMENT["tags"])}
-    harness.run(NvmeTracker(128, 1, halved=True, **sizes), name="tracker_ecp5", test_module="cocotb_pages", here=__file__, env=env, seed=2)
+    dut = NvmeTracker(128, 1, halved=True, **sizes)
+    for testcase in ("lists_from_a_pool_of_512_bytes", "sectors_of_shared_pages"):
+        harness.run(dut, name="tracker_ecp5", test_module="cocotb_pages", here=__file__, env=env, testcase=testcase, seed=2)
 
 
 def test_parameters_are_checked(monkeypatch):
