@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim controller rtl rtl-all guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -27,8 +27,11 @@ rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@sim/rig/build-rtl.sh x4_word
 
-rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (tests and benchmarks compare the two)
+rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmarks compare the two)
 	@sim/rig/build-rtl.sh all
+
+rtl-tests: rtl
+	@sim/rig/build-rtl.sh --quick x4_serial
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
 	@sim/guest/fetch.sh
@@ -37,12 +40,12 @@ demo: setup sim rtl  ## virtual rig, Intel 660p, short suite, report
 	@.venv/bin/wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out $(OUT)/capture --force
 	@.venv/bin/wattbell report $(OUT)/capture --out $(OUT)/report.html
 
-test: setup sim rtl-all guest lint test-rust test-python  ## everything CI runs
+test: setup sim rtl-tests guest lint test-rust test-python  ## everything CI runs
 
 test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
-test-python: setup sim rtl-all guest
+test-python: setup sim rtl-tests guest
 	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
 
 lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall

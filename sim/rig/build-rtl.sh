@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Makes shared libraries of the gateware's Verilog for the virtual rig, with Verilator.
-#   sim/rig/build-rtl.sh VARIANT...|all     build/rtl/instrument_VARIANT.v -> build/rtl/lib_VARIANT.so
+#   sim/rig/build-rtl.sh [--quick] VARIANT...|all
+#                                           build/rtl/instrument_VARIANT.v -> build/rtl/lib_VARIANT.so
 #                                           build/rtl/controller.v -> build/rtl/lib_controller.so
 # Variants: x4_word, x4_serial, controller, as `python -m wattbell_gateware.generate --out build/rtl` writes them. A library
-# is built again only when what it is made of has changed. WATTBELL_RTL_DIR names another folder than build/rtl.
+# is built again only when what it is made of has changed; --quick: soon built rather than fast, for the tests, unless a fast one is there. WATTBELL_RTL_DIR
+# names another folder than build/rtl.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=sim/rig
@@ -12,6 +14,8 @@ rtl="${WATTBELL_RTL_DIR:-build/rtl}"
 die() { printf 'build-rtl: error: %s\n' "$*" >&2; exit 1; }
 say() { printf 'build-rtl: %s\n' "$*" >&2; }
 
+quick=""
+[ "${1:-}" != --quick ] || { quick=quick; shift; }
 [ $# -gt 0 ] || die "which variant? x4_word, x4_serial, controller, or all"
 [ -x .venv/bin/verilator ] && PATH="$PWD/.venv/bin:$PATH"
 command -v verilator >/dev/null || die "verilator is missing: run tools/setup.sh"
@@ -24,15 +28,20 @@ fi
 # -march=native: the library runs where it is built, and only there.
 flags=(--cc -O3 --x-assign fast --x-initial fast --no-assert --no-timing -Wno-fatal -Wno-lint -Wno-style)
 cxx="-O3 -march=native -fPIC -fno-plt -fvisibility=hidden -DVL_IGNORE_UNKNOWN_ARCH"
+slow="-O1 -fPIC"
+[ -z "$quick" ] || { cxx="${cxx/-O3/-O1}" slow="-O0 -fPIC"; }
 
 build() {
-  local variant="$1" source="$rtl/instrument_$1.v" lib="$rtl/lib_$1.so" name=rig_top shim=shim.cpp want work top words
+  local variant="$1" source="$rtl/instrument_$1.v" lib="$rtl/lib_$1.so" name=rig_top shim=shim.cpp want made_of work top words
   local -a verilog=() cpp=()
   [ "$variant" != controller ] || { source="$rtl/controller.v" name=controller_top shim=controller_shim.cpp; }
   [ -f "$source" ] || die "$source is missing: run 'python -m wattbell_gateware.generate --out $rtl'"
   want="$(cat "$source" "$here"/rtl/* "$here/build-rtl.sh" | sha256sum | cut -d' ' -f1) $(verilator --version) $(uname -m)"
-  if [ -f "$lib" ] && [ "$(cat "$lib.made-of" 2>/dev/null)" = "$want" ]; then
-    return
+  if [ -f "$lib" ]; then
+    made_of="$(cat "$lib.made-of" 2>/dev/null)" || made_of=""
+    if [ "$made_of" = "$want" ] || { [ -n "$quick" ] && [ "$made_of" = "$want quick" ]; }; then
+      return
+    fi
   fi
   say "$variant: Verilator"
   case "$variant" in
@@ -57,7 +66,7 @@ build() {
     { tail -n 20 "$work.log" >&2; die "Verilator refused $source (all of it: $work.log)"; }
   say "$variant: C++"
   # Two jobs: almost all the time goes into a few large files.
-  make -j2 -C "$work" -f "V$name.mk" -s OPT_FAST="$cxx" OPT_SLOW="-O1 -fPIC" OPT_GLOBAL="$cxx" \
+  make -j2 -C "$work" -f "V$name.mk" -s OPT_FAST="$cxx" OPT_SLOW="$slow" OPT_GLOBAL="$cxx" \
     "libV$name" >>"$work.log" 2>&1 ||
     { tail -n 20 "$work.log" >&2; die "the C++ compiler refused Verilator's output (all of it: $work.log)"; }
   local include
@@ -67,7 +76,7 @@ build() {
     -o "$lib.new" "$here/rtl/$shim" "$work/libV$name.a" "$work"/libverilated.a -pthread \
     >>"$work.log" 2>&1 || { tail -n 20 "$work.log" >&2; die "the shim does not fit the model (all of it: $work.log)"; }
   mv "$lib.new" "$lib" # a rig that runs keeps the old file
-  printf '%s' "$want" >"$lib.made-of"
+  printf '%s' "$want${quick:+ quick}" >"$lib.made-of"
   rm -rf "$work"
 }
 

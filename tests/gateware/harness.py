@@ -41,6 +41,26 @@ def _call(command: list[str], log: Path) -> None:
         raise SimulationError(f"{' '.join(command[:3])} ... failed:\n{log.read_text()[-4000:]}")
 
 
+_RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
+
+
+def _runtime(model: Path, verilator: str) -> str:
+    """Verilator's own library as object files, separated by blanks: made once, by the makefile of the first model, as it takes longer
+    than most models."""
+    version = subprocess.run([verilator, "--version"], capture_output=True, text=True, check=True).stdout
+    folder = BUILD / f"runtime-{hashlib.sha256(f'{version}{OPTIMISE}{sys.prefix}'.encode()).hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            objects = [f"{name}.o" for name in _RUNTIME]
+            _call(["make", "-C", str(model), "-f", "Vtop.mk", f"OPT_GLOBAL={OPTIMISE}", *objects], model / "build.log")
+            for name in objects:
+                shutil.move(model / name, folder / name)
+            (folder / "built").touch()
+    return " ".join(str(folder / f"{name}.o") for name in _RUNTIME)
+
+
 def build(component, name: str, *, wrapper: str | None = None) -> Path:
     """Verilate `component` as module `name` for cocotb; returns the folder that holds the executable `name`.
 
@@ -70,7 +90,8 @@ def build(component, name: str, *, wrapper: str | None = None) -> Path:
              str(bench), str(folder / "public.vlt"), str(folder / f"{name}.v")],
             log,
         )
-        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"OPT_FAST={OPTIMISE}", "OPT_SLOW=-O0"]
+        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"OPT_FAST={OPTIMISE}", "OPT_SLOW=-O0",
+                "VM_GLOBAL_FAST=", f"USER_LDLIBS={_runtime(folder, verilator)}"]
         if shutil.which("ccache"):
             make.append("OBJCACHE=ccache")
         _call(make, log)

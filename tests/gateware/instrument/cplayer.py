@@ -60,8 +60,8 @@ def build(variant: str) -> Path:
                 "-Mdir", str(folder / "obj"), "-o", "../player.new", f"+define+BEAT={beat}", f"+define+INSTRUMENT={variant}",
                 "-O3", "--output-split", "20000", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--x-assign", "fast",
                 "--x-initial", "fast", "--no-assert",
-                "-CFLAGS", f"-O1 -DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}{' -DSLOW' if variant in SLOW else ''}",
-                *(["-MAKEFLAGS", "OBJCACHE=ccache"] if shutil.which("ccache") else []),
+                "-CFLAGS", f"-DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}{' -DSLOW' if variant in SLOW else ''}",
+                "-MAKEFLAGS", "OPT_FAST=-O1 OPT_SLOW=-O0" + (" OBJCACHE=ccache" if shutil.which("ccache") else ""),
                 *(["+define+SERIAL"] if serial else []), *(["+define+SLOW"] if variant in SLOW else []), *map(str, sources),
             ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)

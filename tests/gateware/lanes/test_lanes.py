@@ -10,6 +10,8 @@ import load
 import long_run
 import pytest
 
+pytestmark = pytest.mark.xdist_group("lanes")  # one player, built by one worker
+
 
 @pytest.fixture(scope="session")
 def player():

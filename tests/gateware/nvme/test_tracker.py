@@ -10,6 +10,8 @@ from wattbell_gateware.boards.ecp5.top import INSTRUMENT
 from wattbell_gateware.nvme import NvmeTracker
 from wattbell_gateware.nvme.store import Table
 
+pytestmark = pytest.mark.xdist_group("tracker")  # no other worker waits for the model
+
 
 @pytest.fixture(autouse=True)
 def garbled(monkeypatch):
