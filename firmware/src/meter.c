@@ -30,7 +30,7 @@ static int64_t totals_next;
 void meter_convert(void)
 {
     uint32_t on = phase != IDLE || totals.on || settings[SETTING_PROTECT] ? WB_METER_CONTROL_RUN : 0;
-    hal_write(WB_METER_CONTROL, on);
+    hal_write(WB_METER_CONTROL, on | (totals.on ? WB_METER_CONTROL_TOTAL : 0));
     hal_write(WB_IRQ_ENABLE, (hal_read(WB_IRQ_ENABLE) & ~WB_IRQ_ENABLE_METER) | (phase == GATE ? WB_IRQ_ENABLE_METER : 0));
     status_condition(&status_operation, OPER_MEASURING, phase == GATE ? OPER_MEASURING : 0);
 }

@@ -19,8 +19,8 @@ from . import constants
 from .verilog import ConversionError, convert
 
 VARIANTS: dict[str, dict[str, object]] = {
-    "instrument_x4_word": {"width": 128, "ticks_per_clock": 4, "adc": "word"},
-    "instrument_x4_serial": {"width": 128, "ticks_per_clock": 4, "adc": "serial"},
+    "instrument_x4_word": {"width": 128, "ticks_per_clock": 4, "adc": "word", "conversions": True},
+    "instrument_x4_serial": {"width": 128, "ticks_per_clock": 4, "adc": "serial", "conversions": True},
 }
 """Name of the Verilog module and file -> parameters of the instrument."""
 CONTROLLER = "controller"

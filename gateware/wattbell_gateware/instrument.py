@@ -22,7 +22,7 @@ from wattbell.wire.spec import (
 from .layouts import EVENT, tlp_beat
 from .nvme import COMMAND, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
 from .rail import RailPath, WordFront, serial_front
-from .rail.path import RAIL_CONFIG
+from .rail.path import CONVERSION, RAIL_CONFIG
 from .regfile import RegisterFile
 from .registers import ID, VERSION, by_name
 from .stage import Stage
@@ -61,17 +61,19 @@ class Instrument(wiring.Component):
         rising with it, and no idle clocks can be left out.
     lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
         blocks, link events. Idle clocks cannot be left out then.
+    conversions : the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`).
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
                  queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False,
-                 sizes: MapSizes = FULL_SIZE, tags: int = 1024):
+                 sizes: MapSizes = FULL_SIZE, tags: int = 1024, conversions: bool = False):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
         if ticks_per_clock not in (4, 8, 16):
             raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {ticks_per_clock!r}")
         self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
         self.lanes, self.beats, self.slow, self.sizes, self.tags = lanes, beats, slow, sizes, tags
+        self.conversions = conversions
         tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
             "tlp_down": In(tlp_beats), "tlp_up": In(tlp_beats), "skip_down": Out(1), "skip_up": Out(1),
@@ -85,6 +87,8 @@ class Instrument(wiring.Component):
             ports |= {"adc_cnv": Out(1), "adc_sck": Out(1), "adc_sdo_v": In(1), "adc_sdo_i": In(1)}
         else:
             ports |= {"adc_start": Out(1), "adc_valid": In(1), "adc_v": In(ADC_BITS), "adc_i": In(ADC_BITS)}
+        if conversions:
+            ports |= {"convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION)}
         if lanes:
             ports |= {"link_down": Out(link_port()), "link_up": Out(link_port())}
         super().__init__(ports)
@@ -234,6 +238,8 @@ class Instrument(wiring.Component):
             front.start.eq(rail.adc_start), rail.v_word.eq(front.v_word), rail.i_word.eq(front.i_word),
             rail.run.eq(run.rail_run),
         ]
+        if self.conversions:
+            m.d.comb += [rail.convert.eq(self.convert), self.converted.eq(rail.converted), self.conversion.eq(rail.conversion)]
         shortest = MIN_PERIOD_TICKS // self.ticks_per_clock
         members = {
             "decimation": regs.decimation, "mul": regs.decim_mul, "shift": regs.decim_shift,

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from ..controller_registers import BOARD, board_by_name
 from .bank import Bank
 from .i2c import I2c
+from .meter import Meter
 from .power import Power
 from .system import NEVER, System
 
@@ -17,17 +18,20 @@ __all__ = ["CONSOLE_DEPTH", "PINS", "Peripherals"]
 
 CONSOLE_DEPTH = 64
 """Bytes in each direction of the console."""
-_LAST = 0xA2
-"""The meter, the rail's registers, the trigger and the self-test, from B0h on, are not there; but see METER_STATE below."""
+_ABSENT = ("F_CODES_LO", "F_CODES_HI", "RANGE", "F_OFFSET", "F_GAIN", "AFE_STATE")
+"""Of the fine current path, which is not there."""
+_LAST = 0xD4
+"""The trigger and the self-test, from E0h on, are not there."""
 PINS = {
     "now": In(64), "link": In(32), "link_state": In(4), "perst_n": In(1), "clkreq_n": In(1), "rail_good": In(1),
-    "rail_valid": In(1), "rail_tick": In(64), "rail_i": In(signed(24)),
+    "rail_valid": In(1), "rail_tick": In(64), "rail_period": In(32), "rail_v": In(signed(24)), "rail_i": In(signed(24)),
+    "rail_flags": In(4), "rail_v_code": In(18), "rail_i_code": In(18),
+    "convert": Out(1), "rail_wanted": Out(1), "rail_level": Out(signed(24)), "zero": Out(2),
     "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
     "load_switch": Out(1), "perst_low": Out(1), "clkreq_low": Out(1),
     "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1), "active": Out(1), "deadline": Out(64),
 }  # fmt: skip
 """Ports of the controller besides its buses: see docs/controller.md."""
-_METER = ("METER_COMMAND", "METER_STATE")
 
 
 class Peripherals(wiring.Component):
@@ -47,27 +51,30 @@ class Peripherals(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        there = [register for register in BOARD if register.address <= _LAST or register.name in _METER]
+        there = [register for register in BOARD if register.address <= _LAST and register.name not in _ABSENT]
         m.submodules.bank = bank = Bank(there, ("IRQ_ENABLE", "WATCHDOG_TIMEOUT"))
         m.submodules.system = system = System()
         m.submodules.power = power = Power()
         m.submodules.i2c = i2c = I2c()
+        m.submodules.meter = meter = Meter()
         m.d.comb += [
             bank.addr.eq(self.bus_addr), bank.wdata.eq(self.bus_wdata), bank.we.eq(self.bus_we), bank.re.eq(self.bus_re),
             self.bus_rdata.eq(bank.rdata), bank.link.eq(self.link),
         ]  # fmt: skip
-        for block in (system, power):
+        for block in (system, power, meter):
             m.d.comb += [block.now.eq(self.now), block.data.eq(bank.data)]
         has_byte, room = self._console(m, bank)
-        measuring = self._meter(m, bank, system.restart)
+        self._meter(m, bank, meter)
         busy, byte = i2c.state[0], Signal(64)
         m.d.comb += byte.eq(Mux(busy, self.now + i2c.left, NEVER))
-        pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~measuring,
+        pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~meter.busy,
                    "POWER": power.power_trip.any(), "TRIGGER": Const(0, 1), "I2C": ~busy}  # fmt: skip
         m.d.comb += [
             bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
             system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
             self.active.eq(bank.active), self.deadline.eq(Mux(system.deadline < byte, system.deadline, byte)),
+            meter.abort.eq(system.restart), self.zero.eq(bank.afe), self.rail_wanted.eq(meter.wanted | power.wanted),
+            self.rail_level.eq(power.level), self.convert.eq(bank.meter_control[0]),
             self.irq.eq(system.irq), system.fault.eq(self.fault), self.core_reset.eq(system.core_reset),
         ]  # fmt: skip
         _same_names(m, bank, system, "irq_enable", "watchdog_timeout", "watchdog_kick", "reset_cause", "restart")
@@ -91,19 +98,19 @@ class Peripherals(wiring.Component):
         ]  # fmt: skip
         return into.r_rdy, out.w_rdy
 
-    def _meter(self, m: Module, bank: Bank, restart: Value) -> Value:
-        """A gate waits for a conversion that never comes, so the firmware reports that the meter does not answer, and no 0 V."""
-        bits = {b.name: b.low for b in board_by_name("METER_COMMAND").bits}
-        waits = Signal()
-        with m.If(bank.meter_command_written):
-            with m.If(bank.data[bits["START"]]):
-                m.d.sync += waits.eq(1)
-            with m.Elif(bank.data[bits["ABORT"]]):
-                m.d.sync += waits.eq(0)
-        with m.If(restart):
-            m.d.sync += waits.eq(0)
-        m.d.comb += bank.meter_state.eq(waits)
-        return waits
+    def _meter(self, m: Module, bank: Bank, meter: Meter) -> None:
+        c = meter.conversion
+        m.d.comb += [
+            meter.converted.eq(self.rail_valid), c.tick.eq(self.rail_tick), c.period.eq(self.rail_period), c.v.eq(self.rail_v),
+            c.i.eq(self.rail_i), c.flags.eq(self.rail_flags), c.v_code.eq(self.rail_v_code), c.i_code.eq(self.rail_i_code),
+            meter.meter_control.eq(bank.meter_control), meter.meter_count.eq(bank.meter_count),
+            meter.meter_command_written.eq(bank.meter_command_written), bank.meter_state.eq(meter.meter_state),
+            bank.gate_clipped.eq(meter.gate_clipped), bank.gate_ticks.eq(meter.gate_ticks), bank.total_clipped.eq(meter.total_clipped),
+        ]  # fmt: skip
+        for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "energy", "charge", "total_count"):
+            m.d.comb += Cat(getattr(bank, f"{name}_lo"), getattr(bank, f"{name}_hi")).eq(getattr(meter, name))
+        for name in ("v_min", "v_max", "i_min", "i_max", "p_min", "p_max"):
+            m.d.comb += getattr(bank, name).eq(getattr(meter, name))
 
     def _power(self, m: Module, bank: Bank, power: Power) -> None:
         control = {b.name: bank.power_control[b.low] for b in board_by_name("POWER_CONTROL").bits}

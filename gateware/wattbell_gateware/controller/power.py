@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,6 +21,7 @@ class Power(wiring.Component):
     now : ticks.
     rail_valid, rail_tick, rail_i : a corrected conversion of the current (signed, 500 nA), and its tick.
     load_switch : closed.
+    wanted, level : for a simulator: while ``wanted`` is low, a conversion of ``level`` or less changes nothing in here.
     """
 
     def __init__(self):
@@ -29,7 +30,7 @@ class Power(wiring.Component):
             "rail_valid": In(1), "rail_tick": In(64), "rail_i": In(signed(24)),
             "power_trip": Out(2), "power_trip_written": In(1), "ocp_level": In(24), "ocp_count": In(20),
             "inrush_level": In(24), "inrush_ticks": In(32), "trip_tick": Out(64), "trip_current": Out(signed(32)),
-            "load_switch": Out(1),
+            "load_switch": Out(1), "wanted": Out(1), "level": Out(signed(24)),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -58,6 +59,11 @@ class Power(wiring.Component):
             with m.Else():
                 m.d.comb += level.eq(self.ocp_level)
             m.d.sync += [over.eq(self.rail_i > level), over_early.eq(early), tick.eq(self.rail_tick), current.eq(self.rail_i)]
+        ocp, inrush = self.ocp_level.as_signed(), self.inrush_level.as_signed()
+        m.d.comb += [
+            self.wanted.eq(judged | (streak != 0)),
+            self.level.eq(Mux(bits["PROTECT"] & self.load_switch, Mux(ocp < inrush, ocp, inrush), (1 << 23) - 1)),
+        ]
         m.d.comb += trips.eq(judged & over & bits["PROTECT"] & self.load_switch & (streak + 1 >= self.ocp_count))
         with m.If(~self.load_switch | ~bits["PROTECT"] | (judged & ~over)):
             m.d.sync += streak.eq(0)

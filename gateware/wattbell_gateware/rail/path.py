@@ -15,7 +15,7 @@ from .front import ADC_BITS
 from .packer import RailPacker
 from .timer import ConversionTimer
 
-__all__ = ["RAIL_CONFIG", "RailPath"]
+__all__ = ["CONVERSION", "RAIL_CONFIG", "RailPath"]
 
 RAIL_CONFIG = data.StructLayout({
     "period": 20,  # clocks between conversions
@@ -29,6 +29,15 @@ RAIL_CONFIG = data.StructLayout({
 """Everything about the rail that software sets; see the register map."""
 
 
+CONVERSION = data.StructLayout({
+    "tick": 64, "period": 32,  # ticks, between conversions
+    "v": signed(24), "i": signed(24),  # corrected
+    "flags": 4,  # RailFlag OVERLOAD_I, OVERLOAD_V, UNCALIBRATED, SATURATED
+    "v_code": ADC_BITS, "i_code": ADC_BITS,
+})
+"""A conversion, for whom the samples are not enough: meter, protection, trigger."""
+
+
 class RailPath(wiring.Component):
     """Timer, correction, energy, decimation and packing of the rail.
 
@@ -37,6 +46,9 @@ class RailPath(wiring.Component):
     next block is marked RESTARTED. The same happens when a run begins.
 
     A conversion occupies 9 clocks (14 more when a decimated sample comes out), well inside the shortest period.
+
+    ``convert`` makes conversions outside a run too, which come out at ``conversion`` (with ``converted``) and nowhere else. When a run
+    begins meanwhile, it takes over their instants.
 
     Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
     buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running,
@@ -47,7 +59,7 @@ class RailPath(wiring.Component):
     def __init__(self, ticks_per_clock: int):
         self._tpc = ticks_per_clock
         super().__init__({
-            "now": In(64), "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1),
+            "now": In(64), "run": In(1), "convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION), "config": In(RAIL_CONFIG), "changed": In(1),
             "adc_start": Out(1), "v_word": In(ADC_BITS), "i_word": In(ADC_BITS),
             "fill": Out(fill_port()), "lost": Out(1),
             "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
@@ -70,26 +82,29 @@ class RailPath(wiring.Component):
         # A conversion's current goes through the corrector a clock behind its voltage, which waits for it.
         handed, second, both = Signal(), Signal(), Signal()
         voltage = Signal(data.StructLayout({"value": signed(24), "overload": 1, "saturated": 1}))
+        # Whether the conversion in the ADC, and the one in the pipeline, are the run's.
+        ours, sampled, sample = Signal(), Signal(), Signal()
+        v_code, i_code = Signal(ADC_BITS), Signal(ADC_BITS)
 
         m.d.comb += [
             timer.now.eq(self.now), packer.now.eq(self.now),
-            timer.run.eq(self.run), self.adc_start.eq(timer.start),
+            timer.run.eq(self.run | self.convert), self.adc_start.eq(timer.start),
             # The timing of the conversion that starts now is the new one's already.
             timer.period_ticks.eq(self.config.period * self._tpc),
             corrector.strobe.eq(timer.hand | handed), corrector.twos.eq(handed),
             corrector.code.eq(Mux(handed, self.i_word, self.v_word)),
             corrector.offset.eq(Mux(handed, active.i_offset, active.v_offset)),
             corrector.gain.eq(Mux(handed, active.i_gain, active.v_gain)),
-            both.eq(corrector.valid & second),
-            accumulator.strobe.eq(both), accumulator.voltage.eq(voltage.value), accumulator.current.eq(corrector.value),
-            decimator.strobe.eq(both), decimator.voltage.eq(voltage.value), decimator.current.eq(corrector.value),
+            both.eq(corrector.valid & second), sample.eq(both & sampled),
+            accumulator.strobe.eq(sample), accumulator.voltage.eq(voltage.value), accumulator.current.eq(corrector.value),
+            decimator.strobe.eq(sample), decimator.voltage.eq(voltage.value), decimator.current.eq(corrector.value),
             decimator.decimation.eq(active.decimation), decimator.mul.eq(active.mul), decimator.shift.eq(active.shift),
             packer.interval_ticks.eq(interval),
             packer.strobe.eq(decimator.valid),
             packer.voltage.eq(decimator.voltage_out), packer.current.eq(decimator.current_out),
             packer.tick.eq(tick - centre),
             packer.energy.eq(accumulator.energy), packer.index.eq(accumulator.index),
-            packer.flags_strobe.eq(both),
+            packer.flags_strobe.eq(sample),
             self.lost.eq(packer.lost),
         ]
         assert (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED) == (1, 2, 4, 8)
@@ -102,8 +117,18 @@ class RailPath(wiring.Component):
                 m.d.sync += [
                     voltage.value.eq(corrector.value), voltage.overload.eq(corrector.overload), voltage.saturated.eq(corrector.saturated),
                 ]  # fmt: skip
+        with m.If(timer.due):
+            m.d.sync += ours.eq(self.run)
         with m.If(timer.hand):
-            m.d.sync += tick.eq(timer.hand_tick)
+            m.d.sync += [tick.eq(timer.hand_tick), sampled.eq(ours), v_code.eq(self.v_word)]
+        with m.If(handed):
+            m.d.sync += i_code.eq(self.i_word)
+        m.d.comb += self.converted.eq(both)
+        m.d.comb += [
+            self.conversion[name].eq(value) for name, value in {
+                "tick": tick, "period": active.period * self._tpc, "v": voltage.value, "i": corrector.value,
+                "flags": packer.flags, "v_code": v_code, "i_code": i_code}.items()
+        ]  # fmt: skip
 
         working = Signal()
         m.d.comb += working.eq(~(corrector.quiet & ~handed & accumulator.quiet & decimator.quiet & packer.quiet))
@@ -113,7 +138,7 @@ class RailPath(wiring.Component):
         swap = Signal()
         with m.If(self.changed):
             m.d.sync += dirty.eq(1)
-        with m.If(timer.begin | (timer.due & dirty)):
+        with m.If(timer.begin | (timer.due & dirty) | (timer.hand & self.run & ~ours)):
             m.d.sync += [swap.eq(1), dirty.eq(self.changed)]
         m.d.comb += self.pending.eq(dirty | swap | self.changed)
         loaded = Signal()
@@ -133,7 +158,7 @@ class RailPath(wiring.Component):
 
         # After a run, what is left is closed.
         stopped = Signal()
-        m.d.comb += stopped.eq(timer.idle & ~swap & ~working)
+        m.d.comb += stopped.eq((timer.idle | (self.convert & ~self.run & ~ours)) & ~swap & ~working)
         with m.If(stopped & packer.open):
             m.d.comb += packer.flush.eq(1)
         m.d.comb += [

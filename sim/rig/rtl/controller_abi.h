@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WC_ABI_VERSION 1u
+#define WC_ABI_VERSION 2u
 #define WC_CONSOLE 256u
 
 // Why a run came to its end.
@@ -23,21 +23,30 @@ struct wc_in {
     uint32_t clocks; // edges, at most
     uint32_t reg_rdata;
     uint32_t skip;   // end at WC_QUIET
+    uint64_t rail_tick;
+    uint32_t rail_period, rail_v_code, rail_i_code;
+    int32_t rail_v, rail_i;
+    uint8_t rail_flags;
+    uint8_t rail_valid;  // a conversion, in the clock behind the first edge
     uint8_t perst_n, clkreq_n, link_state, rail_good, scl, sda;
     uint8_t console_room;  // bytes that are taken of it, at most
     uint8_t console_count; // bytes for it
     uint8_t console[WC_CONSOLE];
+    uint8_t pad[2];
 };
 
 // What it shows in the clock behind the last edge, and the console's traffic.
 struct wc_out {
     uint64_t now, deadline;
     uint32_t clocks, reg_wdata;
+    int32_t rail_level;   // a conversion of a current above this is looked at
     uint8_t reg_addr, stop, load_switch, perst_low, clkreq_low, scl_low, sda_low, active;
     uint8_t console_taken, console_count;
     uint8_t console_ready;  // it would take a byte
     uint8_t console_waits;  // it has a byte more
-    uint8_t pad[4];
+    uint8_t rail_wanted;  // each conversion is looked at
+    uint8_t zero;         // inputs that are shorted: 1 voltage, 2 current
+    uint8_t pad[6];
     uint8_t console[WC_CONSOLE];
 };
 

@@ -48,6 +48,9 @@ void show(const Model &m, wc_out &out) {
     out.scl_low = top.scl_low;
     out.sda_low = top.sda_low;
     out.active = top.active;
+    out.rail_wanted = top.rail_wanted;
+    out.rail_level = static_cast<int32_t>(top.rail_level << 8) >> 8;
+    out.zero = top.zero;
     out.console_ready = top.console_in_ready;
     out.console_waits = top.console_out_valid;
 }
@@ -99,6 +102,16 @@ void wc_run(void *model, const wc_in *in, wc_out *out) {
     top.scl_i = in->scl;
     top.sda_i = in->sda;
     top.reg_rdata = in->reg_rdata;
+    top.rail_valid = in->rail_valid;
+    if (in->rail_valid) {
+        top.rail_tick = in->rail_tick;
+        top.rail_period = in->rail_period;
+        top.rail_v = in->rail_v & 0xFFFFFF;
+        top.rail_i = in->rail_i & 0xFFFFFF;
+        top.rail_v_code = in->rail_v_code;
+        top.rail_i_code = in->rail_i_code;
+        top.rail_flags = in->rail_flags;
+    }
     uint8_t stop = WC_CLOCKS;
     unsigned taken = 0, said = 0;
     uint32_t clocks = 0;
@@ -127,6 +140,7 @@ void wc_run(void *model, const wc_in *in, wc_out *out) {
         if (top.console_out_valid & top.console_out_ready) out->console[said++] = top.console_out;
         top.now = next;
         edge(top);
+        top.rail_valid = 0;
         m.now = next;
         next += in->ticks;
         ++clocks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controller with what a simulator needs besides its ports: a way to load the read-only memory, and a look at the core's sleep.
 //
-// `now` has a register in front of it, as in rig_top.v: what is driven before an edge is seen in the clock behind it.
+// `now` and `rail_valid` have a register in front of them, as in rig_top.v: what is driven before an edge is seen in the clock behind it.
 `default_nettype none
 
 module controller_top (
@@ -14,6 +14,17 @@ module controller_top (
     input  wire clkreq_n,
     input  wire [3:0] link_state,
     input  wire rail_good,
+    input  wire rail_valid,
+    input  wire [63:0] rail_tick,
+    input  wire [31:0] rail_period,
+    input  wire [23:0] rail_v,
+    input  wire [23:0] rail_i,
+    input  wire [3:0] rail_flags,
+    input  wire [17:0] rail_v_code,
+    input  wire [17:0] rail_i_code,
+    output wire rail_wanted,
+    output wire [23:0] rail_level,
+    output wire [1:0] zero,
     input  wire scl_i,
     input  wire sda_i,
     input  wire [31:0] reg_rdata,
@@ -37,7 +48,8 @@ module controller_top (
     output wire asleep
 );
     reg [63:0] now_q = 0;
-    always @(posedge clk) now_q <= now;
+    reg rail_valid_q = 0;
+    always @(posedge clk) {now_q, rail_valid_q} <= {now, rail_valid};
     always @(posedge clk) if (poke) dut.bus.rom[poke_address] <= poke_word;
 
     // The core waits for an interrupt that is not there, and neither its buses nor its reset move.
@@ -52,9 +64,17 @@ module controller_top (
         .perst_n(perst_n),
         .clkreq_n(clkreq_n),
         .rail_good(rail_good),
-        .rail_valid(1'b0),
-        .rail_tick(64'd0),
-        .rail_i(24'd0),
+        .rail_valid(rail_valid_q),
+        .rail_tick(rail_tick),
+        .rail_period(rail_period),
+        .rail_v(rail_v),
+        .rail_i(rail_i),
+        .rail_flags(rail_flags),
+        .rail_v_code(rail_v_code),
+        .rail_i_code(rail_i_code),
+        .rail_wanted(rail_wanted),
+        .rail_level(rail_level),
+        .zero(zero),
         .console_in__payload(console_in),
         .console_in__valid(console_in_valid),
         .console_in__ready(console_in_ready),

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 3u
+#define WB_ABI_VERSION 4u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
@@ -25,7 +25,8 @@ struct wb_in {
     uint8_t perst_n, clkreq_n, link_state;
     uint8_t out_ready;
     uint8_t bus_tick;  // the clock `bus` has this edge too: whenever `bus_active` is high
-    uint8_t pad[4];
+    uint8_t convert;   // conversions without a capture
+    uint8_t pad[3];
 };
 
 // Everything the instrument shows.  A port that a build does not have reads 0.
@@ -34,7 +35,13 @@ struct wb_out {
     uint32_t out_data, reg_rdata;
     uint8_t quiet, skip_down, skip_up, out_valid, out_last, adc_start, adc_cnv, adc_sck;
     uint8_t bus_active;
-    uint8_t pad[7];
+    uint8_t converted;  // the fields below are those of a conversion; else of an earlier one
+    uint8_t rail_flags;
+    uint8_t pad[5];
+    uint64_t rail_tick;
+    uint32_t rail_period, rail_v_code, rail_i_code;
+    int32_t rail_v, rail_i;
+    uint32_t pad2;
 };
 
 // What was built.

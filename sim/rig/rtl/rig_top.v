@@ -44,6 +44,9 @@ module rig_top (
     input  wire [17:0] adc_i,
     output wire adc_start,
 `endif
+    input  wire convert,
+    output wire converted,
+    output wire [183:0] conversion,
     output wire skip_down,
     output wire skip_up,
     output wire bus_active,
@@ -63,13 +66,14 @@ module rig_top (
         tlp_up_q <= tlp_up;
     end
 
-    reg perst_n_q = 0, clkreq_n_q = 1, reg_we_q = 0, out_ready_q = 0;
+    reg perst_n_q = 0, clkreq_n_q = 1, convert_q = 0, reg_we_q = 0, out_ready_q = 0;
     reg [3:0] link_state_q = 0;
     reg [7:0] reg_addr_q = 0;
     always @(posedge reg_clk) reg_addr_q <= reg_addr;
     reg [31:0] reg_wdata_q = 0;
     always @(posedge clk) begin
         perst_n_q <= perst_n;
+        convert_q <= convert;
         clkreq_n_q <= clkreq_n;
         link_state_q <= link_state;
         reg_wdata_q <= reg_wdata;
@@ -124,6 +128,9 @@ module rig_top (
         .adc_i(adc_i_q),
         .adc_start(adc_start),
 `endif
+        .convert(convert_q),
+        .converted(converted),
+        .conversion(conversion),
         .skip_down(skip_down),
         .skip_up(skip_up),
         .bus_active(bus_active),

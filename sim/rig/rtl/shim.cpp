@@ -36,6 +36,19 @@ inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     payload[n + 2] = static_cast<uint32_t>(beat.tick >> (64 - kTickAt));
 }
 
+// As wattbell_gateware.rail.path.CONVERSION packs it: tick, period, v, i, flags, v_code, i_code.
+inline void show_conversion(const Vrig_top &top, wb_out &out) {
+    const auto &c = top.conversion;
+    const auto sign = [](uint32_t x) { return static_cast<int32_t>(x << 8) >> 8; };
+    out.rail_tick = c[0] | static_cast<uint64_t>(c[1]) << 32;
+    out.rail_period = c[2];
+    out.rail_v = sign(c[3]);
+    out.rail_i = sign(c[3] >> 24 | c[4] << 8);
+    out.rail_flags = c[4] >> 16 & 0xF;
+    out.rail_v_code = (c[4] >> 20 | c[5] << 12) & 0x3FFFF;
+    out.rail_i_code = c[5] >> 6 & 0x3FFFF;
+}
+
 inline void show(const Vrig_top &top, wb_out &out) {
     out.now = top.now;
     out.deadline = top.deadline;
@@ -48,6 +61,8 @@ inline void show(const Vrig_top &top, wb_out &out) {
     out.out_data = static_cast<uint32_t>(top.out_word);
     out.out_last = static_cast<uint8_t>(top.out_word >> 32);
     out.out_valid = top.out_valid;
+    out.converted = top.converted;
+    if (top.converted) show_conversion(top, out);
 #if WB_SERIAL_ADC
     out.adc_cnv = top.adc_cnv;
     out.adc_sck = top.adc_sck;
@@ -101,6 +116,7 @@ void wb_clock(void *model, const wb_in *in, wb_out *out) {
     top.reg_wdata = in->reg_wdata;
     top.reg_we = in->reg_we;
     top.out_ready = in->out_ready;
+    top.convert = in->convert;
 #if WB_SERIAL_ADC
     top.adc_sdo_v = in->adc_sdo_v;
     top.adc_sdo_i = in->adc_sdo_i;

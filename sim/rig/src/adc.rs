@@ -148,6 +148,8 @@ pub struct Adc {
     /// The current channel.
     pub current: Channel,
     filter: Filter,
+    /// Factors of the two inputs: 0 where it is shorted.
+    connected: [f64; 2],
     ahead: VecDeque<(u64, Rail)>,
 }
 
@@ -187,7 +189,7 @@ impl Adc {
         // are well inside the scale (see calibration.rs), so no care is needed here.
         let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
-        Self { voltage, current, filter: Filter::new([options.tau_s; 2]), ahead: VecDeque::new() }
+        Self { voltage, current, filter: Filter::new([options.tau_s; 2]), connected: [1.0; 2], ahead: VecDeque::new() }
     }
 
     /// The board is at this temperature from now on: `kelvin` above that at which it was drawn.
@@ -199,6 +201,11 @@ impl Adc {
     /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
     pub fn push(&mut self, time_ps: u64, rail: Rail) {
         self.ahead.push_back((time_ps, rail));
+    }
+
+    /// Shorts inputs: bit 0 the voltage's, bit 1 the current's.
+    pub fn short(&mut self, inputs: u8) {
+        self.connected = [0, 1].map(|k| f64::from(1 - (inputs >> k & 1)));
     }
 
     /// Changes of the rail that lie ahead of the last conversion.
@@ -218,8 +225,8 @@ impl Adc {
             self.ahead.pop_front();
         }
         self.filter.advance(time_ps);
-        let [v, i] = self.filter.value;
-        (self.voltage.convert(v), self.current.convert(i))
+        let ([v, i], [cv, ci]) = (self.filter.value, self.connected);
+        (self.voltage.convert(v * cv), self.current.convert(i * ci))
     }
 
     /// Samples at `first_ps` and each `step_ps` from then on, as [`Self::sample`] would: as many as the slices hold.

@@ -44,7 +44,7 @@ pub fn run(options: &Bench) -> Result<String, String> {
         let pause = engine.run(limits, Duration::from_secs(1));
         bytes += engine.take_words().len() as u64;
         match pause {
-            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle => {}
+            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle | Pause::Rail(_) => {}
             Pause::Tick | Pause::End | Pause::Stopped => break,
             Pause::Failed(reason) => return Err(reason),
         }
@@ -88,7 +88,7 @@ fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<Strin
         let pause = rig.run(limits, Duration::from_secs(1));
         bytes += rig.machine().take_words().len() as u64;
         match pause {
-            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle => {}
+            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle | Pause::Rail(_) => {}
             Pause::Tick | Pause::End | Pause::Stopped => break,
             Pause::Failed(reason) => return Err(reason),
         }

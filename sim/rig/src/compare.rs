@@ -42,7 +42,7 @@ impl Side<'_> {
             }
             Pause::Stopped => self.done = true,
             Pause::Failed(reason) => return Err(reason),
-            Pause::Budget | Pause::Full | Pause::Input | Pause::Tick | Pause::Idle => {}
+            Pause::Budget | Pause::Full | Pause::Input | Pause::Tick | Pause::Idle | Pause::Rail(_) => {}
         }
         self.stream.extend(self.machine.take_words());
         Ok(())

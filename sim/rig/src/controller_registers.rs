@@ -180,6 +180,8 @@ pub const METER_CONTROL: u8 = 0xb0;
 pub const METER_CONTROL_RESET: u32 = 0x0;
 /// the ADCs convert, whether there is a capture or not
 pub const METER_CONTROL_RUN: u32 = 0x1;
+/// the accumulators count
+pub const METER_CONTROL_TOTAL: u32 = 0x2;
 /// read/write: conversions of a gate, 1 or more
 pub const METER_COUNT: u8 = 0xb1;
 /// Reset value of METER_COUNT in the map; the build may have its own (docs/registers.md).
@@ -248,9 +250,9 @@ pub const I_CODES_HI: u8 = 0xc5;
 pub const F_CODES_LO: u8 = 0xc6;
 /// read: sum over the gate of the current ADC's codes, fine path (two's complement), bits 63:32
 pub const F_CODES_HI: u8 = 0xc7;
-/// read: latched: sum of voltage x current over all conversions since CLEAR, signed, units of 1e-11 W x period, bits 31:0
+/// read: latched: sum of voltage x current over all conversions while TOTAL, since CLEAR, signed, units of 1e-11 W x period, bits 31:0
 pub const ENERGY_LO: u8 = 0xc8;
-/// read: latched: sum of voltage x current over all conversions since CLEAR, signed, units of 1e-11 W x period, bits 63:32
+/// read: latched: sum of voltage x current over all conversions while TOTAL, since CLEAR, signed, units of 1e-11 W x period, bits 63:32
 pub const ENERGY_HI: u8 = 0xc9;
 /// read: latched: sum of current since CLEAR, signed, units of 500 nA x period, bits 31:0
 pub const CHARGE_LO: u8 = 0xca;

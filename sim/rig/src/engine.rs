@@ -6,7 +6,7 @@
 use crate::adc::Adc;
 use crate::beats::BeatStream;
 use crate::feed::{Fed, Feed};
-use crate::machine::{Limits, Machine, Pause, Until, TICK_PS};
+use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until, TICK_PS};
 use crate::registers;
 use crate::rtl::{Inputs, Outputs, Rtl};
 use crate::serial_adc::SerialAdc;
@@ -51,6 +51,7 @@ pub struct Engine {
     /// Registers to be written, and their values.
     writes: VecDeque<(u8, u32)>,
     pace: Option<Pace>,
+    interest: Interest,
     words: Vec<u8>,
     evaluated: u64,
     sampled: u64,
@@ -82,6 +83,7 @@ impl Engine {
             failure: None,
             writes: VecDeque::new(),
             pace: None,
+            interest: Interest { all: false, above: i32::MAX, zero: 0 },
             words: Vec::with_capacity(WORDS_FULL + 64),
             evaluated: 0,
             sampled: 0,
@@ -298,6 +300,16 @@ impl Machine for Engine {
         (self.inputs.perst_n, self.inputs.clkreq_n, self.inputs.link_state)
     }
 
+    fn listen(&mut self, interest: Interest) {
+        if interest != self.interest {
+            self.adc.short(interest.zero);
+            self.inputs.convert = interest.all.into();
+            self.interest = interest;
+            // The instrument sees it behind the next edge, and has to be awake for it.
+            self.edge(1);
+        }
+    }
+
     /// Without, every clock of every domain is evaluated, which is what hardware does.
     fn set_skip(&mut self, skip: bool) {
         self.skip = skip;
@@ -333,6 +345,18 @@ impl Machine for Engine {
             }
             let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
             self.edge(clocks);
+            if self.outputs.converted == 1 && (self.interest.all || self.outputs.rail_i > self.interest.above) {
+                let o = &self.outputs;
+                return Pause::Rail(Conversion {
+                    tick: o.rail_tick,
+                    period: o.rail_period,
+                    v: o.rail_v,
+                    i: o.rail_i,
+                    flags: o.rail_flags,
+                    v_code: o.rail_v_code,
+                    i_code: o.rail_i_code,
+                });
+            }
         }
         Pause::Budget
     }

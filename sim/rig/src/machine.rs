@@ -20,6 +20,8 @@ pub enum Pause {
     End,
     /// The instrument has stopped and everything is out (only when asked to look).
     Stopped,
+    /// A conversion of interest has come out.
+    Rail(Conversion),
     /// Nothing happens until a byte comes on the control port (only of a rig).
     Idle,
     /// All of the trace that can be read was played.
@@ -48,6 +50,30 @@ pub struct Limits {
     pub until: Until,
 }
 
+/// A conversion as the instrument corrected it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // CONVERSION of rail/path.py
+pub struct Conversion {
+    pub tick: u64,
+    pub period: u32,
+    pub v: i32,
+    pub i: i32,
+    pub flags: u8,
+    pub v_code: u32,
+    pub i_code: u32,
+}
+
+/// Which conversions are of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interest {
+    /// All of them, and there must be some without a capture too.
+    pub all: bool,
+    /// Those of a current above this.
+    pub above: i32,
+    /// Inputs of the front end that are shorted: 1 voltage, 2 current.
+    pub zero: u8,
+}
+
 /// An instrument with a trace to play.
 pub trait Machine {
     /// The tick counter.
@@ -68,6 +94,8 @@ pub trait Machine {
     fn peek(&mut self, address: u8) -> u32;
     /// PERST#, CLKREQ#, link state as the trace has them now.
     fn levels(&self) -> (u8, u8, u8);
+    /// Which conversions a run comes back for ([`Pause::Rail`]). The model of the clocks hands none out.
+    fn listen(&mut self, _interest: Interest) {}
     /// Whether clocks in which nothing changes are left out, where there is a choice.
     fn set_skip(&mut self, _skip: bool) {}
     /// The bytes that came out since the last call.

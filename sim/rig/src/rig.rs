@@ -8,7 +8,7 @@
 //! and is not written on, or nobody takes the stream: what the firmware writes then takes effect when time goes on.
 
 use crate::i2c::I2c;
-use crate::machine::{Limits, Machine, Pause, Until};
+use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until};
 use crate::registers as reg;
 use crate::soc::{Inputs, Soc, Stop, CONSOLE};
 use std::collections::VecDeque;
@@ -22,6 +22,8 @@ const WAITS_AT_TICK: u64 = ORIGIN_TICK - 2_000;
 const SLICE: Duration = Duration::from_millis(10);
 /// Clocks of the controller in one go.
 const CLOCKS: u32 = 4096;
+/// The same while conversions are handed to it: they may come so many clocks late.
+const CLOCKS_LISTENING: u32 = 64;
 /// A core that runs for so many clocks while time stands still waits for time: it gets some.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
 /// A trace that is not written on for so long does not hold the controller any more.
@@ -163,6 +165,7 @@ impl Rig {
             if self.machine.now() < self.soc.shown.now && !self.alone {
                 match self.machine.run(Limits { tick: self.soc.shown.now.min(limits.tick), ..limits }, patience) {
                     Pause::Tick if self.machine.now() >= self.soc.shown.now => {}
+                    Pause::Rail(conversion) => self.hand(conversion),
                     Pause::Stopped => {}
                     Pause::Input if self.waited_long() => self.alone = true,
                     other => return other,
@@ -186,6 +189,7 @@ impl Rig {
                 let tick = self.soc.shown.deadline.min(limits.tick);
                 match self.machine.run(Limits { tick, ..limits }, patience) {
                     Pause::Tick if self.machine.now() >= self.soc.shown.deadline => {}
+                    Pause::Rail(conversion) => self.hand(conversion),
                     Pause::Stopped => continue,
                     other => return other,
                 }
@@ -220,13 +224,23 @@ impl Rig {
         None
     }
 
+    /// The controller's next clock has this conversion.
+    fn hand(&mut self, conversion: Conversion) {
+        let i = &mut self.inputs;
+        i.rail_valid = 1;
+        (i.rail_tick, i.rail_period) = (conversion.tick, conversion.period);
+        (i.rail_v, i.rail_i, i.rail_flags) = (conversion.v, conversion.i, conversion.flags);
+        (i.rail_v_code, i.rail_i_code) = (conversion.v_code, conversion.i_code);
+    }
+
     /// Clocks the controller until something is to be done.
     fn clock(&mut self, flows: bool) {
         let ticks = if flows { self.machine.clock_ticks() } else { 0 };
         let i = &mut self.inputs;
         (i.perst_n, i.clkreq_n, i.link_state) = self.machine.levels();
         i.now = self.machine.now().max(self.soc.shown.now + ticks);
-        (i.ticks, i.clocks, i.skip) = (ticks as u32, CLOCKS, u32::from(self.skip || !flows));
+        let clocks = if self.soc.shown.rail_wanted == 1 { CLOCKS_LISTENING } else { CLOCKS };
+        (i.ticks, i.clocks, i.skip) = (ticks as u32, clocks, u32::from(self.skip || !flows));
         i.rail_good = self.soc.shown.load_switch;
         i.perst_n &= 1 - self.soc.shown.perst_low;
         i.clkreq_n &= 1 - self.soc.shown.clkreq_low;
@@ -236,6 +250,12 @@ impl Rig {
         }
         i.console_room = CONSOLE_HELD.saturating_sub(self.console_out.len()).min(CONSOLE - 1) as u8;
         let stop = self.soc.run(&self.inputs);
+        self.inputs.rail_valid = 0;
+        self.machine.listen(Interest {
+            all: self.soc.shown.rail_wanted == 1,
+            above: self.soc.shown.rail_level,
+            zero: self.soc.shown.zero,
+        });
         let o = &self.soc.shown;
         self.clocks += u64::from(o.clocks);
         self.standing = if flows { 0 } else { self.standing + u64::from(o.clocks) };

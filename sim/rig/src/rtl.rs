@@ -6,7 +6,7 @@ use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,8 +52,10 @@ pub struct Inputs {
     pub out_ready: u8,
     /// The clock `bus` has this edge too; must be 1 while `bus_active` would be.
     pub bus_tick: u8,
+    /// Conversions without a capture.
+    pub convert: u8,
     #[doc(hidden)]
-    pub pad: [u8; 4],
+    pub pad: [u8; 3],
 }
 
 impl Default for Inputs {
@@ -76,7 +78,8 @@ impl Default for Inputs {
             link_state: 0,
             out_ready: 1,
             bus_tick: 1,
-            pad: [0; 4],
+            convert: 0,
+            pad: [0; 3],
         }
     }
 }
@@ -99,8 +102,19 @@ pub struct Outputs {
     pub adc_cnv: u8,
     pub adc_sck: u8,
     pub bus_active: u8,
+    /// The `rail_` fields are those of a conversion that comes out now; else of an earlier one.
+    pub converted: u8,
+    pub rail_flags: u8,
     #[doc(hidden)]
-    pub pad: [u8; 7],
+    pub pad: [u8; 5],
+    pub rail_tick: u64,
+    pub rail_period: u32,
+    pub rail_v_code: u32,
+    pub rail_i_code: u32,
+    pub rail_v: i32,
+    pub rail_i: i32,
+    #[doc(hidden)]
+    pub pad2: u32,
 }
 
 #[derive(Debug, Clone, Copy)]

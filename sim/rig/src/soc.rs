@@ -5,7 +5,7 @@ use libloading::{Library, Symbol};
 use std::path::Path;
 
 /// Must equal `WC_ABI_VERSION` of `rtl/controller_abi.h`.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Bytes of the console that one run carries in each direction.
 pub const CONSOLE: usize = 256;
 
@@ -23,6 +23,15 @@ pub struct Inputs {
     pub reg_rdata: u32,
     /// Come back when the core sleeps.
     pub skip: u32,
+    pub rail_tick: u64,
+    pub rail_period: u32,
+    pub rail_v_code: u32,
+    pub rail_i_code: u32,
+    pub rail_v: i32,
+    pub rail_i: i32,
+    pub rail_flags: u8,
+    /// A conversion, in the clock behind the first edge.
+    pub rail_valid: u8,
     pub perst_n: u8,
     pub clkreq_n: u8,
     pub link_state: u8,
@@ -33,6 +42,8 @@ pub struct Inputs {
     pub console_room: u8,
     pub console_count: u8,
     pub console: [u8; CONSOLE],
+    #[doc(hidden)]
+    pub pad: [u8; 2],
 }
 
 impl Default for Inputs {
@@ -43,6 +54,14 @@ impl Default for Inputs {
             clocks: 0,
             reg_rdata: 0,
             skip: 1,
+            rail_tick: 0,
+            rail_period: 0,
+            rail_v_code: 0,
+            rail_i_code: 0,
+            rail_v: 0,
+            rail_i: 0,
+            rail_flags: 0,
+            rail_valid: 0,
             perst_n: 1,
             clkreq_n: 1,
             link_state: 0,
@@ -52,6 +71,7 @@ impl Default for Inputs {
             console_room: 0,
             console_count: 0,
             console: [0; CONSOLE],
+            pad: [0; 2],
         }
     }
 }
@@ -66,6 +86,8 @@ pub struct Outputs {
     /// Edges of the run.
     pub clocks: u32,
     pub reg_wdata: u32,
+    /// A conversion of a current above this is looked at.
+    pub rail_level: i32,
     pub reg_addr: u8,
     stop: u8,
     pub load_switch: u8,
@@ -81,8 +103,12 @@ pub struct Outputs {
     pub console_ready: u8,
     /// The console has a byte more.
     pub console_waits: u8,
+    /// Each conversion is looked at.
+    pub rail_wanted: u8,
+    /// Inputs that are shorted: 1 voltage, 2 current.
+    pub zero: u8,
     #[doc(hidden)]
-    pub pad: [u8; 4],
+    pub pad: [u8; 6],
     pub console: [u8; CONSOLE],
 }
 

@@ -1,3 +1,5 @@
+import random
+
 import cocotb
 from cocotb.clock import Clock
 from wattbell_gateware.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
@@ -22,8 +24,9 @@ async def begin(dut, **more):
 async def every_address(dut):
     """Reset values; what nothing is behind reads 0 and keeps nothing; what is read/write keeps exactly its bits."""
     bench = await begin(dut)
-    there = {r.address: r for r in BOARD if r.address <= 0xA2}
-    changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART"}
+    absent = {"F_CODES_LO", "F_CODES_HI", "RANGE", "F_OFFSET", "F_GAIN"}  # of the fine path
+    there = {r.address: r for r in BOARD if r.address <= 0xD4 and r.name not in absent}
+    changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART", "METER_COMMAND"}
     for address in range(0x80, 0x100):
         register = there.get(address)
         if register is None or register.name not in changed:
@@ -273,14 +276,77 @@ async def i2c_stretched_and_stuck(dut):
     assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
 
 
+async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, period=1000):
+    """A conversion comes from the instrument."""
+    dut = bench.dut
+    dut.rail_tick.value, dut.rail_period.value, dut.rail_flags.value = tick, period, flags
+    dut.rail_v.value, dut.rail_i.value, dut.rail_v_code.value, dut.rail_i_code.value = v & 0xFFFFFF, i & 0xFFFFFF, v_code, i_code & 0x3FFFF
+    dut.rail_valid.value = 1
+    await bench.clock()
+    dut.rail_valid.value = 0
+    await bench.clock(5)
+
+
+def signed(value, bits=64):
+    return value - (value >> (bits - 1) << bits)
+
+
 @cocotb.test()
-async def a_gate_never_ends(dut):
-    """There is no meter: it must not look as if it had measured 0."""
+async def a_gate_is_its_conversions(dut):
+    """Sums, least, greatest and flags of exactly those that began when it was started or later, extremes among them."""
     bench = await begin(dut)
-    assert await bench.read("IRQ_PENDING") & METER
+    draw = random.Random(7)
+    ends = [(1 << 23) - 1, -(1 << 23), 0, -1]
+    for count in (1, 3, 40):
+        await bench.write("METER_COUNT", count)
+        assert await bench.read("IRQ_PENDING") & METER
+        before = bench.now
+        await bench.write("METER_COMMAND", 1)
+        assert await bench.read("METER_STATE") & 1 and not await bench.read("IRQ_PENDING") & METER and dut.rail_wanted.value == 1
+        await conversion(bench, before - 500, 5, 5, flags=15)  # it began before
+        rows = []
+        for _ in range(count):
+            v, i = (draw.choice(ends) if draw.random() < 0.3 else draw.randrange(-(1 << 23), 1 << 23) for _ in range(2))
+            rows.append((v, i, draw.choice((0, 0, 1, 2, 4, 8)), draw.randrange(1 << 18), draw.randrange(-(1 << 17), 1 << 17)))
+            assert await bench.read("METER_STATE") & 1
+            await conversion(bench, bench.now, *rows[-1], period=1234)
+        await conversion(bench, bench.now, 7, 7, flags=15)  # one too many
+        wanted = {"V": [r[0] for r in rows], "I": [r[1] for r in rows], "P": [r[0] * r[1] for r in rows]}
+        for name, values in wanted.items():
+            assert signed(await bench.wide(f"{name}_SUM")) == sum(values), name
+            small = [value >> 16 for value in values] if name == "P" else values
+            found = [signed(await bench.read(f"{name}_{end}"), 32) for end in ("MIN", "MAX")]
+            assert found == [min(small), max(small)], name
+        assert await bench.wide("V_CODES") == sum(r[3] for r in rows)
+        assert signed(await bench.wide("I_CODES")) == sum(r[4] for r in rows)
+        flags = [any(r[2] & bit for r in rows) for bit in (2, 1, 8, 4)]  # overload V, I, saturated, uncalibrated
+        assert await bench.read("METER_STATE") == sum(on << k + 1 for k, on in enumerate(flags))
+        assert await bench.read("GATE_CLIPPED") == sum(r[2] & 3 != 0 for r in rows) and await bench.read("GATE_TICKS") == 1234
     await bench.write("METER_COMMAND", 1)
-    assert await bench.read("METER_STATE") == 1 and not await bench.read("IRQ_PENDING") & METER
-    await bench.clock(10, jump=1 << 40)
-    assert await bench.read("METER_STATE") == 1
     await bench.write("METER_COMMAND", 2)
-    assert await bench.read("METER_STATE") == 0
+    assert await bench.read("METER_STATE") & 1 == 0
+
+
+@cocotb.test()
+async def totals(dut):
+    """They count while TOTAL is set; a restart of the core leaves them; LATCH and CLEAR in one write take both."""
+    bench = await begin(dut)
+    await conversion(bench, bench.now, 100, 100)
+    await bench.write("METER_CONTROL", 3)
+    assert dut.convert.value == 1 and dut.rail_wanted.value == 1
+    rows = [(165000, 2000000, 1), (165000, -30, 0), (-7, 11, 3)]
+    for v, i, flags in rows:
+        await conversion(bench, bench.now, v, i, flags)
+    await bench.write("RESTART", RESTART_KEY)
+    await bench.clock(40)
+    assert await bench.wide("TOTAL_COUNT") == 0
+    await bench.write("METER_COMMAND", 12)
+    assert signed(await bench.wide("ENERGY")) == sum(v * i for v, i, _ in rows)
+    assert signed(await bench.wide("CHARGE")) == sum(i for _, i, _ in rows)
+    assert (await bench.wide("TOTAL_COUNT"), await bench.read("TOTAL_CLIPPED")) == (3, 2)
+    await bench.write("METER_COMMAND", 4)
+    assert await bench.wide("TOTAL_COUNT") == await bench.wide("ENERGY") == 0
+    await bench.write("METER_CONTROL", 1)
+    await conversion(bench, bench.now, 9, 9)
+    await bench.write("METER_COMMAND", 4)
+    assert await bench.wide("TOTAL_COUNT") == 0 and dut.rail_wanted.value == 0

@@ -1,0 +1,92 @@
+"""The meter: conversions of a gate and of all time summed as integers."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from wattbell.wire.spec import RailFlag
+
+from ..controller_registers import board_by_name
+from ..rail.path import CONVERSION
+
+__all__ = ["Meter"]
+
+_POWER_SHIFT = 16
+"""Of a conversion's power, for its least and greatest value."""
+
+
+class Meter(wiring.Component):
+    """A conversion is in the sums three clocks after ``converted``. A gate takes conversions that began when it was started, or later.
+
+    There is no fine current path: its sums stay 0. A restart of the core gives a gate up, and leaves the accumulators.
+
+    Ports
+    -----
+    called like registers: those of :class:`.bank.Bank`; V, I, P sums and codes as 64-bit values.
+    now : ticks. converted, conversion : :class:`..rail.path.RailPath`. abort : the core restarts.
+    busy : a gate is under way. wanted : a conversion would be counted.
+    """
+
+    def __init__(self):
+        sums = {f"{name}": Out(signed(64)) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes")}
+        ends = {f"{name}_{end}": Out(signed(32)) for name in "vip" for end in ("min", "max")}
+        super().__init__({
+            "now": In(64), "data": In(32), "abort": In(1), "converted": In(1), "conversion": In(CONVERSION),
+            "meter_control": In(2), "meter_count": In(20), "meter_command_written": In(1), "meter_state": Out(6),
+            **sums, **ends, "gate_clipped": Out(20), "gate_ticks": Out(32), "energy": Out(signed(64)), "charge": Out(signed(64)),
+            "total_count": Out(64), "total_clipped": Out(32), "busy": Out(1), "wanted": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        command = {b.name: self.meter_command_written & self.data[b.low] for b in board_by_name("METER_COMMAND").bits}
+        totals = self.meter_control[board_by_name("METER_CONTROL").bits[1].low]
+        busy, left, since, flags = Signal(), Signal(20), Signal(64), Signal(4)
+        names = {b.name: b.low for b in board_by_name("METER_STATE").bits}
+        assert (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED) == (1, 2, 4, 8)
+        state = dict(zip(("OVERLOAD_I", "OVERLOAD_V", "UNCALIBRATED", "SATURATED"), flags, strict=True))
+        m.d.comb += [self.busy.eq(busy), self.wanted.eq(busy | totals), self.meter_state[names["BUSY"]].eq(busy)]
+        m.d.comb += [self.meter_state[names[name]].eq(flag) for name, flag in state.items()]
+
+        # One conversion at a time: they come at least 40 clocks apart.
+        c = Signal(CONVERSION)
+        power = Signal(signed(48))
+        got, multiplied = Signal(), Signal()
+        clipped = c.flags[0] | c.flags[1]
+        code = {"v": c.v_code, "i": c.i_code.as_signed()}
+        m.d.sync += [got.eq(self.converted), multiplied.eq(got)]
+        with m.If(self.converted):
+            m.d.sync += c.eq(self.conversion)
+        with m.If(got):
+            m.d.sync += power.eq(c.v * c.i)
+
+        values = {"v": c.v, "i": c.i, "p": power >> _POWER_SHIFT}
+        first = Signal()
+        with m.If(multiplied & busy & ~(c.tick - since)[63]):
+            m.d.sync += [first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | c.flags), self.gate_ticks.eq(c.period)]
+            m.d.sync += [
+                self.v_sum.eq(self.v_sum + c.v), self.i_sum.eq(self.i_sum + c.i), self.p_sum.eq(self.p_sum + power),
+                self.v_codes.eq(self.v_codes + code["v"]), self.i_codes.eq(self.i_codes + code["i"]),
+                self.gate_clipped.eq(self.gate_clipped + clipped),
+            ]  # fmt: skip
+            for name, value in values.items():
+                least, most = getattr(self, f"{name}_min"), getattr(self, f"{name}_max")
+                m.d.sync += [least.eq(Mux(first | (value < least), value, least)), most.eq(Mux(first | (value > most), value, most))]
+
+        energy, charge, count, ends = Signal(signed(64)), Signal(signed(64)), Signal(64), Signal(32)
+        with m.If(multiplied & totals):
+            m.d.sync += [energy.eq(energy + power), charge.eq(charge + c.i), count.eq(count + 1), ends.eq(ends + clipped)]
+        with m.If(command["LATCH"]):
+            m.d.sync += [self.energy.eq(energy), self.charge.eq(charge), self.total_count.eq(count), self.total_clipped.eq(ends)]
+        with m.If(command["CLEAR"]):
+            m.d.sync += [energy.eq(0), charge.eq(0), count.eq(0), ends.eq(0)]
+
+        with m.If(command["START"]):
+            m.d.sync += [
+                busy.eq(1), first.eq(1), left.eq(self.meter_count), since.eq(self.now), flags.eq(0), self.gate_clipped.eq(0),
+                *(getattr(self, name).eq(0) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes")),
+            ]  # fmt: skip
+        with m.If(command["ABORT"] | self.abort):
+            m.d.sync += busy.eq(0)
+        return m

@@ -1,0 +1,65 @@
+"""The meter and the protection of the rig, by SCPI through the real firmware: what the trace's rail is, is answered."""
+
+from pathlib import Path
+
+import pytest
+from rig_process import Rig
+from rig_trace import encode, end, rail, sideband
+
+STEADY_US = 400_000
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> Path:
+    """3.3 V and 0.25 A for 0.4 s, then 3 A."""
+    trace = tmp_path / "steady.wbt"
+    rows = [rail(0, 3.3, 0.25), sideband(10, 1, 1), rail(STEADY_US, 3.2, 3.0), end(STEADY_US + 1000)]
+    trace.write_bytes(encode(rows))
+    return trace
+
+
+def test_the_rail_is_measured_without_a_capture(steady: Path, rig: type[Rig]) -> None:
+    one = rig(steady)
+    one.send("SENS:APER 1E-3;:TOT ON")
+    before = one.status()["tick"]
+    volts, amps, watts = (float(one.ask(f"MEAS:{what}?")) for what in ("VOLT", "CURR", "POW"))
+    # a sixth of a per mille of the source, and the rise of the front end's filter in the first of 1000 conversions
+    assert (volts, amps, watts) == (pytest.approx(3.3, rel=5e-3), pytest.approx(0.25, rel=5e-3), pytest.approx(0.825, rel=1e-2))
+    passed = one.status()["tick"] - before
+    assert 3_000_000 < passed < 4_000_000
+    one.send("CONF:CURR")
+    assert float(one.ask("READ?")) == pytest.approx(0.25, rel=3e-4)
+    least, most = float(one.ask("FETC:CURR:MIN?")), float(one.ask("FETC:CURR:MAX?"))
+    assert 0.249 < least < 0.25 < most < 0.251
+    count, seconds, clipped, flags = one.ask("FETC:QUAL?").split(",")
+    assert (int(count), float(seconds), int(clipped), int(flags)) == (1000, pytest.approx(1e-3), 0, 0)
+    seconds = float(one.ask("TOT:TIME?"))
+    assert seconds == pytest.approx(4e-3, rel=0.05)
+    assert float(one.ask("TOT:ENER?")) == pytest.approx(0.825 * seconds, rel=1e-2)
+    assert one.ask("SYST:ERR?") == '0,"No error"'
+    assert one.status()["bytes"] == 0
+
+
+def test_a_capture_does_not_notice_the_meter(steady: Path, rig: type[Rig]) -> None:
+    """The same stream up to the time of the status blocks, measured or not; and what both say is the same current."""
+    one = rig(steady, "--realtime")
+    one.send("SENS:APER 1E-3;:INIT")
+    assert float(one.ask("MEAS:CURR?")) == pytest.approx(0.25, rel=5e-3)
+    assert one.ask("STAT:RIG?").startswith("state=RUN,")
+    one.send("ABOR")
+
+
+def test_over_current_opens_the_switch(steady: Path, rig: type[Rig]) -> None:
+    one = rig(steady)
+    one.send("OUTP:PROT:CURR 2;CURR:DEL 20E-6;:SENS:APER 0.1")
+    assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "1;0"
+    for _ in range(4):
+        one.ask("MEAS:CURR?")
+    one.send("SENS:APER 1E-3")
+    one.ask("MEAS:CURR?")
+    assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "0;1"
+    kind, tick, amps = one.ask("OUTP:PROT:TRIP:DET?").split(",")
+    assert kind == "OVER" and float(amps) == pytest.approx(3.0, rel=1e-2)
+    since_us = (int(tick) - one.entry["origin_tick"]) / 1000 - STEADY_US
+    assert 20 <= since_us < 30  # twenty conversions in a row, the front end's filter before them
+    assert "-240" in one.ask("SYST:ERR?")
