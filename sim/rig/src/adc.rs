@@ -164,6 +164,7 @@ impl Adc {
                 voltage: Channel::from_front_end(&v, false, noise(0xA5)),
                 current: Channel::from_front_end(&i, true, noise(0x5A)),
                 filter: Filter::new([v.tau_s, i.tau_s]),
+                connected: [1.0; 2],
                 ahead: VecDeque::new(),
             };
         }
