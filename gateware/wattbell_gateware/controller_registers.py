@@ -137,7 +137,8 @@ _METER = (
     *_wide("V_CODES", 0xC2, _RO, "sum over the gate of the voltage ADC's codes (unsigned)"),
     *_wide("I_CODES", 0xC4, _RO, "sum over the gate of the current ADC's codes, coarse path (two's complement)"),
     *_wide("F_CODES", 0xC6, _RO, "sum over the gate of the current ADC's codes, fine path (two's complement)"),
-    *_wide("ENERGY", 0xC8, _RO, "latched: sum of voltage x current over all conversions while TOTAL, since CLEAR, signed, units of 1e-11 W x period"),
+    *_wide("ENERGY", 0xC8, _RO, "latched: sum of voltage x current over all conversions while TOTAL, since CLEAR, signed, units of "
+                                "1e-11 W x period"),
     *_wide("CHARGE", 0xCA, _RO, f"latched: sum of current since CLEAR, signed, units of {CURRENT_LSB_NA} nA x period"),
     *_wide("TOTAL_COUNT", 0xCC, _RO, "latched: conversions since CLEAR"),
     Register("TOTAL_CLIPPED", 0xCE, 32, _RO, 0, "latched: of these, at the end of a scale"),

@@ -59,7 +59,8 @@ class RailPath(wiring.Component):
     def __init__(self, ticks_per_clock: int):
         self._tpc = ticks_per_clock
         super().__init__({
-            "now": In(64), "run": In(1), "convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION), "config": In(RAIL_CONFIG), "changed": In(1),
+            "now": In(64), "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1),
+            "convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION),
             "adc_start": Out(1), "v_word": In(ADC_BITS), "i_word": In(ADC_BITS),
             "fill": Out(fill_port()), "lost": Out(1),
             "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
