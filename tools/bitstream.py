@@ -224,11 +224,21 @@ def place(out: Path, seed: int) -> Placement:
                    "--router", "router2", "--timing-allow-fail"]  # fmt: skip
         log = out / f"nextpnr-{seed}.log"
         run(command, log, out)
-        ignored = [line for line in log.read_text(errors="replace").splitlines() if "ignoring" in line and "onstraint" in line]
-        if ignored:
-            raise BuildError("nextpnr did not use every constraint:\n" + "\n".join(ignored))
+        check_log(log.read_text(errors="replace"))
         made(config, netlist, constraints, versions())
     return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
+
+
+def check_log(log: str) -> None:
+    """Raises :class:`BuildError` for what nextpnr does not call an error: a constraint it did not use, a global clock it left to the
+    general wires."""
+    ignored = [line for line in log.splitlines() if "ignoring" in line and "onstraint" in line]
+    if ignored:
+        raise BuildError("nextpnr did not use every constraint:\n" + "\n".join(ignored))
+    promoted = set(re.findall(r"promoting clock net (\S+) to global", log))
+    routed = {net.removeprefix("$glbnet$") for net in re.findall(r"routing clock net (\S+) using global", log)}
+    if missing := sorted(promoted - routed):
+        raise BuildError(f"nextpnr had no global wires for {', '.join(missing)}: see clock_buffer in boards/ecp5/clocks.py.")
 
 
 def clock_names(netlist: dict) -> dict[str, str]:

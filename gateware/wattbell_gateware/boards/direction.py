@@ -80,9 +80,10 @@ class BeatCrossing(wiring.Component):
         whole = self.i.payload.shape()
         narrow = data.StructLayout({name: (LOW_BITS if name == "tick" else field.shape) for name, field in whole})
         m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_FIFO, w_domain="link", r_domain="sync")
-        into, out = Signal(narrow), Signal(narrow)
+        into, out, given = Signal(narrow), Signal(narrow), Signal()
+        m.d.link += [*(into[name].eq(self.i.payload[name]) for name, _ in narrow), given.eq(self.i.valid)]  # the queue is far away
         m.d.comb += [
-            *(into[name].eq(self.i.payload[name]) for name, _ in narrow), fifo.w_data.eq(into), fifo.w_en.eq(self.i.valid),
+            fifo.w_data.eq(into), fifo.w_en.eq(given),
             out.eq(fifo.r_data), fifo.r_en.eq(1),
         ]  # fmt: skip
         m.d.sync += self.o.valid.eq(fifo.r_rdy)
@@ -90,7 +91,7 @@ class BeatCrossing(wiring.Component):
         m.d.sync += self.o.payload.tick.eq(whole_tick(m, self.now, out.tick))
         # Full: an event of one clock there, told here.
         lost = Signal()
-        with m.If(self.i.valid & ~fifo.w_rdy):
+        with m.If(given & ~fifo.w_rdy):
             m.d.link += lost.eq(~lost)
         seen, before = Signal(), Signal()
         m.submodules += FFSynchronizer(lost, seen)

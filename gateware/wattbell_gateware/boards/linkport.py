@@ -10,6 +10,7 @@ from wattbell.wire.spec import LINK_COUNTERS
 
 from ..link.events import LINK_EVENT
 from ..link.ltssm import LANES_IN_USE, State
+from ..stage import Stage
 from ..stream.linkside import LINK_SET, link_port
 from .linktime import LOW_BITS, whole_tick
 from .snapshot import Snapshot
@@ -62,14 +63,16 @@ class LinkPort(wiring.Component):
         event, out = self.events.payload, self.o.events
         m.d.comb += [
             into.tick.eq(event.tick), into.kind.eq(event.kind), into.argument.eq(event.argument), fifo.w_data.eq(into),
-            fifo.w_en.eq(self.events.valid), self.events.ready.eq(fifo.w_rdy), head.eq(fifo.r_data),
+            fifo.w_en.eq(self.events.valid), self.events.ready.eq(fifo.w_rdy),
         ]  # fmt: skip
-        # A register behind the whole tick.
+        # A register behind the whole tick; and who takes the event does not move the queue in the same clock.
+        m.submodules.stage = stage = Stage(narrow)
+        m.d.comb += [stage.i.valid.eq(fifo.r_rdy), stage.i.payload.eq(fifo.r_data), fifo.r_en.eq(stage.i.ready), head.eq(stage.o.payload)]
         free = ~out.valid | out.ready
-        m.d.comb += fifo.r_en.eq(free)
+        m.d.comb += stage.o.ready.eq(free)
         with m.If(free):
             m.d.sync += [
-                out.valid.eq(fifo.r_rdy), out.payload.tick.eq(whole_tick(m, self.now, head.tick)), out.payload.kind.eq(head.kind),
+                out.valid.eq(stage.o.valid), out.payload.tick.eq(whole_tick(m, self.now, head.tick)), out.payload.kind.eq(head.kind),
                 out.payload.argument.eq(head.argument),
             ]  # fmt: skip
 

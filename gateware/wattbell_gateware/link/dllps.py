@@ -45,6 +45,7 @@ class DllpReceiver(wiring.Component):
         found = [Signal(_RAW, name=f"found{n}") for n in range(n_quads // half)]
         kept, kept_tick, open_ = Signal(24), Signal(64), Signal()
         at_kept, at_tick, at_open = kept, kept_tick, open_
+        ends = []
         for k in range(n_quads):
             q = quads[k]
             mine = q.valid & q.dllp
@@ -52,11 +53,19 @@ class DllpReceiver(wiring.Component):
             m.d.comb += [n_kept.eq(at_kept), n_tick.eq(at_tick), n_open.eq(at_open & ~q.abort)]
             with m.If(mine & q.first):
                 m.d.comb += [n_kept.eq(q.data[8:]), n_tick.eq(self.quads.payload.ticks[k // 2]), n_open.eq(1)]
-            with m.Elif(mine & at_open & ~q.abort):
-                raw = found[k // half]
-                m.d.comb += [n_open.eq(0), raw.valid.eq(valid), raw.symbols[:24].eq(at_kept), raw.symbols[24:].eq(q.data[:24]),
-                             raw.tick.eq(at_tick)]  # fmt: skip
+            with m.Elif(mine):
+                m.d.comb += n_open.eq(0)
+            ends.append((mine & at_open & ~q.abort & ~q.first, Cat(at_kept, q.data[:24]), at_tick))
             at_kept, at_tick, at_open = n_kept, n_tick, n_open
+        for n, raw in enumerate(found):
+            # What comes with it is there all the time: only `valid` has to wait for what the quad is.
+            pair = ends[half * n :][:half]
+            _, symbols, tick = pair[-1]
+            m.d.comb += [raw.valid.eq(valid & Cat(end for end, _, _ in pair).any()), raw.symbols.eq(symbols), raw.tick.eq(tick)]
+            if half == 2:
+                end, symbols, tick = pair[0]
+                with m.If(end):
+                    m.d.comb += [raw.symbols.eq(symbols), raw.tick.eq(tick)]
         with m.If(valid):
             m.d.sync += [kept.eq(at_kept), kept_tick.eq(at_tick), open_.eq(at_open)]
 

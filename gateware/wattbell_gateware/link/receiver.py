@@ -118,13 +118,17 @@ class Receiver(wiring.Component):
             symbols.enable.eq(enable & ~at_8), symbols.lanes.eq(use),
             symbols.polarity_set.eq(self.polarity_set), symbols.polarity.eq(self.polarity),
             self.lanes.eq(use), self.state.eq(tracker.state), self.rates.eq(tracker.rates),
-            self.leaving.eq(tracker.leaving), self.heard.eq(tracker.heard), tracker.locked.eq(self.locked),
-            tracker.now.eq(self.now), tracker.down.eq(self.down), tracker.set.eq(self.lanes_set), tracker.set_to.eq(self.lanes_to),
+            self.leaving.eq(tracker.leaving), self.heard.eq(tracker.heard),
+        ]  # fmt: skip
+        # The tracker looks at everything a clock later: it is far from what it looks at.
+        m.d.sync += [
+            tracker.locked.eq(self.locked), tracker.now.eq(self.now), tracker.down.eq(self.down),
+            tracker.set.eq(self.lanes_set), tracker.set_to.eq(self.lanes_to),
         ]  # fmt: skip
         shared = ("found", "values", "eios", "sets_tick", "idle", "idle_tick")
         frames, dllps = store.frames, stream.Signature(DLLP, always_ready=True).create()
-        m.d.comb += [*(getattr(tracker, name).eq(getattr(symbols, name)) for name in shared),
-                     *(getattr(self, name).eq(getattr(symbols, name)) for name in ("aligned", "locked", "inverted")),
+        m.d.sync += [getattr(tracker, name).eq(getattr(symbols, name)) for name in shared]
+        m.d.comb += [*(getattr(self, name).eq(getattr(symbols, name)) for name in ("aligned", "locked", "inverted")),
                      *(getattr(self, name).eq(getattr(store, name)) for name in ("pending", "pending_known", "pending_tick"))]  # fmt: skip
         for into, name in ((frames, "frames"), (dllps, "dllps")):
             source = getattr(symbols, name)
@@ -136,8 +140,8 @@ class Receiver(wiring.Component):
                 blocks.width.eq(use.width), blocks.reverse.eq(use.reverse),
             ]  # fmt: skip
             with m.If(at_8):
-                m.d.comb += [*(getattr(tracker, name).eq(getattr(blocks, name)) for name in shared),
-                             *(getattr(self, name).eq(getattr(blocks, name)) for name in ("aligned", "locked", "inverted"))]  # fmt: skip
+                m.d.sync += [getattr(tracker, name).eq(getattr(blocks, name)) for name in shared]
+                m.d.comb += [*(getattr(self, name).eq(getattr(blocks, name)) for name in ("aligned", "locked", "inverted"))]  # fmt: skip
             # What the one receiver still has after a change of the rate is gone before the other has something.
             for into, name in ((frames, "frames"), (dllps, "dllps")):
                 source = getattr(blocks, name)
@@ -152,7 +156,7 @@ class Receiver(wiring.Component):
         good = fate.valid & (fate.payload.fate != Fate.BAD_LCRC) & (fate.payload.fate != Fate.BAD_FRAME)
         # A TLP behind what says so is looked at some clocks later still.
         m.d.sync += [store.forget.eq(tracker.forget), store.begin.eq(self._begins(dllps))]
-        m.d.comb += [
+        m.d.sync += [
             tracker.dllps.payload.eq(dllps.payload), tracker.dllps.valid.eq(dllps.valid),
             tracker.tlp.eq(good), tracker.tlp_tick.eq(fate.payload.tick),
         ]  # fmt: skip

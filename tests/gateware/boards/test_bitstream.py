@@ -54,6 +54,17 @@ def test_a_tool_that_fails_is_quoted(bitstream, tmp_path):
     assert "much" in log.read_text()
 
 
+def test_what_nextpnr_does_not_call_an_error_is_one(bitstream):
+    good = """Info:     promoting clock net clocks.clk to global network
+Info:     routing clock net $glbnet$clocks.clk using global 0
+Info:     routing clock net clocks.clock_fast using global 5"""
+    bitstream.check_log(good)
+    with pytest.raises(bitstream.BuildError, match="no global wires for clocks.clock_link0"):
+        bitstream.check_log(good + "\nInfo:     promoting clock net clocks.clock_link0 to global network")
+    with pytest.raises(bitstream.BuildError, match="clock_nowhere"):
+        bitstream.check_log(good + "\nWarning: net 'clock_nowhere' does not exist in design, ignoring clock constraint")
+
+
 def test_what_was_made_is_made_anew_when_its_source_changes(bitstream, tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_text("1")

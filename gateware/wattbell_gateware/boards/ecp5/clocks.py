@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
-__all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks"]
+__all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks", "clock_buffer"]
 
 CORE_HZ = 62_500_000
 """``sync``: the instrument, 16 ticks a clock: at 128 bits a clock it takes all that two lanes at 5 GT/s bring."""
@@ -17,6 +17,16 @@ WORD_HZ = 250_000_000
 """The DCU's word clock at 5 GT/s."""
 _PHY_RESET_CLOCKS = round(CORE_HZ * 10e-6)
 _PHY_START_CLOCKS = round(CORE_HZ * 2e-3)
+
+
+def clock_buffer(source, target) -> Instance:
+    """The global clock buffer, put in by hand.
+
+    Eight of the part's 16 global clocks reach block RAMs. nextpnr hands them out to the buffers that it put in itself first, the one with
+    the fewest users first; a clock with block RAMs that comes when those eight are gone it leaves to the general wires, without a word.
+    Clocks without block RAMs that have this buffer come behind all others, and take the other eight.
+    """
+    return Instance("DCCA", i_CLKI=source, o_CLKO=target)
 
 
 class Clocks(Elaboratable):
@@ -74,9 +84,12 @@ class Clocks(Elaboratable):
         with m.If(waited != _PHY_START_CLOCKS):
             m.d.sync += waited.eq(waited + 1)
 
+        buffered = Signal()
+        m.submodules.fast_buffer = clock_buffer(fast, buffered)
+
         # That of `usb` has its frequency from the pin.
         m.d.comb += ClockSignal("usb").eq(self.ulpi)
-        clocks = [("sync", core, CORE_HZ), ("fast", fast, FAST_HZ), ("half", half, HALF_HZ)]
+        clocks = [("sync", core, CORE_HZ), ("fast", buffered, FAST_HZ), ("half", half, HALF_HZ)]
         for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
             clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
         for name, source, frequency in clocks:

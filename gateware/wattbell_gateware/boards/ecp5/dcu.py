@@ -6,6 +6,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from ..bringup import ReceiverReset
+from .clocks import clock_buffer
 
 __all__ = ["SYMBOLS", "DualReceiver"]
 
@@ -94,6 +95,8 @@ class DualReceiver(wiring.Component):
         for n, pins in enumerate(self._lanes):
             m.submodules[f"reset{n}"] = reset = ReceiverReset(clock_hz=self._clock_hz)
             bus, los, lol = Signal(24, name=f"bus{n}"), Signal(name=f"los{n}"), Signal(name=f"lol{n}")
+            recovered = Signal(name=f"recovered{n}")
+            m.submodules[f"buffer{n}"] = clock_buffer(recovered, self.clk[n])
             m.d.comb += [
                 reset.los.eq(los), reset.lol.eq(lol), reset.rate.eq(self.slow), self.up[n].eq(reset.up),
                 # A half word of the DCU has twelve bits, ten of them data.
@@ -106,7 +109,7 @@ class DualReceiver(wiring.Component):
                 "i_CHX_FFC_RRST": reset.cdr_reset, "i_CHX_FFC_LANE_RX_RST": reset.word_reset,
                 "i_CHX_FFC_RATE_MODE_RX": self.slow,
                 "o_CHX_FFS_RLOS": los, "o_CHX_FFS_RLOL": lol,
-                "o_CHX_FF_RX_PCLK": self.clk[n], "i_CHX_FF_RXI_CLK": self.clk[n], "i_CHX_FF_EBRD_CLK": 0,
+                "o_CHX_FF_RX_PCLK": recovered, "i_CHX_FF_RXI_CLK": self.clk[n], "i_CHX_FF_EBRD_CLK": 0,
             }  # fmt: skip
             channel |= {f"o_CHX_FF_RX_D_{bit}": bus[bit] for bit in range(24)}
             parameters |= {name.replace("CHX", f"CH{n}"): value for name, value in channel.items()}
