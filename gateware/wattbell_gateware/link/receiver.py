@@ -253,15 +253,16 @@ class Receiver(wiring.Component):
         what, faults, active = fate.payload.fate, Signal(FAULTS), self.lanes.active
         m.d.sync += faults.eq(self.symbols.faults)
         is_ = {of: fate.valid & (what == of) for of in Fate}
-        before = Signal(self._lanes)
-        m.d.sync += before.eq(self.symbols.locked & active)
+        # Of wires far apart, so once more a clock later.
+        locked, bad, before = (Signal(self._lanes, name=name) for name in ("locked_before", "bad", "before"))
+        m.d.sync += [locked.eq(self.symbols.locked), bad.eq(self.symbols.bad), before.eq(locked & active)]
         adds = {
             "tlps": is_[Fate.DELIVERED] | is_[Fate.LATE], "dllps": dllps.valid, "duplicates": is_[Fate.DUPLICATE],
             "lost": Mux(is_[Fate.DELIVERED] | is_[Fate.NO_ROOM], fate.payload.lost, 0), "late": is_[Fate.LATE],
             "nullified": is_[Fate.NULLIFIED], "bad_lcrc": is_[Fate.BAD_LCRC], "bad_frames": faults.broken + faults.short,
             "bad_dllps": faults.bad_dllp, "headless": faults.headless,
             "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun, "lost_events": lost_events,
-            "bad_words": _number(self.symbols.bad), "unlocked": _number(before & ~self.symbols.locked & enable.replicate(self._lanes)),
+            "bad_words": _number(bad), "unlocked": _number(before & ~locked & enable.replicate(self._lanes)),
         }  # fmt: skip
         if self.blocks is not None:
             met = self.blocks.events

@@ -73,24 +73,28 @@ class TlpStore(wiring.Component):
         beat, valid = self._widened(m)
         committed, freed = (Signal(bits + 1, name=n) for n in ("committed", "freed"))
         full, full_now = Signal(), Signal()
+        after, base = Signal(bits + 1), Signal(bits + 1)
         # A beat goes to `committed`, or where the TLP goes on. That there may be no place is known a clock before, so two are kept free.
         going_on, at, narrow, narrow_first, listed = Signal(bits + 1), Signal(bits + 1), Signal(), Signal(), Signal()
         good = valid & beat.last & (beat.verdict == Verdict.GOOD)
         m.d.comb += [
-            at.eq(Mux(beat.first, committed, going_on)), full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
+            at.eq(Mux(beat.first, base, going_on)), full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
             write.addr.eq(at[:bits]), write.en.eq(valid & ~full_now),
             write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
             order.strobe.eq(good), order.number.eq(beat.sequence), order.forget.eq(self.forget),
             order.begin.eq(self.begin),
         ]  # fmt: skip
         no_room, gap = Signal(), Signal()
-        # The list is written a clock later: what decides takes all of this one.
+        # The list is written a clock later.
         m.d.comb += no_room.eq(full_now | ~ticks.w_rdy | (listed & (ticks.level >= self._tlps - 1)))
         m.d.sync += listed.eq(0)
         fate = self.fates.payload
         m.d.sync += self.fates.valid.eq(valid & beat.last)
         least = self._depth - 2
-        m.d.sync += [narrow_first.eq((committed - freed)[: bits + 1] >= least),
+        # What decides takes all of a clock: it says only that the TLP is `listed`, and `committed` follows in the next.
+        m.d.comb += base.eq(Mux(listed, after, committed))
+        m.d.sync += [after.eq(at + 1), committed.eq(base)]
+        m.d.sync += [narrow_first.eq((base - freed)[: bits + 1] >= least),
                      narrow.eq((Mux(valid, at, going_on) - freed)[: bits + 1] >= least)]  # fmt: skip
         with m.If(valid):
             m.d.sync += [going_on.eq(at + 1), full.eq(full_now)]
@@ -107,7 +111,6 @@ class TlpStore(wiring.Component):
                     m.d.sync += fate.fate.eq(Mux(order.deliver, Mux(no_room, Fate.NO_ROOM.value, kept), Fate.DUPLICATE.value))
                 with m.If(order.deliver & ~no_room):
                     m.d.sync += listed.eq(1)
-                    m.d.sync += committed.eq(at + 1)
                 # Missing are those whose numbers were passed over, and those before it that found no room.
                 with m.If(order.deliver):
                     m.d.sync += gap.eq(no_room)
@@ -124,7 +127,7 @@ class TlpStore(wiring.Component):
             self.tlps.valid.eq(shows), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
             out.tick.eq(ticks.r_data[:-1]), out.lost.eq(ticks.r_data[-1]),
         ]  # fmt: skip
-        m.d.sync += [whole.eq(committed), reading.eq(there), shows.eq(reading), shown.eq(read.data)]
+        m.d.sync += [whole.eq(base), reading.eq(there), shows.eq(reading), shown.eq(read.data)]
         with m.If(there):
             m.d.sync += freed.eq(freed + 1)
         with m.If(shows):
