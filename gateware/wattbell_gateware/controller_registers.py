@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from wattbell.wire.spec import CURRENT_LSB_NA, VOLTAGE_LSB_UV
 
-from .registers import Access, Bits, Register, by_name, numbered
+from .registers import Access, Bits, Register, numbered
 
 __all__ = ["BASE", "BOARD", "RESTART_KEY", "WATCHDOG_KEY", "board_by_name"]
 
@@ -145,14 +145,9 @@ _METER = (
 )  # fmt: skip
 
 _RAIL = (
-    Register("RANGE", 0xD0, 2, _RW, 0, "current path: 0 both, merged sample by sample; 1 coarse only; 2 fine only. Taken over with "
-                                       "COMMAND.RAIL_APPLY"),
-    Register("F_OFFSET", 0xD1, 28, _RW, 0, "as I_OFFSET, of the fine path"),
-    Register("F_GAIN", 0xD2, 32, _RW, by_name("I_GAIN").reset // 40, "as I_GAIN, of the fine path. Reset: 1/40 of the coarse one's"),
     Register("AFE", 0xD3, 2, _RW, 0, "analog front end", (
         Bits("ZERO_V", 0, 1, "the voltage channel's input is shorted"),
         Bits("ZERO_I", 1, 1, "the current channels' inputs are shorted"))),
-    Register("AFE_STATE", 0xD4, 1, _RO, 0, "analog front end", (Bits("FINE", 0, 1, "the board has a fine path"),)),
 )  # fmt: skip
 
 _TRIGGER = (

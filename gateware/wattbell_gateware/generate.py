@@ -19,8 +19,8 @@ from . import constants
 from .verilog import ConversionError, convert
 
 VARIANTS: dict[str, dict[str, object]] = {
-    "instrument_x4_word": {"width": 128, "ticks_per_clock": 4, "adc": "word", "conversions": True},
-    "instrument_x4_serial": {"width": 128, "ticks_per_clock": 4, "adc": "serial", "conversions": True},
+    "instrument_x4_word": {"width": 128, "ticks_per_clock": 4, "adc": "word", "conversions": True, "fine": True},
+    "instrument_x4_serial": {"width": 128, "ticks_per_clock": 4, "adc": "serial", "conversions": True, "fine": True},
 }
 """Name of the Verilog module and file -> parameters of the instrument."""
 CONTROLLER = "controller"

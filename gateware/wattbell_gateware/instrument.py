@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from amaranth import Cat, DomainRenamer, Module, Mux, Signal, Value
+from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import (
@@ -22,7 +22,7 @@ from wattbell.wire.spec import (
 from .layouts import EVENT, tlp_beat
 from .nvme import COMMAND, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
 from .rail import RailPath, WordFront, serial_front
-from .rail.path import CONVERSION, RAIL_CONFIG
+from .rail.config import CONVERSION, RAIL_CONFIG, Range
 from .regfile import RegisterFile
 from .registers import ID, VERSION, by_name
 from .stage import Stage
@@ -61,19 +61,21 @@ class Instrument(wiring.Component):
         rising with it, and no idle clocks can be left out.
     lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
         blocks, link events. Idle clocks cannot be left out then.
+    fine : there may be a second current ADC, of a path with more gain: ports ``adc_sdo_f`` or ``adc_f``, and ``adc_fine``, high where the
+        board has that path.
     conversions : the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`).
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
                  queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False,
-                 sizes: MapSizes = FULL_SIZE, tags: int = 1024, conversions: bool = False):
+                 sizes: MapSizes = FULL_SIZE, tags: int = 1024, conversions: bool = False, fine: bool = False):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
         if ticks_per_clock not in (4, 8, 16):
             raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {ticks_per_clock!r}")
         self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
         self.lanes, self.beats, self.slow, self.sizes, self.tags = lanes, beats, slow, sizes, tags
-        self.conversions = conversions
+        self.conversions, self.fine = conversions, fine
         tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
             "tlp_down": In(tlp_beats), "tlp_up": In(tlp_beats), "skip_down": Out(1), "skip_up": Out(1),
@@ -87,6 +89,8 @@ class Instrument(wiring.Component):
             ports |= {"adc_cnv": Out(1), "adc_sck": Out(1), "adc_sdo_v": In(1), "adc_sdo_i": In(1)}
         else:
             ports |= {"adc_start": Out(1), "adc_valid": In(1), "adc_v": In(ADC_BITS), "adc_i": In(ADC_BITS)}
+        if fine:
+            ports |= {"adc_fine": In(1), **({"adc_sdo_f": In(1)} if adc == "serial" else {"adc_f": In(ADC_BITS)})}
         if conversions:
             ports |= {"convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION)}
         if lanes:
@@ -95,9 +99,10 @@ class Instrument(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.regs = regs = RegisterFile({"ADC_PERIOD": DEFAULT_PERIOD_TICKS // self.ticks_per_clock})
+        m.submodules.regs = regs = RegisterFile(
+            {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // self.ticks_per_clock}, absent=() if self.fine else ("F_OFFSET", "F_GAIN", "RANGE"))
         m.submodules.run = run = RunControl(ahead=self.ticks_per_clock if self.slow else 0)
-        m.submodules.rail = rail = RailPath(self.ticks_per_clock)
+        m.submodules.rail = rail = RailPath(self.ticks_per_clock, self.fine)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
                 self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, halved=self.slow,
@@ -223,13 +228,13 @@ class Instrument(wiring.Component):
 
     def _rail(self, m: Module, regs, run, rail) -> None:
         if self.adc == "serial":
-            m.submodules.front = front = serial_front(self.ticks_per_clock)
+            m.submodules.front = front = serial_front(self.ticks_per_clock, self.fine)
             m.d.comb += [
                 self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
                 front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i),
             ]
         else:
-            m.submodules.front = front = WordFront()
+            m.submodules.front = front = WordFront(self.fine)
             m.d.comb += [
                 self.adc_start.eq(rail.adc_start), front.valid.eq(self.adc_valid),
                 front.v.eq(self.adc_v), front.i.eq(self.adc_i),
@@ -238,6 +243,9 @@ class Instrument(wiring.Component):
             front.start.eq(rail.adc_start), rail.v_word.eq(front.v_word), rail.i_word.eq(front.i_word),
             rail.run.eq(run.rail_run),
         ]
+        there = self.adc_fine if self.fine else Const(0)
+        if self.fine:
+            m.d.comb += [front.sdo_f.eq(self.adc_sdo_f) if self.adc == "serial" else front.f.eq(self.adc_f), rail.f_word.eq(front.f_word)]
         if self.conversions:
             m.d.comb += [rail.convert.eq(self.convert), self.converted.eq(rail.converted), self.conversion.eq(rail.conversion)]
         shortest = MIN_PERIOD_TICKS // self.ticks_per_clock
@@ -245,25 +253,32 @@ class Instrument(wiring.Component):
             "decimation": regs.decimation, "mul": regs.decim_mul, "shift": regs.decim_shift,
             "v_offset": regs.v_offset, "v_gain": regs.v_gain, "i_offset": regs.i_offset, "i_gain": regs.i_gain,
         }
+        lines = ["v_offset", "v_gain", "i_offset", "i_gain"]
+        if self.fine:
+            members |= {"f_offset": regs.f_offset, "f_gain": regs.f_gain, "range": regs.range}
+            lines += ["f_offset", "f_gain"]
         reset = {name: by_name(f"DECIM_{name}".upper() if name in ("mul", "shift") else name.upper()).reset
                  for name in members}
         config = Signal(RAIL_CONFIG, init={
             "period": DEFAULT_PERIOD_TICKS // self.ticks_per_clock, "uncalibrated": 1, **reset})
-        calibrated = Signal(4)
+        calibrated = Signal(6)
         changed = Signal()
         m.d.sync += changed.eq(0)
-        for k, name in enumerate(("v_offset", "v_gain", "i_offset", "i_gain")):
+        for k, name in enumerate(lines):
             with m.If(getattr(regs, f"{name}_written")):
                 m.d.sync += calibrated[k].eq(1)
         with m.If(data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size]).rail_apply):
             m.d.sync += [
                 changed.eq(1),
                 config.period.eq(Mux(regs.adc_period < shortest, shortest, regs.adc_period)),
-                config.uncalibrated.eq(~calibrated.all()),
+                config.uncalibrated.eq(~(calibrated[:4].all() & (calibrated[4:].all() | ~there))),
                 *(config[name].eq(value) for name, value in members.items()),
             ]
         m.d.comb += [rail.config.eq(config), rail.changed.eq(changed)]
-        self._config = config
+        if self.fine:
+            with m.If(~there):
+                m.d.comb += rail.config.range.eq(Range.COARSE)
+        self._config, self._fine_there = config, there
 
     def _link(self, m: Module, regs, run, tracker, writer) -> Stage:
         m.submodules.link = link = LinkReporter()
@@ -373,7 +388,8 @@ class Instrument(wiring.Component):
         m.d.comb += [status.status[name].eq(value) for name, value in values.items()]
         m.d.comb += [
             regs.id.eq(ID), regs.version.eq(version),
-            regs.build.eq(self.ticks_per_clock | (self.width // 8) << 8 | (self.adc == "serial") << 16 | self.lanes << 17),
+            regs.build.eq(self.ticks_per_clock | (self.width // 8) << 8 | (self.adc == "serial") << 16 | self.lanes << 17
+                          | self._fine_there << 18),
             regs.state.eq(Cat(run.active, run.stopping, rail.pending, self._attach)),
             regs.now_lo.eq(self.now[:32]), regs.now_hi.eq(self.now[32:]),
             regs.tlps_down.eq(counters.tlps_down), regs.tlps_up.eq(counters.tlps_up),

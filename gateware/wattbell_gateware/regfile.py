@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -21,12 +23,13 @@ class RegisterFile(wiring.Component):
     Parameters
     ----------
     reset : power-on values that depend on the build, by register name, in place of the map's.
+    absent : names of registers that this build does not have; their addresses read 0.
     """
 
-    def __init__(self, reset: dict[str, int]):
-        self._reset = reset
+    def __init__(self, reset: dict[str, int], absent: Iterable[str] = ()):
+        self._map = [register for register in MAP if register.name not in frozenset(absent)]
         members = {"addr": In(8), "wdata": In(32), "we": In(1), "rdata": Out(32), "quiet": Out(1)}
-        for register in MAP:
+        for register in self._map:
             name = register.name.lower()
             if register.access is Access.RO:
                 members[name] = In(register.width)
@@ -39,11 +42,11 @@ class RegisterFile(wiring.Component):
         m = Module()
         strobes = []
         with m.Switch(self.addr):
-            for register in MAP:
+            for register in self._map:
                 if register.access is not Access.WO:
                     with m.Case(register.address):
                         m.d.comb += self.rdata.eq(getattr(self, register.name.lower()))
-        for register in MAP:
+        for register in self._map:
             if register.access is Access.RO:
                 continue
             value = getattr(self, register.name.lower())

@@ -24,6 +24,8 @@ ID = int.from_bytes(b"WBEL", "little")
 
 _V_GAIN = round(5 / 2**18 / (VOLTAGE_LSB_UV * 1e-6) * (1 << GAIN_FRACTION_BITS))
 _I_GAIN = round(4.096 / 2**17 / (CURRENT_LSB_NA * 1e-9) * (1 << GAIN_FRACTION_BITS))
+_FINE = 36
+"""Gain of the fine current path over that of the coarse one."""
 
 
 _LINK_EVENTS = {
@@ -87,6 +89,7 @@ MAP: tuple[Register, ...] = (
         Bits("TLP_WIDTH", 8, 8, "TLP datapath width in bytes"),
         Bits("SERIAL_ADC", 16, 1, "1: serial ADC front, 0: word front"),
         Bits("LANES", 17, 1, "1: taps the lanes of the link (LINK registers, LINK blocks), 0: is handed TLPs"),
+        Bits("FINE", 18, 1, "1: the board has a fine current path (RANGE, F_OFFSET, F_GAIN), 0: one current path"),
     )),
     Register("CONTROL", 0x03, 32, Access.RW, 0, "what the rig does", (
         Bits("RUN", 0, 1, "capture: 0 to 1 starts, 1 to 0 stops (and sends everything out)"),
@@ -94,7 +97,7 @@ MAP: tuple[Register, ...] = (
     Register("COMMAND", 0x04, 32, Access.WO, 0, "each bit written 1 does something once", (
         Bits("TRACKER_RESET", 0, 1, "forget all queues and commands in flight"),
         Bits("STATUS", 1, 1, "send a STATUS block now (while capturing)"),
-        Bits("RAIL_APPLY", 2, 1, "take over the RAIL registers 10h..17h, all together, at the next conversion"),
+        Bits("RAIL_APPLY", 2, 1, "take over the RAIL registers 10h..1Ah, all together, at the next conversion"),
         Bits("ATTACH", 3, 1, "tell the tracker the fact that the ATTACH registers hold; not while STATE.ATTACH_BUSY"),
     )),
     Register("STATE", 0x05, 32, Access.RO, 0, "what the rig is doing", (
@@ -116,6 +119,9 @@ MAP: tuple[Register, ...] = (
         ("V_GAIN", 32, _V_GAIN, f"units of {VOLTAGE_LSB_UV} uV a code, times 2^24"),
         ("I_OFFSET", 28, 0, "current code at 0 A, in 1/256 code, two's complement"),
         ("I_GAIN", 32, _I_GAIN, f"units of {CURRENT_LSB_NA} nA a code, times 2^24"),
+        ("F_OFFSET", 28, 0, "as I_OFFSET, of the fine path; FINE only"),
+        ("F_GAIN", 32, round(_I_GAIN / _FINE), f"as I_GAIN, of the fine path; FINE only. Reset: 1/{_FINE} of the coarse path's"),
+        ("RANGE", 2, 0, "current path: 0 both, merged conversion by conversion; 1 coarse only; 2 fine only. FINE only"),
     ]),
     *numbered(0x20, Access.RW, [
         ("ATTACH_OP", 3, 0, "late attach, which fact: 0 BAR0 (ADDRESS), 1 doorbell stride CAP.DSTRD (SIZE), 2 page size "

@@ -9,12 +9,15 @@ from cocotb.triggers import Timer
 
 
 class SerialAdc:
-    """Two SAR converters in three-wire mode, as rail/front.py describes their timing; drives SDO from CNV and SCK."""
+    """SAR converters in three-wire mode, as rail/front.py describes their timing; drives SDO from CNV and SCK.
 
-    def __init__(self, dut, words: Callable[[int], tuple[int, int]], ticks_per_clock: int):
+    ``words``: the codes of the conversion at a tick, of voltage, current, and where there is one the fine current path.
+    """
+
+    def __init__(self, dut, words: Callable[[int], tuple[int, ...]], ticks_per_clock: int):
         self.dut, self.words, self.tpc = dut, words, ticks_per_clock
         self.cnv = self.sck = 0
-        self.bits: list[tuple[int, int]] = []
+        self.bits: list[list[int]] = []
         self.ready_at = None
         self.ticks: list[int] = []
 
@@ -23,25 +26,26 @@ class SerialAdc:
         cnv, sck = int(self.dut.adc_cnv.value), int(self.dut.adc_sck.value)
         if cnv and not self.cnv:
             self.ticks.append(now)
-            v, i = self.words(now)
-            self.bits = [(v >> k & 1, i >> k & 1) for k in reversed(range(18))]
+            self.bits = [[word >> k & 1 for word in self.words(now)] for k in reversed(range(18))]
             self.ready_at = now + 320
         if self.cnv and not cnv:
             assert now >= self.ready_at, "read before the conversion was done"
         if self.sck and not sck and not cnv and self.bits:
             self.bits.pop(0)
-        v, i = (self.bits[0] if self.bits else (0, 0)) if not cnv else (1, 0)  # high impedance reads as anything
-        self.dut.adc_sdo_v.value, self.dut.adc_sdo_i.value = v, i
+        levels = (self.bits[0] if self.bits else (0, 0, 0)) if not cnv else (1, 0, 1)  # high impedance reads as anything
+        for name, level in zip("vif", levels):
+            if hasattr(self.dut, f"adc_sdo_{name}"):
+                getattr(self.dut, f"adc_sdo_{name}").value = level
         self.cnv, self.sck = cnv, sck
 
 
 class WordAdc:
     """The same behind the word front; hands its words in some clocks late."""
 
-    def __init__(self, dut, words: Callable[[int], tuple[int, int]], ticks_per_clock: int, seed: int | None = None):
+    def __init__(self, dut, words: Callable[[int], tuple[int, ...]], ticks_per_clock: int, seed: int | None = None):
         self.dut, self.words, self.tpc = dut, words, ticks_per_clock
         self.rng = random.Random(seed) if seed is not None else None
-        self.waiting: tuple[int, int, int] | None = None
+        self.waiting: tuple[int, ...] | None = None
         self.ticks: list[int] = []
 
     def clock(self, now: int) -> bool:
@@ -51,7 +55,8 @@ class WordAdc:
             delay = self.rng.randrange(600 // self.tpc) * self.tpc if self.rng else 0
             self.waiting = (now + delay, *self.words(now))
         if self.waiting and now >= self.waiting[0]:
-            _, self.dut.adc_v.value, self.dut.adc_i.value = self.waiting
+            for name, word in zip("vif", self.waiting[1:]):
+                getattr(self.dut, f"adc_{name}").value = word
             self.dut.adc_valid.value = 1
             self.waiting = None
             return True

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import RailFlag
 
 from ..controller_registers import board_by_name
-from ..rail.path import CONVERSION
+from ..rail.config import CONVERSION, FLAGS
 
 __all__ = ["Meter"]
 
@@ -19,7 +18,7 @@ _POWER_SHIFT = 16
 class Meter(wiring.Component):
     """A conversion is in the sums three clocks after ``converted``. A gate takes conversions that began when it was started, or later.
 
-    There is no fine current path: its sums stay 0. A restart of the core gives a gate up, and leaves the accumulators.
+    A restart of the core gives a gate up, and leaves the accumulators.
 
     Ports
     -----
@@ -29,7 +28,7 @@ class Meter(wiring.Component):
     """
 
     def __init__(self):
-        sums = {f"{name}": Out(signed(64)) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes")}
+        sums = {f"{name}": Out(signed(64)) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes")}
         ends = {f"{name}_{end}": Out(signed(32)) for name in "vip" for end in ("min", "max")}
         super().__init__({
             "now": In(64), "data": In(32), "abort": In(1), "converted": In(1), "conversion": In(CONVERSION),
@@ -42,10 +41,9 @@ class Meter(wiring.Component):
         m = Module()
         command = {b.name: self.meter_command_written & self.data[b.low] for b in board_by_name("METER_COMMAND").bits}
         totals = self.meter_control[board_by_name("METER_CONTROL").bits[1].low]
-        busy, left, since, flags = Signal(), Signal(20), Signal(64), Signal(4)
+        busy, left, since, flags = Signal(), Signal(20), Signal(64), Signal(FLAGS.size)
         names = {b.name: b.low for b in board_by_name("METER_STATE").bits}
-        assert (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED) == (1, 2, 4, 8)
-        state = dict(zip(("OVERLOAD_I", "OVERLOAD_V", "UNCALIBRATED", "SATURATED"), flags, strict=True))
+        state = dict(zip((name.upper() for name in FLAGS.members), flags, strict=True))
         m.d.comb += [self.busy.eq(busy), self.wanted.eq(busy | totals), self.meter_state[names["BUSY"]].eq(busy)]
         m.d.comb += [self.meter_state[names[name]].eq(flag) for name, flag in state.items()]
 
@@ -53,8 +51,8 @@ class Meter(wiring.Component):
         c = Signal(CONVERSION)
         power = Signal(signed(48))
         got, multiplied = Signal(), Signal()
-        clipped = c.flags[0] | c.flags[1]
-        code = {"v": c.v_code, "i": c.i_code.as_signed()}
+        clipped = c.flags.overload_i | c.flags.overload_v
+        code = {"v": c.v_code, "i": c.i_code.as_signed(), "f": c.f_code.as_signed()}
         m.d.sync += [got.eq(self.converted), multiplied.eq(got)]
         with m.If(self.converted):
             m.d.sync += c.eq(self.conversion)
@@ -64,10 +62,11 @@ class Meter(wiring.Component):
         values = {"v": c.v, "i": c.i, "p": power >> _POWER_SHIFT}
         first = Signal()
         with m.If(multiplied & busy & ~(c.tick - since)[63]):
-            m.d.sync += [first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | c.flags), self.gate_ticks.eq(c.period)]
+            m.d.sync += [first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | Value.cast(c.flags)), self.gate_ticks.eq(c.period)]
             m.d.sync += [
                 self.v_sum.eq(self.v_sum + c.v), self.i_sum.eq(self.i_sum + c.i), self.p_sum.eq(self.p_sum + power),
                 self.v_codes.eq(self.v_codes + code["v"]), self.i_codes.eq(self.i_codes + code["i"]),
+                self.f_codes.eq(self.f_codes + code["f"]),
                 self.gate_clipped.eq(self.gate_clipped + clipped),
             ]  # fmt: skip
             for name, value in values.items():
@@ -85,7 +84,7 @@ class Meter(wiring.Component):
         with m.If(command["START"]):
             m.d.sync += [
                 busy.eq(1), first.eq(1), left.eq(self.meter_count), since.eq(self.now), flags.eq(0), self.gate_clipped.eq(0),
-                *(getattr(self, name).eq(0) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes")),
+                *(getattr(self, name).eq(0) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes")),
             ]  # fmt: skip
         with m.If(command["ABORT"] | self.abort):
             m.d.sync += busy.eq(0)

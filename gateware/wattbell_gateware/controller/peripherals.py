@@ -8,6 +8,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from ..controller_registers import BOARD, board_by_name
+from ..rail.config import FLAGS
 from .bank import Bank
 from .i2c import I2c
 from .meter import Meter
@@ -18,14 +19,12 @@ __all__ = ["CONSOLE_DEPTH", "PINS", "Peripherals"]
 
 CONSOLE_DEPTH = 64
 """Bytes in each direction of the console."""
-_ABSENT = ("F_CODES_LO", "F_CODES_HI", "RANGE", "F_OFFSET", "F_GAIN", "AFE_STATE")
-"""Of the fine current path, which is not there."""
-_LAST = 0xD4
+_LAST = 0xD3
 """The trigger and the self-test, from E0h on, are not there."""
 PINS = {
     "now": In(64), "link": In(32), "link_state": In(4), "perst_n": In(1), "clkreq_n": In(1), "rail_good": In(1),
     "rail_valid": In(1), "rail_tick": In(64), "rail_period": In(32), "rail_v": In(signed(24)), "rail_i": In(signed(24)),
-    "rail_flags": In(4), "rail_v_code": In(18), "rail_i_code": In(18),
+    "rail_flags": In(FLAGS), "rail_v_code": In(18), "rail_i_code": In(18), "rail_f_code": In(18),
     "convert": Out(1), "rail_wanted": Out(1), "rail_level": Out(signed(24)), "zero": Out(2),
     "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
     "load_switch": Out(1), "perst_low": Out(1), "clkreq_low": Out(1),
@@ -51,7 +50,7 @@ class Peripherals(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        there = [register for register in BOARD if register.address <= _LAST and register.name not in _ABSENT]
+        there = [register for register in BOARD if register.address <= _LAST]
         m.submodules.bank = bank = Bank(there, ("IRQ_ENABLE", "WATCHDOG_TIMEOUT"))
         m.submodules.system = system = System()
         m.submodules.power = power = Power()
@@ -103,11 +102,12 @@ class Peripherals(wiring.Component):
         m.d.comb += [
             meter.converted.eq(self.rail_valid), c.tick.eq(self.rail_tick), c.period.eq(self.rail_period), c.v.eq(self.rail_v),
             c.i.eq(self.rail_i), c.flags.eq(self.rail_flags), c.v_code.eq(self.rail_v_code), c.i_code.eq(self.rail_i_code),
+            c.f_code.eq(self.rail_f_code),
             meter.meter_control.eq(bank.meter_control), meter.meter_count.eq(bank.meter_count),
             meter.meter_command_written.eq(bank.meter_command_written), bank.meter_state.eq(meter.meter_state),
             bank.gate_clipped.eq(meter.gate_clipped), bank.gate_ticks.eq(meter.gate_ticks), bank.total_clipped.eq(meter.total_clipped),
         ]  # fmt: skip
-        for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "energy", "charge", "total_count"):
+        for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes", "energy", "charge", "total_count"):
             m.d.comb += Cat(getattr(bank, f"{name}_lo"), getattr(bank, f"{name}_hi")).eq(getattr(meter, name))
         for name in ("v_min", "v_max", "i_min", "i_max", "p_min", "p_max"):
             m.d.comb += getattr(bank, name).eq(getattr(meter, name))

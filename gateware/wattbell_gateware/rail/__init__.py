@@ -4,15 +4,17 @@ One conversion runs down a fixed pipeline (:mod:`.path`); between conversions no
 simulator may skip the clocks in between. Each stage is a component that can be used and tested alone.
 """
 
+from .channels import Channels
 from .cic import Decimator, decimation_constants
 from .correct import Corrector
 from .energy import EnergyAccumulator
 from .front import SerialFront, WordFront, serial_front
+from .merge import Merge
 from .packer import RailPacker
 from .path import RailPath
 from .timer import ConversionTimer
 
 __all__ = [
-    "ConversionTimer", "Corrector", "Decimator", "EnergyAccumulator", "RailPacker", "RailPath", "SerialFront",
+    "Channels", "ConversionTimer", "Corrector", "Decimator", "EnergyAccumulator", "Merge", "RailPacker", "RailPath", "SerialFront",
     "WordFront", "decimation_constants", "serial_front",
 ]

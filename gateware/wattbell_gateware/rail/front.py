@@ -1,4 +1,4 @@
-"""The two ADC fronts. They differ only in how 2 x 18 bit get in; what follows cannot tell them apart."""
+"""The two ADC fronts. They differ only in how the words of 18 bit get in; what follows cannot tell them apart."""
 
 from amaranth import Cat, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
@@ -17,27 +17,26 @@ class WordFront(wiring.Component):
     """Holds the words that the simulator (or a board-specific receiver) hands back for a conversion.
 
     ``start`` high for one clock: a conversion begins at that tick. ``valid`` with ``v`` and ``i`` any time after,
-    the same clock included, but before the next ``start``.
+    the same clock included, but before the next ``start``. ``fine``: there is a third word, ``f``.
     """
 
-    v_word: Out(ADC_BITS)
-    i_word: Out(ADC_BITS)
-    quiet: Out(1)
-    start: In(1)
-    valid: In(1)
-    v: In(ADC_BITS)
-    i: In(ADC_BITS)
+    def __init__(self, fine: bool = False):
+        self._channels = "vif" if fine else "vi"
+        super().__init__({
+            "start": In(1), "valid": In(1), "quiet": Out(1),
+            **{name: In(ADC_BITS) for name in self._channels}, **{f"{name}_word": Out(ADC_BITS) for name in self._channels},
+        })
 
     def elaborate(self, platform):
         m = Module()
         with m.If(self.valid):
-            m.d.sync += [self.v_word.eq(self.v), self.i_word.eq(self.i)]
+            m.d.sync += [getattr(self, f"{name}_word").eq(getattr(self, name)) for name in self._channels]
         m.d.comb += self.quiet.eq(~self.valid)
         return m
 
 
 class SerialFront(wiring.Component):
-    """Two simultaneously sampling serial SAR ADCs: shared CNV and SCK, one SDO each, MSB first.
+    """Two simultaneously sampling serial SAR ADCs, with ``fine`` three: shared CNV and SCK, one SDO each, MSB first.
 
     Timing assumed (three-wire mode of 18-bit SAR converters of the 1 to 2 MSPS class):
 
@@ -50,19 +49,19 @@ class SerialFront(wiring.Component):
     SDO is used without a synchroniser: the board must time it to the clock.
     """
 
-    def __init__(self, ticks_per_clock: int):
+    def __init__(self, ticks_per_clock: int, fine: bool = False):
+        self._channels = "vif" if fine else "vi"
         self._wait = SERIAL_CONVERSION_TICKS // ticks_per_clock
         self._half = SERIAL_HALF_SCK_TICKS // ticks_per_clock
         assert self._half >= 1
         super().__init__({
-            "start": In(1), "v_word": Out(ADC_BITS), "i_word": Out(ADC_BITS), "quiet": Out(1),
-            "cnv": Out(1), "sck": Out(1), "sdo_v": In(1), "sdo_i": In(1),
+            "start": In(1), "quiet": Out(1), "cnv": Out(1), "sck": Out(1),
+            **{f"sdo_{name}": In(1) for name in self._channels}, **{f"{name}_word": Out(ADC_BITS) for name in self._channels},
         })
 
     def elaborate(self, platform):
         m = Module()
-        v_shift = Signal(ADC_BITS)
-        i_shift = Signal(ADC_BITS)
+        shift = {name: Signal(ADC_BITS, name=f"{name}_shift") for name in self._channels}
         wait = Signal(range(max(self._wait, self._half) + 1))
         bits = Signal(range(ADC_BITS + 1))
         converting = Signal()
@@ -84,17 +83,16 @@ class SerialFront(wiring.Component):
                 m.d.sync += [wait.eq(self._half - 1), self.sck.eq(~self.sck)]
                 with m.If(self.sck):
                     m.d.sync += [
-                        v_shift.eq(Cat(self.sdo_v, v_shift)),
-                        i_shift.eq(Cat(self.sdo_i, i_shift)),
+                        *(word.eq(Cat(getattr(self, f"sdo_{name}"), word)) for name, word in shift.items()),
                         bits.eq(bits - 1),
                     ]
                     with m.If(bits == 1):
                         m.d.sync += reading.eq(0)
-        m.d.comb += [self.v_word.eq(v_shift), self.i_word.eq(i_shift)]
+        m.d.comb += [getattr(self, f"{name}_word").eq(word) for name, word in shift.items()]
         return m
 
 
-def serial_front(ticks_per_clock: int):
+def serial_front(ticks_per_clock: int, fine: bool = False):
     """The serial front of an instrument with this clock.
 
     One that is too slow for SCK leaves the front to the domain ``fast``, of 8 ticks a clock, which rises with ``sync``. ``start`` is
@@ -102,5 +100,5 @@ def serial_front(ticks_per_clock: int):
     words stand long before they are looked at.
     """
     if ticks_per_clock <= SERIAL_HALF_SCK_TICKS:
-        return SerialFront(ticks_per_clock)
-    return DomainRenamer("fast")(SerialFront(SERIAL_HALF_SCK_TICKS))
+        return SerialFront(ticks_per_clock, fine)
+    return DomainRenamer("fast")(SerialFront(SERIAL_HALF_SCK_TICKS, fine))

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal, signed
-from amaranth.lib import data, wiring
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import RailFlag
 
 from ..stream.buffer import fill_port
-from .cic import MUL_BITS, Decimator
-from .correct import OFFSET_BITS, Corrector
+from .channels import Channels
+from .cic import Decimator
+from .config import CONVERSION, FLAGS, RAIL_CONFIG
 from .energy import EnergyAccumulator
 from .front import ADC_BITS
 from .packer import RailPacker
 from .timer import ConversionTimer
 
-__all__ = ["CONVERSION", "RAIL_CONFIG", "RailPath"]
-
-RAIL_CONFIG = data.StructLayout({
-    "period": 20,  # clocks between conversions
-    "decimation": 13,
-    "mul": MUL_BITS + 1,
-    "shift": 6,
-    "v_offset": signed(OFFSET_BITS), "v_gain": 32,
-    "i_offset": signed(OFFSET_BITS), "i_gain": 32,
-    "uncalibrated": 1,
-})
-"""Everything about the rail that software sets; see the register map."""
-
-
-CONVERSION = data.StructLayout({
-    "tick": 64, "period": 32,  # ticks, between conversions
-    "v": signed(24), "i": signed(24),  # corrected
-    "flags": 4,  # RailFlag OVERLOAD_I, OVERLOAD_V, UNCALIBRATED, SATURATED
-    "v_code": ADC_BITS, "i_code": ADC_BITS,
-})
-"""A conversion, for whom the samples are not enough: meter, protection, trigger."""
+__all__ = ["RailPath"]
 
 
 class RailPath(wiring.Component):
@@ -45,7 +26,9 @@ class RailPath(wiring.Component):
     conversion before it is still the old configuration's last, the open block is closed, the filter starts anew, and the
     next block is marked RESTARTED. The same happens when a run begins.
 
-    A conversion occupies 9 clocks (14 more when a decimated sample comes out), well inside the shortest period.
+    A conversion occupies 9 clocks, with ``fine`` 14 (14 more when a decimated sample comes out), well inside the shortest period.
+
+    ``fine``: there is a second current word, ``f_word``, of a path with more gain (:class:`.channels.Channels`).
 
     ``convert`` makes conversions outside a run too, which come out at ``conversion`` (with ``converted``) and nowhere else. When a run
     begins meanwhile, it takes over their instants.
@@ -56,12 +39,13 @@ class RailPath(wiring.Component):
     ``quiet``, ``deadline``: see docs/architecture.md.
     """
 
-    def __init__(self, ticks_per_clock: int):
-        self._tpc = ticks_per_clock
+    def __init__(self, ticks_per_clock: int, fine: bool = False):
+        self._tpc, self._fine = ticks_per_clock, fine
+        words = {f"{name}_word": In(ADC_BITS) for name in ("vif" if fine else "vi")}
         super().__init__({
             "now": In(64), "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1),
             "convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION),
-            "adc_start": Out(1), "v_word": In(ADC_BITS), "i_word": In(ADC_BITS),
+            "adc_start": Out(1), **words,
             "fill": Out(fill_port()), "lost": Out(1),
             "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
             "pending": Out(1),
@@ -70,7 +54,7 @@ class RailPath(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.timer = timer = ConversionTimer(self._tpc)
-        m.submodules.corrector = corrector = Corrector()
+        m.submodules.channels = channels = Channels(self._fine)
         m.submodules.accumulator = accumulator = EnergyAccumulator()
         m.submodules.decimator = decimator = Decimator()
         m.submodules.packer = packer = RailPacker()
@@ -80,25 +64,19 @@ class RailPath(wiring.Component):
         interval = Signal(32)
         centre = Signal(32)  # from the newest tap of the filter back to its centre
         tick = Signal(64)
-        # A conversion's current goes through the corrector a clock behind its voltage, which waits for it.
-        handed, second, both = Signal(), Signal(), Signal()
-        voltage = Signal(data.StructLayout({"value": signed(24), "overload": 1, "saturated": 1}))
         # Whether the conversion in the ADC, and the one in the pipeline, are the run's.
         ours, sampled, sample = Signal(), Signal(), Signal()
-        v_code, i_code = Signal(ADC_BITS), Signal(ADC_BITS)
 
         m.d.comb += [
             timer.now.eq(self.now), packer.now.eq(self.now),
             timer.run.eq(self.run | self.convert), self.adc_start.eq(timer.start),
             # The timing of the conversion that starts now is the new one's already.
             timer.period_ticks.eq(self.config.period * self._tpc),
-            corrector.strobe.eq(timer.hand | handed), corrector.twos.eq(handed),
-            corrector.code.eq(Mux(handed, self.i_word, self.v_word)),
-            corrector.offset.eq(Mux(handed, active.i_offset, active.v_offset)),
-            corrector.gain.eq(Mux(handed, active.i_gain, active.v_gain)),
-            both.eq(corrector.valid & second), sample.eq(both & sampled),
-            accumulator.strobe.eq(sample), accumulator.voltage.eq(voltage.value), accumulator.current.eq(corrector.value),
-            decimator.strobe.eq(sample), decimator.voltage.eq(voltage.value), decimator.current.eq(corrector.value),
+            channels.strobe.eq(timer.hand), channels.config.eq(active),
+            *(getattr(channels, f"{name}_word").eq(getattr(self, f"{name}_word")) for name in ("vif" if self._fine else "vi")),
+            sample.eq(channels.valid & sampled),
+            accumulator.strobe.eq(sample), accumulator.voltage.eq(channels.voltage), accumulator.current.eq(channels.current),
+            decimator.strobe.eq(sample), decimator.voltage.eq(channels.voltage), decimator.current.eq(channels.current),
             decimator.decimation.eq(active.decimation), decimator.mul.eq(active.mul), decimator.shift.eq(active.shift),
             packer.interval_ticks.eq(interval),
             packer.strobe.eq(decimator.valid),
@@ -109,30 +87,21 @@ class RailPath(wiring.Component):
             self.lost.eq(packer.lost),
         ]
         assert (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED) == (1, 2, 4, 8)
-        m.d.comb += packer.flags.eq(Cat(
-            corrector.overload, voltage.overload, active.uncalibrated, voltage.saturated | corrector.saturated))
-        m.d.sync += handed.eq(timer.hand)
-        with m.If(corrector.valid):
-            m.d.sync += second.eq(~second)
-            with m.If(~second):
-                m.d.sync += [
-                    voltage.value.eq(corrector.value), voltage.overload.eq(corrector.overload), voltage.saturated.eq(corrector.saturated),
-                ]  # fmt: skip
+        assert list(FLAGS.members)[:4] == ["overload_i", "overload_v", "uncalibrated", "saturated"]
+        m.d.comb += packer.flags.eq(Value.cast(channels.flags)[:4])
         with m.If(timer.due):
             m.d.sync += ours.eq(self.run)
         with m.If(timer.hand):
-            m.d.sync += [tick.eq(timer.hand_tick), sampled.eq(ours), v_code.eq(self.v_word)]
-        with m.If(handed):
-            m.d.sync += i_code.eq(self.i_word)
-        m.d.comb += self.converted.eq(both)
+            m.d.sync += [tick.eq(timer.hand_tick), sampled.eq(ours)]
+        m.d.comb += self.converted.eq(channels.valid)
         m.d.comb += [
             self.conversion[name].eq(value) for name, value in {
-                "tick": tick, "period": active.period * self._tpc, "v": voltage.value, "i": corrector.value,
-                "flags": packer.flags, "v_code": v_code, "i_code": i_code}.items()
+                "tick": tick, "period": active.period * self._tpc, "v": channels.voltage, "i": channels.current,
+                "flags": channels.flags, "v_code": channels.v_code, "i_code": channels.i_code, "f_code": channels.f_code}.items()
         ]  # fmt: skip
 
         working = Signal()
-        m.d.comb += working.eq(~(corrector.quiet & ~handed & accumulator.quiet & decimator.quiet & packer.quiet))
+        m.d.comb += working.eq(~(channels.quiet & accumulator.quiet & decimator.quiet & packer.quiet))
 
         # A change waits for the start of a conversion, then for the conversion before it to leave the pipeline.
         dirty = Signal()

@@ -12,7 +12,7 @@ import player
 from cocotb.triggers import Timer
 from reference import clip, corrected, decimated
 from wattbell_gateware.rail import decimation_constants
-from wattbell_gateware.rail.path import RAIL_CONFIG
+from wattbell_gateware.rail.config import RAIL_CONFIG
 
 ADC, TPC = os.environ["ADC"], int(os.environ["TPC"])
 OVERLOAD_I, OVERLOAD_V, UNCALIBRATED, SATURATED, RESTARTED = 1, 2, 4, 8, 16
@@ -34,7 +34,7 @@ def config(period=640 // TPC, ratio=1, v_offset=0, v_gain=V_GAIN, i_offset=0, i_
     mul, shift = decimation_constants(ratio)
     return RAIL_CONFIG.const({"period": period, "decimation": ratio, "mul": mul, "shift": shift, "v_offset": v_offset,
                               "v_gain": v_gain, "i_offset": i_offset, "i_gain": i_gain,
-                              "uncalibrated": uncalibrated}).as_bits()
+                              "f_offset": 0, "f_gain": 0, "range": 0, "uncalibrated": uncalibrated}).as_bits()
 
 
 async def prepare(dut, seed=None):

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import Kind
 from wattbell_gateware.rail import RailPath, SerialFront, WordFront
-from wattbell_gateware.rail.path import RAIL_CONFIG
+from wattbell_gateware.rail.config import RAIL_CONFIG
 from wattbell_gateware.stream.buffer import BlockBuffer
 from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
 
@@ -13,10 +13,11 @@ from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
 class RailTop(wiring.Component):
     """Ports as those of the instrument; ``config`` and ``changed`` in place of registers."""
 
-    def __init__(self, adc, ticks_per_clock):
-        self.adc, self.tpc = adc, ticks_per_clock
-        ports = ({"adc_cnv": Out(1), "adc_sck": Out(1), "adc_sdo_v": In(1), "adc_sdo_i": In(1)} if adc == "serial" else
-                 {"adc_start": Out(1), "adc_valid": In(1), "adc_v": In(18), "adc_i": In(18)})
+    def __init__(self, adc, ticks_per_clock, fine=False):
+        self.adc, self.tpc, self.fine = adc, ticks_per_clock, fine
+        channels = "vif" if fine else "vi"
+        ports = ({"adc_cnv": Out(1), "adc_sck": Out(1), **{f"adc_sdo_{name}": In(1) for name in channels}} if adc == "serial" else
+                 {"adc_start": Out(1), "adc_valid": In(1), **{f"adc_{name}": In(18) for name in channels}})
         super().__init__(ports | {
             "now": Out(64), "step": In(16), "quiet": Out(1), "deadline": Out(64),
             "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1), "idle": Out(1), "lost": Out(1),
@@ -25,7 +26,7 @@ class RailTop(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.path = path = RailPath(self.tpc)
+        m.submodules.path = path = RailPath(self.tpc, self.fine)
         m.submodules.buffer = buffer = BlockBuffer()
         m.submodules.writer = writer = BlockWriter([Kind.RAIL])
         wiring.connect(m, path.fill, buffer.fill)
@@ -33,13 +34,16 @@ class RailTop(wiring.Component):
         wiring.connect(m, writer.out, wiring.flipped(self.out))
         m.d.sync += self.now.eq(self.now + (self.step + 1) * self.tpc)
         if self.adc == "serial":
-            m.submodules.front = front = SerialFront(self.tpc)
+            m.submodules.front = front = SerialFront(self.tpc, self.fine)
             m.d.comb += [self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
                          front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i)]
         else:
-            m.submodules.front = front = WordFront()
+            m.submodules.front = front = WordFront(self.fine)
             m.d.comb += [self.adc_start.eq(path.adc_start), front.valid.eq(self.adc_valid),
                          front.v.eq(self.adc_v), front.i.eq(self.adc_i)]
+        if self.fine:
+            m.d.comb += path.f_word.eq(front.f_word)
+            m.d.comb += front.sdo_f.eq(self.adc_sdo_f) if self.adc == "serial" else front.f.eq(self.adc_f)
         m.d.comb += [
             front.start.eq(path.adc_start), path.v_word.eq(front.v_word), path.i_word.eq(front.i_word),
             path.now.eq(self.now), path.run.eq(self.run), path.config.eq(self.config), path.changed.eq(self.changed),

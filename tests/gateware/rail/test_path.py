@@ -28,3 +28,7 @@ def test_both_fronts_give_the_same_bytes(ticks, tmp_path):
                     testcase="leaves_its_bytes", env={"ADC": adc, "TPC": str(ticks), "BYTES": str(path)})
         out.append(path.read_text())
     assert out[0] == out[1] and len(out[0]) > 2000
+
+
+def test_path_with_a_fine_current_path():
+    harness.run(RailTop("word", 4, fine=True), name="rail_fine", test_module="cocotb_fine", here=__file__, env={"TPC": "4"})

@@ -1,0 +1,101 @@
+"""From the words of a conversion to its voltage and its one current."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import FLAGS, RAIL_CONFIG, Range
+from .correct import VALUE_BITS, Corrector
+from .front import ADC_BITS
+from .merge import Merge
+
+__all__ = ["Channels"]
+
+_RESULT = data.StructLayout({"value": signed(VALUE_BITS), "overload": 1, "saturated": 1})
+
+
+class Channels(wiring.Component):
+    """The channels go through one :class:`.correct.Corrector` in turn: voltage, current, and with ``fine`` the second current, which
+    :class:`.merge.Merge` then makes one with the first.
+
+    A single range is no other way through: the wanted path then takes both turns, and the merge of a value with itself is that value.
+    ``overload_i`` is the coarse path's, but that of the fine one where only it counts; ``saturated`` is any channel's.
+
+    ``strobe`` with the words, at most every 16 clocks; ``config`` must stand meanwhile. Latency 5 clocks from ``strobe`` to ``valid``,
+    with ``fine`` 10. Results and codes stand until the next ``valid``, or ``strobe``.
+    """
+
+    def __init__(self, fine: bool = False):
+        self._fine = fine
+        words = {f"{name}_word": In(ADC_BITS) for name in ("vif" if fine else "vi")}
+        super().__init__({
+            "strobe": In(1), "config": In(RAIL_CONFIG), **words,
+            "valid": Out(1), "voltage": Out(signed(VALUE_BITS)), "current": Out(signed(VALUE_BITS)), "flags": Out(FLAGS),
+            "v_code": Out(ADC_BITS), "i_code": Out(ADC_BITS), "f_code": Out(ADC_BITS), "quiet": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.corrector = corrector = Corrector()
+        config = self.config
+        count = 3 if self._fine else 2
+        with m.If(self.strobe):
+            m.d.sync += [self.v_code.eq(self.v_word), self.i_code.eq(self.i_word)]
+            if self._fine:
+                m.d.sync += self.f_code.eq(self.f_word)
+
+        later = Signal(count - 1)  # turns behind the first
+        turns = Cat(self.strobe, later)
+        m.d.sync += later.eq(turns)
+        m.d.comb += [
+            corrector.strobe.eq(turns.any()), corrector.twos.eq(later.any()),
+            corrector.code.eq(Mux(later.any(), self.i_code, self.v_word)),
+            corrector.offset.eq(Mux(later.any(), config.i_offset, config.v_offset)),
+            corrector.gain.eq(Mux(later.any(), config.i_gain, config.v_gain)),
+        ]
+        if self._fine:
+            with m.If((later[0] & (config.range == Range.FINE)) | (later[1] & (config.range != Range.COARSE))):
+                m.d.comb += [
+                    corrector.code.eq(self.f_code), corrector.offset.eq(config.f_offset), corrector.gain.eq(config.f_gain),
+                ]
+
+        result = Signal(_RESULT)
+        m.d.comb += [
+            result.value.eq(corrector.value), result.overload.eq(corrector.overload), result.saturated.eq(corrector.saturated),
+        ]
+        turn = Signal(range(count))
+        before = [Signal(_RESULT, name=name) for name in ("voltage_result", "current_result")[: count - 1]]
+        last = Signal()
+        m.d.comb += last.eq(corrector.valid & (turn == count - 1))
+        with m.If(corrector.valid):
+            m.d.sync += turn.eq(Mux(last, 0, turn + 1))
+            for n, kept in enumerate(before):
+                with m.If(turn == n):
+                    m.d.sync += kept.eq(result)
+
+        voltage = before[0]
+        m.d.comb += [
+            self.voltage.eq(voltage.value), self.flags.overload_v.eq(voltage.overload), self.flags.uncalibrated.eq(config.uncalibrated),
+        ]
+        if not self._fine:
+            m.d.comb += [
+                self.valid.eq(last), self.current.eq(corrector.value), self.flags.overload_i.eq(corrector.overload),
+                self.flags.saturated.eq(voltage.saturated | corrector.saturated), self.quiet.eq(corrector.quiet & ~later.any()),
+            ]
+            return m
+        m.submodules.merge = merge = Merge()
+        coarse, pair = before[1], merge.i.payload
+        only = config.range != Range.MERGED
+        m.d.comb += [
+            merge.i.valid.eq(last), merge.o.ready.eq(1),
+            pair.coarse.eq(coarse.value), pair.coarse_overload.eq(coarse.overload),
+            pair.fine.eq(corrector.value), pair.fine_overload.eq(corrector.overload),
+            self.valid.eq(merge.o.valid), self.current.eq(merge.o.payload.value),
+            self.flags.overload_i.eq(merge.o.payload.overload),
+            self.flags.saturated.eq(voltage.saturated | coarse.saturated | corrector.saturated),
+            self.flags.fine.eq(Mux(only, config.range == Range.FINE, ~merge.o.payload.coarse_used)),
+            self.quiet.eq(corrector.quiet & ~later.any() & merge.quiet),
+        ]
+        return m
