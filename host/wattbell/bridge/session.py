@@ -21,6 +21,8 @@ PATIENCE_S = 10.0
 """How long the rig may still work on what a client asked that sends no more; then device clear ends it."""
 _ESTABLISHED = 1
 """TCP_ESTABLISHED of Linux' tcp_states.h."""
+_LONGEST = 4096
+"""An answer without an end is passed on in pieces of so many bytes."""
 UNSENT_BYTES = 1 << 16
 """What waits for the client at most; then the rig is held."""
 
@@ -98,7 +100,12 @@ class Session:
 
     def _from_rig(self, data: bytes) -> None:
         if self.deadline is None:
-            self._unsent += data
+            # Whole lines, though they come in pieces: sigrok takes whatever one read gives for the whole answer.
+            lines, newline, self._held_back = (self._held_back + data).rpartition(b"\n")
+            self._unsent += lines + newline
+            if len(self._held_back) > _LONGEST:
+                self._unsent += self._held_back
+                self._held_back = b""
             return
         *lines, self._held_back = (self._held_back + data).split(b"\n")
         for line in lines:
