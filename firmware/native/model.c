@@ -73,10 +73,10 @@ static double normal(void)
 
 /* --- the analog side: docs/architecture.md for the scales ------------------------------------------------------------ */
 
-/* Code of channel 0 voltage, 1 current, 2 fine current (40 times the gain). */
+/* Code of channel 0 voltage, 1 current, 2 fine current (36 times the gain). */
 static int64_t convert(int channel, double noise)
 {
-    double lsb = channel == 0 ? 5.0 / 262144 : channel == 1 ? 31.25e-6 : 31.25e-6 / 40;
+    double lsb = channel == 0 ? 5.0 / 262144 : channel == 1 ? 31.25e-6 : 31.25e-6 / 36;
     uint32_t zero = words[WB_AFE] & (channel ? WB_AFE_ZERO_I : WB_AFE_ZERO_V);
     bool on = words[WB_POWER_STATE] & WB_POWER_STATE_ON;
     double value = zero || !on ? 0 : channel ? rail.amperes : rail.volts;
@@ -570,9 +570,8 @@ void model_power_on(uint32_t seed)
 #define RESET(name, address, readable, writable, reset) words[address] = reset;
     WB_REGISTER_LIST(RESET)
     words[WB_VERSION] = WB_GATEWARE_MAJOR << 16 | WB_GATEWARE_MINOR << 8 | WB_GATEWARE_PATCH;
-    words[WB_BUILD] = 4 | 16 << WB_BUILD_TLP_WIDTH_SHIFT;
+    words[WB_BUILD] = 4 | 16 << WB_BUILD_TLP_WIDTH_SHIFT | WB_BUILD_FINE;
     words[WB_ADC_PERIOD] = 250;
-    words[WB_AFE_STATE] = WB_AFE_STATE_FINE;
     random_state = UINT64_C(0x9E3779B97F4A7C15) ^ seed;
     for (int k = 0; k < 8; k++)
         uniform();
@@ -626,7 +625,7 @@ void model_set_noise(double codes)
 void model_set_fine(bool there)
 {
     rail.fine = there;
-    words[WB_AFE_STATE] = there ? WB_AFE_STATE_FINE : 0;
+    words[WB_BUILD] = (words[WB_BUILD] & ~WB_BUILD_FINE) | (there ? WB_BUILD_FINE : 0);
 }
 
 void model_set_i2c(bool with_eeprom, bool with_sensor)

@@ -1,5 +1,6 @@
 #include "calibrate.h"
 
+#include "capture.h"
 #include "hal.h"
 #include "i2c.h"
 #include "meter.h"
@@ -9,7 +10,7 @@
 #include "store.h"
 #include "ticks.h"
 
-#define CONVERSIONS 16384
+#define CONVERSIONS 16384 /* at least; a second where that is more: the front end's noise leaves 0.6 uA then */
 #define SETTLED_AFTER (2 * TICKS_MS)
 #define CODE_LIMIT (131000 * 256) /* nearer to the end of a signed path's scale than this it may clip */
 #define FULL (UINT64_C(1) << 32)  /* 2^24 of GAIN x 256 of codes */
@@ -35,7 +36,7 @@ static struct {
 
 static bool board_has(unsigned channel)
 {
-    return channel != CHANNEL_FINE || hal_read(WB_AFE_STATE) & WB_AFE_STATE_FINE;
+    return channel != CHANNEL_FINE || hal_read(WB_BUILD) & WB_BUILD_FINE;
 }
 
 static bool calibrated(void)
@@ -84,7 +85,8 @@ static bool measure(struct call *call, uint16_t step)
 {
     if (call->step == step) {
         status_condition(&status_operation, OPER_CALIBRATING, OPER_CALIBRATING);
-        meter_start(CONVERSIONS, 1);
+        int64_t second = TICKS_S / capture_period_ticks();
+        meter_start((second > CONVERSIONS ? second : CONVERSIONS) / 2, 2); /* two gates: the counter holds no more */
         call->step++;
         return false;
     }

@@ -255,7 +255,7 @@ void meter_poll(void)
 
 void meter_apply_range(void)
 {
-    bool fine = hal_read(WB_AFE_STATE) & WB_AFE_STATE_FINE;
+    bool fine = hal_read(WB_BUILD) & WB_BUILD_FINE;
     uint32_t range = !fine || settings[SETTING_RANGE_AUTO] ? 0 : settings[SETTING_RANGE] <= FINE_FULL_SCALE ? 2 : 1;
     if (hal_read(WB_RANGE) == range)
         return;

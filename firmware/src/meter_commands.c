@@ -164,7 +164,7 @@ enum progress meter_get_function(struct call *call)
 enum progress meter_set_range(struct call *call)
 {
     int64_t range = setting_take(call, SETTING_RANGE);
-    if (!call->failed && range <= 100000 && !(hal_read(WB_AFE_STATE) & WB_AFE_STATE_FINE))
+    if (!call->failed && range <= 100000 && !(hal_read(WB_BUILD) & WB_BUILD_FINE))
         call_fail(call, SCPI_HARDWARE_MISSING);
     if (call->failed)
         return DONE;

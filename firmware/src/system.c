@@ -152,7 +152,7 @@ enum progress system_wai(struct call *call)
 enum progress system_opt(struct call *call)
 {
     (void)call;
-    bool fine = hal_read(WB_AFE_STATE) & WB_AFE_STATE_FINE, lanes = hal_read(WB_BUILD) & WB_BUILD_LANES;
+    bool fine = hal_read(WB_BUILD) & WB_BUILD_FINE, lanes = hal_read(WB_BUILD) & WB_BUILD_LANES;
     put_text(fine && lanes ? "FINE,LANES" : fine ? "FINE" : lanes ? "LANES" : "0");
     return DONE;
 }

@@ -12,6 +12,7 @@ from .design import (
     DIVIDER_CAPACITANCE,
     DIVIDER_RESISTANCE,
     DRIVER_RESISTORS,
+    GAIN_FINE,
     GAIN_FIRST,
     GAIN_SECOND,
     design,
@@ -35,7 +36,8 @@ HEADER = """\
 #
 # A path's converter sees  value * (1 + common.gain + own.gain) + common.offset + own.offset + noise,  all of the inputs' unit (A, V).
 # *_sigma: standard deviation from board to board, normal. *_tc_sigma: of the drift a kelvin. [common] is what both current paths
-# share. Noise is for a conversion: front_end_rms is common to both current paths (one first pair), converter_rms each path's own.
+# share. fine.limit: the input at which the path's driver saturates.
+# Noise is for a conversion: front_end_rms is common to both current paths (one first pair), converter_rms each path's own.
 # poles_s: time constants in series; zero_s: a zero in front of them (the shunt's inductance). delay_s is their sum, less the zero.
 """
 
@@ -115,6 +117,9 @@ def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str
             "delay_s": getattr(nominal, f"delay_{path}"), "corner_hz": results["bandwidth"][path]["corner_hz"],
             "nonlinearity_sigma": parts["adc"].figures["inl"].sigma * getattr(nominal, f"lsb_{path}"),
         } | spread[path]
+    driver = parts["driver"]
+    swing = 2 * min(driver.high - driver.vocm, driver.vocm - driver.low)
+    tables["fine"]["limit"] = swing / GAIN_FINE / parts["shunt"].resistance
     tables["fine"]["recovery_s"] = max(entry["fine_s"] for entry in results["overload"].values())
     tables["merge"] = {"low_a": LOW * CURRENT_UNIT, "band_a": BAND * CURRENT_UNIT, "hold": HOLD, "rise": RISE}
     calibrator = parts["calibrator"].figures

@@ -163,7 +163,7 @@ def test_help_is_the_whole_table_and_every_header_is_known(rig: Rig) -> None:
 
 
 def test_registers_by_address(rig: Rig) -> None:
-    assert rig.ask("DIAG:REG? 0;REG? #H2") == "#H4C454257;#H00001004"
+    assert rig.ask("DIAG:REG? 0;REG? #H2") == "#H4C454257;#H00041004"
     rig.do("DIAG:REG #H20,3")
     assert rig.peek("ATTACH_OP") == 3
     for line in ("DIAG:REG? 128", "DIAG:REG 129,65", "DIAG:REG #H8A,0", "DIAG:REG #H8C,1"):

@@ -62,8 +62,8 @@ class Meter(wiring.Component):
         values = {"v": c.v, "i": c.i, "p": power >> _POWER_SHIFT}
         first = Signal()
         with m.If(multiplied & busy & ~(c.tick - since)[63]):
-            m.d.sync += [first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | Value.cast(c.flags)), self.gate_ticks.eq(c.period)]
             m.d.sync += [
+                first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | Value.cast(c.flags)), self.gate_ticks.eq(c.period),
                 self.v_sum.eq(self.v_sum + c.v), self.i_sum.eq(self.i_sum + c.i), self.p_sum.eq(self.p_sum + power),
                 self.v_codes.eq(self.v_codes + code["v"]), self.i_codes.eq(self.i_codes + code["i"]),
                 self.f_codes.eq(self.f_codes + code["f"]),

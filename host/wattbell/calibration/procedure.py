@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
-from .line import Line, Point, fit
+from .line import Line, Point, autozero, fit
 from .readings import Mean, Stretches, clipped
 from .registers import GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, ChannelRegisters, registers
 from .residual import Residual, residual
@@ -23,8 +23,13 @@ CURRENT_UNIT_A = 500e-9
 CURRENT_STRAIGHT = 5e-5
 """Standard deviation, relative, by which a point may be off a straight line because the shunt is warm at one and not at another: 5 ppm/K,
 60 K/W in 10 mohm at 4 A (hw/afe/model.toml)."""
+FINE_UP_TO_A, COARSE_FROM_A = 0.075, 0.105
+"""Of a rig with two current paths: up to which current a point is one of the fine path, and from which on one of the coarse one. In between
+the rig mixes them (82 to 98 mA, by the level that its coarse path shows, which need not be right yet)."""
 _SILENCE_S = 10.0
 """How long a rig may send nothing before the last stretch is over."""
+_ZERO_S = 120.0
+"""How long autozero may take: a second of a rig's time, which a virtual rig has slowly."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Plan:
     settle_s: float = 0.01
     dwell_s: float | None = None
     source: Source = field(default_factory=Source)
+    zero: bool = False
+    """Afterwards the rig shorts its current inputs and measures their zero again (CALibration:ZERO)."""
 
 
 @dataclass(frozen=True)
@@ -66,32 +73,63 @@ class Channel:
     residual: Residual
 
 
-def calibrate(rig: Rig, plan: Plan, apply: Callable[[Applied], None], store: bool) -> tuple[Channel, Channel]:
+def calibrate(rig: Rig, plan: Plan, apply: Callable[[Applied], None], store: bool) -> dict[str, Channel]:
     """Measure the points, fit a line through each channel's, write them to the rig, and keep them in its EEPROM if ``store``.
 
-    Returns voltage and current. Raises CalibrationError where the points make no calibration (the rig then keeps the one it had) and
-    RigError where the rig does not do what it is told.
+    Returns what was found of ``voltage``, ``current`` and, of a rig with two current paths, ``fine``: the points up to 75 mA are then the
+    fine path's, those from 105 mA on the coarse one's. Raises CalibrationError where the points make no calibration (the rig then keeps
+    the one it had) and RigError where the rig does not do what it is told.
     """
+    fine = "FINE" in rig.control.query("*OPT?").strip('"').split(",")
     if plan.dwell_s is not None and plan.dwell_s < plan.settle_s + plan.seconds:
         raise CalibrationError(f"Points of {plan.dwell_s:g} s are shorter than settling and reading ({plan.settle_s + plan.seconds:g} s).")
-    before = [_registers(rig, name) for name in ("VOLT", "CURR")]
+    names = {"voltage": "VOLT", "current": "CURR"} | ({"fine": "FINE"} if fine else {})
+    if fine:
+        _check_points(plan)
+        rig.control.command("SENS:CURR:RANG:AUTO ON")
+    before = {channel: _registers(rig, name) for channel, name in names.items()}
     readings = _sweep(rig, plan) if plan.dwell_s is not None else _one_by_one(rig, plan, apply)
-    voltages, currents = [], []
+    points: dict[str, list[Point]] = {channel: [] for channel in names}
     for applied, reading in zip(plan.points, readings.readings):
         voltage_clipped, current_clipped = clipped(reading.flags)
-        voltages.append(_point(applied.voltage, reading.voltage, before[0], voltage_clipped, 0.0))
+        points["voltage"].append(_point(applied.voltage, reading.voltage, before["voltage"], voltage_clipped, 0.0))
         warm_units = CURRENT_STRAIGHT * abs(applied.current) / CURRENT_UNIT_A
-        currents.append(_point(applied.current, reading.current, before[1], current_clipped, warm_units))
+        path = "fine" if fine and abs(applied.current) <= FINE_UP_TO_A else "current"
+        points[path].append(_point(applied.current, reading.current, before[path], current_clipped, warm_units))
     source = plan.source
-    voltage = _channel(voltages, VOLTAGE_UNIT_V, source.voltage_gain, 0.0)
-    current = _channel(currents, CURRENT_UNIT_A, source.current_gain, source.current_offset)
-    for name, channel in (("VOLT", voltage), ("CURR", current)):
-        rig.control.command(f"CAL:{name}:DATA {channel.registers.offset},{channel.registers.gain}")
-        if _registers(rig, name) != channel.registers:
+    found = {"voltage": _channel(points["voltage"], VOLTAGE_UNIT_V, source.voltage_gain, 0.0)}
+    for path in list(names)[1:]:
+        found[path] = _channel(points[path], CURRENT_UNIT_A, source.current_gain, source.current_offset)
+    for channel, name in names.items():
+        wanted = found[channel].registers
+        rig.control.command(f"CAL:{name}:DATA {wanted.offset},{wanted.gain}")
+        if _registers(rig, name) != wanted:
             raise RigError(f"Rig {rig.port.serial} did not take the calibration (CAL:{name}:DATA).")
+    if plan.zero:
+        _zero(rig, names, found, source.current_gain)
     if store:
         rig.control.command("CAL:STOR")
-    return voltage, current
+    return found
+
+
+def _check_points(plan: Plan) -> None:
+    between = [point.current for point in plan.points if FINE_UP_TO_A < abs(point.current) < COARSE_FROM_A]
+    if between:
+        raise CalibrationError(f"{between[0]:g} A is where the rig's two current paths meet: apply at most 75 mA, or 105 mA or more.")
+    low = sum(abs(point.current) <= FINE_UP_TO_A for point in plan.points)
+    if min(low, len(plan.points) - low) < 2:
+        raise CalibrationError("The rig has two current paths: give two points of at most 75 mA (0 and 0.07 A) and two of 105 mA or more.")
+
+
+def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gain: float) -> None:
+    """Autozero: the firmware replaces the offsets of the current paths. It averages for a second, so its noise is about a point's."""
+    patience, rig.control.timeout_s = rig.control.timeout_s, _ZERO_S
+    rig.control.command("CAL:ZERO:CURR")
+    rig.control.timeout_s = patience
+    for path in list(names)[1:]:
+        before, now = found[path], _registers(rig, names[path])
+        line = autozero(before.line, now.offset / (1 << OFFSET_FRACTION_BITS), min(point.code_sigma for point in before.points))
+        found[path] = Channel(before.points, line, now, residual(line, source_gain, 0.0, CURRENT_UNIT_A))
 
 
 def _registers(rig: Rig, name: str) -> ChannelRegisters:

@@ -25,6 +25,7 @@ def calibrate(
     ] = None,
     source_ppm: Annotated[str, typer.Option(help="Standard uncertainty of the source: VOLTAGE,CURRENT.")] = "10,33.3",
     source_offset: Annotated[float, typer.Option(help="The same of its zero current, in A.")] = 3.3e-7,
+    zero: Annotated[bool, typer.Option("--zero", help="Then measure the current's zero again, inputs shorted by the rig.")] = False,
     store: Annotated[bool, typer.Option("--store/--no-store", help="Keep it in the rig's EEPROM.")] = True,
     json: Json = False,
 ) -> None:
@@ -33,7 +34,11 @@ def calibrate(
     Each point is a voltage and a current at once. The line through the points goes into the rig, which then calls its rail
     calibrated. Points near both ends of each scale are best; with three or more it is checked that they lie on a line.
 
+    A rig with two current paths needs two points of at most 75 mA, and two of 105 mA or more.
+
       wattbell calibrate --point 1.0,0 --point 4.5,3.5
+
+      wattbell calibrate --point 1.0,0 --point 3.3,0.07 --point 3.3,0.25 --point 4.5,3.5 --zero
 
       wattbell calibrate --point 1,0 --point 3.3,1 --point 4.5,3.5 --dwell 2 --seconds 1.5
     """
@@ -41,16 +46,17 @@ def calibrate(
     from ..rig import Rig
 
     plan = procedure.Plan(
-        [_point(text) for text in point], seconds, settle, dwell, procedure.Source(*_ppm(source_ppm), source_offset))
+        [_point(text) for text in point], seconds, settle, dwell, procedure.Source(*_ppm(source_ppm), source_offset), zero)
     with Rig.open(rig) as opened:
         found = procedure.calibrate(opened, plan, _ask, store)
         serial = opened.port.serial
     if json:
-        channels = {name: _json(channel) for name, channel in zip(("voltage", "current"), found)}
-        output.print_json({"rig": serial, "stored": store, **channels})
+        output.print_json({"rig": serial, "stored": store, **{name: _json(channel) for name, channel in found.items()}})
         return
     shown = output.table("channel", ">offset, codes", ">gain against nominal", ">u of gain (k=2)", ">u of offset (k=2)", "registers")
-    for name, unit, channel, nominal in zip(("voltage", "current"), "VA", found, (5 / 2**18, 31.25e-6)):
+    nominal_of = {"voltage": 5 / 2**18, "current": 31.25e-6, "fine": 31.25e-6 / 36}
+    for name, channel in found.items():
+        unit, nominal = "V" if name == "voltage" else "A", nominal_of[name]
         gain = (channel.line.scale / nominal - 1) * 100
         shown.add_row(
             name, f"{channel.line.offset:.2f}", f"{gain:+.4f} %", f"{channel.residual.gain * 100:.4f} %",

@@ -76,7 +76,7 @@ pub struct Instrument<A> {
 impl<A: Analog> Instrument<A> {
     /// An instrument in its power-on state that was `clock` clocks in it, with `analog` on the rail.
     pub fn new(map: Map, clock: Clock, analog: A) -> Self {
-        let registers = Registers::new(&map);
+        let registers = Registers::new(&map, analog.has_fine());
         Self {
             clock,
             writes: VecDeque::new(),

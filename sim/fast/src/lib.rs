@@ -15,6 +15,7 @@ pub mod events;
 mod field;
 pub mod fifo;
 mod instrument;
+mod merge;
 pub mod packer;
 pub mod rail;
 pub mod raw;

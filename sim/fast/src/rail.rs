@@ -1,30 +1,35 @@
 //! The rail: conversions at their ticks, correction, energy, decimation, RAIL blocks.
 
 use crate::cic::Cic;
+use crate::merge::Merge;
 use crate::packer::{Packer, Sample};
 use crate::time::{tick, Clock, NEVER, TICKS};
 use crate::wire::{rail_flag_code as flag, TICK_PS};
 use crate::writer::Buffer;
 
 /// Clocks from the hand-over of a conversion to its corrected value.
-const CORRECTED: Clock = 5;
+const CORRECTED: Clock = 10;
 /// From there to the sample that it completes, when decimated.
 const DECIMATED: Clock = 10;
 /// Clocks from a hand-over during which something still moves: a conversion alone; one that the comb stages took.
-const CONVERSION_MOVES: Clock = 8;
-const DECIMATION_MOVES: Clock = 9;
-const COMB_MOVES: Clock = 16;
+const CONVERSION_MOVES: Clock = 13;
+const DECIMATION_MOVES: Clock = 14;
+const COMB_MOVES: Clock = 21;
 
 /// What measures: the analog side of the rail.
 pub trait Analog {
-    /// Both channels (voltage, current) at `time_ps`, as 18-bit codes. Times do not decrease.
-    fn sample(&mut self, time_ps: u64) -> (u32, u32);
+    /// Whether there is a fine current path.
+    fn has_fine(&self) -> bool;
 
-    /// The same at `first_ps` and each `step_ps` from then on: as many as `voltage` and `current` hold.
-    fn sample_run(&mut self, first_ps: u64, step_ps: u64, voltage: &mut [u32], current: &mut [u32]) {
+    /// All channels (voltage, current, fine current) at `time_ps`, as 18-bit codes. Times do not decrease.
+    fn sample(&mut self, time_ps: u64) -> [u32; 3];
+
+    /// The same at `first_ps` and each `step_ps` from then on: as many as the slices of `codes` hold.
+    fn sample_run(&mut self, first_ps: u64, step_ps: u64, codes: [&mut [u32]; 3]) {
+        let [voltage, current, fine] = codes;
         let mut time_ps = first_ps;
-        for (v, i) in voltage.iter_mut().zip(current) {
-            (*v, *i) = self.sample(time_ps);
+        for ((v, i), f) in voltage.iter_mut().zip(current).zip(fine) {
+            [*v, *i, *f] = self.sample(time_ps);
             time_ps += step_ps;
         }
     }
@@ -53,6 +58,17 @@ impl Correction {
     }
 }
 
+/// Which path the current comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// Both, merged conversion by conversion.
+    Merged,
+    /// The coarse path alone; there may be no other.
+    Coarse,
+    /// The fine path alone.
+    Fine,
+}
+
 /// What software sets about the rail; taken over as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
@@ -68,6 +84,10 @@ pub struct Config {
     pub voltage: Correction,
     /// Of the current channel.
     pub current: Correction,
+    /// Of the fine current channel.
+    pub fine: Correction,
+    /// Which path the current comes from.
+    pub range: Range,
     /// Not all registers of the calibration were written.
     pub uncalibrated: bool,
 }
@@ -86,6 +106,7 @@ pub struct Rail {
     armed: bool,
     due: Clock,
     converting: Option<u64>,
+    merge: Merge,
     cic: Cic,
     packer: Packer,
     energy: u64,
@@ -112,6 +133,7 @@ impl Rail {
             armed: false,
             due: NEVER,
             converting: None,
+            merge: Merge::default(),
             cic: Cic::default(),
             packer: Packer::default(),
             energy: 0,
@@ -220,13 +242,13 @@ impl Rail {
         if started + period * TICKS != tick(self.due + 1) {
             count = 1; // the first of its period
         }
-        let (mut v_codes, mut i_codes) = ([0; RUN], [0; RUN]);
-        let (v_codes, i_codes) = (&mut v_codes[..count], &mut i_codes[..count]);
-        analog.sample_run(started * TICK_PS, period * TICKS * TICK_PS, v_codes, i_codes);
+        let [mut v_codes, mut i_codes, mut f_codes] = [[0; RUN]; 3];
+        let (v_codes, i_codes, f_codes) = (&mut v_codes[..count], &mut i_codes[..count], &mut f_codes[..count]);
+        analog.sample_run(started * TICK_PS, period * TICKS * TICK_PS, [v_codes, i_codes, f_codes]);
         let mut flags = 0;
         let mut energy = self.energy;
-        for (&v_code, &i_code) in v_codes.iter().zip(&*i_codes) {
-            let (voltage, current, flag) = self.correct(v_code, i_code);
+        for ((&v_code, &i_code), &f_code) in v_codes.iter().zip(&*i_codes).zip(&*f_codes) {
+            let (voltage, current, flag) = self.correct([v_code, i_code, f_code]);
             flags |= flag;
             energy = energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
             if whole {
@@ -250,11 +272,22 @@ impl Rail {
 
     /// Corrected voltage and current, and the conversion's flags.
     #[inline(always)]
-    fn correct(&self, v_code: u32, i_code: u32) -> (i32, i32, u8) {
+    fn correct(&mut self, [v_code, i_code, f_code]: [u32; 3]) -> (i32, i32, u8) {
+        let ends = |code: u32| code == SIGN || code == SIGN - 1;
         let (voltage, v_clipped) = self.active.voltage.apply(v_code as i32);
-        let (current, i_clipped) = self.active.current.apply(((i_code << 14) as i32) >> 14);
+        let (coarse, fine) = (self.active.current, self.active.fine);
+        // A single range goes the same way, as its own partner: the merge remembers its overloads.
+        let (code, line, other_code, other_line) = match self.active.range {
+            Range::Merged => (i_code, coarse, f_code, fine),
+            Range::Coarse => (i_code, coarse, i_code, coarse),
+            Range::Fine => (f_code, fine, f_code, fine),
+        };
+        let (one, one_clipped) = line.apply(((code << 14) as i32) >> 14);
+        let (other, other_clipped) = other_line.apply(((other_code << 14) as i32) >> 14);
+        let current = self.merge.step(one, other, ends(other_code));
+        let (overload, i_clipped) = (ends(code), one_clipped || other_clipped);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
-        let flags = flag(i_code == SIGN || i_code == SIGN - 1, flag::OVERLOAD_I)
+        let flags = flag(overload, flag::OVERLOAD_I)
             | flag(v_code == 0 || v_code == CODES - 1, flag::OVERLOAD_V)
             | flag(self.active.uncalibrated, flag::UNCALIBRATED)
             | flag(v_clipped || i_clipped, flag::SATURATED);
@@ -303,8 +336,8 @@ impl Rail {
 
     #[inline]
     fn hand_on<A: Analog>(&mut self, clock: Clock, started: u64, analog: &mut A, buffer: &mut Buffer) -> (bool, Clock) {
-        let (v_code, i_code) = analog.sample(started * TICK_PS);
-        let (voltage, current, flags) = self.correct(v_code, i_code);
+        let codes = analog.sample(started * TICK_PS);
+        let (voltage, current, flags) = self.correct(codes);
         self.packer.flags(flags);
         self.energy = self.energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
         self.index += 1;

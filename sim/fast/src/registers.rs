@@ -1,6 +1,6 @@
 //! The registers that software writes, and what a write sets off.
 
-use crate::rail::{Config, Correction};
+use crate::rail::{Config, Correction, Range};
 
 /// Addresses and bits of the register map that an instrument understands. The owner of the map hands them in.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,9 @@ pub struct Map {
     pub v_gain: u8,
     pub i_offset: u8,
     pub i_gain: u8,
+    pub f_offset: u8,
+    pub f_gain: u8,
+    pub range: u8,
     pub attach_op: u8,
     pub attach_qid: u8,
     pub attach_link: u8,
@@ -30,6 +33,7 @@ pub struct Map {
     pub attach_address_hi: u8,
     pub v_gain_reset: u32,
     pub i_gain_reset: u32,
+    pub f_gain_reset: u32,
     pub decim_mul_reset: u32,
 }
 
@@ -52,6 +56,8 @@ pub struct Attach {
 #[derive(Debug)]
 pub struct Registers {
     config: Config,
+    /// There is a fine current path.
+    fine: bool,
     calibrated: u8,
     attach: Attach,
 }
@@ -67,8 +73,8 @@ pub enum Effect {
 }
 
 impl Registers {
-    /// Reset values.
-    pub fn new(map: &Map) -> Self {
+    /// Reset values of an instrument with or without a fine current path.
+    pub fn new(map: &Map, fine: bool) -> Self {
         let config = Config {
             period: DEFAULT_PERIOD,
             decimation: 1,
@@ -76,9 +82,11 @@ impl Registers {
             shift: 0,
             voltage: Correction { offset: 0, gain: map.v_gain_reset },
             current: Correction { offset: 0, gain: map.i_gain_reset },
+            fine: Correction { offset: 0, gain: map.f_gain_reset },
+            range: if fine { Range::Merged } else { Range::Coarse },
             uncalibrated: true,
         };
-        Self { config, calibrated: 0, attach: Attach::default() }
+        Self { config, fine, calibrated: 0, attach: Attach::default() }
     }
 
     /// The rail's settings at reset.
@@ -91,6 +99,7 @@ impl Registers {
         let offset = |value: u32| ((value << 4) as i32) >> 4;
         let c = &mut self.config;
         let a = &mut self.attach;
+        let all = if self.fine { 0x3F } else { 0xF };
         let mut calibrates = |bit: u8| self.calibrated |= 1 << bit;
         match address {
             _ if address == map.control => return Effect::Run(value & map.control_run != 0),
@@ -98,7 +107,7 @@ impl Registers {
             _ if address == map.command => {
                 let rail = (value & map.command_rail_apply != 0).then(|| Config {
                     period: c.period.max(SHORTEST),
-                    uncalibrated: self.calibrated != 0xF,
+                    uncalibrated: self.calibrated & all != all,
                     ..*c
                 });
                 let attach = (value & map.command_attach != 0).then_some(*a);
@@ -123,6 +132,17 @@ impl Registers {
             _ if address == map.i_gain => {
                 c.current.gain = value;
                 calibrates(3);
+            }
+            _ if address == map.f_offset => {
+                c.fine.offset = offset(value);
+                calibrates(4);
+            }
+            _ if address == map.f_gain => {
+                c.fine.gain = value;
+                calibrates(5);
+            }
+            _ if address == map.range && self.fine => {
+                c.range = [Range::Merged, Range::Coarse, Range::Fine, Range::Merged][value as usize & 3];
             }
             _ if address == map.attach_op => a.op = value as u8 & 7,
             _ if address == map.attach_qid => a.qid = value as u8,

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WC_ABI_VERSION 2u
+#define WC_ABI_VERSION 3u
 #define WC_CONSOLE 256u
 
 // Why a run came to its end.
@@ -24,7 +24,7 @@ struct wc_in {
     uint32_t reg_rdata;
     uint32_t skip;   // end at WC_QUIET
     uint64_t rail_tick;
-    uint32_t rail_period, rail_v_code, rail_i_code;
+    uint32_t rail_period, rail_v_code, rail_i_code, rail_f_code;
     int32_t rail_v, rail_i;
     uint8_t rail_flags;
     uint8_t rail_valid;  // a conversion, in the clock behind the first edge
@@ -32,7 +32,7 @@ struct wc_in {
     uint8_t console_room;  // bytes that are taken of it, at most
     uint8_t console_count; // bytes for it
     uint8_t console[WC_CONSOLE];
-    uint8_t pad[2];
+    uint8_t pad[6];
 };
 
 // What it shows in the clock behind the last edge, and the console's traffic.

@@ -110,6 +110,7 @@ void wc_run(void *model, const wc_in *in, wc_out *out) {
         top.rail_i = in->rail_i & 0xFFFFFF;
         top.rail_v_code = in->rail_v_code;
         top.rail_i_code = in->rail_i_code;
+        top.rail_f_code = in->rail_f_code;
         top.rail_flags = in->rail_flags;
     }
     uint8_t stop = WC_CLOCKS;

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 4u
+#define WB_ABI_VERSION 5u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
@@ -17,16 +17,17 @@ struct wb_beat {
 // What the instrument sees in the clock behind an edge, but for `step` and `bus_tick`, which belong to the edge.
 struct wb_in {
     struct wb_beat down, up;
-    uint32_t adc_v, adc_i;
+    uint32_t adc_v, adc_i, adc_f;
     uint32_t reg_wdata;
     uint16_t step;
     uint8_t reg_addr, reg_we;
-    uint8_t adc_valid, adc_sdo_v, adc_sdo_i;
+    uint8_t adc_valid, adc_sdo_v, adc_sdo_i, adc_sdo_f;
     uint8_t perst_n, clkreq_n, link_state;
     uint8_t out_ready;
     uint8_t bus_tick;  // the clock `bus` has this edge too: whenever `bus_active` is high
     uint8_t convert;   // conversions without a capture
-    uint8_t pad[3];
+    uint8_t adc_fine;  // the board has a fine current path
+    uint8_t pad[1];
 };
 
 // Everything the instrument shows.  A port that a build does not have reads 0.
@@ -41,7 +42,7 @@ struct wb_out {
     uint64_t rail_tick;
     uint32_t rail_period, rail_v_code, rail_i_code;
     int32_t rail_v, rail_i;
-    uint32_t pad2;
+    uint32_t rail_f_code;
 };
 
 // What was built.

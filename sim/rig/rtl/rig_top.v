@@ -36,17 +36,20 @@ module rig_top (
 `ifdef WB_SERIAL
     input  wire adc_sdo_v,
     input  wire adc_sdo_i,
+    input  wire adc_sdo_f,
     output wire adc_cnv,
     output wire adc_sck,
 `else
     input  wire adc_valid,
     input  wire [17:0] adc_v,
     input  wire [17:0] adc_i,
+    input  wire [17:0] adc_f,
     output wire adc_start,
 `endif
+    input  wire adc_fine,
     input  wire convert,
     output wire converted,
-    output wire [183:0] conversion,
+    output wire [202:0] conversion,
     output wire skip_down,
     output wire skip_up,
     output wire bus_active,
@@ -66,13 +69,14 @@ module rig_top (
         tlp_up_q <= tlp_up;
     end
 
-    reg perst_n_q = 0, clkreq_n_q = 1, convert_q = 0, reg_we_q = 0, out_ready_q = 0;
+    reg perst_n_q = 0, clkreq_n_q = 1, adc_fine_q = 0, convert_q = 0, reg_we_q = 0, out_ready_q = 0;
     reg [3:0] link_state_q = 0;
     reg [7:0] reg_addr_q = 0;
     always @(posedge reg_clk) reg_addr_q <= reg_addr;
     reg [31:0] reg_wdata_q = 0;
     always @(posedge clk) begin
         perst_n_q <= perst_n;
+        adc_fine_q <= adc_fine;
         convert_q <= convert;
         clkreq_n_q <= clkreq_n;
         link_state_q <= link_state;
@@ -82,18 +86,20 @@ module rig_top (
     end
 
 `ifdef WB_SERIAL
-    reg adc_sdo_v_q = 0, adc_sdo_i_q = 0;
+    reg adc_sdo_v_q = 0, adc_sdo_i_q = 0, adc_sdo_f_q = 0;
     always @(posedge clk) begin
         adc_sdo_v_q <= adc_sdo_v;
         adc_sdo_i_q <= adc_sdo_i;
+        adc_sdo_f_q <= adc_sdo_f;
     end
 `else
     reg adc_valid_q = 0;
-    reg [17:0] adc_v_q = 0, adc_i_q = 0;
+    reg [17:0] adc_v_q = 0, adc_i_q = 0, adc_f_q = 0;
     always @(posedge clk) begin
         adc_valid_q <= adc_valid;
         adc_v_q <= adc_v;
         adc_i_q <= adc_i;
+        adc_f_q <= adc_f;
     end
 `endif
 
@@ -120,14 +126,17 @@ module rig_top (
 `ifdef WB_SERIAL
         .adc_sdo_v(adc_sdo_v_q),
         .adc_sdo_i(adc_sdo_i_q),
+        .adc_sdo_f(adc_sdo_f_q),
         .adc_cnv(adc_cnv),
         .adc_sck(adc_sck),
 `else
         .adc_valid(adc_valid_q),
         .adc_v(adc_v_q),
         .adc_i(adc_i_q),
+        .adc_f(adc_f_q),
         .adc_start(adc_start),
 `endif
+        .adc_fine(adc_fine_q),
         .convert(convert_q),
         .converted(converted),
         .conversion(conversion),

@@ -36,7 +36,7 @@ inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     payload[n + 2] = static_cast<uint32_t>(beat.tick >> (64 - kTickAt));
 }
 
-// As wattbell_gateware.rail.path.CONVERSION packs it: tick, period, v, i, flags, v_code, i_code.
+// As wattbell_gateware.rail.config.CONVERSION packs it: tick, period, v, i, flags, v_code, i_code, f_code.
 inline void show_conversion(const Vrig_top &top, wb_out &out) {
     const auto &c = top.conversion;
     const auto sign = [](uint32_t x) { return static_cast<int32_t>(x << 8) >> 8; };
@@ -44,9 +44,10 @@ inline void show_conversion(const Vrig_top &top, wb_out &out) {
     out.rail_period = c[2];
     out.rail_v = sign(c[3]);
     out.rail_i = sign(c[3] >> 24 | c[4] << 8);
-    out.rail_flags = c[4] >> 16 & 0xF;
-    out.rail_v_code = (c[4] >> 20 | c[5] << 12) & 0x3FFFF;
-    out.rail_i_code = c[5] >> 6 & 0x3FFFF;
+    out.rail_flags = c[4] >> 16 & 0x1F;
+    out.rail_v_code = (c[4] >> 21 | c[5] << 11) & 0x3FFFF;
+    out.rail_i_code = c[5] >> 7 & 0x3FFFF;
+    out.rail_f_code = (c[5] >> 25 | c[6] << 7) & 0x3FFFF;
 }
 
 inline void show(const Vrig_top &top, wb_out &out) {
@@ -117,13 +118,16 @@ void wb_clock(void *model, const wb_in *in, wb_out *out) {
     top.reg_we = in->reg_we;
     top.out_ready = in->out_ready;
     top.convert = in->convert;
+    top.adc_fine = in->adc_fine;
 #if WB_SERIAL_ADC
     top.adc_sdo_v = in->adc_sdo_v;
     top.adc_sdo_i = in->adc_sdo_i;
+    top.adc_sdo_f = in->adc_sdo_f;
 #else
     top.adc_valid = in->adc_valid;
     top.adc_v = in->adc_v;
     top.adc_i = in->adc_i;
+    top.adc_f = in->adc_f;
 #endif
     top.bus_clk = in->bus_tick;
     top.clk = top.reg_clk = 1;

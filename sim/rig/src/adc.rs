@@ -1,4 +1,5 @@
-//! The analog front end and its two simultaneously sampling ADCs, as they are on one particular board.
+//! The analog front end and its simultaneously sampling ADCs, as they are on one particular board: voltage, current, and with a front
+//! end from a file a second current path of more gain.
 //!
 //! What happens to the rail between the connector and the code, in this order: single-pole anti-alias filter, gain
 //! error, offset error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity,
@@ -64,6 +65,8 @@ pub struct Channel {
     /// Relative error of the calibration source when it calibrated this channel.
     pub source_error: f64,
     noise_lsb: f64,
+    /// The same of the noise that both current paths have from the same amplifiers.
+    shared_lsb: f64,
     noise: Xoshiro256PlusPlus,
     /// Change of the gain by self-heating, for each unit of the input squared.
     heating: f64,
@@ -72,15 +75,16 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Converts the (already filtered) input, in volts or amperes, to a code: its 18 bits, right-aligned.
+    /// Converts the (already filtered) input, in volts or amperes, to a code: its 18 bits, right-aligned. `shared`: this conversion's
+    /// noise of the amplifiers that both current paths have, as [`Shared::next`] gives it.
     #[inline(always)]
-    pub fn convert(&mut self, input: f64) -> u32 {
+    pub fn convert(&mut self, input: f64, shared: f64) -> u32 {
         let noise: f64 = if self.noise_lsb > 0.0 { StandardNormal.sample(&mut self.noise) } else { 0.0 };
         if input != self.settled.0 {
             let gain = 1.0 + self.gain_error + self.heating * input * input;
             self.settled = (input, input / self.lsb * gain + self.offset_lsb);
         }
-        let exact = self.settled.1 + noise * self.noise_lsb;
+        let exact = self.settled.1 + noise * self.noise_lsb + shared * self.shared_lsb;
         let (low, high) = self.range();
         round_to_bits(exact.clamp(f64::from(low), f64::from(high))) & ((1 << ADC_BITS) - 1)
     }
@@ -93,7 +97,8 @@ impl Channel {
             gain_error: drawn.gain.0,
             offset_lsb: drawn.offset_lsb.0,
             source_error: drawn.source_error,
-            noise_lsb: drawn.noise_lsb,
+            noise_lsb: if signed { drawn.noise_lsb.0 } else { drawn.noise_lsb.0.hypot(drawn.noise_lsb.1) },
+            shared_lsb: if signed { drawn.noise_lsb.1 } else { 0.0 },
             noise,
             heating: drawn.heating,
             drift: (drawn.gain.1, drawn.offset_lsb.1, 0.0),
@@ -140,6 +145,18 @@ fn round_to_bits(x: f64) -> u32 {
     (x + ROUNDER).to_bits() as u32
 }
 
+/// Noise of the amplifiers that both current paths have, of unit variance.
+#[derive(Debug, Clone)]
+pub struct Shared(Option<Xoshiro256PlusPlus>);
+
+impl Shared {
+    /// Of the next conversion; always 0 where there is one current path, whose noise is all its own.
+    #[inline(always)]
+    pub fn next(&mut self) -> f64 {
+        self.0.as_mut().map_or(0.0, |random| StandardNormal.sample(random))
+    }
+}
+
 /// The analog side of one board.
 #[derive(Debug, Clone)]
 pub struct Adc {
@@ -147,9 +164,13 @@ pub struct Adc {
     pub voltage: Channel,
     /// The current channel.
     pub current: Channel,
+    /// The fine current channel.
+    pub fine: Option<Channel>,
+    /// What both current channels have.
+    pub shared: Shared,
     filter: Filter,
-    /// Factors of the two inputs: 0 where it is shorted.
-    connected: [f64; 2],
+    /// Factors of the inputs: 0 where it is shorted.
+    connected: [f64; 3],
     ahead: VecDeque<(u64, Rail)>,
 }
 
@@ -159,12 +180,14 @@ impl Adc {
         let mut draw = Xoshiro256PlusPlus::seed_from_u64(options.seed);
         let noise = |stream: u64| Xoshiro256PlusPlus::seed_from_u64(options.seed ^ stream << 56);
         if let Some(front_end) = &options.front_end {
-            let [v, i] = front_end.draw(&mut draw, options.errors);
+            let [v, i, f] = front_end.draw(&mut draw, options.errors);
             return Self {
                 voltage: Channel::from_front_end(&v, false, noise(0xA5)),
                 current: Channel::from_front_end(&i, true, noise(0x5A)),
-                filter: Filter::new([v.tau_s, i.tau_s]),
-                connected: [1.0; 2],
+                fine: Some(Channel::from_front_end(&f, true, noise(0x3C))),
+                shared: Shared(Some(noise(0xC3))),
+                filter: Filter::new([v.tau_s, i.tau_s, f.tau_s], f.limit),
+                connected: [1.0; 3],
                 ahead: VecDeque::new(),
             };
         }
@@ -181,6 +204,7 @@ impl Adc {
                 offset_lsb: normal(OFFSET_SPREAD_LSB),
                 source_error: normal(SOURCE_SPREAD),
                 noise_lsb: options.noise_lsb,
+                shared_lsb: 0.0,
                 noise: noise(stream),
                 heating: 0.0,
                 drift: (0.0, 0.0, 0.0),
@@ -190,13 +214,23 @@ impl Adc {
         // are well inside the scale (see calibration.rs), so no care is needed here.
         let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
-        Self { voltage, current, filter: Filter::new([options.tau_s; 2]), connected: [1.0; 2], ahead: VecDeque::new() }
+        Self {
+            voltage,
+            current,
+            fine: None,
+            shared: Shared(None),
+            // an input of the channel that is not there stays 0: nothing to follow
+            filter: Filter::new([options.tau_s, options.tau_s, 0.0], 0.0),
+            connected: [1.0; 3],
+            ahead: VecDeque::new(),
+        }
     }
 
     /// The board is at this temperature from now on: `kelvin` above that at which it was drawn.
     pub fn warm_to(&mut self, kelvin: f64) {
         self.voltage.warm_to(kelvin);
         self.current.warm_to(kelvin);
+        self.fine.iter_mut().for_each(|fine| fine.warm_to(kelvin));
     }
 
     /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
@@ -204,9 +238,21 @@ impl Adc {
         self.ahead.push_back((time_ps, rail));
     }
 
-    /// Shorts inputs: bit 0 the voltage's, bit 1 the current's.
+    /// Shorts inputs: bit 0 the voltage's, bit 1 that of both current paths.
     pub fn short(&mut self, inputs: u8) {
-        self.connected = [0, 1].map(|k| f64::from(1 - (inputs >> k & 1)));
+        self.connected = [0, 1, 1].map(|k| f64::from(1 - (inputs >> k & 1)));
+    }
+
+    /// Converts what the filters hold.
+    #[inline(always)]
+    fn convert(&mut self) -> [u32; 3] {
+        let [v, i, f] = self.filter.value;
+        let ([cv, ci, cf], shared) = (self.connected, self.shared.next());
+        [
+            self.voltage.convert(v * cv, 0.0),
+            self.current.convert(i * ci, shared),
+            self.fine.as_mut().map_or(0, |fine| fine.convert(f * cf, shared)),
+        ]
     }
 
     /// Changes of the rail that lie ahead of the last conversion.
@@ -214,58 +260,73 @@ impl Adc {
         self.ahead.len()
     }
 
-    /// Samples both channels at `time_ps` and returns the codes (voltage, current). All changes up to then are known.
+    /// Samples all channels at `time_ps` and returns the codes (voltage, current, fine current; 0 where there is none). All changes up to
+    /// then are known.
     #[inline(always)]
-    pub fn sample(&mut self, time_ps: u64) -> (u32, u32) {
+    pub fn sample(&mut self, time_ps: u64) -> [u32; 3] {
         while let Some((at_ps, rail)) = self.ahead.front().copied() {
             if at_ps > time_ps {
                 break;
             }
             self.filter.advance(at_ps);
-            self.filter.target = [rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9];
+            self.filter.aim(rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9);
             self.ahead.pop_front();
         }
         self.filter.advance(time_ps);
-        let ([v, i], [cv, ci]) = (self.filter.value, self.connected);
-        (self.voltage.convert(v * cv), self.current.convert(i * ci))
+        self.convert()
     }
 
     /// Samples at `first_ps` and each `step_ps` from then on, as [`Self::sample`] would: as many as the slices hold.
     #[inline]
-    pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, voltage: &mut [u32], current: &mut [u32]) {
+    pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, [voltage, current, fine]: [&mut [u32]; 3]) {
         let mut time_ps = first_ps;
         let end_ps = first_ps + step_ps * voltage.len() as u64;
         let still = self.filter.value == self.filter.target && self.ahead.front().is_none_or(|(at, _)| *at >= end_ps);
         if still {
-            // Each channel has its own noise, so one may go ahead of the other.
-            let [v, i] = self.filter.value;
-            voltage.iter_mut().for_each(|code| *code = self.voltage.convert(v));
-            current.iter_mut().for_each(|code| *code = self.current.convert(i));
+            // Channels without shared noise may go one ahead of the other.
+            let ([v, i, f], [cv, ci, cf]) = (self.filter.value, self.connected);
+            voltage.iter_mut().for_each(|code| *code = self.voltage.convert(v * cv, 0.0));
+            match &mut self.fine {
+                None => current.iter_mut().for_each(|code| *code = self.current.convert(i * ci, 0.0)),
+                Some(path) => {
+                    for (code, fine_code) in current.iter_mut().zip(fine) {
+                        let shared = self.shared.next();
+                        (*code, *fine_code) = (self.current.convert(i * ci, shared), path.convert(f * cf, shared));
+                    }
+                }
+            }
             self.filter.time_ps = end_ps - step_ps;
             return;
         }
-        for (v, i) in voltage.iter_mut().zip(current) {
-            (*v, *i) = self.sample(time_ps);
+        for ((v, i), f) in voltage.iter_mut().zip(current).zip(fine) {
+            [*v, *i, *f] = self.sample(time_ps);
             time_ps += step_ps;
         }
     }
 }
 
-/// A single-pole low-pass on two channels over an input that is constant in pieces: exact, whatever the spacing.
+/// A single-pole low-pass on each channel over an input that is constant in pieces: exact, whatever the spacing.
 #[derive(Debug, Clone)]
 struct Filter {
-    tau_ps: [f64; 2],
+    tau_ps: [f64; 3],
+    /// What is in front of the fine current's saturates at this many amperes, of either sign.
+    limit_a: f64,
     time_ps: u64,
-    value: [f64; 2],
-    target: [f64; 2],
+    value: [f64; 3],
+    target: [f64; 3],
 }
 
 /// After this many time constants what is left of a step of full scale is below 1e-13 of it.
 const SETTLED_TAUS: f64 = 30.0;
 
 impl Filter {
-    fn new(tau_s: [f64; 2]) -> Self {
-        Self { tau_ps: tau_s.map(|tau| tau * 1e12), time_ps: 0, value: [0.0; 2], target: [0.0; 2] }
+    fn new(tau_s: [f64; 3], limit_a: f64) -> Self {
+        Self { tau_ps: tau_s.map(|tau| tau * 1e12), limit_a, time_ps: 0, value: [0.0; 3], target: [0.0; 3] }
+    }
+
+    /// The input is this from now on.
+    fn aim(&mut self, volts: f64, amperes: f64) {
+        self.target = [volts, amperes, amperes.clamp(-self.limit_a, self.limit_a)];
     }
 
     #[inline(always)]
@@ -307,7 +368,7 @@ mod tests {
     fn a_perfect_board_quantises_and_nothing_else() {
         let mut adc = Adc::new(&BoardOptions { tau_s: 0.0, ..perfect() });
         adc.push(0, rail(3.3, -1.0));
-        let (v, i) = adc.sample(0);
+        let [v, i, _] = adc.sample(0);
         assert_eq!(v, (3.3f64 / VOLTAGE_LSB_V).round() as u32);
         assert_eq!(adc.current.value_of(i), -32_000);
     }
@@ -323,9 +384,9 @@ mod tests {
     fn codes_clip_at_both_ends_of_both_scales() {
         let mut adc = Adc::new(&BoardOptions { tau_s: 0.0, ..perfect() });
         adc.push(0, rail(6.0, 5.0));
-        assert_eq!(adc.sample(0), (0x3FFFF, 0x1FFFF));
+        assert_eq!(adc.sample(0), [0x3FFFF, 0x1FFFF, 0]);
         adc.push(1, rail(-1.0, -5.0));
-        assert_eq!(adc.sample(1), (0, 0x20000));
+        assert_eq!(adc.sample(1), [0, 0x20000, 0]);
     }
 
     #[test]
@@ -336,7 +397,7 @@ mod tests {
             adc.push(500_000, rail(3.3, 1.0));
             for k in 0..20 {
                 let t = k * period_ps;
-                let (_, i) = adc.sample(t);
+                let [_, i, _] = adc.sample(t);
                 let dt_s = t.saturating_sub(500_000) as f64 * 1e-12;
                 let expected = (1.0 - (-dt_s / 2e-6).exp()) / CURRENT_LSB_A;
                 assert!((f64::from(adc.current.value_of(i)) - expected).abs() <= 0.5 + 1e-6, "t = {t} ps");
@@ -346,20 +407,48 @@ mod tests {
 
     #[test]
     fn a_run_is_its_samples() {
-        let (mut one, mut run) = (Adc::new(&BoardOptions::default()), Adc::new(&BoardOptions::default()));
-        for adc in [&mut one, &mut run] {
-            adc.push(0, rail(3.3, 0.1));
-            adc.push(100_500_000, rail(3.2, 1.0));
-        }
-        let (mut v, mut i) = ([0; 40], [0; 40]);
-        let mut time_ps = 0;
-        for _ in 0..12 {
-            run.sample_run(time_ps, 1_000_000, &mut v, &mut i);
-            for codes in v.into_iter().zip(i) {
-                assert_eq!(one.sample(time_ps), codes, "at {time_ps} ps");
-                time_ps += 1_000_000;
+        for options in [BoardOptions::default(), two_paths()] {
+            let (mut one, mut run) = (Adc::new(&options), Adc::new(&options));
+            for adc in [&mut one, &mut run] {
+                adc.push(0, rail(3.3, 0.1));
+                adc.push(100_500_000, rail(3.2, 1.0));
+            }
+            let [mut v, mut i, mut f] = [[0; 40]; 3];
+            let mut time_ps = 0;
+            for _ in 0..12 {
+                run.sample_run(time_ps, 1_000_000, [&mut v, &mut i, &mut f]);
+                for k in 0..40 {
+                    assert_eq!(one.sample(time_ps), [v[k], i[k], f[k]], "at {time_ps} ps");
+                    time_ps += 1_000_000;
+                }
             }
         }
+    }
+
+    fn two_paths() -> BoardOptions {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hw/afe/model.toml");
+        BoardOptions { front_end: Some(crate::afe::FrontEnd::load(&file).unwrap()), ..BoardOptions::default() }
+    }
+
+    #[test]
+    fn the_fine_path_has_the_same_noise_on_a_finer_scale_and_saturates() {
+        let mut adc = Adc::new(&BoardOptions { errors: 0.0, ..two_paths() });
+        adc.push(0, rail(3.3, 0.05));
+        let (mut apart, mut spread) = (0.0, 0.0);
+        for k in 100..2100u64 {
+            let [_, i, f] = adc.sample(k * 1_000_000);
+            let fine = adc.fine.as_ref().unwrap();
+            let (i, f) = (f64::from(adc.current.value_of(i)) * CURRENT_LSB_A, f64::from(fine.value_of(f)) * fine.lsb());
+            spread += (f - 0.05).powi(2) / 2000.0;
+            apart += (f - i).powi(2) / 2000.0;
+        }
+        assert!((spread.sqrt() / 298e-6 - 1.0).abs() < 0.1, "{spread}");
+        assert!(apart.sqrt() < 45e-6, "{apart}"); // the converters' own, and half a code
+        adc.push(2_200_000_000, rail(3.3, -1.0));
+        adc.push(2_300_000_000, rail(3.3, 0.01));
+        let ends: Vec<bool> = (2250..2350u64).map(|us| adc.sample(us * 1_000_000)[2] == 0x20000).collect();
+        // saturated at 1.44 of the scale, so back in it a third of 2 us after the edge
+        assert_eq!(ends.iter().filter(|end| **end).count(), 50 + 1);
     }
 
     #[test]
@@ -371,7 +460,7 @@ mod tests {
         adc.push(1_300_000, rail(3.3, 0.0));
         let sum: f64 = (0..2000u64)
             .map(|k| {
-                let (_, i) = adc.sample(k * 50_000);
+                let [_, i, _] = adc.sample(k * 50_000);
                 f64::from(adc.current.value_of(i)) * CURRENT_LSB_A
             })
             .sum();
@@ -387,7 +476,7 @@ mod tests {
         let n = 40_000;
         let values: Vec<f64> = (0..n)
             .map(|k| {
-                let (_, i) = adc.sample(k);
+                let [_, i, _] = adc.sample(k);
                 f64::from(adc.current.value_of(i))
             })
             .collect();
@@ -405,7 +494,7 @@ mod tests {
         let front_end = Some(FrontEnd::load(&file).unwrap());
         let mut adc = Adc::new(&BoardOptions { front_end, seed: 3, ..BoardOptions::default() });
         let mut again = Adc::new(&BoardOptions { front_end, seed: 3, ..BoardOptions::default() });
-        assert_eq!(adc.current.convert(1.0), again.current.convert(1.0));
+        assert_eq!(adc.current.convert(1.0, 0.0), again.current.convert(1.0, 0.0));
         adc.current.noise_lsb = 0.0;
         let cold = (adc.current.gain_error, adc.current.offset_lsb);
         adc.warm_to(20.0);
@@ -413,7 +502,7 @@ mod tests {
         let warm = (adc.current.gain_error, adc.current.offset_lsb);
         assert!(((warm.0 - cold.0) / (25.0 * adc.current.drift.0) - 1.0).abs() < 1e-9);
         assert!(((warm.1 - cold.1) / (25.0 * adc.current.drift.1) - 1.0).abs() < 1e-9);
-        let code = adc.current.convert(4.0);
+        let code = adc.current.convert(4.0, 0.0);
         let expected = 4.0 / CURRENT_LSB_A * (1.0 + warm.0 + 16.0 * adc.current.heating) + warm.1;
         assert!((f64::from(adc.current.value_of(code)) - expected).abs() <= 0.5);
         assert!(adc.current.heating != 0.0);

@@ -1,9 +1,9 @@
 //! The analog front end as its circuit makes it: boards drawn from `hw/afe/model.toml` (docs/accuracy.md).
 //!
-//! Taken from the file for the coarse current path and the voltage: gain, offset, their drift with temperature, noise, delay, code
-//! size; for the current the shunt's self-heating. Simplified: one pole with the path's whole delay in place of the poles in
-//! series; the shunt is warm at once; nonlinearity is left out. The fine path is not there: the rig's rail path has one current
-//! channel.
+//! Taken from the file: gain, offset, their drift with temperature, noise, delay, code size; for the current paths also what they
+//! share of these, the shunt's self-heating, and where the fine path saturates. Simplified: one pole with the path's whole delay in
+//! place of the poles in series; the shunt is warm at once; the fine path saturates in front of that pole and is back at once
+//! behind it; nonlinearity is left out.
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,6 +18,7 @@ pub const REFERENCE_C: f64 = 25.0;
 pub struct FrontEnd {
     common: Common,
     coarse: Channel,
+    fine: Channel,
     voltage: Channel,
     calibrator: Calibrator,
 }
@@ -43,6 +44,13 @@ struct Channel {
     offset_sigma: f64,
     gain_tc_sigma: f64,
     offset_tc_sigma: f64,
+    /// The input at which what is in front of the converter saturates.
+    #[serde(default = "never")]
+    limit: f64,
+}
+
+fn never() -> f64 {
+    f64::INFINITY
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -62,12 +70,14 @@ pub struct Drawn {
     pub offset_lsb: (f64, f64),
     /// Change of the gain by self-heating, for each square ampere.
     pub heating: f64,
-    /// Noise of a conversion, RMS, in codes.
-    pub noise_lsb: f64,
+    /// Noise of a conversion, RMS, in codes: the channel's own, and what both current paths have of the same amplifiers.
+    pub noise_lsb: (f64, f64),
     /// Time constant of the pole in seconds.
     pub tau_s: f64,
     /// Relative error of the factory's source.
     pub source_error: f64,
+    /// Input in amperes, of either sign, at which what is in front of the filter saturates.
+    pub limit: f64,
 }
 
 impl FrontEnd {
@@ -77,8 +87,8 @@ impl FrontEnd {
         toml::from_str(&text).map_err(|e| format!("{} is no model of a front end: {}", path.display(), e.message()))
     }
 
-    /// A board: voltage, current. `scale` multiplies its errors.
-    pub fn draw(&self, random: &mut Xoshiro256PlusPlus, scale: f64) -> [Drawn; 2] {
+    /// A board: voltage, current, fine current. `scale` multiplies its errors.
+    pub fn draw(&self, random: &mut Xoshiro256PlusPlus, scale: f64) -> [Drawn; 3] {
         let mut normal = |sigma: f64| {
             let x: f64 = StandardNormal.sample(random);
             x * sigma * scale
@@ -91,21 +101,27 @@ impl FrontEnd {
                 gain: (gain, gain_tc),
                 offset_lsb: (offset / own.lsb, offset_tc / own.lsb),
                 heating: 0.0,
-                noise_lsb: own.front_end_rms.hypot(own.converter_rms) / own.lsb,
+                noise_lsb: (own.converter_rms / own.lsb, own.front_end_rms / own.lsb),
                 tau_s: (own.delay_s + normal(own.delay_sigma)).max(0.0),
                 source_error: normal(source_sigma),
+                limit: own.limit,
             }
         };
         let voltage = channel(&self.voltage, self.calibrator.voltage_gain_sigma);
         let mut current = channel(&self.coarse, self.calibrator.current_gain_sigma);
-        let shared_tc = normal(self.common.gain_tc_sigma);
-        current.gain.0 += normal(self.common.gain_sigma);
-        current.gain.1 += shared_tc;
-        current.offset_lsb.0 += normal(self.common.offset_sigma) / current.lsb;
-        current.offset_lsb.1 += normal(self.common.offset_tc_sigma) / current.lsb;
-        // the shunt's own temperature coefficient is the greatest part of what both paths share
-        current.heating = shared_tc * self.common.shunt_ohm * self.common.shunt_heating_k_per_w;
-        [voltage, current]
+        let mut fine = channel(&self.fine, 0.0);
+        fine.source_error = current.source_error; // the same source
+        let (gain, gain_tc) = (normal(self.common.gain_sigma), normal(self.common.gain_tc_sigma));
+        let (offset, offset_tc) = (normal(self.common.offset_sigma), normal(self.common.offset_tc_sigma));
+        for path in [&mut current, &mut fine] {
+            path.gain.0 += gain;
+            path.gain.1 += gain_tc;
+            path.offset_lsb.0 += offset / path.lsb;
+            path.offset_lsb.1 += offset_tc / path.lsb;
+            // the shunt's own temperature coefficient is the greatest part of what both paths share
+            path.heating = gain_tc * self.common.shunt_ohm * self.common.shunt_heating_k_per_w;
+        }
+        [voltage, current, fine]
     }
 }
 
@@ -121,16 +137,21 @@ mod tests {
     #[test]
     fn boards_spread_as_the_file_says() {
         let (file, mut random) = (file(), Xoshiro256PlusPlus::seed_from_u64(1));
-        let boards: Vec<[Drawn; 2]> = (0..4000).map(|_| file.draw(&mut random, 1.0)).collect();
+        let boards: Vec<[Drawn; 3]> = (0..4000).map(|_| file.draw(&mut random, 1.0)).collect();
         let spread =
-            |f: &dyn Fn(&[Drawn; 2]) -> f64| (boards.iter().map(|b| f(b).powi(2)).sum::<f64>() / 4000.0).sqrt();
+            |f: &dyn Fn(&[Drawn; 3]) -> f64| (boards.iter().map(|b| f(b).powi(2)).sum::<f64>() / 4000.0).sqrt();
         let near = |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 0.06, "{value} {expected}");
         near(spread(&|b| b[0].gain.0), file.voltage.gain_sigma);
         near(spread(&|b| b[1].gain.0), file.common.gain_sigma.hypot(file.coarse.gain_sigma));
         near(spread(&|b| b[1].offset_lsb.0 * b[1].lsb), file.common.offset_sigma.hypot(file.coarse.offset_sigma));
         near(spread(&|b| b[1].gain.1), file.common.gain_tc_sigma.hypot(file.coarse.gain_tc_sigma));
         near(spread(&|b| b[0].source_error), file.calibrator.voltage_gain_sigma);
-        near(boards[0][1].noise_lsb, 9.34); // docs/accuracy.md, in codes
+        let noise = boards[0].map(|channel| channel.noise_lsb.0.hypot(channel.noise_lsb.1));
+        near(noise[1], 9.34); // docs/accuracy.md, in codes
+        near(noise[2] * boards[0][2].lsb, 298e-6);
+        // the paths differ by what is their own
+        near(spread(&|b| b[2].gain.0 - b[1].gain.0), file.fine.gain_sigma.hypot(file.coarse.gain_sigma));
+        assert!((1.2..2.0).contains(&(file.fine.limit / (file.fine.lsb * 131_072.0))));
     }
 
     #[test]

@@ -5,12 +5,17 @@
 
 use crate::adc::{Adc, Channel, ADC_BITS};
 
-/// Conversions averaged at each point.
+/// Conversions averaged at each point; and of a board that is drawn from a front end, whose noise is greater.
 pub const CONVERSIONS: u32 = 16_384;
+/// See [`CONVERSIONS`].
+pub const CONVERSIONS_OF_FRONT_END: u32 = 1 << 20;
 /// Calibration points of the voltage channel as shares of its scale: 1.0 V and 4.5 V where that is 5 V.
 pub const VOLTAGE_POINTS: [f64; 2] = [0.2, 0.9];
 /// Calibration points of the current channel in amperes: open circuit, and near the end of the scale.
 pub const CURRENT_POINTS_A: [f64; 2] = [0.0, 3.5];
+
+/// Calibration points of the fine current channel in amperes.
+pub const FINE_POINTS_A: [f64; 2] = [0.0, 0.1];
 
 /// A straight line from code to physical quantity: `quantity = (code - offset) * scale`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,36 +26,38 @@ pub struct Line {
     pub scale: f64,
 }
 
-/// Lines of both channels.
+/// Lines of all channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     /// Of the voltage channel.
     pub voltage: Line,
     /// Of the current channel.
     pub current: Line,
+    /// Of the fine current channel, if there is one.
+    pub fine: Option<Line>,
 }
 
 /// Calibrates `adc`, whose noise goes on from here.
 pub fn calibrate(adc: &mut Adc) -> Calibration {
+    let count = if adc.fine.is_some() { CONVERSIONS_OF_FRONT_END } else { CONVERSIONS };
+    let scale_v = adc.voltage.lsb() * f64::from(1 << ADC_BITS);
     Calibration {
-        voltage: {
-            let scale_v = adc.voltage.lsb() * f64::from(1 << ADC_BITS);
-            two_points(&mut adc.voltage, VOLTAGE_POINTS.map(|share| share * scale_v))
-        },
-        current: two_points(&mut adc.current, CURRENT_POINTS_A),
+        voltage: two_points(&mut adc.voltage, count, &mut || 0.0, VOLTAGE_POINTS.map(|share| share * scale_v)),
+        current: two_points(&mut adc.current, count, &mut || adc.shared.next(), CURRENT_POINTS_A),
+        fine: adc.fine.as_mut().map(|fine| two_points(fine, count, &mut || adc.shared.next(), FINE_POINTS_A)),
     }
 }
 
-fn two_points(channel: &mut Channel, nominal: [f64; 2]) -> Line {
+fn two_points(channel: &mut Channel, count: u32, shared: &mut dyn FnMut() -> f64, nominal: [f64; 2]) -> Line {
     let codes = nominal.map(|value| {
         let applied = value * (1.0 + channel.source_error);
-        let sum: i64 = (0..CONVERSIONS)
+        let sum: i64 = (0..count)
             .map(|_| {
-                let code = channel.convert(applied);
+                let code = channel.convert(applied, shared());
                 i64::from(channel.value_of(code))
             })
             .sum();
-        sum as f64 / f64::from(CONVERSIONS)
+        sum as f64 / f64::from(count)
     });
     let scale = (nominal[1] - nominal[0]) / (codes[1] - codes[0]);
     Line { offset: codes[0] - nominal[0] / scale, scale }
@@ -65,7 +72,7 @@ mod tests {
     fn the_line_undoes_the_boards_errors_to_within_noise_and_source() {
         for seed in 0..20 {
             let mut adc = Adc::new(&BoardOptions { seed, ..BoardOptions::default() });
-            let Calibration { voltage, current } = calibrate(&mut adc);
+            let Calibration { voltage, current, .. } = calibrate(&mut adc);
             for (line, channel, lsb) in [(voltage, &adc.voltage, VOLTAGE_LSB_V), (current, &adc.current, CURRENT_LSB_A)]
             {
                 let true_scale = lsb / (1.0 + channel.gain_error);

@@ -86,15 +86,16 @@ fn decimator(r: u32) -> (u32, u32) {
     (((numerator + cube / 2) / cube) as u32, shift)
 }
 
-/// Register writes of a calibration. Both lines are rounded to the registers' resolution, far below the noise.
-pub fn calibration_writes(calibration: &Calibration) -> [(u8, u32); 4] {
+/// Register writes of a calibration. The lines are rounded to the registers' resolution, far below the noise.
+pub fn calibration_writes(calibration: &Calibration) -> Vec<(u8, u32)> {
     let pair = |line: &Line, unit: f64, offset: u8, gain: u8| {
         let offset_value = (line.offset * OFFSET_UNITS).round() as i64 as u32;
         [(offset, offset_value), (gain, (line.scale / unit * GAIN_UNITS).round() as u32)]
     };
     let [vo, vg] = pair(&calibration.voltage, OUTPUT_VOLTAGE_LSB_V, reg::V_OFFSET, reg::V_GAIN);
     let [io, ig] = pair(&calibration.current, OUTPUT_CURRENT_LSB_A, reg::I_OFFSET, reg::I_GAIN);
-    [vo, vg, io, ig]
+    let fine = calibration.fine.iter().flat_map(|l| pair(l, OUTPUT_CURRENT_LSB_A, reg::F_OFFSET, reg::F_GAIN));
+    [vo, vg, io, ig].into_iter().chain(fine).collect()
 }
 
 /// Nominal lines: what the reset values of the registers mean.
@@ -102,6 +103,7 @@ pub fn nominal_calibration() -> Calibration {
     Calibration {
         voltage: Line { offset: 0.0, scale: VOLTAGE_LSB_V },
         current: Line { offset: 0.0, scale: CURRENT_LSB_A },
+        fine: None,
     }
 }
 
@@ -112,7 +114,8 @@ mod tests {
     #[test]
     fn nominal_lines_are_the_reset_values() {
         let resets = [reg::V_OFFSET_RESET, reg::V_GAIN_RESET, reg::I_OFFSET_RESET, reg::I_GAIN_RESET];
-        assert_eq!(calibration_writes(&nominal_calibration()).map(|(_, v)| v), resets);
+        let writes = calibration_writes(&nominal_calibration());
+        assert_eq!(writes.iter().map(|(_, v)| *v).collect::<Vec<_>>(), resets);
     }
 
     #[test]

@@ -264,18 +264,6 @@ pub const TOTAL_COUNT_LO: u8 = 0xcc;
 pub const TOTAL_COUNT_HI: u8 = 0xcd;
 /// read: latched: of these, at the end of a scale
 pub const TOTAL_CLIPPED: u8 = 0xce;
-/// read/write: current path: 0 both, merged sample by sample; 1 coarse only; 2 fine only. Taken over with COMMAND.RAIL_APPLY
-pub const RANGE: u8 = 0xd0;
-/// Reset value of RANGE in the map; the build may have its own (docs/registers.md).
-pub const RANGE_RESET: u32 = 0x0;
-/// read/write: as I_OFFSET, of the fine path
-pub const F_OFFSET: u8 = 0xd1;
-/// Reset value of F_OFFSET in the map; the build may have its own (docs/registers.md).
-pub const F_OFFSET_RESET: u32 = 0x0;
-/// read/write: as I_GAIN, of the fine path. Reset: 1/40 of the coarse one's
-pub const F_GAIN: u8 = 0xd2;
-/// Reset value of F_GAIN in the map; the build may have its own (docs/registers.md).
-pub const F_GAIN_RESET: u32 = 0x1900000;
 /// read/write: analog front end
 pub const AFE: u8 = 0xd3;
 /// Reset value of AFE in the map; the build may have its own (docs/registers.md).
@@ -284,10 +272,6 @@ pub const AFE_RESET: u32 = 0x0;
 pub const AFE_ZERO_V: u32 = 0x1;
 /// the current channels' inputs are shorted
 pub const AFE_ZERO_I: u32 = 0x2;
-/// read: analog front end
-pub const AFE_STATE: u8 = 0xd4;
-/// the board has a fine path
-pub const AFE_STATE_FINE: u32 = 0x1;
 /// read/write: what fires it
 pub const TRIGGER_CONTROL: u8 = 0xe0;
 /// Reset value of TRIGGER_CONTROL in the map; the build may have its own (docs/registers.md).

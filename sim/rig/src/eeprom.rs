@@ -2,7 +2,6 @@
 
 use crate::calibration::Calibration;
 use crate::config::calibration_writes;
-use crate::controller_registers as own;
 use crate::i2c::EEPROM_SIZE;
 use crate::registers as reg;
 
@@ -24,16 +23,17 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
     put(&mut eeprom, IDENTITY, &identity);
     if let Some(calibration) = calibration {
         let writes = calibration_writes(calibration);
-        let value = |address| writes.iter().find(|(a, _)| *a == address).map_or(0, |(_, value)| *value);
+        let value_or = |address, other| writes.iter().find(|(a, _)| *a == address).map_or(other, |(_, value)| *value);
+        let value = |address| value_or(address, 0);
         let words = [
             value(reg::V_OFFSET),
             value(reg::V_GAIN),
             value(reg::I_OFFSET),
             value(reg::I_GAIN),
-            0, // no fine path
-            own::F_GAIN_RESET,
-            1,       // stored once
-            25 * 16, // at 25 degrees
+            value(reg::F_OFFSET),
+            value_or(reg::F_GAIN, reg::F_GAIN_RESET), // as the firmware would write it where there is no fine path
+            1,                                        // stored once
+            25 * 16,                                  // at 25 degrees
         ];
         put(&mut eeprom, CALIBRATION, &words.map(u32::to_le_bytes).concat());
     }

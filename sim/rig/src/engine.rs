@@ -64,7 +64,7 @@ impl Engine {
     pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed, origin: u64) -> Self {
         let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
         let serial = rtl.serial_adc().then(SerialAdc::default);
-        let inputs = Inputs::default();
+        let inputs = Inputs { adc_fine: adc.fine.is_some().into(), ..Inputs::default() };
         Self {
             rtl,
             inputs,
@@ -163,13 +163,13 @@ impl Engine {
     fn sample(&mut self, now: u64) {
         let (i, o) = (&mut self.inputs, &self.outputs);
         if let Some(serial) = &mut self.serial {
-            (i.adc_sdo_v, i.adc_sdo_i) = serial.pins(o.adc_cnv, o.adc_sck, now * TICK_PS, &mut self.adc);
+            [i.adc_sdo_v, i.adc_sdo_i, i.adc_sdo_f] = serial.pins(o.adc_cnv, o.adc_sck, now * TICK_PS, &mut self.adc);
             self.sampled = serial.conversions();
             return;
         }
         i.adc_valid = o.adc_start;
         if o.adc_start == 1 {
-            (i.adc_v, i.adc_i) = self.adc.sample(now * TICK_PS);
+            [i.adc_v, i.adc_i, i.adc_f] = self.adc.sample(now * TICK_PS);
             self.sampled += 1;
         }
     }
@@ -355,6 +355,7 @@ impl Machine for Engine {
                     flags: o.rail_flags,
                     v_code: o.rail_v_code,
                     i_code: o.rail_i_code,
+                    f_code: o.rail_f_code,
                 });
             }
         }

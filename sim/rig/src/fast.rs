@@ -21,14 +21,18 @@ const SLICE: Duration = Duration::from_millis(10);
 const STRIDE: Clock = 250_000;
 
 impl Analog for Adc {
+    fn has_fine(&self) -> bool {
+        self.fine.is_some()
+    }
+
     #[inline]
-    fn sample(&mut self, time_ps: u64) -> (u32, u32) {
+    fn sample(&mut self, time_ps: u64) -> [u32; 3] {
         Adc::sample(self, time_ps)
     }
 
     #[inline]
-    fn sample_run(&mut self, first_ps: u64, step_ps: u64, voltage: &mut [u32], current: &mut [u32]) {
-        Adc::sample_run(self, first_ps, step_ps, voltage, current);
+    fn sample_run(&mut self, first_ps: u64, step_ps: u64, codes: [&mut [u32]; 3]) {
+        Adc::sample_run(self, first_ps, step_ps, codes);
     }
 }
 
@@ -50,6 +54,9 @@ const MAP: Map = Map {
     v_gain: reg::V_GAIN,
     i_offset: reg::I_OFFSET,
     i_gain: reg::I_GAIN,
+    f_offset: reg::F_OFFSET,
+    f_gain: reg::F_GAIN,
+    range: reg::RANGE,
     attach_op: reg::ATTACH_OP,
     attach_qid: reg::ATTACH_QID,
     attach_link: reg::ATTACH_LINK,
@@ -58,6 +65,7 @@ const MAP: Map = Map {
     attach_address_hi: reg::ATTACH_ADDRESS_HI,
     v_gain_reset: reg::V_GAIN_RESET,
     i_gain_reset: reg::I_GAIN_RESET,
+    f_gain_reset: reg::F_GAIN_RESET,
     decim_mul_reset: reg::DECIM_MUL_RESET,
 };
 
@@ -76,7 +84,7 @@ pub struct Fast {
 }
 
 /// Registers that can be read back, and their values at power-on.
-const KEPT: [(u8, u32); 15] = [
+const KEPT: [(u8, u32); 18] = [
     (reg::CONTROL, 0),
     (reg::ADC_PERIOD, 1000 / TICKS as u32),
     (reg::DECIMATION, reg::DECIMATION_RESET),
@@ -86,6 +94,9 @@ const KEPT: [(u8, u32); 15] = [
     (reg::V_GAIN, reg::V_GAIN_RESET),
     (reg::I_OFFSET, reg::I_OFFSET_RESET),
     (reg::I_GAIN, reg::I_GAIN_RESET),
+    (reg::F_OFFSET, reg::F_OFFSET_RESET),
+    (reg::F_GAIN, reg::F_GAIN_RESET),
+    (reg::RANGE, reg::RANGE_RESET),
     (reg::ATTACH_OP, reg::ATTACH_OP_RESET),
     (reg::ATTACH_QID, reg::ATTACH_QID_RESET),
     (reg::ATTACH_LINK, reg::ATTACH_LINK_RESET),
@@ -193,7 +204,10 @@ impl Machine for Fast {
         match address {
             reg::ID => u32::from_le_bytes(*b"WBEL"),
             reg::VERSION => reg::GATEWARE_VERSION.iter().fold(0, |version, part| version << 8 | u32::from(*part)),
-            reg::BUILD => TICKS as u32 | 16 << reg::BUILD_TLP_WIDTH_SHIFT,
+            reg::BUILD => {
+                let fine = if i.analog.has_fine() { reg::BUILD_FINE } else { 0 };
+                TICKS as u32 | 16 << reg::BUILD_TLP_WIDTH_SHIFT | fine
+            }
             reg::STATE => {
                 let ((running, stopping), (rail, attach)) = (i.state(), i.waits());
                 [

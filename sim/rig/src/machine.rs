@@ -52,7 +52,7 @@ pub struct Limits {
 
 /// A conversion as the instrument corrected it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // CONVERSION of rail/path.py
+#[allow(missing_docs)] // CONVERSION of rail/config.py
 pub struct Conversion {
     pub tick: u64,
     pub period: u32,
@@ -61,6 +61,7 @@ pub struct Conversion {
     pub flags: u8,
     pub v_code: u32,
     pub i_code: u32,
+    pub f_code: u32,
 }
 
 /// Which conversions are of interest.

@@ -21,6 +21,8 @@ pub const BUILD_TLP_WIDTH_SHIFT: u32 = 8;
 pub const BUILD_SERIAL_ADC: u32 = 0x10000;
 /// 1: taps the lanes of the link (LINK registers, LINK blocks), 0: is handed TLPs
 pub const BUILD_LANES: u32 = 0x20000;
+/// 1: the board has a fine current path (RANGE, F_OFFSET, F_GAIN), 0: one current path
+pub const BUILD_FINE: u32 = 0x40000;
 /// read/write: what the rig does
 pub const CONTROL: u8 = 0x03;
 /// Reset value of CONTROL in the map; the build may have its own (docs/registers.md).
@@ -33,7 +35,7 @@ pub const COMMAND: u8 = 0x04;
 pub const COMMAND_TRACKER_RESET: u32 = 0x1;
 /// send a STATUS block now (while capturing)
 pub const COMMAND_STATUS: u32 = 0x2;
-/// take over the RAIL registers 10h..17h, all together, at the next conversion
+/// take over the RAIL registers 10h..1Ah, all together, at the next conversion
 pub const COMMAND_RAIL_APPLY: u32 = 0x4;
 /// tell the tracker the fact that the ATTACH registers hold; not while STATE.ATTACH_BUSY
 pub const COMMAND_ATTACH: u32 = 0x8;
@@ -85,6 +87,18 @@ pub const I_OFFSET_RESET: u32 = 0x0;
 pub const I_GAIN: u8 = 0x17;
 /// Reset value of I_GAIN in the map; the build may have its own (docs/registers.md).
 pub const I_GAIN_RESET: u32 = 0x3e800000;
+/// read/write: as I_OFFSET, of the fine path; FINE only
+pub const F_OFFSET: u8 = 0x18;
+/// Reset value of F_OFFSET in the map; the build may have its own (docs/registers.md).
+pub const F_OFFSET_RESET: u32 = 0x0;
+/// read/write: as I_GAIN, of the fine path; FINE only. Reset: 1/36 of the coarse path's
+pub const F_GAIN: u8 = 0x19;
+/// Reset value of F_GAIN in the map; the build may have its own (docs/registers.md).
+pub const F_GAIN_RESET: u32 = 0x1bc71c7;
+/// read/write: current path: 0 both, merged conversion by conversion; 1 coarse only; 2 fine only. FINE only
+pub const RANGE: u8 = 0x1a;
+/// Reset value of RANGE in the map; the build may have its own (docs/registers.md).
+pub const RANGE_RESET: u32 = 0x0;
 /// read/write: late attach, which fact: 0 BAR0 (ADDRESS), 1 doorbell stride CAP.DSTRD (SIZE), 2 page size CC.MPS (SIZE), 3 submission queue (QID, ADDRESS, SIZE entries, LINK its CQ), 4 completion queue (QID, ADDRESS, SIZE, LINK its vector), 5 shadow doorbells in use (SIZE 1). Completion queues before the submission queues that use them
 pub const ATTACH_OP: u8 = 0x20;
 /// Reset value of ATTACH_OP in the map; the build may have its own (docs/registers.md).

@@ -6,7 +6,7 @@ use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub struct Inputs {
     pub up: Beat,
     pub adc_v: u32,
     pub adc_i: u32,
+    pub adc_f: u32,
     pub reg_wdata: u32,
     pub step: u16,
     pub reg_addr: u8,
@@ -46,6 +47,7 @@ pub struct Inputs {
     pub adc_valid: u8,
     pub adc_sdo_v: u8,
     pub adc_sdo_i: u8,
+    pub adc_sdo_f: u8,
     pub perst_n: u8,
     pub clkreq_n: u8,
     pub link_state: u8,
@@ -54,8 +56,10 @@ pub struct Inputs {
     pub bus_tick: u8,
     /// Conversions without a capture.
     pub convert: u8,
+    /// The board has a fine current path.
+    pub adc_fine: u8,
     #[doc(hidden)]
-    pub pad: [u8; 3],
+    pub pad: [u8; 1],
 }
 
 impl Default for Inputs {
@@ -66,6 +70,7 @@ impl Default for Inputs {
             up: Beat::default(),
             adc_v: 0,
             adc_i: 0,
+            adc_f: 0,
             reg_wdata: 0,
             step: 0,
             reg_addr: 0,
@@ -73,13 +78,15 @@ impl Default for Inputs {
             adc_valid: 0,
             adc_sdo_v: 0,
             adc_sdo_i: 0,
+            adc_sdo_f: 0,
             perst_n: 0,
             clkreq_n: 1,
             link_state: 0,
             out_ready: 1,
             bus_tick: 1,
             convert: 0,
-            pad: [0; 3],
+            adc_fine: 0,
+            pad: [0; 1],
         }
     }
 }
@@ -113,8 +120,7 @@ pub struct Outputs {
     pub rail_i_code: u32,
     pub rail_v: i32,
     pub rail_i: i32,
-    #[doc(hidden)]
-    pub pad2: u32,
+    pub rail_f_code: u32,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The digital side of the two ADCs, pin by pin: 18-bit SAR converters in three-wire mode with a shared CNV and SCK.
+//! The digital side of the ADCs (two, three with a fine current path), pin by pin: 18-bit SAR converters in three-wire mode with a shared CNV and SCK.
 //!
 //! CNV rises: both inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
 //! brings the next bit, which reaches the instrument two clocks after the one that launched the edge: 8 ns for SCK out,
@@ -11,26 +11,24 @@ use crate::adc::{Adc, ADC_BITS};
 pub struct SerialAdc {
     cnv: u8,
     sck: u8,
-    v: u32,
-    i: u32,
+    /// What is still to come of voltage, current, fine current.
+    words: [u32; 3],
     conversions: u64,
 }
 
 impl SerialAdc {
-    /// Looks at the pins shown for the clock at `now_ps` and returns (SDO of voltage, SDO of current) behind it.
+    /// Looks at the pins shown for the clock at `now_ps` and returns the SDO of each channel behind it.
     #[inline]
-    pub fn pins(&mut self, cnv: u8, sck: u8, now_ps: u64, adc: &mut Adc) -> (u8, u8) {
+    pub fn pins(&mut self, cnv: u8, sck: u8, now_ps: u64, adc: &mut Adc) -> [u8; 3] {
         if cnv > self.cnv {
-            (self.v, self.i) = adc.sample(now_ps);
+            self.words = adc.sample(now_ps);
             self.conversions += 1;
         }
         if sck < self.sck && cnv == 0 {
-            self.v <<= 1;
-            self.i <<= 1;
+            self.words = self.words.map(|word| word << 1);
         }
         (self.cnv, self.sck) = (cnv, sck);
-        let msb = |word: u32| (word >> (ADC_BITS - 1) & 1) as u8;
-        (msb(self.v), msb(self.i))
+        self.words.map(|word| (word >> (ADC_BITS - 1) & 1) as u8)
     }
 
     /// Conversions so far.
@@ -56,12 +54,12 @@ mod tests {
         let mut pins = SerialAdc::default();
         pins.pins(1, 0, 8_000, &mut adc);
         adc.push(9_000, Rail::default()); // what the rail does after CNV rose must not matter
-        let (mut v, mut i) = (0, 0);
+        let mut words = [0; 3];
         for bit in 0..18 {
-            let (sv, si) = pins.pins(0, 0, 400_000 + bit * 16_000, &mut adc);
-            (v, i) = (v << 1 | u32::from(sv), i << 1 | u32::from(si));
+            let levels = pins.pins(0, 0, 400_000 + bit * 16_000, &mut adc);
+            words = [0, 1, 2].map(|n| words[n] << 1 | u32::from(levels[n]));
             pins.pins(0, 1, 408_000 + bit * 16_000, &mut adc);
         }
-        assert_eq!((v, i), expected);
+        assert_eq!(words, expected);
     }
 }

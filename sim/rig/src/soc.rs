@@ -5,7 +5,7 @@ use libloading::{Library, Symbol};
 use std::path::Path;
 
 /// Must equal `WC_ABI_VERSION` of `rtl/controller_abi.h`.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// Bytes of the console that one run carries in each direction.
 pub const CONSOLE: usize = 256;
 
@@ -27,6 +27,7 @@ pub struct Inputs {
     pub rail_period: u32,
     pub rail_v_code: u32,
     pub rail_i_code: u32,
+    pub rail_f_code: u32,
     pub rail_v: i32,
     pub rail_i: i32,
     pub rail_flags: u8,
@@ -43,7 +44,7 @@ pub struct Inputs {
     pub console_count: u8,
     pub console: [u8; CONSOLE],
     #[doc(hidden)]
-    pub pad: [u8; 2],
+    pub pad: [u8; 6],
 }
 
 impl Default for Inputs {
@@ -58,6 +59,7 @@ impl Default for Inputs {
             rail_period: 0,
             rail_v_code: 0,
             rail_i_code: 0,
+            rail_f_code: 0,
             rail_v: 0,
             rail_i: 0,
             rail_flags: 0,
@@ -71,7 +73,7 @@ impl Default for Inputs {
             console_room: 0,
             console_count: 0,
             console: [0; CONSOLE],
-            pad: [0; 2],
+            pad: [0; 6],
         }
     }
 }

@@ -24,8 +24,7 @@ async def begin(dut, **more):
 async def every_address(dut):
     """Reset values; what nothing is behind reads 0 and keeps nothing; what is read/write keeps exactly its bits."""
     bench = await begin(dut)
-    absent = {"F_CODES_LO", "F_CODES_HI", "RANGE", "F_OFFSET", "F_GAIN"}  # of the fine path
-    there = {r.address: r for r in BOARD if r.address <= 0xD4 and r.name not in absent}
+    there = {r.address: r for r in BOARD if r.address <= 0xD3}
     changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART", "METER_COMMAND"}
     for address in range(0x80, 0x100):
         register = there.get(address)
@@ -276,11 +275,12 @@ async def i2c_stretched_and_stuck(dut):
     assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
 
 
-async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, period=1000):
+async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, f_code=0, period=1000):
     """A conversion comes from the instrument."""
     dut = bench.dut
     dut.rail_tick.value, dut.rail_period.value, dut.rail_flags.value = tick, period, flags
     dut.rail_v.value, dut.rail_i.value, dut.rail_v_code.value, dut.rail_i_code.value = v & 0xFFFFFF, i & 0xFFFFFF, v_code, i_code & 0x3FFFF
+    dut.rail_f_code.value = f_code & 0x3FFFF
     dut.rail_valid.value = 1
     await bench.clock()
     dut.rail_valid.value = 0
@@ -303,14 +303,15 @@ async def a_gate_is_its_conversions(dut):
         before = bench.now
         await bench.write("METER_COMMAND", 1)
         assert await bench.read("METER_STATE") & 1 and not await bench.read("IRQ_PENDING") & METER and dut.rail_wanted.value == 1
-        await conversion(bench, before - 500, 5, 5, flags=15)  # it began before
+        await conversion(bench, before - 500, 5, 5, flags=31)  # it began before
         rows = []
         for _ in range(count):
             v, i = (draw.choice(ends) if draw.random() < 0.3 else draw.randrange(-(1 << 23), 1 << 23) for _ in range(2))
-            rows.append((v, i, draw.choice((0, 0, 1, 2, 4, 8)), draw.randrange(1 << 18), draw.randrange(-(1 << 17), 1 << 17)))
+            codes = draw.randrange(1 << 18), draw.randrange(-(1 << 17), 1 << 17), draw.randrange(-(1 << 17), 1 << 17)
+            rows.append((v, i, draw.choice((0, 0, 1, 2, 4, 8, 16)), *codes))
             assert await bench.read("METER_STATE") & 1
             await conversion(bench, bench.now, *rows[-1], period=1234)
-        await conversion(bench, bench.now, 7, 7, flags=15)  # one too many
+        await conversion(bench, bench.now, 7, 7, flags=31)  # one too many
         wanted = {"V": [r[0] for r in rows], "I": [r[1] for r in rows], "P": [r[0] * r[1] for r in rows]}
         for name, values in wanted.items():
             assert signed(await bench.wide(f"{name}_SUM")) == sum(values), name
@@ -319,7 +320,8 @@ async def a_gate_is_its_conversions(dut):
             assert found == [min(small), max(small)], name
         assert await bench.wide("V_CODES") == sum(r[3] for r in rows)
         assert signed(await bench.wide("I_CODES")) == sum(r[4] for r in rows)
-        flags = [any(r[2] & bit for r in rows) for bit in (2, 1, 8, 4)]  # overload V, I, saturated, uncalibrated
+        assert signed(await bench.wide("F_CODES")) == sum(r[5] for r in rows)
+        flags = [any(r[2] & bit for r in rows) for bit in (2, 1, 8, 4, 16)]  # overload V, I, saturated, uncalibrated, fine
         assert await bench.read("METER_STATE") == sum(on << k + 1 for k, on in enumerate(flags))
         assert await bench.read("GATE_CLIPPED") == sum(r[2] & 3 != 0 for r in rows) and await bench.read("GATE_TICKS") == 1234
     await bench.write("METER_COMMAND", 1)

@@ -62,19 +62,21 @@ def test_a_disturbed_trace_is_equal(drive_trace: Path, tmp_path: Path, seed: int
     compare(trace, "--interval", 1e-5)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "paths"), [(0, 1), (1, 1), (3, 2)])
+def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int, paths: int) -> None:
+    """With two current paths the levels are below, in and above the band where they meet, and out of both scales."""
     rng = random.Random(seed)
+    board = ("--afe", ROOT / "hw/afe/model.toml") if paths == 2 else ()
     rows, now_us = [rail(0, 3.3, 0.5)], 0.0
     for _ in range(300):
         now_us += rng.choice([0.0, 0.0011, 0.3, 40.0, 90.0]) * rng.random()
         rows.append(
-            rng.choice([rail(now_us, 3.3 + rng.uniform(-4, 2), rng.uniform(-5, 5)),
+            rng.choice([rail(now_us, 3.3 + rng.uniform(-4, 2), rng.uniform(-5, 5) * (rng.choice([0.004, 0.02, 1]) if board else 1)),
                         sideband(now_us, rng.randrange(1, 4), rng.randrange(2))])
         )  # fmt: skip
     trace = tmp_path / "random.wbt"
     trace.write_bytes(encode([*rows, end(now_us + 11_000)]))
-    compare(trace, "--interval", rng.choice([1e-6, 1.7e-6]), "--decimation", rng.choice([1, 2, 3, 100]), "--seed", seed)
+    compare(trace, "--interval", rng.choice([1e-6, 1.7e-6]), "--decimation", rng.choice([1, 2, 3, 100]), "--seed", seed, *board)
 
 
 def test_it_is_the_stream_of_every_clock_evaluated(busy_trace: Path, tmp_path: Path) -> None:

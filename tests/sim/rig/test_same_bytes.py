@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from rig_process import Rig, column, decode, play
+from rig_process import ROOT, Rig, column, decode, play
+from rig_trace import encode, end, rail
 from wattbell.wire.spec import EventType
 
 
@@ -25,6 +26,15 @@ def test_the_reference_has_everything_in_it(reference: bytes) -> None:
 @pytest.mark.parametrize("options", [(), ("--adc", "serial"), ("--adc", "serial", "--no-skip"), ("--fidelity", "fast")], ids=" ".join)
 def test_other_ways_give_the_same(reference: bytes, busy_trace: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     assert play(busy_trace, tmp_path, *options) == reference
+
+
+def test_both_current_paths_through_the_pins(tmp_path: Path) -> None:
+    """Three ADCs bit by bit."""
+    trace = tmp_path / "levels.wbt"
+    levels = [0.001, 0.089, 0.5, 0.09, 4.5, 0.01]
+    trace.write_bytes(encode([rail(300.0 * k, 3.3, amps) for k, amps in enumerate(levels)] + [end(2000)]))
+    streams = [play(trace, tmp_path, "--afe", ROOT / "hw/afe/model.toml", *way) for way in (("--adc", "serial"), ("--fidelity", "fast"))]
+    assert streams[0] == streams[1]
 
 
 def test_slow_link_with_loss(busy_trace: Path, tmp_path: Path) -> None:
