@@ -66,9 +66,13 @@ class BlockWriter(wiring.Component):
         position = Signal(10)  # of the word that `word` is, in header or payload
         address = Signal(10)  # of the payload word wanted in the next clock
         advance = Signal()
-        sending = Signal()  # a word goes out that the CRC covers
+        # The CRC takes a word when it is in `out`: reading it, choosing it and the CRC's step would be a long way for a clock.
+        uncovered = Signal()
+        m.d.sync += uncovered.eq(0)
+        with m.If(uncovered):
+            m.d.sync += state.eq(crc.after)
         m.d.comb += [
-            crc.enable.eq(sending), crc.before.eq(state), crc.word.eq(word),
+            crc.enable.eq(uncovered), crc.before.eq(state), crc.word.eq(self.out.p.data),
             advance.eq(~self.out.valid | self.out.ready),
             *(source.address.eq(address[:9]) for source in sources),
         ]
@@ -100,20 +104,18 @@ class BlockWriter(wiring.Component):
             with m.State("HEADER"):
                 m.d.comb += word.eq(header[position[:3]])
                 with m.If(advance):
-                    m.d.comb += sending.eq(1)
-                    m.d.sync += [*send(word), state.eq(crc.after), position.eq(position + 1)]
+                    m.d.sync += [*send(word), uncovered.eq(1), position.eq(position + 1)]
                     with m.If(position == HEADER_WORDS - 1):
                         m.d.sync += position.eq(0)
                         m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 m.d.comb += [word.eq(payload), address.eq(Mux(advance, position + 1, position))]
                 with m.If(advance):
-                    m.d.comb += sending.eq(1)
-                    m.d.sync += [*send(word), state.eq(crc.after), position.eq(position + 1)]
+                    m.d.sync += [*send(word), uncovered.eq(1), position.eq(position + 1)]
                     with m.If(position == words - 1):
                         m.next = "CRC"
             with m.State("CRC"):
-                with m.If(advance):
+                with m.If(advance & ~uncovered):
                     m.d.sync += [*send(~state, 1), self.sequence.eq(self.sequence + 1)]
                     for k, source in enumerate(sources):
                         with m.If(selected == k):

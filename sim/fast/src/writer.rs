@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Banks of a block buffer: one fills while the other waits or is sent.
 const BANKS: usize = 2;
 /// Clocks from the choice of a block to its CRC, without its payload.
-const OVERHEAD: Clock = 8;
+const OVERHEAD: Clock = 9;
 
 /// A closed block.
 #[derive(Debug)]
