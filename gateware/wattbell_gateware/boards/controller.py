@@ -1,4 +1,4 @@
-"""The controller's bus: a microcontroller's SPI to the register bus, and to the bytes of the USB control port."""
+"""A microcontroller's SPI to the register bus and to the bytes of the USB control port, in the place of the soft core."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -16,7 +16,7 @@ CONSOLE_IN = 0x80
 CONSOLE_OUT = 0x81
 """Write: bits 7:0 go to the USB control port. Read: bit 0: there is room for one."""
 LINK = 0x82
-"""Read: what the board sees of the link, see :mod:`wattbell_gateware.boards.ecp5.top`."""
+"""Read: what the board sees of the link, see docs/bitstream.md."""
 
 
 class Controller(wiring.Component):
@@ -26,7 +26,7 @@ class Controller(wiring.Component):
     - read: ``03h``, address, one byte of anything, then 4 bytes come.
 
     SCK at most an eighth of the clock. A frame that ends early does nothing. Bytes of the control port are SCPI, which the
-    controller's firmware speaks; ``irq`` is high while there are some.
+    microcontroller speaks; ``irq`` is high while there are some.
 
     Ports
     -----

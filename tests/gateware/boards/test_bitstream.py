@@ -97,7 +97,8 @@ def read(bitstream, seed: int, text: dict):
 
 def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
     good, tight = read(bitstream, 1, report(140.0)), read(bitstream, 2, report(130.0))
-    text = bitstream.table([good, tight])
+    text = bitstream.table([good, tight], "spi")
+    assert "--controller spi --seeds 1,2 " in text
     assert "| `sync` | 125.0 | 140.0 | 130.0 | +4 % |" in text
     assert "| LUT4 | 40000 | 83640 | 48 % |" in text
     page = tmp_path / "page.md"

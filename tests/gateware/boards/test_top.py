@@ -1,4 +1,5 @@
-"""The whole board: it elaborates without a warning, and every port has a pin and every clock a frequency."""
+"""The whole board: it elaborates without a warning, every port has a pin and every clock a frequency, and the soft core is in it. The
+build without the soft core has the surroundings of the larger target, which test_kintex7.py elaborates."""
 
 import re
 import warnings
@@ -9,6 +10,8 @@ from wattbell_gateware.boards.ecp5.clocks import Clocks
 from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
 from wattbell_gateware.boards.ecp5.top import INSTRUMENT, Ecp5Tap
 from wattbell_gateware.instrument import Instrument
+
+FIRMWARE = [0x0000_0297, 0xC0DE_0001, 0xC0DE_0002]
 
 
 class Ports(Instrument):
@@ -24,7 +27,7 @@ class Ports(Instrument):
 def files():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return Ecp5TapPlatform().prepare(Ecp5Tap(Ports(**INSTRUMENT)), "tap").files
+        return Ecp5TapPlatform().prepare(Ecp5Tap(Ports(**INSTRUMENT, conversions=True), firmware=FIRMWARE), "tap").files
 
 
 def ports(rtlil: str) -> dict[str, int]:
@@ -66,3 +69,18 @@ def test_every_clock_has_its_frequency(files):
     named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
     assert set(clocks) == {"sync", "fast", "half", *named, "clk25_0__io", "ulpi_0__clk__io"}
     assert {domain.name for domain in Clocks.domains()} == {"sync", "fast", "half", "usb", *named}
+
+
+def test_the_soft_core_has_its_verilog_its_firmware_and_its_pins(files):
+    assert re.search(r"^module VexRiscv\b", files["vexriscv_imc.v"], re.MULTILINE)
+    rtlil = files["tap.il"]
+    core = rtlil[rtlil.index("module \\tap.controller.core\n") :]
+    core = core[: core.index("\nend\n")]
+    assert "cell \\VexRiscv \\vexriscv" in core
+    bus = rtlil[rtlil.index("module \\tap.controller.bus\n") :]
+    # The first word is the last bits of the initial content.
+    content = re.search(r'MEMID "\\\\rom"\n(?:.*\n){4,5}\s+connect \\DATA \d+\'([01]+)', bus)[1]
+    assert [int(content[len(content) - 32 * (k + 1) : len(content) - 32 * k], 2) for k in range(4)] == [*FIRMWARE, 0]
+    named = ports(rtlil).keys()
+    assert {"power_0__load_switch__io", "power_0__rail_good__io", "i2c_0__scl__io", "i2c_0__sda__io", "afe_0__zero__io"} <= named
+    assert not any(name.startswith("controller_") for name in named)

@@ -57,7 +57,19 @@ class Ecp5TapPlatform(LatticeECP5Platform):
             Subsignal("stp", Pins("C15", dir="o")), Subsignal("rst", PinsN("B15", dir="o")),
             _FAST,
         ),
-        # The controller (a microcontroller, SPI mode 0) is the user of the register bus.
+        # The drive's power and sidebands: the load switch's gate, a comparator of the rail behind it, transistors that pull PERST# and
+        # CLKREQ# low. Pulled up outside, so that the drive has power while the FPGA has no configuration.
+        Resource(
+            "power", 0,
+            Subsignal("load_switch", Pins("B2", dir="o")), Subsignal("rail_good", Pins("C2", dir="i")),
+            Subsignal("perst_low", Pins("C1", dir="o")), Subsignal("clkreq_low", Pins("D2", dir="o")),
+            _IO,
+        ),
+        # Switches that short the inputs of the voltage and the current channel.
+        Resource("afe", 0, Subsignal("zero", Pins("D1 E2", dir="o")), _IO),
+        # EEPROM and temperature sensor; pulled up outside.
+        Resource("i2c", 0, Subsignal("scl", Pins("E1", dir="io")), Subsignal("sda", Pins("H3", dir="io")), _IO),
+        # A microcontroller (SPI mode 0) is the user of the register bus in the build without the soft core.
         Resource(
             "controller", 0,
             Subsignal("cs", PinsN("A8", dir="i")), Subsignal("sck", Pins("B8", dir="i")),

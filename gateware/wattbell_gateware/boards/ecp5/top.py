@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 from amaranth import Cat, DomainRenamer, Elaboratable, Module, Signal
@@ -10,10 +11,12 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
 from wattbell.wire.spec import LinkState
 
+from ...controller import Controller
 from ...instrument import Instrument
 from ...nvme import MapSizes
+from ...rail.config import CONVERSION
 from ...stage import Stage
-from ..controller import Controller
+from ..controller import Controller as SpiController
 from ..direction import Direction, link_state
 from ..speed import SpeedSearch
 from ..usb import UsbPorts
@@ -46,7 +49,7 @@ def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespa
 class Ecp5Tap(Elaboratable):
     """The tap.
 
-    | bits of ``LINK`` (see :mod:`wattbell_gateware.boards.controller`) | |
+    | bits of ``LINK`` (see docs/bitstream.md) | |
     |---|---|
     | 3:0, 7:4 | state of the host's and of the drive's direction (``LinkState`` of the wire format) |
     | 9:8, 11:10 | lanes with symbol lock, host's and drive's |
@@ -58,10 +61,15 @@ class Ecp5Tap(Elaboratable):
     Parameters
     ----------
     instrument : with the ports of :class:`~wattbell_gateware.instrument.Instrument` of :data:`INSTRUMENT`; the default is that one.
+        With ``firmware`` it has ``conversions`` too.
+    firmware : little-endian words (``firmware.hex``) for the soft core; None: there is none, the bus is a microcontroller's
+        (:class:`..controller.Controller`).
     """
 
-    def __init__(self, instrument=None):
-        self._instrument = Instrument(**INSTRUMENT) if instrument is None else instrument
+    def __init__(self, instrument=None, *, firmware: Iterable[int] | None = None):
+        self._firmware = firmware
+        soft = {} if firmware is None else {"conversions": True}
+        self._instrument = Instrument(**INSTRUMENT, **soft) if instrument is None else instrument
 
     def elaborate(self, platform):
         m = Module()
@@ -135,12 +143,9 @@ class Ecp5Tap(Elaboratable):
         ulpi = _buffers(m, platform, "ulpi", data="io", clk="i", dir="i", nxt="i", stp="o", rst="o")
         # LUNA would drive the PHY's reset from a domain that has no clock while the PHY is in reset.
         m.submodules.usb = usb = UsbPorts(SimpleNamespace(data=ulpi.data, clk=ulpi.clk, dir=ulpi.dir, nxt=ulpi.nxt, stp=ulpi.stp), _SERIAL)
-        m.submodules.controller = controller = Controller()
-        pins = _buffers(m, platform, "controller", cs="i", sck="i", copi="i", cipo="o", irq="o")
+        controller = self._spi(m, platform) if self._firmware is None else self._soft_core(m, platform, instrument)
         m.d.comb += [
             clocks.ulpi.eq(ulpi.clk.i), ulpi.rst.o.eq(clocks.phy_reset),
-            controller.cs.eq(pins.cs.i), controller.sck.eq(pins.sck.i), controller.copi.eq(pins.copi.i),
-            pins.cipo.o.eq(controller.cipo), pins.irq.o.eq(controller.irq),
             instrument.reg_addr.eq(controller.reg_addr), instrument.reg_wdata.eq(controller.reg_wdata),
             instrument.reg_we.eq(controller.reg_we), controller.reg_rdata.eq(instrument.reg_rdata), controller.link.eq(link),
             instrument.step.eq(0),
@@ -150,3 +155,30 @@ class Ecp5Tap(Elaboratable):
         connect(m, stage.o, usb.blocks)
         connect(m, usb.console_in, controller.console_in)
         connect(m, controller.console_out, usb.console_out)
+
+    def _spi(self, m: Module, platform) -> SpiController:
+        m.submodules.controller = controller = SpiController()
+        pins = _buffers(m, platform, "controller", cs="i", sck="i", copi="i", cipo="o", irq="o")
+        m.d.comb += [
+            controller.cs.eq(pins.cs.i), controller.sck.eq(pins.sck.i), controller.copi.eq(pins.copi.i),
+            pins.cipo.o.eq(controller.cipo), pins.irq.o.eq(controller.irq),
+        ]  # fmt: skip
+        return controller
+
+    def _soft_core(self, m: Module, platform, instrument) -> Controller:
+        m.submodules.controller = controller = Controller(self._firmware)
+        power = _buffers(m, platform, "power", load_switch="o", rail_good="i", perst_low="o", clkreq_low="o")
+        front, i2c = _buffers(m, platform, "afe", zero="o"), _buffers(m, platform, "i2c", scl="io", sda="io")
+        m.submodules.rail_good = FFSynchronizer(power.rail_good.i, controller.rail_good)
+        conversion = instrument.conversion
+        m.d.comb += [
+            power.load_switch.o.eq(controller.load_switch), power.perst_low.o.eq(controller.perst_low),
+            power.clkreq_low.o.eq(controller.clkreq_low), front.zero.o.eq(controller.zero),
+            i2c.scl.o.eq(0), i2c.scl.oe.eq(controller.scl_low), controller.scl_i.eq(i2c.scl.i),
+            i2c.sda.o.eq(0), i2c.sda.oe.eq(controller.sda_low), controller.sda_i.eq(i2c.sda.i),
+            controller.now.eq(instrument.now), controller.link_state.eq(instrument.link_state),
+            controller.perst_n.eq(instrument.perst_n), controller.clkreq_n.eq(instrument.clkreq_n),
+            instrument.convert.eq(controller.convert), controller.rail_valid.eq(instrument.converted),
+            *(getattr(controller, f"rail_{name}").eq(conversion[name]) for name in CONVERSION.members),
+        ]  # fmt: skip
+        return controller
