@@ -13,6 +13,7 @@ from rig_trace import encode, end, rail
 from typer.testing import CliRunner
 from wattbell.capture import open_capture
 from wattbell.cli.app import app
+from wattbell.errors import CalibrationError
 
 DWELL_US = 200_000.0
 POINTS = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)]
@@ -110,3 +111,15 @@ def test_calibration_brings_a_board_inside_the_goals(rig: type[Rig], tmp_path: P
     capture = bench.record(ports, after_us)
     assert outside(means(capture, after_us)) == []
     assert "wattbell calibrate" not in cli("info", capture)
+
+
+@pytest.mark.parametrize(("points", "words"), [
+    (["1,0", "3.3,0.07", "3.3,0.09", "4.5,3.5"], "0.09 A is where the rig's two current paths meet"),
+    (["1,0", "3.3,1", "4.5,3.5"], "give two points of at most 75 mA"),
+])  # fmt: skip
+def test_points_that_leave_a_path_out_are_refused(rig: type[Rig], tmp_path: Path, points: list[str], words: str) -> None:
+    one, ports = Bench(rig, tmp_path, 1).on(CHECKS)
+    one.control.close()
+    options = [word for point in points for word in ("--point", point)]
+    done = CliRunner().invoke(app, ["calibrate", "--rig", ports, *options, "--dwell", "0.2", "--seconds", "0.1"])
+    assert isinstance(done.exception, CalibrationError) and words in str(done.exception), done.output

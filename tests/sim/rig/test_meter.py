@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rig_process import Rig
+from rig_process import ROOT, Rig
 from rig_trace import encode, end, rail, sideband
 
 STEADY_US = 400_000
@@ -63,3 +63,19 @@ def test_over_current_opens_the_switch(steady: Path, rig: type[Rig]) -> None:
     since_us = (int(tick) - one.entry["origin_tick"]) / 1000 - STEADY_US
     assert 20 <= since_us < 30  # twenty conversions in a row, the front end's filter before them
     assert "-240" in one.ask("SYST:ERR?")
+
+
+def test_autozero_takes_out_what_the_zero_has_drifted(tmp_path: Path, rig: type[Rig]) -> None:
+    """A board with two current paths, 40 K warmer than at the factory; its inputs are shorted by the firmware, not by the trace."""
+    trace = tmp_path / "sleep.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 1e-3), sideband(10, 1, 1), end(1000)]))
+    one = rig(trace, "--afe", ROOT / "hw/afe/model.toml", "--temperature", 65, "--seed", 10)
+    assert one.ask("*OPT?") == "FINE"
+    # 1 s of 25 000 conversions: 298 uA of noise leave 1.9 uA of a mean, and of the zero
+    one.send("SENS:SWE:TINT 4E-5;:SENS:APER 1")
+    drifted = float(one.ask("MEAS:CURR?"))
+    one.send("CAL:ZERO:CURR")
+    zeroed = float(one.ask("MEAS:CURR?"))
+    assert abs(drifted - 1e-3) > 50e-6
+    assert abs(zeroed - 1e-3) < 4 * 2.7e-6
+    assert int(one.ask("FETC:QUAL?").split(",")[3]) == 16, "of the fine path, calibrated, no overload"
