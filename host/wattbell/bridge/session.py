@@ -101,8 +101,8 @@ class Session:
     def _from_rig(self, data: bytes) -> None:
         if self.deadline is None:
             # Whole lines, though they come in pieces: sigrok takes whatever one read gives for the whole answer.
-            lines, newline, self._held_back = (self._held_back + data).rpartition(b"\n")
-            self._unsent += lines + newline
+            whole, newline, self._held_back = (self._held_back + data).rpartition(b"\n")
+            self._unsent += whole + newline
             if len(self._held_back) > _LONGEST:
                 self._unsent += self._held_back
                 self._held_back = b""

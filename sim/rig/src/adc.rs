@@ -152,7 +152,7 @@ pub struct Shared(Option<Xoshiro256PlusPlus>);
 impl Shared {
     /// Of the next conversion; always 0 where there is one current path, whose noise is all its own.
     #[inline(always)]
-    pub fn next(&mut self) -> f64 {
+    pub fn of_the_next(&mut self) -> f64 {
         self.0.as_mut().map_or(0.0, |random| StandardNormal.sample(random))
     }
 }
@@ -247,7 +247,7 @@ impl Adc {
     #[inline(always)]
     fn convert(&mut self) -> [u32; 3] {
         let [v, i, f] = self.filter.value;
-        let ([cv, ci, cf], shared) = (self.connected, self.shared.next());
+        let ([cv, ci, cf], shared) = (self.connected, self.shared.of_the_next());
         [
             self.voltage.convert(v * cv, 0.0),
             self.current.convert(i * ci, shared),
@@ -290,7 +290,7 @@ impl Adc {
                 None => current.iter_mut().for_each(|code| *code = self.current.convert(i * ci, 0.0)),
                 Some(path) => {
                     for (code, fine_code) in current.iter_mut().zip(fine) {
-                        let shared = self.shared.next();
+                        let shared = self.shared.of_the_next();
                         (*code, *fine_code) = (self.current.convert(i * ci, shared), path.convert(f * cf, shared));
                     }
                 }

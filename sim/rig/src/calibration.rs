@@ -43,8 +43,8 @@ pub fn calibrate(adc: &mut Adc) -> Calibration {
     let scale_v = adc.voltage.lsb() * f64::from(1 << ADC_BITS);
     Calibration {
         voltage: two_points(&mut adc.voltage, count, &mut || 0.0, VOLTAGE_POINTS.map(|share| share * scale_v)),
-        current: two_points(&mut adc.current, count, &mut || adc.shared.next(), CURRENT_POINTS_A),
-        fine: adc.fine.as_mut().map(|fine| two_points(fine, count, &mut || adc.shared.next(), FINE_POINTS_A)),
+        current: two_points(&mut adc.current, count, &mut || adc.shared.of_the_next(), CURRENT_POINTS_A),
+        fine: adc.fine.as_mut().map(|fine| two_points(fine, count, &mut || adc.shared.of_the_next(), FINE_POINTS_A)),
     }
 }
 
