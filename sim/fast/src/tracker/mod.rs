@@ -68,6 +68,8 @@ pub struct Tracker {
     level: u8,
     /// PERST# fell: from which clock on that is known, and its tick.
     perst: Option<(Clock, u64)>,
+    /// PERST# asserted once more before that was taken.
+    perst_again: Option<(Clock, u64)>,
     attach: Option<(Clock, Attach)>,
     attached: Option<Clock>,
     next: Option<Next>,
@@ -88,6 +90,7 @@ impl Tracker {
             engine: Engine::new(),
             // PERST# is low at power-on, which the first clock sees as a fall.
             perst: Some((1, 0)),
+            perst_again: None,
             level: 0,
             finished: INIT_CLOCKS - 1,
             ready: INIT_CLOCKS,
@@ -112,7 +115,14 @@ impl Tracker {
     pub fn perst(&mut self, clock: Clock, level: u8) {
         if level == 0 && self.level != 0 {
             self.next = None;
-            self.perst = Some((clock + 2, tick(clock + 1)));
+            let seen = (clock + 2, tick(clock + 1));
+            if self.perst.is_some() {
+                // Two clocks later at least, so one that waited already has taken the first's place by now.
+                self.perst = self.perst_again.or(self.perst);
+                self.perst_again = Some(seen);
+            } else {
+                self.perst = Some(seen);
+            }
         }
         self.level = level;
     }
@@ -202,9 +212,14 @@ impl Tracker {
         let take = self.merged(self.ready);
         let idle = self.finished + 1;
         let mut best = take.map_or(Next::Nothing, |(clock, up)| Next::Take(clock, up));
-        if let Some((known, perst_tick)) = self.perst {
+        if let Some((known, mut perst_tick)) = self.perst {
             // While it is known, only TLPs from before it still go first, and only from the idle state.
             let at = idle.max(known);
+            if let Some((known, again)) = self.perst_again {
+                if at >= known {
+                    perst_tick = again;
+                }
+            }
             if best.clock() >= known {
                 let head_tick = self.head_tick(at);
                 let waits = head_tick.is_some_and(|t| t <= perst_tick);
@@ -285,7 +300,15 @@ impl Tracker {
                 }
             }
             Some(Next::Perst(clock)) => {
-                let (_, perst_tick) = self.perst.take().unwrap_or_default();
+                let (_, mut perst_tick) = self.perst.take().unwrap_or_default();
+                if let Some((known, again)) = self.perst_again.take() {
+                    // Asserted again: after this (a reset of its own), in this very clock (which clears it), or before (its tick counts).
+                    if clock >= known {
+                        perst_tick = again;
+                    } else if clock + 1 < known {
+                        self.perst = Some((known, again));
+                    }
+                }
                 self.engine.journal.clear();
                 self.engine.t = clock;
                 self.engine.reset(reset_cause_code::PERST, perst_tick);
