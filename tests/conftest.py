@@ -1,4 +1,4 @@
-"""No test writes to the user's own results store."""
+"""No test writes to the user's own results store; tests that are to be together are."""
 
 from __future__ import annotations
 
@@ -6,5 +6,17 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
+
 _FOLDER = tempfile.TemporaryDirectory(prefix="wattbell-tests-")
 os.environ["WATTBELL_STORE"] = str(Path(_FOLDER.name) / "results.sqlite")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Groups of tests that share something dear go to one worker only if pytest-xdist can put the group behind a test's name, which
+    it silently cannot with pytest 9.2."""
+    if config.getoption("loadgroup", False):
+        lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if lost:
+            raise pytest.UsageError(f"this pytest does not let pytest-xdist group tests (pyproject.toml pins one that does): {lost[0]}")
