@@ -7,6 +7,7 @@
 //! ([`crate::afe`]).
 
 use crate::afe::{Drawn, FrontEnd};
+use crate::filter::Filter;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -301,53 +302,6 @@ impl Adc {
         for ((v, i), f) in voltage.iter_mut().zip(current).zip(fine) {
             [*v, *i, *f] = self.sample(time_ps);
             time_ps += step_ps;
-        }
-    }
-}
-
-/// A single-pole low-pass on each channel over an input that is constant in pieces: exact, whatever the spacing.
-#[derive(Debug, Clone)]
-struct Filter {
-    tau_ps: [f64; 3],
-    /// What is in front of the fine current's saturates at this many amperes, of either sign.
-    limit_a: f64,
-    time_ps: u64,
-    value: [f64; 3],
-    target: [f64; 3],
-}
-
-/// After this many time constants what is left of a step of full scale is below 1e-13 of it.
-const SETTLED_TAUS: f64 = 30.0;
-
-impl Filter {
-    fn new(tau_s: [f64; 3], limit_a: f64) -> Self {
-        Self { tau_ps: tau_s.map(|tau| tau * 1e12), limit_a, time_ps: 0, value: [0.0; 3], target: [0.0; 3] }
-    }
-
-    /// The input is this from now on.
-    fn aim(&mut self, volts: f64, amperes: f64) {
-        self.target = [volts, amperes, amperes.clamp(-self.limit_a, self.limit_a)];
-    }
-
-    #[inline(always)]
-    fn advance(&mut self, time_ps: u64) {
-        let since = std::mem::replace(&mut self.time_ps, time_ps);
-        if self.value != self.target {
-            self.follow((time_ps - since) as f64); // else settled: most conversions of a sleeping drive
-        }
-    }
-
-    fn follow(&mut self, dt: f64) {
-        for ((value, target), tau_ps) in self.value.iter_mut().zip(self.target).zip(self.tau_ps) {
-            if dt >= SETTLED_TAUS * tau_ps {
-                *value = target;
-                continue;
-            }
-            *value = target + (*value - target) * (-dt / tau_ps).exp();
-            // Otherwise an exponential tail of denormal differences would keep exp() busy for ever.
-            if (*value - target).abs() < 1e-12 {
-                *value = target;
-            }
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod eeprom;
 pub mod engine;
 pub mod fast;
 pub mod feed;
+pub mod filter;
 pub mod i2c;
 pub mod machine;
 pub mod output;

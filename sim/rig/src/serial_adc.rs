@@ -1,4 +1,5 @@
-//! The digital side of the ADCs (two, three with a fine current path), pin by pin: 18-bit SAR converters in three-wire mode with a shared CNV and SCK.
+//! The digital side of the ADCs (two, three with a fine current path), pin by pin: 18-bit SAR converters in three-wire
+//! mode with a shared CNV and SCK.
 //!
 //! CNV rises: both inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
 //! brings the next bit, which reaches the instrument two clocks after the one that launched the edge: 8 ns for SCK out,

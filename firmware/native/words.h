@@ -1,0 +1,18 @@
+/* Registers that are two words. */
+#ifndef WORDS_H
+#define WORDS_H
+
+#include <stdint.h>
+
+static inline void put64(uint32_t *words, unsigned address, int64_t value)
+{
+    words[address] = (uint32_t)value;
+    words[address + 1] = (uint32_t)((uint64_t)value >> 32);
+}
+
+static inline uint64_t get64(const uint32_t *words, unsigned address)
+{
+    return (uint64_t)words[address + 1] << 32 | words[address];
+}
+
+#endif
