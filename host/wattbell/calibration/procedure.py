@@ -28,8 +28,10 @@ FINE_UP_TO_A, COARSE_FROM_A = 0.075, 0.105
 the rig mixes them (82 to 98 mA, by the level that its coarse path shows, which need not be right yet)."""
 _SILENCE_S = 10.0
 """How long a rig may send nothing before the last stretch is over."""
+_ZERO_GATE_S = 1.0
+"""How long the firmware averages for autozero (firmware/src/calibrate.c)."""
 _ZERO_S = 120.0
-"""How long autozero may take: a second of a rig's time, which a virtual rig has slowly."""
+"""How long autozero may take: that second of a rig's time, which a virtual rig has slowly."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def calibrate(rig: Rig, plan: Plan, apply: Callable[[Applied], None], store: boo
         if _registers(rig, name) != wanted:
             raise RigError(f"Rig {rig.port.serial} did not take the calibration (CAL:{name}:DATA).")
     if plan.zero:
-        _zero(rig, names, found, source.current_gain)
+        _zero(rig, names, found, source.current_gain, plan.seconds)
     if store:
         rig.control.command("CAL:STOR")
     return found
@@ -121,14 +123,16 @@ def _check_points(plan: Plan) -> None:
         raise CalibrationError("The rig has two current paths: give two points of at most 75 mA (0 and 0.07 A) and two of 105 mA or more.")
 
 
-def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gain: float) -> None:
-    """Autozero: the firmware replaces the offsets of the current paths. It averages for a second, so its noise is about a point's."""
+def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gain: float, point_s: float) -> None:
+    """Autozero: the firmware replaces the offsets of the current paths. Its mean has the noise of the least noisy point, which was read for
+    ``point_s``, by the square root of the times."""
     patience, rig.control.timeout_s = rig.control.timeout_s, _ZERO_S
     rig.control.command("CAL:ZERO:CURR")
     rig.control.timeout_s = patience
     for path in list(names)[1:]:
         before, now = found[path], _registers(rig, names[path])
-        line = autozero(before.line, now.offset / (1 << OFFSET_FRACTION_BITS), min(point.code_sigma for point in before.points))
+        sigma = min(point.code_sigma for point in before.points) * math.sqrt(point_s / _ZERO_GATE_S)
+        line = autozero(before.line, now.offset / (1 << OFFSET_FRACTION_BITS), sigma)
         found[path] = Channel(before.points, line, now, residual(line, source_gain, 0.0, CURRENT_UNIT_A))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rig_process import ROOT, Rig
+from rig_process import PATIENCE_S, ROOT, Rig
 from rig_trace import encode, end, rail, sideband
 
 STEADY_US = 400_000
@@ -40,13 +40,22 @@ def test_the_rail_is_measured_without_a_capture(steady: Path, rig: type[Rig]) ->
     assert one.status()["bytes"] == 0
 
 
-def test_a_capture_does_not_notice_the_meter(steady: Path, rig: type[Rig]) -> None:
-    """The same stream up to the time of the status blocks, measured or not; and what both say is the same current."""
-    one = rig(steady, "--realtime")
-    one.send("SENS:APER 1E-3;:INIT")
-    assert float(one.ask("MEAS:CURR?")) == pytest.approx(0.25, rel=5e-3)
-    assert one.ask("STAT:RIG?").startswith("state=RUN,")
-    one.send("ABOR")
+def test_a_capture_does_not_notice_the_meter(tmp_path: Path, rig: type[Rig]) -> None:
+    """The same stream, measured meanwhile or not; and what both say is the same current."""
+    trace = tmp_path / "levels.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 0.25), sideband(10, 1, 1), rail(5000, 3.2, 1.0), end(10_000)]))
+    streams = []
+    for line in ("SENS:APER 1E-3;:INIT", "SENS:APER 1E-3;:INIT;:MEAS:CURR?"):
+        out = tmp_path / f"{len(streams)}.wbs"
+        one = rig(trace, "--output", out, "--exit-on-done", ports=False)
+        if line.endswith("?"):
+            assert float(one.ask(line)) == pytest.approx(0.25, rel=5e-3)
+        else:
+            one.send(line)
+        assert one.process.wait(PATIENCE_S) == 0
+        streams.append(out.read_bytes())
+    assert len(streams[0]) > 10_000
+    assert streams[0] == streams[1]
 
 
 def test_over_current_opens_the_switch(steady: Path, rig: type[Rig]) -> None:
