@@ -30,7 +30,7 @@ rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual
 rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmarks compare the two)
 	@sim/rig/build-rtl.sh all
 
-rtl-tests: rtl
+rtl-tests: rtl  ## the same, built soon rather than fast, for the tests
 	@sim/rig/build-rtl.sh --quick x4_serial
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
@@ -77,7 +77,7 @@ load: setup  ## how many commands a second the gateware takes before it loses on
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
-	@$(PY) tools/bitstream.py --docs
+	@$(PY) tools/bitstream.py --seeds 1,2,3 --docs
 
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
