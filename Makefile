@@ -66,7 +66,7 @@ compare: setup sim rtl  ## the demo's trace through the gateware and through the
 	@sim/target/release/wattbell-rig compare build/demo.wbt
 
 formal: setup  ## every proof, the long ones too (minutes)
-	@WATTBELL_FORMAL=all $(PY) -m pytest -q tests/gateware/formal
+	@WATTBELL_FORMAL=all $(PY) -m pytest -q --timeout 3600 tests/gateware/formal
 
 tap: setup  ## the tap of lanes over a million packets with bit errors, replays, retraining, at every width and speed (an hour)
 	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q tests_slow/test_lanes.py
@@ -92,8 +92,11 @@ firmware: setup  ## the controller's firmware for its soft core: build/firmware
 firmware-core: setup  ## the firmware's tests on its soft core in Verilator, and 10 000 bad lines (an hour)
 	@WATTBELL_FIRMWARE=core WATTBELL_LINES=10000 $(PY) -m pytest -q tests/firmware
 
-calibrate: setup sim rtl  ## `wattbell calibrate` on 200 random boards of the virtual rig (half an hour)
-	@WATTBELL_BOARDS=$${BOARDS:-200} $(PY) -m pytest -q tests/sim/rig/test_calibrate.py
+calibrate: setup sim controller  ## `wattbell calibrate` on 200 random boards of the virtual rig (half an hour): the histogram of docs/accuracy.md
+	@mkdir -p build/calibrate && rm -f build/calibrate/boards.jsonl
+	@status=0; WATTBELL_BOARDS=$${BOARDS:-200} WATTBELL_BOARDS_FILE=$(CURDIR)/build/calibrate/boards.jsonl \
+	  $(PY) -m pytest -q tests/sim/rig/test_calibrate.py -k goals || status=$$?; \
+	  $(PY) tools/boards_page.py build/calibrate/boards.jsonl && exit $$status
 
 fuzz: setup  ## a million lines into the firmware's parser, natively, with sanitizers (clang; an hour)
 	@command -v clang >/dev/null || { echo "fuzz: error: clang is missing: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
