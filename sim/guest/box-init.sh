@@ -34,7 +34,7 @@ for p in fio nvme; do
     chmod 755 /root/opt/guest/bin/$p
 done
 n=0
-while [ ! -b /dev/nvme0n1 ]; do
+until [ -b /dev/nvme0n1 ] || grep -q 'box.drive=none' /proc/cmdline; do
     n=$((n + 1)); [ $n -gt 600 ] && { dmesg | grep -i nvme; fail "no NVMe drive: /dev/nvme0n1 did not appear"; }; usleep 50000
 done
 say "START"

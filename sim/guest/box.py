@@ -8,6 +8,9 @@ checkout's ``wattbell``; fio and nvme-cli are the guest stack's. The drive is th
 its connector goes as it happens to the virtual rig, whose ports are the guest's /dev/ttyS1 (data) and /dev/ttyS2
 (control) under the kernel's 8250 driver. The script runs as root in /run/box, which is OUT: what it leaves there stays.
 OUT also gets ``console.log`` (what the script said), ``exit-code``, ``dmesg.txt`` and ``trace.wbt``. Needs root.
+
+``--port PATH`` gives the guest another serial port, the next /dev/ttyS, on a terminal of this machine. With ``--no-drive`` there are
+only those: no drive, no rig of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from run import guest_binary, qemu_command, start_vfio, stop_server, tail
+from run import guest_binary, memory, qemu_command, start_vfio, stop_server, tail
 from stack import CHECKOUT, GuestError, Stack, die, stack_dir
 
 SERIAL = "BOX1"
@@ -100,18 +103,21 @@ def run(options: argparse.Namespace) -> int:
     )
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wattbell-box-")))
-        server, drive = start_vfio(options, work, out)
-        ports = start_rig(stack, work, out / "trace.wbt", options.rig_arg)
+        server, drive, ports = None, memory(), list(options.port)
+        if options.drive:
+            server, drive = start_vfio(options, work, out)
+            rig = start_rig(stack, work, out / "trace.wbt", options.rig_arg)
+            ports = [rig["data"], rig["control"], *ports]
         extra = [
             *share(stack, guest, work, "host", Path("/"), read_only=True),
             *share(stack, guest, work, "box", out, read_only=False),
-            "-chardev", f"serial,id=data,path={ports['data']}", "-device", "pci-serial,chardev=data",
-            "-chardev", f"serial,id=control,path={ports['control']}", "-device", "pci-serial,chardev=control",
-        ]  # fmt: skip
+        ]
+        for number, path in enumerate(ports, start=1):
+            extra += ["-chardev", f"serial,id=port{number},path={path}", "-device", f"pci-serial,chardev=port{number}"]
         for name in ("jobs.tar", "out.tar"):
             (work / name).write_bytes(bytes(512))
         words = qemu_command(guest, work, drive, options.smp)
-        words[words.index("-append") + 1] += " rdinit=/box-init"
+        words[words.index("-append") + 1] += " rdinit=/box-init" + ("" if options.drive else " box.drive=none")
         qemu = started(stack, [*words, *extra, *options.qemu_arg], out / "qemu-stderr.txt", env=guest.environment(),
                        stdin=subprocess.DEVNULL)  # fmt: skip
         try:
@@ -126,7 +132,8 @@ def run(options: argparse.Namespace) -> int:
             for log in ("console.txt", "rig.log", "host.log", "box.log"):
                 if (work / log).is_file():
                     shutil.copy(work / log, out / log)
-        stop_server(server, out)
+        if server:
+            stop_server(server, out)
     code = out / "exit-code"
     if not code.is_file():
         raise GuestError(f"the guest ended early. Its console ends with:\n{tail(out / 'console.txt')}")
@@ -138,6 +145,8 @@ def main() -> int:
     parser.add_argument("--script", required=True, help="shell script for the guest")
     parser.add_argument("--out", type=Path, required=True, help="folder for the results; /run/box of the guest")
     parser.add_argument("--profile", default="intel-660p-1tb", help="SSD profile (default %(default)s)")
+    parser.add_argument("--no-drive", dest="drive", action="store_false", help="neither drive nor rig: only the ports of --port")
+    parser.add_argument("--port", action="append", default=[], metavar="PATH", help="a terminal that is the guest's next /dev/ttyS")
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs (default %(default)s)")
     parser.add_argument("--rig-arg", action="append", default=[], metavar="ARG", help="another word for wattbell-rig play")
     parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG", help="another word for QEMU")

@@ -188,8 +188,12 @@ def start_vfio(options: argparse.Namespace, work: Path, out: Path) -> tuple[subp
         time.sleep(0.02)
     address = json.dumps({"type": "unix", "path": str(socket)})
     device = json.dumps({"driver": "vfio-user-pci", "socket": json.loads(address)})
-    return server, ["-object", f"memory-backend-memfd,id=mem,size={MEMORY_MIB}M,share=on",
-                    "-machine", "memory-backend=mem", "-device", device]
+    return server, [*memory(), "-device", device]
+
+
+def memory() -> list[str]:
+    """QEMU's words for memory of the guest that other programs here share: vfio-user and virtiofs want it."""
+    return ["-object", f"memory-backend-memfd,id=mem,size={MEMORY_MIB}M,share=on", "-machine", "memory-backend=mem"]
 
 
 def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import WattbellError
-from . import bridge, calibrate, captures, compare, info, record, results, rigs, run, seeds, sim, suites, trace
+from . import bridge, calibrate, captures, compare, info, record, results, rigs, run, seeds, sim, suites, sump, trace
 from .output import err
 
 app = typer.Typer(
@@ -65,6 +65,7 @@ app.command("info")(info.info)
 app.command("record")(record.record)
 app.command("run")(run.run)
 app.command("bridge")(bridge.bridge)
+app.command("sump")(sump.sump)
 app.command("calibrate")(calibrate.calibrate)
 app.command("suites")(suites.suites)
 app.command("analyze")(captures.analyze)

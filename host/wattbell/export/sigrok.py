@@ -19,12 +19,11 @@ from wattbell.analysis.table import NONE
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.export.window import Window, resolve
+from wattbell.probes import PROBES
 from wattbell.wire.spec import EventType
 
 Int64 = npt.NDArray[np.int64]
 
-PROBES = ("CLKREQ#", "PERST#", "LINK0", "LINK1", "LINK2", "DOORBELL", "FETCH", "DATA", "CQE")
-"""LINK0..2 are the bits of LinkState. The sigrok decoder ``nvme`` calls its channels by the same names."""
 _UNIT_BYTES = 2
 ANALOG = ("voltage", "current", "power")
 DEFAULT_RATE_HZ = 1_000_000

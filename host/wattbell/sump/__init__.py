@@ -1,0 +1,8 @@
+"""A rig as a SUMP logic analyser (sigrok's ``ols``), made on the host from the rig's stream: :class:`Server`."""
+
+from .acquisition import Options
+from .port import Port, open_pty, open_tty
+from .server import Server
+from .timeline import QUANTITIES, Threshold
+
+__all__ = ["QUANTITIES", "Options", "Port", "Server", "Threshold", "open_pty", "open_tty"]

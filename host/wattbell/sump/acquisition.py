@@ -1,0 +1,113 @@
+"""One armed capture: starts the rig, reads its stream until the window is full, stops it."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..errors import WattbellError
+from ..probes import PROBES
+from ..rig import Rig
+from ..wire.decode import Batch, Decoder
+from .protocol import Settings
+from .timeline import Threshold
+from .window import DEFAULT_SETTLE_S, Window
+
+_DRAIN_S = 5.0
+_BUFFER_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose for all captures."""
+
+    thresholds: Sequence[Threshold] = ()
+    settle_s: float = DEFAULT_SETTLE_S
+    decimation: int | None = None
+
+
+class Acquisition(threading.Thread):
+    """Runs until the window was handed to `done`, the rig stops, or :meth:`abort`. `say` gets what the user must know.
+
+    The rig's ports are held only meanwhile. A rig that was capturing already goes on when this ends.
+    """
+
+    def __init__(
+        self, open_rig: Callable[[], Rig], settings: Settings, options: Options, done: Callable[[bytes], None], say: Callable[[str], None],
+        after: Acquisition | None,
+    ) -> None:  # fmt: skip
+        super().__init__(name="wattbell-sump", daemon=True)
+        self._open, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
+        self._after = after
+        self._stop = threading.Event()
+
+    def abort(self) -> None:
+        """End it soon; nothing is handed over any more."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """The thread's work."""
+        if self._after:
+            self._after.join()
+            self._after = None
+        if self._stop.is_set():
+            return
+        try:
+            with self._open() as rig:
+                self._capture(rig)
+        except WattbellError as error:
+            self._say(f"no capture: {error}")
+
+    def _capture(self, rig: Rig) -> None:
+        if self._options.decimation:
+            rig.set_decimation(self._options.decimation)
+        status = rig.status()
+        running = "state=RUN" in status
+        found = re.search(r"tick=(\d+)", status)
+        tick, settle_ticks = int(found[1]) if found else 0, round(self._options.settle_s * 1e9)
+        window = Window(self._settings, self._options.thresholds, settle_ticks, _pins(rig), tick, running=running)
+        rig.start()
+        decoder, buffer = Decoder(), memoryview(bytearray(_BUFFER_BYTES))
+        over = False
+        while not (self._stop.is_set() or over or window.words is not None):
+            over = self._read(rig, decoder, buffer, window.feed)
+        if over and not self._stop.is_set():
+            window.end(self._last_tick)
+        if window.words is not None and not self._stop.is_set():
+            self._done(self._settings.encode(window.words))
+            for note in window.notes:
+                self._say(note)
+        elif over:
+            self._say("the rig stopped before the trigger fired; nothing was sent")
+        if not running and not over:
+            self._end(rig, decoder, buffer)
+
+    _last_tick = 0
+
+    def _read(self, rig: Rig, decoder: Decoder, buffer: memoryview, feed: Callable[[Batch], None]) -> bool:
+        """Pass on what has come; whether the rig has stopped."""
+        stopped = False
+        size = rig.read_into(buffer)
+        for batch in decoder.feed(bytes(buffer[:size])):
+            self._last_tick = batch.last_tick
+            feed(batch)
+            if batch.status is not None:
+                stopped = int(batch.status.columns["run"][-1]) == 0
+        return stopped
+
+    def _end(self, rig: Rig, decoder: Decoder, buffer: memoryview) -> None:
+        """Stop the rig and take what it still sends, or the next to open its port would find it."""
+        rig.stop()
+        deadline = time.monotonic() + _DRAIN_S
+        while time.monotonic() < deadline and not self._read(rig, decoder, buffer, lambda _: None):
+            pass
+
+
+def _pins(rig: Rig) -> int:
+    """The word of the pins and the link now."""
+    clkreq_low, perst_low, link = (int(answer) for answer in rig.control.query("OUTP:CLKR?;:OUTP:PERS?;:OUTP:LINK?").split(";"))
+    word = (1 - clkreq_low) << PROBES.index("CLKREQ#") | (1 - perst_low) << PROBES.index("PERST#")
+    return word | (link & 7) << PROBES.index("LINK0")

@@ -1,0 +1,107 @@
+"""Answers a SUMP client on a port; an armed capture runs in a thread beside it, since a client waits 20 ms for an answer."""
+
+from __future__ import annotations
+
+import copy
+import os
+import select
+from collections.abc import Callable
+
+from .. import __version__
+from ..errors import UsageError
+from ..probes import PROBES
+from ..rig import Rig
+from . import protocol
+from .acquisition import Acquisition, Options
+from .port import Port
+from .timeline import MOST_THRESHOLDS
+
+
+class Server:
+    """Serves one port until :meth:`stop`. `open_rig` gives the rig each time a capture begins; `say` gets a line for what a user must
+    know: captures that could not be made, and what is wrong with those that were."""
+
+    def __init__(self, port: Port, open_rig: Callable[[], Rig], options: Options, say: Callable[[str], None]) -> None:
+        if len(options.thresholds) > MOST_THRESHOLDS:
+            raise UsageError(f"There is room for {MOST_THRESHOLDS} levels, not for {len(options.thresholds)}.")
+        self._port, self._open, self._options, self._say = port, open_rig, options, say
+        self.channels = (*PROBES, *(threshold.name for threshold in options.thresholds))
+        """Names by channel number."""
+        self._parser, self._settings = protocol.Parser(), protocol.Settings()
+        self._capture: Acquisition | None = None
+        self._out = bytearray()
+        self._held = False
+        self._ready: tuple[Acquisition, bytes] | None = None
+        self._wake_out, self._wake_in = os.pipe()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Make :meth:`serve` return; from any thread."""
+        self._stopping = True
+        os.write(self._wake_in, b"x")
+
+    def serve(self) -> None:
+        """Serve until stopped."""
+        try:
+            while not self._stopping:
+                port = self._port.fileno()
+                reads, writes, _ = select.select([port, self._wake_out], [port] if self._out and not self._held else [], [])
+                if self._wake_out in reads:
+                    os.read(self._wake_out, 4096)
+                    self._take_window()
+                if port in reads:
+                    for command, argument in self._parser.feed(self._port.read()):
+                        self._obey(command, argument)
+                if writes and self._out:
+                    self._port.write(self._out)
+        finally:
+            self._abort()
+            if self._capture:
+                self._capture.join()
+
+    def _obey(self, command: int, argument: int) -> None:
+        if command == protocol.RESET:
+            self._reset()
+        elif command == protocol.ARM:
+            self._arm()
+        elif command == protocol.ID:
+            self._out += protocol.IDENTITY
+        elif command == protocol.METADATA:
+            self._out += protocol.metadata(__version__, len(self.channels))
+        elif command in (protocol.XON, protocol.XOFF):
+            self._held = command == protocol.XOFF
+        else:
+            self._settings.apply(command, argument)  # what is not known is passed over, as a device does
+
+    def _reset(self) -> None:
+        """The capture under way, its samples and the trigger are gone; rate, size and flags stay."""
+        self._abort()
+        if self._out:
+            self._out.clear()
+            self._port.discard()
+        self._held = False
+        self._settings.stages.clear()
+
+    def _abort(self) -> None:
+        if self._capture:
+            self._capture.abort()
+        self._ready = None
+
+    def _arm(self) -> None:
+        self._abort()
+        settings = copy.deepcopy(self._settings)
+        for refusal in settings.refusals():
+            self._say(refusal)
+
+        def done(data: bytes) -> None:
+            self._ready = (capture, data)
+            os.write(self._wake_in, b"w")
+
+        capture = Acquisition(self._open, settings, self._options, done, self._say, self._capture)
+        self._capture = capture
+        capture.start()
+
+    def _take_window(self) -> None:
+        ready, self._ready = self._ready, None
+        if ready and ready[0] is self._capture:
+            self._out += ready[1]
