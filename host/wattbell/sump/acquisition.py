@@ -40,23 +40,23 @@ class Acquisition(threading.Thread):
         after: Acquisition | None,
     ) -> None:  # fmt: skip
         super().__init__(name="wattbell-sump", daemon=True)
-        self._open, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
+        self._open_rig, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
         self._after = after
-        self._stop = threading.Event()
+        self._aborted = threading.Event()
 
     def abort(self) -> None:
         """End it soon; nothing is handed over any more."""
-        self._stop.set()
+        self._aborted.set()
 
     def run(self) -> None:
         """The thread's work."""
         if self._after:
             self._after.join()
             self._after = None
-        if self._stop.is_set():
+        if self._aborted.is_set():
             return
         try:
-            with self._open() as rig:
+            with self._open_rig() as rig:
                 self._capture(rig)
         except WattbellError as error:
             self._say(f"no capture: {error}")
@@ -72,11 +72,11 @@ class Acquisition(threading.Thread):
         rig.start()
         decoder, buffer = Decoder(), memoryview(bytearray(_BUFFER_BYTES))
         over = False
-        while not (self._stop.is_set() or over or window.words is not None):
+        while not (self._aborted.is_set() or over or window.words is not None):
             over = self._read(rig, decoder, buffer, window.feed)
-        if over and not self._stop.is_set():
+        if over and not self._aborted.is_set():
             window.end(self._last_tick)
-        if window.words is not None and not self._stop.is_set():
+        if window.words is not None and not self._aborted.is_set():
             self._done(self._settings.encode(window.words))
             for note in window.notes:
                 self._say(note)

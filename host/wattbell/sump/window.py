@@ -59,10 +59,11 @@ class Window:
         if self._timeline is None:
             self._waiting.append(batch)
             start = self._run_started(batch)
-            if start is not None:
-                self._begin(start)
-            return
-        self._timeline.add(batch)
+            if start is None:
+                return
+            self._begin(start)
+        else:
+            self._timeline.add(batch)
         self._advance(batch.last_tick - self._settle_ticks)
 
     def end(self, last_tick: int) -> None:

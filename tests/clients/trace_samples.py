@@ -1,0 +1,75 @@
+"""What a logic analyser at the trace's pins would have sampled: from the trace's sidebands and the drive model's own account of its
+commands, without the gateware and without our decoder."""
+
+from __future__ import annotations
+
+import csv
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rig_trace import CLKREQ_N, LINK_STATE, PERST_N, RAIL, SIDEBAND, records
+from wattbell.probes import PROBES
+
+Words = npt.NDArray[np.int64]
+STROBES = ("DOORBELL", "FETCH", "CQE")
+BIT = {name: 1 << number for number, name in enumerate(PROBES)}
+STROBE_MASK = sum(BIT[name] for name in (*STROBES, "DATA"))
+_PINS = {CLKREQ_N: BIT["CLKREQ#"], PERST_N: BIT["PERST#"], LINK_STATE: BIT["LINK0"]}
+
+
+class Truth:
+    """Times in nanoseconds of the trace, as the rig's ticks: whole, rounded down."""
+
+    def __init__(self, trace: Path, commands: Path) -> None:
+        rows = list(csv.DictReader(commands.open()))
+
+        def times(name: str) -> Words:
+            return np.unique([int(row[f"{name}_ps"]) // 1000 for row in rows if row[f"{name}_ps"]])
+
+        self.strobes = {name: times(name.lower()) for name in STROBES}
+        self.data = [(int(r["first_data_ps"]) // 1000, int(r["last_data_ps"]) // 1000) for r in rows if r["first_data_ps"]]
+        self.sidebands = [(t // 1000, *struct.unpack("BB", body)) for kind, _, t, body in records(trace) if kind == SIDEBAND]
+        self.amps = [(t // 1000, struct.unpack("<q", body[:8])[0] * 1e-9) for kind, _, t, body in records(trace) if kind == RAIL]
+
+    def change(self, signal: int, value: int) -> int:
+        """When a sideband first takes `value` after another one."""
+        seen = [(time, level) for time, which, level in self.sidebands if which == signal]
+        return next(time for (_, before), (time, level) in zip(seen, seen[1:]) if before != value == level)
+
+    def words(self, start_ns: int, period_ns: int, count: int) -> Words:
+        """`count` samples from `start_ns` on: levels as of the sample, strobes since the one before."""
+        out = np.zeros(count, np.int64)
+
+        def index(times: Iterable[int]) -> Words:
+            return -((start_ns - np.array(list(times), np.int64)) // period_ns)
+
+        for name, times in self.strobes.items():
+            where = index(times)
+            out[where[(where >= 0) & (where < count)]] |= BIT[name]
+        for first, last in zip(index(f for f, _ in self.data), index(last for _, last in self.data)):
+            out[max(first, 0) : max(last + 1, 0)] |= BIT["DATA"]
+        levels = np.zeros(count, np.int64)
+        for time, signal, value in self.sidebands:
+            mask = BIT["LINK0"] * 7 if signal == LINK_STATE else _PINS[signal]
+            at = max(int(index([time])[0]), 0)
+            levels[at:] = levels[at:] & ~mask | value * _PINS[signal]
+        return out | levels
+
+
+def aligned(truth: Truth, seen: Words, period_ns: int, sample: int, event_ns: int) -> list[int]:
+    """Starts of the sampling, to the nanosecond, with which `seen` is what the trace's strobes give, when the event at `event_ns` of
+    the trace stands in `sample`."""
+    latest = event_ns - (sample - 1) * period_ns
+    return [
+        start for start in range(latest - period_ns, latest)
+        if np.array_equal(truth.words(start, period_ns, len(seen)) & STROBE_MASK, seen & STROBE_MASK)
+    ]  # fmt: skip
+
+
+def rises(words: Words, mask: int) -> list[int]:
+    """Samples with which `mask` goes high."""
+    high = (words & mask) != 0
+    return (np.flatnonzero(high[1:] & ~high[:-1]) + 1).tolist()
