@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests/sim/rig"))
 
 from rig_process import ORIGIN_TICK, Rig, find, run  # noqa: E402
 from rig_trace import CLKREQ_N, PERST_N  # noqa: E402
-from trace_samples import BIT, Truth, Words, aligned, rises  # noqa: E402
+from trace_samples import BIT, PIN_MASK, Truth, Words, aligned, rises  # noqa: E402
 from wattbell.capture import open_capture  # noqa: E402
 from wattbell.probes import PROBES  # noqa: E402
 from wattbell.sigrok import DECODERS  # noqa: E402
@@ -44,6 +44,7 @@ aspm = "l1.2"
 name = "rest"
 idle_s = 0.06
 """
+LEVEL_A = 0.25
 NAMES = ",".join(f"{number}={name}" for number, name in enumerate(PROBES))
 SCRIPT = rf"""
 ols() {{ out=$1; shift; timeout 150 sigrok-cli -d ols:conn=/dev/ttyS1 "$@" > $out.txt 2> $out.err; echo "$out $?" >> codes; }}
@@ -96,14 +97,14 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
     for rig in rigs:
         rig.control.close()
     environment = {**os.environ, "WATTBELL_RUNTIME": str(rigs[0].runtime)}
-    words = ["sump", "--rig", "SUMP1", "--level", "current=0.1", "--json"]
+    words = ["sump", "--rig", "SUMP1", "--level", f"current={LEVEL_A}", "--json"]
     server = subprocess.Popen(
         [sys.executable, "-m", "wattbell", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
     try:
         assert server.stdout
         told = json.loads(server.stdout.readline())
-        assert told["channels"] == [*PROBES, "current>0.1A"]
+        assert told["channels"] == [*PROBES, f"current>{LEVEL_A}A"]
         ports = [told["port"], rigs[1].entry["data"], rigs[1].entry["control"]]
         command = [sys.executable, ROOT / "sim/guest/box.py", "--no-drive", "--out", folder / "box", "--timeout", "500", "--script", SCRIPT]
         command += [word for port in ports for word in ("--port", port)]
@@ -132,9 +133,9 @@ def test_a_trigger_on_perst_shows_the_drives_start(guest: Guest) -> None:
     assert len(seen) == 1000
     (released,) = rises(seen, BIT["PERST#"])
     starts = aligned(guest.truth, seen, 10_000, released, guest.truth.change(PERST_N, 1))
-    assert len(starts) > 9_900, "there is no strobe to tell one from the other"
-    expected = {tuple(guest.truth.words(start, 10_000, 1000)[released:] & 31) for start in starts[::10]}
-    assert tuple(seen[released:] & 31) in expected
+    assert starts, "no command was there"
+    pins = seen[released:] & PIN_MASK
+    assert any(np.array_equal(pins, guest.truth.words(start, 10_000, 1000)[released:] & PIN_MASK) for start in starts)
     assert released == 200 - 2, "sigrok's stages: low, high, and one that always matches"
     assert re.search(r"the capture began 9\d samples after the window", guest.said)
 
@@ -149,7 +150,7 @@ def test_a_trigger_on_a_doorbell_shows_every_strobe_in_its_sample(guest: Guest) 
     starts = aligned(guest.truth, seen, 100, first, doorbell)
     assert 0 < len(starts) <= 20, "of 100 phases of the samples one must give what was seen, and few can"
     assert np.array_equal(seen, guest.truth.words(starts[0], 100, 2000)), "the link is up, nothing moves but commands"
-    assert len(rises(seen, BIT["CQE"])) > 20
+    assert len(rises(seen, BIT["CQE"])) > 10
 
 
 def test_the_session_has_commands_for_the_decoder(guest: Guest) -> None:
@@ -158,8 +159,8 @@ def test_the_session_has_commands_for_the_decoder(guest: Guest) -> None:
     said = run(words, env={**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}).stdout
     spans = [(int(a), int(b)) for a, b in re.findall(r"^(\d+)-(\d+) nvme-1", said, flags=re.M)]
     doorbells, cqes = guest.truth.strobes["DOORBELL"], guest.truth.strobes["CQE"]
-    assert len(spans) > 20
-    for (first, last), doorbell, cqe in zip(spans[:15], doorbells, cqes):  # one command in flight at a time: the admin queue
+    assert len(spans) > 10
+    for (first, last), doorbell, cqe in zip(spans, doorbells, cqes):  # one command in flight at a time: the admin queue
         assert abs((last - first) * 100 - int(cqe - doorbell)) <= 100
 
 
@@ -171,12 +172,10 @@ def test_a_wake_up_shows_pins_link_and_current(guest: Guest) -> None:
     begin = guest.truth.change(CLKREQ_N, 0)
     starts = aligned(guest.truth, seen, 1000, falls[0], begin)
     assert starts, "the strobes are not the trace's"
-    mean = np.array([guest.truth.words(start, 1000, 600) & 31 for start in starts])
-    assert any(np.array_equal(seen & 31, levels) for levels in mean)
+    pins = seen & PIN_MASK
+    assert any(np.array_equal(pins, guest.truth.words(start, 1000, 600) & PIN_MASK) for start in starts)
     assert len(falls) == 2, "the drive goes back to L1.2 and is woken again"
-    (step,) = {time for time, amps in guest.truth.amps if amps > 0.1 and begin <= time < begin + 100_000} and [
-        min(time for time, amps in guest.truth.amps if amps > 0.1 and time >= begin)
-    ]
+    step = min(time for time, amps in guest.truth.amps if amps > LEVEL_A and time >= begin)
     above = rises(seen, 1 << len(PROBES))
     assert 0 <= (above[0] - falls[0]) * 1000 - (step - begin) <= 6000, "front end of 2 us, a conversion a microsecond"
 

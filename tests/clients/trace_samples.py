@@ -16,6 +16,7 @@ from wattbell.probes import PROBES
 Words = npt.NDArray[np.int64]
 STROBES = ("DOORBELL", "FETCH", "CQE")
 BIT = {name: 1 << number for number, name in enumerate(PROBES)}
+PIN_MASK = 31
 STROBE_MASK = sum(BIT[name] for name in (*STROBES, "DATA"))
 _PINS = {CLKREQ_N: BIT["CLKREQ#"], PERST_N: BIT["PERST#"], LINK_STATE: BIT["LINK0"]}
 
@@ -60,13 +61,14 @@ class Truth:
 
 
 def aligned(truth: Truth, seen: Words, period_ns: int, sample: int, event_ns: int) -> list[int]:
-    """Starts of the sampling, to the nanosecond, with which `seen` is what the trace's strobes give, when the event at `event_ns` of
-    the trace stands in `sample`."""
+    """Starts of the sampling (of 200 in a period at most) with which `seen` is what the trace's strobes give, when the event at
+    `event_ns` of the trace stands in `sample`."""
     latest = event_ns - (sample - 1) * period_ns
     return [
-        start for start in range(latest - period_ns, latest)
+        start
+        for start in range(latest - period_ns, latest, max(1, period_ns // 200))
         if np.array_equal(truth.words(start, period_ns, len(seen)) & STROBE_MASK, seen & STROBE_MASK)
-    ]  # fmt: skip
+    ]
 
 
 def rises(words: Words, mask: int) -> list[int]:
