@@ -164,6 +164,25 @@ def test_a_rig_that_captures_already_goes_on(rig: Rig, client: Client) -> None:
     assert rig.status()["state"] == "RUN"
 
 
+def test_a_rig_that_is_lost_is_one_line(rig: Rig, tmp_path: Path) -> None:
+    other = Rig(tmp_path, rig.process.args[2], "--serial", "SUMP3", ports=False)  # type: ignore[index]
+    other.control.close()
+    client = Client(lambda: HostRig(at_ports(f"{other.entry['data']},{other.entry['control']}")), Options())
+    client.long(0xC1, 1)
+    client.long(0xC2, 1 << 27 | 3 << 16)
+    client.send(ARM)
+    wait_until(lambda: other.status()["state"] == "RUN", "the capture's begin")
+    other.process.kill()
+    wait_until(lambda: bool(client.said), "a word")
+    client.send(RESET + ID)
+    assert client.read(4) == IDENTITY
+    client.send(ARM)
+    wait_until(lambda: len(client.said) > 1, "another word")
+    assert "was lost" in client.said[0] and "There is no port" in client.said[1]
+    client.close()
+    other.close()
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
