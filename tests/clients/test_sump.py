@@ -110,9 +110,9 @@ def test_an_arm_without_a_rig_is_one_line(alone: Client) -> None:
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder = tmp_path_factory.mktemp("sump")
-    (folder / "job.fio").write_text("[r]\nrw=randread\nbs=4k\nsize=1m\nio_size=64k\ndirect=1\n")
+    (folder / "plan.toml").write_text('condition = "test-data"\n[[step]]\nname = "idle"\nidle_s = 0.5\n')
     trace = folder / "drive.wbt"
-    run([find("wattbell-ssd"), "run", "--job", folder / "job.fio", "--trace", trace, "--fio-json", folder / "fio.json"])
+    run([find("wattbell-ssd"), "run", "--plan", folder / "plan.toml", "--trace", trace])
     one = Rig(folder, trace, "--serial", "SUMP2", ports=False)
     one.control.close()
     yield one

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..errors import WattbellError
+from ..errors import RigError, WattbellError
 from ..probes import PROBES
 from ..rig import Rig
 from ..wire.decode import Batch, Decoder
@@ -43,6 +43,7 @@ class Acquisition(threading.Thread):
         self._open_rig, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
         self._after = after
         self._aborted = threading.Event()
+        self._begin_tick = self._last_tick = 0
 
     def abort(self) -> None:
         """End it soon; nothing is handed over any more."""
@@ -64,13 +65,13 @@ class Acquisition(threading.Thread):
     def _capture(self, rig: Rig) -> None:
         if self._options.decimation:
             rig.set_decimation(self._options.decimation)
-        status = rig.status()
-        running = "state=RUN" in status
-        found = re.search(r"tick=(\d+)", status)
-        tick, settle_ticks = int(found[1]) if found else 0, round(self._options.settle_s * 1e9)
-        window = Window(self._settings, self._options.thresholds, settle_ticks, _pins(rig), tick, running=running)
+        buffer = memoryview(bytearray(_BUFFER_BYTES))
+        state, self._begin_tick = _settled(rig, buffer)
+        running = state == "RUN"
+        settle_ticks = round(self._options.settle_s * 1e9)
+        window = Window(self._settings, self._options.thresholds, settle_ticks, _pins(rig), self._begin_tick, running=running)
         rig.start()
-        decoder, buffer = Decoder(), memoryview(bytearray(_BUFFER_BYTES))
+        decoder = Decoder()
         over = False
         while not (self._aborted.is_set() or over or window.words is not None):
             over = self._read(rig, decoder, buffer, window.feed)
@@ -85,16 +86,14 @@ class Acquisition(threading.Thread):
         if not running and not over:
             self._end(rig, decoder, buffer)
 
-    _last_tick = 0
-
     def _read(self, rig: Rig, decoder: Decoder, buffer: memoryview, feed: Callable[[Batch], None]) -> bool:
-        """Pass on what has come; whether the rig has stopped."""
+        """Pass on what has come; whether the rig has stopped (since this capture began: what another one left may come first)."""
         stopped = False
         size = rig.read_into(buffer)
         for batch in decoder.feed(bytes(buffer[:size])):
             self._last_tick = batch.last_tick
             feed(batch)
-            if batch.status is not None:
+            if batch.status is not None and batch.status.tick[-1] >= self._begin_tick:
                 stopped = int(batch.status.columns["run"][-1]) == 0
         return stopped
 
@@ -103,6 +102,22 @@ class Acquisition(threading.Thread):
         rig.stop()
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline and not self._read(rig, decoder, buffer, lambda _: None):
+            pass
+
+
+def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
+    """State and tick of the rig; one that still sends what another host did not wait for is relieved of it first."""
+    deadline = time.monotonic() + _DRAIN_S
+    while True:
+        status = rig.status()
+        state, tick = re.search(r"state=(\w+)", status), re.search(r"tick=(\d+)", status)
+        if state is None or tick is None:
+            raise RigError(f"The rig says {status!r} of itself, which is not understood.")
+        if state[1] != "STOPPING":
+            return state[1], int(tick[1])
+        if time.monotonic() > deadline:
+            raise RigError("The rig does not end the capture before; stop what else uses it, or unplug it and try again.")
+        while rig.read_into(buffer):
             pass
 
 
