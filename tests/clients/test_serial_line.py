@@ -47,11 +47,18 @@ idle_s = 0.06
 LEVEL_A = 0.25
 NAMES = ",".join(f"{number}={name}" for number, name in enumerate(PROBES))
 SCRIPT = rf"""
-ols() {{ out=$1; shift; timeout 150 sigrok-cli -d ols:conn=/dev/ttyS1 "$@" > $out.txt 2> $out.err; echo "$out $?" >> codes; }}
+ols() {{
+    out=$1; shift
+    for n in 1 2 3 4; do  # it waits 20 ms for its first answer, which a busy machine may not give
+        timeout 150 sigrok-cli -d ols:conn=/dev/ttyS1 "$@" > $out.txt 2> $out.err; code=$?
+        grep -q 'No devices found' $out.txt $out.err || break
+    done
+    echo "$out $code" >> codes
+}}
 ols show --show
 ols perst --config samplerate=100k:captureratio=20 --samples 1000 -t 1=01 -O csv
 ols doorbell --config samplerate=10m:captureratio=10 --samples 2000 -C '{NAMES}' -t DOORBELL=01 -o doorbell.sr
-ols clkreq --config samplerate=1m:captureratio=20:rle=on --samples 600 -t 0=10 -O csv
+ols wake --config samplerate=1m:captureratio=50:rle=on --samples 600 -t 9=01 -O csv
 timeout 5 sigrok-cli -d ols:conn=/dev/ttyS1 --config samplerate=1m --samples 600 -t 1=0 -O csv > never.txt 2>&1
 ols again --show
 python - > pyserial.txt 2>&1 <<'END'
@@ -121,7 +128,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
 
 def test_sigrok_finds_the_analyser_with_its_channels(guest: Guest) -> None:
     codes = dict(line.split() for line in guest.text("codes").splitlines())
-    assert codes == dict.fromkeys(("show", "perst", "doorbell", "clkreq", "again", "record"), "0"), guest.said
+    assert codes == dict.fromkeys(("show", "perst", "doorbell", "wake", "again", "record"), "0"), guest.said
     for name in ("show.txt", "again.txt"):
         assert "ols - Wattbell FPGA version" in guest.text(name)
         assert "with 10 channels: 0 1 2 3 4 5 6 7 8 9" in guest.text(name)
@@ -164,9 +171,9 @@ def test_the_session_has_commands_for_the_decoder(guest: Guest) -> None:
         assert abs((last - first) * 100 - int(cqe - doorbell)) <= 100
 
 
-def test_a_wake_up_shows_pins_link_and_current(guest: Guest) -> None:
+def test_a_trigger_on_the_rail_shows_what_woke_the_drive(guest: Guest) -> None:
     """1 MHz with RLE: CLKREQ# falls, the link leaves L1.2, the drive's current rises, in the order and the times of the trace."""
-    seen = guest.samples("clkreq.txt")
+    seen = guest.samples("wake.txt")
     assert len(seen) == 600
     falls = rises(seen ^ BIT["CLKREQ#"], BIT["CLKREQ#"])
     begin = guest.truth.change(CLKREQ_N, 0)
@@ -177,6 +184,7 @@ def test_a_wake_up_shows_pins_link_and_current(guest: Guest) -> None:
     assert len(falls) == 2, "the drive goes back to L1.2 and is woken again"
     step = min(time for time, amps in guest.truth.amps if amps > LEVEL_A and time >= begin)
     above = rises(seen, 1 << len(PROBES))
+    assert above[0] == 300 - 2
     assert 0 <= (above[0] - falls[0]) * 1000 - (step - begin) <= 6000, "front end of 2 us, a conversion a microsecond"
 
 
