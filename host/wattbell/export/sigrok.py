@@ -20,7 +20,7 @@ from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.export.window import Window, resolve
 from wattbell.probes import PROBES
-from wattbell.wire.spec import EventType
+from wattbell.wire.spec import CommandFlag, EventType
 
 Int64 = npt.NDArray[np.int64]
 
@@ -132,6 +132,8 @@ class _Logic:
         tables = (context.commands, context.markers)
         for name in ("doorbell", "fetch", "cqe"):
             ticks = np.concatenate([getattr(table, f"{name}_tick") for table in tables])
+            if name == "cqe":  # an aborted command has none, only the tick of its end
+                ticks = ticks[~np.concatenate([table.has(CommandFlag.ABORTED) for table in tables])]
             ticks = ticks[ticks != NONE]
             if name != "cqe":
                 ticks = np.unique(ticks)  # one doorbell may announce several commands, one read fetch several

@@ -13,7 +13,7 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.errors import UsageError
 from wattbell.export import export_csv, export_sigrok
-from wattbell.wire.spec import EventType
+from wattbell.wire.spec import CommandFlag, EventType
 
 MS = 1_000_000
 needs_sigrok = pytest.mark.skipif(
@@ -88,6 +88,18 @@ def test_analog_as_sigrok_reads_and_writes_it(capture, tmp_path):
 def test_strobes_that_cannot_be_told_apart_are_counted(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr", samplerate_hz=1000)
     assert made.merged == 2, "CQEs at 12.08 and 12.09 ms, doorbells at 12.0003 and 13.0 ms"
+
+
+@needs_sigrok
+def test_an_aborted_command_has_a_doorbell_and_no_cqe(builder, tmp_path):
+    builder.power(0, 0.66)
+    builder.command(2 * MS, 3 * MS, flags=int(CommandFlag.ABORTED))
+    builder.command(7 * MS, 1 * MS)
+    made = export_sigrok(builder.write(20 * MS), tmp_path / "x.sr")
+    rows = [row.split(",") for row in sigrok("-i", made.path, "-C", "DOORBELL,CQE", "-O", "csv").splitlines()]
+    doorbell, cqe = np.array([[int(a), int(b)] for a, b in (row[:2] for row in rows if len(row) >= 2 and row[0] in "01")]).T
+    assert np.flatnonzero(doorbell).tolist() == [2000, 7000]
+    assert np.flatnonzero(cqe).tolist() == [8000]
 
 
 def test_a_window_that_is_too_long_or_empty_is_refused(capture, tmp_path, monkeypatch):
