@@ -156,9 +156,9 @@ _TRIGGER = (
                              "power state"),
         Bits("FALLING", 4, 1, "sources 2 to 6: through LEVEL downwards, or a falling edge; else upwards, or a rising edge"),
         Bits("OPCODE", 8, 1, "source 8: TRIGGER_OPCODE must match"),
-        Bits("LBA", 9, 1, "source 8: a block of the command must lie in TRIGGER_LBA"),
+        Bits("LBA", 9, 1, "source 8: a block of the command must lie in TRIGGER_LBA; one without SLBA and NLB, or DSM, has none"),
         Bits("LATENCY", 10, 1, "source 8: CQE tick - doorbell tick must be above TRIGGER_LATENCY"),
-        Bits("ERROR", 11, 1, "source 8: the command's status must not be 0"))),
+        Bits("ERROR", 11, 1, "source 8: the command's status code or type must not be 0"))),
     Register("TRIGGER_COMMAND", 0xE1, 3, _WO, 0, "each bit written 1 does something once", (
         Bits("ARM", 0, 1, "watch; clears FIRED"),
         Bits("DISARM", 1, 1, "watch no longer; clears FIRED"),
@@ -187,8 +187,8 @@ _TRIGGER = (
 
 _TEST = (
     Register("TEST_CONTROL", 0xF0, 9, _RW, 0, "self-test", (
-        Bits("COMMANDS", 0, 8, "how many"),
-        Bits("PATTERN", 8, 1, "the pattern below comes in the bus's and the ADCs' place"))),
+        Bits("COMMANDS", 0, 8, "how many, 1 or more"),
+        Bits("PATTERN", 8, 1, "the pattern below comes in the place of the bus, PERST# and the ADCs, also while none is played"))),
     Register("TEST_COMMAND", 0xF1, 1, _WO, 0, "self-test", (
         Bits("GO", 0, 1, "play the pattern once: after PERST#, enumeration, controller enable and queue creation, COMMANDS reads of "
                          "one block, "
