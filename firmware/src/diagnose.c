@@ -61,15 +61,35 @@ static unsigned test_parts(void)
 
 static void start_pattern(void)
 {
+    uint32_t clock_ticks = hal_read(WB_BUILD) & WB_BUILD_CLOCK_TICKS;
     meter_abort();
+    hal_write(WB_TEST_CONTROL, WB_TEST_CONTROL_PATTERN | PATTERN_COMMANDS << WB_TEST_CONTROL_COMMANDS_SHIFT);
+    /* Whatever is set: often enough for the pattern's steps, and both paths, of which its fine one is at the end of its scale. */
+    hal_write(WB_ADC_PERIOD, (uint32_t)TICKS_US / (clock_ticks ? clock_ticks : 1));
+    hal_write(WB_RANGE, 0);
+    hal_write(WB_COMMAND, WB_COMMAND_RAIL_APPLY);
     hal_write(WB_METER_CONTROL, WB_METER_CONTROL_RUN);
     hal_write(WB_TRIGGER_LEVEL, STEP_LEVEL);
     hal_write(WB_TRIGGER_HYSTERESIS, 0);
     hal_write(WB_TRIGGER_ACTION, 0);
     hal_write(WB_TRIGGER_CONTROL, 3u << WB_TRIGGER_CONTROL_SOURCE_SHIFT); /* current, upwards */
     hal_write(WB_TRIGGER_COMMAND, WB_TRIGGER_COMMAND_ARM);
-    hal_write(WB_TEST_CONTROL, WB_TEST_CONTROL_PATTERN | PATTERN_COMMANDS << WB_TEST_CONTROL_COMMANDS_SHIFT);
-    hal_write(WB_TEST_COMMAND, WB_TEST_COMMAND_GO);
+}
+
+static void end_pattern(void)
+{
+    hal_write(WB_TEST_CONTROL, 0);
+    trigger_reset();
+    meter_reset();
+    capture_apply();
+    meter_apply_range();
+    hal_write(WB_COMMAND, WB_COMMAND_TRACKER_RESET); /* forgets the pattern's queues */
+}
+
+void diagnose_abort(void)
+{
+    if (hal_read(WB_TEST_CONTROL) & WB_TEST_CONTROL_PATTERN)
+        end_pattern();
 }
 
 static unsigned judge_pattern(uint32_t commands_before)
@@ -102,15 +122,20 @@ enum progress diagnose_test(struct call *call)
         call->memory = ticks_now() + PATTERN_WITHIN;
         call->step = 1;
     }
+    if (call->step == 1) { /* a conversion of the length set before may be under way */
+        if (hal_read(WB_STATE) & WB_STATE_RAIL_PENDING && ticks_now() < call->memory) {
+            ticks_deadline(ticks_now() + 50 * TICKS_US);
+            return PENDING;
+        }
+        hal_write(WB_TEST_COMMAND, WB_TEST_COMMAND_GO);
+        call->step = 2;
+    }
     if (hal_read(WB_TEST_STATE) & WB_TEST_STATE_BUSY && ticks_now() < call->memory) {
         ticks_deadline(ticks_now() + 50 * TICKS_US);
         return PENDING;
     }
     failed |= judge_pattern(commands_before);
-    hal_write(WB_TEST_CONTROL, 0);
-    trigger_reset();
-    meter_reset();
-    hal_write(WB_COMMAND, WB_COMMAND_TRACKER_RESET); /* forgets the pattern's queues */
+    end_pattern();
     if (failed)
         scpi_error_text(SCPI_SELF_TEST_FAILED, "*TST? says what");
     put_unsigned(failed);

@@ -2,6 +2,7 @@
 
 #include "calibrate.h"
 #include "capture.h"
+#include "diagnose.h"
 #include "hal.h"
 #include "meter.h"
 #include "power.h"
@@ -34,6 +35,7 @@ void firmware_init(void)
     power_init();
     system_init();
     calibrate_init();
+    hal_write(WB_TEST_CONTROL, 0); /* a restart in the middle of a self-test */
     trigger_reset();
     meter_reset();
 }
@@ -45,7 +47,7 @@ static void device_clear(void)
     scpi_reset_engine();
     meter_abort();
     hal_write(WB_AFE, 0);
-    hal_write(WB_TEST_CONTROL, 0);
+    diagnose_abort();
     status_condition(&status_operation, OPER_CALIBRATING, 0);
 }
 
@@ -101,7 +103,7 @@ bool firmware_step(void)
                                  WB_IRQ_ENABLE_WAKE);
     ticks_deadline(ticks_now() + KICK_EVERY);
     if (!busy) {
-        hal_write(WB_ACTIVE, !scpi_ready() || system_operations_pending() || trigger_armed());
+        hal_write(WB_ACTIVE, !scpi_ready() || system_operations_pending() || trigger_armed() || meter_triggered());
         ticks_arm();
     }
     return busy;

@@ -40,6 +40,11 @@ bool meter_busy(void)
     return phase == GATE;
 }
 
+bool meter_triggered(void)
+{
+    return phase == WAITING && hal_read(WB_TRIGGER_STATE) & WB_TRIGGER_STATE_FIRED;
+}
+
 void meter_abort(void)
 {
     if (phase == IDLE)

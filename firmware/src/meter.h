@@ -15,6 +15,7 @@ struct reading {
 };
 
 bool meter_busy(void);
+bool meter_triggered(void); /* its gate is the trigger's, which has fired, and has not been seen yet */
 void meter_abort(void);
 /* `gates` gates of `conversions` each. */
 void meter_start(int64_t conversions, unsigned gates);

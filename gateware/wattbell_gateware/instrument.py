@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -19,12 +17,14 @@ from wattbell.wire.spec import (
     MarkerSource,
 )
 
+from .deadlines import earliest
 from .layouts import EVENT, tlp_beat
-from .nvme import COMMAND, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
+from .nvme import COMMAND, COMPLETION, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
 from .rail import RailPath, WordFront, serial_front
 from .rail.config import CONVERSION, RAIL_CONFIG, Range
 from .regfile import RegisterFile
 from .registers import ID, VERSION, by_name
+from .selftest import PatternPlayer
 from .stage import Stage
 from .stream.buffer import BlockBuffer
 from .stream.events import LossReporter, SidebandWatcher, event
@@ -63,7 +63,9 @@ class Instrument(wiring.Component):
         blocks, link events. Idle clocks cannot be left out then.
     fine : there may be a second current ADC, of a path with more gain: ports ``adc_sdo_f`` or ``adc_f``, and ``adc_fine``, high where the
         board has that path.
-    conversions : the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`).
+    conversions : what a controller works with: the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`);
+        ``completed``, high for a clock with ``completion``, a command at its CQE, whether there is a capture or not. The registers of
+        the self-test, F0h and on, and its pattern: `width` must be 128.
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
@@ -93,6 +95,7 @@ class Instrument(wiring.Component):
             ports |= {"adc_fine": In(1), **({"adc_sdo_f": In(1)} if adc == "serial" else {"adc_f": In(ADC_BITS)})}
         if conversions:
             ports |= {"convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION)}
+            ports |= {"completed": Out(1), "completion": Out(COMPLETION)}
         if lanes:
             ports |= {"link_down": Out(link_port()), "link_up": Out(link_port())}
         super().__init__(ports)
@@ -127,6 +130,13 @@ class Instrument(wiring.Component):
             regs.addr.eq(self.reg_addr), regs.wdata.eq(self.reg_wdata), regs.we.eq(self.reg_we),
             self.reg_rdata.eq(regs.rdata),
         ]
+        self._player = player = PatternPlayer() if self.conversions else None
+        if player:
+            m.submodules.player = player
+            m.d.comb += [
+                player.now.eq(self.now), player.addr.eq(self.reg_addr[:7]), player.wdata.eq(self.reg_wdata),
+                player.we.eq(self.reg_we & self.reg_addr[7]), self.reg_rdata.eq(Mux(self.reg_addr[7], player.rdata, regs.rdata)),
+            ]  # fmt: skip
 
         # Time.
         now = self.now
@@ -140,20 +150,32 @@ class Instrument(wiring.Component):
         # while `bus_active` is low. All its inputs are registers of that domain, the counter too, and that one only
         # moves while `bus_active` is high: so the tracker sees the same with and without those edges.
         levels = Cat(self.perst_n, run.capturing)
+        if player:  # the records of the pattern are counted, and go no further
+            levels = Mux(player.on, Cat(player.perst_n, player.busy), levels)
         seen = Signal(2)
         m.d.bus += seen.eq(levels)
         bus_now = Signal(64)
         with m.If(self.bus_active | self.slow):
             m.d.bus += bus_now.eq(then)
         m.d.comb += tracker.now.eq(bus_now)
+        comes = []
         for lane in ("tlp_down", "tlp_up"):
             port, inner = getattr(self, lane), getattr(tracker, lane)
-            valid = Signal(name=f"{lane}_valid")
+            valid, came = Signal(name=f"{lane}_valid"), Signal(name=f"{lane}_came")
             beat = Signal(tlp_beat(self.width), name=f"{lane}_beat")
-            m.d.bus += valid.eq(port.valid)
+            m.d.comb += came.eq(port.valid)
+            m.d.bus += valid.eq(came)
             with m.If(port.valid):
                 m.d.bus += beat.eq(port.p)
+            if player:
+                own = getattr(player, lane.removeprefix("tlp_"))
+                m.d.comb += came.eq(Mux(player.on, own.valid, port.valid))
+                with m.If(player.on):
+                    m.d.bus += beat.eq(own.p)
             m.d.comb += [inner.valid.eq(valid), inner.p.eq(beat)]
+            comes.append(came)
+        if self.conversions:
+            m.d.comb += [self.completed.eq(tracker.completed), self.completion.eq(tracker.completion)]
         command = data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
@@ -176,7 +198,7 @@ class Instrument(wiring.Component):
                 tracker.busy | attach | offered | tracker.commands.valid | tracker.events.valid | tracker.raw.valid
                 | (seen != levels) | (now >= tracker.deadline)
                 | tracker.tlp_down.valid | tracker.tlp_up.valid
-                | self.tlp_down.valid | self.tlp_up.valid),
+                | Cat(comes).any()),
         ]
 
         # Records: what the tracker makes is taken at once, so that what is lost is lost here, with its place known.
@@ -219,6 +241,8 @@ class Instrument(wiring.Component):
 
         loss, sidebands, front = (m.submodules[n] for n in ("losses", "sidebands", "front"))
         quiet = (regs, run, rail, command_blocks, event_blocks, raw_blocks, writer, loss, sidebands, front)
+        if player:
+            quiet += (player,)
         m.d.comb += [
             self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~self._marker_waits
                           & records.empty & events.empty),
@@ -227,6 +251,7 @@ class Instrument(wiring.Component):
         return m
 
     def _rail(self, m: Module, regs, run, rail) -> None:
+        player = self._player
         if self.adc == "serial":
             m.submodules.front = front = serial_front(self.ticks_per_clock, self.fine)
             m.d.comb += [
@@ -243,9 +268,14 @@ class Instrument(wiring.Component):
             front.start.eq(rail.adc_start), rail.v_word.eq(front.v_word), rail.i_word.eq(front.i_word),
             rail.run.eq(run.rail_run),
         ]
+        if player:
+            m.d.comb += player.start.eq(rail.adc_start)
         there = self.adc_fine if self.fine else Const(0)
         if self.fine:
             m.d.comb += [front.sdo_f.eq(self.adc_sdo_f) if self.adc == "serial" else front.f.eq(self.adc_f), rail.f_word.eq(front.f_word)]
+        if player:
+            with m.If(player.on):
+                m.d.comb += [getattr(rail, f"{name}_word").eq(getattr(player, name)) for name in ("vif" if self.fine else "vi")]
         if self.conversions:
             m.d.comb += [rail.convert.eq(self.convert), self.converted.eq(rail.converted), self.conversion.eq(rail.conversion)]
         shortest = MIN_PERIOD_TICKS // self.ticks_per_clock
@@ -293,7 +323,7 @@ class Instrument(wiring.Component):
             wiring.connect(m, wiring.flipped(port.events), getattr(link, name))
             m.d.comb += getattr(source, name).eq(port.side)
             m.d.bus += [
-                getattr(tracker, f"pending_{name}").eq(port.side.pending),
+                getattr(tracker, f"pending_{name}").eq(port.side.pending & ~(self._player.on if self._player else 0)),
                 getattr(tracker, f"pending_tick_{name}").eq(port.side.pending_tick),
             ]
             link_set(m, getattr(regs, f"link_set_{name}"), getattr(regs, f"link_set_{name}_written"), port.set)
@@ -397,8 +427,3 @@ class Instrument(wiring.Component):
             regs.lost_records.eq(lost_records), regs.lost_events.eq(lost_events),
             regs.lost_samples.eq(lost_samples), regs.blocks.eq(writer.sequence),
         ]
-
-
-def earliest(ticks: list[Value]) -> Value:
-    """The smallest of some 64-bit ticks."""
-    return reduce(lambda a, b: Mux(a < b, a, b), ticks)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from amaranth import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..controller_registers import BASE
 from .core import wishbone
 
-__all__ = ["RAM_BASE", "Bus"]
+__all__ = ["RAM_BASE", "WRITE", "Bus"]
 
 RAM_BASE = 0x1000_0000
 """As in firmware/target/memory.ld; the read-only memory is at 0."""
 _REGISTERS = 256
+WRITE = data.StructLayout({"address": 8, "value": 32})
+"""A write to a register that does not come from the core."""
 
 
 class Bus(wiring.Component):
@@ -29,7 +31,8 @@ class Bus(wiring.Component):
     Ports
     -----
     ibus, dbus : the core's. reg_addr : word address of a register; it stays until the next access. reg_we, reg_re : high for one
-    clock. reg_rdata : in the clock of ``reg_re``. fault : see above.
+    clock. reg_rdata : in the clock of ``reg_re``. fault : see above. aside : a write from elsewhere, which takes a clock in which the core
+    begins no access to a register.
 
     Parameters
     ----------
@@ -43,6 +46,7 @@ class Bus(wiring.Component):
         super().__init__({
             "ibus": In(wishbone()), "dbus": In(wishbone()),
             "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32), "fault": Out(1),
+            "aside": In(stream.Signature(WRITE)),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -65,6 +69,7 @@ class Bus(wiring.Component):
             in_ram.eq((dbus.adr >= RAM_BASE // 4) & (dbus.adr < RAM_BASE // 4 + self._ram_words)),
             in_registers.eq((dbus.adr[8:] == BASE // 4 // _REGISTERS) & (~dbus.we | dbus.sel.all())),
             constant.addr.eq(dbus.adr), loaded.addr.eq(dbus.adr), stored.addr.eq(dbus.adr), stored.data.eq(dbus.dat_w),
+            self.aside.ready.eq(~(wanted & in_registers)),
             stored.en.eq((wanted & in_ram & dbus.we).replicate(4) & dbus.sel),
         ]  # fmt: skip
         with m.If(from_rom):
@@ -76,10 +81,13 @@ class Bus(wiring.Component):
         m.d.sync += [
             dbus.ack.eq((wanted & (in_rom | in_ram)) | under_way), self.fault.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
             from_rom.eq(wanted & in_rom), from_ram.eq(wanted & in_ram), under_way.eq(wanted & in_registers),
-            self.reg_we.eq(wanted & in_registers & dbus.we), self.reg_re.eq(wanted & in_registers & ~dbus.we),
+            self.reg_we.eq((wanted & in_registers & dbus.we) | (self.aside.valid & self.aside.ready)),
+            self.reg_re.eq(wanted & in_registers & ~dbus.we),
         ]  # fmt: skip
         with m.If(wanted & in_registers):
             m.d.sync += [self.reg_addr.eq(dbus.adr), self.reg_wdata.eq(dbus.dat_w)]
+        with m.Elif(self.aside.valid):
+            m.d.sync += [self.reg_addr.eq(self.aside.p.address), self.reg_wdata.eq(self.aside.p.value)]
         with m.If(under_way):
             m.d.sync += shown.eq(self.reg_rdata)
         return m

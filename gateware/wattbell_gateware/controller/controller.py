@@ -26,7 +26,7 @@ class Controller(wiring.Component):
     Ports
     -----
     those of :data:`.peripherals.PINS`. reg_addr, reg_wdata, reg_we, reg_rdata : the instrument's register bus, word addresses
-    00h..7Fh; ``reg_we`` is high for one clock, and never for an address above. reg_re : high in the clock in which ``reg_rdata`` is
+    00h..7Fh and F0h..FFh; ``reg_we`` is high for one clock, and never for one between. reg_re : high in the clock in which ``reg_rdata`` is
     taken.
 
     Parameters
@@ -56,12 +56,13 @@ class Controller(wiring.Component):
                 m.d.comb += inner.eq(outer)
             else:
                 m.d.comb += outer.eq(inner)
-        ours = bus.reg_addr[7]
+        wiring.connect(m, own.write, bus.aside)
+        ours = bus.reg_addr[7] & ~bus.reg_addr[4:7].all()  # the self-test's registers are where its pattern is
         m.d.comb += [
             core.hold.eq(own.core_reset), own.fault.eq(bus.fault), core.irq.eq(own.irq),
             own.bus_addr.eq(bus.reg_addr), own.bus_wdata.eq(bus.reg_wdata),
             own.bus_we.eq(bus.reg_we & ours), own.bus_re.eq(bus.reg_re & ours),
-            self.reg_addr.eq(bus.reg_addr & 0x7F), self.reg_wdata.eq(bus.reg_wdata), self.reg_we.eq(bus.reg_we & ~ours),
+            self.reg_addr.eq(bus.reg_addr), self.reg_wdata.eq(bus.reg_wdata), self.reg_we.eq(bus.reg_we & ~ours),
             self.reg_re.eq(bus.reg_re & ~ours),
             bus.reg_rdata.eq(Mux(ours, own.bus_rdata, self.reg_rdata)),
         ]  # fmt: skip

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..controller_registers import board_by_name
 from ..rail.config import CONVERSION, FLAGS
+from .trigger import SAMPLE
 
 __all__ = ["Meter"]
 
@@ -24,6 +25,7 @@ class Meter(wiring.Component):
     -----
     called like registers: those of :class:`.bank.Bank`; V, I, P sums and codes as 64-bit values.
     now : ticks. converted, conversion : :class:`..rail.path.RailPath`. abort : the core restarts.
+    start : as METER_COMMAND.START. sampled, sample : a conversion, its power too; ``sample`` stays until the next comes.
     busy : a gate is under way. wanted : a conversion would be counted.
     """
 
@@ -35,6 +37,7 @@ class Meter(wiring.Component):
             "meter_control": In(2), "meter_count": In(20), "meter_command_written": In(1), "meter_state": Out(6),
             **sums, **ends, "gate_clipped": Out(20), "gate_ticks": Out(32), "energy": Out(signed(64)), "charge": Out(signed(64)),
             "total_count": Out(64), "total_clipped": Out(32), "busy": Out(1), "wanted": Out(1),
+            "start": In(1), "sampled": Out(1), "sample": Out(SAMPLE),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -60,6 +63,8 @@ class Meter(wiring.Component):
             m.d.sync += power.eq(c.v * c.i)
 
         values = {"v": c.v, "i": c.i, "p": power >> _POWER_SHIFT}
+        m.d.comb += [self.sampled.eq(multiplied), self.sample.tick.eq(c.tick)]
+        m.d.comb += [self.sample[name].eq(value) for name, value in values.items()]
         first = Signal()
         with m.If(multiplied & busy & ~(c.tick - since)[63]):
             m.d.sync += [
@@ -81,7 +86,7 @@ class Meter(wiring.Component):
         with m.If(command["CLEAR"]):
             m.d.sync += [energy.eq(0), charge.eq(0), count.eq(0), ends.eq(0)]
 
-        with m.If(command["START"]):
+        with m.If(command["START"] | self.start):
             m.d.sync += [
                 busy.eq(1), first.eq(1), left.eq(self.meter_count), since.eq(self.now), flags.eq(0), self.gate_clipped.eq(0),
                 *(getattr(self, name).eq(0) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes")),

@@ -8,23 +8,28 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from ..controller_registers import BOARD, board_by_name
+from ..deadlines import earliest
+from ..nvme import COMPLETION
 from ..rail.config import FLAGS
 from .bank import Bank
+from .bus import WRITE
 from .i2c import I2c
 from .meter import Meter
 from .power import Power
 from .system import NEVER, System
+from .trigger import Trigger
 
 __all__ = ["CONSOLE_DEPTH", "PINS", "Peripherals"]
 
 CONSOLE_DEPTH = 64
 """Bytes in each direction of the console."""
-_LAST = 0xD3
-"""The trigger and the self-test, from E0h on, are not there."""
+_LAST = 0xEF
+"""The self-test's registers, from F0h on, are the instrument's."""
 PINS = {
     "now": In(64), "link": In(32), "link_state": In(4), "perst_n": In(1), "clkreq_n": In(1), "rail_good": In(1),
     "rail_valid": In(1), "rail_tick": In(64), "rail_period": In(32), "rail_v": In(signed(24)), "rail_i": In(signed(24)),
     "rail_flags": In(FLAGS), "rail_v_code": In(18), "rail_i_code": In(18), "rail_f_code": In(18),
+    "completed": In(1), "completion": In(COMPLETION), "watched": Out(3),
     "convert": Out(1), "rail_wanted": Out(1), "rail_level": Out(signed(24)), "zero": Out(2),
     "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
     "load_switch": Out(1), "perst_low": Out(1), "clkreq_low": Out(1),
@@ -39,13 +44,14 @@ class Peripherals(wiring.Component):
     Ports
     -----
     those of :data:`PINS`. bus_addr : the lower 7 bits of the word address. bus_we, bus_re : one clock for each access.
-    irq, fault, core_reset : the core's, see :class:`.system.System`.
+    write : what the trigger writes to the instrument. irq, fault, core_reset : the core's, see :class:`.system.System`.
     """
 
     def __init__(self):
         super().__init__({
             **PINS, "bus_addr": In(7), "bus_wdata": In(32), "bus_we": In(1), "bus_re": In(1), "bus_rdata": Out(32),
             "irq": Out(1), "fault": In(1), "core_reset": Out(1),
+            "write": Out(stream.Signature(WRITE)),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -60,19 +66,22 @@ class Peripherals(wiring.Component):
             bank.addr.eq(self.bus_addr), bank.wdata.eq(self.bus_wdata), bank.we.eq(self.bus_we), bank.re.eq(self.bus_re),
             self.bus_rdata.eq(bank.rdata), bank.link.eq(self.link),
         ]  # fmt: skip
-        for block in (system, power, meter):
+        m.submodules.trigger = trigger = Trigger()
+        for block in (system, power, meter, trigger):
             m.d.comb += [block.now.eq(self.now), block.data.eq(bank.data)]
         has_byte, room = self._console(m, bank)
         self._meter(m, bank, meter)
+        self._trigger(m, bank, trigger, meter)
         busy, byte = i2c.state[0], Signal(64)
         m.d.comb += byte.eq(Mux(busy, self.now + i2c.left, NEVER))
         pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~meter.busy,
-                   "POWER": power.power_trip.any(), "TRIGGER": Const(0, 1), "I2C": ~busy}  # fmt: skip
+                   "POWER": power.power_trip.any(), "TRIGGER": trigger.trigger_state[1], "I2C": ~busy}  # fmt: skip
         m.d.comb += [
             bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
             system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
-            self.active.eq(bank.active), self.deadline.eq(Mux(system.deadline < byte, system.deadline, byte)),
-            meter.abort.eq(system.restart), self.zero.eq(bank.afe), self.rail_wanted.eq(meter.wanted | power.wanted),
+            self.active.eq(bank.active), self.deadline.eq(earliest([system.deadline, byte, trigger.deadline])),
+            meter.abort.eq(system.restart), self.zero.eq(bank.afe),
+            self.rail_wanted.eq(meter.wanted | power.wanted | trigger.wants_samples),
             self.rail_level.eq(power.level), self.convert.eq(bank.meter_control[0]),
             self.irq.eq(system.irq), system.fault.eq(self.fault), self.core_reset.eq(system.core_reset),
         ]  # fmt: skip
@@ -111,6 +120,21 @@ class Peripherals(wiring.Component):
             m.d.comb += Cat(getattr(bank, f"{name}_lo"), getattr(bank, f"{name}_hi")).eq(getattr(meter, name))
         for name in ("v_min", "v_max", "i_min", "i_max", "p_min", "p_max"):
             m.d.comb += getattr(bank, name).eq(getattr(meter, name))
+
+    def _trigger(self, m: Module, bank: Bank, trigger: Trigger, meter: Meter) -> None:
+        for name in ("control", "level", "hysteresis", "opcode", "latency", "match", "action", "delay"):
+            m.d.comb += getattr(trigger, f"trigger_{name}").eq(getattr(bank, f"trigger_{name}"))
+        for name in ("perst_n", "clkreq_n", "link_state", "completed", "completion"):
+            m.d.comb += getattr(trigger, name).eq(getattr(self, name))
+        _same_names(m, bank, trigger, "trigger_command")
+        wiring.connect(m, trigger.write, wiring.flipped(self.write))
+        m.d.comb += [
+            trigger.trigger_lba_first.eq(Cat(bank.trigger_lba_first_lo, bank.trigger_lba_first_hi)),
+            trigger.trigger_lba_last.eq(Cat(bank.trigger_lba_last_lo, bank.trigger_lba_last_hi)),
+            bank.trigger_state.eq(trigger.trigger_state), Cat(bank.trigger_tick_lo, bank.trigger_tick_hi).eq(trigger.trigger_tick),
+            trigger.sampled.eq(meter.sampled), trigger.sample.eq(meter.sample), meter.start.eq(trigger.start_gate),
+            self.watched.eq(trigger.watched),
+        ]  # fmt: skip
 
     def _power(self, m: Module, bank: Bank, power: Power) -> None:
         control = {b.name: bank.power_control[b.low] for b in board_by_name("POWER_CONTROL").bits}

@@ -20,6 +20,8 @@ port                dir meaning
 ``raw``             out stream of ``RAW``: words of TLPs that carry Identify data
 ``cfg``             in  stream of ``CONFIG``: late attach
 ``counters``        out ``COUNTERS``
+``completed``       out 1, for a clock: ``completion`` (``COMPLETION``) is a command at its CQE, a few clocks late, whatever ``run`` is
+``completion``      out
 ``busy``            out 1: work is pending that proceeds by clocks. When 0, nothing changes until an input changes or
                         ``now`` reaches ``deadline``. Output streams waiting for ``ready`` do not make it busy
 ``deadline``        out 64: the next internal timer, all ones when there is none
@@ -32,8 +34,8 @@ Overflow behind the tracker: the FIFO of records (512) is inside; when it is ful
 for ``lost_events`` and ``lost_raw``.
 """
 
-from .layouts import COMMAND, CONFIG, COUNTERS, EVENT, RAW, ConfigOp
+from .layouts import COMMAND, COMPLETION, CONFIG, COUNTERS, EVENT, RAW, ConfigOp
 from .pagemap import FULL_SIZE, MapSizes
 from .tracker import NvmeTracker
 
-__all__ = ["COMMAND", "CONFIG", "COUNTERS", "EVENT", "FULL_SIZE", "RAW", "ConfigOp", "MapSizes", "NvmeTracker"]
+__all__ = ["COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "EVENT", "FULL_SIZE", "RAW", "ConfigOp", "MapSizes", "NvmeTracker"]

@@ -32,6 +32,8 @@ def declare(m: Module, e) -> None:
     e.e_slot = Signal(e.slot_bits)
     e.e_guess = Signal()
     e.e_result = Signal(32)
+    e.e_age = Signal(65)  # from the doorbell to the CQE
+    e.e_age_known = Signal()
     e.a_lba = Signal(40)  # of an admin command that succeeded
     e.a_blocks = Signal(32)
     e.a_prp1 = Signal(64)
@@ -55,6 +57,18 @@ def declare(m: Module, e) -> None:
     e.x_fits = Signal()  # and a queue of its vector was waiting
     e.x_slot = Signal(e.slot_bits)
     e.r_left = Signal(17)
+    # Told a clock after CQE_APPEND: until then nothing else uses these registers.
+    m.d.sync += e.completed.eq(0)
+    told = e.completion
+    m.d.comb += [
+        told.tick.eq(e.h.tick),
+        told.latency.eq(Mux(e.e_age_known & ~e.e_age[64], e.e_age[:32] | e.e_age[32:64].any().replicate(32), 0)),
+        told.lba.eq(e.a_lba),
+        told.blocks.eq(e.a_blocks[:17]),
+        told.opcode.eq(e.a_opcode),
+        told.admin.eq(e.e_sqid == 0),
+        told.error.eq(e.e_status[0:11] != 0),
+    ]
 
 
 def _save_cq(m: Module, e, qid, cq) -> None:
@@ -127,6 +141,8 @@ def states(m: Module, e) -> None:
             e.a_lba.eq(slot["lba"]),
             e.a_blocks.eq(slot["blocks"]),
             e.a_prp1.eq(slot["prp1"]),
+            e.e_age.eq(e.h.tick - slot["doorbell"]),
+            e.e_age_known.eq(~slot["doorbell"][-1]),  # as in emit
         ]
         guess = Mux(e.e_guess, int(Flag.GUESS), 0)
         m.next = "CQE_APPEND"
@@ -167,6 +183,7 @@ def states(m: Module, e) -> None:
             m.next = "CQE_NEXT"
 
     with m.State("CQE_APPEND"):
+        m.d.sync += e.completed.eq(e.found)
         with m.If(e.shadow & (e.e_sqid != 0)):
             emit.begin(m, e, e.e_slot, "CQE_NEXT")
         with m.Else():

@@ -24,7 +24,7 @@ from ..layouts import COMMAND, EVENT
 from ..tlp import HEADER, MERGED
 from ..tlp import Kind as Tlp
 from . import completions, control, emit, fetch, insert, pages, queues
-from .layouts import CONFIG, RAW
+from .layouts import COMPLETION, CONFIG, RAW
 from .pagemap import FULL_SIZE, MapSizes, PageMap
 from .store import Subroutine, Table
 
@@ -87,6 +87,8 @@ class Engine(wiring.Component):
                 "event": Out(stream.Signature(EVENT)),
                 "raw": Out(stream.Signature(RAW)),
                 "raw_room": In(16),
+                "completed": Out(1),
+                "completion": Out(COMPLETION),
                 "lose": Out(10),  # pulses, by spec.LossSource
                 "lose_tick": Out(64),
                 "unmatched": Out(1),

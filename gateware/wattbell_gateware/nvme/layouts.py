@@ -9,7 +9,7 @@ from amaranth.lib import data, enum
 
 from ..layouts import COMMAND, EVENT
 
-__all__ = ["COMMAND", "CONFIG", "COUNTERS", "EVENT", "RAW", "ConfigOp"]
+__all__ = ["COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "EVENT", "RAW", "ConfigOp"]
 
 
 class ConfigOp(enum.Enum, shape=3):
@@ -42,6 +42,12 @@ RAW = data.StructLayout(
 )
 """A 32-bit word of a raw TLP, byte 0 in bits 7:0. ``tick``, ``length`` (bytes of the whole TLP), ``direction`` and
 ``flags`` (as in ``spec.TLP_HEADER``) stand on every word."""
+
+COMPLETION = data.StructLayout(
+    {"tick": 64, "latency": 32, "lba": 40, "blocks": 17, "opcode": 8, "admin": 1, "error": 1}
+)
+"""A command at its CQE, whose SQE is known. ``tick``: of the CQE; ``latency``: from the doorbell to it in ticks, at most 2**32 - 1, 0 when
+not known; ``lba`` and ``blocks``: low bits of ``slba`` and ``blocks`` of the command's record; ``error``: status code or type is not 0."""
 
 _COUNTER_BITS: dict[str, int] = {
     "tlps_down": 64,

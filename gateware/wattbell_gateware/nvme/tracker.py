@@ -12,7 +12,7 @@ from ..layouts import COMMAND, EVENT, tlp_beat
 from ..stage import Stage
 from ..tlp import MERGED, TlpMerge, TlpParser
 from .engine import TAGS, Engine
-from .layouts import CONFIG, COUNTERS, RAW
+from .layouts import COMPLETION, CONFIG, COUNTERS, RAW
 from .losses import SOURCES, LossReporter
 from .pagemap import FULL_SIZE, MapSizes
 from .passage import Passage
@@ -64,6 +64,8 @@ class NvmeTracker(wiring.Component):
                 "raw": Out(stream.Signature(RAW)),
                 "cfg": In(stream.Signature(CONFIG)),
                 "counters": Out(COUNTERS),
+                "completed": Out(1),
+                "completion": Out(COMPLETION),
                 "busy": Out(1),
                 "deadline": Out(64),
                 "skip_down": Out(1),
@@ -138,6 +140,9 @@ class NvmeTracker(wiring.Component):
             events.w_data.eq(Mux(told.event.valid, told.event.payload, losses.events.payload)),
             losses.events.ready.eq(~told.event.valid & events.w_rdy),
         ]
+        m.d.comb += [
+            self.completed.eq(engine.completed & told.last if self.halved else engine.completed), self.completion.eq(engine.completion),
+        ]  # fmt: skip
         for name, value in (("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("raw_room", RAW_WORDS - raw.level)):
             if self.halved:
                 held = Signal.like(getattr(engine, name), name=f"held_{name}", init=name == "perst_n")

@@ -8,6 +8,7 @@ use crate::registers::{Effect, Map, Registers};
 use crate::run::{Run, State};
 use crate::status::{self, Counters};
 use crate::time::{clock_at, tick, Clock, NEVER};
+use crate::tracker::completion::Completion;
 use crate::tracker::Tracker;
 use crate::wire::{event_type_code as kind, COMMAND_SIZE, EVENT_SIZE};
 use crate::writer::{Block, Source, Writer};
@@ -58,7 +59,7 @@ pub struct Instrument<A> {
     records: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
     records_shown: Clock,
     /// Commands without TLPs, each with the clock in which it is over.
-    summaries: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
+    summaries: VecDeque<(Clock, Completion, Record<COMMAND_SIZE>)>,
     summarised: u64,
     /// One record a clock reaches the queue.
     records_at: Clock,
@@ -71,6 +72,19 @@ pub struct Instrument<A> {
     raw_full: bool,
     status_dropped: u32,
     writer: Writer,
+    listening: Listening,
+    /// Commands at their CQEs, each with the clock in which it shows.
+    completions: VecDeque<(Clock, Completion)>,
+    moved: bool,
+}
+
+/// What [`Instrument::advance`] comes back for before its limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Listening {
+    /// A change of PERST#, CLKREQ# or the link state.
+    pub levels: bool,
+    /// A command at its CQE.
+    pub completions: bool,
 }
 
 impl<A: Analog> Instrument<A> {
@@ -103,6 +117,9 @@ impl<A: Analog> Instrument<A> {
             raw_full: false,
             status_dropped: 0,
             writer: Writer::default(),
+            listening: Listening::default(),
+            completions: VecDeque::new(),
+            moved: false,
             map,
         }
     }
@@ -129,7 +146,8 @@ impl<A: Analog> Instrument<A> {
 
     /// A command without TLPs is over at `tick`. Its own instants count from tick `origin`.
     pub fn summary(&mut self, tick: u64, origin: u64, summary: &Summary) {
-        self.summaries.push_back((clock_at(tick), crate::tracker::record::of_summary(summary, origin)));
+        let completion = Completion::of_summary(summary, origin);
+        self.summaries.push_back((clock_at(tick), completion, crate::tracker::record::of_summary(summary, origin)));
     }
 
     /// Conversions made so far.
@@ -214,13 +232,38 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// Lets everything happen up to and including `limit`; all that comes in by then is known.
+    /// What to listen for from now on.
+    pub fn listen(&mut self, listening: Listening) {
+        self.listening = listening;
+        self.moved = false;
+        let clock = self.clock;
+        self.completions.retain(|(shows, _)| listening.completions && *shows > clock);
+    }
+
+    /// The command that shows in this clock, or that it has changed levels, once.
+    pub fn take_told(&mut self) -> (Option<Completion>, bool) {
+        let shown = self.completions.front().is_some_and(|(shows, _)| *shows <= self.clock);
+        let completion = if shown { self.completions.pop_front() } else { None };
+        (completion.map(|c| c.1), std::mem::take(&mut self.moved))
+    }
+
+    /// Lets everything happen up to and including `limit`, or the first clock with something that is listened for; all that comes in
+    /// by then is known.
     pub fn advance(&mut self, limit: Clock) {
         self.tracker.know_until(limit);
+        let mut limit = limit;
         loop {
+            if self.moved {
+                limit = self.clock.max(self.sidebands_at - 1);
+            }
+            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0));
             let outside =
                 [(self.pins_next(), Part::Pins), (self.run.next(), Part::Run), (self.writes_next(), Part::Writes)];
-            let quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
+            let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
+            if self.listening.completions {
+                // No part goes beyond what may end this.
+                quiet_until = quiet_until.min(self.tracker.due());
+            }
             let inside = [
                 (self.tracker.due(), Part::Tracker),
                 (self.records.front().map_or(NEVER, |r| r.0), Part::Records),
@@ -260,7 +303,10 @@ impl<A: Analog> Instrument<A> {
                 }
             }
             Part::Summaries => {
-                if let Some((_, record)) = self.summaries.pop_front() {
+                if let Some((_, completion, record)) = self.summaries.pop_front() {
+                    if self.listening.completions {
+                        self.completions.push_back((clock, completion));
+                    }
                     if self.run.is_capturing(clock) {
                         self.summarised += 1;
                         self.record(clock, record);
@@ -293,6 +339,10 @@ impl<A: Analog> Instrument<A> {
         for (written, event) in self.tracker.events.drain(..) {
             self.events_shown = (written + 2).max(self.events_shown + 1);
             self.events.tracker.push_back((self.events_shown, event));
+        }
+        let told = self.tracker.completions.drain(..);
+        if self.listening.completions {
+            self.completions.extend(told);
         }
         for raw in self.tracker.raws.drain(..) {
             self.raw_blocks.push(raw);
@@ -333,6 +383,7 @@ impl<A: Analog> Instrument<A> {
         if changed & 1 != 0 {
             self.tracker.perst(clock, self.levels.perst_n);
         }
+        self.moved |= changed != 0 && self.listening.levels;
         let begins = self.run.state == State::Stopped && self.run.next() == clock;
         if changed != 0 && self.run.is_capturing(clock) && !begins {
             self.events.sidebands(clock, changed, self.levels);

@@ -30,5 +30,5 @@ pub mod tracker;
 pub mod wire;
 pub mod writer;
 
-pub use instrument::Instrument;
+pub use instrument::{Instrument, Listening};
 pub use rail::Analog;

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WC_ABI_VERSION 3u
+#define WC_ABI_VERSION 4u
 #define WC_CONSOLE 256u
 
 // Why a run came to its end.
@@ -26,13 +26,15 @@ struct wc_in {
     uint64_t rail_tick;
     uint32_t rail_period, rail_v_code, rail_i_code, rail_f_code;
     int32_t rail_v, rail_i;
+    uint32_t completion[6];  // as the instrument's
     uint8_t rail_flags;
     uint8_t rail_valid;  // a conversion, in the clock behind the first edge
     uint8_t perst_n, clkreq_n, link_state, rail_good, scl, sda;
     uint8_t console_room;  // bytes that are taken of it, at most
     uint8_t console_count; // bytes for it
     uint8_t console[WC_CONSOLE];
-    uint8_t pad[6];
+    uint8_t completed;  // a completion, in the clock behind the first edge
+    uint8_t pad[5];
 };
 
 // What it shows in the clock behind the last edge, and the console's traffic.
@@ -46,7 +48,8 @@ struct wc_out {
     uint8_t console_waits;  // it has a byte more
     uint8_t rail_wanted;  // each conversion is looked at
     uint8_t zero;         // inputs that are shorted: 1 voltage, 2 current
-    uint8_t pad[6];
+    uint8_t watched;      // what is looked at: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is to come
+    uint8_t pad[5];
     uint8_t console[WC_CONSOLE];
 };
 

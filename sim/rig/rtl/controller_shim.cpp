@@ -21,6 +21,7 @@ struct Model {
     unsigned still = 0;
     uint64_t now = 0;
     uint8_t pins = 0;
+    uint64_t levels = 0;
     bool answered = false;  // the access that is shown was handed out
 };
 
@@ -51,6 +52,7 @@ void show(const Model &m, wc_out &out) {
     out.rail_wanted = top.rail_wanted;
     out.rail_level = static_cast<int32_t>(top.rail_level << 8) >> 8;
     out.zero = top.zero;
+    out.watched = top.watched;
     out.console_ready = top.console_in_ready;
     out.console_waits = top.console_out_valid;
 }
@@ -94,7 +96,13 @@ void wc_free(void *model) {
 void wc_run(void *model, const wc_in *in, wc_out *out) {
     Model &m = *static_cast<Model *>(model);
     Vcontroller_top &top = *m.top;
-    m.still = 0;
+    // Runs may be as short as a clock: the core's sleep goes on over them while nothing comes in.
+    const uint64_t levels = in->perst_n | in->clkreq_n << 1 | in->rail_good << 2 | in->scl << 3 | in->sda << 4 | in->link_state << 5 |
+                            static_cast<uint64_t>(in->reg_rdata) << 32;
+    const bool comes = levels != m.levels || in->rail_valid || in->completed || in->console_count;
+    const bool goes = m.answered || (in->console_room && top.console_out_valid);
+    if (comes || goes || in->now - m.now > in->ticks || in->now >= top.deadline) m.still = 0;
+    m.levels = levels;
     top.perst_n = in->perst_n;
     top.clkreq_n = in->clkreq_n;
     top.link_state = in->link_state;
@@ -113,6 +121,9 @@ void wc_run(void *model, const wc_in *in, wc_out *out) {
         top.rail_f_code = in->rail_f_code;
         top.rail_flags = in->rail_flags;
     }
+    top.completed = in->completed;
+    if (in->completed)
+        for (unsigned i = 0; i < 6; ++i) top.completion[i] = in->completion[i];
     uint8_t stop = WC_CLOCKS;
     unsigned taken = 0, said = 0;
     uint32_t clocks = 0;
@@ -141,7 +152,7 @@ void wc_run(void *model, const wc_in *in, wc_out *out) {
         if (top.console_out_valid & top.console_out_ready) out->console[said++] = top.console_out;
         top.now = next;
         edge(top);
-        top.rail_valid = 0;
+        top.rail_valid = top.completed = 0;
         m.now = next;
         next += in->ticks;
         ++clocks;

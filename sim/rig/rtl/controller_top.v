@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controller with what a simulator needs besides its ports: a way to load the read-only memory, and a look at the core's sleep.
 //
-// `now` and `rail_valid` have a register in front of them, as in rig_top.v: what is driven before an edge is seen in the clock behind it.
+// `now`, the levels, `rail_valid` and `completed` have a register in front of them, as in rig_top.v: what is driven before an edge is seen in the clock behind it.
 `default_nettype none
 
 module controller_top (
@@ -23,6 +23,9 @@ module controller_top (
     input  wire [17:0] rail_v_code,
     input  wire [17:0] rail_i_code,
     input  wire [17:0] rail_f_code,
+    input  wire completed,
+    input  wire [162:0] completion,
+    output wire [2:0] watched,
     output wire rail_wanted,
     output wire [23:0] rail_level,
     output wire [1:0] zero,
@@ -49,8 +52,11 @@ module controller_top (
     output wire asleep
 );
     reg [63:0] now_q = 0;
-    reg rail_valid_q = 0;
-    always @(posedge clk) {now_q, rail_valid_q} <= {now, rail_valid};
+    reg rail_valid_q = 0, completed_q = 0;
+    reg perst_n_q = 1, clkreq_n_q = 1;
+    reg [3:0] link_state_q = 0;
+    always @(posedge clk) {now_q, rail_valid_q, completed_q} <= {now, rail_valid, completed};
+    always @(posedge clk) {perst_n_q, clkreq_n_q, link_state_q} <= {perst_n, clkreq_n, link_state};
     always @(posedge clk) if (poke) dut.bus.rom[poke_address] <= poke_word;
 
     // The core waits for an interrupt that is not there, and neither its buses nor its reset move.
@@ -61,9 +67,9 @@ module controller_top (
         .rst(poke),
         .now(now_q),
         .link(32'd0),
-        .link_state(link_state),
-        .perst_n(perst_n),
-        .clkreq_n(clkreq_n),
+        .link_state(link_state_q),
+        .perst_n(perst_n_q),
+        .clkreq_n(clkreq_n_q),
         .rail_good(rail_good),
         .rail_valid(rail_valid_q),
         .rail_tick(rail_tick),
@@ -74,6 +80,9 @@ module controller_top (
         .rail_v_code(rail_v_code),
         .rail_i_code(rail_i_code),
         .rail_f_code(rail_f_code),
+        .completed(completed_q),
+        .completion(completion),
+        .watched(watched),
         .rail_wanted(rail_wanted),
         .rail_level(rail_level),
         .zero(zero),

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 5u
+#define WB_ABI_VERSION 6u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
@@ -38,11 +38,13 @@ struct wb_out {
     uint8_t bus_active;
     uint8_t converted;  // the fields below are those of a conversion; else of an earlier one
     uint8_t rail_flags;
-    uint8_t pad[5];
+    uint8_t completed;  // `completion` is a command at its CQE; else an earlier one
+    uint8_t pad[4];
     uint64_t rail_tick;
     uint32_t rail_period, rail_v_code, rail_i_code;
     int32_t rail_v, rail_i;
     uint32_t rail_f_code;
+    uint32_t completion[6];  // bits of COMPLETION (nvme/layouts.py), the lowest first
 };
 
 // What was built.

@@ -64,6 +64,9 @@ inline void show(const Vrig_top &top, wb_out &out) {
     out.out_valid = top.out_valid;
     out.converted = top.converted;
     if (top.converted) show_conversion(top, out);
+    out.completed = top.completed;
+    if (top.completed)
+        for (unsigned i = 0; i < 6; ++i) out.completion[i] = top.completion[i];
 #if WB_SERIAL_ADC
     out.adc_cnv = top.adc_cnv;
     out.adc_sck = top.adc_sck;

@@ -44,7 +44,13 @@ pub fn run(options: &Bench) -> Result<String, String> {
         let pause = engine.run(limits, Duration::from_secs(1));
         bytes += engine.take_words().len() as u64;
         match pause {
-            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle | Pause::Rail(_) => {}
+            Pause::Full
+            | Pause::Budget
+            | Pause::Input
+            | Pause::Idle
+            | Pause::Rail(_)
+            | Pause::Completed(_)
+            | Pause::Levels => {}
             Pause::Tick | Pause::End | Pause::Stopped => break,
             Pause::Failed(reason) => return Err(reason),
         }
@@ -88,7 +94,13 @@ fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<Strin
         let pause = rig.run(limits, Duration::from_secs(1));
         bytes += rig.machine().take_words().len() as u64;
         match pause {
-            Pause::Full | Pause::Budget | Pause::Input | Pause::Idle | Pause::Rail(_) => {}
+            Pause::Full
+            | Pause::Budget
+            | Pause::Input
+            | Pause::Idle
+            | Pause::Rail(_)
+            | Pause::Completed(_)
+            | Pause::Levels => {}
             Pause::Tick | Pause::End | Pause::Stopped => break,
             Pause::Failed(reason) => return Err(reason),
         }

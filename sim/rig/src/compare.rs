@@ -42,7 +42,14 @@ impl Side<'_> {
             }
             Pause::Stopped => self.done = true,
             Pause::Failed(reason) => return Err(reason),
-            Pause::Budget | Pause::Full | Pause::Input | Pause::Tick | Pause::Idle | Pause::Rail(_) => {}
+            Pause::Budget
+            | Pause::Full
+            | Pause::Input
+            | Pause::Tick
+            | Pause::Idle
+            | Pause::Rail(_)
+            | Pause::Completed(_)
+            | Pause::Levels => {}
         }
         self.stream.extend(self.machine.take_words());
         Ok(())

@@ -52,6 +52,8 @@ pub struct Engine {
     writes: VecDeque<(u8, u32)>,
     pace: Option<Pace>,
     interest: Interest,
+    /// What is of interest and has not been told.
+    noted: VecDeque<Pause>,
     words: Vec<u8>,
     evaluated: u64,
     sampled: u64,
@@ -83,7 +85,8 @@ impl Engine {
             failure: None,
             writes: VecDeque::new(),
             pace: None,
-            interest: Interest { all: false, above: i32::MAX, zero: 0 },
+            interest: Interest { all: false, above: i32::MAX, levels: false, completions: false, zero: 0 },
+            noted: VecDeque::new(),
             words: Vec::with_capacity(WORDS_FULL + 64),
             evaluated: 0,
             sampled: 0,
@@ -145,9 +148,11 @@ impl Engine {
         self.inputs.step = (clocks - 1) as u16;
         self.inputs.bus_tick = self.outputs.bus_active | u8::from(!self.skip);
         self.sample(now);
+        let levels = self.levels();
         self.drive(now + clocks * self.clock_ticks);
         self.rtl.clock(&self.inputs, &mut self.outputs);
         self.evaluated += 1;
+        self.note(levels);
         if self.skip {
             if self.outputs.skip_down == 1 {
                 self.down.skip_to_last();
@@ -155,6 +160,30 @@ impl Engine {
             if self.outputs.skip_up == 1 {
                 self.up.skip_to_last();
             }
+        }
+    }
+
+    /// What the instrument shows now that is of interest, the levels having been `before`.
+    #[inline]
+    fn note(&mut self, before: (u8, u8, u8)) {
+        let o = &self.outputs;
+        if o.converted == 1 && (self.interest.all || o.rail_i > self.interest.above) {
+            self.noted.push_back(Pause::Rail(Conversion {
+                tick: o.rail_tick,
+                period: o.rail_period,
+                v: o.rail_v,
+                i: o.rail_i,
+                flags: o.rail_flags,
+                v_code: o.rail_v_code,
+                i_code: o.rail_i_code,
+                f_code: o.rail_f_code,
+            }));
+        }
+        if o.completed == 1 && self.interest.completions {
+            self.noted.push_back(Pause::Completed(o.completion));
+        }
+        if self.interest.levels && self.levels() != before {
+            self.noted.push_back(Pause::Levels);
         }
     }
 
@@ -301,10 +330,10 @@ impl Machine for Engine {
     }
 
     fn listen(&mut self, interest: Interest) {
-        if interest != self.interest {
+        let before = std::mem::replace(&mut self.interest, interest);
+        if (interest.all, interest.zero) != (before.all, before.zero) {
             self.adc.short(interest.zero);
             self.inputs.convert = interest.all.into();
-            self.interest = interest;
             // The instrument sees it behind the next edge, and has to be awake for it.
             self.edge(1);
         }
@@ -322,6 +351,9 @@ impl Machine for Engine {
     fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
         let last = self.evaluated + limits.clocks;
         while self.evaluated < last {
+            if let Some(told) = self.noted.pop_front() {
+                return told;
+            }
             let now = self.outputs.now;
             if now >= limits.tick {
                 return Pause::Tick;
@@ -345,19 +377,6 @@ impl Machine for Engine {
             }
             let clocks = if self.skip && self.outputs.quiet == 1 { self.clocks_from(now, limits.tick) } else { 1 };
             self.edge(clocks);
-            if self.outputs.converted == 1 && (self.interest.all || self.outputs.rail_i > self.interest.above) {
-                let o = &self.outputs;
-                return Pause::Rail(Conversion {
-                    tick: o.rail_tick,
-                    period: o.rail_period,
-                    v: o.rail_v,
-                    i: o.rail_i,
-                    flags: o.rail_flags,
-                    v_code: o.rail_v_code,
-                    i_code: o.rail_i_code,
-                    f_code: o.rail_f_code,
-                });
-            }
         }
         Pause::Budget
     }

@@ -2,14 +2,14 @@
 
 use crate::adc::Adc;
 use crate::feed::{Fed, Feed};
-use crate::machine::{Limits, Machine, Pause, Until, TICK_PS};
+use crate::machine::{Interest, Limits, Machine, Pause, Until, TICK_PS};
 use crate::registers as reg;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use wattbell_bus::{Event, Item};
 use wattbell_fast::registers::Map;
 use wattbell_fast::time::{clock_at, tick, Clock, NEVER, TICKS};
-use wattbell_fast::{Analog, Instrument};
+use wattbell_fast::{Analog, Instrument, Listening};
 
 /// Clocks that the Verilated instrument spends on being asked what it is.
 const POWER_ON_CLOCKS: Clock = 3;
@@ -79,6 +79,9 @@ pub struct Fast {
     horizon: u64,
     end: Option<u64>,
     failure: Option<String>,
+    listening: Listening,
+    /// Conversions were asked for.
+    asked: bool,
     /// What was written to the registers that can be read back.
     kept: HashMap<u8, u32>,
 }
@@ -109,7 +112,17 @@ impl Fast {
     /// An instrument with `adc` on its rail, played to by `feed` from tick `origin` on.
     pub fn new(adc: Adc, feed: Feed, origin: u64) -> Self {
         let instrument = Instrument::new(MAP, POWER_ON_CLOCKS, adc);
-        Self { instrument, feed, origin, horizon: origin, end: None, failure: None, kept: KEPT.into() }
+        Self {
+            instrument,
+            feed,
+            origin,
+            horizon: origin,
+            end: None,
+            failure: None,
+            listening: Listening::default(),
+            asked: false,
+            kept: KEPT.into(),
+        }
     }
 
     /// Notes, from now on, the clock of each block's last word.
@@ -239,6 +252,20 @@ impl Machine for Fast {
         self.instrument.levels()
     }
 
+    fn listen(&mut self, interest: Interest) {
+        if interest.all && !std::mem::replace(&mut self.asked, true) {
+            eprintln!(
+                "wattbell-rig: note: fast fidelity hands no conversions to the controller: \
+                 meter, protection, level triggers and *TST? need --fidelity rtl"
+            );
+        }
+        let listening = Listening { levels: interest.levels, completions: interest.completions };
+        if listening != self.listening {
+            self.listening = listening;
+            self.instrument.listen(listening);
+        }
+    }
+
     fn take_words(&mut self) -> Vec<u8> {
         self.instrument.output().take_stream()
     }
@@ -270,6 +297,13 @@ impl Machine for Fast {
             }
             let limit = self.reach(now).min(now + STRIDE).min(clock_at(limits.tick)).max(now + 1);
             self.instrument.advance(limit);
+            if self.listening != Listening::default() {
+                match self.instrument.take_told() {
+                    (Some(completion), _) => return Pause::Completed(completion.words()),
+                    (None, true) => return Pause::Levels,
+                    (None, false) => {}
+                }
+            }
         }
     }
 

@@ -22,6 +22,10 @@ pub enum Pause {
     Stopped,
     /// A conversion of interest has come out.
     Rail(Conversion),
+    /// A command is completed, and completions are of interest.
+    Completed(Completion),
+    /// PERST#, CLKREQ# or the link state has changed, and that is of interest.
+    Levels,
     /// Nothing happens until a byte comes on the control port (only of a rig).
     Idle,
     /// All of the trace that can be read was played.
@@ -64,13 +68,20 @@ pub struct Conversion {
     pub f_code: u32,
 }
 
-/// Which conversions are of interest.
+/// A command at its CQE: bits of COMPLETION of nvme/layouts.py, the lowest first.
+pub type Completion = [u32; 6];
+
+/// What is of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest {
-    /// All of them, and there must be some without a capture too.
+    /// All conversions, and there must be some without a capture too.
     pub all: bool,
-    /// Those of a current above this.
+    /// Conversions of a current above this.
     pub above: i32,
+    /// Changes of PERST#, CLKREQ# and link state.
+    pub levels: bool,
+    /// Completions.
+    pub completions: bool,
     /// Inputs of the front end that are shorted: 1 voltage, 2 current.
     pub zero: u8,
 }
@@ -95,8 +106,9 @@ pub trait Machine {
     fn peek(&mut self, address: u8) -> u32;
     /// PERST#, CLKREQ#, link state as the trace has them now.
     fn levels(&self) -> (u8, u8, u8);
-    /// Which conversions a run comes back for ([`Pause::Rail`]). The model of the clocks hands none out.
-    fn listen(&mut self, _interest: Interest) {}
+    /// What a run comes back for ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]). The model of the clocks hands no
+    /// conversions out.
+    fn listen(&mut self, interest: Interest);
     /// Whether clocks in which nothing changes are left out, where there is a choice.
     fn set_skip(&mut self, _skip: bool) {}
     /// The bytes that came out since the last call.

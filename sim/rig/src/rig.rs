@@ -24,6 +24,8 @@ const SLICE: Duration = Duration::from_millis(10);
 const CLOCKS: u32 = 4096;
 /// The same while conversions are handed to it: they may come so many clocks late.
 const CLOCKS_LISTENING: u32 = 64;
+/// The same while it watches levels or completions: what has no tick of its own gets that of the clock in which it comes.
+const CLOCKS_WATCHING: u32 = 1;
 /// A core that runs for so many clocks while time stands still waits for time: it gets some.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
 /// A trace that is not written on for so long does not hold the controller any more.
@@ -165,10 +167,13 @@ impl Rig {
             if self.machine.now() < self.soc.shown.now && !self.alone {
                 match self.machine.run(Limits { tick: self.soc.shown.now.min(limits.tick), ..limits }, patience) {
                     Pause::Tick if self.machine.now() >= self.soc.shown.now => {}
-                    Pause::Rail(conversion) => self.hand(conversion),
                     Pause::Stopped => {}
                     Pause::Input if self.waited_long() => self.alone = true,
-                    other => return other,
+                    other => {
+                        if let Some(pause) = self.hand(other) {
+                            return pause;
+                        }
+                    }
                 }
                 if !self.alone {
                     self.waits_since = None;
@@ -179,8 +184,8 @@ impl Rig {
                 return pause;
             }
             let asleep = self.quiet && !self.hears();
-            let wanted =
-                running || self.booting || (self.soc.shown.active == 1 && asleep) || self.standing > PATIENCE_CLOCKS;
+            let waits = asleep && (self.soc.shown.active == 1 || self.soc.shown.watched & 4 != 0);
+            let wanted = running || self.booting || waits || self.standing > PATIENCE_CLOCKS;
             let flows = wanted && !self.stalled && !self.alone;
             if asleep && self.machine.now() < self.soc.shown.deadline {
                 if !flows {
@@ -189,9 +194,12 @@ impl Rig {
                 let tick = self.soc.shown.deadline.min(limits.tick);
                 match self.machine.run(Limits { tick, ..limits }, patience) {
                     Pause::Tick if self.machine.now() >= self.soc.shown.deadline => {}
-                    Pause::Rail(conversion) => self.hand(conversion),
                     Pause::Stopped => continue,
-                    other => return other,
+                    other => {
+                        if let Some(pause) = self.hand(other) {
+                            return pause;
+                        }
+                    }
                 }
             }
             self.clock(flows);
@@ -224,8 +232,19 @@ impl Rig {
         None
     }
 
-    /// The controller's next clock has this conversion.
-    fn hand(&mut self, conversion: Conversion) {
+    /// The controller's next clock has what came out of the instrument; a pause that is of no concern to it comes back.
+    fn hand(&mut self, pause: Pause) -> Option<Pause> {
+        match pause {
+            Pause::Rail(conversion) => self.convert(conversion),
+            Pause::Completed(completion) => (self.inputs.completed, self.inputs.completion) = (1, completion),
+            Pause::Levels => {}
+            other => return Some(other),
+        }
+        self.quiet = false;
+        None
+    }
+
+    fn convert(&mut self, conversion: Conversion) {
         let i = &mut self.inputs;
         i.rail_valid = 1;
         (i.rail_tick, i.rail_period) = (conversion.tick, conversion.period);
@@ -239,7 +258,11 @@ impl Rig {
         let i = &mut self.inputs;
         (i.perst_n, i.clkreq_n, i.link_state) = self.machine.levels();
         i.now = self.machine.now().max(self.soc.shown.now + ticks);
-        let clocks = if self.soc.shown.rail_wanted == 1 { CLOCKS_LISTENING } else { CLOCKS };
+        let clocks = match &self.soc.shown {
+            o if flows && o.watched & 3 != 0 => CLOCKS_WATCHING,
+            o if o.rail_wanted == 1 => CLOCKS_LISTENING,
+            _ => CLOCKS,
+        };
         (i.ticks, i.clocks, i.skip) = (ticks as u32, clocks, u32::from(self.skip || !flows));
         i.rail_good = self.soc.shown.load_switch;
         i.perst_n &= 1 - self.soc.shown.perst_low;
@@ -250,10 +273,12 @@ impl Rig {
         }
         i.console_room = CONSOLE_HELD.saturating_sub(self.console_out.len()).min(CONSOLE - 1) as u8;
         let stop = self.soc.run(&self.inputs);
-        self.inputs.rail_valid = 0;
+        (self.inputs.rail_valid, self.inputs.completed) = (0, 0);
         self.machine.listen(Interest {
             all: self.soc.shown.rail_wanted == 1,
             above: self.soc.shown.rail_level,
+            levels: self.soc.shown.watched & 1 != 0,
+            completions: self.soc.shown.watched & 2 != 0,
             zero: self.soc.shown.zero,
         });
         let o = &self.soc.shown;

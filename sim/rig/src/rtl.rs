@@ -1,12 +1,13 @@
 //! The Verilated instrument: a shared library with the interface of `rtl/rig_abi.h`, loaded at run time so that building
 //! this crate does not need Verilator.
 
+use crate::machine::Completion;
 use crate::registers;
 use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,8 +113,10 @@ pub struct Outputs {
     /// The `rail_` fields are those of a conversion that comes out now; else of an earlier one.
     pub converted: u8,
     pub rail_flags: u8,
+    /// `completion` is a command at its CQE; else an earlier one.
+    pub completed: u8,
     #[doc(hidden)]
-    pub pad: [u8; 5],
+    pub pad: [u8; 4],
     pub rail_tick: u64,
     pub rail_period: u32,
     pub rail_v_code: u32,
@@ -121,6 +124,7 @@ pub struct Outputs {
     pub rail_v: i32,
     pub rail_i: i32,
     pub rail_f_code: u32,
+    pub completion: Completion,
 }
 
 #[derive(Debug, Clone, Copy)]

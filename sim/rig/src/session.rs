@@ -132,7 +132,7 @@ impl Session {
         self.publish();
         self.speak();
         match pause {
-            Pause::Budget | Pause::Full | Pause::Stopped | Pause::Rail(_) => {}
+            Pause::Budget | Pause::Full | Pause::Stopped | Pause::Rail(_) | Pause::Completed(_) | Pause::Levels => {}
             Pause::Input => return NAP,
             Pause::Tick => self.hear(Duration::from_millis(1)),
             Pause::Idle => self.hear(NAP),

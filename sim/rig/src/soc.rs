@@ -1,11 +1,12 @@
 //! The Verilated controller: a shared library with the interface of `rtl/controller_abi.h`, and the firmware in its memory.
 
+use crate::machine::Completion;
 use crate::rtl::RtlError;
 use libloading::{Library, Symbol};
 use std::path::Path;
 
 /// Must equal `WC_ABI_VERSION` of `rtl/controller_abi.h`.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// Bytes of the console that one run carries in each direction.
 pub const CONSOLE: usize = 256;
 
@@ -30,6 +31,7 @@ pub struct Inputs {
     pub rail_f_code: u32,
     pub rail_v: i32,
     pub rail_i: i32,
+    pub completion: Completion,
     pub rail_flags: u8,
     /// A conversion, in the clock behind the first edge.
     pub rail_valid: u8,
@@ -43,8 +45,10 @@ pub struct Inputs {
     pub console_room: u8,
     pub console_count: u8,
     pub console: [u8; CONSOLE],
+    /// A completion, in the clock behind the first edge.
+    pub completed: u8,
     #[doc(hidden)]
-    pub pad: [u8; 6],
+    pub pad: [u8; 5],
 }
 
 impl Default for Inputs {
@@ -62,6 +66,7 @@ impl Default for Inputs {
             rail_f_code: 0,
             rail_v: 0,
             rail_i: 0,
+            completion: Completion::default(),
             rail_flags: 0,
             rail_valid: 0,
             perst_n: 1,
@@ -73,7 +78,8 @@ impl Default for Inputs {
             console_room: 0,
             console_count: 0,
             console: [0; CONSOLE],
-            pad: [0; 6],
+            completed: 0,
+            pad: [0; 5],
         }
     }
 }
@@ -109,8 +115,10 @@ pub struct Outputs {
     pub rail_wanted: u8,
     /// Inputs that are shorted: 1 voltage, 2 current.
     pub zero: u8,
+    /// What is looked at: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is to come.
+    pub watched: u8,
     #[doc(hidden)]
-    pub pad: [u8; 6],
+    pub pad: [u8; 5],
     pub console: [u8; CONSOLE],
 }
 

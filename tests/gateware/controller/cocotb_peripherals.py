@@ -24,8 +24,8 @@ async def begin(dut, **more):
 async def every_address(dut):
     """Reset values; what nothing is behind reads 0 and keeps nothing; what is read/write keeps exactly its bits."""
     bench = await begin(dut)
-    there = {r.address: r for r in BOARD if r.address <= 0xD3}
-    changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART", "METER_COMMAND"}
+    there = {r.address: r for r in BOARD if r.address <= 0xEF}
+    changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART", "METER_COMMAND", "TRIGGER_COMMAND"}
     for address in range(0x80, 0x100):
         register = there.get(address)
         if register is None or register.name not in changed:

@@ -6,3 +6,7 @@ from wattbell_gateware.controller import Peripherals
 
 def test_peripherals():
     harness.run(Peripherals(), name="controller_peripherals", test_module="cocotb_peripherals", here=__file__)
+
+
+def test_trigger():
+    harness.run(Peripherals(), name="controller_peripherals", test_module="cocotb_trigger", here=__file__)

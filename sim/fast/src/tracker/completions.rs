@@ -1,5 +1,6 @@
 //! Completion queue entries and interrupts.
 
+use super::completion::Completion;
 use super::control::NewQueue;
 use super::engine::Engine;
 use super::fetch::*;
@@ -97,6 +98,18 @@ impl Engine {
             return;
         };
         self.go(); // CQE_APPEND
+        if let Some(command) = &done {
+            let completion = Completion {
+                tick,
+                latency: Completion::latency(tick, command.doorbell),
+                lba: command.lba,
+                blocks: command.blocks,
+                opcode: command.opcode,
+                admin: sqid == 0,
+                error: status & 0x7FF != 0,
+            };
+            self.made.completions.push((self.t + 1, completion));
+        }
         if self.shadow && sqid != 0 {
             return self.emit(slot, None, false, UNKNOWN);
         }

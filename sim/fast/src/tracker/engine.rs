@@ -4,6 +4,7 @@
 //! A method stands for a run of states. `self.t` is the clock of the state that is being carried out; [`Engine::go`] moves
 //! on to the next one. A method returns in the clock of its last state.
 
+use super::completion::Completion;
 use super::header::{Header, Kind};
 use super::losses::Losses;
 use super::record::{Fields, UNKNOWN};
@@ -35,6 +36,8 @@ pub(super) struct Made {
     pub records: Vec<(Clock, Record<COMMAND_SIZE>)>,
     pub events: Vec<(Clock, Event)>,
     pub raws: Vec<RawTlp>,
+    /// With the clock in which it shows outside.
+    pub completions: Vec<(Clock, Completion)>,
 }
 
 /// See the module.

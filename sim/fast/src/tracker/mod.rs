@@ -3,6 +3,7 @@
 //! [`Lane`] is one direction up to its header queue, [`Tracker`] the merge of both and the engine's idle state: which TLP
 //! is taken, and in which clock.
 
+pub mod completion;
 mod completions;
 mod control;
 mod engine;
@@ -22,6 +23,7 @@ use crate::registers::Attach;
 use crate::status::Counters;
 use crate::time::{clock_at, tick, Clock, NEVER};
 use crate::wire::{reset_cause_code, COMMAND_SIZE};
+use completion::Completion;
 use engine::Engine;
 use lane::Lane;
 use wattbell_bus::Tlp;
@@ -79,6 +81,8 @@ pub struct Tracker {
     pub events: Vec<(Clock, Event)>,
     /// Raw TLPs.
     pub raws: Vec<RawTlp>,
+    /// Commands at their CQEs, each with the clock in which it shows outside.
+    pub completions: Vec<(Clock, Completion)>,
 }
 
 impl Tracker {
@@ -101,6 +105,7 @@ impl Tracker {
             records: Vec::new(),
             events: Vec::new(),
             raws: Vec::new(),
+            completions: Vec::new(),
         }
     }
 
@@ -353,5 +358,6 @@ impl Tracker {
         let safe = made.events.partition_point(|(at, _)| *at < self.engine.losses.next());
         self.events.extend(made.events.drain(..safe));
         self.raws.append(&mut made.raws);
+        self.completions.append(&mut made.completions);
     }
 }

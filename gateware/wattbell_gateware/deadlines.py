@@ -1,0 +1,14 @@
+"""Ticks at which something happens by itself."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from amaranth import Mux, Value
+
+__all__ = ["earliest"]
+
+
+def earliest(ticks: list[Value]) -> Value:
+    """The smallest of some 64-bit ticks."""
+    return reduce(lambda a, b: Mux(a < b, a, b), ticks)
