@@ -284,11 +284,11 @@ pub const TRIGGER_CONTROL_SOURCE_SHIFT: u32 = 0;
 pub const TRIGGER_CONTROL_FALLING: u32 = 0x10;
 /// source 8: TRIGGER_OPCODE must match
 pub const TRIGGER_CONTROL_OPCODE: u32 = 0x100;
-/// source 8: a block of the command must lie in TRIGGER_LBA
+/// source 8: a block of the command must lie in TRIGGER_LBA; one without SLBA and NLB, or DSM, has none
 pub const TRIGGER_CONTROL_LBA: u32 = 0x200;
 /// source 8: CQE tick - doorbell tick must be above TRIGGER_LATENCY
 pub const TRIGGER_CONTROL_LATENCY: u32 = 0x400;
-/// source 8: the command's status must not be 0
+/// source 8: the command's status code or type must not be 0
 pub const TRIGGER_CONTROL_ERROR: u32 = 0x800;
 /// write: each bit written 1 does something once
 pub const TRIGGER_COMMAND: u8 = 0xe1;
@@ -376,11 +376,11 @@ pub const TRIGGER_DELAY_RESET: u32 = 0x0;
 pub const TEST_CONTROL: u8 = 0xf0;
 /// Reset value of TEST_CONTROL in the map; the build may have its own (docs/registers.md).
 pub const TEST_CONTROL_RESET: u32 = 0x0;
-/// how many
+/// how many, 1 or more
 pub const TEST_CONTROL_COMMANDS: u32 = 0xff;
 /// Lowest bit of TEST_CONTROL_COMMANDS.
 pub const TEST_CONTROL_COMMANDS_SHIFT: u32 = 0;
-/// the pattern below comes in the bus's and the ADCs' place
+/// the pattern below comes in the place of the bus, PERST# and the ADCs, also while none is played
 pub const TEST_CONTROL_PATTERN: u32 = 0x100;
 /// write: self-test
 pub const TEST_COMMAND: u8 = 0xf1;
