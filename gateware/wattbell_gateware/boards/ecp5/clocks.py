@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
+from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
 __all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks", "clock_buffer"]
@@ -20,11 +20,12 @@ _PHY_START_CLOCKS = round(CORE_HZ * 2e-3)
 
 
 def clock_buffer(source, target) -> Instance:
-    """The global clock buffer, put in by hand.
+    """The global buffer, put in by hand: of a clock, or of a reset with users everywhere.
 
     Eight of the part's 16 global clocks reach block RAMs. nextpnr hands them out to the buffers that it put in itself first, the one with
     the fewest users first; a clock with block RAMs that comes when those eight are gone it leaves to the general wires, without a word.
-    Clocks without block RAMs that have this buffer come behind all others, and take the other eight.
+    Clocks without block RAMs that have this buffer come behind all others, and take the other eight. Resets need one of the first eight,
+    too: five clocks have block RAMs, so there is room for three.
     """
     return Instance("DCCA", i_CLKI=source, o_CLKO=target)
 
@@ -75,8 +76,13 @@ class Clocks(Elaboratable):
             i_PHASELOADREG=0, i_PLLWAKESYNC=0, i_ENCLKOP=0, i_ENCLKOS=0, i_ENCLKOS2=0,
             o_CLKOP=fast, o_CLKOS=core, o_CLKOS2=half, o_LOCK=locked,
         )  # fmt: skip
-        m.submodules.sync_reset = ResetSynchronizer(~locked, domain="sync")
-        m.submodules.half_reset = ResetSynchronizer(~locked, domain="half")
+        for name in ("sync", "half"):
+            # Their resets have 17 000 flip-flops, which general wires would have to reach all over the part.
+            early = ClockDomain(f"{name}_early", local=True)
+            m.domains += early
+            m.d.comb += early.clk.eq(ClockSignal(name))
+            m.submodules[f"{name}_reset"] = ResetSynchronizer(~locked, domain=early.name)
+            m.submodules[f"{name}_reset_buffer"] = clock_buffer(early.rst, ResetSignal(name))
         m.submodules.fast_reset = ResetSynchronizer(~locked, domain="fast")
         m.submodules.usb_reset = ResetSynchronizer(~started, domain="usb")
         waited = Signal(range(_PHY_START_CLOCKS + 1))
