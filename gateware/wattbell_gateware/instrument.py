@@ -31,6 +31,7 @@ from .stream.events import LossReporter, SidebandWatcher, event
 from .stream.fifo import CountingFifo
 from .stream.linkside import LinkReporter, LinkSource, link_port, link_set
 from .stream.rawtlp import RawBuilder
+from .stream.recordqueue import RecordQueue
 from .stream.records import RecordBuilder
 from .stream.run import RunControl
 from .stream.status import STATUS, StatusSource
@@ -41,8 +42,8 @@ __all__ = ["Instrument"]
 MIN_PERIOD_TICKS = 640
 DEFAULT_PERIOD_TICKS = 1000
 ADC_BITS = 18
-RECORD_FIFO = 512
-EVENT_FIFO = 64
+RECORD_FIFO, SLOW_RECORD_FIFO = 512, 256
+EVENT_FIFO, SLOW_EVENT_FIFO = 64, 32
 COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
 
 
@@ -110,9 +111,11 @@ class Instrument(wiring.Component):
             NvmeTracker(
                 self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, halved=self.slow,
                 sizes=self.sizes, tags=self.tags))
-        m.submodules.records = records = CountingFifo(COMMAND, RECORD_FIFO)
-        m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
-        m.submodules.command_blocks = command_blocks = RecordBuilder(COMMAND_SIZE // 4, relative=True, slow=self.slow)
+        # At half the speed a record takes its time, so it may be taken apart; and events are few enough for distributed RAM.
+        words = COMMAND_SIZE // 4
+        m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if self.slow else CountingFifo(COMMAND, RECORD_FIFO)
+        m.submodules.events = events = CountingFifo(EVENT, SLOW_EVENT_FIFO if self.slow else EVENT_FIFO)
+        m.submodules.command_blocks = command_blocks = RecordBuilder(words, relative=True, slow=self.slow, words=self.slow)
         m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=self.slow)
         m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=self.slow)
         m.submodules.status = status = StatusSource()
@@ -206,16 +209,26 @@ class Instrument(wiring.Component):
         m.d.sync += lost_before.eq(tracker.counters.lost_records)
         m.d.comb += [
             tracker.commands.ready.eq(1),
-            records.i_valid.eq(tracker.commands.valid & run.active), records.i_data.eq(tracker.commands.p),
+            records.i_valid.eq(tracker.commands.valid & run.active),
             records.also.eq(Mux(run.active, tracker.counters.lost_records - lost_before, 0)),
             command_blocks.valid.eq(records.o_valid), records.o_ready.eq(command_blocks.ready),
-            command_blocks.tick.eq(records.o_data.cqe_tick), command_blocks.dropped.eq(records.o_dropped),
-            # The builder puts its offset in the place of the low half of the tick.
-            command_blocks.record.eq(Cat(Value.cast(records.o_data)[:32], Value.cast(records.o_data)[64:])),
+            command_blocks.dropped.eq(records.o_dropped),
             raw_blocks.raw.valid.eq(tracker.raw.valid & run.active), raw_blocks.raw.p.eq(tracker.raw.p),
             tracker.raw.ready.eq(raw_blocks.raw.ready | ~run.active),
             raw_blocks.lost.eq(tracker.counters.lost_raw),
         ]
+        # The builder puts its offset in the place of the low half of the tick.
+        made, out = Value.cast(tracker.commands.p), command_blocks
+        if self.slow:
+            m.d.comb += [
+                records.i_tick.eq(tracker.commands.p.cqe_tick), records.i_record.eq(Cat(made[:32], made[64:])),
+                out.tick.eq(records.o_tick), out.word.eq(records.o_word), records.o_index.eq(out.index),
+            ]
+        else:
+            kept = Value.cast(records.o_data)
+            m.d.comb += [
+                records.i_data.eq(tracker.commands.p), out.tick.eq(records.o_data.cqe_tick), out.record.eq(Cat(kept[:32], kept[64:])),
+            ]
 
         link = self._link(m, regs, run, tracker, writer) if self.lanes else None
         self._events(m, regs, run, tracker, events, event_blocks, records, rail, link)
@@ -321,7 +334,9 @@ class Instrument(wiring.Component):
         for name in ("down", "up"):
             port = getattr(self, f"link_{name}")
             wiring.connect(m, wiring.flipped(port.events), getattr(link, name))
-            m.d.comb += getattr(source, name).eq(port.side)
+            m.d.comb += [
+                getattr(source, name).eq(port.side), port.counter.eq(source.counter), getattr(source, f"count_{name}").eq(port.count),
+            ]
             m.d.bus += [
                 getattr(tracker, f"pending_{name}").eq(port.side.pending & ~(self._player.on if self._player else 0)),
                 getattr(tracker, f"pending_tick_{name}").eq(port.side.pending_tick),

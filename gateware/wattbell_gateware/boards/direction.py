@@ -17,11 +17,11 @@ from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 
 __all__ = ["BeatCrossing", "BeatPairs", "Direction", "link_state"]
 
-_FIFO = 64
-"""Beats. The link's clock may be 600 ppm faster than the instrument's; but TLPs never fill it: their framing takes a beat of
-each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the beats that are in the crossing, and those
-of short TLPs with an odd number of beats, back to back, which are not half as many when they are paired."""
-
+_FIFO = 32
+"""Beats; distributed RAM, as a block RAM is far from both sides. The link's clock may be 600 ppm faster than the instrument's; but
+TLPs never fill it: their framing takes a beat of each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the
+beats that are in the crossing, and those of short TLPs with an odd number of beats, back to back, which are not half as many when they
+are paired: a write of one double word to a 64-bit address, four of which bring a beat too many. There is room for 80 of them in a row."""
 
 _TOLD = ("counters", "state", "lanes", "pending", "pending_known", "pending_tick")
 """By the receiver, besides TLPs and events."""
@@ -109,6 +109,7 @@ class Direction(wiring.Component):
     blocks : 8 GT/s too. A clock of ``link`` is then as long as at 5 GT/s.
     half : ``sync`` has half of the frequency of ``link``, ``tlps`` twice the width, and there is a domain ``fast``
         (see :class:`~.linktime.FineTime`).
+    bytes_kept : see :class:`~wattbell_gateware.link.receiver.Receiver`.
     late_ticks : from the first bit of a word at the pins to the clock of ``raw``, at the higher speed; twice as many at the lower.
 
     Ports
@@ -119,9 +120,10 @@ class Direction(wiring.Component):
     In ``link``: rates, leaving, heard (see Receiver).
     """
 
-    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int, half: bool = False, blocks: bool = False):
+    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int, half: bool = False, blocks: bool = False,
+                 bytes_kept: int = 8192):
         self._lanes, self._symbols, self._ticks, self._late = lanes, symbols, ticks_per_clock, late_ticks
-        self._blocks = blocks
+        self._blocks, self._bytes_kept = blocks, bytes_kept
         self._half, self._beat = half, max(64, 8 * lanes * symbols)
         self._width = 2 * self._beat if half else self._beat
         ports = {"raw8": In(data.ArrayLayout(32, lanes)), "raw8_valid": In(1)} if blocks else {}
@@ -134,7 +136,8 @@ class Direction(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = DomainRenamer("link")(
-            Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks, blocks=self._blocks, tick_bits=LOW_BITS))
+            Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks, blocks=self._blocks, tick_bits=LOW_BITS,
+                     bytes_kept=self._bytes_kept))
         if self._half:
             m.submodules.fine = fine = FineTime(ticks_per_clock=self._ticks)
             m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks, behind=2 * self._ticks, core="fast")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import AsyncFIFOBuffered
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import LINK_COUNTERS
 
@@ -25,8 +26,8 @@ class LinkPort(wiring.Component):
     """Between :class:`~wattbell_gateware.link.receiver.Receiver` in the domain ``link`` and the instrument in ``sync``.
 
     Events wait in a queue of 32; what finds it full stays in the receiver's own queue, which counts what it loses. All else crosses as
-    copies (:class:`.snapshot.Snapshot`), some clocks apart. ``pending`` stands until three copies say that nothing is: by then the last
-    beats of the TLP, which cross on their own way, have arrived.
+    copies (:class:`.snapshot.Snapshot`), some clocks apart, the counters one at a time: each is at most 21 copies (2 us) old. ``pending``
+    stands until three copies say that nothing is: by then the last beats of the TLP, which cross on their own way, have arrived.
 
     Parameters
     ----------
@@ -53,6 +54,7 @@ class LinkPort(wiring.Component):
         m = Module()
         self._events(m)
         self._side(m)
+        self._counters(m)
         self._set(m)
         return m
 
@@ -78,15 +80,13 @@ class LinkPort(wiring.Component):
 
     def _side(self, m: Module) -> None:
         layout = data.StructLayout({
-            "counters": self.counters.shape(), "state": State, "lanes": LANES_IN_USE, "pending": 1, "pending_known": 1,
+            "state": State, "lanes": LANES_IN_USE, "pending": 1, "pending_known": 1,
             "pending_tick": LOW_BITS,
         })  # fmt: skip
         m.submodules.side = side = Snapshot(layout, source="link", sink="sync")
         given, seen, shown = side.i, side.o, self.o.side
         m.d.comb += [getattr(given, name).eq(getattr(self, name)) for name, _ in layout]
-        m.d.comb += [
-            shown.counters.eq(seen.counters), shown.state.eq(seen.state), shown.lanes.eq(seen.lanes), shown.rate.eq(self.rate + 1),
-        ]  # fmt: skip
+        m.d.comb += [shown.state.eq(seen.state), shown.lanes.eq(seen.lanes), shown.rate.eq(self.rate + 1)]
         kept = data.StructLayout({"pending": 1, "tick": 64})
         copies = [Signal(kept, name=f"copy{n}") for n in range(_COPIES)]  # the youngest first
         with m.If(side.fresh):
@@ -99,6 +99,24 @@ class LinkPort(wiring.Component):
         for copy in copies[1:]:
             oldest = Mux(copy.pending, copy.tick, oldest)
         m.d.comb += [shown.pending.eq(Cat(copy.pending for copy in copies).any()), shown.pending_tick.eq(oldest)]
+
+    def _counters(self, m: Module) -> None:
+        """One after the other into a memory of ``sync``: side by side they would be 672 registers in each clock, and as many long wires."""
+        count = len(LINK_COUNTERS)
+        one = data.StructLayout({"number": range(count), "value": 32})
+        m.submodules.turn = turn = Snapshot(one, source="link", sink="sync")
+        m.submodules.counts = memory = Memory(shape=32, depth=count, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        number, here, chosen = Signal(range(count)), Signal(one), Signal(one)
+        words = Array(self.counters.as_value().word_select(k, 32) for k in range(count))
+        # Two registers behind the choice: a copy is taken every seven clocks or more, so it is of the number that goes with it anyway.
+        m.d.link += [here.number.eq(number), here.value.eq(words[number]), chosen.eq(here)]
+        with m.If(turn.taken):
+            m.d.link += number.eq(Mux(number == count - 1, 0, number + 1))
+        m.d.comb += [
+            turn.i.eq(chosen), write.addr.eq(turn.o.number), write.data.eq(turn.o.value), write.en.eq(1),
+            read.addr.eq(self.o.counter), self.o.count.eq(read.data),
+        ]  # fmt: skip
 
     def _set(self, m: Module) -> None:
         m.submodules.set = told = Snapshot(LINK_SET, source="sync", sink="link")

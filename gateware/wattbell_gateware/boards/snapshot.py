@@ -19,12 +19,13 @@ class Snapshot(wiring.Component):
 
     Ports
     -----
-    i : of `shape`. o : the same; ``fresh``: in the clock in which ``o`` is a new copy.
+    i : of `shape`; ``taken``: in the clock, of `source`, in which ``i`` is copied.
+    o : the same; ``fresh``: in the clock in which ``o`` is a new copy.
     """
 
     def __init__(self, shape, *, source: str, sink: str, init=None):
         self._shape, self._source, self._sink, self._init = shape, source, sink, init
-        super().__init__({"i": In(shape), "o": Out(shape, init=init), "fresh": Out(1)})
+        super().__init__({"i": In(shape), "taken": Out(1), "o": Out(shape, init=init), "fresh": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -35,6 +36,7 @@ class Snapshot(wiring.Component):
         m.d[self._source] += take.eq((offer == returned) & ~take)
         with m.If(take):
             m.d[self._source] += [held.eq(self.i), offer.eq(~offer)]
+        m.d.comb += self.taken.eq(take)
         m.d[self._sink] += self.fresh.eq(offered != taken)
         with m.If(offered != taken):
             m.d[self._sink] += [self.o.eq(held), taken.eq(offered)]

@@ -70,6 +70,7 @@ class Receiver(wiring.Component):
     blocks : 8 GT/s too. It has words of four symbols, so `symbols` must be 4 then; 8b/10b words may come in any clocks (at 250 MHz, in
     every second one at 5 GT/s, in every fourth at 2.5).
     tick_bits : of ticks that come out: for who needs no more, synthesis leaves the rest away.
+    bytes_kept : of TLPs that wait for their LCRC, see :class:`.store.TlpStore`.
 
     Ports
     -----
@@ -86,8 +87,10 @@ class Receiver(wiring.Component):
     aligned : lanes are side by side. locked, inverted : of every wire, at the rate in use.
     """
 
-    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, blocks: bool = False, tick_bits: int = 64):
-        self._tick_bits = tick_bits
+    def __init__(
+        self, lanes: int, symbols: int, *, ticks_per_clock: int, blocks: bool = False, tick_bits: int = 64, bytes_kept: int = 8192,
+    ) -> None:  # fmt: skip
+        self._tick_bits, self._bytes_kept = tick_bits, bytes_kept
         if blocks and symbols != 4:
             raise ValueError(f"with 8 GT/s a word has 4 symbols of a lane, not {symbols!r}")
         self._lanes = lanes
@@ -108,7 +111,7 @@ class Receiver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.symbols = symbols = self.symbols
-        m.submodules.store = store = TlpStore(self._beats, tick_bits=self._tick_bits)
+        m.submodules.store = store = TlpStore(self._beats, bytes_kept=self._bytes_kept, tick_bits=self._tick_bits)
         m.submodules.tracker = tracker = LinkTracker(self._lanes)
         rate, enable = self._rate(m)
         at_8 = rate == 2

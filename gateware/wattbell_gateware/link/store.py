@@ -37,8 +37,8 @@ FATE = data.StructLayout({"fate": Fate, "sequence": 12, "lost": 11, "tick": 64})
 class TlpStore(wiring.Component):
     """Store and forward: a TLP leaves only after its verdict and its sequence number were good, once (:class:`SequenceFilter`).
 
-    Beats of 32 bits become beats of 64. Latency from the last beat in to the first out: 5 clocks; then a beat a clock. Of ticks the low
-    `tick_bits` come out.
+    `bytes_kept`: of all TLPs here, header and all, so also of the longest; `tlps`: so many. Beats of 32 bits become beats of 64.
+    Latency from the last beat in to the first out: 5 clocks; then a beat a clock. Of ticks the low `tick_bits` come out.
 
     Ports
     -----

@@ -17,8 +17,8 @@ from .losses import SOURCES, LossReporter
 from .pagemap import FULL_SIZE, MapSizes
 from .passage import Passage
 
-RECORDS, EVENTS, RAW_WORDS = 512, 64, 1024
-"""Depths of the output FIFOs: command records, events, words of raw TLPs."""
+RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 1024, 512
+"""Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: half of them)."""
 
 
 class NvmeTracker(wiring.Component):
@@ -28,8 +28,8 @@ class NvmeTracker(wiring.Component):
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
     `at_once`: whoever takes records and events is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
     frequency of ``sync``, which rises with it. A TLP then takes twice the clocks, and one that finds the engine idle is taken up to five
-    later; idle clocks cannot be left out; `sizes` of the page map; `tags` of reads, a power of 2: 256 for links that have no
-    tags of 10 bits.
+    later; idle clocks cannot be left out; with `at_once` a record stays for three clocks behind its ``valid``; `sizes` of the page map;
+    `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class NvmeTracker(wiring.Component):
             }
         )
 
-    def _queue(self, width: int, depth: int):
-        return Passage(width) if self.at_once else SyncFIFOBuffered(width=width, depth=depth)
+    def _queue(self, width: int, depth: int, *, held: bool = False):
+        return Passage(width, at_once=held) if self.at_once else SyncFIFOBuffered(width=width, depth=depth)
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        own = "half" if self.halved else "sync"
+        own, raw_words = ("half", SLOW_RAW_WORDS) if self.halved else ("sync", RAW_WORDS)
         m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats, reader=own)
         m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats, reader=own)
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock, paced=self.halved)
@@ -86,9 +86,9 @@ class NvmeTracker(wiring.Component):
         m.submodules.engine = DomainRenamer(own)(engine)
         told = self._halves(m, engine) if self.halved else engine
         m.submodules.losses = losses = LossReporter()
-        m.submodules.records = records = self._queue(COMMAND.size, RECORDS)
+        m.submodules.records = records = self._queue(COMMAND.size, RECORDS, held=self.halved)
         m.submodules.events_fifo = events = self._queue(EVENT.size, EVENTS)
-        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=RAW_WORDS)
+        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=raw_words)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
         # On its way is what the parser has of a TLP, else what the link layer still holds.
@@ -143,7 +143,7 @@ class NvmeTracker(wiring.Component):
         m.d.comb += [
             self.completed.eq(engine.completed & told.last if self.halved else engine.completed), self.completion.eq(engine.completion),
         ]  # fmt: skip
-        for name, value in (("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("raw_room", RAW_WORDS - raw.level)):
+        for name, value in (("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("raw_room", raw_words - raw.level)):
             if self.halved:
                 held = Signal.like(getattr(engine, name), name=f"held_{name}", init=name == "perst_n")
                 m.d.half += held.eq(value)
@@ -220,7 +220,9 @@ class NvmeTracker(wiring.Component):
         for name in ("record", "event", "raw"):
             port, out = getattr(engine, name), getattr(told, name)
             held = Signal(name=f"held_{name}")
-            m.d.half += [held.eq(port.valid), out.payload.eq(port.payload)]
+            m.d.half += held.eq(port.valid)
+            with m.If(port.valid):
+                m.d.half += out.payload.eq(port.payload)
             m.d.comb += out.valid.eq(held & told.last)
             busy.append(held)
         m.d.comb += told.busy.eq(Cat(busy).any() | engine.next_valid | engine.tlps.valid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Cat, Module, Signal
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import LINK, LINK_COUNTERS, LINK_SIZE, EventType, LinkState, TlpFate
@@ -24,10 +24,9 @@ SEEN_AS = {
 DEFAULT_EVENTS = (1 << len(LinkEvent)) - 1 & ~(1 << LinkEvent.ACK.value | 1 << LinkEvent.TLP.value)
 """Bit n: events of kind n of :class:`LinkEvent` go out. Acks are as many as TLPs; their times are in the LINK blocks."""
 
-LINK_SIDE = data.StructLayout({
-    "counters": data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32)), "state": State, "lanes": LANES_IN_USE, "rate": 2,
-    "pending": 1, "pending_tick": 64,
-})  # fmt: skip
+COUNTERS_AT = sum(field.bits for field in LINK[: [field.name for field in LINK].index(LINK_COUNTERS[0])]) // 32
+"""Which word of a LINK record is the first counter; the others follow."""
+LINK_SIDE = data.StructLayout({"state": State, "lanes": LANES_IN_USE, "rate": 2, "pending": 1, "pending_tick": 64})
 """What is known of a direction, all of one instant. ``rate``: 0 not known, 1, 2, 3 for 2.5, 5, 8 GT/s. ``pending``: see
 :class:`~wattbell_gateware.link.store.TlpStore`."""
 LINK_SET = data.StructLayout({"polarity": 4, "lanes": LANES_IN_USE, "new_polarity": 1, "new_lanes": 1})
@@ -35,8 +34,14 @@ LINK_SET = data.StructLayout({"polarity": 4, "lanes": LANES_IN_USE, "new_polarit
 
 
 def link_port() -> wiring.Signature:
-    """A direction of the link, as the instrument sees it; all in its clock. See :data:`LINK_SIDE`, :data:`LINK_SET`."""
-    return wiring.Signature({"events": In(stream.Signature(LINK_EVENT)), "side": In(LINK_SIDE), "set": Out(LINK_SET)})
+    """A direction of the link, as the instrument sees it; all in its clock. See :data:`LINK_SIDE`, :data:`LINK_SET`.
+
+    ``count`` is that of LINK_COUNTERS which ``counter`` named in the clock before: 21 counters side by side would be 672 wires.
+    """
+    return wiring.Signature({
+        "events": In(stream.Signature(LINK_EVENT)), "side": In(LINK_SIDE), "set": Out(LINK_SET),
+        "counter": Out(range(len(LINK_COUNTERS))), "count": In(32),
+    })  # fmt: skip
 
 
 class LinkReporter(wiring.Component):
@@ -129,20 +134,22 @@ class LinkSource(wiring.Component):
 
     The times of Acks are those of the request; the other fields are read while the block goes out, each counter whole.
 
-    Ports: ``request``; ``now``; ``down``, ``up``: :data:`LINK_SIDE`; ``acks_down``, ``acks_up``; ``read``, as that of
-    :class:`.status.StatusSource`.
+    Ports: ``request``; ``now``; ``down``, ``up``: :data:`LINK_SIDE`; ``counter``, ``count_down``, ``count_up``: as in
+    :func:`link_port`; ``acks_down``, ``acks_up``; ``read``, as that of :class:`.status.StatusSource`.
     """
 
     def __init__(self):
         super().__init__({
             "now": In(64), "request": In(1), "down": In(LINK_SIDE), "up": In(LINK_SIDE), "acks_down": In(ACK_TIMES),
-            "acks_up": In(ACK_TIMES), "read": Out(read_port()), "quiet": Out(1),
+            "acks_up": In(ACK_TIMES), "counter": Out(range(len(LINK_COUNTERS))), "count_down": In(32), "count_up": In(32),
+            "read": Out(read_port()), "quiet": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
         layout = from_fields(LINK)
         words = []
+        counts = range(COUNTERS_AT, COUNTERS_AT + len(LINK_COUNTERS))  # of a record's words
         tick, dropped, waiting = Signal(64), Signal(32), Signal()
         latch = self.request & ~waiting
         for number, (side, acks) in enumerate(((self.down, self.acks_down), (self.up, self.acks_up))):
@@ -156,12 +163,21 @@ class LinkSource(wiring.Component):
             m.d.comb += [
                 record.direction.eq(number), record.state.eq(seen), record.rate.eq(side.rate),
                 record.lanes.eq(Cat(side.lanes.active, side.lanes.reverse, side.lanes.bypass)),
-                *(record[name].eq(side.counters[name]) for name in LINK_COUNTERS),
                 record.acks.eq(kept.acks), record.ack_min.eq(kept.least), record.ack_max.eq(kept.greatest), record.ack_sum.eq(kept.total),
             ]  # fmt: skip
             words += [record.as_value().word_select(k, 32) for k in range(LINK_SIZE // 4)]
         read = self.read
-        m.d.sync += read.data.eq(Array(words)[read.address[: len(words).bit_length()]])
+        address = read.address[: len(words).bit_length()]
+        counted, up, word = Signal(), Signal(), Signal(32)
+        with m.Switch(address):
+            for number in range(2):
+                for k in counts:
+                    with m.Case(number * (LINK_SIZE // 4) + k):
+                        m.d.comb += self.counter.eq(k - COUNTERS_AT)
+                        m.d.sync += [counted.eq(1), up.eq(number)]
+            with m.Default():
+                m.d.sync += [counted.eq(0), word.eq(Array(words)[address])]
+        m.d.comb += read.data.eq(Mux(counted, Mux(up, self.count_up, self.count_down), word))
         m.d.comb += [
             read.ready.eq(waiting), read.words.eq(len(words)), read.first_tick.eq(tick), read.dropped.eq(dropped),
             self.quiet.eq(~self.request),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Module, Signal
+from amaranth import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import FLUSH_TICKS
@@ -24,15 +24,21 @@ class RecordBuilder(wiring.Component):
     block open, nothing waiting.
 
     `slow`: two clocks more between records, and blocks are closed a clock later; no idle clocks can be left out then.
+    `words`: in place of ``record`` there is ``word``, that of the record which ``index`` named in the clock before
+    (:class:`.recordqueue.RecordQueue`); `relative` only.
     """
 
-    def __init__(self, record_words: int, *, relative: bool, slow: bool = False):
+    def __init__(self, record_words: int, *, relative: bool, slow: bool = False, words: bool = False):
+        if words and not relative:
+            raise ValueError("records that come word by word have their tick apart: relative only")
+        self._by_word = words
         self._words = record_words
         self._slow = slow
         self._relative = relative
         super().__init__({
             "now": In(64),
-            "valid": In(1), "ready": Out(1), "tick": In(64), "record": In(32 * record_words), "dropped": In(32),
+            "valid": In(1), "ready": Out(1), "tick": In(64), "dropped": In(32),
+            **({"word": In(32), "index": Out(range(record_words + 1))} if words else {"record": In(32 * record_words)}),
             "flush": In(1), "fill": Out(fill_port()),
             "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
         })
@@ -72,9 +78,14 @@ class RecordBuilder(wiring.Component):
         # Whether the next record ends the block is decided a clock before it matters: it comes from a memory, and 64 bits take their time.
         m.d.sync += parts.eq((self.dropped != 0) | ~fits)
 
-        words = [self.record.word_select(k, 32) for k in range(self._words)]
-        if self._relative:
-            words[0] = offset[:32]
+        word = Signal(32)
+        if self._by_word:
+            m.d.comb += [self.index.eq(step + 1), word.eq(Mux(step == 0, offset[:32], self.word))]
+        else:
+            words = [self.record.word_select(k, 32) for k in range(self._words)]
+            if self._relative:
+                words[0] = offset[:32]
+            m.d.comb += word.eq(Array(words)[step])
         idle = Signal()
         m.d.comb += [
             self.idle.eq(idle & ~self.valid & ~open_),
@@ -104,7 +115,7 @@ class RecordBuilder(wiring.Component):
                 with m.If(parts):
                     m.next = "CLOSE"
             with m.State("WRITE"):
-                m.d.comb += [self.fill.write.eq(1), self.fill.data.eq(Array(words)[step])]
+                m.d.comb += [self.fill.write.eq(1), self.fill.data.eq(word)]
                 m.d.sync += [address.eq(address + 1), step.eq(step + 1)]
                 with m.If(step == self._words - 1):
                     m.d.comb += self.ready.eq(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import ClockDomain, DomainRenamer, Module, Signal
+from amaranth import Array, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import LINK_COUNTERS
@@ -14,6 +14,7 @@ from wattbell_gateware.stream.linkside import LINK_SIDE
 
 LANES, SYMBOLS, TICKS = 4, 4, 4
 BEAT = tlp_beat(32 * LANES)
+SIDE = data.StructLayout({"counters": data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32)), "side": LINK_SIDE})
 
 
 def clocked(clk: Signal) -> Module:
@@ -37,7 +38,7 @@ class ReceiverTop(wiring.Component):
     raw, raw_valid : words of 40 bits of each wire at 2.5 and 5 GT/s. raw8, raw8_valid : words of 32 bits at 8 GT/s.
     now : tick of the clock in which these inputs are seen. rate : 0, 1, 2.
     tlp : :func:`tlp_beat`, and ``tlp_last``, ``tlp_tick``, ``tlp_dws`` of it. event : LINK_EVENT, and its members.
-    side : LINK_SIDE. counters.
+    side : SIDE. counters.
     """
 
     def __init__(self):
@@ -46,13 +47,13 @@ class ReceiverTop(wiring.Component):
             "rate": In(2), "now": In(64), "down": In(1), "tlp": Out(BEAT.size), "tlp_valid": Out(1), "tlp_last": Out(1),
             "tlp_dws": Out(3), "tlp_tick": Out(64),
             "event": Out(LINK_EVENT.size), "event_valid": Out(1), "event_ready": In(1), "event_tick": Out(64), "event_kind": Out(5),
-            "event_argument": Out(32), "side": Out(LINK_SIDE.size), "counters": Out(COUNTERS.size),
+            "event_argument": Out(32), "side": Out(SIDE.size), "counters": Out(COUNTERS.size),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = clocked(self.clk)
         m.submodules.receiver = receiver = Receiver(LANES, SYMBOLS, ticks_per_clock=TICKS, blocks=True)
-        beat, event, side = receiver.tlps.payload, receiver.events.payload, Signal(LINK_SIDE)
+        beat, event, side = receiver.tlps.payload, receiver.events.payload, Signal(SIDE)
         rate = held(m, self.rate)
         m.d.comb += [
             receiver.raw.eq(data.View(receiver.raw.shape(), held(m, self.raw))), receiver.raw_valid.eq(held(m, self.raw_valid)),
@@ -64,8 +65,8 @@ class ReceiverTop(wiring.Component):
             self.event.eq(event), self.event_valid.eq(receiver.events.valid), self.event_tick.eq(event.tick),
             self.event_kind.eq(event.kind), self.event_argument.eq(event.argument), self.counters.eq(receiver.counters),
             *(side.counters[name].eq(receiver.counters[name]) for name in LINK_COUNTERS),
-            side.state.eq(receiver.state), side.lanes.eq(receiver.lanes), side.rate.eq(rate + 1),
-            side.pending.eq(receiver.pending), side.pending_tick.eq(receiver.pending_tick), self.side.eq(side),
+            side.side.state.eq(receiver.state), side.side.lanes.eq(receiver.lanes), side.side.rate.eq(rate + 1),
+            side.side.pending.eq(receiver.pending), side.side.pending_tick.eq(receiver.pending_tick), self.side.eq(side),
         ]  # fmt: skip
         return m
 
@@ -75,7 +76,7 @@ class InstrumentTop(wiring.Component):
 
     def __init__(self):
         ports = {f"{name}{key}": In(width) for name in ("down", "up") for key, width in (
-            ("", BEAT.size), ("_valid", 1), ("_event", LINK_EVENT.size), ("_event_valid", 1), ("_side", LINK_SIDE.size))}  # fmt: skip
+            ("", BEAT.size), ("_valid", 1), ("_event", LINK_EVENT.size), ("_event_valid", 1), ("_side", SIDE.size))}  # fmt: skip
         super().__init__({
             "clk": In(1), **ports, "down_event_ready": Out(1), "up_event_ready": Out(1), "perst_n": In(1), "now": Out(64),
             "reg_addr": In(8), "reg_wdata": In(32), "reg_we": In(1), "out": Out(33), "out_valid": Out(1), "out_ready": In(1),
@@ -88,10 +89,12 @@ class InstrumentTop(wiring.Component):
         for name in ("down", "up"):
             port = {key: getattr(self, name + key) for key in ("", "_valid", "_event", "_event_valid", "_side", "_event_ready")}
             into, link = getattr(instrument, f"tlp_{name}"), getattr(instrument, f"link_{name}")
+            side = data.View(SIDE, port["_side"])
+            m.d.sync += link.count.eq(Array(side.counters[name] for name in LINK_COUNTERS)[link.counter])
             m.d.comb += [
                 into.payload.eq(data.View(BEAT, port[""])), into.valid.eq(port["_valid"]),
                 link.events.payload.eq(data.View(LINK_EVENT, port["_event"])), link.events.valid.eq(port["_event_valid"]),
-                port["_event_ready"].eq(link.events.ready), link.side.eq(data.View(LINK_SIDE, port["_side"])),
+                port["_event_ready"].eq(link.events.ready), link.side.eq(side.side),
             ]  # fmt: skip
         m.d.comb += [
             self.now.eq(instrument.now), instrument.perst_n.eq(held(m, self.perst_n)), instrument.link_state.eq(1),

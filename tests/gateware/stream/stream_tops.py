@@ -1,6 +1,6 @@
 """Parts of the stream with just enough around them to have bytes come out."""
 
-from amaranth import Module
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell.wire.spec import Kind
@@ -8,6 +8,7 @@ from wattbell_gateware.nvme import RAW
 from wattbell_gateware.stream.buffer import BlockBuffer, fill_port
 from wattbell_gateware.stream.fifo import CountingFifo
 from wattbell_gateware.stream.rawtlp import RawBuilder
+from wattbell_gateware.stream.recordqueue import RecordQueue
 from wattbell_gateware.stream.records import RecordBuilder
 from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
 
@@ -33,10 +34,10 @@ class WriterTop(wiring.Component):
 
 
 class RecordsTop(wiring.Component):
-    """A counting FIFO, a record builder and the writer."""
+    """A counting FIFO, a record builder and the writer. `by_word`: a record queue in place of the FIFO, which sees a record held."""
 
-    def __init__(self, words, depth, *, relative):
-        self._words, self._depth, self._relative = words, depth, relative
+    def __init__(self, words, depth, *, relative, by_word=False):
+        self._words, self._depth, self._relative, self._by_word = words, depth, relative, by_word
         super().__init__({
             "i_valid": In(1), "i_tick": In(64), "i_record": In(32 * words), "also": In(3), "lost": Out(1),
             "flush": In(1), "idle": Out(1), "quiet": Out(1), "deadline": Out(64), "step": In(16), "now": Out(64),
@@ -46,8 +47,9 @@ class RecordsTop(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bits = 32 * self._words
-        m.submodules.fifo = fifo = CountingFifo(64 + bits, self._depth)
-        m.submodules.builder = builder = RecordBuilder(self._words, relative=self._relative)
+        m.submodules.fifo = fifo = (RecordQueue(self._words, self._depth) if self._by_word else CountingFifo(64 + bits, self._depth))
+        m.submodules.builder = builder = RecordBuilder(
+            self._words, relative=self._relative, slow=self._by_word, words=self._by_word)
         m.submodules.buffer = buffer = BlockBuffer()
         m.submodules.writer = writer = BlockWriter([Kind.COMMANDS if self._relative else Kind.EVENTS])
         wiring.connect(m, builder.fill, buffer.fill)
@@ -55,14 +57,24 @@ class RecordsTop(wiring.Component):
         wiring.connect(m, writer.out, wiring.flipped(self.out))
         m.d.sync += self.now.eq(self.now + (self.step + 1) * 4)
         m.d.comb += [
-            fifo.i_valid.eq(self.i_valid), fifo.i_data[:64].eq(self.i_tick), fifo.i_data[64:].eq(self.i_record),
-            fifo.also.eq(self.also), self.lost.eq(fifo.lost),
+            fifo.i_valid.eq(self.i_valid), fifo.also.eq(self.also), self.lost.eq(fifo.lost),
             builder.now.eq(self.now), builder.valid.eq(fifo.o_valid), fifo.o_ready.eq(builder.ready),
-            builder.tick.eq(fifo.o_data[:64]), builder.record.eq(fifo.o_data[64:]),
-            builder.dropped.eq(fifo.o_dropped), builder.flush.eq(self.flush),
+            builder.dropped.eq(fifo.o_dropped), builder.flush.eq(self.flush & (fifo.empty | (not self._by_word))),
             self.idle.eq(fifo.empty & builder.idle & writer.idle),
             self.quiet.eq(fifo.empty & builder.quiet & writer.quiet), self.deadline.eq(builder.deadline),
         ]
+        given = Cat(self.i_tick, self.i_record)
+        if self._by_word:
+            held = Signal.like(given)
+            with m.If(self.i_valid):
+                m.d.sync += held.eq(given)
+            given = Mux(self.i_valid, given, held)
+            m.d.comb += [
+                fifo.i_tick.eq(given[:64]), fifo.i_record.eq(given[64:]), builder.tick.eq(fifo.o_tick),
+                builder.word.eq(fifo.o_word), fifo.o_index.eq(builder.index),
+            ]
+        else:
+            m.d.comb += [fifo.i_data.eq(given), builder.tick.eq(fifo.o_data[:64]), builder.record.eq(fifo.o_data[64:])]
         return m
 
 

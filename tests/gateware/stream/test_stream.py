@@ -15,6 +15,11 @@ def test_relative_records():
                 here=__file__, env={"WORDS": "11"})
 
 
+def test_records_word_by_word():
+    harness.run(stream_tops.RecordsTop(11, 64, relative=True, by_word=True), name="command_blocks_by_word", test_module="cocotb_records",
+                here=__file__, env={"WORDS": "11", "BY_WORD": "1"})
+
+
 def test_absolute_records():
     harness.run(stream_tops.RecordsTop(4, 16, relative=False), name="event_blocks", test_module="cocotb_records",
                 here=__file__, env={"WORDS": "4"})

@@ -1,0 +1,83 @@
+"""A queue of records that keeps them in narrow words: what :class:`.fifo.CountingFifo` is for parts with few and far block RAMs."""
+
+from __future__ import annotations
+
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["BEATS", "RecordQueue"]
+
+BEATS = 4
+"""Clocks in which a record is written, of a quarter each."""
+_WORDS = 4
+"""Of 32 bits that are written in a clock."""
+
+
+class RecordQueue(wiring.Component):
+    """Up to `depth` (a power of 2) records of `words` words with their ticks, written in four clocks, read word by word.
+
+    What finds no room, or comes while another is written, is dropped and counted. ``i_tick`` and ``i_record`` have to stay for the three
+    clocks behind ``i_valid``. A record can be read six clocks behind its ``i_valid`` at the earliest, the next one three behind the last
+    word of the one before: ``o_valid`` is low in between, so a builder must not be told to flush before the queue is ``empty``.
+
+    Ports
+    -----
+    i_valid, i_tick, i_record; also, lost, room, empty : see :class:`.fifo.CountingFifo`.
+    o_valid, o_ready, o_tick, o_dropped : of the first record. o_word : its word that ``o_index`` named in the clock before. Word 0 is
+        not kept: the builder puts its offset there.
+    """
+
+    def __init__(self, words: int, depth: int):
+        if depth & (depth - 1) or words + 2 > BEATS * _WORDS:
+            raise ValueError(f"records of {words} words, {depth} of them: at most {BEATS * _WORDS - 2} words, and a power of 2")
+        self._words, self._depth = words, depth
+        super().__init__({
+            "i_valid": In(1), "i_tick": In(64), "i_record": In(32 * words), "also": In(3),
+            "o_valid": Out(1), "o_ready": In(1), "o_tick": Out(64), "o_dropped": Out(32), "o_index": In(range(words + 1)),
+            "o_word": Out(32),
+            "room": Out(1), "lost": Out(1), "empty": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=32 * _WORDS, depth=BEATS * self._depth, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        beat, tail, head = Signal(range(BEATS)), Signal(range(self._depth)), Signal(range(self._depth))
+        taken, whole = Signal(range(self._depth + 1)), Signal(range(self._depth + 1))  # whole: written to their last word
+        dropped, counted = Signal(32), Signal(33)
+
+        begins, ends, leaves = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.room.eq((beat == 0) & (taken != self._depth)), begins.eq(self.i_valid & self.room), ends.eq(beat == BEATS - 1),
+            self.lost.eq(self.i_valid & ~self.room), self.empty.eq(taken == 0), leaves.eq(self.o_valid & self.o_ready),
+            counted.eq(Mux(begins, 0, dropped) + self.also + self.lost),
+        ]  # fmt: skip
+        with m.If(self.i_valid | (self.also != 0)):
+            m.d.sync += dropped.eq(counted[:32] | counted[32].replicate(32))
+        kept = Cat(dropped, self.i_tick, self.i_record[32:])
+        words = Array(kept[start : start + 32 * _WORDS] for start in range(0, 32 * _WORDS * BEATS, 32 * _WORDS))
+        m.d.comb += [write.en.eq(begins | (beat != 0)), write.addr.eq(Cat(beat, tail)), write.data.eq(words[beat])]
+        with m.If(write.en):
+            m.d.sync += beat.eq(beat + 1)
+        with m.If(ends):
+            m.d.sync += tail.eq(tail + 1)
+        m.d.sync += [taken.eq(taken + begins - leaves), whole.eq(whole + ends - leaves)]
+
+        place, lane = Signal(range(BEATS * _WORDS)), Signal(range(_WORDS))
+        m.d.comb += [read.addr.eq(Cat(place[2:], head)), self.o_word.eq(read.data.word_select(lane, 32))]
+        m.d.sync += lane.eq(place[:2])
+        with m.FSM():
+            with m.State("EMPTY"):
+                with m.If(whole != 0):
+                    m.next = "LOAD"
+            with m.State("LOAD"):
+                m.d.sync += [self.o_dropped.eq(read.data[:32]), self.o_tick.eq(read.data[32:96])]
+                m.next = "READY"
+            with m.State("READY"):
+                m.d.comb += [self.o_valid.eq(1), place.eq(self.o_index + 2)]
+                with m.If(self.o_ready):
+                    m.d.sync += head.eq(head + 1)
+                    m.next = "EMPTY"
+        return m
