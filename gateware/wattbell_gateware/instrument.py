@@ -43,7 +43,7 @@ MIN_PERIOD_TICKS = 640
 DEFAULT_PERIOD_TICKS = 1000
 ADC_BITS = 18
 RECORD_FIFO, SLOW_RECORD_FIFO = 512, 256
-EVENT_FIFO, SLOW_EVENT_FIFO = 64, 32
+EVENT_FIFO = 64
 COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
 
 
@@ -111,10 +111,10 @@ class Instrument(wiring.Component):
             NvmeTracker(
                 self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, halved=self.slow,
                 sizes=self.sizes, tags=self.tags))
-        # At half the speed a record takes its time, so it may be taken apart; and events are few enough for distributed RAM.
+        # At half the speed a record takes its time, so it may be taken apart.
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if self.slow else CountingFifo(COMMAND, RECORD_FIFO)
-        m.submodules.events = events = CountingFifo(EVENT, SLOW_EVENT_FIFO if self.slow else EVENT_FIFO)
+        m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
         m.submodules.command_blocks = command_blocks = RecordBuilder(words, relative=True, slow=self.slow, words=self.slow)
         m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=self.slow)
         m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=self.slow)

@@ -17,11 +17,11 @@ from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 
 __all__ = ["BeatCrossing", "BeatPairs", "Direction", "link_state"]
 
-_FIFO = 32
+_FIFO = 16
 """Beats; distributed RAM, as a block RAM is far from both sides. The link's clock may be 600 ppm faster than the instrument's; but
 TLPs never fill it: their framing takes a beat of each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the
 beats that are in the crossing, and those of short TLPs with an odd number of beats, back to back, which are not half as many when they
-are paired: a write of one double word to a 64-bit address, four of which bring a beat too many. There is room for 80 of them in a row."""
+are paired: a write of one double word to a 64-bit address, four of which bring a beat too many. There is room for 40 of them in a row."""
 
 _TOLD = ("counters", "state", "lanes", "pending", "pending_known", "pending_tick")
 """By the receiver, besides TLPs and events."""
