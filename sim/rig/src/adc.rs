@@ -23,6 +23,9 @@ pub const VOLTAGE_LSB_V: f64 = VOLTAGE_RANGE_V / 262_144.0;
 /// Amperes in one code of the current channel: two's complement, +-4.096 A over 2^18 codes.
 pub const CURRENT_LSB_A: f64 = 31.25e-6;
 
+/// Conductance of the test loads (LOAD_CONTROL in docs/registers.md), in siemens: 1 A and 90 mA at 3.3 V.
+const LOADS_S: [f64; 2] = [1.0 / 3.3, 1.0 / 36.7];
+
 /// Standard deviation from board to board of the gain error (1), of the offset error (codes), and of the calibration
 /// source's own gain error (1).
 const GAIN_SPREAD: f64 = 2e-3;
@@ -173,6 +176,11 @@ pub struct Adc {
     /// Factors of the inputs: 0 where it is shorted.
     connected: [f64; 3],
     ahead: VecDeque<(u64, Rail)>,
+    /// Changes of the test load: conductance from a time on.
+    loads: VecDeque<(u64, f64)>,
+    /// The rail without the load (volts, amperes), and the load's conductance.
+    rail: (f64, f64),
+    load_s: f64,
 }
 
 impl Adc {
@@ -190,6 +198,9 @@ impl Adc {
                 filter: Filter::new([v.tau_s, i.tau_s, f.tau_s], f.limit),
                 connected: [1.0; 3],
                 ahead: VecDeque::new(),
+                loads: VecDeque::new(),
+                rail: (0.0, 0.0),
+                load_s: 0.0,
             };
         }
         let mut channel = |lsb: f64, signed: bool, stream: u64| {
@@ -224,6 +235,9 @@ impl Adc {
             filter: Filter::new([options.tau_s, options.tau_s, 0.0], 0.0),
             connected: [1.0; 3],
             ahead: VecDeque::new(),
+            loads: VecDeque::new(),
+            rail: (0.0, 0.0),
+            load_s: 0.0,
         }
     }
 
@@ -237,6 +251,45 @@ impl Adc {
     /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
     pub fn push(&mut self, time_ps: u64, rail: Rail) {
         self.ahead.push_back((time_ps, rail));
+    }
+
+    /// Test loads that are on from `time_ps` on: 1 coarse, 2 fine. What they draw comes on top of the rail's current, in front of the
+    /// filters. Times do not decrease from call to call.
+    pub fn load(&mut self, time_ps: u64, which: u8) {
+        let siemens = LOADS_S.iter().enumerate().map(|(k, s)| f64::from(which >> k & 1) * s).sum();
+        self.loads.push_back((time_ps, siemens));
+    }
+
+    /// By how much the current paths are late, in seconds: coarse, and fine where there is one.
+    pub fn delays_s(&self) -> (f64, Option<f64>) {
+        let [_, coarse, fine] = self.filter.tau_s();
+        (coarse, self.fine.is_some().then_some(fine))
+    }
+
+    /// When the input changes next.
+    #[inline(always)]
+    fn next_change(&self) -> u64 {
+        let (rail, load) = (self.ahead.front(), self.loads.front());
+        rail.map_or(u64::MAX, |c| c.0).min(load.map_or(u64::MAX, |c| c.0))
+    }
+
+    /// Lets the input change as it does up to `time_ps`.
+    fn change(&mut self, time_ps: u64) {
+        loop {
+            let at_ps = self.next_change();
+            if at_ps > time_ps {
+                return;
+            }
+            self.filter.advance(at_ps.max(self.filter.time_ps));
+            if self.ahead.front().is_some_and(|(at, _)| *at == at_ps) {
+                let (_, rail) = self.ahead.pop_front().unwrap_or_default();
+                self.rail = (rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9);
+            } else if let Some((_, siemens)) = self.loads.pop_front() {
+                self.load_s = siemens;
+            }
+            let (volts, amperes) = self.rail;
+            self.filter.aim(volts, amperes + volts * self.load_s);
+        }
     }
 
     /// Shorts inputs: bit 0 the voltage's, bit 1 that of both current paths.
@@ -265,13 +318,8 @@ impl Adc {
     /// then are known.
     #[inline(always)]
     pub fn sample(&mut self, time_ps: u64) -> [u32; 3] {
-        while let Some((at_ps, rail)) = self.ahead.front().copied() {
-            if at_ps > time_ps {
-                break;
-            }
-            self.filter.advance(at_ps);
-            self.filter.aim(rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9);
-            self.ahead.pop_front();
+        if self.next_change() <= time_ps {
+            self.change(time_ps);
         }
         self.filter.advance(time_ps);
         self.convert()
@@ -282,7 +330,7 @@ impl Adc {
     pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, [voltage, current, fine]: [&mut [u32]; 3]) {
         let mut time_ps = first_ps;
         let end_ps = first_ps + step_ps * voltage.len() as u64;
-        let still = self.filter.value == self.filter.target && self.ahead.front().is_none_or(|(at, _)| *at >= end_ps);
+        let still = self.filter.value == self.filter.target && self.next_change() >= end_ps;
         if still {
             // Channels without shared noise may go one ahead of the other.
             let ([v, i, f], [cv, ci, cf]) = (self.filter.value, self.connected);

@@ -14,6 +14,7 @@ pub mod calibration;
 pub mod cli;
 pub mod compare;
 pub mod config;
+pub mod delay;
 #[rustfmt::skip]
 /// The controller's own registers, written as [`registers`].
 pub mod controller_registers;

@@ -171,11 +171,13 @@ class Ecp5Tap(Elaboratable):
         m.submodules.controller = controller = Controller(self._firmware)
         power = _buffers(m, platform, "power", load_switch="o", rail_good="i", perst_low="o", clkreq_low="o")
         front, i2c = _buffers(m, platform, "afe", zero="o"), _buffers(m, platform, "i2c", scl="io", sda="io")
+        load = _buffers(m, platform, "load", gate="o")
         m.submodules.rail_good = FFSynchronizer(power.rail_good.i, controller.rail_good)
         conversion = instrument.conversion
         m.d.comb += [
             power.load_switch.o.eq(controller.load_switch), power.perst_low.o.eq(controller.perst_low),
             power.clkreq_low.o.eq(controller.clkreq_low), front.zero.o.eq(controller.zero),
+            load.gate.o.eq(controller.load),
             i2c.scl.o.eq(0), i2c.scl.oe.eq(controller.scl_low), controller.scl_i.eq(i2c.scl.i),
             i2c.sda.o.eq(0), i2c.sda.oe.eq(controller.sda_low), controller.sda_i.eq(i2c.sda.i),
             controller.now.eq(instrument.now), controller.link_state.eq(instrument.link_state),
