@@ -48,6 +48,8 @@ class Ecp5TapPlatform(LatticeECP5Platform):
             Subsignal("sdo_v", Pins("M1", dir="i")), Subsignal("sdo_i", Pins("N1", dir="i")),
             _FAST,
         ),
+        # The fine current path's, on the same CNV and SCK; the build without the soft core leaves it alone.
+        Resource("adc_fine", 0, Subsignal("sdo", Pins("P1", dir="i")), _FAST),
         # USB 2.0 PHY, 60 MHz from the PHY.
         Resource(
             "ulpi", 0,
