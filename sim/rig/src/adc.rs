@@ -8,10 +8,10 @@
 
 use crate::afe::{Drawn, FrontEnd};
 use crate::filter::Filter;
+use crate::input::Input;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::VecDeque;
 use wattbell_bus::Rail;
 
 /// Bits of a conversion.
@@ -22,9 +22,6 @@ pub const VOLTAGE_RANGE_V: f64 = 5.0;
 pub const VOLTAGE_LSB_V: f64 = VOLTAGE_RANGE_V / 262_144.0;
 /// Amperes in one code of the current channel: two's complement, +-4.096 A over 2^18 codes.
 pub const CURRENT_LSB_A: f64 = 31.25e-6;
-
-/// Conductance of the test loads (LOAD_CONTROL in docs/registers.md), in siemens: 1 A and 90 mA at 3.3 V.
-const LOADS_S: [f64; 2] = [1.0 / 3.3, 1.0 / 36.7];
 
 /// Standard deviation from board to board of the gain error (1), of the offset error (codes), and of the calibration
 /// source's own gain error (1).
@@ -175,12 +172,7 @@ pub struct Adc {
     filter: Filter,
     /// Factors of the inputs: 0 where it is shorted.
     connected: [f64; 3],
-    ahead: VecDeque<(u64, Rail)>,
-    /// Changes of the test load: conductance from a time on.
-    loads: VecDeque<(u64, f64)>,
-    /// The rail without the load (volts, amperes), and the load's conductance.
-    rail: (f64, f64),
-    load_s: f64,
+    input: Input,
 }
 
 impl Adc {
@@ -197,10 +189,7 @@ impl Adc {
                 shared: Shared(Some(noise(0xC3))),
                 filter: Filter::new([v.tau_s, i.tau_s, f.tau_s], f.limit),
                 connected: [1.0; 3],
-                ahead: VecDeque::new(),
-                loads: VecDeque::new(),
-                rail: (0.0, 0.0),
-                load_s: 0.0,
+                input: Input::default(),
             };
         }
         let mut channel = |lsb: f64, signed: bool, stream: u64| {
@@ -234,10 +223,7 @@ impl Adc {
             // an input of the channel that is not there stays 0: nothing to follow
             filter: Filter::new([options.tau_s, options.tau_s, 0.0], 0.0),
             connected: [1.0; 3],
-            ahead: VecDeque::new(),
-            loads: VecDeque::new(),
-            rail: (0.0, 0.0),
-            load_s: 0.0,
+            input: Input::default(),
         }
     }
 
@@ -250,46 +236,19 @@ impl Adc {
 
     /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
     pub fn push(&mut self, time_ps: u64, rail: Rail) {
-        self.ahead.push_back((time_ps, rail));
+        self.input.push(time_ps, rail);
     }
 
     /// Test loads that are on from `time_ps` on: 1 coarse, 2 fine. What they draw comes on top of the rail's current, in front of the
     /// filters. Times do not decrease from call to call.
     pub fn load(&mut self, time_ps: u64, which: u8) {
-        let siemens = LOADS_S.iter().enumerate().map(|(k, s)| f64::from(which >> k & 1) * s).sum();
-        self.loads.push_back((time_ps, siemens));
+        self.input.load(time_ps, which);
     }
 
     /// By how much the current paths are late, in seconds: coarse, and fine where there is one.
     pub fn delays_s(&self) -> (f64, Option<f64>) {
         let [_, coarse, fine] = self.filter.tau_s();
         (coarse, self.fine.is_some().then_some(fine))
-    }
-
-    /// When the input changes next.
-    #[inline(always)]
-    fn next_change(&self) -> u64 {
-        let (rail, load) = (self.ahead.front(), self.loads.front());
-        rail.map_or(u64::MAX, |c| c.0).min(load.map_or(u64::MAX, |c| c.0))
-    }
-
-    /// Lets the input change as it does up to `time_ps`.
-    fn change(&mut self, time_ps: u64) {
-        loop {
-            let at_ps = self.next_change();
-            if at_ps > time_ps {
-                return;
-            }
-            self.filter.advance(at_ps.max(self.filter.time_ps));
-            if self.ahead.front().is_some_and(|(at, _)| *at == at_ps) {
-                let (_, rail) = self.ahead.pop_front().unwrap_or_default();
-                self.rail = (rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9);
-            } else if let Some((_, siemens)) = self.loads.pop_front() {
-                self.load_s = siemens;
-            }
-            let (volts, amperes) = self.rail;
-            self.filter.aim(volts, amperes + volts * self.load_s);
-        }
     }
 
     /// Shorts inputs: bit 0 the voltage's, bit 1 that of both current paths.
@@ -311,15 +270,15 @@ impl Adc {
 
     /// Changes of the rail that lie ahead of the last conversion.
     pub fn pending(&self) -> usize {
-        self.ahead.len()
+        self.input.pending()
     }
 
     /// Samples all channels at `time_ps` and returns the codes (voltage, current, fine current; 0 where there is none). All changes up to
     /// then are known.
     #[inline(always)]
     pub fn sample(&mut self, time_ps: u64) -> [u32; 3] {
-        if self.next_change() <= time_ps {
-            self.change(time_ps);
+        if self.input.next_change() <= time_ps {
+            self.input.change(time_ps, &mut self.filter);
         }
         self.filter.advance(time_ps);
         self.convert()
@@ -330,7 +289,7 @@ impl Adc {
     pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, [voltage, current, fine]: [&mut [u32]; 3]) {
         let mut time_ps = first_ps;
         let end_ps = first_ps + step_ps * voltage.len() as u64;
-        let still = self.filter.value == self.filter.target && self.next_change() >= end_ps;
+        let still = self.filter.value == self.filter.target && self.input.next_change() >= end_ps;
         if still {
             // Channels without shared noise may go one ahead of the other.
             let ([v, i, f], [cv, ci, cf]) = (self.filter.value, self.connected);

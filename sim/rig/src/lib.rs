@@ -24,6 +24,7 @@ pub mod fast;
 pub mod feed;
 pub mod filter;
 pub mod i2c;
+pub mod input;
 pub mod machine;
 pub mod output;
 pub mod pty;
