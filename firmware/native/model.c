@@ -23,10 +23,9 @@ static struct {
     double energy, charge, count;
     int64_t since;
 } totals;
-static int64_t i2c_done, good_at, on_since, trip_at, watchdog_at, trigger_acts_at, test_end;
+static int64_t i2c_done, good_at, on_since, trip_at, watchdog_at, trigger_acts_at, test_end, load_end;
 static bool rail_can, overflow_armed;
 static unsigned test_breaks;
-
 static char input[1 << 16], output[1 << 16];
 static unsigned in_head, in_used, out_used, out_room;
 
@@ -211,19 +210,18 @@ static void events(void)
     }
 }
 
-static int64_t earliest(int64_t a, int64_t b)
+static int64_t next_event(void)
 {
-    return a < b ? a : b;
+    int64_t next = earliest(earliest(i2c_done, gate.end), earliest(trip_at, trigger_acts_at));
+    next = earliest(earliest(next, test_end), watchdog_at);
+    return good_at > now ? earliest(next, good_at) : next;
 }
 
 /* Time goes on a little with every access (ACCESS_NS), so that loops which wait for time end. */
 static void pass(int64_t to)
 {
     while (now < to) {
-        int64_t next = earliest(earliest(i2c_done, gate.end), earliest(trip_at, trigger_acts_at));
-        next = earliest(earliest(next, test_end), watchdog_at);
-        if (good_at > now)
-            next = earliest(next, good_at);
+        int64_t next = next_event();
         now = next > now && next < to ? next : to;
         events();
     }
@@ -232,10 +230,7 @@ static void pass(int64_t to)
 void hal_wait(void)
 {
     while (!(pending() & words[WB_IRQ_ENABLE]) && now < limit) {
-        int64_t next = earliest(earliest(i2c_done, gate.end), earliest(trip_at, trigger_acts_at));
-        next = earliest(earliest(next, test_end), earliest(watchdog_at, limit));
-        if (good_at > now)
-            next = earliest(next, good_at);
+        int64_t next = earliest(next_event(), limit);
         uint64_t wake = get64(words, WB_WAKE_LO);
         if (wake < (uint64_t)next)
             next = (int64_t)wake;
@@ -265,6 +260,8 @@ uint32_t hal_read(unsigned address)
         return out_used < out_room ? WB_CONSOLE_STATE_ROOM : 0;
     case WB_IRQ_PENDING:
         return pending();
+    case WB_LOAD_PULSES: /* a pulse takes two intervals, which are 139 us on average */
+        return now < load_end ? (uint32_t)((load_end - now) / 278528 + 1) : 0;
     default:
         return words[address & 255];
     }
@@ -370,6 +367,9 @@ void hal_write(unsigned address, uint32_t value)
     case WB_POWER_CONTROL:
         power_changed();
         break;
+    case WB_LOAD_PULSES:
+        load_end = words[WB_POWER_STATE] & WB_POWER_STATE_ON ? now + 278528 * (int64_t)value : 0;
+        break;
     case WB_TEST_COMMAND:
         play_test();
         words[address] = 0;
@@ -401,7 +401,7 @@ void model_power_on(uint32_t seed)
     i2c_done = gate.end = trip_at = watchdog_at = trigger_acts_at = test_end = NEVER;
     gate.busy = false;
     totals.energy = totals.charge = totals.count = 0;
-    totals.since = now = 0;
+    totals.since = now = load_end = 0;
     limit = NEVER;
     restart = 0;
     test_breaks = 0;

@@ -13,6 +13,7 @@
 #define CONVERSIONS 16384 /* at least; a second where that is more: the front end's noise leaves 0.6 uA then */
 #define SETTLED_AFTER (2 * TICKS_MS)
 #define CODE_LIMIT (131000 * 256) /* nearer to the end of a signed path's scale than this it may clip */
+#define LONGEST_DELAY 100000000   /* ps */
 #define FULL (UINT64_C(1) << 32)  /* 2^24 of GAIN x 256 of codes */
 
 static const struct {
@@ -69,8 +70,10 @@ static bool load(void)
         if (!stored)
             in_use.channel[k] = (struct line_fit){0, channels[k].gain_reset};
     }
-    if (!stored)
+    if (!stored) {
+        in_use.delay[0] = in_use.delay[1] = (struct path_delay){0, 0};
         in_use.count = 0;
+    }
     return stored;
 }
 
@@ -224,6 +227,26 @@ enum progress calibrate_get_data(struct call *call)
     put_integer(in_use.channel[call->argument].offset);
     put_char(',');
     put_unsigned(in_use.channel[call->argument].gain);
+    return DONE;
+}
+
+enum progress calibrate_set_delay(struct call *call)
+{
+    int64_t delay = call_scaled(call, SECOND, 12, 0, LONGEST_DELAY, 0);
+    int64_t u = call_scaled(call, SECOND, 12, 1, LONGEST_DELAY, LONGEST_DELAY);
+    if (!call->failed && call->argument && !board_has(CHANNEL_FINE))
+        call_fail(call, SCPI_HARDWARE_MISSING);
+    if (!call->failed)
+        in_use.delay[call->argument] = (struct path_delay){(uint32_t)delay, (uint32_t)u};
+    return DONE;
+}
+
+enum progress calibrate_get_delay(struct call *call)
+{
+    struct path_delay found = in_use.delay[call->argument];
+    put_real(found.delay, -12);
+    put_char(',');
+    put_real(found.u, -12);
     return DONE;
 }
 

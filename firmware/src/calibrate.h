@@ -12,6 +12,10 @@ enum progress calibrate_zero(struct call *call);
 enum progress calibrate_point(struct call *call);
 enum progress calibrate_set_data(struct call *call);
 enum progress calibrate_get_data(struct call *call);
+/* The argument is 0 for the coarse path, 1 for the fine one. */
+enum progress calibrate_set_delay(struct call *call);
+enum progress calibrate_get_delay(struct call *call);
+
 enum progress calibrate_all(struct call *call);
 enum progress calibrate_store(struct call *call);
 enum progress calibrate_load(struct call *call);

@@ -1,6 +1,7 @@
 #include "capture.h"
 
 #include "hal.h"
+#include "load.h"
 #include "meter.h"
 #include "power.h"
 #include "scpi/error.h"
@@ -102,6 +103,7 @@ enum progress capture_abort(struct call *call)
     (void)call;
     if (settings[SETTING_LANGUAGE] == 0)
         hal_write(WB_CONTROL, 0);
+    load_off();
     meter_abort();
     return DONE;
 }

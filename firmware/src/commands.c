@@ -2,6 +2,7 @@
 #include "calibrate.h"
 #include "capture.h"
 #include "diagnose.h"
+#include "load.h"
 #include "meter_commands.h"
 #include "power.h"
 #include "settings.h"

@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "diagnose.h"
 #include "hal.h"
+#include "load.h"
 #include "meter.h"
 #include "power.h"
 #include "scpi/engine.h"
@@ -47,6 +48,7 @@ static void device_clear(void)
     scpi_reset_engine();
     meter_abort();
     hal_write(WB_AFE, 0);
+    load_off();
     diagnose_abort();
     status_condition(&status_operation, OPER_CALIBRATING, 0);
 }

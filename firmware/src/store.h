@@ -15,12 +15,17 @@ struct line_fit {
     uint32_t gain;  /* register units a code, times 2^24 */
 };
 
+struct path_delay {
+    uint32_t delay, u; /* ps, u with k = 2; u of 0: it was not calibrated */
+};
+
 enum channel { CHANNEL_VOLTAGE, CHANNEL_CURRENT, CHANNEL_FINE, CHANNELS };
 
 struct calibration {
     struct line_fit channel[CHANNELS];
-    uint32_t count;      /* how often it was stored */
-    int32_t temperature; /* 1/16 degree Celsius when it was stored */
+    struct path_delay delay[2]; /* coarse, fine */
+    uint32_t count;             /* how often it was stored */
+    int32_t temperature;        /* 1/16 degree Celsius when it was stored */
 };
 
 enum record { RECORD_IDENTITY, RECORD_CALIBRATION, RECORD_STATE };

@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "hal.h"
 #include "i2c.h"
+#include "load.h"
 #include "meter.h"
 #include "power.h"
 #include "scpi/error.h"
@@ -85,6 +86,7 @@ enum progress system_rst(struct call *call)
     (void)call;
     complete_asked = false;
     capture_reset();
+    load_off();
     trigger_reset();
     meter_reset();
     settings_reset();

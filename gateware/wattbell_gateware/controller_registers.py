@@ -148,6 +148,13 @@ _RAIL = (
     Register("AFE", 0xD3, 2, _RW, 0, "analog front end", (
         Bits("ZERO_V", 0, 1, "the voltage channel's input is shorted"),
         Bits("ZERO_I", 1, 1, "the current channels' inputs are shorted"))),
+    Register("LOAD_CONTROL", 0xD4, 2, _RW, 0, "test load, between the shunt and the connector: what LOAD_PULSES switches", (
+        Bits("COARSE", 0, 1, "3.3 ohm: 1 A at 3.3 V"),
+        Bits("FINE", 1, 1, "36.7 ohm: 90 mA at 3.3 V"))),
+    Register("LOAD_PULSES", 0xD5, 11, _RW, 0, "pulses of the load that are left, the one under way included. Edges are 131 us to 147 us "
+             "apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the tick from which on the "
+             "load has changed. Writing begins anew, with the load off; 0, a restart of the core and an open load switch end them at "
+             "once, without a mark"),
 )  # fmt: skip
 
 _TRIGGER = (

@@ -14,6 +14,7 @@ from ..rail.config import FLAGS
 from .bank import Bank
 from .bus import WRITE
 from .i2c import I2c
+from .load import Load
 from .meter import Meter
 from .power import Power
 from .system import NEVER, System
@@ -32,7 +33,7 @@ PINS = {
     "completed": In(1), "completion": In(COMPLETION), "watched": Out(3),
     "convert": Out(1), "rail_wanted": Out(1), "rail_level": Out(signed(24)), "zero": Out(2),
     "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
-    "load_switch": Out(1), "perst_low": Out(1), "clkreq_low": Out(1),
+    "load_switch": Out(1), "load": Out(2), "perst_low": Out(1), "clkreq_low": Out(1),
     "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1), "active": Out(1), "deadline": Out(64),
 }  # fmt: skip
 """Ports of the controller besides its buses: see docs/controller.md."""
@@ -44,7 +45,7 @@ class Peripherals(wiring.Component):
     Ports
     -----
     those of :data:`PINS`. bus_addr : the lower 7 bits of the word address. bus_we, bus_re : one clock for each access.
-    write : what the trigger writes to the instrument. irq, fault, core_reset : the core's, see :class:`.system.System`.
+    write : what the trigger and the test load write to the instrument. irq, fault, core_reset : the core's, see :class:`.system.System`.
     """
 
     def __init__(self):
@@ -57,7 +58,7 @@ class Peripherals(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         there = [register for register in BOARD if register.address <= _LAST]
-        m.submodules.bank = bank = Bank(there, ("IRQ_ENABLE", "WATCHDOG_TIMEOUT"))
+        m.submodules.bank = bank = Bank(there, ("IRQ_ENABLE", "WATCHDOG_TIMEOUT", "LOAD_PULSES"))
         m.submodules.system = system = System()
         m.submodules.power = power = Power()
         m.submodules.i2c = i2c = I2c()
@@ -67,11 +68,13 @@ class Peripherals(wiring.Component):
             self.bus_rdata.eq(bank.rdata), bank.link.eq(self.link),
         ]  # fmt: skip
         m.submodules.trigger = trigger = Trigger()
-        for block in (system, power, meter, trigger):
+        m.submodules.load = load = Load()
+        for block in (system, power, meter, trigger, load):
             m.d.comb += [block.now.eq(self.now), block.data.eq(bank.data)]
         has_byte, room = self._console(m, bank)
         self._meter(m, bank, meter)
         self._trigger(m, bank, trigger, meter)
+        self._load(m, bank, load, trigger)
         busy, byte = i2c.state[0], Signal(64)
         m.d.comb += byte.eq(Mux(busy, self.now + i2c.left, NEVER))
         pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~meter.busy,
@@ -79,8 +82,9 @@ class Peripherals(wiring.Component):
         m.d.comb += [
             bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
             system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
-            self.active.eq(bank.active), self.deadline.eq(earliest([system.deadline, byte, trigger.deadline])),
+            self.active.eq(bank.active), self.deadline.eq(earliest([system.deadline, byte, trigger.deadline, load.deadline])),
             meter.abort.eq(system.restart), self.zero.eq(bank.afe),
+            load.restart.eq(system.restart), load.allowed.eq(power.load_switch), self.load.eq(load.load),
             self.rail_wanted.eq(meter.wanted | power.wanted | trigger.wants_samples),
             self.rail_level.eq(power.level), self.convert.eq(bank.meter_control[0]),
             self.irq.eq(system.irq), system.fault.eq(self.fault), self.core_reset.eq(system.core_reset),
@@ -127,13 +131,21 @@ class Peripherals(wiring.Component):
         for name in ("perst_n", "clkreq_n", "link_state", "completed", "completion"):
             m.d.comb += getattr(trigger, name).eq(getattr(self, name))
         _same_names(m, bank, trigger, "trigger_command")
-        wiring.connect(m, trigger.write, wiring.flipped(self.write))
         m.d.comb += [
             trigger.trigger_lba_first.eq(Cat(bank.trigger_lba_first_lo, bank.trigger_lba_first_hi)),
             trigger.trigger_lba_last.eq(Cat(bank.trigger_lba_last_lo, bank.trigger_lba_last_hi)),
             bank.trigger_state.eq(trigger.trigger_state), Cat(bank.trigger_tick_lo, bank.trigger_tick_hi).eq(trigger.trigger_tick),
             trigger.sampled.eq(meter.sampled), trigger.sample.eq(meter.sample), meter.start.eq(trigger.start_gate),
-            self.watched.eq(trigger.watched),
+        ]  # fmt: skip
+
+    def _load(self, m: Module, bank: Bank, load: Load, trigger: Trigger) -> None:
+        """Of both who write to the instrument the trigger goes first: the load's edge is where its write is."""
+        _same_names(m, bank, load, "load_pulses")
+        m.d.comb += [
+            load.load_control.eq(bank.load_control), self.watched.eq(trigger.watched | load.busy << 2),
+            self.write.valid.eq(trigger.write.valid | load.write.valid),
+            self.write.payload.eq(Mux(trigger.write.valid, trigger.write.payload, load.write.payload)),
+            trigger.write.ready.eq(self.write.ready), load.write.ready.eq(self.write.ready & ~trigger.write.valid),
         ]  # fmt: skip
 
     def _power(self, m: Module, bank: Bank, power: Power) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import LBA_OPCODES
+from wattbell.wire.spec import LBA_OPCODES, TRIGGER_MARK
 
 from ..controller_registers import board_by_name
 from ..nvme import COMPLETION
@@ -18,7 +18,6 @@ __all__ = ["SAMPLE", "Source", "Trigger"]
 _SET_FEATURES, _POWER_MANAGEMENT = 0x09, 0x02
 _LBA_BITS = 40
 """Of a command's LBA, as in its record."""
-_MARK = 0xFFFFFFFF
 SAMPLE = data.StructLayout({"tick": 64, "v": signed(24), "i": signed(24), "p": signed(32)})
 """A conversion, its power in units of TRIGGER_LEVEL."""
 
@@ -170,7 +169,7 @@ class Trigger(wiring.Component):
         """From tick and delay to what is done: the capture starts before a mark is made, and stops behind it."""
         wanted = {b.name: self.trigger_action[b.low] for b in board_by_name("TRIGGER_ACTION").bits}
         control, run, marker = by_name("CONTROL").address, 1 << by_name("CONTROL").bits[0].low, by_name("MARKER").address
-        steps = (("RUN", control, run), ("MARKER", marker, _MARK), ("STOP", control, 0))
+        steps = (("RUN", control, run), ("MARKER", marker, TRIGGER_MARK), ("STOP", control, 0))
         idle, add, wait, first = range(4)
         phase, due, reached = Signal(range(first + len(steps))), Signal(64), Signal()
         m.d.sync += [due.eq(self.trigger_tick + self.trigger_delay), reached.eq((phase == wait) & (self.now >= due))]

@@ -78,7 +78,7 @@ class ErrorModel:
     ``gain``: of the power reading (V and I gain together). ``offset_a``: current offset; times the rail voltage it is
     a power. ``timebase``: relative error of the tick. ``tick_resolution_s``: quantisation step of an instant.
     ``front_end_delay_s``: by how much the anti-alias pole makes the rail late against the bus (its time constant); the
-    windows of energies are moved by it.
+    windows of energies are moved by it. ``front_end_delay_u_s``: its uncertainty (k = 2).
     """
 
     gain: float = 1e-3
@@ -86,6 +86,7 @@ class ErrorModel:
     timebase: float = 25e-6
     tick_resolution_s: float = 1e-9
     front_end_delay_s: float = 0.0
+    front_end_delay_u_s: float = 0.0
     source: str = "assumed: front end 0.1 % + 5 uA, oscillator 25 ppm"
 
     def power_u(self, power_w: float, voltage_v: float) -> float:
@@ -106,6 +107,7 @@ class ErrorModel:
             "timebase": self.timebase,
             "tick_resolution_s": self.tick_resolution_s,
             "front_end_delay_s": self.front_end_delay_s,
+            "front_end_delay_u_s": self.front_end_delay_u_s,
             "source": self.source,
         }
 
@@ -117,12 +119,13 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
     """
     virtual = bool((meta.get("conditions") or {}).get("virtual"))
     resolution = float((meta.get("clock") or {}).get("tick_ps") or 1000) * 1e-12
-    delay = float((meta.get("conditions") or {}).get("front_end_delay_s") or 0.0)
-    base = ErrorModel(tick_resolution_s=resolution, front_end_delay_s=delay)
+    delay, delay_u = (float((meta.get("conditions") or {}).get(f"front_end_delay_{name}") or 0.0) for name in ("s", "u_s"))
+    base = ErrorModel(tick_resolution_s=resolution, front_end_delay_s=delay, front_end_delay_u_s=delay_u)
     if virtual:
         base = ErrorModel(
             timebase=0.0,
             front_end_delay_s=delay,
+            front_end_delay_u_s=delay_u,
             tick_resolution_s=resolution,
             source="assumed: front end 0.1 % + 5 uA after calibration; virtual rig, its clock is exact",
         )
@@ -135,5 +138,6 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
         timebase=float(stated.get("timebase", base.timebase)),
         tick_resolution_s=float(stated.get("tick_resolution_s", base.tick_resolution_s)),
         front_end_delay_s=float(stated.get("front_end_delay_s", base.front_end_delay_s)),
+        front_end_delay_u_s=float(stated.get("front_end_delay_u_s", base.front_end_delay_u_s)),
         source="stated by the rig",
     )

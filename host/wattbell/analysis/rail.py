@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -142,7 +142,18 @@ class Rail:
         a window that begins and ends on steady power the two energies are then equal), so the window moves by that.
         """
         late = self.model.front_end_delay_s / self.tick_s
-        return self.meter.between(first_tick + late, last_tick + late)
+        found = self.meter.between(first_tick + late, last_tick + late)
+        if not self.model.front_end_delay_u_s:
+            return found
+        # A window that is moved by too much gains at one end what it loses at the other, but for how much the power differs.
+        change = self._power_at(last_tick + late) - self._power_at(first_tick + late)
+        return replace(found, edge_u_j=math.hypot(found.edge_u_j, self.model.front_end_delay_u_s * change))
+
+    def _power_at(self, tick: float) -> float:
+        """Mean of the samples next to an instant; 0 where there are none."""
+        _, power = self.power_between(round(tick - self.interval_ticks), round(tick + self.interval_ticks))
+        known = power[~np.isnan(power)]
+        return float(known.mean()) if len(known) else 0.0
 
     def scan(self, windows: Sequence[tuple[int, int]]) -> Scan:
         """One pass over the waveform for all ``windows`` (ticks, may overlap)."""

@@ -74,6 +74,10 @@ def _capture(path: Path, json: bool) -> None:
         shown.add_row("rail", f"{found['samples']} samples at {output.si(rate, 'S/s')}")
     if rail.get("flags", 0) & RailFlag.UNCALIBRATED:
         shown.add_row("calibration", "none: the stated uncertainties do not hold (wattbell calibrate)")
+    if "front_end_delay_u_s" in conditions:
+        late, u = conditions["front_end_delay_s"] * 1e6, conditions["front_end_delay_u_s"] * 1e9
+        whose = "of this board" if conditions.get("front_end_delay_calibrated") else "as designed; this board's is not calibrated"
+        shown.add_row("delay of the rail", f"{late:.4f} us +-{u:.1f} ns (k=2), {whose}")
     for side in link.link(capture):
         shown.add_row(f"link, {side['direction']}", link.describe(side))
     shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))

@@ -59,7 +59,7 @@ def record(
         with CaptureWriter(
             out,
             rig=rig_description(opened),
-            conditions=opened.port.conditions(),
+            conditions=opened.conditions(),
             lba_size_bytes=lba_size,
             keep_stream=keep_stream,
             overwrite=force,

@@ -56,7 +56,7 @@ def play(run: VirtualRun, trace: Path, producer: simtools.Program | None, finish
             CaptureWriter(
                 run.out,
                 rig=rig_description(rig),
-                conditions={**port.conditions(), **run.conditions},
+                conditions={**rig.conditions(), **run.conditions},
                 lba_size_bytes=run.lba_size_bytes,
                 keep_stream=run.keep_stream,
                 overwrite=run.overwrite,

@@ -114,7 +114,7 @@ def run_session(
     writer = CaptureWriter(
         capture,
         rig={**rig.identity, "data_port": rig.port.data},
-        conditions={**rig.port.conditions(), **conditions},
+        conditions={**rig.conditions(), **conditions},
         lba_size_bytes=device.lba_size_bytes,
         overwrite=True,
     )

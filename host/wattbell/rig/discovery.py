@@ -23,8 +23,6 @@ PRODUCT = "Wattbell"
 """USB product string of a rig. Its first CDC-ACM interface is the data port, its second one the control port."""
 
 
-VIRTUAL_FRONT_END_DELAY_S = 2e-6
-"""Time constant of the virtual rig's anti-alias pole (docs/virtual-rig.md)."""
 VIRTUAL_TRACE_ORIGIN_TICK = 1_000_000_000
 """Tick at which a virtual rig's bus trace begins (docs/virtual-rig.md)."""
 STATUS_TIMEOUT_S = 5.0
@@ -43,11 +41,11 @@ class RigPort:
     """Where a virtual rig's process tells about itself."""
 
     def conditions(self) -> dict[str, object]:
-        """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``)."""
+        """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``), as far as its port tells:
+        :meth:`.port.Rig.conditions` has the rest."""
         if self.virtual:
             return {
                 "virtual": True,
-                "front_end_delay_s": VIRTUAL_FRONT_END_DELAY_S,
                 "trace_origin_tick": VIRTUAL_TRACE_ORIGIN_TICK,
             }
         return {"virtual": False}

@@ -9,6 +9,7 @@ import serial
 
 from ..errors import RigError
 from . import discovery
+from .delay import front_end_delay
 from .discovery import RigPort
 from .scpi import Scpi
 from .stream import WAIT_S, Source
@@ -60,6 +61,10 @@ class Rig:
     def mark(self, value: int) -> None:
         """Put a MARKER event with source CONTROL into the stream."""
         self.control.command(f"MARK {value}")
+
+    def conditions(self) -> dict[str, object]:
+        """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``)."""
+        return {**self.port.conditions(), **front_end_delay(self.control)}
 
     def status(self) -> str:
         """What the rig says about itself."""

@@ -34,6 +34,9 @@ class Scpi:
     def query(self, text: str) -> str:
         """Send a query and return its answer without the line end. RigError when none comes in time."""
         self._send(text)
+        return self._next_line(text)
+
+    def _next_line(self, text: str) -> str:
         deadline = time.monotonic() + self.timeout_s
         while b"\n" not in self._rest:
             try:
@@ -44,6 +47,15 @@ class Scpi:
                 raise RigError(f"The rig does not answer {text} within {self.timeout_s:g} s; unplug it and try again.")
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("ascii", "replace").strip()
+
+    def optional(self, text: str) -> str | None:
+        """The answer to a query that a rig need not know; None where it answers nothing. Then the error it made is taken off the queue."""
+        self._send(text)
+        answer = self.query("SYST:ERR?")
+        if '"' in answer:  # the error queue's: before it came nothing
+            return None
+        self._next_line("SYST:ERR?")
+        return answer
 
     def command(self, text: str) -> None:
         """Send a command and check that the rig took it."""

@@ -240,7 +240,13 @@ class ResetCause(IntEnum):
 
 class MarkerSource(IntEnum):
     IN_BAND = 0  # Get Features with FID D0h on the admin queue; value is CDW11
-    CONTROL = 1  # written over the control port
+    CONTROL = 1  # written over the control port; by the rig itself FFFFFFFFh (trigger), FFFFFFFEh and FFFFFFFDh (test load on, off)
+
+
+TRIGGER_MARK = 0xFFFF_FFFF
+"""The trigger has acted."""
+LOAD_ON_MARK, LOAD_OFF_MARK = 0xFFFF_FFFE, 0xFFFF_FFFD
+"""An edge of the test load; the tick is its."""
 
 
 class LossSource(IntEnum):

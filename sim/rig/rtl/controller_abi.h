@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WC_ABI_VERSION 4u
+#define WC_ABI_VERSION 5u
 #define WC_CONSOLE 256u
 
 // Why a run came to its end.
@@ -49,7 +49,8 @@ struct wc_out {
     uint8_t rail_wanted;  // each conversion is looked at
     uint8_t zero;         // inputs that are shorted: 1 voltage, 2 current
     uint8_t watched;      // what is looked at: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is to come
-    uint8_t pad[5];
+    uint8_t load;         // test loads that are on: 1 coarse, 2 fine
+    uint8_t pad[4];
     uint8_t console[WC_CONSOLE];
 };
 

@@ -26,7 +26,7 @@ struct Model {
 };
 
 inline uint8_t pins_of(const Vcontroller_top &top) {
-    return static_cast<uint8_t>(top.scl_low | top.sda_low << 1 | top.load_switch << 2 | top.perst_low << 3 | top.clkreq_low << 4);
+    return static_cast<uint8_t>(top.scl_low | top.sda_low << 1 | top.load_switch << 2 | top.perst_low << 3 | top.clkreq_low << 4 | top.load << 5);
 }
 
 inline void edge(Vcontroller_top &top) {
@@ -52,6 +52,7 @@ void show(const Model &m, wc_out &out) {
     out.rail_wanted = top.rail_wanted;
     out.rail_level = static_cast<int32_t>(top.rail_level << 8) >> 8;
     out.zero = top.zero;
+    out.load = top.load;
     out.watched = top.watched;
     out.console_ready = top.console_in_ready;
     out.console_waits = top.console_out_valid;

@@ -8,10 +8,10 @@
 
 use crate::afe::{Drawn, FrontEnd};
 use crate::filter::Filter;
+use crate::input::Input;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::VecDeque;
 use wattbell_bus::Rail;
 
 /// Bits of a conversion.
@@ -172,7 +172,7 @@ pub struct Adc {
     filter: Filter,
     /// Factors of the inputs: 0 where it is shorted.
     connected: [f64; 3],
-    ahead: VecDeque<(u64, Rail)>,
+    input: Input,
 }
 
 impl Adc {
@@ -189,7 +189,7 @@ impl Adc {
                 shared: Shared(Some(noise(0xC3))),
                 filter: Filter::new([v.tau_s, i.tau_s, f.tau_s], f.limit),
                 connected: [1.0; 3],
-                ahead: VecDeque::new(),
+                input: Input::default(),
             };
         }
         let mut channel = |lsb: f64, signed: bool, stream: u64| {
@@ -223,7 +223,7 @@ impl Adc {
             // an input of the channel that is not there stays 0: nothing to follow
             filter: Filter::new([options.tau_s, options.tau_s, 0.0], 0.0),
             connected: [1.0; 3],
-            ahead: VecDeque::new(),
+            input: Input::default(),
         }
     }
 
@@ -236,7 +236,19 @@ impl Adc {
 
     /// The rail takes a new value at `time_ps`; times do not decrease from call to call.
     pub fn push(&mut self, time_ps: u64, rail: Rail) {
-        self.ahead.push_back((time_ps, rail));
+        self.input.push(time_ps, rail);
+    }
+
+    /// Test loads that are on from `time_ps` on: 1 coarse, 2 fine. What they draw comes on top of the rail's current, in front of the
+    /// filters. Times do not decrease from call to call.
+    pub fn load(&mut self, time_ps: u64, which: u8) {
+        self.input.load(time_ps, which);
+    }
+
+    /// By how much the current paths are late, in seconds: coarse, and fine where there is one.
+    pub fn delays_s(&self) -> (f64, Option<f64>) {
+        let [_, coarse, fine] = self.filter.tau_s();
+        (coarse, self.fine.is_some().then_some(fine))
     }
 
     /// Shorts inputs: bit 0 the voltage's, bit 1 that of both current paths.
@@ -258,20 +270,15 @@ impl Adc {
 
     /// Changes of the rail that lie ahead of the last conversion.
     pub fn pending(&self) -> usize {
-        self.ahead.len()
+        self.input.pending()
     }
 
     /// Samples all channels at `time_ps` and returns the codes (voltage, current, fine current; 0 where there is none). All changes up to
     /// then are known.
     #[inline(always)]
     pub fn sample(&mut self, time_ps: u64) -> [u32; 3] {
-        while let Some((at_ps, rail)) = self.ahead.front().copied() {
-            if at_ps > time_ps {
-                break;
-            }
-            self.filter.advance(at_ps);
-            self.filter.aim(rail.voltage_nv as f64 * 1e-9, rail.current_na as f64 * 1e-9);
-            self.ahead.pop_front();
+        if self.input.next_change() <= time_ps {
+            self.input.change(time_ps, &mut self.filter);
         }
         self.filter.advance(time_ps);
         self.convert()
@@ -282,7 +289,7 @@ impl Adc {
     pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, [voltage, current, fine]: [&mut [u32]; 3]) {
         let mut time_ps = first_ps;
         let end_ps = first_ps + step_ps * voltage.len() as u64;
-        let still = self.filter.value == self.filter.target && self.ahead.front().is_none_or(|(at, _)| *at >= end_ps);
+        let still = self.filter.value == self.filter.target && self.input.next_change() >= end_ps;
         if still {
             // Channels without shared noise may go one ahead of the other.
             let ([v, i, f], [cv, ci, cf]) = (self.filter.value, self.connected);

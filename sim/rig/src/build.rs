@@ -39,6 +39,13 @@ pub fn machine<R: Read + Send + 'static>(
     Ok((Box::new(engine), calibration))
 }
 
+/// What the board of `model` is, as JSON: `delay_s` by path.
+pub fn describe(model: &Model) -> Result<String, String> {
+    let (coarse, fine) = Adc::new(&model.board()?).delays_s();
+    let fine = fine.map_or(String::new(), |delay| format!(r#", "fine": {delay:e}"#));
+    Ok(format!(r#"{{"delay_s": {{"coarse": {coarse:e}{fine}}}}}"#))
+}
+
 fn board(model: &Model) -> Result<(Adc, Option<Calibration>), String> {
     let mut adc = Adc::new(&model.board()?);
     let calibration = (model.calibration == CalibrationKind::Factory).then(|| calibrate(&mut adc));

@@ -4,6 +4,7 @@
 //! up in the result, as does the noise that averaging leaves.
 
 use crate::adc::{Adc, Channel, ADC_BITS};
+use crate::delay::{self, PathDelay};
 
 /// Conversions averaged at each point; and of a board that is drawn from a front end, whose noise is greater.
 pub const CONVERSIONS: u32 = 16_384;
@@ -35,16 +36,20 @@ pub struct Calibration {
     pub current: Line,
     /// Of the fine current channel, if there is one.
     pub fine: Option<Line>,
+    /// By how much the coarse and the fine current path are late.
+    pub delay: [Option<PathDelay>; 2],
 }
 
 /// Calibrates `adc`, whose noise goes on from here.
 pub fn calibrate(adc: &mut Adc) -> Calibration {
     let count = if adc.fine.is_some() { CONVERSIONS_OF_FRONT_END } else { CONVERSIONS };
+    let delay = delay::calibrate(adc);
     let scale_v = adc.voltage.lsb() * f64::from(1 << ADC_BITS);
     Calibration {
         voltage: two_points(&mut adc.voltage, count, &mut || 0.0, VOLTAGE_POINTS.map(|share| share * scale_v)),
         current: two_points(&mut adc.current, count, &mut || adc.shared.of_the_next(), CURRENT_POINTS_A),
         fine: adc.fine.as_mut().map(|fine| two_points(fine, count, &mut || adc.shared.of_the_next(), FINE_POINTS_A)),
+        delay,
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Task {
     Play(Box<Play>),
     /// Measure how fast the simulation runs; prints one JSON object.
     Bench(Bench),
+    /// Say what the board is, as JSON: what a calibration of it should find.
+    Board(Box<Model>),
     /// Play a bus trace in both fidelities and name the first byte, or clock, in which they differ.
     Compare(Compare),
 }

@@ -104,6 +104,7 @@ pub fn nominal_calibration() -> Calibration {
         voltage: Line { offset: 0.0, scale: VOLTAGE_LSB_V },
         current: Line { offset: 0.0, scale: CURRENT_LSB_A },
         fine: None,
+        delay: [None; 2],
     }
 }
 

@@ -272,6 +272,18 @@ pub const AFE_RESET: u32 = 0x0;
 pub const AFE_ZERO_V: u32 = 0x1;
 /// the current channels' inputs are shorted
 pub const AFE_ZERO_I: u32 = 0x2;
+/// read/write: test load, between the shunt and the connector: what LOAD_PULSES switches
+pub const LOAD_CONTROL: u8 = 0xd4;
+/// Reset value of LOAD_CONTROL in the map; the build may have its own (docs/registers.md).
+pub const LOAD_CONTROL_RESET: u32 = 0x0;
+/// 3.3 ohm: 1 A at 3.3 V
+pub const LOAD_CONTROL_COARSE: u32 = 0x1;
+/// 36.7 ohm: 90 mA at 3.3 V
+pub const LOAD_CONTROL_FINE: u32 = 0x2;
+/// read/write: pulses of the load that are left, the one under way included. Edges are 131 us to 147 us apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the tick from which on the load has changed. Writing begins anew, with the load off; 0, a restart of the core and an open load switch end them at once, without a mark
+pub const LOAD_PULSES: u8 = 0xd5;
+/// Reset value of LOAD_PULSES in the map; the build may have its own (docs/registers.md).
+pub const LOAD_PULSES_RESET: u32 = 0x0;
 /// read/write: what fires it
 pub const TRIGGER_CONTROL: u8 = 0xe0;
 /// Reset value of TRIGGER_CONTROL in the map; the build may have its own (docs/registers.md).

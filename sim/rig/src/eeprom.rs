@@ -25,6 +25,9 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
         let writes = calibration_writes(calibration);
         let value_or = |address, other| writes.iter().find(|(a, _)| *a == address).map_or(other, |(_, value)| *value);
         let value = |address| value_or(address, 0);
+        let ps = |seconds: f64| (seconds * 1e12).round() as u32;
+        let delay = |path: usize| calibration.delay[path].map_or([0; 2], |d| [ps(d.delay_s), ps(d.u_s).max(1)]);
+        let ([coarse, coarse_u], [fine, fine_u]) = (delay(0), delay(1));
         let words = [
             value(reg::V_OFFSET),
             value(reg::V_GAIN),
@@ -32,8 +35,12 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
             value(reg::I_GAIN),
             value(reg::F_OFFSET),
             value_or(reg::F_GAIN, reg::F_GAIN_RESET), // as the firmware would write it where there is no fine path
-            1,                                        // stored once
-            25 * 16,                                  // at 25 degrees
+            coarse,
+            coarse_u,
+            fine,
+            fine_u,
+            1,       // stored once
+            25 * 16, // at 25 degrees
         ];
         put(&mut eeprom, CALIBRATION, &words.map(u32::to_le_bytes).concat());
     }

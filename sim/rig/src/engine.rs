@@ -339,6 +339,10 @@ impl Machine for Engine {
         }
     }
 
+    fn load(&mut self, tick: u64, which: u8) {
+        self.adc.load(tick * TICK_PS, which);
+    }
+
     /// Without, every clock of every domain is evaluated, which is what hardware does.
     fn set_skip(&mut self, skip: bool) {
         self.skip = skip;

@@ -266,6 +266,10 @@ impl Machine for Fast {
         }
     }
 
+    fn load(&mut self, tick: u64, which: u8) {
+        self.instrument.analog.load(tick * TICK_PS, which);
+    }
+
     fn take_words(&mut self) -> Vec<u8> {
         self.instrument.output().take_stream()
     }

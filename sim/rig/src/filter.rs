@@ -23,6 +23,11 @@ impl Filter {
         Self { tau_ps: tau_s.map(|tau| tau * 1e12), limit_a, time_ps: 0, value: [0.0; 3], target: [0.0; 3] }
     }
 
+    /// Time constants in seconds.
+    pub fn tau_s(&self) -> [f64; 3] {
+        self.tau_ps.map(|tau| tau * 1e-12)
+    }
+
     /// The input is this from now on.
     pub fn aim(&mut self, volts: f64, amperes: f64) {
         self.target = [volts, amperes, amperes.clamp(-self.limit_a, self.limit_a)];

@@ -14,6 +14,7 @@ pub mod calibration;
 pub mod cli;
 pub mod compare;
 pub mod config;
+pub mod delay;
 #[rustfmt::skip]
 /// The controller's own registers, written as [`registers`].
 pub mod controller_registers;
@@ -23,6 +24,7 @@ pub mod fast;
 pub mod feed;
 pub mod filter;
 pub mod i2c;
+pub mod input;
 pub mod machine;
 pub mod output;
 pub mod pty;

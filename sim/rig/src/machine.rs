@@ -109,6 +109,8 @@ pub trait Machine {
     /// What a run comes back for ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]). The model of the clocks hands no
     /// conversions out.
     fn listen(&mut self, interest: Interest);
+    /// From `tick` on these test loads are on: 1 coarse, 2 fine. Not before what was sampled last.
+    fn load(&mut self, tick: u64, which: u8);
     /// Whether clocks in which nothing changes are left out, where there is a choice.
     fn set_skip(&mut self, _skip: bool) {}
     /// The bytes that came out since the last call.

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Task::Play(options) => play(&options),
         Task::Compare(options) => compare::run(&options).map(|json| println!("{json}")),
+        Task::Board(model) => build::describe(&model).map(|json| println!("{json}")),
         Task::Bench(options) => bench::run(&options).map(|json| println!("{json}")),
     };
     match done {

@@ -51,6 +51,8 @@ pub struct Rig {
     standing: u64,
     trace_over: bool,
     stalled: bool,
+    /// Test loads that are on.
+    load: u8,
     /// Since when the trace has not said what comes next; and whether the controller goes on without it.
     waits_since: Option<Instant>,
     alone: bool,
@@ -74,6 +76,7 @@ impl Rig {
             standing: 0,
             trace_over: false,
             stalled: false,
+            load: 0,
             waits_since: None,
             alone: false,
             console_in: VecDeque::new(),
@@ -282,6 +285,10 @@ impl Rig {
             zero: self.soc.shown.zero,
         });
         let o = &self.soc.shown;
+        if std::mem::replace(&mut self.load, o.load) != o.load {
+            // A clock late, as what it writes to the instrument is: the edge stays where its mark is.
+            self.machine.load(o.now + self.machine.clock_ticks(), o.load);
+        }
         self.clocks += u64::from(o.clocks);
         self.standing = if flows { 0 } else { self.standing + u64::from(o.clocks) };
         self.console_in.drain(..usize::from(o.console_taken));

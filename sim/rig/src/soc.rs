@@ -6,7 +6,7 @@ use libloading::{Library, Symbol};
 use std::path::Path;
 
 /// Must equal `WC_ABI_VERSION` of `rtl/controller_abi.h`.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 /// Bytes of the console that one run carries in each direction.
 pub const CONSOLE: usize = 256;
 
@@ -117,8 +117,10 @@ pub struct Outputs {
     pub zero: u8,
     /// What is looked at: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is to come.
     pub watched: u8,
+    /// Test loads that are on: 1 coarse, 2 fine.
+    pub load: u8,
     #[doc(hidden)]
-    pub pad: [u8; 5],
+    pub pad: [u8; 4],
     pub console: [u8; CONSOLE],
 }
 

@@ -27,7 +27,7 @@ class Ports(Instrument):
 def files():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return Ecp5TapPlatform().prepare(Ecp5Tap(Ports(**INSTRUMENT, conversions=True), firmware=FIRMWARE), "tap").files
+        return Ecp5TapPlatform().prepare(Ecp5Tap(Ports(**INSTRUMENT, conversions=True, fine=True), firmware=FIRMWARE), "tap").files
 
 
 def ports(rtlil: str) -> dict[str, int]:
@@ -83,4 +83,5 @@ def test_the_soft_core_has_its_verilog_its_firmware_and_its_pins(files):
     assert [int(content[len(content) - 32 * (k + 1) : len(content) - 32 * k], 2) for k in range(4)] == [*FIRMWARE, 0]
     named = ports(rtlil).keys()
     assert {"power_0__load_switch__io", "power_0__rail_good__io", "i2c_0__scl__io", "i2c_0__sda__io", "afe_0__zero__io"} <= named
+    assert {"adc_0__sdo_i__io", "adc_fine_0__sdo__io", "load_0__gate__io"} <= named
     assert not any(name.startswith("controller_") for name in named)

@@ -1,6 +1,7 @@
 """What is behind the controller's own registers, without the soft core."""
 
 import harness
+from load_top import LoadTop
 from wattbell_gateware.controller import Peripherals
 
 
@@ -10,3 +11,7 @@ def test_peripherals():
 
 def test_trigger():
     harness.run(Peripherals(), name="controller_peripherals", test_module="cocotb_trigger", here=__file__)
+
+
+def test_load():
+    harness.run(LoadTop(), name="controller_load", test_module="cocotb_load", here=__file__)

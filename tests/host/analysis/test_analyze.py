@@ -67,6 +67,20 @@ def test_energy_of_a_phase_is_the_integral_between_its_marker_doorbells(builder)
     assert power["max_sample_w"]["value"] == pytest.approx(3.0, rel=1e-5)
 
 
+@pytest.mark.parametrize(("last", "change"), [(120 * MS, 2.5), (250 * MS, 0.0)])
+def test_the_delays_uncertainty_counts_by_what_the_ends_of_a_phase_differ(builder, last, change):
+    builder.power(0, 0.5)
+    builder.power(100 * MS, 3.0)
+    builder.power(150 * MS, 0.5)
+    builder.phase(1, 50 * MS, last, "step")
+    delay = {"front_end_delay_s": 2e-6, "front_end_delay_u_s": 40e-9, "front_end_delay_calibrated": False}
+    result = analyze(builder.write(400 * MS, conditions=delay))
+    energy = result["phases"][0]["power"]["energy_j"]
+    assert energy["conditions"]["edge_u_j"] == pytest.approx(40e-9 * change, rel=1e-4, abs=1e-12)
+    assert result["uncertainty"]["front_end_delay_u_s"] == 40e-9
+    assert sum("2 us +-40 ns" in warning for warning in result["warnings"]) == 1
+
+
 def test_energy_survives_lost_rail_blocks_and_the_loss_is_counted(builder):
     builder.power(0, 1.0)
     builder.power(205 * MS, 2.0)

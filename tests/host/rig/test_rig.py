@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from wattbell.errors import RigError
 from wattbell.rig import Rig, Scpi, discovery
+from wattbell.rig.delay import front_end_delay
 
 
 class Instrument:
@@ -204,3 +205,33 @@ def test_usb_rigs_are_known_by_their_product(monkeypatch: pytest.MonkeyPatch) ->
     ]
     monkeypatch.setattr(discovery.list_ports, "comports", lambda: ports)
     assert discovery.usb_rigs() == [discovery.RigPort("WB1", "/dev/ttyACM0", "/dev/ttyACM1", virtual=False)]
+
+
+def test_a_query_that_a_rig_need_not_know(made: list[Instrument]) -> None:
+    answers = {"NEW?": ["7\n"], "SYST:ERR?": ['0,"No error"\n', '-113,"Undefined header;OLD"\n', '0,"No error"\n'], "A?": ["b\n"]}
+    port, instrument = scpi(made, answers)
+    assert port.optional("NEW?") == "7"
+    assert port.optional("OLD?") is None
+    assert port.query("A?") == "b" and instrument.lines.count("SYST:ERR?") == 2
+
+
+DELAYS = "CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?"
+
+
+@pytest.mark.parametrize(("answer", "delay", "u", "calibrated"), [
+    (None, 2e-6, 60e-9, False),  # an older firmware
+    ("0E+00,0E+00;0E+00,0E+00;1;+4.0E+00", 2e-6, 60e-9, False),
+    ("0E+00,0E+00;2.1E-06,4E-09;1;+4.0E+00", 2e-6, 60e-9, False),  # only the path that does not count
+    ("1.99E-06,1E-09;0E+00,0E+00;1;+4.0E+00", 1.99e-6, 1e-9, True),  # one path
+    ("1.99E-06,3E-09;1.994E-06,4E-09;1;+4.0E+00", 1.99e-6, 5e-9, True),  # merged
+    ("1.99E-06,3E-09;1.994E-06,4E-09;0;+4.0E+00", 1.99e-6, 3e-9, True),
+    ("1.99E-06,3E-09;1.994E-06,4E-09;0;+1.0E-01", 1.994e-6, 4e-9, True),
+])  # fmt: skip
+def test_the_delay_is_that_of_the_path_in_use(
+    made: list[Instrument], answer: str | None, delay: float, u: float, calibrated: bool
+) -> None:
+    told = {"SYST:ERR?": ['0,"No error"\n'] * 2}
+    port, _ = scpi(made, told if answer is None else {**told, DELAYS: [f"{answer}\n"]})
+    found = front_end_delay(port)
+    assert found["front_end_delay_s"] == pytest.approx(delay) and found["front_end_delay_u_s"] == pytest.approx(u)
+    assert found["front_end_delay_calibrated"] is calibrated

@@ -48,6 +48,8 @@ class Ecp5TapPlatform(LatticeECP5Platform):
             Subsignal("sdo_v", Pins("M1", dir="i")), Subsignal("sdo_i", Pins("N1", dir="i")),
             _FAST,
         ),
+        # The fine current path's, on the same CNV and SCK; the build without the soft core leaves it alone.
+        Resource("adc_fine", 0, Subsignal("sdo", Pins("P1", dir="i")), _FAST),
         # USB 2.0 PHY, 60 MHz from the PHY.
         Resource(
             "ulpi", 0,
@@ -67,6 +69,8 @@ class Ecp5TapPlatform(LatticeECP5Platform):
         ),
         # Switches that short the inputs of the voltage and the current channel.
         Resource("afe", 0, Subsignal("zero", Pins("D1 E2", dir="o")), _IO),
+        # Gates of the test loads behind the shunt: 1 A, 90 mA. Pulled down outside.
+        Resource("load", 0, Subsignal("gate", Pins("F4 F5", dir="o")), _FAST),
         # EEPROM and temperature sensor; pulled up outside.
         Resource("i2c", 0, Subsignal("scl", Pins("E1", dir="io")), Subsignal("sda", Pins("H3", dir="io")), _IO),
         # A microcontroller (SPI mode 0) is the user of the register bus in the build without the soft core.

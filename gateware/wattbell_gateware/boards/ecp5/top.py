@@ -63,14 +63,14 @@ class Ecp5Tap(Elaboratable):
     Parameters
     ----------
     instrument : with the ports of :class:`~wattbell_gateware.instrument.Instrument` of :data:`INSTRUMENT`; the default is that one.
-        With ``firmware`` it has ``conversions`` too.
+        With ``firmware`` it has ``conversions`` and ``fine`` too.
     firmware : little-endian words (``firmware.hex``) for the soft core; None: there is none, the bus is a microcontroller's
         (:class:`..controller.Controller`).
     """
 
     def __init__(self, instrument=None, *, firmware: Iterable[int] | None = None):
         self._firmware = firmware
-        soft = {} if firmware is None else {"conversions": True}
+        soft = {} if firmware is None else {"conversions": True, "fine": True}
         self._instrument = Instrument(**INSTRUMENT, **soft) if instrument is None else instrument
 
     def elaborate(self, platform):
@@ -171,11 +171,13 @@ class Ecp5Tap(Elaboratable):
         m.submodules.controller = controller = Controller(self._firmware)
         power = _buffers(m, platform, "power", load_switch="o", rail_good="i", perst_low="o", clkreq_low="o")
         front, i2c = _buffers(m, platform, "afe", zero="o"), _buffers(m, platform, "i2c", scl="io", sda="io")
+        load, fine = _buffers(m, platform, "load", gate="o"), _buffers(m, platform, "adc_fine", sdo="i")
         m.submodules.rail_good = FFSynchronizer(power.rail_good.i, controller.rail_good)
         conversion = instrument.conversion
         m.d.comb += [
             power.load_switch.o.eq(controller.load_switch), power.perst_low.o.eq(controller.perst_low),
             power.clkreq_low.o.eq(controller.clkreq_low), front.zero.o.eq(controller.zero),
+            load.gate.o.eq(controller.load), instrument.adc_sdo_f.eq(fine.sdo.i), instrument.adc_fine.eq(1),
             i2c.scl.o.eq(0), i2c.scl.oe.eq(controller.scl_low), controller.scl_i.eq(i2c.scl.i),
             i2c.sda.o.eq(0), i2c.sda.oe.eq(controller.sda_low), controller.sda_i.eq(i2c.sda.i),
             controller.now.eq(instrument.now), controller.link_state.eq(instrument.link_state),

@@ -1,0 +1,47 @@
+#include "load.h"
+
+#include "capture.h"
+#include "hal.h"
+#include "meter.h"
+#include "power.h"
+#include "scpi/error.h"
+#include "scpi/output.h"
+#include "trigger.h"
+
+void load_off(void)
+{
+    hal_write(WB_LOAD_PULSES, 0);
+}
+
+/* The load has its supply from the drive's, and its edges are of use in a capture alone. A drive that works is not to be loaded:
+ * PERST# must be low. And nothing else is to be measured or set off meanwhile. */
+static bool may_pulse(void)
+{
+    uint32_t supply = WB_POWER_STATE_ON | WB_POWER_STATE_GOOD;
+    return (hal_read(WB_POWER_STATE) & (supply | WB_POWER_STATE_PERST_N)) == supply && capture_running() && !power_busy() &&
+           !meter_busy() && !trigger_armed() && !hal_read(WB_LOAD_PULSES);
+}
+
+enum progress load_pulse(struct call *call)
+{
+    bool fine = call_choice(call, "COARse|FINE");
+    uint32_t pulses = (uint32_t)call_unsigned(call, 1, 2047);
+    if (call->failed)
+        return DONE;
+    if (fine && !(hal_read(WB_BUILD) & WB_BUILD_FINE)) {
+        call_fail(call, SCPI_HARDWARE_MISSING);
+    } else if (!may_pulse()) {
+        call_fail(call, SCPI_SETTINGS_CONFLICT);
+    } else {
+        hal_write(WB_LOAD_CONTROL, fine ? WB_LOAD_CONTROL_FINE : WB_LOAD_CONTROL_COARSE);
+        hal_write(WB_LOAD_PULSES, pulses);
+    }
+    return DONE;
+}
+
+enum progress load_left(struct call *call)
+{
+    (void)call;
+    put_unsigned(hal_read(WB_LOAD_PULSES));
+    return DONE;
+}

@@ -1,0 +1,207 @@
+"""By how much a rig's current paths are late: pulses of its own test load (DIAGnostic:LOAD), seen through its stream."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CalibrationError, RigError
+from ..rig import Rig
+from ..rig.delay import DESIGN_DELAY_S
+from ..wire.decode import Decoder
+from ..wire.records import Rail
+from ..wire.spec import LOAD_OFF_MARK, LOAD_ON_MARK, EventType, MarkerSource
+from .delay import Delay, Edge, edge_delay
+from .readings import clipped
+
+__all__ = ["PULSES", "PathDelay", "PulseStream", "calibrate_delays"]
+
+PULSES = 1000
+"""Of each path: 1000 edges on and 1000 off."""
+SETTLE_S = 40e-6
+"""After which a step counts as over: twenty time constants of the paths."""
+PULSE_S = 2 * 148e-6
+"""The longest that a pulse takes, on and off (docs/registers.md, LOAD_PULSES)."""
+PLAUSIBLE_S = 250e-9
+"""How far from its design a board's delay may be, ten standard deviations: the least capacitor of a drive makes an edge later than
+that (docs/accuracy.md: 578 ns of 20 uF)."""
+COVERAGE = 2.0
+_SILENCE_S = 10.0
+_TICK_S = 1e-9
+_SETTINGS = ("SENS:SWE:DEC", "SENS:SWE:TINT", "SENS:CURR:RANG", "SENS:CURR:RANG:AUTO")
+_PATHS = {"current": ("COAR", "4"), "fine": ("FINE", "0.1")}
+
+
+@dataclass(frozen=True)
+class PathDelay:
+    """A path's delay and its uncertainty (k = 2), in s; what the edges on and off said by themselves."""
+
+    delay_s: float
+    u_s: float
+    on: Delay
+    off: Delay
+
+
+class PulseStream:
+    """Takes a stream of which one path's pulses are a part."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder()
+        self._ticks: list[npt.NDArray[np.int64]] = []
+        self._current: list[npt.NDArray[np.int32]] = []
+        self._marks: dict[int, list[int]] = {LOAD_ON_MARK: [], LOAD_OFF_MARK: []}
+        self._flags = 0
+        self.last_s = 0.0
+        """Until when there are samples, by the rig's clock."""
+
+    @property
+    def edges(self) -> int:
+        """Edges marked so far."""
+        return sum(map(len, self._marks.values()))
+
+    @property
+    def looked_at_s(self) -> float:
+        """Until when samples are needed of the edges marked so far."""
+        return max((tick for ticks in self._marks.values() for tick in ticks), default=0) * _TICK_S + 3 * SETTLE_S
+
+    def feed(self, data: bytes) -> None:
+        """Bytes of the stream. CalibrationError when some are missing."""
+        for batch in self._decoder.feed(data):
+            if batch.rail is not None:
+                self._take(batch.rail)
+            if batch.events is not None:
+                columns = batch.events.columns
+                marks = (columns["type"] == EventType.MARKER) & (columns["arg8"] == MarkerSource.CONTROL)
+                for value, found in self._marks.items():
+                    found += batch.events.tick[marks & (columns["arg32"] == value)].tolist()
+        if not self._decoder.counters.lossless:
+            raise CalibrationError("Part of the stream was lost; calibrate again with the rig on a port of its own.")
+
+    def _take(self, rail: Rail) -> None:
+        first = 0
+        for block in range(len(rail)):
+            count, interval = int(rail.columns["count"][block]), int(rail.columns["interval_ticks"][block])
+            ticks = int(rail.first_tick[block]) + interval * np.arange(count, dtype=np.int64)
+            self._ticks.append(ticks)
+            self._current.append(rail.current[first : first + count].copy())
+            self._flags |= int(rail.columns["flags"][block])
+            first += count
+            self.last_s = float(ticks[-1]) * _TICK_S
+
+    def delay(self) -> PathDelay:
+        """What the edges say. CalibrationError where they say nothing."""
+        if clipped(self._flags)[1]:
+            raise CalibrationError("The current went beyond the path's scale: only the rig's own load may draw any.")
+        ticks, current = np.concatenate(self._ticks), np.concatenate(self._current)
+        if len(ticks) < 2 or len(set(np.diff(ticks).tolist())) != 1:
+            raise CalibrationError("The samples are not evenly spaced; calibrate again.")
+        on, off = (edge_delay(list(_around(ticks, current, marks)), SETTLE_S) for marks in self._marks.values())
+        sigma = math.hypot(on.sigma_s, off.sigma_s) / 2
+        # A switch may open later than it closes; the truth is taken as anywhere between them.
+        return PathDelay((on.delay_s + off.delay_s) / 2, COVERAGE * math.hypot(sigma, (on.delay_s - off.delay_s) / math.sqrt(12)), on, off)
+
+
+def _around(ticks: npt.NDArray[np.int64], current: npt.NDArray[np.int32], marks: list[int]) -> Iterator[Edge]:
+    """The samples about each edge; its own instant is 0."""
+    settle, interval = round(SETTLE_S / _TICK_S), int(ticks[1] - ticks[0])
+    for mark in marks:
+        low, high = np.searchsorted(ticks, [mark - settle - interval, mark + 2 * settle + 2 * interval])
+        if high > low:
+            yield Edge(0.0, (int(ticks[low]) - mark) * _TICK_S, interval * _TICK_S, current[low:high].astype(float).tolist())
+
+
+def calibrate_delays(rig: Rig, empty: Callable[[], None], store: bool, pulses: int = PULSES) -> dict[str, PathDelay]:
+    """Find the delay of each current path of a rig with nothing in its connector, write it to the rig, and keep it in its EEPROM if
+    ``store``. Returns what was found of ``current`` and, of a rig with two current paths, ``fine``.
+
+    ``empty`` is called where PERST# is high, as it is while a drive works: it returns when the connector is empty; the rig then
+    holds PERST# low meanwhile. Raises CalibrationError where nothing is found (the rig keeps what it had) and RigError
+    where the rig does not do what it is told.
+    """
+    control = rig.control
+    if control.query("OUTP:GOOD?") != "1":
+        raise CalibrationError("The test load has no supply: the rail is not good, or the output is off (OUTP ON).")
+    fine = "FINE" in control.query("*OPT?").strip('"').split(",")
+    hold = control.query("OUTP:PERS?") != "1"
+    if hold:
+        empty()
+        control.command("OUTP:PERS ON")
+    found = {}
+    try:
+        with _settings(rig):
+            control.command("SENS:SWE:DEC 1;TINT 1E-6")
+            for path, (name, upper) in _PATHS.items():
+                if path == "fine" and not fine:
+                    continue
+                if fine:
+                    control.command(f"SENS:CURR:RANG {upper}")
+                found[path] = _plausible(path, _pulses(rig, name, pulses))
+    finally:
+        if hold:
+            control.command("OUTP:PERS OFF")
+    for path, delay in found.items():
+        control.command(f"CAL:DEL:{_PATHS[path][0]} {delay.delay_s:.12f},{max(delay.u_s, 1e-12):.12f}")
+    if store:
+        control.command("CAL:STOR")
+    return found
+
+
+@contextmanager
+def _settings(rig: Rig) -> Iterator[None]:
+    """Puts back what is changed in here."""
+    before = [rig.control.query(f"{name}?") for name in _SETTINGS]
+    try:
+        yield
+    finally:
+        for name, value in zip(_SETTINGS, before):  # the range before whether it is used: setting it turns that off
+            rig.control.command(f"{name} {value}")
+
+
+def _plausible(path: str, found: PathDelay) -> PathDelay:
+    if abs(found.delay_s - DESIGN_DELAY_S) > PLAUSIBLE_S:
+        raise CalibrationError(
+            f"The {'fine' if path == 'fine' else 'coarse'} path seems late by {found.delay_s * 1e6:.2f} us; as designed it is "
+            f"{DESIGN_DELAY_S * 1e6:g} us. Is the connector empty? The capacitors of a drive smear the edges.")
+    return found
+
+
+def _pulses(rig: Rig, name: str, pulses: int) -> PathDelay:
+    """A capture of so many pulses."""
+    stream, view = PulseStream(), memoryview(bytearray(1 << 20))
+    rig.start()
+    try:
+        _meanwhile(rig, view, stream, lambda: rig.control.command(f"DIAG:LOAD {name},{pulses}"))
+        heard, ends_s = time.monotonic(), stream.last_s + 1.5 * pulses * PULSE_S + 0.1
+        while stream.edges < 2 * pulses or stream.last_s < stream.looked_at_s:
+            got = rig.read_into(view)
+            if got:
+                heard = time.monotonic()
+                stream.feed(bytes(view[:got]))
+            elif time.monotonic() > heard + _SILENCE_S:
+                raise RigError(f"Rig {rig.port.serial} stopped sending before the last edge was seen.")
+            if stream.edges < 2 * pulses and stream.last_s > ends_s:
+                raise RigError(f"Rig {rig.port.serial} marked {stream.edges} edges of its test load in place of {2 * pulses}.")
+    finally:
+        _meanwhile(rig, view, None, rig.stop)
+    return stream.delay()
+
+
+def _meanwhile(rig: Rig, view: memoryview, stream: PulseStream | None, do: Callable[[], None]) -> None:
+    """Does something while the stream is read: a rig that cannot send what it has may not come to hear of it. Without ``stream``, until
+    nothing comes any more."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(do)
+        while True:
+            got = rig.read_into(view)
+            if stream is not None and got:
+                stream.feed(bytes(view[:got]))
+            if done.done() and (stream is not None or not got):
+                break
+        done.result()

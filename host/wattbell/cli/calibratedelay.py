@@ -1,0 +1,47 @@
+"""``wattbell calibrate --delay``: what it asks and says of the paths' delays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from . import output
+
+if TYPE_CHECKING:
+    from ..calibration.pulses import PathDelay
+    from ..rig import Rig
+
+
+def calibrate_delays(rig: Rig, store: bool, source: bool) -> dict[str, PathDelay]:
+    """Find both paths' delays. ``source``: one was at the connector, and does not go away by itself."""
+    from ..calibration import pulses
+
+    if source:
+        typer.confirm("Take the source off the connector and leave it empty; the rig's own 3.3 V must be on. Ready?", default=True,
+                      abort=True, err=True)  # fmt: skip
+    return pulses.calibrate_delays(rig, _ask_empty, store)
+
+
+def _ask_empty() -> None:
+    typer.confirm("PERST# is high. Is the connector empty, so that the rig may hold it low?", default=False, abort=True, err=True)
+
+
+def show(found: dict[str, PathDelay]) -> None:
+    """As a table."""
+    shown = output.table("path", ">late by", ">u (k=2)", ">edges on", ">edges off")
+    for name, path in found.items():
+        on, off = (f"{side.delay_s * 1e9:.1f} ns" for side in (path.on, path.off))
+        shown.add_row("coarse" if name == "current" else name, f"{path.delay_s * 1e9:.1f} ns", f"{path.u_s * 1e9:.1f} ns", on, off)
+    output.out.print(shown)
+
+
+def to_json(found: dict[str, PathDelay]) -> dict[str, Any]:
+    """As plain values, by path."""
+    return {
+        name: {
+            "delay_s": path.delay_s, "u_s": path.u_s, "edges": path.on.edges + path.off.edges,
+            "on_s": path.on.delay_s, "off_s": path.off.delay_s,
+        }
+        for name, path in found.items()
+    }  # fmt: skip

@@ -1,0 +1,40 @@
+"""By how much a rig's rail is late against its bus, as its calibration has it (``CALibration:DELay``)."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import RigError
+from .scpi import Scpi
+
+__all__ = ["DESIGN_DELAY_S", "DESIGN_U_S", "front_end_delay"]
+
+DESIGN_DELAY_S, DESIGN_U_S = 2e-6, 60e-9
+"""Of a board as made: what every path is designed for, and how boards spread (k = 2; docs/accuracy.md has 56 ns of the fine path)."""
+
+
+def front_end_delay(control: Scpi) -> dict[str, object]:
+    """For ``conditions`` of ``meta.json``: ``front_end_delay_s`` and its uncertainty ``front_end_delay_u_s`` (k = 2), of this board if
+    ``front_end_delay_calibrated``, else those of its design.
+
+    It is the coarse path's unless the rig measures with the fine one alone: what matters is the delay of a step of power, and steps
+    that matter end above 0.1 A. Where both paths are merged, how far the fine one is from it is part of the uncertainty.
+    """
+    design: dict[str, object] = {
+        "front_end_delay_s": DESIGN_DELAY_S, "front_end_delay_u_s": DESIGN_U_S, "front_end_delay_calibrated": False,
+    }  # fmt: skip
+    answer = control.optional("CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?")
+    if answer is None:  # an older firmware
+        return design
+    try:
+        coarse, fine, merged, upper = (tuple(float(part) for part in text.split(",")) for text in answer.split(";"))
+        (delay, u), (fine_delay, fine_u), (both,), (ampere,) = coarse, fine, merged, upper
+    except ValueError:
+        raise RigError(f"The rig answers CAL:DEL? with {answer!r}, which no rig does.") from None
+    if fine_u and not both and ampere <= 0.15:
+        delay, u = fine_delay, fine_u
+    elif u and fine_u and both:
+        u = math.hypot(u, fine_delay - delay)
+    if not u:
+        return design
+    return {"front_end_delay_s": delay, "front_end_delay_u_s": u, "front_end_delay_calibrated": True}
