@@ -30,5 +30,5 @@ pub mod tracker;
 pub mod wire;
 pub mod writer;
 
-pub use instrument::{Instrument, Listening};
-pub use rail::Analog;
+pub use instrument::{Instrument, Listening, Told};
+pub use rail::{Analog, Wanted};

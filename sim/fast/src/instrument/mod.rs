@@ -5,7 +5,7 @@ mod shows;
 
 use crate::builder::{Builder, Record};
 use crate::events::{EventPort, Levels, Lost};
-use crate::rail::{Analog, Rail};
+use crate::rail::{Analog, Conversion, Rail, Wanted};
 use crate::raw::RawBuilder;
 use crate::registers::{Effect, Map, Registers};
 use crate::run::{Run, State};
@@ -87,6 +87,19 @@ pub struct Listening {
     pub levels: bool,
     /// A command at its CQE.
     pub completions: bool,
+    /// Conversions.
+    pub conversions: Wanted,
+}
+
+/// What was listened for.
+#[derive(Debug, Clone, Copy)]
+pub enum Told {
+    /// A conversion has come out.
+    Conversion(Conversion),
+    /// A command is at its CQE.
+    Completion(Completion),
+    /// PERST#, CLKREQ# or the link state has changed.
+    Levels,
 }
 
 impl<A: Analog> Instrument<A> {
@@ -165,17 +178,29 @@ impl<A: Analog> Instrument<A> {
 
     /// What to listen for from now on.
     pub fn listen(&mut self, listening: Listening) {
+        self.moved &= listening.levels;
+        if !listening.completions {
+            self.completions.clear();
+        }
+        self.rail.want(self.clock, listening.conversions);
         self.listening = listening;
-        self.moved = false;
-        let clock = self.clock;
-        self.completions.retain(|(shows, _)| listening.completions && *shows > clock);
     }
 
-    /// The command that shows in this clock, or that it has changed levels, once.
-    pub fn take_told(&mut self) -> (Option<Completion>, bool) {
-        let shown = self.completions.front().is_some_and(|(shows, _)| *shows <= self.clock);
-        let completion = if shown { self.completions.pop_front() } else { None };
-        (completion.map(|c| c.1), std::mem::take(&mut self.moved))
+    /// What shows in this clock of what is listened for, once; a conversion goes first, then a command.
+    pub fn take_told(&mut self) -> Option<Told> {
+        if let Some(conversion) = self.rail.take_told(self.clock) {
+            return Some(Told::Conversion(conversion));
+        }
+        if self.completions.front().is_some_and(|(shows, _)| *shows <= self.clock) {
+            return self.completions.pop_front().map(|(_, completion)| Told::Completion(completion));
+        }
+        std::mem::take(&mut self.moved).then_some(Told::Levels)
+    }
+
+    /// The analog side, which is about to change: what was converted up to now was converted before.
+    pub fn change_analog(&mut self) -> &mut A {
+        self.rail.draw(self.clock, &mut self.analog);
+        &mut self.analog
     }
 
     /// Lets everything happen up to and including `limit`, or the first clock with something that is listened for; all that comes in
@@ -187,7 +212,7 @@ impl<A: Analog> Instrument<A> {
             if self.moved {
                 limit = self.clock.max(self.sidebands_at - 1);
             }
-            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0));
+            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0)).min(self.rail.told_at());
             let outside =
                 [(self.pins_next(), Part::Pins), (self.run.next(), Part::Run), (self.writes_next(), Part::Writes)];
             let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
