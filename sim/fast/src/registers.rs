@@ -13,6 +13,7 @@ pub struct Map {
     pub command_status: u32,
     pub command_rail_apply: u32,
     pub command_attach: u32,
+    pub command_tracker_reset: u32,
     pub marker: u8,
     pub adc_period: u8,
     pub decimation: u8,
@@ -50,6 +51,11 @@ pub struct Attach {
     pub link: u16,
     pub size: u32,
     pub address: u64,
+}
+
+impl Attach {
+    /// The `op` that is none of the ATTACH registers': all queues and commands in flight are forgotten.
+    pub const RESET: u8 = 6;
 }
 
 /// Values of the read/write registers.
@@ -110,7 +116,12 @@ impl Registers {
                     uncalibrated: self.calibrated & all != all,
                     ..*c
                 });
-                let attach = (value & map.command_attach != 0).then_some(*a);
+                let reset = value & map.command_tracker_reset != 0;
+                let attach = (reset || value & map.command_attach != 0).then_some(if reset {
+                    Attach { op: Attach::RESET, ..*a }
+                } else {
+                    *a
+                });
                 return Effect::Command { status: value & map.command_status != 0, rail, attach };
             }
             _ if address == map.adc_period => c.period = value & 0xF_FFFF,

@@ -57,6 +57,7 @@ const MAP: Map = Map {
     command_status: reg::COMMAND_STATUS,
     command_rail_apply: reg::COMMAND_RAIL_APPLY,
     command_attach: reg::COMMAND_ATTACH,
+    command_tracker_reset: reg::COMMAND_TRACKER_RESET,
     marker: reg::MARKER,
     adc_period: reg::ADC_PERIOD,
     decimation: reg::DECIMATION,
