@@ -3,7 +3,9 @@
 use crate::cic::Cic;
 use crate::merge::Merge;
 use crate::packer::{Packer, Sample};
+use crate::selftest::Codes;
 use crate::time::{tick, Clock, NEVER, TICKS};
+use crate::watch::{Conversion, Wanted, Watch};
 use crate::wire::{rail_flag_code as flag, TICK_PS};
 use crate::writer::Buffer;
 
@@ -44,43 +46,10 @@ pub trait Analog {
 
 /// Conversions made at once, at most.
 const RUN: usize = 128;
-/// The greatest corrected value, and the greatest code of the fine path.
-const VALUE_MAX: i32 = (1 << 23) - 1;
+/// The greatest code of the fine path.
 const FINE_CODE_MAX: i32 = (1 << 17) - 1;
 /// A conversion whose current is the fine path's alone. No RAIL block says it.
 const FLAG_FINE: u8 = 16;
-
-/// A conversion as it comes out corrected, for whom the samples are not enough.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conversion {
-    /// Its instant.
-    pub tick: u64,
-    /// Ticks between conversions.
-    pub period: u32,
-    /// Corrected values.
-    pub voltage: i32,
-    /// See `voltage`.
-    pub current: i32,
-    /// Those of a RAIL block, and 16: the current is the fine path's alone.
-    pub flags: u8,
-    /// Voltage, current, fine current.
-    pub codes: [u32; 3],
-}
-
-/// Which conversions are looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
-    /// All, and there must be some without a run too.
-    pub all: bool,
-    /// Those of a run whose current is above this.
-    pub above: i32,
-}
-
-impl Default for Wanted {
-    fn default() -> Self {
-        Self { all: false, above: VALUE_MAX }
-    }
-}
 
 /// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +113,8 @@ pub struct Rail {
     coming: Option<(Clock, Config)>,
     active: Config,
     dirty: bool,
+    /// From and to which clock the last change was being taken over.
+    swapping: (Clock, Clock),
     /// Conversions are asked for, or will be (no longer) from a clock on.
     run: bool,
     run_changes: Option<(Clock, bool)>,
@@ -153,9 +124,10 @@ pub struct Rail {
     converting: Option<u64>,
     ours: bool,
     drawn: Option<[u32; 3]>,
-    wanted: Wanted,
-    /// The last conversion, and the clock in which it comes out.
-    latest: Option<(Clock, Conversion)>,
+    /// Who looks at conversions.
+    pub watch: Watch,
+    /// Codes in the place of the analog side's.
+    pub pattern: Option<Codes>,
     /// Conversions outside a run.
     others: u64,
     merge: Merge,
@@ -180,6 +152,7 @@ impl Rail {
             coming: None,
             active: config,
             dirty: false,
+            swapping: (NEVER, 0),
             run: false,
             run_changes: None,
             armed: false,
@@ -187,8 +160,8 @@ impl Rail {
             converting: None,
             ours: false,
             drawn: None,
-            wanted: Wanted::default(),
-            latest: None,
+            watch: Watch::default(),
+            pattern: None,
             others: 0,
             merge: Merge::default(),
             cic: Cic::default(),
@@ -227,38 +200,20 @@ impl Rail {
     /// Conversions are asked for in `clock`, and there are none: the timer arms itself, the configuration is loaded in the next clock.
     fn begin(&mut self, clock: Clock) {
         self.take_config(clock);
+        let from = clock + u64::from(!self.dirty);
         self.dirty = self.coming.is_some();
         self.armed = true;
         self.due = clock + 1;
-        self.restart(clock + 1);
+        self.restart(from, clock + 1);
         self.idle_from = self.idle_from.max(clock + 2);
     }
 
     /// What is looked at from the clock behind `now` on; everything up to `now` has happened.
     pub fn want(&mut self, now: Clock, wanted: Wanted) {
-        self.latest.take_if(|(shows, _)| *shows <= now);
-        self.wanted = wanted;
+        self.watch.want(now, wanted);
         if wanted.all && !self.armed {
             self.begin(now + 1);
         }
-    }
-
-    /// The clock in which a conversion comes out that is looked at.
-    #[inline]
-    pub fn told_at(&self) -> Clock {
-        match &self.latest {
-            Some((shows, c)) if self.wanted.all || c.current > self.wanted.above => *shows,
-            _ => NEVER,
-        }
-    }
-
-    /// That conversion, once, if `clock` has come.
-    #[inline]
-    pub fn take_told(&mut self, clock: Clock) -> Option<Conversion> {
-        if self.told_at() > clock {
-            return None;
-        }
-        self.latest.take().map(|(_, conversion)| conversion)
     }
 
     /// A conversion whose instant is before `clock` is made now, for the analog side is about to change.
@@ -277,7 +232,8 @@ impl Rail {
     }
 
     /// In `clock` nothing moves and no block is open: the configuration is taken over, the filter starts anew.
-    fn restart(&mut self, clock: Clock) {
+    fn restart(&mut self, from: Clock, clock: Clock) {
+        self.swapping = (from, clock);
         self.take_config(clock);
         self.active = self.config;
         self.packer.restart();
@@ -312,7 +268,7 @@ impl Rail {
                 return;
             }
             if self.run_of_conversions(until, analog) == 0
-                && (self.conversion(analog, buffer) || self.told_at() != NEVER)
+                && (self.conversion(analog, buffer) || self.watch.told_at() != NEVER)
             {
                 return;
             }
@@ -324,7 +280,7 @@ impl Rail {
     fn run_of_conversions<A: Analog>(&mut self, until: Clock, analog: &mut A) -> usize {
         let Some(mut started) = self.converting else { return 0 };
         let steady = self.coming.is_none() && self.run_changes.is_none() && !self.dirty && self.run && self.ours;
-        if !steady || self.wanted.all || self.drawn.is_some() {
+        if !steady || self.watch.wanted.all || self.drawn.is_some() || self.pattern.is_some() {
             return 0;
         }
         let period = Clock::from(self.config.period);
@@ -342,7 +298,7 @@ impl Rail {
             count = 1; // the first of its period
         }
         let last_ps = (started + period * (count as u64 - 1) * TICKS) * TICK_PS;
-        if self.wanted.above < VALUE_MAX && !self.stays_below(last_ps, analog) {
+        if self.watch.wanted.by_level() && !self.stays_below(last_ps, analog) {
             return 0;
         }
         let [mut v_codes, mut i_codes, mut f_codes] = [[0; RUN]; 3];
@@ -405,7 +361,7 @@ impl Rail {
 
     /// Whether no conversion up to `last_ps` can be above the level that is looked at.
     fn stays_below<A: Analog>(&self, last_ps: u64, analog: &A) -> bool {
-        let (above, Config { current, fine, range, .. }) = (self.wanted.above, &self.active);
+        let (above, Config { current, fine, range, .. }) = (self.watch.wanted.above, &self.active);
         if *range != Range::Coarse && fine.apply(FINE_CODE_MAX).0 > above {
             return false;
         }
@@ -420,7 +376,7 @@ impl Rail {
     fn note(&mut self, clock: Clock, started: u64, codes: [u32; 3], (voltage, current, flags): (i32, i32, u8)) {
         let period = self.active.period * TICKS as u32;
         let conversion = Conversion { tick: started, period, voltage, current, flags, codes };
-        self.latest = Some((clock + CORRECTED, conversion));
+        self.watch.note(clock + CORRECTED, conversion);
     }
 
     /// The timer fires: the conversion before is handed on, the next one starts. Whether a block was closed.
@@ -445,9 +401,12 @@ impl Rail {
         // A run that finds conversions under way takes over their instants, and begins with the next.
         let joins = self.run && !self.ours && self.converting.is_some();
         self.ours = self.run;
-        if self.run || self.wanted.all {
+        if self.run || self.watch.wanted.all {
             self.converting = Some(tick(clock + 1));
             self.due = clock + Clock::from(self.config.period);
+            if let Some(pattern) = &mut self.pattern {
+                pattern.begin(tick(clock + 1));
+            }
         } else {
             (self.converting, self.armed, self.due) = (None, false, NEVER);
         }
@@ -459,7 +418,7 @@ impl Rail {
             self.idle_from = still;
             self.dirty = announced;
             if was_dirty || joins {
-                self.restart(still);
+                self.restart(clock + u64::from(!was_dirty), still);
                 self.idle_from = still + 1;
             }
         }
@@ -469,6 +428,7 @@ impl Rail {
     #[inline]
     fn hand_on<A: Analog>(&mut self, clock: Clock, started: u64, analog: &mut A, buffer: &mut Buffer) -> (bool, Clock) {
         let codes = self.drawn.take().unwrap_or_else(|| analog.sample(started * TICK_PS));
+        let codes = self.pattern.as_ref().map_or(codes, |pattern| pattern.of(started));
         let values = self.correct(codes);
         self.note(clock, started, codes, values);
         if !self.ours {
@@ -507,8 +467,8 @@ impl Rail {
         !self.ours && !self.run && self.idle_from <= clock
     }
 
-    /// Whether a change has not taken effect yet.
-    pub fn is_pending(&self) -> bool {
-        self.dirty || self.coming.is_some()
+    /// Whether, in `clock`, a change has not taken effect yet.
+    pub fn is_pending(&self, clock: Clock) -> bool {
+        self.dirty || self.coming.is_some() || (self.swapping.0 <= clock && clock <= self.swapping.1)
     }
 }

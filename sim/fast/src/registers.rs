@@ -26,6 +26,8 @@ pub struct Map {
     pub f_offset: u8,
     pub f_gain: u8,
     pub range: u8,
+    pub test_control: u8,
+    pub test_command: u8,
     pub attach_op: u8,
     pub attach_qid: u8,
     pub attach_link: u8,
@@ -75,6 +77,8 @@ pub enum Effect {
     None,
     Run(bool),
     Marker(u32),
+    Test(u32),
+    Go,
     Command { status: bool, rail: Option<Config>, attach: Option<Attach> },
 }
 
@@ -124,6 +128,8 @@ impl Registers {
                 });
                 return Effect::Command { status: value & map.command_status != 0, rail, attach };
             }
+            _ if address == map.test_control => return Effect::Test(value),
+            _ if address == map.test_command && value & 1 != 0 => return Effect::Go,
             _ if address == map.adc_period => c.period = value & 0xF_FFFF,
             _ if address == map.decimation => c.decimation = value as u16 & 0x1FFF,
             _ if address == map.decim_mul => c.mul = value & 0x1FF_FFFF,

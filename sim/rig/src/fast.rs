@@ -1,6 +1,7 @@
 //! Fast fidelity: the trace played to the model of the instrument's clocks in [`wattbell_fast`].
 
 use crate::adc::Adc;
+use crate::controller_registers as board;
 use crate::feed::{Fed, Feed};
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until, TICK_PS};
 use crate::registers as reg;
@@ -40,8 +41,8 @@ impl Analog for Adc {
     }
 }
 
-impl From<wattbell_fast::rail::Conversion> for Conversion {
-    fn from(c: wattbell_fast::rail::Conversion) -> Self {
+impl From<wattbell_fast::Conversion> for Conversion {
+    fn from(c: wattbell_fast::Conversion) -> Self {
         let [v_code, i_code, f_code] = c.codes;
         let (v, i) = (c.voltage, c.current);
         Self { tick: c.tick, period: c.period, v, i, flags: c.flags, v_code, i_code, f_code }
@@ -70,6 +71,8 @@ const MAP: Map = Map {
     f_offset: reg::F_OFFSET,
     f_gain: reg::F_GAIN,
     range: reg::RANGE,
+    test_control: board::TEST_CONTROL,
+    test_command: board::TEST_COMMAND,
     attach_op: reg::ATTACH_OP,
     attach_qid: reg::ATTACH_QID,
     attach_link: reg::ATTACH_LINK,
@@ -254,6 +257,12 @@ impl Machine for Fast {
             reg::LOST_EVENTS => i.lost()[1].wrapping_add(i.counters().lost_events),
             reg::LOST_SAMPLES => i.lost()[2],
             reg::BLOCKS => i.blocks(),
+            board::TEST_CONTROL => i.self_test().control,
+            board::TEST_STATE => i.self_test().busy.into(),
+            board::TEST_STEP_TICK_LO => i.self_test().step as u32,
+            board::TEST_STEP_TICK_HI => (i.self_test().step >> 32) as u32,
+            board::TEST_DOORBELL_TICK_LO => i.self_test().doorbell as u32,
+            board::TEST_DOORBELL_TICK_HI => (i.self_test().doorbell >> 32) as u32,
             _ => self.kept.get(&address).copied().unwrap_or(0),
         }
     }

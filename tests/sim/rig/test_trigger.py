@@ -104,8 +104,8 @@ def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) ->
 
 @pytest.mark.parametrize("paths", [1, 2])
 def test_levels_fire_in_the_same_tick_in_both(tmp_path: Path, rig: type[Rig], paths: int) -> None:
-    """Up and down, voltage, current and power, hysteresis that makes the first crossing none; armed before the capture, whose conversions go
-    on at the instants of those before it, and so the whole streams are equal, the trigger's mark in them."""
+    """Up and down, voltage, current and power, hysteresis that makes the first crossing none; armed before the capture, whose conversions
+    go on at the instants of those before it, and so the whole streams are equal, the trigger's mark in them."""
     trace = tmp_path / "levels.wbt"
     values = [(3.3, 0.05), (3.2, 1.0), (3.25, 0.9), (3.1, 1.1), (3.3, 0.02), (3.3, 0.09), (3.0, 2.0), (3.3, 0.01)]
     first, *rows = (rail(120.0 * k, *value) for k, value in enumerate(values))

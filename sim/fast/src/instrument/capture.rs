@@ -23,6 +23,7 @@ impl<A: Analog> Instrument<A> {
                 self.events.offer_run(clock + 1, event(self.run.tick, kind::RUN, 1, 0, 0));
                 self.rail.set_run(clock + 1, true);
                 self.tracker.set_run(clock + 2, true);
+                self.collect();
                 self.run.to(State::Started, clock);
             }
             State::Started => self.after_event(clock, State::Running),

@@ -1,17 +1,20 @@
 //! The instrument: its parts, each acting in the clock in which the hardware would.
 
 mod capture;
+mod selftest;
 mod shows;
 
 use crate::builder::{Builder, Record};
 use crate::events::{EventPort, Levels, Lost};
-use crate::rail::{Analog, Conversion, Rail, Wanted};
+use crate::rail::{Analog, Rail};
 use crate::raw::RawBuilder;
 use crate::registers::{Effect, Map, Registers};
 use crate::run::{Run, State};
+use crate::selftest::Player;
 use crate::time::{clock_at, tick, Clock, NEVER};
 use crate::tracker::completion::Completion;
 use crate::tracker::Tracker;
+use crate::watch::{Conversion, Wanted};
 use crate::wire::{COMMAND_SIZE, EVENT_SIZE};
 use crate::writer::{Source, Writer};
 use std::collections::VecDeque;
@@ -35,6 +38,7 @@ enum Part {
     RawBlocks,
     Rail,
     Run,
+    SelfTest,
     Writes,
     Writer,
 }
@@ -57,6 +61,7 @@ pub struct Instrument<A> {
     pub analog: A,
     rail: Rail,
     tracker: Tracker,
+    player: Player,
     /// Command records, each with the clock in which it shows behind the tracker.
     records: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
     records_shown: Clock,
@@ -118,6 +123,7 @@ impl<A: Analog> Instrument<A> {
             rail: Rail::new(registers.reset_config()),
             registers,
             tracker: Tracker::new(clock + 1),
+            player: Player::default(),
             records: VecDeque::new(),
             records_shown: 0,
             summaries: VecDeque::new(),
@@ -188,7 +194,7 @@ impl<A: Analog> Instrument<A> {
 
     /// What shows in this clock of what is listened for, once; a conversion goes first, then a command.
     pub fn take_told(&mut self) -> Option<Told> {
-        if let Some(conversion) = self.rail.take_told(self.clock) {
+        if let Some(conversion) = self.rail.watch.take_told(self.clock) {
             return Some(Told::Conversion(conversion));
         }
         if self.completions.front().is_some_and(|(shows, _)| *shows <= self.clock) {
@@ -212,7 +218,7 @@ impl<A: Analog> Instrument<A> {
             if self.moved {
                 limit = self.clock.max(self.sidebands_at - 1);
             }
-            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0)).min(self.rail.told_at());
+            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0)).min(self.rail.watch.told_at());
             let outside =
                 [(self.pins_next(), Part::Pins), (self.run.next(), Part::Run), (self.writes_next(), Part::Writes)];
             let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
@@ -229,6 +235,7 @@ impl<A: Analog> Instrument<A> {
                 (self.event_blocks.next(&self.writer.buffers[Source::Events as usize]), Part::EventBlocks),
                 (self.raw_blocks.next(&self.writer.buffers[Source::Raw as usize]), Part::RawBlocks),
                 (self.rail.next(), Part::Rail),
+                (self.player.next(), Part::SelfTest),
                 (self.writer.next(), Part::Writer),
             ];
             let mut first = (NEVER, Part::Pins);
@@ -281,6 +288,7 @@ impl<A: Analog> Instrument<A> {
                 }
             }
             Part::Run => self.run_step(clock),
+            Part::SelfTest => self.act(clock),
             Part::Writes => self.write_step(clock),
             Part::Writer => self.writer.step(),
         }
@@ -288,6 +296,9 @@ impl<A: Analog> Instrument<A> {
 
     /// What the tracker made shows behind its queues.
     fn collect(&mut self) {
+        if self.player.is_on() {
+            self.drop_made();
+        }
         for (written, record) in self.tracker.records.drain(..) {
             self.records_shown = (written + 2).max(self.records_shown + 1);
             self.records.push_back((self.records_shown, record));
@@ -336,7 +347,7 @@ impl<A: Analog> Instrument<A> {
         }
         self.sidebands_at = clock + 1;
         let changed = self.levels.differs(before);
-        if changed & 1 != 0 {
+        if changed & 1 != 0 && !self.player.is_on() {
             self.tracker.perst(clock, self.levels.perst_n);
         }
         self.moved |= changed != 0 && self.listening.levels;
@@ -356,6 +367,8 @@ impl<A: Analog> Instrument<A> {
                     self.run.wanted = (clock + 1, run);
                 }
             }
+            Effect::Test(control) => self.test(clock + 1, control),
+            Effect::Go => self.go(clock + 1),
             Effect::Marker(value) => {
                 if self.run.is_capturing(clock + 1) {
                     self.events.offer_marker(clock + 2, value);

@@ -52,7 +52,7 @@ impl<A: Analog> Instrument<A> {
 
     /// Whether the rail's settings wait for a conversion; whether a fact of a late attach waits for the tracker.
     pub fn waits(&self) -> (bool, bool) {
-        (self.rail.is_pending(), self.tracker.attach_waits(self.clock))
+        (self.rail.is_pending(self.clock), self.tracker.attach_waits(self.clock))
     }
 
     /// The clock from which on every TLP, sideband and write that was handed in has been seen.
