@@ -18,6 +18,7 @@ pub mod config;
 /// The controller's own registers, written as [`registers`].
 pub mod controller_registers;
 pub mod eeprom;
+pub mod eeprom_file;
 pub mod engine;
 pub mod fast;
 pub mod feed;
