@@ -94,6 +94,9 @@ impl Lane {
 
     /// Takes out what begins in `clock` or later.
     fn split(&mut self, clock: Clock) -> Beats {
+        if self.spans.iter().rev().find(|s| s.first < clock).is_some_and(|s| s.last >= clock) {
+            self.inexact = Some("a TLP was on the pins when the self-test began or ended");
+        }
         let spans = self.spans.split_off(self.spans.partition_point(|s| s.first < clock));
         let queue = self.queue.split_off(self.queue.partition_point(|(_, parsed, _)| *parsed <= clock));
         let done = self.done.split_off(self.done.len() - spans.len());
