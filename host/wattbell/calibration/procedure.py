@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
+from .bench import standard_points
 from .line import Line, Point, autozero, fit
-from .readings import Mean, Stretches, clipped
+from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied, Plan
+from .readings import Mean, Reading, Stretches, clipped
 from .registers import GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, ChannelRegisters, registers
 from .residual import Residual, residual
 
-__all__ = ["Applied", "Channel", "Plan", "Source", "calibrate"]
+__all__ = ["Bench", "Channel", "calibrate"]
 
 VOLTAGE_UNIT_V = 20e-6
 CURRENT_UNIT_A = 500e-9
@@ -23,46 +27,12 @@ CURRENT_UNIT_A = 500e-9
 CURRENT_STRAIGHT = 5e-5
 """Standard deviation, relative, by which a point may be off a straight line because the shunt is warm at one and not at another: 5 ppm/K,
 60 K/W in 10 mohm at 4 A (hw/afe/model.toml)."""
-FINE_UP_TO_A, COARSE_FROM_A = 0.075, 0.105
-"""Of a rig with two current paths: up to which current a point is one of the fine path, and from which on one of the coarse one. In between
-the rig mixes them (82 to 98 mA, by the level that its coarse path shows, which need not be right yet)."""
 _SILENCE_S = 10.0
 """How long a rig may send nothing before the last stretch is over."""
 _ZERO_GATE_S = 1.0
 """How long the firmware averages for autozero (firmware/src/calibrate.c)."""
 _ZERO_S = 120.0
 """How long autozero may take: that second of a rig's time, which a virtual rig has slowly."""
-
-
-@dataclass(frozen=True)
-class Applied:
-    """A known input at the connector, in V and A."""
-
-    voltage: float
-    current: float
-
-
-@dataclass(frozen=True)
-class Source:
-    """Standard uncertainties (k = 1) of what was applied: relative of both, and in A of the current's zero."""
-
-    voltage_gain: float = 1e-5
-    current_gain: float = 3.33e-5
-    current_offset: float = 3.3e-7
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Points, and when they are read. With ``dwell_s`` the source goes from point to point by itself, one each ``dwell_s`` from the
-    beginning of the capture; without, ``apply`` is called for each point and returns once it is there."""
-
-    points: list[Applied]
-    seconds: float = 1.0
-    settle_s: float = 0.01
-    dwell_s: float | None = None
-    source: Source = field(default_factory=Source)
-    zero: bool = False
-    """Afterwards the rig shorts its current inputs and measures their zero again (CALibration:ZERO)."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +45,21 @@ class Channel:
     residual: Residual
 
 
-def calibrate(rig: Rig, plan: Plan, apply: Callable[[Applied], None], store: bool) -> dict[str, Channel]:
+class Bench(Protocol):
+    """Whoever applies the points."""
+
+    def ready(self, number: int, of: int, target: Applied) -> None:
+        """Return once point ``number`` (from 1) is applied."""
+
+    def applied(self, target: Applied, seen: Applied, fine: bool) -> Applied:
+        """What was applied in truth; the rig has ``seen`` this, by the calibration it had."""
+
+
+def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Channel]:
     """Measure the points, fit a line through each channel's, write them to the rig, and keep them in its EEPROM if ``store``.
+
+    The rig's constants change when all points are read, and in its EEPROM at the very end: what breaks it off before leaves the rig with
+    those it keeps.
 
     Returns what was found of ``voltage``, ``current`` and, of a rig with two current paths, ``fine``: the points up to 75 mA are then the
     fine path's, those from 105 mA on the coarse one's. Raises CalibrationError where the points make no calibration (the rig then keeps
@@ -86,13 +69,14 @@ def calibrate(rig: Rig, plan: Plan, apply: Callable[[Applied], None], store: boo
     if plan.dwell_s is not None and plan.dwell_s < plan.settle_s + plan.seconds:
         raise CalibrationError(f"Points of {plan.dwell_s:g} s are shorter than settling and reading ({plan.settle_s + plan.seconds:g} s).")
     names = {"voltage": "VOLT", "current": "CURR"} | ({"fine": "FINE"} if fine else {})
+    plan = replace(plan, points=plan.points or standard_points(fine))
     if fine:
         _check_points(plan)
         rig.control.command("SENS:CURR:RANG:AUTO ON")
     before = {channel: _registers(rig, name) for channel, name in names.items()}
-    readings = _sweep(rig, plan) if plan.dwell_s is not None else _one_by_one(rig, plan, apply)
+    readings = _sweep(rig, plan) if plan.dwell_s is not None else _one_by_one(rig, plan, bench, fine)
     points: dict[str, list[Point]] = {channel: [] for channel in names}
-    for applied, reading in zip(plan.points, readings.readings):
+    for applied, reading in readings:
         voltage_clipped, current_clipped = clipped(reading.flags)
         points["voltage"].append(_point(applied.voltage, reading.voltage, before["voltage"], voltage_clipped, 0.0))
         warm_units = CURRENT_STRAIGHT * abs(applied.current) / CURRENT_UNIT_A
@@ -102,16 +86,30 @@ def calibrate(rig: Rig, plan: Plan, apply: Callable[[Applied], None], store: boo
     found = {"voltage": _channel(points["voltage"], VOLTAGE_UNIT_V, source.voltage_gain, 0.0)}
     for path in list(names)[1:]:
         found[path] = _channel(points[path], CURRENT_UNIT_A, source.current_gain, source.current_offset)
-    for channel, name in names.items():
-        wanted = found[channel].registers
-        rig.control.command(f"CAL:{name}:DATA {wanted.offset},{wanted.gain}")
-        if _registers(rig, name) != wanted:
-            raise RigError(f"Rig {rig.port.serial} did not take the calibration (CAL:{name}:DATA).")
-    if plan.zero:
-        _zero(rig, names, found, source.current_gain, plan.seconds)
-    if store:
-        rig.control.command("CAL:STOR")
+    with _or_as_before(rig):
+        for channel, name in names.items():
+            wanted = found[channel].registers
+            rig.control.command(f"CAL:{name}:DATA {wanted.offset},{wanted.gain}")
+            if _registers(rig, name) != wanted:
+                raise RigError(f"Rig {rig.port.serial} did not take the calibration (CAL:{name}:DATA).")
+        if plan.zero:
+            _zero(rig, names, found, source.current_gain, plan.seconds)
+        if store:
+            rig.control.command("CAL:STOR")
     return found
+
+
+@contextlib.contextmanager
+def _or_as_before(rig: Rig) -> Iterator[None]:
+    """When this is broken off, the rig takes up again what its EEPROM has."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(RigError):  # nothing stored, or the rig is gone
+            rig.control.timeout_s = _ZERO_S
+            rig.control.resume()
+            rig.control.command("CAL:LOAD")
+        raise
 
 
 def _check_points(plan: Plan) -> None:
@@ -160,22 +158,24 @@ def _channel(points: list[Point], unit: float, gain: float, offset: float) -> Ch
     return Channel(points, line, registers(line, unit), residual(line, gain, offset, unit))
 
 
-def _one_by_one(rig: Rig, plan: Plan, apply: Callable[[Applied], None]) -> Stretches:
-    whole = Stretches([])
-    for applied in plan.points:
-        apply(applied)
+def _one_by_one(rig: Rig, plan: Plan, bench: Bench, fine: bool) -> list[tuple[Applied, Reading]]:
+    found = []
+    for number, target in enumerate(plan.points, 1):
+        bench.ready(number, len(plan.points), target)
         one = Stretches([(plan.settle_s, plan.settle_s + plan.seconds)])
         _capture(rig, one)
-        whole.readings += one.readings
-    return whole
+        (reading,) = one.readings
+        seen = Applied(reading.voltage.mean * VOLTAGE_UNIT_V, reading.current.mean * CURRENT_UNIT_A)
+        found.append((bench.applied(target, seen, fine), reading))
+    return found
 
 
-def _sweep(rig: Rig, plan: Plan) -> Stretches:
+def _sweep(rig: Rig, plan: Plan) -> list[tuple[Applied, Reading]]:
     assert plan.dwell_s is not None
     begins = [n * plan.dwell_s + plan.settle_s for n in range(len(plan.points))]
     readings = Stretches([(begin, begin + plan.seconds) for begin in begins])
     _capture(rig, readings)
-    return readings
+    return list(zip(plan.points, readings.readings, strict=True))
 
 
 def _capture(rig: Rig, readings: Stretches) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,19 +13,32 @@ from . import calibratedelay, output
 from .record import Json
 
 if TYPE_CHECKING:
-    from ..calibration.procedure import Applied, Channel
+    from ..calibration.plan import Applied, Source
+    from ..calibration.procedure import Channel
+
+
+_SETTLE_S, _PROMPTED_SETTLE_S = 0.01, 2.0
+"""Of a source that has been set, and of what hands have just let go of."""
 
 
 def calibrate(
     point: Annotated[list[str] | None, typer.Option(help="Known input, VOLTS,AMPERES; give two or more.")] = None,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Say what to connect and to set, and ask what the reference meters show.")
+    ] = False,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
     seconds: Annotated[float, typer.Option(min=1e-3, help="How long each point is read.")] = 1.0,
-    settle: Annotated[float, typer.Option(min=0.0, help="Seconds left out at the beginning of each point.")] = 0.01,
+    settle: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds left out at each point's beginning: 0.01, with --prompt 2.", show_default=False)
+    ] = None,
     dwell: Annotated[
         float | None, typer.Option(help="The source steps by itself, each so many seconds from the start of the capture; nothing is asked.")
     ] = None,
     source_ppm: Annotated[str, typer.Option(help="Standard uncertainty of the source: VOLTAGE,CURRENT.")] = "10,33.3",
     source_offset: Annotated[float, typer.Option(help="The same of its zero current, in A.")] = 3.3e-7,
+    reference_uncertainty: Annotated[
+        str | None, typer.Option(help="Standard uncertainty of the reference meters, VOLTAGE,CURRENT, each in % or ppm: 15ppm,0.01%.")
+    ] = None,
     zero: Annotated[bool, typer.Option("--zero", help="Then measure the current's zero again, inputs shorted by the rig.")] = False,
     delay: Annotated[bool, typer.Option("--delay", help="Find how late each current path is, with the rig's own test load.")] = False,
     store: Annotated[bool, typer.Option("--store/--no-store", help="Keep it in the rig's EEPROM.")] = True,
@@ -37,6 +51,8 @@ def calibrate(
 
     A rig with two current paths needs two points of at most 75 mA, and two of 105 mA or more.
 
+      wattbell calibrate --prompt --reference-uncertainty 15ppm,0.01%
+
       wattbell calibrate --point 1.0,0 --point 4.5,3.5
 
       wattbell calibrate --point 1.0,0 --point 3.3,0.07 --point 3.3,0.25 --point 4.5,3.5 --zero
@@ -46,15 +62,22 @@ def calibrate(
       wattbell calibrate --delay                            nothing in the connector, the rig's 3.3 V on
     """
     from ..calibration import procedure
+    from ..calibration.plan import Plan
     from ..rig import Rig
+    from .benchprompts import PromptedBench, UnaskedBench
 
-    if not point and not delay:
-        raise UsageError("Nothing to calibrate: give two or more --point VOLTS,AMPERES, or --delay, or both.")
-    plan = procedure.Plan(
-        [_point(text) for text in point or []], seconds, settle, dwell, procedure.Source(*_ppm(source_ppm), source_offset), zero)
+    if not point and not prompt and not delay:
+        raise UsageError("Nothing to calibrate: give two or more --point VOLTS,AMPERES, --prompt to be led through them, or --delay.")
+    if prompt and dwell is not None:
+        raise UsageError("--prompt asks before each point, --dwell has a source step by itself: give one of them.")
+    settle = settle if settle is not None else _PROMPTED_SETTLE_S if prompt else _SETTLE_S
+    source = _source(source_ppm, source_offset, reference_uncertainty)
+    plan = Plan([_point(text) for text in point or []], seconds, settle, dwell, source, zero)
+    bench = PromptedBench(settle, seconds) if prompt else UnaskedBench()
+    lines_wanted = bool(point) or prompt
     with Rig.open(rig) as opened:
-        found = procedure.calibrate(opened, plan, _ask, store) if point else {}
-        delays = calibratedelay.calibrate_delays(opened, store, bool(point) and dwell is None) if delay else {}
+        found = procedure.calibrate(opened, plan, bench, store) if lines_wanted else {}
+        delays = calibratedelay.calibrate_delays(opened, store, lines_wanted and dwell is None) if delay else {}
         serial = opened.port.serial
     if json:
         lines = {name: _json(channel) for name, channel in found.items()}
@@ -77,19 +100,28 @@ def calibrate(
     output.say(f"Rig {serial} is calibrated{', and keeps it' if store else ' until it is switched off'}.")
 
 
-def _ask(applied: Applied) -> None:
-    typer.confirm(f"Apply {applied.voltage:g} V and {applied.current:g} A. Ready?", default=True, abort=True, err=True)
-
-
 def _point(text: str) -> Applied:
-    from ..calibration.procedure import Applied
+    from ..calibration.plan import Applied
 
     return Applied(*_two(text, "--point", "3.3,1.0"))
 
 
-def _ppm(text: str) -> tuple[float, float]:
-    voltage, current = _two(text, "--source-ppm", "10,33.3")
-    return voltage * 1e-6, current * 1e-6
+def _source(ppm: str, offset: float, reference: str | None) -> Source:
+    from ..calibration.plan import Source
+
+    if reference is not None:
+        voltage, current = _shares(reference)
+        return Source(voltage, current, offset)
+    voltage, current = _two(ppm, "--source-ppm", "10,33.3")
+    return Source(voltage * 1e-6, current * 1e-6, offset)
+
+
+def _shares(text: str) -> tuple[float, float]:
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%|ppm)\s*,\s*(\d+\.?\d*|\.\d+)\s*(%|ppm)\s*", text)
+    if not found:
+        raise UsageError(f"--reference-uncertainty {text}: give two shares with their unit, such as 15ppm,0.01%.")
+    unit = {"%": 1e-2, "ppm": 1e-6}
+    return float(found[1]) * unit[found[2]], float(found[3]) * unit[found[4]]
 
 
 def _two(text: str, option: str, example: str) -> tuple[float, float]:

@@ -64,6 +64,9 @@ def _identity(content: dict[str, Any]) -> dict[str, Any]:
 def start(
     trace: Annotated[Path, typer.Option("--trace", help="Bus trace to play.")],
     serial: Annotated[str | None, typer.Option(help="Serial number of the virtual rig.")] = None,
+    eeprom: Annotated[
+        Path | None, typer.Option(help="File that keeps the rig's EEPROM: its calibration outlives it. Made if there is none.")
+    ] = None,
     realtime: Annotated[bool, typer.Option(help="Do not run faster than real time.")] = False,
 ) -> None:
     """Start a virtual rig on a bus trace and keep it until Ctrl-C; record it from another terminal.
@@ -71,9 +74,12 @@ def start(
       wattbell sim start --trace run.wbt --serial BENCH1
 
       wattbell record --rig BENCH1 --out capture
+
+      wattbell sim start --trace run.wbt --eeprom bench1.eeprom
     """
     read_header(trace)
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
+    options += ["--eeprom", str(eeprom)] if eeprom else []
     command = [str(simtools.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
     # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,

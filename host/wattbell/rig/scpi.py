@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import serial
@@ -10,6 +11,8 @@ from ..errors import RigError
 
 TIMEOUT_S = 10.0
 """A virtual rig simulates each clock of its controller: on a busy machine a line may take seconds."""
+_IDENTITY = re.compile(r"[A-Za-z][^,\"]*,[^,\"]+,[^,\"]+,[^,\"]+")
+"""No other answer has four parts, no quotes, and begins with a letter."""
 
 
 class Scpi:
@@ -72,6 +75,12 @@ class Scpi:
             errors.append(answer)
         if errors:
             raise RigError(f"The rig refused {text}: {'; '.join(errors)}")
+
+    def resume(self) -> None:
+        """After a query that was broken off: take the answers that are still owed, so that the next one is the next query's."""
+        self._send("*IDN?")
+        while not _IDENTITY.fullmatch(self._next_line("*IDN?")):
+            pass
 
     def identity(self) -> dict[str, str]:
         """``*IDN?`` as manufacturer, model, serial, firmware."""

@@ -21,14 +21,17 @@ pub mod rail;
 pub mod raw;
 pub mod registers;
 pub mod run;
+mod selftest;
 pub mod status;
 pub mod time;
 pub mod tracker;
+mod watch;
 #[rustfmt::skip]
 #[allow(missing_docs, dead_code)]
 /// The wire format's constants, as `python -m wattbell_gateware.generate` writes them; tests/sim/fast holds the copy equal.
 pub mod wire;
 pub mod writer;
 
-pub use instrument::{Instrument, Listening};
+pub use instrument::{Instrument, Listening, Told};
 pub use rail::Analog;
+pub use watch::{Conversion, Wanted};

@@ -22,9 +22,9 @@ impl Default for Merge {
 }
 
 impl Merge {
-    /// The current of a conversion, of which both paths' currents are given.
+    /// The current of a conversion, of which both paths' currents are given, and whether it is the fine path's alone.
     #[inline(always)]
-    pub fn step(&mut self, coarse: i32, fine: i32, fine_overload: bool) -> i32 {
+    pub fn step(&mut self, coarse: i32, fine: i32, fine_overload: bool) -> (i32, bool) {
         if fine_overload {
             (self.hold, self.ceiling) = (HOLD, 0);
         } else if self.hold > 0 {
@@ -33,7 +33,8 @@ impl Merge {
             self.ceiling += RISE;
         }
         let by_level = ((LOW + BAND - coarse.abs()) >> 7).clamp(0, WEIGHT);
-        let weight = i64::from(by_level.min(self.ceiling));
-        coarse + ((i64::from(fine - coarse) * weight + i64::from(WEIGHT / 2)) >> 8) as i32
+        let weight = by_level.min(self.ceiling);
+        let share = (i64::from(fine - coarse) * i64::from(weight) + i64::from(WEIGHT / 2)) >> 8;
+        (coarse + share as i32, weight == WEIGHT)
     }
 }

@@ -3,7 +3,9 @@
 use crate::cic::Cic;
 use crate::merge::Merge;
 use crate::packer::{Packer, Sample};
+use crate::selftest::Codes;
 use crate::time::{tick, Clock, NEVER, TICKS};
+use crate::watch::{Conversion, Wanted, Watch};
 use crate::wire::{rail_flag_code as flag, TICK_PS};
 use crate::writer::Buffer;
 
@@ -11,7 +13,9 @@ use crate::writer::Buffer;
 const CORRECTED: Clock = 10;
 /// From there to the sample that it completes, when decimated.
 const DECIMATED: Clock = 10;
-/// Clocks from a hand-over during which something still moves: a conversion alone; one that the comb stages took.
+/// Clocks from a hand-over during which something still moves: a conversion that is no run's, a conversion alone, one that the comb
+/// stages took.
+const CHANNELS_MOVE: Clock = 11;
 const CONVERSION_MOVES: Clock = 13;
 const DECIMATION_MOVES: Clock = 14;
 const COMB_MOVES: Clock = 21;
@@ -24,7 +28,12 @@ pub trait Analog {
     /// All channels (voltage, current, fine current) at `time_ps`, as 18-bit codes. Times do not decrease.
     fn sample(&mut self, time_ps: u64) -> [u32; 3];
 
-    /// The same at `first_ps` and each `step_ps` from then on: as many as the slices of `codes` hold.
+    /// Whether no code of the current can be above `code` up to `until_ps`, up to which all is known. When in doubt it is not.
+    fn stays_below(&self, _code: i32, _until_ps: u64) -> bool {
+        false
+    }
+
+    /// What [`Self::sample`] gives at `first_ps` and each `step_ps` from then on: as many as the slices of `codes` hold.
     fn sample_run(&mut self, first_ps: u64, step_ps: u64, codes: [&mut [u32]; 3]) {
         let [voltage, current, fine] = codes;
         let mut time_ps = first_ps;
@@ -37,6 +46,10 @@ pub trait Analog {
 
 /// Conversions made at once, at most.
 const RUN: usize = 128;
+/// The greatest code of the fine path.
+const FINE_CODE_MAX: i32 = (1 << 17) - 1;
+/// A conversion whose current is the fine path's alone. No RAIL block says it.
+const FLAG_FINE: u8 = 16;
 
 /// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,12 +113,23 @@ pub struct Rail {
     coming: Option<(Clock, Config)>,
     active: Config,
     dirty: bool,
+    /// From and to which clock the last change was being taken over.
+    swapping: (Clock, Clock),
     /// Conversions are asked for, or will be (no longer) from a clock on.
     run: bool,
     run_changes: Option<(Clock, bool)>,
     armed: bool,
     due: Clock,
+    /// The instant of the conversion under way, whether it is the run's, and its codes if they had to be known early.
     converting: Option<u64>,
+    ours: bool,
+    drawn: Option<[u32; 3]>,
+    /// Who looks at conversions.
+    pub watch: Watch,
+    /// Codes in the place of the analog side's.
+    pub pattern: Option<Codes>,
+    /// Conversions outside a run.
+    others: u64,
     merge: Merge,
     cic: Cic,
     packer: Packer,
@@ -128,11 +152,17 @@ impl Rail {
             coming: None,
             active: config,
             dirty: false,
+            swapping: (NEVER, 0),
             run: false,
             run_changes: None,
             armed: false,
             due: NEVER,
             converting: None,
+            ours: false,
+            drawn: None,
+            watch: Watch::default(),
+            pattern: None,
+            others: 0,
             merge: Merge::default(),
             cic: Cic::default(),
             packer: Packer::default(),
@@ -159,16 +189,37 @@ impl Rail {
 
     /// Conversions are asked for, or no longer, from `clock` on.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
-        self.run_changes = Some((clock, run));
-        if run {
-            // The timer arms itself in the next clock; the new configuration is loaded then.
-            self.take_config(clock);
+        if run && !self.armed {
             self.run = true;
-            self.run_changes = None;
-            self.dirty = self.coming.is_some();
-            self.armed = true;
-            self.due = clock + 1;
-            self.restart(clock + 1);
+            self.begin(clock);
+        } else {
+            self.run_changes = Some((clock, run));
+        }
+    }
+
+    /// Conversions are asked for in `clock`, and there are none: the timer arms itself, the configuration is loaded in the next clock.
+    fn begin(&mut self, clock: Clock) {
+        self.take_config(clock);
+        let from = clock + u64::from(!self.dirty);
+        self.dirty = self.coming.is_some();
+        self.armed = true;
+        self.due = clock + 1;
+        self.restart(from, clock + 1);
+        self.idle_from = self.idle_from.max(clock + 2);
+    }
+
+    /// What is looked at from the clock behind `now` on; everything up to `now` has happened.
+    pub fn want(&mut self, now: Clock, wanted: Wanted) {
+        self.watch.want(now, wanted);
+        if wanted.all && !self.armed {
+            self.begin(now + 1);
+        }
+    }
+
+    /// A conversion whose instant is before `clock` is made now, for the analog side is about to change.
+    pub fn draw<A: Analog>(&mut self, clock: Clock, analog: &mut A) {
+        if let Some(started) = self.converting.filter(|started| *started < tick(clock)) {
+            self.drawn.get_or_insert_with(|| analog.sample(started * TICK_PS));
         }
     }
 
@@ -181,7 +232,8 @@ impl Rail {
     }
 
     /// In `clock` nothing moves and no block is open: the configuration is taken over, the filter starts anew.
-    fn restart(&mut self, clock: Clock) {
+    fn restart(&mut self, from: Clock, clock: Clock) {
+        self.swapping = (from, clock);
         self.take_config(clock);
         self.active = self.config;
         self.packer.restart();
@@ -200,7 +252,7 @@ impl Rail {
 
     /// Conversions made so far.
     pub fn conversions(&self) -> u64 {
-        self.index
+        self.index + self.others
     }
 
     /// Samples lost because both banks were taken.
@@ -208,14 +260,16 @@ impl Rail {
         self.packer.take_lost()
     }
 
-    /// Goes on until a block is closed, or the next thing to do lies behind `until`.
+    /// Goes on until a block is closed, a conversion is looked at, or the next thing to do lies behind `until`.
     pub fn step<A: Analog>(&mut self, until: Clock, analog: &mut A, buffer: &mut Buffer) {
         while self.next() <= until {
             if self.packer.close_at() < self.due {
                 self.packer.settle(self.packer.close_at() + 1, self.interval, buffer);
                 return;
             }
-            if self.run_of_conversions(until, analog) == 0 && self.conversion(analog, buffer) {
+            if self.run_of_conversions(until, analog) == 0
+                && (self.conversion(analog, buffer) || self.watch.told_at() != NEVER)
+            {
                 return;
             }
         }
@@ -225,7 +279,8 @@ impl Rail {
     #[inline]
     fn run_of_conversions<A: Analog>(&mut self, until: Clock, analog: &mut A) -> usize {
         let Some(mut started) = self.converting else { return 0 };
-        if self.coming.is_some() || self.run_changes.is_some() || self.dirty || !self.run {
+        let steady = self.coming.is_none() && self.run_changes.is_none() && !self.dirty && self.run && self.ours;
+        if !steady || self.watch.wanted.all || self.drawn.is_some() || self.pattern.is_some() {
             return 0;
         }
         let period = Clock::from(self.config.period);
@@ -242,13 +297,19 @@ impl Rail {
         if started + period * TICKS != tick(self.due + 1) {
             count = 1; // the first of its period
         }
+        let last_ps = (started + period * (count as u64 - 1) * TICKS) * TICK_PS;
+        if self.watch.wanted.by_level() && !self.stays_below(last_ps, analog) {
+            return 0;
+        }
         let [mut v_codes, mut i_codes, mut f_codes] = [[0; RUN]; 3];
         let (v_codes, i_codes, f_codes) = (&mut v_codes[..count], &mut i_codes[..count], &mut f_codes[..count]);
         analog.sample_run(started * TICK_PS, period * TICKS * TICK_PS, [v_codes, i_codes, f_codes]);
         let mut flags = 0;
         let mut energy = self.energy;
+        let mut values = (0, 0, 0);
         for ((&v_code, &i_code), &f_code) in v_codes.iter().zip(&*i_codes).zip(&*f_codes) {
-            let (voltage, current, flag) = self.correct([v_code, i_code, f_code]);
+            values = self.correct([v_code, i_code, f_code]);
+            let (voltage, current, flag) = values;
             flags |= flag;
             energy = energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
             if whole {
@@ -258,14 +319,16 @@ impl Rail {
             }
         }
         self.due += period * count as Clock;
+        let codes = [v_codes[count - 1], i_codes[count - 1], f_codes[count - 1]];
+        self.note(self.due - period, last_ps / TICK_PS, codes, values);
         started = tick(self.due - period + 1);
         self.converting = Some(started);
         self.energy = energy;
         self.index += count as u64;
         if whole {
-            self.packer.packed(count, flags, energy, self.index, self.due - period + CORRECTED);
+            self.packer.packed(count, flags & !FLAG_FINE, energy, self.index, self.due - period + CORRECTED);
         } else {
-            self.packer.flags(flags);
+            self.packer.flags(flags & !FLAG_FINE);
         }
         count
     }
@@ -284,14 +347,36 @@ impl Rail {
         };
         let (one, one_clipped) = line.apply(((code << 14) as i32) >> 14);
         let (other, other_clipped) = other_line.apply(((other_code << 14) as i32) >> 14);
-        let current = self.merge.step(one, other, ends(other_code));
+        let (current, fine_alone) = self.merge.step(one, other, ends(other_code));
         let (overload, i_clipped) = (ends(code), one_clipped || other_clipped);
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let fine_alone = if self.active.range == Range::Merged { fine_alone } else { self.active.range == Range::Fine };
         let flags = flag(overload, flag::OVERLOAD_I)
             | flag(v_code == 0 || v_code == CODES - 1, flag::OVERLOAD_V)
             | flag(self.active.uncalibrated, flag::UNCALIBRATED)
-            | flag(v_clipped || i_clipped, flag::SATURATED);
+            | flag(v_clipped || i_clipped, flag::SATURATED)
+            | flag(fine_alone, FLAG_FINE);
         (voltage, current, flags)
+    }
+
+    /// Whether no conversion up to `last_ps` can be above the level that is looked at.
+    fn stays_below<A: Analog>(&self, last_ps: u64, analog: &A) -> bool {
+        let (above, Config { current, fine, range, .. }) = (self.watch.wanted.above, &self.active);
+        if *range != Range::Coarse && fine.apply(FINE_CODE_MAX).0 > above {
+            return false;
+        }
+        // The greatest code that is corrected to the level or less, and one less, for the rounding.
+        let code = ((i64::from(above) << 32) / i64::from(current.gain.max(1)) + i64::from(current.offset)) / 256 - 1;
+        *range == Range::Fine
+            || analog.stays_below(code.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32, last_ps)
+    }
+
+    /// A conversion that was handed on in `clock`.
+    #[inline]
+    fn note(&mut self, clock: Clock, started: u64, codes: [u32; 3], (voltage, current, flags): (i32, i32, u8)) {
+        let period = self.active.period * TICKS as u32;
+        let conversion = Conversion { tick: started, period, voltage, current, flags, codes };
+        self.watch.note(clock + CORRECTED, conversion);
     }
 
     /// The timer fires: the conversion before is handed on, the next one starts. Whether a block was closed.
@@ -313,21 +398,27 @@ impl Rail {
                 (self.run, self.run_changes) = (run, None);
             }
         }
-        if self.run {
+        // A run that finds conversions under way takes over their instants, and begins with the next.
+        let joins = self.run && !self.ours && self.converting.is_some();
+        self.ours = self.run;
+        if self.run || self.watch.wanted.all {
             self.converting = Some(tick(clock + 1));
             self.due = clock + Clock::from(self.config.period);
+            if let Some(pattern) = &mut self.pattern {
+                pattern.begin(tick(clock + 1));
+            }
         } else {
             (self.converting, self.armed, self.due) = (None, false, NEVER);
         }
-        if was_dirty || !self.run {
+        if was_dirty || joins || !self.run {
             // Behind the conversion in the pipeline, the open block is closed and the filter starts anew.
             let still = (clock + 1).max(moves).max(self.packer.idle_from());
             let (still, flushed) = self.packer.flush(still, self.interval, buffer);
             closed |= flushed;
             self.idle_from = still;
             self.dirty = announced;
-            if was_dirty {
-                self.restart(still);
+            if was_dirty || joins {
+                self.restart(clock + u64::from(!was_dirty), still);
                 self.idle_from = still + 1;
             }
         }
@@ -336,9 +427,16 @@ impl Rail {
 
     #[inline]
     fn hand_on<A: Analog>(&mut self, clock: Clock, started: u64, analog: &mut A, buffer: &mut Buffer) -> (bool, Clock) {
-        let codes = analog.sample(started * TICK_PS);
-        let (voltage, current, flags) = self.correct(codes);
-        self.packer.flags(flags);
+        let codes = self.drawn.take().unwrap_or_else(|| analog.sample(started * TICK_PS));
+        let codes = self.pattern.as_ref().map_or(codes, |pattern| pattern.of(started));
+        let values = self.correct(codes);
+        self.note(clock, started, codes, values);
+        if !self.ours {
+            self.others += 1;
+            return (false, clock + CHANNELS_MOVE);
+        }
+        let (voltage, current, flags) = values;
+        self.packer.flags(flags & !FLAG_FINE);
         self.energy = self.energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
         self.index += 1;
         let mut sample = Sample {
@@ -366,11 +464,11 @@ impl Rail {
 
     /// Whether, in `clock`, nothing runs, everything was handed on, and every block is closed.
     pub fn is_idle(&self, clock: Clock) -> bool {
-        !self.armed && !self.run && self.idle_from <= clock
+        !self.ours && !self.run && self.idle_from <= clock
     }
 
-    /// Whether a change has not taken effect yet.
-    pub fn is_pending(&self) -> bool {
-        self.dirty || self.coming.is_some()
+    /// Whether, in `clock`, a change has not taken effect yet.
+    pub fn is_pending(&self, clock: Clock) -> bool {
+        self.dirty || self.coming.is_some() || (self.swapping.0 <= clock && clock <= self.swapping.1)
     }
 }

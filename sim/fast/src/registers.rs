@@ -13,6 +13,7 @@ pub struct Map {
     pub command_status: u32,
     pub command_rail_apply: u32,
     pub command_attach: u32,
+    pub command_tracker_reset: u32,
     pub marker: u8,
     pub adc_period: u8,
     pub decimation: u8,
@@ -25,6 +26,8 @@ pub struct Map {
     pub f_offset: u8,
     pub f_gain: u8,
     pub range: u8,
+    pub test_control: u8,
+    pub test_command: u8,
     pub attach_op: u8,
     pub attach_qid: u8,
     pub attach_link: u8,
@@ -52,6 +55,11 @@ pub struct Attach {
     pub address: u64,
 }
 
+impl Attach {
+    /// The `op` that is none of the ATTACH registers': all queues and commands in flight are forgotten.
+    pub const RESET: u8 = 6;
+}
+
 /// Values of the read/write registers.
 #[derive(Debug)]
 pub struct Registers {
@@ -69,6 +77,8 @@ pub enum Effect {
     None,
     Run(bool),
     Marker(u32),
+    Test(u32),
+    Go,
     Command { status: bool, rail: Option<Config>, attach: Option<Attach> },
 }
 
@@ -110,9 +120,16 @@ impl Registers {
                     uncalibrated: self.calibrated & all != all,
                     ..*c
                 });
-                let attach = (value & map.command_attach != 0).then_some(*a);
+                let reset = value & map.command_tracker_reset != 0;
+                let attach = (reset || value & map.command_attach != 0).then_some(if reset {
+                    Attach { op: Attach::RESET, ..*a }
+                } else {
+                    *a
+                });
                 return Effect::Command { status: value & map.command_status != 0, rail, attach };
             }
+            _ if address == map.test_control => return Effect::Test(value),
+            _ if address == map.test_command && value & 1 != 0 => return Effect::Go,
             _ if address == map.adc_period => c.period = value & 0xF_FFFF,
             _ if address == map.decimation => c.decimation = value as u16 & 0x1FFF,
             _ if address == map.decim_mul => c.mul = value & 0x1FF_FFFF,

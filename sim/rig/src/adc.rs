@@ -29,6 +29,10 @@ const GAIN_SPREAD: f64 = 2e-3;
 const OFFSET_SPREAD_LSB: f64 = 20.0;
 const SOURCE_SPREAD: f64 = 30e-6;
 
+/// Normal noise as it is drawn here is never so many standard deviations from 0: the tail of the ziggurat ends there, for it comes of
+/// 53 random bits.
+const NOISE_MOST: f64 = 16.0;
+
 /// How a board is to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoardOptions {
@@ -282,6 +286,17 @@ impl Adc {
         }
         self.filter.advance(time_ps);
         self.convert()
+    }
+
+    /// Whether no code of the (coarse) current can be above `code` up to `until_ps`, up to which all changes are known.
+    pub fn stays_below(&self, code: i32, until_ps: u64) -> bool {
+        let Some(comes) = self.input.most_until(until_ps) else {
+            return false;
+        };
+        let most = comes.max(self.filter.value[1]).max(self.filter.target[1]);
+        let c = &self.current;
+        let gain = 1.0 + c.gain_error + c.heating * most * most;
+        most / c.lsb * gain + c.offset_lsb + NOISE_MOST * (c.noise_lsb + c.shared_lsb.abs()) < f64::from(code)
     }
 
     /// Samples at `first_ps` and each `step_ps` from then on, as [`Self::sample`] would: as many as the slices hold.

@@ -159,9 +159,12 @@ fn built(name: &str) -> PathBuf {
 pub struct Play {
     /// Bus trace (docs/bus-trace.md); `-` reads it from standard input as it is written
     pub trace: PathBuf,
-    /// Serial number [default: VR and the board's number]
+    /// Serial number [default: that in the EEPROM's file, else VR and the board's number]
     #[arg(long)]
     pub serial: Option<String>,
+    /// Keep the EEPROM (identity, calibration, saved settings) in this file of its bytes; made as the factory leaves it where there is none
+    #[arg(long, value_name = "FILE")]
+    pub eeprom: Option<PathBuf>,
     /// Write the stream to a file in place of the data port
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,

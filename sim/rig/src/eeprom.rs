@@ -8,6 +8,7 @@ use crate::registers as reg;
 const PLACE: usize = 512;
 const MAGIC: u8 = b'W';
 const VERSION: u8 = 1;
+const HEAD: usize = 12;
 /// Numbers of the records; each has two places.
 const IDENTITY: usize = 0;
 const CALIBRATION: usize = 1;
@@ -47,6 +48,30 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
     eeprom
 }
 
+/// The serial number in it, as the firmware reads it: of the newer of both places that are whole.
+pub fn serial(eeprom: &[u8]) -> Option<String> {
+    let identity = get(eeprom, IDENTITY, 2 * (NAME_MAX + 1))?;
+    let name = &identity[NAME_MAX + 1..];
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8(name[..end].to_vec()).ok()
+}
+
+fn get(eeprom: &[u8], record: usize, count: usize) -> Option<&[u8]> {
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let whole = |copy: usize| {
+        let place = &eeprom[(2 * record + copy) * PLACE..][..PLACE];
+        let (head, bytes) = (&place[..HEAD], &place[HEAD..HEAD + count]);
+        let sized = head[..4] == [MAGIC, VERSION, count as u8, (count >> 8) as u8];
+        let crc = crc32(head[4..8].iter().chain(bytes).copied());
+        (sized && crc == word(head, 8)).then(|| (word(head, 4), bytes))
+    };
+    match (whole(0), whole(1)) {
+        (Some((first, _)), Some((second, bytes))) if second.wrapping_sub(first) as i32 > 0 => Some(bytes),
+        (Some((_, bytes)), _) | (None, Some((_, bytes))) => Some(bytes),
+        (None, None) => None,
+    }
+}
+
 fn put(eeprom: &mut [u8], record: usize, bytes: &[u8]) {
     let sequence = 1u32.to_le_bytes();
     let crc = crc32(sequence.iter().chain(bytes).copied());
@@ -68,6 +93,23 @@ fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_serial_number_is_the_newer_whole_places() {
+        let mut chip = image("m", "OLD", None);
+        assert_eq!(serial(&chip).as_deref(), Some("OLD"));
+        let mut newer = image("m", "NEW", None);
+        newer[4] = 2; // its sequence number
+        let crc = crc32(newer[4..8].iter().chain(&newer[HEAD..HEAD + 40]).copied());
+        newer[8..12].copy_from_slice(&crc.to_le_bytes());
+        chip.copy_within(..PLACE, PLACE);
+        chip[PLACE..2 * PLACE].copy_from_slice(&newer[..PLACE]);
+        assert_eq!(serial(&chip).as_deref(), Some("NEW"));
+        chip[PLACE + HEAD] ^= 1; // a write that was cut short
+        assert_eq!(serial(&chip).as_deref(), Some("OLD"));
+        chip[HEAD] ^= 1;
+        assert_eq!(serial(&chip), None);
+    }
 
     #[test]
     fn the_crc_is_the_catalogues() {

@@ -85,7 +85,7 @@ impl Engine {
             failure: None,
             writes: VecDeque::new(),
             pace: None,
-            interest: Interest { all: false, above: i32::MAX, levels: false, completions: false, zero: 0 },
+            interest: Interest::default(),
             noted: VecDeque::new(),
             words: Vec::with_capacity(WORDS_FULL + 64),
             evaluated: 0,

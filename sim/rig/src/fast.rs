@@ -1,15 +1,16 @@
 //! Fast fidelity: the trace played to the model of the instrument's clocks in [`wattbell_fast`].
 
 use crate::adc::Adc;
+use crate::controller_registers as board;
 use crate::feed::{Fed, Feed};
-use crate::machine::{Interest, Limits, Machine, Pause, Until, TICK_PS};
+use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until, TICK_PS};
 use crate::registers as reg;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use wattbell_bus::{Event, Item};
 use wattbell_fast::registers::Map;
 use wattbell_fast::time::{clock_at, tick, Clock, NEVER, TICKS};
-use wattbell_fast::{Analog, Instrument, Listening};
+use wattbell_fast::{Analog, Instrument, Listening, Told, Wanted};
 
 /// Clocks that the Verilated instrument spends on being asked what it is.
 const POWER_ON_CLOCKS: Clock = 3;
@@ -30,9 +31,21 @@ impl Analog for Adc {
         Adc::sample(self, time_ps)
     }
 
+    fn stays_below(&self, code: i32, until_ps: u64) -> bool {
+        Adc::stays_below(self, code, until_ps)
+    }
+
     #[inline]
     fn sample_run(&mut self, first_ps: u64, step_ps: u64, codes: [&mut [u32]; 3]) {
         Adc::sample_run(self, first_ps, step_ps, codes);
+    }
+}
+
+impl From<wattbell_fast::Conversion> for Conversion {
+    fn from(c: wattbell_fast::Conversion) -> Self {
+        let [v_code, i_code, f_code] = c.codes;
+        let (v, i) = (c.voltage, c.current);
+        Self { tick: c.tick, period: c.period, v, i, flags: c.flags, v_code, i_code, f_code }
     }
 }
 
@@ -45,6 +58,7 @@ const MAP: Map = Map {
     command_status: reg::COMMAND_STATUS,
     command_rail_apply: reg::COMMAND_RAIL_APPLY,
     command_attach: reg::COMMAND_ATTACH,
+    command_tracker_reset: reg::COMMAND_TRACKER_RESET,
     marker: reg::MARKER,
     adc_period: reg::ADC_PERIOD,
     decimation: reg::DECIMATION,
@@ -57,6 +71,8 @@ const MAP: Map = Map {
     f_offset: reg::F_OFFSET,
     f_gain: reg::F_GAIN,
     range: reg::RANGE,
+    test_control: board::TEST_CONTROL,
+    test_command: board::TEST_COMMAND,
     attach_op: reg::ATTACH_OP,
     attach_qid: reg::ATTACH_QID,
     attach_link: reg::ATTACH_LINK,
@@ -79,9 +95,7 @@ pub struct Fast {
     horizon: u64,
     end: Option<u64>,
     failure: Option<String>,
-    listening: Listening,
-    /// Conversions were asked for.
-    asked: bool,
+    interest: Interest,
     /// What was written to the registers that can be read back.
     kept: HashMap<u8, u32>,
 }
@@ -119,8 +133,7 @@ impl Fast {
             horizon: origin,
             end: None,
             failure: None,
-            listening: Listening::default(),
-            asked: false,
+            interest: Interest::default(),
             kept: KEPT.into(),
         }
     }
@@ -244,6 +257,12 @@ impl Machine for Fast {
             reg::LOST_EVENTS => i.lost()[1].wrapping_add(i.counters().lost_events),
             reg::LOST_SAMPLES => i.lost()[2],
             reg::BLOCKS => i.blocks(),
+            board::TEST_CONTROL => i.self_test().control,
+            board::TEST_STATE => i.self_test().busy.into(),
+            board::TEST_STEP_TICK_LO => i.self_test().step as u32,
+            board::TEST_STEP_TICK_HI => (i.self_test().step >> 32) as u32,
+            board::TEST_DOORBELL_TICK_LO => i.self_test().doorbell as u32,
+            board::TEST_DOORBELL_TICK_HI => (i.self_test().doorbell >> 32) as u32,
             _ => self.kept.get(&address).copied().unwrap_or(0),
         }
     }
@@ -253,16 +272,18 @@ impl Machine for Fast {
     }
 
     fn listen(&mut self, interest: Interest) {
-        if interest.all && !std::mem::replace(&mut self.asked, true) {
-            eprintln!(
-                "wattbell-rig: note: fast fidelity hands no conversions to the controller: \
-                 meter, protection, level triggers and *TST? need --fidelity rtl"
-            );
+        let before = std::mem::replace(&mut self.interest, interest);
+        if interest == before {
+            return;
         }
-        let listening = Listening { levels: interest.levels, completions: interest.completions };
-        if listening != self.listening {
-            self.listening = listening;
-            self.instrument.listen(listening);
+        if interest.zero != before.zero {
+            self.instrument.change_analog().short(interest.zero);
+        }
+        let conversions = Wanted { all: interest.all, above: interest.above };
+        self.instrument.listen(Listening { levels: interest.levels, completions: interest.completions, conversions });
+        if (interest.all, interest.zero) != (before.all, before.zero) {
+            // A pin of the instrument's: the clock that sees it passes, as in the RTL's.
+            self.instrument.advance(self.instrument.clock() + 1);
         }
     }
 
@@ -277,6 +298,12 @@ impl Machine for Fast {
     fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
         let started = Instant::now();
         loop {
+            match self.instrument.take_told() {
+                Some(Told::Conversion(conversion)) => return Pause::Rail(conversion.into()),
+                Some(Told::Completion(completion)) => return Pause::Completed(completion.words()),
+                Some(Told::Levels) => return Pause::Levels,
+                None => {}
+            }
             let now = self.instrument.clock();
             if tick(now) >= limits.tick {
                 return Pause::Tick;
@@ -301,13 +328,6 @@ impl Machine for Fast {
             }
             let limit = self.reach(now).min(now + STRIDE).min(clock_at(limits.tick)).max(now + 1);
             self.instrument.advance(limit);
-            if self.listening != Listening::default() {
-                match self.instrument.take_told() {
-                    (Some(completion), _) => return Pause::Completed(completion.words()),
-                    (None, true) => return Pause::Levels,
-                    (None, false) => {}
-                }
-            }
         }
     }
 

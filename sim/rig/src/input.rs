@@ -35,6 +35,13 @@ impl Input {
         self.ahead.len()
     }
 
+    /// The greatest current (amperes) that comes up to `until_ps`; None while a test load is on or will be, whose current comes on top.
+    pub fn most_until(&self, until_ps: u64) -> Option<f64> {
+        let known = self.ahead.iter().take_while(|(at_ps, _)| *at_ps <= until_ps);
+        let no_load = self.load_s == 0.0 && self.loads.is_empty();
+        no_load.then(|| known.map(|(_, rail)| rail.current_na as f64 * 1e-9).fold(0.0, f64::max))
+    }
+
     /// When it changes next.
     #[inline(always)]
     pub fn next_change(&self) -> u64 {

@@ -19,6 +19,7 @@ pub mod delay;
 /// The controller's own registers, written as [`registers`].
 pub mod controller_registers;
 pub mod eeprom;
+pub mod eeprom_file;
 pub mod engine;
 pub mod fast;
 pub mod feed;

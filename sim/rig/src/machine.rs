@@ -86,6 +86,13 @@ pub struct Interest {
     pub zero: u8,
 }
 
+impl Default for Interest {
+    /// Nothing.
+    fn default() -> Self {
+        Self { all: false, above: i32::MAX, levels: false, completions: false, zero: 0 }
+    }
+}
+
 /// An instrument with a trace to play.
 pub trait Machine {
     /// The tick counter.
@@ -106,8 +113,7 @@ pub trait Machine {
     fn peek(&mut self, address: u8) -> u32;
     /// PERST#, CLKREQ#, link state as the trace has them now.
     fn levels(&self) -> (u8, u8, u8);
-    /// What a run comes back for ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]). The model of the clocks hands no
-    /// conversions out.
+    /// What a run comes back for ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]).
     fn listen(&mut self, interest: Interest);
     /// From `tick` on these test loads are on: 1 coarse, 2 fine. Not before what was sampled last.
     fn load(&mut self, tick: u64, which: u8);

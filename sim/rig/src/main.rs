@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wattbell_rig::cli::{Cli, Play, Task};
 use wattbell_rig::eeprom::{self, NAME_MAX};
+use wattbell_rig::eeprom_file::EepromFile;
 use wattbell_rig::output::{Output, Sink};
 use wattbell_rig::pty::{listen, speak, Pty};
 use wattbell_rig::registration::{rigs_dir, Ports, Registration};
@@ -47,16 +48,18 @@ fn play(options: &Play) -> Result<(), String> {
         }
     }
     let bytes_per_s = options.usb_mbps.map(|mbps| mbps * 1e6);
-    let serial = options.serial.clone().unwrap_or_else(|| format!("VR{:04}", options.model.seed));
-    if !(1..=NAME_MAX).contains(&serial.len())
-        || !serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        || serial.starts_with('.')
-    {
+    let mut serial = options.serial.clone().unwrap_or_else(|| format!("VR{:04}", options.model.seed));
+    if !is_name(&serial) {
         return Err(format!("--serial must be 1 to {NAME_MAX} letters, digits, '-', '_' and '.', not {serial:?}"));
     }
     let (machine, calibration) = build::machine(&options.model, open(&options.trace)?, bytes_per_s, ORIGIN_TICK)?;
     let soc = build::soc(&options.model)?;
-    let eeprom = eeprom::image("virtual-rig", &serial, calibration.as_ref());
+    let factory = eeprom::image("virtual-rig", &serial, calibration.as_ref());
+    let kept = options.eeprom.as_ref().map(|path| EepromFile::open(path, || factory.clone())).transpose()?;
+    let eeprom = kept.as_ref().map_or(factory, |file| file.bytes().to_vec());
+    if options.serial.is_none() {
+        serial = eeprom::serial(&eeprom).filter(|name| is_name(name)).unwrap_or(serial);
+    }
     let rig = Rig::new(machine, soc, eeprom, !options.model.no_skip);
 
     let quit = Arc::new(AtomicBool::new(false));
@@ -92,7 +95,7 @@ fn play(options: &Play) -> Result<(), String> {
         linger,
         realtime: options.realtime,
     };
-    let session = Session::new(rig, output, Control { heard, said }, session_options, status, quit);
+    let session = Session::new(rig, output, Control { heard, said }, session_options, status, quit).keeping(kept);
     let registration = Registration::new(&dir, &ports, options.link_dir.as_deref())
         .map_err(|e| format!("cannot register the rig in {}: {e}", dir.display()))?;
     println!("{}", ports.to_json());
@@ -100,6 +103,13 @@ fn play(options: &Play) -> Result<(), String> {
     let done = session.run();
     drop(registration);
     done
+}
+
+/// Whether a rig may have this serial number: it is the name of a file too.
+fn is_name(serial: &str) -> bool {
+    (1..=NAME_MAX).contains(&serial.len())
+        && serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && !serial.starts_with('.')
 }
 
 /// A thread for one direction of the control port.

@@ -116,6 +116,11 @@ impl Rig {
         self.quiet && self.pending.is_none() && !self.hears() && !self.running() && self.soc.shown.active == 0
     }
 
+    /// What the EEPROM holds.
+    pub fn eeprom(&self) -> &[u8] {
+        &self.lines.eeprom
+    }
+
     /// Clocks of the controller evaluated so far.
     pub fn controller_clocks(&self) -> u64 {
         self.clocks

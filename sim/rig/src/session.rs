@@ -1,5 +1,6 @@
 //! One rig from power-on to its end: bytes between its ports and the firmware, the stream carried off, and when it is over.
 
+use crate::eeprom_file::EepromFile;
 use crate::machine::{Limits, Pause, Until};
 use crate::output::Output;
 use crate::rig::Rig;
@@ -38,6 +39,7 @@ pub struct Control {
 /// A rig that runs.
 pub struct Session {
     rig: Rig,
+    eeprom: Option<EepromFile>,
     output: Output,
     control: Control,
     options: Options,
@@ -67,6 +69,7 @@ impl Session {
     ) -> Self {
         let mut this = Self {
             rig,
+            eeprom: None,
             output,
             control,
             options,
@@ -84,6 +87,12 @@ impl Session {
         this
     }
 
+    /// The same, its EEPROM kept in a file, if one is given.
+    pub fn keeping(mut self, eeprom: Option<EepromFile>) -> Self {
+        self.eeprom = eeprom;
+        self
+    }
+
     /// Serves until the rig is told to end, or ends by itself. An error says why the trace could not be played to its end.
     pub fn run(mut self) -> Result<(), String> {
         if self.options.autostart {
@@ -93,6 +102,10 @@ impl Session {
         while !self.quit.load(Ordering::Relaxed) && !self.output.broken() {
             self.hear(Duration::ZERO);
             patience = self.slice(patience);
+            if let Some(Err(reason)) = self.eeprom.as_mut().map(|file| file.keep(self.rig.eeprom())) {
+                self.failure = Some(reason);
+                break;
+            }
             if self.done_at.is_some() && self.rig.idle() && self.finished() {
                 break;
             }

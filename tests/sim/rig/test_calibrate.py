@@ -160,9 +160,9 @@ def test_points_that_leave_a_path_out_are_refused(rig: type[Rig], tmp_path: Path
 
 
 def test_autozero_after_the_points(rig: type[Rig], tmp_path: Path) -> None:
-    """On the RTL, which hands the firmware its conversions; few of them, so the points leave more doubt about zero than autozero does."""
+    """Few conversions, so the points leave more doubt about zero than autozero does."""
     trace = source(tmp_path / "source.wbt", POINTS)
-    board = ("--afe", ROOT / "hw/afe/model.toml", "--calibration", "none", "--seed", 3)
+    board = ("--afe", ROOT / "hw/afe/model.toml", "--calibration", "none", "--seed", 3, "--fidelity", "fast")
     one = rig(trace, *board, ports=False)
     one.send("SENS:SWE:TINT 4E-5")
     assert one.ask("*OPT?") == "FINE"

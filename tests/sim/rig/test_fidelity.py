@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rig_process import ROOT, Rig, column, decode, find, play, run
+from rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run
 from rig_trace import BURST, TLP_DOWN, TLP_UP, Record, encode, end, rail, records, sideband, squeeze
-from wattbell.wire.spec import UNKNOWN24, UNKNOWN32, EventType
+from wattbell.wire.spec import UNKNOWN24, UNKNOWN32, CommandFlag, EventType, ResetCause
 from wattbell_gateware.constants import rust_wire
 
 SUMMARY = 7
@@ -94,6 +94,24 @@ def test_the_control_port_does_the_same(busy_trace: Path, tmp_path: Path, rig: t
         streams.append(out.read_bytes())
     assert streams[0] == streams[1]
     assert EventType.GUESSING in column(decode(streams[0])[0], "events", "type")
+
+
+def test_a_reset_of_the_tracker_is_the_same(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
+    """NVME:RESet in the middle of the traffic: what is in flight goes out as aborted, what comes then is nobody's until queues are told."""
+    streams = []
+    attach = "BAR0 #HFEB00000;QUE CQ,1,#H100000,64;QUE SQ,1,#H200000,64;ATT"
+    for fidelity in ("rtl", "fast"):
+        out = tmp_path / f"{fidelity}.wbs"
+        one = rig(busy_trace, "--output", out, "--exit-on-done", "--fidelity", fidelity, ports=False)
+        # Measuring takes the time in which the queues fill, and that is the same time in both.
+        one.send(f"SENS:APER 3E-4;:INIT;:MEAS:VOLT?;:NVME:RES;:MEAS:VOLT?;:NVME:{attach};:MEAS:VOLT?;:NVME:RES")
+        assert one.process.wait(PATIENCE_S) == 0
+        streams.append(out.read_bytes())
+    batches, _ = decode(streams[0])
+    rows = list(zip(*(column(batches, "events", name) for name in ("type", "arg8")), strict=True))
+    assert rows.count((EventType.TRACKER_RESET, ResetCause.COMMAND)) == 2
+    assert any(flags & CommandFlag.ABORTED for flags in column(batches, "commands", "flags"))
+    assert streams[0] == streams[1]
 
 
 def test_marks_and_stops_in_fast_fidelity(quiet_trace: Path, rig: type[Rig]) -> None:

@@ -7,6 +7,7 @@ from rig_process import PATIENCE_S, ROOT, Rig
 from rig_trace import encode, end, rail, sideband
 
 STEADY_US = 400_000
+FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 
 
 @pytest.fixture
@@ -18,8 +19,9 @@ def steady(tmp_path: Path) -> Path:
     return trace
 
 
-def test_the_rail_is_measured_without_a_capture(steady: Path, rig: type[Rig]) -> None:
-    one = rig(steady)
+@FIDELITIES
+def test_the_rail_is_measured_without_a_capture(steady: Path, rig: type[Rig], fidelity: str) -> None:
+    one = rig(steady, "--fidelity", fidelity)
     one.send("SENS:APER 1E-3;:TOT ON")
     before = one.status()["tick"]
     volts, amps, watts = (float(one.ask(f"MEAS:{what}?")) for what in ("VOLT", "CURR", "POW"))
@@ -45,9 +47,10 @@ def test_a_capture_does_not_notice_the_meter(tmp_path: Path, rig: type[Rig]) -> 
     trace = tmp_path / "levels.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 0.25), sideband(10, 1, 1), rail(5000, 3.2, 1.0), end(10_000)]))
     streams = []
-    for line in ("SENS:APER 1E-3;:INIT", "SENS:APER 1E-3;:INIT;:MEAS:CURR?"):
+    plain, measured = "SENS:APER 1E-3;:INIT", "SENS:APER 1E-3;:INIT;:MEAS:CURR?"
+    for line, fidelity in ((plain, "rtl"), (measured, "rtl"), (measured, "fast")):
         out = tmp_path / f"{len(streams)}.wbs"
-        one = rig(trace, "--output", out, "--exit-on-done", ports=False)
+        one = rig(trace, "--output", out, "--exit-on-done", "--fidelity", fidelity, ports=False)
         if line.endswith("?"):
             assert float(one.ask(line)) == pytest.approx(0.25, rel=5e-3)
         else:
@@ -55,11 +58,12 @@ def test_a_capture_does_not_notice_the_meter(tmp_path: Path, rig: type[Rig]) -> 
         assert one.process.wait(PATIENCE_S) == 0
         streams.append(out.read_bytes())
     assert len(streams[0]) > 10_000
-    assert streams[0] == streams[1]
+    assert streams[0] == streams[1] == streams[2]
 
 
-def test_over_current_opens_the_switch(steady: Path, rig: type[Rig]) -> None:
-    one = rig(steady)
+@FIDELITIES
+def test_over_current_opens_the_switch(steady: Path, rig: type[Rig], fidelity: str) -> None:
+    one = rig(steady, "--fidelity", fidelity)
     one.send("OUTP:PROT:CURR 2;CURR:DEL 20E-6;:SENS:APER 0.1")
     assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "1;0"
     for _ in range(4):

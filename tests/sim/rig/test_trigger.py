@@ -4,7 +4,7 @@ both have it, and then the same streams, byte for byte."""
 from pathlib import Path
 
 import pytest
-from rig_process import Rig, column, decode, wait_until
+from rig_process import ORIGIN_TICK, ROOT, Rig, column, decode, wait_until
 from rig_trace import encode, end, rail, sideband
 from wattbell.wire.decode import Batch
 from wattbell.wire.spec import EventType, LinkState
@@ -23,9 +23,9 @@ def step(tmp_path: Path) -> Path:
     return trace
 
 
-def record(rig: type[Rig], trace: Path, lines: str, fidelity: str, out: Path) -> tuple[list[Batch], int]:
+def record(rig: type[Rig], trace: Path, lines: str, fidelity: str, out: Path, *board: object) -> tuple[list[Batch], int]:
     """Sends `lines`, and then the start of a capture, in a message; the stream up to the end of the trace, and TRIG:TICK?."""
-    one = rig(trace, "--output", out, "--fidelity", fidelity, ports=False)
+    one = rig(trace, "--output", out, "--fidelity", fidelity, *board, ports=False)
     one.send(f"{lines};:INIT")
     wait_until(lambda: one.status()["state"] == "DONE", "the end of the trace")
     assert one.ask("ARM:STAT?;:SYST:ERR?") == 'FIR;0,"No error"', lines
@@ -102,9 +102,36 @@ def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) ->
         assert 0 <= mark - tick - 10_000 <= 4 * ACT_CLOCKS
 
 
-def test_a_level_starts_and_stops_a_capture_and_a_measurement(step: Path, rig: type[Rig]) -> None:
+@pytest.mark.parametrize("paths", [1, 2])
+def test_levels_fire_in_the_same_tick_in_both(tmp_path: Path, rig: type[Rig], paths: int) -> None:
+    """Up and down, voltage, current and power, hysteresis that makes the first crossing none; armed before the capture, whose conversions
+    go on at the instants of those before it, and so the whole streams are equal, the trigger's mark in them."""
+    trace = tmp_path / "levels.wbt"
+    values = [(3.3, 0.05), (3.2, 1.0), (3.25, 0.9), (3.1, 1.1), (3.3, 0.02), (3.3, 0.09), (3.0, 2.0), (3.3, 0.01)]
+    first, *rows = (rail(120.0 * k, *value) for k, value in enumerate(values))
+    trace.write_bytes(encode([first, sideband(10, 1, 1), *rows, end(1200)]))
+    board = ("--afe", ROOT / "hw/afe/model.toml") if paths == 2 else ()
+    cases = {
+        "CURR;SLOP POS;LEV 0.95;HYST 0.5": 1, "CURR;SLOP NEG;LEV 0.95;HYST 0.1": 4, "CURR;SLOP POS;LEV 1.05;HYST 0.01": 3,
+        "VOLT;SLOP NEG;LEV 3.15;HYST 0.02": 3, "VOLT;SLOP NEG;LEV 3.05;HYST 0.1": 6, "POW;SLOP POS;LEV 5;HYST 1": 6,
+    }  # fmt: skip
+    for k, (source, piece) in enumerate(cases.items()):
+        found = []
+        for fidelity in ("rtl", "fast"):
+            out = tmp_path / f"{fidelity}{k}.wbs"
+            batches, tick = record(rig, trace, f"TRIG:SOUR {source};DEL 3E-6;ACT MARK;:ARM", fidelity, out, *board)
+            (mark,) = marks(batches)
+            found.append((tick, mark))
+            assert 120_000 * piece <= tick - ORIGIN_TICK < 120_000 * piece + 15_000, (source, tick)
+            assert 0 <= mark - tick - 3000 <= 4 * ACT_CLOCKS
+        assert found[0] == found[1], source
+        assert (tmp_path / f"rtl{k}.wbs").read_bytes() == (tmp_path / f"fast{k}.wbs").read_bytes()
+
+
+@pytest.mark.parametrize("fidelity", ["rtl", "fast"])
+def test_a_level_starts_and_stops_a_capture_and_a_measurement(step: Path, rig: type[Rig], fidelity: str) -> None:
     """1 A, and from 1 ms on 0.1 A; conversions are a microsecond apart, and the front end's filter takes a few."""
-    one = rig(step)
+    one = rig(step, "--fidelity", fidelity)
     one.send("SENS:APER 1E-4;:TRIG:SOUR CURR;SLOP NEG;LEV 0.5;HYST 0.1;ACT MET;:ARM")
     wait_until(lambda: one.ask("ARM:STAT?") == "FIR", "the level")
     tick = int(one.ask("TRIG:TICK?"))
@@ -114,10 +141,11 @@ def test_a_level_starts_and_stops_a_capture_and_a_measurement(step: Path, rig: t
     assert one.status()["bytes"] == 0 and one.ask("SYST:ERR?") == '0,"No error"'
 
 
+@pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 @pytest.mark.parametrize(("action", "capturing"), [("STOP", True), ("STAR", False)])
-def test_the_capture(step: Path, tmp_path: Path, rig: type[Rig], action: str, capturing: bool) -> None:
+def test_the_capture(step: Path, tmp_path: Path, rig: type[Rig], action: str, capturing: bool, fidelity: str) -> None:
     out = tmp_path / "stream.wbs"
-    one = rig(step, "--output", out, ports=False)
+    one = rig(step, "--output", out, "--fidelity", fidelity, ports=False)
     one.send(f"TRIG:SOUR POW;SLOP NEG;LEV 1;ACT {action};:ARM{';:INIT' if capturing else ''}")
     wait_until(lambda: one.ask("ARM:STAT?") == "FIR" and one.status()["state"] in ("DONE", "READY"), "the level")
     tick = int(one.ask("TRIG:TICK?"))

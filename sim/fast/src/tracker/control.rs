@@ -309,7 +309,7 @@ impl Engine {
 
     /// Late attach: `fact` is offered and the engine idle in clock `idle`. Returns the clock in which it is taken.
     pub fn attach(&mut self, fact: &Attach, idle: Clock) -> Clock {
-        self.journal.clear();
+        self.begin();
         self.t = idle;
         self.go(); // CONFIG
         let taken = self.t;

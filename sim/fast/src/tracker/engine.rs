@@ -49,6 +49,8 @@ pub(super) struct Engine {
     /// Records and events are made from the first clock on; no longer from the second on.
     pub run: (Clock, Clock),
     pub made: Made,
+    /// What was made while nothing was to be, by what is under way now: its clock may come when something is.
+    withheld: Made,
     pub counters: Counters,
     pub journal: Vec<(Clock, Before)>,
     pub losses: Losses,
@@ -99,6 +101,7 @@ impl Engine {
             t: 0,
             run: (NEVER, NEVER),
             made: Made::default(),
+            withheld: Made::default(),
             counters: Counters::default(),
             journal: Vec::new(),
             losses: Losses::default(),
@@ -138,13 +141,31 @@ impl Engine {
         self.t += 1;
     }
 
+    /// Something new is worked on.
+    pub fn begin(&mut self) {
+        self.journal.clear();
+        self.withheld.records.clear();
+        self.withheld.events.clear();
+    }
+
+    /// Records and events are made from `clock` on. The engine has gone ahead: what it has made for then counts.
+    pub fn start(&mut self, clock: Clock) {
+        self.run = (clock, NEVER);
+        self.made.events.extend(self.withheld.events.drain(..).filter(|(at, _)| *at >= clock));
+        for (at, record) in self.withheld.records.drain(..).filter(|(at, _)| *at >= clock) {
+            self.made.records.push((at, record));
+            self.counters.commands += 1;
+            self.journal.push((at + 1, Before::Command));
+        }
+    }
+
     pub fn runs(&self) -> bool {
         self.run.0 <= self.t && self.t < self.run.1
     }
 
     /// Works on `h`, which is accepted in clock `accepted`; returns in the clock in which the next may be.
     pub fn take(&mut self, h: &Header, accepted: Clock) {
-        self.journal.clear();
+        self.begin();
         self.t = accepted + 1;
         self.tick = h.tick;
         if h.lost {
@@ -168,9 +189,8 @@ impl Engine {
 
     /// Makes an event in the present clock.
     pub fn event_at(&mut self, tick: u64, kind: u8, arg8: u8, arg16: u16, arg32: u32) {
-        if self.runs() {
-            self.made.events.push((self.t, event(tick, kind, arg8, arg16, arg32)));
-        }
+        let made = if self.runs() { &mut self.made } else { &mut self.withheld };
+        made.events.push((self.t, event(tick, kind, arg8, arg16, arg32)));
     }
 
     pub fn event(&mut self, kind: u8, arg8: u8, arg16: u16, arg32: u32) {
@@ -303,6 +323,8 @@ impl Engine {
             self.made.records.push((self.t, record.encode()));
             self.counters.commands += 1;
             self.journal.push((self.t + 1, Before::Command));
+        } else {
+            self.withheld.records.push((self.t, record.encode()));
         }
         self.release(slot);
     }
@@ -348,7 +370,7 @@ impl Engine {
     /// Releases completed commands whose CQ head doorbell does not come; decided in clock `begun`.
     pub fn sweep(&mut self, begun: Clock) {
         const AGE: u64 = 1 << 24;
-        self.journal.clear();
+        self.begin();
         self.t = begun;
         for qid in 0..self.tables.cq.len() {
             self.go(); // SWEEP

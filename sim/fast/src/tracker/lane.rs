@@ -42,6 +42,17 @@ pub struct Lane {
     counted: u64,
     malformed: u32,
     inexact: Option<&'static str>,
+    /// While another pattern is played in the place of the board's TLPs: the board's, from the clock in which that began.
+    held: Option<Beats>,
+}
+
+/// TLPs to come.
+#[derive(Debug)]
+struct Beats {
+    free: Clock,
+    queue: VecDeque<(Clock, Clock, Header)>,
+    spans: VecDeque<Span>,
+    done: VecDeque<(Clock, bool)>,
 }
 
 impl Lane {
@@ -57,6 +68,60 @@ impl Lane {
             counted: 0,
             malformed: 0,
             inexact: None,
+            held: None,
+        }
+    }
+
+    /// From `clock` on the board's TLPs are not seen.
+    pub fn hold(&mut self, clock: Clock) {
+        let rest = self.split(clock);
+        self.held.get_or_insert(rest);
+    }
+
+    /// From `clock` on they are again, and none of the others that were to come.
+    pub fn release(&mut self, clock: Clock) {
+        if let Some(board) = self.held.take() {
+            self.split(clock);
+            let ours = self.exchange(board);
+            let rest = self.split(clock);
+            self.exchange(ours);
+            self.free = self.free.max(rest.free);
+            self.queue.extend(rest.queue);
+            self.spans.extend(rest.spans);
+            self.done.extend(rest.done);
+        }
+    }
+
+    /// Takes out what begins in `clock` or later.
+    fn split(&mut self, clock: Clock) -> Beats {
+        if self.spans.iter().rev().find(|s| s.first < clock).is_some_and(|s| s.last >= clock) {
+            self.inexact = Some("a TLP was on the pins when the self-test began or ended");
+        }
+        let spans = self.spans.split_off(self.spans.partition_point(|s| s.first < clock));
+        let queue = self.queue.split_off(self.queue.partition_point(|(_, parsed, _)| *parsed <= clock));
+        let done = self.done.split_off(self.done.len() - spans.len());
+        let free = std::mem::replace(&mut self.free, self.spans.back().map_or(clock, |s| clock.max(s.last + 1)));
+        Beats { free, queue, spans, done }
+    }
+
+    fn exchange(&mut self, beats: Beats) -> Beats {
+        Beats {
+            free: std::mem::replace(&mut self.free, beats.free),
+            queue: std::mem::replace(&mut self.queue, beats.queue),
+            spans: std::mem::replace(&mut self.spans, beats.spans),
+            done: std::mem::replace(&mut self.done, beats.done),
+        }
+    }
+
+    /// A TLP of the board, seen or held.
+    pub fn push_board(&mut self, tick: u64, tlp: Tlp) {
+        match self.held.take() {
+            None => self.push(tick, tlp),
+            Some(board) => {
+                let ours = self.exchange(board);
+                self.push(tick, tlp);
+                self.held = Some(self.exchange(ours));
+            }
         }
     }
 

@@ -113,7 +113,25 @@ impl Tracker {
     #[inline]
     pub fn tlp(&mut self, up: bool, tick: u64, tlp: Tlp) {
         self.next = None;
+        if up { &mut self.up } else { &mut self.down }.push_board(tick, tlp);
+    }
+
+    /// The same of the self-test, while the board's are held.
+    pub fn play(&mut self, up: bool, tick: u64, tlp: Tlp) {
+        self.next = None;
         if up { &mut self.up } else { &mut self.down }.push(tick, tlp);
+    }
+
+    /// From `clock` on the board's TLPs are not seen, or seen again.
+    pub fn hold(&mut self, clock: Clock, hold: bool) {
+        self.next = None;
+        for lane in [&mut self.down, &mut self.up] {
+            if hold {
+                lane.hold(clock);
+            } else {
+                lane.release(clock);
+            }
+        }
     }
 
     /// PERST# takes a new level in `clock`.
@@ -134,7 +152,12 @@ impl Tracker {
 
     /// Records and events are made, or no longer, from `clock` on.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
-        self.engine.run = if run { (clock, NEVER) } else { (self.engine.run.0, clock) };
+        if run {
+            self.engine.start(clock);
+            self.hand_on();
+        } else {
+            self.engine.run.1 = clock;
+        }
     }
 
     /// A fact of a late attach is offered from `clock` on.
@@ -314,7 +337,7 @@ impl Tracker {
                         self.perst = Some((known, again));
                     }
                 }
-                self.engine.journal.clear();
+                self.engine.begin();
                 self.engine.t = clock;
                 self.engine.reset(reset_cause_code::PERST, perst_tick);
             }

@@ -1,17 +1,22 @@
 //! The instrument: its parts, each acting in the clock in which the hardware would.
 
+mod capture;
+mod selftest;
+mod shows;
+
 use crate::builder::{Builder, Record};
-use crate::events::{event, EventPort, Levels, Lost};
+use crate::events::{EventPort, Levels, Lost};
 use crate::rail::{Analog, Rail};
 use crate::raw::RawBuilder;
 use crate::registers::{Effect, Map, Registers};
 use crate::run::{Run, State};
-use crate::status::{self, Counters};
+use crate::selftest::Player;
 use crate::time::{clock_at, tick, Clock, NEVER};
 use crate::tracker::completion::Completion;
 use crate::tracker::Tracker;
-use crate::wire::{event_type_code as kind, COMMAND_SIZE, EVENT_SIZE};
-use crate::writer::{Block, Source, Writer};
+use crate::watch::{Conversion, Wanted};
+use crate::wire::{COMMAND_SIZE, EVENT_SIZE};
+use crate::writer::{Source, Writer};
 use std::collections::VecDeque;
 use wattbell_bus::{Direction, Signal, Summary, Tlp};
 
@@ -33,6 +38,7 @@ enum Part {
     RawBlocks,
     Rail,
     Run,
+    SelfTest,
     Writes,
     Writer,
 }
@@ -55,6 +61,7 @@ pub struct Instrument<A> {
     pub analog: A,
     rail: Rail,
     tracker: Tracker,
+    player: Player,
     /// Command records, each with the clock in which it shows behind the tracker.
     records: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
     records_shown: Clock,
@@ -85,6 +92,19 @@ pub struct Listening {
     pub levels: bool,
     /// A command at its CQE.
     pub completions: bool,
+    /// Conversions.
+    pub conversions: Wanted,
+}
+
+/// What was listened for.
+#[derive(Debug, Clone, Copy)]
+pub enum Told {
+    /// A conversion has come out.
+    Conversion(Conversion),
+    /// A command is at its CQE.
+    Completion(Completion),
+    /// PERST#, CLKREQ# or the link state has changed.
+    Levels,
 }
 
 impl<A: Analog> Instrument<A> {
@@ -103,6 +123,7 @@ impl<A: Analog> Instrument<A> {
             rail: Rail::new(registers.reset_config()),
             registers,
             tracker: Tracker::new(clock + 1),
+            player: Player::default(),
             records: VecDeque::new(),
             records_shown: 0,
             summaries: VecDeque::new(),
@@ -122,11 +143,6 @@ impl<A: Analog> Instrument<A> {
             moved: false,
             map,
         }
-    }
-
-    /// The clock up to which everything has happened.
-    pub fn clock(&self) -> Clock {
-        self.clock
     }
 
     /// Queues a register write: one a clock, from the next clock on.
@@ -150,72 +166,6 @@ impl<A: Analog> Instrument<A> {
         self.summaries.push_back((clock_at(tick), completion, crate::tracker::record::of_summary(summary, origin)));
     }
 
-    /// Conversions made so far.
-    pub fn conversions(&self) -> u64 {
-        self.rail.conversions()
-    }
-
-    /// Command records made so far.
-    pub fn commands(&self) -> u64 {
-        self.tracker.commands() + self.summarised
-    }
-
-    /// What the STATUS block would say of the tracker now.
-    pub fn counters(&mut self) -> Counters {
-        let mut counters = self.tracker.counters(self.clock);
-        counters.commands += self.summarised;
-        counters
-    }
-
-    /// Command records, events and samples lost behind the tracker.
-    pub fn lost(&self) -> [u32; 3] {
-        [Lost::Records, Lost::Events, Lost::Samples].map(|what| self.events.lost(what))
-    }
-
-    /// Blocks sent: the sequence number of the next one.
-    pub fn blocks(&self) -> u32 {
-        self.writer.sent()
-    }
-
-    /// PERST#, CLKREQ#, link state.
-    pub fn levels(&self) -> (u8, u8, u8) {
-        (self.levels.perst_n, self.levels.clkreq_n, self.levels.link_state)
-    }
-
-    /// Whether it captures or still sends, and whether a stop is under way.
-    pub fn state(&self) -> (bool, bool) {
-        (self.run.active, self.run.active && self.run.is_stopping())
-    }
-
-    /// Whether the rail's settings wait for a conversion; whether a fact of a late attach waits for the tracker.
-    pub fn waits(&self) -> (bool, bool) {
-        (self.rail.is_pending(), self.tracker.attach_waits(self.clock))
-    }
-
-    /// The clock from which on every TLP, sideband and write that was handed in has been seen.
-    pub fn seen_from(&self) -> Clock {
-        if !self.writes.is_empty() || !self.sidebands.is_empty() {
-            return NEVER;
-        }
-        self.tracker.seen_from().max(self.sidebands_at.saturating_sub(1)).max(self.write_at.saturating_sub(1))
-    }
-
-    /// Whether it captures, or still sends what a stop left.
-    pub fn is_active(&self) -> bool {
-        self.run.active || !self.writes.is_empty() || self.run.wanted.1
-    }
-
-    /// The block writer, for what comes out.
-    pub fn output(&mut self) -> &mut Writer {
-        &mut self.writer
-    }
-
-    /// What could not be modelled exactly, if it has happened.
-    pub fn inexact(&self) -> Option<&'static str> {
-        let raw = self.raw_full.then_some("Identify data came faster than it can be handed on");
-        self.tracker.inexact().or(raw)
-    }
-
     fn pins_next(&self) -> Clock {
         self.sidebands.front().map_or(NEVER, |s| clock_at(s.0).max(self.sidebands_at).max(self.clock_floor()))
     }
@@ -234,17 +184,29 @@ impl<A: Analog> Instrument<A> {
 
     /// What to listen for from now on.
     pub fn listen(&mut self, listening: Listening) {
+        self.moved &= listening.levels;
+        if !listening.completions {
+            self.completions.clear();
+        }
+        self.rail.want(self.clock, listening.conversions);
         self.listening = listening;
-        self.moved = false;
-        let clock = self.clock;
-        self.completions.retain(|(shows, _)| listening.completions && *shows > clock);
     }
 
-    /// The command that shows in this clock, or that it has changed levels, once.
-    pub fn take_told(&mut self) -> (Option<Completion>, bool) {
-        let shown = self.completions.front().is_some_and(|(shows, _)| *shows <= self.clock);
-        let completion = if shown { self.completions.pop_front() } else { None };
-        (completion.map(|c| c.1), std::mem::take(&mut self.moved))
+    /// What shows in this clock of what is listened for, once; a conversion goes first, then a command.
+    pub fn take_told(&mut self) -> Option<Told> {
+        if let Some(conversion) = self.rail.watch.take_told(self.clock) {
+            return Some(Told::Conversion(conversion));
+        }
+        if self.completions.front().is_some_and(|(shows, _)| *shows <= self.clock) {
+            return self.completions.pop_front().map(|(_, completion)| Told::Completion(completion));
+        }
+        std::mem::take(&mut self.moved).then_some(Told::Levels)
+    }
+
+    /// The analog side, which is about to change: what was converted up to now was converted before.
+    pub fn change_analog(&mut self) -> &mut A {
+        self.rail.draw(self.clock, &mut self.analog);
+        &mut self.analog
     }
 
     /// Lets everything happen up to and including `limit`, or the first clock with something that is listened for; all that comes in
@@ -256,7 +218,7 @@ impl<A: Analog> Instrument<A> {
             if self.moved {
                 limit = self.clock.max(self.sidebands_at - 1);
             }
-            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0));
+            limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0)).min(self.rail.watch.told_at());
             let outside =
                 [(self.pins_next(), Part::Pins), (self.run.next(), Part::Run), (self.writes_next(), Part::Writes)];
             let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
@@ -273,6 +235,7 @@ impl<A: Analog> Instrument<A> {
                 (self.event_blocks.next(&self.writer.buffers[Source::Events as usize]), Part::EventBlocks),
                 (self.raw_blocks.next(&self.writer.buffers[Source::Raw as usize]), Part::RawBlocks),
                 (self.rail.next(), Part::Rail),
+                (self.player.next(), Part::SelfTest),
                 (self.writer.next(), Part::Writer),
             ];
             let mut first = (NEVER, Part::Pins);
@@ -325,6 +288,7 @@ impl<A: Analog> Instrument<A> {
                 }
             }
             Part::Run => self.run_step(clock),
+            Part::SelfTest => self.act(clock),
             Part::Writes => self.write_step(clock),
             Part::Writer => self.writer.step(),
         }
@@ -332,6 +296,9 @@ impl<A: Analog> Instrument<A> {
 
     /// What the tracker made shows behind its queues.
     fn collect(&mut self) {
+        if self.player.is_on() {
+            self.drop_made();
+        }
         for (written, record) in self.tracker.records.drain(..) {
             self.records_shown = (written + 2).max(self.records_shown + 1);
             self.records.push_back((self.records_shown, record));
@@ -380,7 +347,7 @@ impl<A: Analog> Instrument<A> {
         }
         self.sidebands_at = clock + 1;
         let changed = self.levels.differs(before);
-        if changed & 1 != 0 {
+        if changed & 1 != 0 && !self.player.is_on() {
             self.tracker.perst(clock, self.levels.perst_n);
         }
         self.moved |= changed != 0 && self.listening.levels;
@@ -400,6 +367,8 @@ impl<A: Analog> Instrument<A> {
                     self.run.wanted = (clock + 1, run);
                 }
             }
+            Effect::Test(control) => self.test(clock + 1, control),
+            Effect::Go => self.go(clock + 1),
             Effect::Marker(value) => {
                 if self.run.is_capturing(clock + 1) {
                     self.events.offer_marker(clock + 2, value);
@@ -417,121 +386,5 @@ impl<A: Analog> Instrument<A> {
                 }
             }
         }
-    }
-
-    fn run_step(&mut self, clock: Clock) {
-        match self.run.state {
-            State::Stopped => {
-                self.status(clock, true);
-                self.events.sidebands(clock, 7, self.levels);
-                self.run.tick = tick(clock);
-                self.run.capturing = (clock + 1, NEVER);
-                self.run.active = true;
-                self.run.schedule_status(clock);
-                self.events.offer_run(clock + 1, event(self.run.tick, kind::RUN, 1, 0, 0));
-                self.rail.set_run(clock + 1, true);
-                self.tracker.set_run(clock + 2, true);
-                self.run.to(State::Started, clock);
-            }
-            State::Started => self.after_event(clock, State::Running),
-            State::Running => {
-                if self.run.next_status <= clock {
-                    self.status(clock, true);
-                    self.run.schedule_status(clock);
-                }
-                if !self.run.wanted.1 && self.run.wanted.0 <= clock {
-                    self.run.tick = tick(clock);
-                    self.run.capturing.1 = clock + 1;
-                    self.run.next_status = NEVER;
-                    self.rail.set_run(clock + 1, false);
-                    self.tracker.set_run(clock + 2, false);
-                    self.run.to(State::Drain, clock);
-                }
-            }
-            State::Drain => {
-                let drained = self.rail.is_idle(clock)
-                    && self.tracker.is_idle(clock)
-                    && self.records.front().is_none_or(|r| r.0 > clock)
-                    && self.events.tracker_is_empty(clock)
-                    && self.raw_blocks.is_empty(clock)
-                    && self.command_blocks.queue.level(clock) == 0
-                    && self.command_blocks.is_quiet(clock);
-                let next = if drained { State::Losses } else { State::Drain };
-                self.run.to(next, clock);
-            }
-            State::Losses => {
-                let clean = self.events.losses_clean();
-                self.events.set_flush_losses(!clean);
-                if clean {
-                    self.events.offer_run(clock + 1, event(self.run.tick, kind::RUN, 0, 0, 0));
-                }
-                self.run.to(if clean { State::Event } else { State::Losses }, clock);
-            }
-            State::Event => self.after_event(clock, State::Events),
-            State::Events => {
-                let empty = self.event_blocks.queue.level(clock) == 0 && self.event_blocks.is_quiet(clock);
-                self.run.to(if empty { State::Flush } else { State::Events }, clock);
-            }
-            State::Flush => {
-                if self.is_sent(clock) {
-                    self.status(clock, false);
-                    self.run.to(State::Sending, clock);
-                } else {
-                    self.command_blocks.flush(clock, self.writer.buffer(Source::Commands));
-                    self.event_blocks.flush(clock, self.writer.buffer(Source::Events));
-                    self.raw_blocks.flush(clock, self.writer.buffer(Source::Raw));
-                    self.run.to(State::Flush, clock);
-                }
-            }
-            State::Sending => self.run.to(State::Sent, clock),
-            State::Sent => {
-                if self.is_sent(clock) {
-                    self.run.active = false;
-                    self.run.to(State::Stopped, clock);
-                } else {
-                    self.run.to(State::Sent, clock);
-                }
-            }
-        }
-    }
-
-    fn after_event(&mut self, clock: Clock, next: State) {
-        let taken = self.events.run_taken().is_some_and(|at| at <= clock);
-        let state = if taken { next } else { self.run.state };
-        self.run.to(state, clock);
-    }
-
-    /// Whether no block is open, closed or on its way.
-    fn is_sent(&self, clock: Clock) -> bool {
-        self.command_blocks.is_idle(clock)
-            && self.event_blocks.is_idle(clock)
-            && self.raw_blocks.is_idle(clock)
-            && self.rail.is_idle(clock)
-            && self.writer.is_idle(clock)
-    }
-
-    fn status(&mut self, clock: Clock, run: bool) {
-        if !self.writer.buffer(Source::Status).is_empty(clock) {
-            self.status_dropped = self.status_dropped.saturating_add(1);
-            return;
-        }
-        let mut counters: Counters = self.tracker.counters(clock);
-        counters.commands += self.summarised;
-        let config = *self.rail.announced_by(clock);
-        let rig = status::Rig {
-            version: self.map.version,
-            run,
-            period_clocks: config.period,
-            decimation: config.decimation,
-            lost_records: self.events.lost(Lost::Records),
-            lost_events: self.events.lost(Lost::Events),
-            lost_samples: self.events.lost(Lost::Samples),
-        };
-        self.writer.buffer(Source::Status).close(Block {
-            payload: status::payload(&counters, &rig),
-            first_tick: tick(clock),
-            dropped: std::mem::take(&mut self.status_dropped),
-            ready: clock + 1,
-        });
     }
 }

@@ -1,0 +1,52 @@
+"""A person at a bench: the points of a guided calibration, and what a reference meter's reading may be."""
+
+from __future__ import annotations
+
+import re
+
+from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied
+
+__all__ = ["LIMIT", "parse_reading", "standard_points", "why_not"]
+
+LIMIT = Applied(5.0, 4.0)
+"""Ends of the scales of the M.2 board, which must not be applied."""
+_FROM_TARGET = 0.1
+"""How far from what the step asks for a reading may be, of it: the points keep apart then."""
+_FROM_RIG = 0.05
+"""And from what the rig itself sees, which no board's gain comes near, calibrated or not."""
+_FLOOR = Applied(0.02, 5e-3)
+"""The same of any size, in V and A: zeros of meters, and of a rig that is not calibrated."""
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
+_READING = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([nuµμmk]?)\s*([VA]?)")
+
+
+def standard_points(fine: bool) -> list[Applied]:
+    """Near both ends of each scale, in an order in which the current only rises."""
+    currents = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)] if fine else [(1.0, 0.0), (3.3, 1.0), (4.5, 3.5)]
+    return [Applied(*point) for point in currents]
+
+
+def parse_reading(text: str, unit: str) -> float:
+    """``90.003 mA``, ``0.09``, ``9E-2 A`` as a number of ``unit`` (V or A). ValueError, with what is wrong, for anything else."""
+    found = _READING.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text.strip()!r} is no reading, such as 90.003 m{unit} or 0.090003: a number with a point, and {unit} if at all")
+    number, prefix, given = found.groups()
+    if given and given != unit:
+        raise ValueError(f"{text.strip()!r} is in {given}, and {unit} is asked for")
+    return float(number) * _PREFIXES[prefix]
+
+
+def why_not(reading: float, target: float, seen: float, unit: str, fine: bool) -> str | None:
+    """Why a reading cannot be what is applied, or None: ``target`` is what the step asks for, ``seen`` what the rig measured, uncalibrated
+    perhaps; all in ``unit``, V or A. ``fine``: the rig has two current paths."""
+    limit, floor = (LIMIT.voltage, _FLOOR.voltage) if unit == "V" else (LIMIT.current, _FLOOR.current)
+    if abs(reading) > limit:
+        return f"{reading:g} {unit} is beyond the rig's scale of {limit:g} {unit}"
+    if unit == "A" and fine and FINE_UP_TO_A < abs(reading) < COARSE_FROM_A:
+        return f"{reading:g} A is where the rig's two current paths meet: apply at most 75 mA, or 105 mA or more"
+    if abs(reading - target) > _FROM_TARGET * abs(target) + floor:
+        return f"{reading:g} {unit} is not the {target:g} {unit} of this step"
+    if abs(reading - seen) > _FROM_RIG * abs(reading) + floor:
+        return f"the rig itself sees {seen:.4g} {unit}: look at the meter's range, its leads, and the prefix"
+    return None

@@ -1,0 +1,100 @@
+"""What ``wattbell calibrate`` says to a person at a bench, and asks."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from rich.markup import escape
+from rich.panel import Panel
+
+from ..calibration.bench import LIMIT, parse_reading, why_not
+from ..calibration.plan import Applied
+from ..errors import UsageError
+from . import output
+
+__all__ = ["PromptedBench", "UnaskedBench"]
+
+_SUPPLY_MARGIN = 1.1
+"""Current limit of the supply, of the load's current, and a little for what else is on the rail."""
+_SUPPLY_FLOOR_A = 0.1
+_WIRING = """\
+No drive in the rig. Warm-up: rig and meters on for half an hour.
+
+1. [bold]Supply[/], off: + to the 3.3 V pins of the rig's edge on the host's side (M.2 pins 2, 4, 12, 14, 16, 18, 70, 72, 74),
+   - to its ground.
+2. [bold]Load[/], off: its + through the [bold]reference ammeter[/] to the 3.3 V pins of the drive's connector (the same numbers),
+   its - to ground there.
+3. [bold]Reference voltmeter[/], with leads of its own: 3.3 V and ground pins of the drive's connector, before the ammeter.
+
+Never more than {volts:g} V or {amps:g} A. Ctrl-C at any time: the rig keeps the calibration it has."""
+
+
+class UnaskedBench:
+    """A source that is what it is set to: asked for, and believed."""
+
+    def ready(self, number: int, of: int, target: Applied) -> None:
+        """Waits for Enter."""
+        _wait(f"Point {number} of {of}: apply {target.voltage:g} V and {target.current:g} A; Enter when it is there ")
+
+    def applied(self, target: Applied, seen: Applied, fine: bool) -> Applied:
+        """The target."""
+        return target
+
+
+class PromptedBench:
+    """Leads a person through the points, who connects, sets, and types what the reference meters show."""
+
+    def __init__(self, settle_s: float, seconds: float) -> None:
+        if not sys.stdin.isatty():
+            raise UsageError("--prompt asks a person at a terminal, and there is none; give --point, and --dwell for a source that steps.")
+        self._wait_s = settle_s + seconds
+
+    def ready(self, number: int, of: int, target: Applied) -> None:
+        """Says what to set, the wiring first, and waits for Enter."""
+        if number == 1:
+            wiring = _WIRING.format(volts=LIMIT.voltage, amps=LIMIT.current)
+            output.err.print(Panel(wiring, title="Wiring", title_align="left"))
+        limit = max(_SUPPLY_FLOOR_A, target.current * _SUPPLY_MARGIN)
+        load = f"{output.si(target.current, 'A')}, on" if target.current else "off, its lead at the ammeter open"
+        lines = [
+            f"Supply: {output.si(target.voltage, 'V')} at the voltmeter, current limit {output.si(min(limit, LIMIT.current), 'A')}, on.",
+            f"Load: {load}.",
+            f"Then it is left alone for {self._wait_s:g} s, which the rig reads.",
+        ]
+        output.err.print(Panel("\n".join(lines), title=f"Point {number} of {of}", title_align="left"))
+        _wait("Enter when both meters stand still ")
+
+    def applied(self, target: Applied, seen: Applied, fine: bool) -> Applied:
+        """What the person reads off both meters."""
+        return Applied(
+            self._reading("voltmeter", "V", target.voltage, seen.voltage, fine),
+            self._reading("ammeter", "A", target.current, seen.current, fine),
+        )
+
+    def _reading(self, meter: str, unit: str, target: float, seen: float, fine: bool) -> float:
+        while True:
+            text = _ask(f"The reference {meter} shows ({unit}, prefix allowed): ")
+            try:
+                reading = parse_reading(text, unit)
+            except ValueError as error:
+                output.err.print(f"[red]Not taken:[/] {escape(str(error))}.", soft_wrap=True)
+                continue
+            reason = why_not(reading, target, seen, unit, fine)
+            if reason is None:
+                return reading
+            output.err.print(f"[red]Not taken:[/] {escape(reason)}. Once more.", soft_wrap=True)
+
+
+def _wait(text: str) -> None:
+    _ask(text)
+
+
+def _ask(text: str) -> str:
+    # Polars takes SIGINT up so that system calls go on behind it: without this, Ctrl-C would wait for Enter.
+    signal.siginterrupt(signal.SIGINT, True)
+    try:
+        output.err.print(text, end="", soft_wrap=True, markup=False)
+        return input()
+    except EOFError:
+        raise UsageError("Nothing more comes from the terminal; the rig keeps the calibration it had.") from None

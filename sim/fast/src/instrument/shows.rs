@@ -1,0 +1,81 @@
+//! What the instrument shows of itself: counters, levels, whether it works or rests.
+
+use super::Instrument;
+use crate::events::Lost;
+use crate::rail::Analog;
+use crate::status::Counters;
+use crate::time::{Clock, NEVER};
+use crate::writer::Writer;
+
+impl<A: Analog> Instrument<A> {
+    /// The clock up to which everything has happened.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Conversions made so far.
+    pub fn conversions(&self) -> u64 {
+        self.rail.conversions()
+    }
+
+    /// Command records made so far.
+    pub fn commands(&self) -> u64 {
+        self.tracker.commands() + self.summarised
+    }
+
+    /// What the STATUS block would say of the tracker now.
+    pub fn counters(&mut self) -> Counters {
+        let mut counters = self.tracker.counters(self.clock);
+        counters.commands += self.summarised;
+        counters
+    }
+
+    /// Command records, events and samples lost behind the tracker.
+    pub fn lost(&self) -> [u32; 3] {
+        [Lost::Records, Lost::Events, Lost::Samples].map(|what| self.events.lost(what))
+    }
+
+    /// Blocks sent: the sequence number of the next one.
+    pub fn blocks(&self) -> u32 {
+        self.writer.sent()
+    }
+
+    /// PERST#, CLKREQ#, link state.
+    pub fn levels(&self) -> (u8, u8, u8) {
+        (self.levels.perst_n, self.levels.clkreq_n, self.levels.link_state)
+    }
+
+    /// Whether it captures or still sends, and whether a stop is under way.
+    pub fn state(&self) -> (bool, bool) {
+        (self.run.active, self.run.active && self.run.is_stopping())
+    }
+
+    /// Whether the rail's settings wait for a conversion; whether a fact of a late attach waits for the tracker.
+    pub fn waits(&self) -> (bool, bool) {
+        (self.rail.is_pending(self.clock), self.tracker.attach_waits(self.clock))
+    }
+
+    /// The clock from which on every TLP, sideband and write that was handed in has been seen.
+    pub fn seen_from(&self) -> Clock {
+        if !self.writes.is_empty() || !self.sidebands.is_empty() {
+            return NEVER;
+        }
+        self.tracker.seen_from().max(self.sidebands_at.saturating_sub(1)).max(self.write_at.saturating_sub(1))
+    }
+
+    /// Whether it captures, or still sends what a stop left.
+    pub fn is_active(&self) -> bool {
+        self.run.active || !self.writes.is_empty() || self.run.wanted.1
+    }
+
+    /// The block writer, for what comes out.
+    pub fn output(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+
+    /// What could not be modelled exactly, if it has happened.
+    pub fn inexact(&self) -> Option<&'static str> {
+        let raw = self.raw_full.then_some("Identify data came faster than it can be handed on");
+        self.tracker.inexact().or(raw)
+    }
+}
