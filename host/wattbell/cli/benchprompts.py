@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 
 from rich.markup import escape
@@ -91,8 +90,7 @@ def _wait(text: str) -> None:
 
 
 def _ask(text: str) -> str:
-    # Polars takes SIGINT up so that system calls go on behind it: without this, Ctrl-C would wait for Enter.
-    signal.siginterrupt(signal.SIGINT, True)
+    output.hear_ctrl_c()
     try:
         output.err.print(text, end="", soft_wrap=True, markup=False)
         return input()

@@ -18,12 +18,14 @@ def calibrate_delays(rig: Rig, store: bool, source: bool) -> dict[str, PathDelay
     from ..calibration import pulses
 
     if source:
+        output.hear_ctrl_c()
         typer.confirm("Take the source off the connector and leave it empty; the rig's own 3.3 V must be on. Ready?", default=True,
                       abort=True, err=True)  # fmt: skip
     return pulses.calibrate_delays(rig, _ask_empty, store)
 
 
 def _ask_empty() -> None:
+    output.hear_ctrl_c()
     typer.confirm("PERST# is high. Is the connector empty, so that the rig may hold it low?", default=False, abort=True, err=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,11 @@ def print_json(value: Any) -> None:
 def say(text: str) -> None:
     """A line for the reader, on stderr."""
     err.print(text, soft_wrap=True)
+
+
+def hear_ctrl_c() -> None:
+    """Before a question: Polars takes SIGINT up so that system calls go on behind it, and Ctrl-C would wait for Enter."""
+    signal.siginterrupt(signal.SIGINT, True)
 
 
 def table(*columns: str, title: str | None = None) -> Table:
