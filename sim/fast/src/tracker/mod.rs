@@ -302,11 +302,12 @@ impl Tracker {
         }
     }
 
-    /// The tracker rests while nothing happens: a timer that fires in `clock` is seen in it if the tracker was awake in the
+    /// The tracker rests while nothing happens and no fact of a late attach waits: a timer that fires in `clock` is seen in it if the tracker was awake in the
     /// clock before, else one later.
     fn wakes(&self, clock: Clock) -> Clock {
         let before = clock.saturating_sub(1);
         let awake = self.finished.max(self.shows_until) >= before
+            || self.attach.as_ref().is_some_and(|(offered, _)| *offered <= clock) // the register is written in the clock before
             || self.down.active(before, &self.engine)
             || self.up.active(before, &self.engine);
         clock + u64::from(!awake)
