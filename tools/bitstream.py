@@ -246,8 +246,11 @@ def settle(out: Path, program: str) -> None:
         return
     first = out / "first.json"
     run(nextpnr(program, netlist, constraints, 1, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
-    (placed,) = json.loads(first.read_text())["modules"].values()
-    found = blockrams.improve(placed)
+    try:
+        (placed,) = json.loads(first.read_text())["modules"].values()
+        found = blockrams.improve(placed)
+    except (KeyError, ValueError) as error:
+        raise BuildError(f"{first} is not what nextpnr writes behind a placement ({error}). See tools/blockrams.py.") from None
     print(f"wires at block RAMs: {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
     design = json.loads(netlist.read_text())
     blockrams.hold(design["modules"][NAME], found.bels)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,6 +12,7 @@ from ..errors import CalibrationError, RigError
 from ..rig import Rig
 from .bench import standard_points
 from .line import Line, Point, autozero, fit
+from .listen import follow, meanwhile
 from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied, Plan
 from .readings import Mean, Reading, Stretches, clipped
 from .registers import GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, ChannelRegisters, registers
@@ -27,8 +26,6 @@ CURRENT_UNIT_A = 500e-9
 CURRENT_STRAIGHT = 5e-5
 """Standard deviation, relative, by which a point may be off a straight line because the shunt is warm at one and not at another: 5 ppm/K,
 60 K/W in 10 mohm at 4 A (hw/afe/model.toml)."""
-_SILENCE_S = 10.0
-"""How long a rig may send nothing before the last stretch is over."""
 _ZERO_GATE_S = 1.0
 """How long the firmware averages for autozero (firmware/src/calibrate.c)."""
 _ZERO_S = 120.0
@@ -180,26 +177,9 @@ def _sweep(rig: Rig, plan: Plan) -> list[tuple[Applied, Reading]]:
 
 def _capture(rig: Rig, readings: Stretches) -> None:
     """Starts the stream, reads it until ``readings`` is complete, stops it, and reads what was left."""
-    buffer = bytearray(1 << 20)
-    view = memoryview(buffer)
+    view = memoryview(bytearray(1 << 20))
     rig.start()
     try:
-        heard = time.monotonic()
-        while not readings.complete:
-            got = rig.read_into(view)
-            if got:
-                heard = time.monotonic()
-                readings.feed(bytes(view[:got]))
-            elif time.monotonic() > heard + _SILENCE_S:
-                raise RigError(f"Rig {rig.port.serial} stopped sending before the last point was read.")
+        follow(rig, view, readings.feed, lambda: readings.complete, "the last point was read")
     finally:
-        _stop(rig, view)
-
-
-def _stop(rig: Rig, view: memoryview) -> None:
-    """Stops the stream. Meanwhile it is read: a rig that cannot send what it has may not come to hear of it."""
-    with ThreadPoolExecutor(1) as pool:
-        stopped = pool.submit(rig.stop)
-        while rig.read_into(view) or not stopped.done():
-            pass
-        stopped.result()
+        meanwhile(rig, view, rig.stop)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,6 +17,7 @@ from ..wire.decode import Decoder
 from ..wire.records import Rail
 from ..wire.spec import LOAD_OFF_MARK, LOAD_ON_MARK, EventType, MarkerSource
 from .delay import Delay, Edge, edge_delay
+from .listen import batches, follow, meanwhile
 from .readings import clipped
 
 __all__ = ["PULSES", "PathDelay", "PulseStream", "calibrate_delays"]
@@ -33,7 +32,6 @@ PLAUSIBLE_S = 250e-9
 """How far from its design a board's delay may be, ten standard deviations: the least capacitor of a drive makes an edge later than
 that (docs/accuracy.md: 578 ns of 20 uF)."""
 COVERAGE = 2.0
-_SILENCE_S = 10.0
 _TICK_S = 1e-9
 _SETTINGS = ("SENS:SWE:DEC", "SENS:SWE:TINT", "SENS:CURR:RANG", "SENS:CURR:RANG:AUTO")
 _PATHS = {"current": ("COAR", "4"), "fine": ("FINE", "0.1")}
@@ -73,7 +71,7 @@ class PulseStream:
 
     def feed(self, data: bytes) -> None:
         """Bytes of the stream. CalibrationError when some are missing."""
-        for batch in self._decoder.feed(data):
+        for batch in batches(self._decoder, data):
             if batch.rail is not None:
                 self._take(batch.rail)
             if batch.events is not None:
@@ -81,8 +79,6 @@ class PulseStream:
                 marks = (columns["type"] == EventType.MARKER) & (columns["arg8"] == MarkerSource.CONTROL)
                 for value, found in self._marks.items():
                     found += batch.events.tick[marks & (columns["arg32"] == value)].tolist()
-        if not self._decoder.counters.lossless:
-            raise CalibrationError("Part of the stream was lost; calibrate again with the rig on a port of its own.")
 
     def _take(self, rail: Rail) -> None:
         first = 0
@@ -175,33 +171,17 @@ def _plausible(path: str, found: PathDelay) -> PathDelay:
 def _pulses(rig: Rig, name: str, pulses: int) -> PathDelay:
     """A capture of so many pulses."""
     stream, view = PulseStream(), memoryview(bytearray(1 << 20))
+
+    def complete() -> bool:
+        if stream.edges < 2 * pulses and stream.last_s > ends_s:
+            raise RigError(f"Rig {rig.port.serial} marked {stream.edges} edges of its test load in place of {2 * pulses}.")
+        return stream.edges >= 2 * pulses and stream.last_s >= stream.looked_at_s
+
     rig.start()
     try:
-        _meanwhile(rig, view, stream, lambda: rig.control.command(f"DIAG:LOAD {name},{pulses}"))
-        heard, ends_s = time.monotonic(), stream.last_s + 1.5 * pulses * PULSE_S + 0.1
-        while stream.edges < 2 * pulses or stream.last_s < stream.looked_at_s:
-            got = rig.read_into(view)
-            if got:
-                heard = time.monotonic()
-                stream.feed(bytes(view[:got]))
-            elif time.monotonic() > heard + _SILENCE_S:
-                raise RigError(f"Rig {rig.port.serial} stopped sending before the last edge was seen.")
-            if stream.edges < 2 * pulses and stream.last_s > ends_s:
-                raise RigError(f"Rig {rig.port.serial} marked {stream.edges} edges of its test load in place of {2 * pulses}.")
+        meanwhile(rig, view, lambda: rig.control.command(f"DIAG:LOAD {name},{pulses}"), stream.feed)
+        ends_s = stream.last_s + 1.5 * pulses * PULSE_S + 0.1
+        follow(rig, view, stream.feed, complete, "the last edge was seen")
     finally:
-        _meanwhile(rig, view, None, rig.stop)
+        meanwhile(rig, view, rig.stop)
     return stream.delay()
-
-
-def _meanwhile(rig: Rig, view: memoryview, stream: PulseStream | None, do: Callable[[], None]) -> None:
-    """Does something while the stream is read: a rig that cannot send what it has may not come to hear of it. Without ``stream``, until
-    nothing comes any more."""
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(do)
-        while True:
-            got = rig.read_into(view)
-            if stream is not None and got:
-                stream.feed(bytes(view[:got]))
-            if done.done() and (stream is not None or not got):
-                break
-        done.result()

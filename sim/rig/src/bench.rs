@@ -43,16 +43,8 @@ pub fn run(options: &Bench) -> Result<String, String> {
     loop {
         let pause = engine.run(limits, Duration::from_secs(1));
         bytes += engine.take_words().len() as u64;
-        match pause {
-            Pause::Full
-            | Pause::Budget
-            | Pause::Input
-            | Pause::Idle
-            | Pause::Rail(_)
-            | Pause::Completed(_)
-            | Pause::Levels => {}
-            Pause::Tick | Pause::End | Pause::Stopped => break,
-            Pause::Failed(reason) => return Err(reason),
+        if ended(pause)? {
+            break;
         }
     }
     let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);
@@ -80,6 +72,21 @@ pub fn run(options: &Bench) -> Result<String, String> {
     .to_string())
 }
 
+/// Whether a run that paused so is over.
+fn ended(pause: Pause) -> Result<bool, String> {
+    match pause {
+        Pause::Full
+        | Pause::Budget
+        | Pause::Input
+        | Pause::Idle
+        | Pause::Rail(_)
+        | Pause::Completed(_)
+        | Pause::Levels => Ok(false),
+        Pause::Tick | Pause::End | Pause::Stopped => Ok(true),
+        Pause::Failed(reason) => Err(reason),
+    }
+}
+
 /// The same of a whole rig, told by SCPI.
 fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<String, String> {
     let (machine, calibration) = build::machine(&options.model, trace, None, ORIGIN_TICK)?;
@@ -93,16 +100,8 @@ fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<Strin
     loop {
         let pause = rig.run(limits, Duration::from_secs(1));
         bytes += rig.machine().take_words().len() as u64;
-        match pause {
-            Pause::Full
-            | Pause::Budget
-            | Pause::Input
-            | Pause::Idle
-            | Pause::Rail(_)
-            | Pause::Completed(_)
-            | Pause::Levels => {}
-            Pause::Tick | Pause::End | Pause::Stopped => break,
-            Pause::Failed(reason) => return Err(reason),
+        if ended(pause)? {
+            break;
         }
     }
     let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);

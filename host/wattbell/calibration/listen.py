@@ -1,0 +1,49 @@
+"""A rig's stream, read while it calibrates itself or is told something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from ..errors import CalibrationError, RigError
+from ..rig import Rig
+from ..wire.decode import Batch, Decoder
+
+__all__ = ["batches", "follow", "meanwhile"]
+
+_SILENCE_S = 10.0
+"""How long a rig may send nothing before what is awaited has come."""
+
+
+def batches(decoder: Decoder, data: bytes) -> Iterator[Batch]:
+    """What ``data`` holds. CalibrationError when some of the stream is missing: a gap may hide a change of the input."""
+    yield from decoder.feed(data)
+    if not decoder.counters.lossless:
+        raise CalibrationError("Part of the stream was lost; calibrate again with the rig on a port of its own.")
+
+
+def follow(rig: Rig, view: memoryview, feed: Callable[[bytes], None], complete: Callable[[], bool], awaited: str) -> None:
+    """Reads the stream until it is ``complete``. RigError when nothing comes for ten seconds; ``awaited``: what has not come then."""
+    heard = time.monotonic()
+    while not complete():
+        got = rig.read_into(view)
+        if got:
+            heard = time.monotonic()
+            feed(bytes(view[:got]))
+        elif time.monotonic() > heard + _SILENCE_S:
+            raise RigError(f"Rig {rig.port.serial} stopped sending before {awaited}.")
+
+
+def meanwhile(rig: Rig, view: memoryview, do: Callable[[], object], feed: Callable[[bytes], None] | None = None) -> None:
+    """Does something while the stream is read: a rig that cannot send what it has may not come to hear of it. Without ``feed`` what
+    comes is thrown away, until nothing comes any more."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(do)
+        while True:
+            got = rig.read_into(view)
+            if feed is not None and got:
+                feed(bytes(view[:got]))
+            if done.done() and (feed is not None or not got):
+                break
+        done.result()
