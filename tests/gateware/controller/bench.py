@@ -1,5 +1,6 @@
 """The board around the controller: time, the open-drain lines with an EEPROM on them, and the register bus."""
 
+from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly
 from wattbell_gateware.controller_registers import BOARD
 
@@ -84,6 +85,14 @@ class Bench:
                             "write__ready": 1, "rail_good": 0, "perst_n": 1, "clkreq_n": 1, "link_state": 0, "link": 0, "scl_i": 1,
                             "sda_i": 1, "now": self.now}.items():  # fmt: skip
             getattr(dut, name).value = value
+
+    async def begin(self):
+        """Clock and reset."""
+        Clock(self.dut.clk, CLOCK_TICKS, unit="ns").start()
+        self.dut.rst.value = 1
+        await self.clock(2)
+        self.dut.rst.value = 0
+        await self.clock(2)
 
     async def clock(self, count=1, jump=0):
         """`jump`: ticks that the first clock takes more."""

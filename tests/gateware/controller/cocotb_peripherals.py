@@ -1,7 +1,6 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from wattbell_gateware.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
 
 from bench import ADDRESS, Bench, Eeprom
@@ -11,12 +10,8 @@ UNIT = 1 << 20
 
 
 async def begin(dut, **more):
-    Clock(dut.clk, 16, unit="ns").start()
     bench = Bench(dut, **more)
-    dut.rst.value = 1
-    await bench.clock(2)
-    dut.rst.value = 0
-    await bench.clock(2)
+    await bench.begin()
     return bench
 
 

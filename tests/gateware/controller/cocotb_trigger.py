@@ -3,7 +3,6 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from wattbell_gateware.nvme import COMPLETION
 from wattbell_gateware.registers import by_name
 
@@ -76,13 +75,9 @@ class Watched(Bench):
 
 
 async def begin(dut):
-    Clock(dut.clk, 16, unit="ns").start()
     bench = Watched(dut)
     bench.written, bench.ready = [], 1
-    dut.rst.value = 1
-    await bench.clock(2)
-    dut.rst.value = 0
-    await bench.clock(2)
+    await bench.begin()
     return bench
 
 
