@@ -2,6 +2,6 @@
 
 from .crc import DLLP_CRC, LCRC, CrcStep
 from .layouts import DLLP, Verdict, framed_beat
-from .sequence import SequenceFilter, SequenceStep
+from .sequence import SequenceFilter
 
-__all__ = ["DLLP", "DLLP_CRC", "LCRC", "CrcStep", "SequenceFilter", "SequenceStep", "Verdict", "framed_beat"]
+__all__ = ["DLLP", "DLLP_CRC", "LCRC", "CrcStep", "SequenceFilter", "Verdict", "framed_beat"]

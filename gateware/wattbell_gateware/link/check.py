@@ -36,26 +36,24 @@ class LcrcChecker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         n_dws = self._width // 32
-        m.submodules.head = head = CrcStep(LCRC, 2)
         m.submodules.body = body = CrcStep(LCRC, 4 * n_dws)
         beat, out = self.packed.payload, self.out.payload
-        state, kept = Signal(32), Signal(packed_beat(self._width))
+        state, kept, filled = Signal(32), Signal(packed_beat(self._width)), Signal()
         staged = Signal()
         m.d.comb += [
-            head.before.eq(LCRC.init), head.data.eq(beat.number),
-            body.before.eq(Mux(beat.first, head.after, state)), body.data.eq(beat.data),
+            body.before.eq(Mux(beat.first, beat.crc, state)), body.data.eq(beat.data),
         ]  # fmt: skip
         for n in range(2, n_dws):  # behind one double word and the LCRC
             with m.If(beat.dws < n):
                 m.d.comb += body.data.word_select(n, 32).eq(0)
         m.d.sync += [staged.eq(self.packed.valid), self.out.valid.eq(staged)]
         with m.If(self.packed.valid):
-            m.d.sync += [state.eq(body.after), kept.eq(beat)]
+            m.d.sync += [state.eq(body.after), kept.eq(beat), filled.eq(beat.dws == n_dws)]
         verdict = Signal(Verdict)
         rest, wanted = Signal(32), Signal(32)
-        m.d.comb += [rest.eq(state ^ Mux(kept.dws == n_dws, kept.lcrc, 0)), wanted.eq(Const(LCRC.init, 32))]
+        m.d.comb += [rest.eq(state ^ Mux(filled, kept.lcrc, 0)), wanted.eq(Const(LCRC.init, 32))]
         for dws in range(1, n_dws):
-            with m.If(kept.dws == dws):
+            with m.If(~filled & (kept.dws == dws)):
                 m.d.comb += wanted.eq(LCRC.shifted(LCRC.residue, 32 * (n_dws - 1 - dws)))
         right, complemented = rest == wanted, rest == 0
         with m.If(kept.broken):

@@ -30,9 +30,11 @@ class _In(enum.Enum, shape=2):
     RUINS = 3  # of a frame that was given up: what follows up to its end is not looked at
 
 
+_OPEN = data.StructLayout({"tlp": 1, "dllp": 1, "ruins": 1})
+"""What is open, a bit each (:class:`_In`), as that is one level of logic a symbol time; none: nothing is."""
 _FRAME = data.StructLayout({"ok": 1, "ends": 1, "then": _In})
 _STEP = data.StructLayout({
-    "state": _In, "begins": 1, "begun": _In, "head": 1, "sdp": 1, "edb": 1, "first": 1, "quad_ends": 1, "tlp": _FRAME, "dllp": _FRAME,
+    "state": _OPEN, "begins": 1, "begun": _In, "head": 1, "sdp": 1, "edb": 1, "first": 1, "quad_ends": 1, "tlp": _FRAME, "dllp": _FRAME,
     "cleared": 1, "headless": 1, "stray": 1,
 })  # fmt: skip
 """A symbol time: what is open before it, and what it means: ``begins`` a frame (then ``begun`` is open); if a TLP or a DLLP is open:
@@ -115,21 +117,20 @@ class FrameDelimiter(wiring.Component):
         valid2, width2, tick2, values2 = self._later(m, 2, valid, width, tick, values)
 
         # 3: which of them are in a frame
-        state = Signal(_In)
+        state = Signal(_OPEN)
         at_state = state
         steps = []
         for t in times:
             step = Signal(_STEP, name=f"step{t}")
             m.d.sync += [step.eq(kinds[t]), step.state.eq(at_state)]
             steps.append(step)
-            n_state = Signal(_In, name=f"state{t}")
-            with m.Switch(at_state):
-                for of, then in ((_In.NOTHING, _In.NOTHING), (_In.TLP, kinds[t].tlp.then), (_In.DLLP, kinds[t].dllp.then),
-                                 (_In.RUINS, Mux(kinds[t].cleared, _In.NOTHING, _In.RUINS))):  # fmt: skip
-                    with m.Case(of):
-                        m.d.comb += n_state.eq(then)
-            with m.If(kinds[t].begins):
-                m.d.comb += n_state.eq(kinds[t].begun)
+            n_state, kind = Signal(_OPEN, name=f"state{t}"), kinds[t]
+            m.d.comb += [
+                n_state.tlp.eq(Mux(kind.begins, kind.begun == _In.TLP, at_state.tlp & (kind.tlp.then == _In.TLP))),
+                n_state.dllp.eq(Mux(kind.begins, kind.begun == _In.DLLP, at_state.dllp & (kind.dllp.then == _In.DLLP))),
+                n_state.ruins.eq(Mux(kind.begins, kind.begun == _In.RUINS, (at_state.ruins & ~kind.cleared)
+                                     | (at_state.tlp & (kind.tlp.then == _In.RUINS)) | (at_state.dllp & (kind.dllp.then == _In.RUINS)))),
+            ]  # fmt: skip
             at_state = n_state
         with m.If(valid2):
             m.d.sync += state.eq(at_state)
@@ -245,9 +246,9 @@ class FrameDelimiter(wiring.Component):
         s = found_at(t)
         in_frame, going_on = Signal(name=f"in_frame{t}"), Signal(name=f"going_on{t}")
         of = Signal(_FRAME, name=f"of{t}")
-        dllp, nothing = step.state == _In.DLLP, step.state == _In.NOTHING
+        dllp, nothing = step.state.dllp, step.state.as_value() == 0
         m.d.comb += [
-            in_frame.eq((step.state == _In.TLP) | dllp), going_on.eq(in_frame & ~step.begins), of.eq(Mux(dllp, step.dllp, step.tlp)),
+            in_frame.eq(step.state.tlp | dllp), going_on.eq(in_frame & ~step.begins), of.eq(Mux(dllp, step.dllp, step.tlp)),
             s["broken"].eq(Mux(step.begins, in_frame | ~step.head, in_frame & ~of.ok)),
             s["quad"].eq(Mux(step.begins, (width == 2) & step.head, in_frame & of.ok & step.quad_ends)),
             s["first"].eq(step.begins | step.first), s["dllp"].eq(Mux(step.begins, step.sdp, dllp)),

@@ -4,77 +4,92 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["WINDOW", "SequenceFilter", "SequenceStep", "sequence_state"]
+__all__ = ["ORDER", "WINDOW", "SequenceFilter", "SequenceOrder", "SequenceWindow", "judged"]
 
 WINDOW = 64
 """So many numbers behind the expected one are remembered one by one; a power of two."""
-_ROW = 8
+_COLUMN_BITS = 3
+_ROW = 1 << _COLUMN_BITS
 
-
-def sequence_state(window: int = WINDOW) -> data.StructLayout:
-    """``known``: there is an expected number. ``had``: bit n: of the last `window` numbers before the expected one, the one that
-    is n modulo `window` is not missing.
-
-    ``zero``: where it is not known, the first number should be 0.
-    """
-    return data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": window})
-
+ORDER = data.StructLayout({"known": 1, "zero": 1, "expected": 12})
+"""``known``: there is an expected number. ``zero``: where it is not known, the first number should be 0."""
 
 _VERDICT = {"deliver": Out(1), "duplicate": Out(1), "late": Out(1), "lost": Out(11)}
 
 
-class SequenceStep(wiring.Component):
-    """The combinational step of :class:`SequenceFilter`: ``after`` from ``before`` and a number.
+def judged(window: int = WINDOW) -> data.StructLayout:
+    """What :class:`SequenceOrder` tells :class:`SequenceWindow` of a number.
+
+    ``strobe``: there is one. ``slot``: its place in ``had``, and a bit of ``row`` and ``column``. ``anew``: there was no expected one.
+    ``replayed``: it is before the expected one, and ``near``: in the window. ``lost``: so many were passed over: those at places ``since`` .. ``slot`` - 1, round the end,
+    ``every`` place, or ``none``.
+    """
+    low = (window - 1).bit_length()
+    return data.StructLayout({
+        "strobe": 1, "slot": low, "row": window // _ROW, "column": _ROW, "anew": 1, "replayed": 1, "near": 1, "lost": 11, "since": low, "every": 1, "none": 1,
+    })  # fmt: skip
+
+
+class SequenceOrder(wiring.Component):
+    """The first half of :class:`SequenceFilter`, combinational: what a number is to the expected one, and which is expected next."""
+
+    def __init__(self, window: int = WINDOW):
+        self._window = window
+        super().__init__({"before": In(ORDER), "strobe": In(1), "number": In(12), "forget": In(1), "begin": In(1),
+                          "after": Out(ORDER), "judged": Out(judged(window))})  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        window, before, after, out = self._window, self.before, self.after, self.judged
+        low = (window - 1).bit_length()
+        ahead, behind = Signal(12), Signal(12)
+        anew, zero, early = Signal(), Signal(), Signal()
+        m.d.comb += [
+            ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n numbers behind is n - 1 here
+            anew.eq(~before.known | self.forget | self.begin), zero.eq(self.begin | (before.zero & ~self.forget)),
+            early.eq(zero & (self.number < window)),  # so many have been missed, hardly more
+            out.strobe.eq(self.strobe), out.slot.eq(self.number[:low]),
+            out.row.eq(1 << self.number[_COLUMN_BITS:low]), out.column.eq(1 << self.number[:_COLUMN_BITS]), out.anew.eq(anew), out.replayed.eq(~anew & ahead[11]),
+            out.near.eq(behind < window), out.since.eq(Mux(anew, 0, before.expected[:low])), out.every.eq(~anew & (ahead >= window)),
+            out.none.eq(Mux(anew, ~early | (self.number[:low] == 0), ahead == 0)), after.eq(before),
+        ]  # fmt: skip
+        with m.If(anew):
+            m.d.comb += out.lost.eq(Mux(early, self.number, 0))
+        with m.Elif(~ahead[11]):
+            m.d.comb += out.lost.eq(ahead)
+        with m.If(self.strobe):
+            m.d.comb += [after.known.eq(1), after.zero.eq(before.zero & ~anew)]
+            with m.If(anew | ~ahead[11]):
+                m.d.comb += after.expected.eq(self.number + 1)
+        with m.Elif(self.forget | self.begin):
+            m.d.comb += [after.known.eq(0), after.zero.eq(self.begin)]
+        return m
+
+
+class SequenceWindow(wiring.Component):
+    """The second half of :class:`SequenceFilter`, combinational: the verdict, and which of the last numbers are not missing.
 
     ``had`` stays where it is and a range of it is cleared, by rows of eight: a shift of all of it by any number takes three times as much.
     """
 
     def __init__(self, window: int = WINDOW):
         self._window = window
-        state = sequence_state(window)
-        super().__init__({"before": In(state), "strobe": In(1), "number": In(12), "forget": In(1), "begin": In(1),
-                          "after": Out(state), **_VERDICT})  # fmt: skip
+        super().__init__({"before": In(window), "judged": In(judged(window)), "after": Out(window), **_VERDICT})
 
     def elaborate(self, platform):
         m = Module()
-        window, before, after = self._window, self.before, self.after
-        low = (window - 1).bit_length()
-        ahead, behind = Signal(12), Signal(12)
-        missing = Signal()
+        window, what = self._window, self.judged
+        missing, own = Signal(), Signal(window)
         m.d.comb += [
-            ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n numbers behind is n - 1 here
-            missing.eq((behind < window) & ~before.had.bit_select(self.number[:low], 1)),
-            after.eq(before),
+            own.eq(Cat(what.column & row.replicate(_ROW) for row in what.row)), missing.eq(what.near & ~(self.before & own).any()),
+            self.deliver.eq(what.strobe & (~what.replayed | missing)), self.duplicate.eq(what.strobe & what.replayed & ~missing),
+            self.late.eq(what.strobe & what.replayed & missing),
+            self.lost.eq(Mux(what.strobe, what.lost, 0)), self.after.eq(self.before),
         ]  # fmt: skip
-        anew, zero, early = Signal(), Signal(), Signal()
-        m.d.comb += [
-            anew.eq(~before.known | self.forget | self.begin), zero.eq(self.begin | (before.zero & ~self.forget)),
-            early.eq(zero & (self.number < window)),  # so many have been missed, hardly more
-        ]  # fmt: skip
-        with m.If(self.strobe & ~anew):
-            with m.If(ahead[11]):
-                m.d.comb += [self.duplicate.eq(~missing), self.deliver.eq(missing), self.late.eq(missing)]
-            with m.Else():
-                m.d.comb += [self.deliver.eq(1), self.lost.eq(ahead), after.expected.eq(self.number + 1)]
-        with m.Elif(self.strobe):
-            m.d.comb += [
-                self.deliver.eq(1), after.known.eq(1), after.zero.eq(0), after.expected.eq(self.number + 1),
-                self.lost.eq(Mux(early, self.number, 0)),
-            ]  # fmt: skip
-        with m.Elif(self.forget | self.begin):
-            m.d.comb += [after.known.eq(0), after.zero.eq(self.begin)]
-
-        # Of those passed over the first is `since`, modulo the window, and the last is the one before `number`.
-        since, until, none, all_ = Signal(low), self.number[:low], Signal(), Signal()
-        m.d.comb += [
-            since.eq(Mux(anew, 0, before.expected[:low])),
-            none.eq(Mux(anew, ~early, ahead[11]) | (since == until)), all_.eq(~anew & ~ahead[11] & (ahead >= window)),
-        ]  # fmt: skip
-        passed = _between(m, since, until, window)
+        every = what.every.replicate(window)
+        passed = Mux(what.none | what.replayed, 0, _between(m, what.since, what.slot, window) | every)
         with m.If(self.deliver):
-            m.d.comb += after.had.eq(
-                ((before.had | anew.replicate(window)) & ~((passed & ~none.replicate(window)) | all_.replicate(window)))
-                | (1 << until)[:window])  # fmt: skip
+            m.d.comb += self.after.eq(((self.before | what.anew.replicate(window)) & ~passed) | own)
         return m
 
 
@@ -97,7 +112,7 @@ def _between(m: Module, since, until, window: int):
 
 
 class SequenceFilter(wiring.Component):
-    """Judges the sequence number of a TLP that came whole; combinational, the state follows at the next clock.
+    """Judges the sequence number of a TLP that came whole; one a clock, the verdict comes a clock later.
 
     Numbers count modulo 4096, and at most 2048 TLPs are under way (Base 2.1, 3.5.2.2), so that a number up to 2048 behind the
     expected one is of a replay, and any other is ahead. Numbers passed over count as lost: they were damaged on the way. The
@@ -105,13 +120,16 @@ class SequenceFilter(wiring.Component):
     lost number that comes again is passed on then, late, if it is one of the last :data:`WINDOW` before the expected one; what
     was passed on before it is not passed on again. A nullified TLP must not be shown: its number comes again.
 
+    Beside the expected number it keeps a bit for each of the last `window` (a power of two) before it, the one that is n modulo `window`
+    at place n: it is not missing.
+
     Ports
     -----
     strobe, number : a TLP whose LCRC is right ended with END.
     forget : the link went down, or the tap lost the stream: the next TLP is taken as it comes. Goes before `strobe`.
     begin : the next number should be 0: the same, but the next TLP is only taken as it comes if it is far from there (64 or
         more; what told the tap may have been damage). Goes before `strobe`, and `forget`.
-    deliver : with ``strobe``: pass it on. duplicate : it was passed on before.
+    deliver : a clock after ``strobe``: pass it on. duplicate : it was passed on before.
     late : with ``deliver``: it counted as lost before.
     lost : with ``deliver``: TLPs missing before it, 0 .. 2047. Before the first TLP, and behind ``forget``, nothing counts as lost.
     """
@@ -122,10 +140,11 @@ class SequenceFilter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.step = step = SequenceStep(self._window)
-        state = Signal(sequence_state(self._window))
-        m.d.comb += [step.before.eq(state), step.strobe.eq(self.strobe), step.number.eq(self.number), step.forget.eq(self.forget)]
-        m.d.comb += step.begin.eq(self.begin)
-        m.d.comb += [getattr(self, name).eq(getattr(step, name)) for name in _VERDICT]
-        m.d.sync += state.eq(step.after)
+        m.submodules.order = order = SequenceOrder(self._window)
+        m.submodules.window = window = SequenceWindow(self._window)
+        m.d.comb += [getattr(order, name).eq(getattr(self, name)) for name in ("strobe", "number", "forget", "begin")]
+        m.d.comb += [getattr(self, name).eq(getattr(window, name)) for name in _VERDICT]
+        known, had = Signal(ORDER), Signal(self._window)
+        m.d.comb += [order.before.eq(known), window.before.eq(had)]
+        m.d.sync += [known.eq(order.after), window.judged.eq(order.judged), had.eq(window.after)]
         return m

@@ -38,14 +38,14 @@ class TlpStore(wiring.Component):
     """Store and forward: a TLP leaves only after its verdict and its sequence number were good, once (:class:`SequenceFilter`).
 
     `bytes_kept`: of all TLPs here, header and all, so also of the longest; `tlps`: so many. Beats of 32 bits become beats of 64.
-    Latency from the last beat in to the first out: 5 clocks; then a beat a clock. Of ticks the low `tick_bits` come out.
+    Latency from the last beat in to the first out: 6 clocks; then a beat a clock. Of ticks the low `tick_bits` come out.
 
     Ports
     -----
     frames : :func:`.layouts.framed_beat` of `width` bits. forget, begin : see :class:`SequenceFilter`.
     tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP behind one without room, and
         with one that comes late, behind TLPs sent after it.
-    fates : one a frame (:data:`FATE`), in the clock after its last beat.
+    fates : one a frame (:data:`FATE`), two clocks after its last beat.
     pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
         Not ``pending_known``: it is on its way through the list of TLPs, and ``pending_tick`` is 0.
     """
@@ -70,7 +70,9 @@ class TlpStore(wiring.Component):
         m.submodules.filter = order = SequenceFilter()
         write, read = ring.write_port(), ring.read_port()
 
-        beat, valid = self._widened(m)
+        coming, comes = self._widened(m)
+        beat, valid = Signal(coming.shape()), Signal()  # a clock later, when the filter has judged it
+        m.d.sync += [beat.eq(coming), valid.eq(comes)]
         committed, freed = (Signal(bits + 1, name=n) for n in ("committed", "freed"))
         full, full_now = Signal(), Signal()
         after, base = Signal(bits + 1), Signal(bits + 1)
@@ -81,7 +83,7 @@ class TlpStore(wiring.Component):
             at.eq(Mux(beat.first, base, going_on)), full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
             write.addr.eq(at[:bits]), write.en.eq(valid & ~full_now),
             write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
-            order.strobe.eq(good), order.number.eq(beat.sequence), order.forget.eq(self.forget),
+            order.strobe.eq(comes & coming.last & (coming.verdict == Verdict.GOOD)), order.number.eq(coming.sequence), order.forget.eq(self.forget),
             order.begin.eq(self.begin),
         ]  # fmt: skip
         no_room, gap = Signal(), Signal()
@@ -134,13 +136,13 @@ class TlpStore(wiring.Component):
             m.d.sync += begins.eq(shown.last)
         ready = ticks.r_rdy
 
-        coming, coming_tick = Signal(), Signal(64)
+        open_, open_tick = Signal(), Signal(64)
         with m.If(valid):
-            m.d.sync += [coming.eq(~beat.last), coming_tick.eq(beat.tick)]
+            m.d.sync += [open_.eq(~beat.last), open_tick.eq(beat.tick)]
         waits = (ticks.level != 0) | listed
         m.d.comb += [
-            self.pending.eq(coming | waits), self.pending_known.eq(ready | ~waits),
-            self.pending_tick.eq(Mux(ready, ticks.r_data[:-1], Mux(waits, 0, coming_tick))),
+            self.pending.eq(open_ | waits), self.pending_known.eq(ready | ~waits),
+            self.pending_tick.eq(Mux(ready, ticks.r_data[:-1], Mux(waits, 0, open_tick))),
         ]
         return m
 

@@ -18,7 +18,7 @@ __all__ = ["LATENCY", "SymbolReceiver"]
 
 LATENCY = pcs_lane.LATENCY + pcs_deskew.LATENCY
 """Clocks from a word of the deserialisers to the word of the framer that ends with the same symbol (if no lane is earlier)."""
-_SETS = pcs_lane.LATENCY + 4
+_SETS = pcs_lane.LATENCY + 6
 """Clocks from a word to the training sequence found in it."""
 _IDLE_TIMES = 8
 

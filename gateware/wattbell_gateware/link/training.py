@@ -28,7 +28,7 @@ _KIND = data.StructLayout(dict.fromkeys(("com", "idle", "number", "byte", "ts1",
 
 
 class OrderedSetReader(wiring.Component):
-    """Reads descrambled symbols of one lane; a word a clock, strobes 2 clocks behind it.
+    """Reads descrambled symbols of one lane; a word a clock, strobes 5 clocks behind it.
 
     Symbol 6 of a training sequence is not looked at: it may hold equalisation presets. Polarity must be right.
 
@@ -65,29 +65,44 @@ class OrderedSetReader(wiring.Component):
                     kind.data.eq(symbol.data), kind.k.eq(symbol.k),
                 ]  # fmt: skip
 
-        # 2: EIOS is three symbols in a row
+        # 2: EIOS is three symbols in a row. The place of a symbol in a training sequence hangs on where the last COM was, and on nothing
+        # that came in between.
         last, last_but_one = Signal(_KIND), Signal(_KIND)
         row = [last_but_one, last, *kinds]
         eios = [a.com & b.idle & c.idle for a, b, c in zip(row, row[1:], row[2:], strict=False)]
-
-        # A training sequence: the place of a symbol hangs on where the last COM was, and on nothing that came in between. What came
-        # in between decides whether it is one.
-        coming = Signal(TRAINING_SET)
-        place, ts2_behind = Signal(range(_PLACES)), Signal()  # place 0: in no set
-        m.d.comb += ts2_behind.eq(coming.ts2)
-        alive, ended, fails = place != 0, [], []
-        for n, kind in enumerate(kinds):
-            at, fits, named, ts2 = (Signal(shape, name=f"{name}{n}") for name, shape in
-                                    (("at", 5), ("fits", 1), ("named", 1), ("ts2", 1)))  # fmt: skip
+        place = Signal(range(_PLACES + 1), init=_PLACES)  # of this word's first symbol; _PLACES: in no set
+        ats = [Signal(5, name=f"at{n}") for n in times]
+        placed, placed_kinds = Signal(), [Signal(_KIND, name=f"placed{n}") for n in times]
+        placed_ats = [Signal(5, name=f"placed_at{n}") for n in times]
+        for n, at in enumerate(ats):
             m.d.comb += at.eq(place + n)
             for k in range(n):  # the last one counts
                 with m.If(kinds[k].com):
                     m.d.comb += at.eq(n - k)
+        m.d.sync += [placed.eq(valid), Cat(placed_kinds).eq(Cat(kinds)), Cat(placed_ats).eq(Cat(ats))]
+        met = Signal(3)  # an EIOS: told when a training sequence that ended here would be
+        m.d.sync += [met.eq(Cat(valid & Cat(eios).any(), met)), self.eios.eq(met[-1])]
+        with m.If(valid):
+            m.d.sync += [last.eq(row[-1]), last_but_one.eq(row[-2])]
+            with m.If(kinds[-1].com):
+                m.d.sync += place.eq(1)
+            with m.Elif(ats[-1] < _PLACES):
+                m.d.sync += place.eq(ats[-1] + 1)
+            with m.Else():
+                m.d.sync += place.eq(_PLACES)
+
+        # 3: whether each symbol is what belongs at its place, and what it tells
+        coming, whole = Signal(TRAINING_SET), Signal(TRAINING_SET)
+        ts2_behind, fitted = Signal(), Signal()
+        m.d.comb += ts2_behind.eq(coming.ts2)
+        begins, fit, ends = (Signal(self._symbols, name=name) for name in ("begins", "fit", "ends"))
+        for n, (kind, at) in enumerate(zip(placed_kinds, placed_ats, strict=True)):
+            fits, named, ts2 = (Signal(name=f"{name}{n}") for name in ("fits", "named", "ts2"))
             # The eighth symbol says which of the two it is.
             m.d.comb += ts2.eq(coming.ts2)
             for k in range(n):
                 with m.If(at == 7 + n - k):
-                    m.d.comb += ts2.eq(kinds[k].ts2)
+                    m.d.comb += ts2.eq(placed_kinds[k].ts2)
             with m.If(at == 7):
                 m.d.comb += ts2_behind.eq(kind.ts2)
             m.d.comb += [
@@ -95,11 +110,8 @@ class OrderedSetReader(wiring.Component):
                 # From the fourth symbol on no PAD; from the eighth on identifiers, all the same
                 fits.eq(Mux(at <= 2, kind.number, Mux(at < 7, kind.byte, named)) & (at < _PLACES)),
             ]
-            n_alive = Signal(name=f"alive{n}")
-            ended.append(alive & fits & (at == _PLACES - 1))
-            m.d.comb += n_alive.eq(kind.com | (alive & fits & (at != _PLACES - 1)))
-            fails.append(~n_alive & ~ended[-1])
-            with m.If(valid):
+            m.d.sync += [begins[n].eq(kind.com), fit[n].eq(fits & (at != _PLACES - 1)), ends[n].eq(fits & (at == _PLACES - 1))]
+            with m.If(placed):
                 # What is caught where no set is alive is caught again when one is.
                 with m.Switch(at):
                     for where, fields in ((1, ("link", "link_pad")), (2, ("lane", "lane_pad")), (3, ("n_fts",)), (4, ("rates",)),
@@ -108,18 +120,25 @@ class OrderedSetReader(wiring.Component):
                             m.d.sync += coming[fields[0]].eq(kind.data)
                             if len(fields) == 2:
                                 m.d.sync += coming[fields[1]].eq(kind.k)
-            alive = n_alive
-        behind = Signal(range(_PLACES))
-        m.d.comb += behind.eq(Mux(kinds[-1].com, 1, at + 1))
-
-        # By the eighth symbol all is known, and the next set has not begun.
-        whole, before, had, over = Signal(TRAINING_SET), Signal(TRAINING_SET), Signal(), Signal()
-        m.d.sync += [over.eq(valid & Cat(ended).any()), self.found.eq(0)]
-        m.d.sync += self.eios.eq(valid & Cat(eios).any())
-        with m.If(valid):
-            m.d.sync += [place.eq(Mux(alive, behind, 0)), coming.ts2.eq(ts2_behind), last.eq(row[-1]), last_but_one.eq(row[-2])]
-            with m.If((place >= 8) & (place < 12)):
+        m.d.sync += fitted.eq(placed)
+        with m.If(placed):
+            m.d.sync += coming.ts2.eq(ts2_behind)
+            # By the eighth symbol all is known, and the next set has not begun.
+            with m.If((placed_ats[0] >= 8) & (placed_ats[0] < 12)):
                 m.d.sync += whole.eq(coming)
+
+        # 4: whether all since COM did
+        alive, before, had, over = Signal(), Signal(TRAINING_SET), Signal(), Signal()
+        lives, ended, fails = alive, [], []
+        for n in times:
+            goes_on = Signal(name=f"alive{n}")
+            ended.append(lives & ends[n])
+            m.d.comb += goes_on.eq(begins[n] | (lives & fit[n]))
+            fails.append(~goes_on & ~ended[-1])
+            lives = goes_on
+        m.d.sync += [over.eq(fitted & Cat(ended).any()), self.found.eq(0)]
+        with m.If(fitted):
+            m.d.sync += alive.eq(lives)
             with m.If(Cat(fails).any()):
                 m.d.sync += had.eq(0)
         with m.If(over):

@@ -59,26 +59,28 @@ class SymbolAligner(wiring.Component):
             m.d.sync += window.eq(Cat(window[bits:], self.raw.payload ^ self.invert.replicate(bits)))
 
         # 2: which of the ten boundaries have a COM
-        found = Signal(10)
+        found, found_now, first, any_found = Signal(10), Signal(10), Signal(4), Signal()
         cut = Signal.like(window)
         deciding = Signal()
         m.d.sync += deciding.eq(searching)
         changes = Signal(bits + 8)
         places = [[changes[at : at + 9] for at in range(boundary, bits, 10)] for boundary in range(10)]
-        m.d.comb += changes.eq(window[:-1] ^ window[1:])
+        m.d.comb += [
+            changes.eq(window[:-1] ^ window[1:]), found_now.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places)),
+        ]  # fmt: skip
         with m.If(searching):
-            m.d.sync += [cut.eq(window), found.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places))]
+            m.d.sync += [cut.eq(window), found.eq(found_now), any_found.eq(found_now.any())]
+            for n in reversed(range(10)):
+                with m.If(found_now[n]):
+                    m.d.sync += first.eq(n)
 
         # 3: the boundary
         count = Signal(range(_CONTRADICT + 1))  # confirmations while not locked; while locked contradictions, all at `elsewhere`
         elsewhere = Signal(4)
         errors = Signal(range(_BAD_WORDS + 1))
-        boundary, first = Signal(4), Signal(4)
+        boundary = Signal(4)
         here = Signal()
         m.d.comb += [boundary.eq(self.offset), here.eq(found.bit_select(self.offset, 1))]
-        for n in reversed(range(10)):
-            with m.If(found[n]):
-                m.d.comb += first.eq(n)
         with m.If(self.bad_valid):
             with m.If(~self.bad):
                 m.d.sync += errors.eq(Mux(errors == 0, 0, errors - 1))
@@ -86,7 +88,7 @@ class SymbolAligner(wiring.Component):
                 m.d.sync += errors.eq(errors + 1)
         with m.If(self.locked & (errors == _BAD_WORDS)):
             m.d.sync += [self.locked.eq(0), count.eq(0), errors.eq(0)]
-        with m.Elif(deciding & found.any()):
+        with m.Elif(deciding & any_found):
             with m.If(self.locked):
                 with m.If(here):
                     m.d.sync += count.eq(0)

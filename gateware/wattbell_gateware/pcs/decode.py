@@ -24,7 +24,12 @@ _CODE = data.StructLayout({
     "to_minus": 1, "to_plus": 1,        # the running disparity after it is this, whatever it was
 })  # fmt: skip
 _MARKS = {"known": 1, "plus": 1, "minus": 1, "needs_minus": 1, "needs_plus": 1}
-_SIX = data.StructLayout({"value": 5, "k28": 1, **_MARKS})
+_SIX = data.StructLayout({
+    "value": 5, "k28": 1, **_MARKS,
+    "k28_minus": 1,  # the form of K28 at positive disparity
+    "must_plus": 1, "must_minus": 1,  # behind it .7 is the alternate form, where disparity is positive, negative
+    "kx7": 1,  # it may be
+})  # fmt: skip
 _FOUR = data.StructLayout({"value": 3, **_MARKS})
 
 
@@ -45,6 +50,16 @@ def _six(code: int) -> tuple[int, bool] | None:
         return low ^ 15, False  # of D.1, D.2, D.4 and D.8 abcd is complemented
     return {0b1001: (0, False), 0b1010: (15, False), 0b0110: (16, False), 0b0011: (24, False), 0b0101: (31, False),
             0b1100: (_K28, True)}[low]  # fmt: skip
+
+
+def _behind(code: int) -> dict[str, int]:
+    """What a six-bit block says of the four-bit block behind it: :data:`_SIX` from ``k28_minus`` on."""
+    found = _six(code)
+    x, k28 = found or (0, False)
+    return {
+        "k28_minus": k28 and _disparity(code, 6) < 0, "must_plus": k28 or (found is not None and x in (11, 13, 14)),
+        "must_minus": k28 or (found is not None and x in (17, 18, 20)), "kx7": found is not None and x in (23, 27, 29, 30),
+    }  # fmt: skip
 
 
 def _four(code: int) -> int | None:
@@ -134,14 +149,15 @@ class Decoder8b10b(wiring.Component):
             for value in range(64):
                 with m.Case(value):
                     found = _six(value)
-                    m.d.comb += first.eq(_SIX.const(_block(value, 6, found is not None) | dict(zip(("value", "k28"), found or ()))))
+                    says = _block(value, 6, found is not None) | dict(zip(("value", "k28"), found or ())) | _behind(value)
+                    m.d.comb += first.eq(_SIX.const(says))
         with m.Switch(four):
             for value in range(16):
                 with m.Case(value):
                     m.d.comb += second.eq(_FOUR.const(_block(value, 4, _four(value) is not None) | {"value": _four(value) or 0}))
         # K28 complements its balanced y's with the block before, so that behind 110000 every y is read as behind 001111.
         flipped, y_flipped = Signal(4, name=f"flipped{n}"), Signal(3, name=f"y_flipped{n}")
-        m.d.comb += [flipped.eq(~four), y.eq(Mux(k28 & first.minus, y_flipped, second.value))]
+        m.d.comb += [flipped.eq(~four), y.eq(Mux(first.k28_minus, y_flipped, second.value))]
         with m.Switch(flipped):
             for value in range(1, 15):
                 with m.Case(value):
@@ -149,17 +165,12 @@ class Decoder8b10b(wiring.Component):
 
         # D.x.7 and K.x.7: 0111 and 1000 are the alternate form, 1110 and 0001 the primary one.
         alternate, primary = (four == 0b1110) | (four == 0b0001), (four == 0b0111) | (four == 0b1000)
-        k_x_7 = Signal(name=f"kx7_{n}")
         must, may = Signal(name=f"must{n}"), Signal(name=f"may{n}")  # be the alternate form
         upper = (four == 0b1110) | (four == 0b0111)  # the forms at negative disparity
-        for_minus = (x == 17) | (x == 18) | (x == 20)
-        for_plus = (x == 11) | (x == 13) | (x == 14)
         m.d.comb += [
-            k_x_7.eq((x == 23) | (x == 27) | (x == 29) | (x == 30)),
-            must.eq(k28 | Mux(upper, for_minus, for_plus)),
-            may.eq(must | k_x_7),
+            must.eq(Mux(upper, first.must_minus, first.must_plus)), may.eq(must | first.kx7),
             out.data.eq(Cat(x, y)),
-            out.k.eq(k28 | (alternate & k_x_7)),
+            out.k.eq(k28 | (alternate & first.kx7)),
             # The second block must suit the disparity that an unbalanced (or paired) first block left.
             out.error.eq(~first.known | ~second.known | (alternate & ~may) | (primary & must)
                          | (first.plus & second.needs_minus) | (first.minus & second.needs_plus)),

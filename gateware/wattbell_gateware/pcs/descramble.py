@@ -10,7 +10,7 @@ from .symbols import K, symbol_word
 
 __all__ = ["LATENCY", "STATE", "DescrambleStep", "Descrambler"]
 
-LATENCY = 2
+LATENCY = 3
 _BITS = 16
 _POLYNOMIAL = 1 << 16 | 1 << 5 | 1 << 4 | 1 << 3 | 1
 _SEED = 0xFFFF
@@ -21,6 +21,11 @@ PLACE = data.StructLayout({"training": range(_TRAINING), "after_com": 1})
 """Between two symbols: how many symbols of a training sequence are still to come; the last one was COM."""
 STATE = data.StructLayout({"lfsr": _BITS, "place": PLACE})
 """With the register."""
+
+
+def classed_word(symbols: int) -> data.StructLayout:
+    """A word, and what each symbol of it is: ``com``, ``skp``, or one that behind COM begins a training sequence (``starts``)."""
+    return data.StructLayout({"symbols": symbol_word(symbols), "com": symbols, "skp": symbols, "starts": symbols})
 
 
 def marked_word(symbols: int) -> data.StructLayout:
@@ -55,13 +60,32 @@ def _key(lfsr):
     return Cat(lfsr[15 - n] for n in range(8))
 
 
-class MarkStep(wiring.Component):
-    """The part of a :class:`DescrambleStep` that does not know the register: ``after`` and ``out`` from ``before`` and ``symbols``."""
+class ClassStep(wiring.Component):
+    """The part of a :class:`DescrambleStep` that knows nothing but a symbol."""
 
     def __init__(self, symbols: int):
-        word = symbol_word(symbols)
         self._symbols = symbols
-        super().__init__({"before": In(PLACE), "symbols": In(word), "after": Out(PLACE), "out": Out(marked_word(symbols))})
+        super().__init__({"symbols": In(symbol_word(symbols)), "out": Out(classed_word(symbols))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.out.symbols.eq(self.symbols)
+        for n in range(self._symbols):
+            symbol = self.symbols[n]
+            control = symbol.k & ~symbol.error
+            m.d.comb += [
+                self.out.com[n].eq(control & (symbol.data == K.COM)), self.out.skp[n].eq(control & (symbol.data == K.SKP)),
+                self.out.starts[n].eq(~symbol.k | (control & ((symbol.data == K.PAD) | (symbol.data == K.EIE)))),
+            ]  # fmt: skip
+        return m
+
+
+class MarkStep(wiring.Component):
+    """The part of a :class:`DescrambleStep` that does not know the register: ``after`` and ``out`` from ``before`` and a word."""
+
+    def __init__(self, symbols: int):
+        self._symbols = symbols
+        super().__init__({"before": In(PLACE), "word": In(classed_word(symbols)), "after": Out(PLACE), "out": Out(marked_word(symbols))})
 
     def elaborate(self, platform):
         m = Module()
@@ -69,14 +93,11 @@ class MarkStep(wiring.Component):
         # Training: since the last COM of the word, since the last start of a training sequence in it, or since before it
         ended, begun, left = Const(0, 1), Const(0, 1), Const(0, range(_TRAINING))
         for n in range(self._symbols):
-            symbol, out = self.symbols[n], self.out.symbols[n]
-            control = symbol.k & ~symbol.error
-            com, skp, starts = Signal(name=f"com{n}"), Signal(name=f"skp{n}"), Signal(name=f"starts{n}")
+            symbol, out = self.word.symbols[n], self.out.symbols[n]
+            com, skp, starts = self.word.com[n], self.word.skp[n], Signal(name=f"starts{n}")
             m.d.comb += [
-                com.eq(control & (symbol.data == K.COM)),
-                skp.eq(control & (symbol.data == K.SKP)),
-                starts.eq(after_com & (~symbol.k | (control & ((symbol.data == K.PAD) | (symbol.data == K.EIE))))),
-                out.eq(symbol), out.plain.eq(~com & (starts | begun | (~ended & (self.before.training > n)))),
+                starts.eq(after_com & self.word.starts[n]), out.eq(symbol),
+                out.plain.eq(~com & (starts | begun | (~ended & (self.before.training > n)))),
                 self.out.seeded[n].eq(seeded), self.out.count[n].eq(count),
             ]  # fmt: skip
             next_seeded, next_count = Signal(name=f"seeded{n}"), Signal(range(self._symbols + 1), name=f"count{n}")
@@ -147,8 +168,8 @@ class DescrambleStep(wiring.Component):
     with the key, but for the 15 symbols behind the COM of a training sequence (which is one if a data symbol or PAD follows)
     or of an EIEOS (EIE follows): these get ``plain``. (Base 2.1, 4.2.3.) A symbol with an error counts as any other.
 
-    :class:`MarkStep` and :class:`KeyStep`, one behind the other; :class:`Descrambler` has a register between them, which this
-    component does not have, so that it can be compared with the serial register.
+    :class:`ClassStep`, :class:`MarkStep` and :class:`KeyStep`, one behind the other; :class:`Descrambler` has registers between them,
+    which this component does not have, so that it can be compared with the serial register.
     """
 
     def __init__(self, symbols: int):
@@ -158,17 +179,21 @@ class DescrambleStep(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.mark, m.submodules.key = mark, key = MarkStep(self._symbols), KeyStep(self._symbols)
+        m.submodules.kinds, m.submodules.mark, m.submodules.key = kinds, mark, key = _steps(self._symbols)
         m.d.comb += [
-            mark.before.eq(self.before.place), mark.symbols.eq(self.symbols), self.after.place.eq(mark.after),
+            kinds.symbols.eq(self.symbols), mark.before.eq(self.before.place), mark.word.eq(kinds.out), self.after.place.eq(mark.after),
             key.before.eq(self.before.lfsr), key.marked.eq(mark.out), key.bypass.eq(self.bypass),
             self.after.lfsr.eq(key.after), self.out.eq(key.out),
         ]  # fmt: skip
         return m
 
 
+def _steps(symbols: int) -> tuple[ClassStep, MarkStep, KeyStep]:
+    return ClassStep(symbols), MarkStep(symbols), KeyStep(symbols)
+
+
 class Descrambler(wiring.Component):
-    """Symbols of one lane in, descrambled out; one word a clock, latency 2 clocks. What comes before the first COM is garbage.
+    """Symbols of one lane in, descrambled out; one word a clock, latency 3 clocks. What comes before the first COM is garbage.
 
     ``bypass``: the link was trained with scrambling disabled. ``out`` has ``plain`` set in training sequences. What is done is
     what :class:`DescrambleStep` says.
@@ -181,12 +206,15 @@ class Descrambler(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.mark, m.submodules.key = mark, key = MarkStep(self._symbols), KeyStep(self._symbols)
+        m.submodules.kinds, m.submodules.mark, m.submodules.key = kinds, mark, key = _steps(self._symbols)
         place, lfsr, marked, between = Signal(PLACE), Signal(_BITS), Signal(marked_word(self._symbols)), Signal()
-        m.d.comb += [mark.before.eq(place), mark.symbols.eq(self.symbols.payload)]
+        classed = Signal()
+        m.d.comb += [kinds.symbols.eq(self.symbols.payload), mark.before.eq(place)]
         m.d.comb += [key.before.eq(lfsr), key.marked.eq(marked), key.bypass.eq(self.bypass)]
-        m.d.sync += [between.eq(self.symbols.valid), self.out.valid.eq(between)]
+        m.d.sync += [classed.eq(self.symbols.valid), between.eq(classed), self.out.valid.eq(between)]
         with m.If(self.symbols.valid):
+            m.d.sync += mark.word.eq(kinds.out)
+        with m.If(classed):
             m.d.sync += [place.eq(mark.after), marked.eq(mark.out)]
         with m.If(between):
             m.d.sync += [lfsr.eq(key.after), self.out.payload.eq(key.out)]

@@ -19,7 +19,7 @@ LATENCY = align.LATENCY + decode.LATENCY + descramble.LATENCY
 
 
 class LaneReceiver(wiring.Component):
-    """Alignment, line code, descrambling, polarity. One word a clock, latency 8 clocks (:data:`LATENCY`) plus ``offset`` bits.
+    """Alignment, line code, descrambling, polarity. One word a clock, latency 9 clocks (:data:`LATENCY`) plus ``offset`` bits.
 
     Ports
     -----
@@ -27,7 +27,7 @@ class LaneReceiver(wiring.Component):
     out : :func:`symbol_word`.
     bypass : scrambling is disabled. ``polarity_set``, ``polarity``: see :class:`PolarityDetector`.
     locked, offset, forget : see :class:`SymbolAligner`.
-    bad : a word had a symbol with an error (a clock before ``out``). ``inverted``: polarity in use.
+    bad : a word had a symbol with an error (two clocks before ``out``). ``inverted``: polarity in use.
     """
 
     def __init__(self, symbols: int):

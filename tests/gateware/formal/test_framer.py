@@ -130,7 +130,7 @@ class Framing(Elaboratable):
             m.d.sync += inside.eq(~beat.last)
         whole = Cat(reference.whole_tlp).any() & dut.word.valid
         long = Cat(reference.long_tlp).any() & dut.word.valid
-        was_whole, was_long = self._late(m, whole, LATENCY + 1, "whole"), self._late(m, long, LATENCY + 1, "long")
+        was_whole, was_long = self._late(m, whole, LATENCY + 2, "whole"), self._late(m, long, LATENCY + 2, "long")
         good = Signal()
         m.d.comb += good.eq(valid & beat.last & ~beat.broken)
         if self.wrong:
@@ -145,7 +145,7 @@ class Framing(Elaboratable):
 
 
 # Clocks: some of anything, the shortest TLP, and the way through.
-SIZES = {(2, 2): 11, **({(1, 2): 18, (2, 4): 10, (4, 2): 10, (1, 4): 12} if ALL else {})}
+SIZES = {(2, 2): 12, **({(1, 2): 19, (2, 4): 11, (4, 2): 11, (1, 4): 13} if ALL else {})}
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -8,10 +8,11 @@ import pytest
 import smt
 from amaranth import Elaboratable, Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume
-from wattbell_gateware.link import SequenceStep
-from wattbell_gateware.link.sequence import sequence_state
+from amaranth.lib import data
+from wattbell_gateware.link.sequence import ORDER, SequenceOrder, SequenceWindow
 
 WINDOW = 64
+STATE = data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": WINDOW})
 
 
 class EveryTlpOnce(Elaboratable):
@@ -24,7 +25,7 @@ class EveryTlpOnce(Elaboratable):
 
     def __init__(self, wrong=None):
         self.wrong = wrong
-        self.state = Signal(sequence_state(WINDOW))
+        self.state = Signal(STATE)
         self.strobe, self.serial, self.forget, self.begin = Signal(), Signal(20), Signal(), Signal()
         self.watched, self.passed, self.begun, self.following = Signal(20), Signal(), Signal(20), Signal(20)
         self.ports = [
@@ -57,10 +58,14 @@ class EveryTlpOnce(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.step = dut = SequenceStep(WINDOW)
-        state, serial = self.state, self.serial
-        m.d.comb += [dut.before.eq(state), dut.strobe.eq(self.strobe), dut.number.eq(serial[:12]), dut.forget.eq(self.forget)]
-        m.d.comb += dut.begin.eq(self.begin)
+        m.submodules.order = order = SequenceOrder(WINDOW)
+        m.submodules.window = dut = SequenceWindow(WINDOW)
+        state, serial, following_state = self.state, self.serial, Signal(STATE)
+        # Between the two is a clock; what they keep is not shared, so that they may be taken as one.
+        for name in ORDER.members:
+            m.d.comb += [order.before[name].eq(state[name]), following_state[name].eq(order.after[name])]
+        m.d.comb += [order.strobe.eq(self.strobe), order.number.eq(serial[:12]), order.forget.eq(self.forget), order.begin.eq(self.begin)]
+        m.d.comb += [dut.before.eq(state.had), dut.judged.eq(order.judged), following_state.had.eq(dut.after)]
         away = Signal(signed(22))
         fresh, missed = Signal(), Signal(12)  # the next number is the first; but for so many before it
         at_zero = self.begin | (state.zero & ~self.forget)
@@ -101,9 +106,9 @@ class EveryTlpOnce(Elaboratable):
             passed.eq((self.passed & ~fresh) | (dut.deliver & (serial == self.watched))),
             begun.eq(Mux(first, serial - missed, self.begun)),
             following.eq(Mux(first | (self.strobe & ~fresh & (away >= (1 if self.wrong == "next" else 0))), serial + 1, self.following)),
-            Assert(self._agrees(m, "after", dut.after, passed, begun, following)),
-            Assert(dut.after.known == (self.strobe | (state.known & ~self.forget & ~self.begin))),
-            Assert(self.strobe | (dut.after.zero == (self.begin | (state.zero & ~self.forget)))),
+            Assert(self._agrees(m, "after", following_state, passed, begun, following)),
+            Assert(following_state.known == (self.strobe | (state.known & ~self.forget & ~self.begin))),
+            Assert(self.strobe | (following_state.zero == (self.begin | (state.zero & ~self.forget)))),
         ]
         return m
 

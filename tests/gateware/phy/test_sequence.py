@@ -45,12 +45,12 @@ def test_replays_and_losses():
         for number, raw in arrived:
             ctx.set(dut.strobe, 1)
             ctx.set(dut.number, number)
+            await ctx.tick()  # the verdict is there behind it, beside the next
             if ctx.get(dut.deliver):
                 seen.append(int.from_bytes(raw, "big"))
                 lost += ctx.get(dut.lost)
                 late += ctx.get(dut.late)
             duplicates += ctx.get(dut.duplicate)
-            await ctx.tick()
 
     simulator = Simulator(dut)
     simulator.add_clock(4e-9)
