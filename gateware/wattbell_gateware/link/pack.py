@@ -33,8 +33,8 @@ class TlpPacker(wiring.Component):
     """Takes the TLPs out of the quads; a beat is as wide as the quads of a word.
 
     A quad holds three bytes of one double word and the first of the next; the double words are collected, and leave as a
-    beat as soon as one more is there, which may be the LCRC. Latency 2 clocks from the quad that makes it known: what a word holds is found in the first, and put
-    together in the second.
+    beat as soon as one more is there, which may be the LCRC. Latency 2 clocks from the quad that makes it known: what a word holds is
+    found in the first, and put together in the second.
 
     A TLP that ends may leave two beats, the second in the next clock; with four quads a word the next TLP may need that clock
     too, and the input has to wait. (A TLP of 4n + 1 double words takes n + 7/4 words and n + 1 beats.)

@@ -21,12 +21,13 @@ def judged(window: int = WINDOW) -> data.StructLayout:
     """What :class:`SequenceOrder` tells :class:`SequenceWindow` of a number.
 
     ``strobe``: there is one. ``slot``: its place in ``had``, and a bit of ``row`` and ``column``. ``anew``: there was no expected one.
-    ``replayed``: it is before the expected one, and ``near``: in the window. ``lost``: so many were passed over: those at places ``since`` .. ``slot`` - 1, round the end,
-    ``every`` place, or ``none``.
+    ``replayed``: it is before the expected one, and ``near``: in the window. ``lost``: so many were passed over: those at
+    places ``since`` .. ``slot`` - 1, round the end, ``every`` place, or ``none``.
     """
     low = (window - 1).bit_length()
     return data.StructLayout({
-        "strobe": 1, "slot": low, "row": window // _ROW, "column": _ROW, "anew": 1, "replayed": 1, "near": 1, "lost": 11, "since": low, "every": 1, "none": 1,
+        "strobe": 1, "slot": low, "row": window // _ROW, "column": _ROW,
+        "anew": 1, "replayed": 1, "near": 1, "lost": 11, "since": low, "every": 1, "none": 1,
     })  # fmt: skip
 
 
@@ -49,7 +50,8 @@ class SequenceOrder(wiring.Component):
             anew.eq(~before.known | self.forget | self.begin), zero.eq(self.begin | (before.zero & ~self.forget)),
             early.eq(zero & (self.number < window)),  # so many have been missed, hardly more
             out.strobe.eq(self.strobe), out.slot.eq(self.number[:low]),
-            out.row.eq(1 << self.number[_COLUMN_BITS:low]), out.column.eq(1 << self.number[:_COLUMN_BITS]), out.anew.eq(anew), out.replayed.eq(~anew & ahead[11]),
+            out.row.eq(1 << self.number[_COLUMN_BITS:low]), out.column.eq(1 << self.number[:_COLUMN_BITS]),
+            out.anew.eq(anew), out.replayed.eq(~anew & ahead[11]),
             out.near.eq(behind < window), out.since.eq(Mux(anew, 0, before.expected[:low])), out.every.eq(~anew & (ahead >= window)),
             out.none.eq(Mux(anew, ~early | (self.number[:low] == 0), ahead == 0)), after.eq(before),
         ]  # fmt: skip

@@ -83,8 +83,8 @@ class TlpStore(wiring.Component):
             at.eq(Mux(beat.first, base, going_on)), full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
             write.addr.eq(at[:bits]), write.en.eq(valid & ~full_now),
             write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
-            order.strobe.eq(comes & coming.last & (coming.verdict == Verdict.GOOD)), order.number.eq(coming.sequence), order.forget.eq(self.forget),
-            order.begin.eq(self.begin),
+            order.strobe.eq(comes & coming.last & (coming.verdict == Verdict.GOOD)), order.number.eq(coming.sequence),
+            order.forget.eq(self.forget), order.begin.eq(self.begin),
         ]  # fmt: skip
         no_room, gap = Signal(), Signal()
         # The list is written a clock later.
