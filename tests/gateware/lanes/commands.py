@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from sender import Sender
 
@@ -21,7 +21,7 @@ class CommandTally:
     `flagged`: with other flags, fields or none missing; `aborted`: flagged as
     given up, their CQE was lost; `unnoticed`: a field differs and no flag says so; `missing`: of the whole
     link's, none came; `doubtful`: flagged,
-    and no command of the whole link is behind it, or that of another queue; `phantom`: the same without such a flag."""
+    and no command of the whole link is behind it, or that of another queue; `phantom`: the same without such a flag. `strange`: the records of these two."""
 
     whole: int = 0
     records: int = 0
@@ -32,10 +32,11 @@ class CommandTally:
     missing: int = 0
     doubtful: int = 0
     phantom: int = 0
+    strange: list[dict[str, int]] = field(default_factory=list)
 
     def __iadd__(self, other: CommandTally) -> CommandTally:
-        for field in fields(CommandTally):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        for each in fields(CommandTally):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         return self
 
 
@@ -79,6 +80,7 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
 
 
 def _of_none(tally: CommandTally, record: dict[str, int]) -> None:
+    tally.strange.append(record)
     if record["flags"] & UNSURE:
         tally.doubtful += 1
     else:
