@@ -299,7 +299,7 @@ def clock_names(netlist: dict) -> dict[str, str]:
         for name in names:
             # A domain's clock is called DOMAIN_clk by Amaranth, async_ff_clk in its reset's synchroniser, and clock_DOMAIN where it gets
             # its frequency.
-            found = re.fullmatch(r"(?:.*\.)?(?:clock_(\w+)|(\w+)_reset\.async_ff_clk|(\w+)_clk)", name)
+            found = re.fullmatch(r"(?:.*\.)?(?:clock_(\w+)|(\w+)_reset\.async_ff_clk|(?!async_ff)(\w+)_clk)", name)
             if found:
                 domains |= dict.fromkeys(names, found[1] or found[2] or found[3])
                 break
