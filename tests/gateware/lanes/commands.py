@@ -21,7 +21,8 @@ class CommandTally:
     `flagged`: with other flags, fields or none missing; `aborted`: flagged as
     given up, their CQE was lost; `unnoticed`: a field differs and no flag says so; `missing`: of the whole
     link's, none came; `doubtful`: flagged,
-    and no command of the whole link is behind it, or that of another queue; `phantom`: the same without such a flag. `strange`: the records of these two."""
+    and no command of the whole link is behind it, or that of another queue; `phantom`: the same without such a flag.
+    `strange`: the records of these two."""
 
     whole: int = 0
     records: int = 0
