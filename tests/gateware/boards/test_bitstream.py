@@ -98,7 +98,20 @@ def test_a_clock_whose_only_name_left_is_that_of_its_resets_synchroniser(bitstre
 
 
 def read(bitstream, seed: int, text: dict):
-    return bitstream.read_report(seed, text, bitstream.clock_names(NETLIST))
+    return bitstream.read_report(seed, text, bitstream.clock_names(NETLIST), {})
+
+
+def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(bitstream, tmp_path):
+    port = 'FREQUENCY PORT "clk" 25000000.0 HZ;\n'
+    (tmp_path / "tap.lpf").write_text(f'{port}FREQUENCY NET "clocks.clock_sync" 125000000.0 HZ;\n')
+    asked_for = bitstream.aim(tmp_path).read_text()
+    assert asked_for == f'{port}FREQUENCY NET "clocks.clock_sync" {125e6 * bitstream.AIM:.1f} HZ;\n'
+    wanted = bitstream.asked((tmp_path / "tap.lpf").read_text())
+    text = report(140.0)
+    text["fmax"]["$glbnet$pll.x"]["constraint"] = 125.0 * bitstream.AIM
+    read_back = bitstream.read_report(1, text, bitstream.clock_names(NETLIST), wanted)
+    assert read_back.clocks["sync"].wanted == 125.0 and read_back.clocks["sync"].spare == pytest.approx(0.12)
+    assert read_back.clocks["usb"].wanted == 60.0
 
 
 def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
