@@ -40,9 +40,7 @@ class LcrcChecker(wiring.Component):
         beat, out = self.packed.payload, self.out.payload
         state, kept, filled = Signal(32), Signal(packed_beat(self._width)), Signal()
         staged = Signal()
-        m.d.comb += [
-            body.before.eq(Mux(beat.first, beat.crc, state)), body.data.eq(beat.data),
-        ]  # fmt: skip
+        m.d.comb += [body.before.eq(Mux(beat.first, beat.crc, state)), body.data.eq(beat.data)]
         for n in range(2, n_dws):  # behind one double word and the LCRC
             with m.If(beat.dws < n):
                 m.d.comb += body.data.word_select(n, 32).eq(0)
@@ -53,7 +51,7 @@ class LcrcChecker(wiring.Component):
         rest, wanted = Signal(32), Signal(32)
         m.d.comb += [rest.eq(state ^ Mux(filled, kept.lcrc, 0)), wanted.eq(Const(LCRC.init, 32))]
         for dws in range(1, n_dws):
-            with m.If(~filled & (kept.dws == dws)):
+            with m.If(kept.dws == dws):
                 m.d.comb += wanted.eq(LCRC.shifted(LCRC.residue, 32 * (n_dws - 1 - dws)))
         right, complemented = rest == wanted, rest == 0
         with m.If(kept.broken):

@@ -97,14 +97,13 @@ class SequenceWindow(wiring.Component):
 
 def _between(m: Module, since, until, window: int):
     """A bit for each place from `since` up to before `until`, round the end if that is not behind it; combinational."""
-    rows, width = window // _ROW, _ROW.bit_length() - 1
-    first, last = since[width:], until[width:]
+    rows, first, last = window // _ROW, since[_COLUMN_BITS:], until[_COLUMN_BITS:]
     upper, lower = Signal(_ROW), Signal(_ROW)  # of the row of `since`, and of that of `until`
     bits, inside, round_ = [], Signal(), Signal()
     m.d.comb += [
         round_.eq(since >= until), inside.eq((first == last) & ~round_),  # all of it in one row
-        lower.eq(Cat((n < until[:width]) & ~inside for n in range(_ROW))),
-        upper.eq(Cat((n >= since[:width]) & ((n < until[:width]) | ~inside) for n in range(_ROW))),
+        lower.eq(Cat((n < until[:_COLUMN_BITS]) & ~inside for n in range(_ROW))),
+        upper.eq(Cat((n >= since[:_COLUMN_BITS]) & ((n < until[:_COLUMN_BITS]) | ~inside) for n in range(_ROW))),
     ]  # fmt: skip
     for n in range(rows):
         behind, before, whole = n > first, n < last, Signal(name=f"row{n}")

@@ -92,13 +92,13 @@ NETLIST = {"modules": {"tap": {"netnames": {
 }}}}  # fmt: skip
 
 
+def read(bitstream, seed: int, text: dict):
+    return bitstream.read_report(seed, text, bitstream.clock_names(NETLIST), {})
+
+
 def test_a_clock_whose_only_name_left_is_that_of_its_resets_synchroniser(bitstream):
     nets = {"clocks.usb_reset.async_ff_clk": {"bits": [5]}}
     assert bitstream.clock_names({"modules": {"tap": {"netnames": nets}}}) == {"clocks.usb_reset.async_ff_clk": "usb"}
-
-
-def read(bitstream, seed: int, text: dict):
-    return bitstream.read_report(seed, text, bitstream.clock_names(NETLIST), {})
 
 
 def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(bitstream, tmp_path):

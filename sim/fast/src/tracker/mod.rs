@@ -302,8 +302,8 @@ impl Tracker {
         }
     }
 
-    /// The tracker rests while nothing happens and no fact of a late attach waits: a timer that fires in `clock` is seen in it if the tracker was awake in the
-    /// clock before, else one later.
+    /// The tracker rests while nothing happens and no fact of a late attach waits: a timer that fires in `clock` is seen
+    /// in it if the tracker was awake in the clock before, else one later.
     fn wakes(&self, clock: Clock) -> Clock {
         let before = clock.saturating_sub(1);
         let awake = self.finished.max(self.shows_until) >= before
