@@ -15,7 +15,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from wattbell.wire.spec import EventType
 
 ROOT = Path(__file__).resolve().parents[2]
 GUEST = ROOT / "sim/guest"
@@ -112,11 +111,7 @@ def test_every_latency_at_queue_depth_1_is_at_most_fios_of_the_same_io(either: R
     ios = [[int(word) for word in line.split(",")] for line in log]
     assert commands["opcode"].unique().to_list() == [opcode]
     assert (commands["slba"] * BLOCK).to_list() == [io[4] for io in ios]
-    unknown = commands.filter(pl.col("doorbell_tick").is_null())
-    if not unknown.is_empty():  # seen once, on a busy machine: what the tracker knew of BAR0 and queues tells why
-        events = pl.read_parquet(either.capture / "events.parquet").filter(pl.col("type") > EventType.CLKREQ)
-        told = [f"{row['tick']} {row['name']} {row['arg8']} {row['arg16']} {row['arg32']:#x}" for row in events.iter_rows(named=True)]
-        pytest.fail(f"{len(unknown)} of {len(commands)} without a doorbell: {unknown.head(2).to_dicts()}\n" + "\n".join(told[:200]))
+    assert commands["doorbell_tick"].null_count() == 0
     bus_ns = ((commands["cqe_tick"] - commands["doorbell_tick"]) * TICK_S * 1e9).to_list()
     slower = [(bus, io[1]) for bus, io in zip(bus_ns, ios, strict=True) if bus > io[1]]
     assert len(bus_ns) == 300

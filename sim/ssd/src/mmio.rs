@@ -94,7 +94,11 @@ impl<S: BusSink> Controller<S> {
         let arrival = request_end + self.port.flight + TURNAROUND;
         self.advance(arrival, host);
         let span = self.port.send(arrival, Direction::Up, answer);
-        span.end + self.port.flight
+        let done = span.end + self.port.flight;
+        // A host that asks again before the link had woken asks when it has this answer, not while it is on its way:
+        // it has one tag.
+        self.advance(done, host);
+        done
     }
 
     fn register(&self, offset: u64, size: u8) -> u64 {

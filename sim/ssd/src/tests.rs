@@ -215,6 +215,33 @@ fn a_controller_reset_forgets_queues_and_comes_back() {
 }
 
 #[test]
+fn a_host_that_asks_while_the_link_wakes_asks_again_when_it_has_the_answer() {
+    let mut d = drive(Options::default());
+    d.set_aspm(Aspm::L1_2);
+    d.sleep(300 * MS);
+    let asked = d.now;
+    // a host in real time: the model is 75 us ahead of it, and none of these may use the one tag twice at a time
+    d.controller.mmio_read(asked, 0x00, 4, &mut d.memory);
+    d.controller.cfg_read(asked, 0x00, 4, &mut d.memory);
+    d.controller.cfg_write(asked, 0x04, 2, 0x0406, &mut d.memory);
+    d.controller.mmio_read(asked, 0x04, 4, &mut d.memory);
+    let seen = d.stop();
+    let turns: Vec<(Direction, Ps)> = seen
+        .records
+        .iter()
+        .filter(|r| r.time_ps > asked)
+        .filter_map(|r| match &r.body {
+            Body::Tlp(direction, _) => Some((*direction, r.time_ps)),
+            _ => None,
+        })
+        .take(8)
+        .collect();
+    let directions: Vec<Direction> = turns.iter().map(|turn| turn.0).collect();
+    assert_eq!(directions, [Direction::Down, Direction::Up].repeat(4));
+    assert!(turns.windows(2).all(|pair| pair[0].1 < pair[1].1), "{turns:?}");
+}
+
+#[test]
 fn a_doorbell_waits_for_the_link_and_the_fetch_for_the_controller() {
     let mut d = drive(Options::default());
     d.set_aspm(Aspm::L1_2);
