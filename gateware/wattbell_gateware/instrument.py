@@ -57,7 +57,7 @@ class Instrument(wiring.Component):
     adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator). At 62.5 MHz the serial ADCs
         need a domain ``fast`` of 125 MHz that rises with ``sync``.
     queues, slots, sizes, tags : size of the tracker's queue table, commands in flight, its page map, tags of reads.
-    beats : payload that the tracker keeps of each direction.
+    beats, beats_up : payload that the tracker keeps of each direction; of the drive's, if that is another number.
     slow : for parts on which the rest is too fast: the tracker's engine runs in a domain ``half``, of half the frequency of ``sync`` and
         rising with it, and no idle clocks can be left out.
     lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
@@ -70,14 +70,16 @@ class Instrument(wiring.Component):
     """
 
     def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
-                 queues: int = 64, slots: int = 1024, beats: int = 2048, lanes: bool = False, slow: bool = False,
-                 sizes: MapSizes = FULL_SIZE, tags: int = 1024, conversions: bool = False, fine: bool = False):
+                 queues: int = 64, slots: int = 1024, beats: int = 2048, beats_up: int | None = None,
+                 lanes: bool = False, slow: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = 1024,
+                 conversions: bool = False, fine: bool = False):
         if adc not in ("serial", "word"):
             raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
         if ticks_per_clock not in (4, 8, 16):
             raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {ticks_per_clock!r}")
         self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
-        self.lanes, self.beats, self.slow, self.sizes, self.tags = lanes, beats, slow, sizes, tags
+        self.lanes, self.slow, self.sizes, self.tags = lanes, slow, sizes, tags
+        self.beats, self.beats_up = beats, beats_up
         self.conversions, self.fine = conversions, fine
         tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
@@ -109,8 +111,8 @@ class Instrument(wiring.Component):
         m.submodules.rail = rail = RailPath(self.ticks_per_clock, self.fine)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
-                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, at_once=True, halved=self.slow,
-                sizes=self.sizes, tags=self.tags))
+                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, beats_up=self.beats_up, at_once=True,
+                halved=self.slow, sizes=self.sizes, tags=self.tags))
         # At half the speed a record takes its time, so it may be taken apart.
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if self.slow else CountingFifo(COMMAND, RECORD_FIFO)

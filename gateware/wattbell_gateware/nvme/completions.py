@@ -39,7 +39,7 @@ def declare(m: Module, e) -> None:
     e.a_prp1 = Signal(64)
     e.a_opcode = Signal(8)
     e.last_cq = Signal(e.queue_bits)
-    message = data.StructLayout({"address": 62, "data": 32, "vector": 16, "trust": 4})
+    message = data.StructLayout({"address": 10 + e.key_bits, "data": 32, "vector": 16, "trust": 4})  # address: in double words
     e.message_valid = Signal(MESSAGES)
     e.messages = Table(m, "messages", MESSAGES, {"entry": message})
     e.x_data = Signal(32)
@@ -80,8 +80,8 @@ def states(m: Module, e) -> None:
 
     # --- a write in a page of CQ pe.slot --------------------------------------------------------------------------
     with m.State("CQE"):
-        m.d.comb += [e.shape.ra.eq(e.queues | e.pe.slot[: e.queue_bits]), e.cq_state.ra.eq(e.pe.slot), e.read_index.eq(e.h.start + 2)]
-        m.d.sync += [e.e_qid.eq(e.pe.slot), e.e_read.eq(e.h.start), e.e_left.eq(e.h.length)]
+        m.d.comb += [e.shape.ra.eq(e.queues | e.pe.slot[: e.queue_bits]), e.cq_state.ra.eq(e.pe.slot), e.read_index.eq(e.h_start + 2)]
+        m.d.sync += [e.e_qid.eq(e.pe.slot), e.e_read.eq(e.h_start), e.e_left.eq(e.h.length)]
         m.next = "CQE_LOAD"
 
     with m.State("CQE_LOAD"):
@@ -156,6 +156,7 @@ def states(m: Module, e) -> None:
                 status=e.e_status,
                 index=e.e_index,
                 flags=slot["flags"] | guess,
+                ranges=slot["ranges"],
             )
             m.d.sync += e.e_slot.eq(e.find_slot)
             with m.If((e.e_sqid == 0) & (slot["opcode"] == op.IDENTIFY) & (e.identifies != 0)):
@@ -347,7 +348,7 @@ def states(m: Module, e) -> None:
         m.d.sync += e.x_vector.eq(entry.vector)
         m.next = "INTERRUPT_SCAN"
         with m.If(
-            e.message_valid.bit_select(e.x_hash, 1) & (entry.address == e.h.address[2:]) & (entry.data == e.x_data)
+            e.message_valid.bit_select(e.x_hash, 1) & (entry.address == e.h.address[2 : 12 + e.key_bits]) & (entry.data == e.x_data)
         ):
             m.d.sync += e.x_known.eq(1)  # all waiting queues of this vector
         with m.Elif((waiting & (waiting - 1)) == 0):
@@ -391,7 +392,7 @@ def states(m: Module, e) -> None:
         with m.If(e.x_learn):
             entry = Signal(e.messages.r["entry"].shape(), name="message")
             m.d.comb += [
-                entry.address.eq(e.h.address[2:]),
+                entry.address.eq(e.h.address[2 : 12 + e.key_bits]),
                 entry.data.eq(e.x_data),
                 entry.vector.eq(e.shape.r["link"]),
                 entry.trust.eq(8),

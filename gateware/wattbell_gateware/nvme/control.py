@@ -98,7 +98,7 @@ def states(m: Module, e) -> None:
         e.finish(m)
 
     with m.State("DRIVE_CPLD"):
-        m.d.comb += e.read_index.eq(e.h.start + e.cap_index)
+        m.d.comb += e.read_index.eq(e.h_start + e.cap_index)
         m.next = "CAP_WORD"
         with m.If(
             ~e.cap_waiting
@@ -122,7 +122,7 @@ def states(m: Module, e) -> None:
         m.d.sync += [
             e.g_offset.eq(e.difference[:12]),
             e.g_left.eq(e.h.length),
-            e.g_read.eq(e.h.start),
+            e.g_read.eq(e.h_start),
             e.d_cq.eq(number[0]),
             e.d_qid.eq(number[1:]),
         ]

@@ -21,10 +21,10 @@ from amaranth.lib.wiring import In, Out
 from wattbell.wire import spec
 
 from ..layouts import COMMAND, EVENT
-from ..tlp import HEADER, MERGED
+from ..tlp import HEADER, MERGED, payload_start, total_dws
 from ..tlp import Kind as Tlp
 from . import completions, control, emit, fetch, insert, pages, queues
-from .layouts import COMPLETION, CONFIG, RAW
+from .layouts import COMPLETION, CONFIG, RAW_WORD
 from .pagemap import FULL_SIZE, MapSizes, PageMap
 from .store import Subroutine, Table
 
@@ -85,7 +85,7 @@ class Engine(wiring.Component):
                 "cfg": In(stream.Signature(CONFIG)),
                 "record": Out(stream.Signature(COMMAND)),
                 "event": Out(stream.Signature(EVENT)),
-                "raw": Out(stream.Signature(RAW)),
+                "raw": Out(stream.Signature(RAW_WORD)),
                 "raw_room": In(16),
                 "completed": Out(1),
                 "completion": Out(COMPLETION),
@@ -138,10 +138,12 @@ class Engine(wiring.Component):
         tables' addresses."""
         head = self.tlps.payload.header
         with m.If(self.accepts):
-            m.d.comb += [self.tlps.ready.eq(1), self.tags.ra.eq(head.tag), self.read_index.eq(head.start)]
+            m.d.comb += [self.tlps.ready.eq(1), self.tags.ra.eq(head.tag), self.read_index.eq(payload_start(head))]
             m.d.sync += [
                 self.up.eq(self.tlps.payload.up),
                 self.h.eq(head),
+                self.h_start.eq(payload_start(head)),
+                self.h_total.eq(total_dws(head)),
                 self.h_key.eq(self.page_key(head.address)),
                 self.h_offset.eq(self.page_offset(head.address)),
             ]
@@ -209,7 +211,8 @@ class Engine(wiring.Component):
             together=(
                 ("doorbell", "generation", "epoch", "qid"),
                 ("opcode", "cid", "nsid", "prp1", "ranges_expected", "pages_sure"),
-                ("lba", "blocks", "ranges"),
+                ("lba", "blocks"),
+                ("flags", "ranges"),
                 ("cqe", "status", "index"),
             ),
         )
@@ -292,6 +295,7 @@ class Engine(wiring.Component):
 
         # --- registers ------------------------------------------------------------------------------------------
         self.h = Signal(HEADER)
+        self.h_start, self.h_total = Signal(14), Signal(11)
         self.h_key, self.h_offset = Signal(self.key_bits), Signal(14)
         self.accepts = Signal()
         self.epoch = Signal(16)  # moves on when bus data was lost

@@ -42,14 +42,16 @@ def declare(m: Module, e) -> None:
     e.s_prp2_kind = Signal(3)
     e.s_prp2 = Signal()
     e.s_prp2_doubtful = Signal()
-    e.raise_arm = Signal()  # an admin command was announced: it may be Identify
+    e.raise_arm, e.lower_arm = Signal(), Signal()
     e.identifies = Signal(5)
     e.marker_tick = Signal(64)  # when the present SQE was announced
-    e.arm = Signal()
+    e.arm = Signal(5)  # admin commands announced whose SQE is not known yet: each may be Identify
     e.db_buffers = [Signal(64, name=f"db_buffer_{i}") for i in range(2)]
-    m.d.comb += e.armed.eq(e.arm | (e.identifies != 0))
-    with m.If(e.raise_arm):
-        m.d.sync += e.arm.eq(1)
+    m.d.comb += e.armed.eq((e.arm != 0) | (e.identifies != 0))
+    with m.If(e.raise_arm & ~e.arm.all()):
+        m.d.sync += e.arm.eq(e.arm + 1)
+    with m.If(e.lower_arm & (e.arm != 0)):
+        m.d.sync += e.arm.eq(e.arm - 1)
 
 
 def states(m: Module, e) -> None:
@@ -149,8 +151,8 @@ def states(m: Module, e) -> None:
     # --- a completion with SQEs; `t` is its tag's entry -----------------------------------------------------------
     with m.State("SQE"):
         m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.shape.ra.eq(e.t.qid)]
-        m.d.comb += e.read_index.eq(e.h.start)
-        m.d.sync += [e.w_count.eq(0), e.w_left.eq(e.h.length), e.w_index.eq(e.h.start)]
+        m.d.comb += e.read_index.eq(e.h_start)
+        m.d.sync += [e.w_count.eq(0), e.w_left.eq(e.h.length), e.w_index.eq(e.h_start)]
         m.next = "SQE_WORD"
 
     with m.State("SQE_WORD"):
@@ -213,6 +215,7 @@ def states(m: Module, e) -> None:
             m.next = "SQE_NEXT"
 
     with m.State("SQE_FOUND"):
+        m.d.comb += e.lower_arm.eq(admin)
         with m.If(admin & (opcode == GET_FEATURES) & (e.s[10][0:8] == MARKER_FID)):
             e.make_event(
                 m, spec.EventType.MARKER, tick=e.marker_tick, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.s[11]

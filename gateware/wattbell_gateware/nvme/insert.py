@@ -103,7 +103,7 @@ def states(m: Module, e) -> None:
         with m.If((e.h.tick - e.crowded_tick)[CROWDED_BITS:] != 0):
             m.d.sync += e.crowded.eq(0)
         with m.Else():
-            e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+            e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL), ranges=e.slots.r["ranges"])
 
     with m.State("INSERT_COMPARE"):
         e.map.keep(m)
@@ -157,7 +157,7 @@ def states(m: Module, e) -> None:
             put(e.ins_way)
         with m.If(entry_lives() & other & ~e.ins.doubtful & ~e.ins_entry.doubtful):
             # Two commands on one buffer: whose transfer it is cannot be told any more.
-            e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+            e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL), ranges=e.slots.r["ranges"])
 
     with m.State("INSERT_AGAIN"):  # what was written last shows in what is read from now on
         e.map.look_up(m, e.ins.key, e.ins.start)
@@ -207,7 +207,7 @@ def states(m: Module, e) -> None:
     with m.State("INSERT_EVICTED"):  # victim is one past the way that goes
         e.map.keep(m)
         e.lost(m, spec.LossSource.PAGES)
-        e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+        e.slots.write(m, e.ins_entry.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL), ranges=e.slots.r["ranges"])
         put((e.victim - 1)[: e.victim.shape().width])
         m.d.sync += [
             e.crowded.eq(1),
@@ -240,6 +240,6 @@ def states(m: Module, e) -> None:
         m.next = "INSERT_BEFORE_WAY"
         lives = (e.slots.r["state"] == state.IN_FLIGHT) & (e.slots.r["generation"] == e.ins_other.generation)
         with m.If(e.ins_before & lives):
-            e.slots.write(m, e.ins_other.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL))
+            e.slots.write(m, e.ins_other.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL), ranges=e.slots.r["ranges"])
         with m.If(e.ins_way == ways - 1):
             e.insert.leave(m)

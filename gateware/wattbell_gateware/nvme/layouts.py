@@ -9,7 +9,7 @@ from amaranth.lib import data, enum
 
 from ..layouts import COMMAND, EVENT
 
-__all__ = ["COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "EVENT", "RAW", "ConfigOp"]
+__all__ = ["COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "EVENT", "IDENTIFY_DATA", "RAW", "RAW_WORD", "ConfigOp"]
 
 
 class ConfigOp(enum.Enum, shape=3):
@@ -42,6 +42,12 @@ RAW = data.StructLayout(
 )
 """A 32-bit word of a raw TLP, byte 0 in bits 7:0. ``tick``, ``length`` (bytes of the whole TLP), ``direction`` and
 ``flags`` (as in ``spec.TLP_HEADER``) stand on every word."""
+
+RAW_WORD = data.StructLayout({"data": unsigned(32), "last": unsigned(1), "tick": unsigned(64), "dws": unsigned(11)})
+"""The same on its way to there: ``dws``, double words of the whole TLP."""
+
+IDENTIFY_DATA = 2
+"""``flags`` of a raw TLP whose payload an Identify asked for."""
 
 COMPLETION = data.StructLayout(
     {"tick": 64, "latency": 32, "lba": 40, "blocks": 17, "opcode": 8, "admin": 1, "error": 1}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from .store import Table
@@ -42,14 +42,18 @@ class PageMap:
     A state sets ``key`` and ``offset`` (:meth:`look_up`) and ``entries`` hold that place of every way from the next clock on. It sets
     ``hold`` if they are still wanted in the clock behind it: otherwise the ways read what is looked up by default. A write
     (:meth:`put`; one of an entry that is not valid takes an entry away) shows in a look-up that begins in the next clock.
+
+    A way of pages does not keep the lower bits of keys: its hash adds them, as they are, to the rest, so an entry's place tells them.
     """
 
     def __init__(self, m: Module, entry: data.StructLayout, sizes: MapSizes) -> None:
         key_bits, offset_bits = sizes.key_bits, 14
         self.pages, self.count = sizes.pages, sizes.pages + sizes.pieces
-        self.ways = [Table(m, f"way{i}", sizes.sets, {"entry": entry}) for i in range(sizes.pages)]
+        told = (sizes.sets - 1).bit_length()  # bits of a key that its place tells
+        shorter = data.StructLayout({name: key_bits - told if name == "key" else field.shape for name, field in entry})
+        self.ways = [Table(m, f"way{i}", sizes.sets, {"entry": shorter}) for i in range(sizes.pages)]
         self.ways += [Table(m, f"piece_way{i}", sizes.piece_sets, {"entry": entry}) for i in range(sizes.pieces)]
-        self.entries = [way.r["entry"] for way in self.ways]
+        self.entries = [Signal(entry, name=f"map_entry{i}") for i in range(self.count)]
         self.key, self.offset, self.hold = Signal(key_bits, name="map_key"), Signal(offset_bits, name="map_offset"), Signal(name="map_hold")
         self.put_key, self.put_offset = Signal(key_bits, name="map_put_key"), Signal(offset_bits, name="map_put_offset")
         self.put_entry, self.put_ways = Signal(entry, name="map_put_entry"), Signal(self.count, name="map_put_ways")
@@ -59,7 +63,14 @@ class PageMap:
             m.d.sync += asked.eq(self.key)
         self.same = Signal(self.count, name="map_same")
         """Which entries are of the page that was looked up."""
-        m.d.comb += self.same.eq(Cat(entry.valid & (entry.key == asked) for entry in self.entries))
+        for number, (way, whole) in enumerate(zip(self.ways, self.entries, strict=True)):
+            kept, skipped = way.r["entry"], told if number < self.pages else 0
+            low = (way.held ^ self._hash(number, Cat(Const(0, told), kept.key), Const(0, offset_bits)))[:skipped]
+            m.d.comb += [
+                self.same[number].eq(kept.valid & (kept.key == asked[skipped:])),
+                *(whole[name].eq(kept[name]) for name in entry.members if name != "key"),
+                whole.key.eq(Cat(low, kept.key)),
+            ]
         self.choice = Signal(self.count, name="map_choice")
         """Set by a state, one-hot: whose entry ``chosen`` is."""
         self.chosen = Signal(entry, name="map_chosen")
@@ -70,7 +81,8 @@ class PageMap:
                 way.ra.eq(Mux(self.hold, way.held, self._hash(number, self.key, self.offset))),
                 way.wa.eq(Mux(self.clear, self.clear_place, self._hash(number, self.put_key, self.put_offset))),
                 way.we["entry"].eq(self.put_ways[number] | self.clear),
-                way.w["entry"].eq(self.put_entry),
+                *(way.w["entry"][name].eq(self.put_entry[name]) for name in entry.members if name != "key"),
+                way.w["entry"].key.eq(self.put_entry.key[told if number < self.pages else 0 :]),
             ]
 
     def look_up(self, m: Module, key: Value, offset: Value) -> None:

@@ -44,7 +44,6 @@ def declare(m: Module, e) -> None:
     e.l_lba = Signal(40)
     e.raw_read = Signal(14)
     e.raw_left = Signal(11)
-    e.raw_first = Signal()
 
 
 def compare(m: Module, e) -> None:
@@ -153,11 +152,11 @@ def states(m: Module, e) -> None:
             e.finish(m)
         with m.Else():
             _see_data(m, e, e.pe.slot)
-            m.d.sync += [e.raw_read.eq(e.h.base), e.raw_left.eq(e.h.total), e.raw_first.eq(1)]
+            m.d.sync += [e.raw_read.eq(e.h.base), e.raw_left.eq(e.h_total)]
             m.d.comb += e.read_index.eq(e.h.base)
             with m.If((slot["qid"] == 0) & (slot["opcode"] == op.IDENTIFY) & e.run):
                 m.next = "RAW"
-                with m.If(~e.h.kept | (e.raw_room < e.h.total)):
+                with m.If(~e.h.kept | (e.raw_room < e.h_total)):
                     e.lost(m, spec.LossSource.RAW)
                     e.finish(m)
             with m.Else():
@@ -172,15 +171,12 @@ def states(m: Module, e) -> None:
         m.d.comb += [
             e.raw.valid.eq(1),
             p.data.eq(e.word),
-            p.first.eq(e.raw_first),
             p.last.eq(e.raw_left == 1),
             p.tick.eq(e.h.tick),
-            p.length.eq(e.h.total << 2),
-            p.direction.eq(1),
-            p.flags.eq(2),
+            p.dws.eq(e.h_total),
             e.read_index.eq(e.raw_read + 1),
         ]
-        m.d.sync += [e.raw_read.eq(e.raw_read + 1), e.raw_left.eq(e.raw_left - 1), e.raw_first.eq(0)]
+        m.d.sync += [e.raw_read.eq(e.raw_read + 1), e.raw_left.eq(e.raw_left - 1)]
         with m.If(e.raw_left == 1):
             e.finish(m)
 
@@ -209,13 +205,13 @@ def states(m: Module, e) -> None:
         live = (slot["state"] == state.IN_FLIGHT) & (slot["generation"] == e.t.generation)
         whole = ~e.h.length[0] & e.h.kept
         m.d.sync += [
-            e.l_read.eq(e.h.start),
+            e.l_read.eq(e.h_start),
             e.l_left.eq(e.h.length),
             e.l_sum.eq(slot["blocks"]),
             e.l_ranges.eq(slot["ranges"]),
             e.l_lba.eq(slot["lba"]),
         ]
-        m.d.comb += e.read_index.eq(e.h.start)
+        m.d.comb += e.read_index.eq(e.h_start)
         m.next = "COMPLETION_COUNT"
         with m.If(live & (e.t.kind == kind.DATA)):
             _see_data(m, e, e.t.slot)
@@ -311,7 +307,7 @@ def states(m: Module, e) -> None:
             m.next = "RANGE_STORE"
 
     with m.State("RANGE_STORE"):
-        e.slots.write(m, e.t.slot, blocks=e.l_sum, ranges=e.l_ranges, lba=e.l_lba)
+        e.slots.write(m, e.t.slot, blocks=e.l_sum, lba=e.l_lba, ranges=e.l_ranges, flags=e.slots.r["flags"])
         m.next = "COMPLETION_COUNT"
 
 

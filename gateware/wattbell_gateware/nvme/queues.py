@@ -181,7 +181,6 @@ def states(m: Module, e) -> None:
         with m.If((e.d_value >= e.q_size) | overtaken):
             e.finish(m)  # too great a value the drive will refuse too
         with m.Else():
-            m.d.comb += e.raise_arm.eq(e.d_qid == 0)
             m.next = "SQ_ANNOUNCE"
 
     with m.State("SQ_ANNOUNCE"):
@@ -203,6 +202,7 @@ def states(m: Module, e) -> None:
                     flags=e.d_flags,
                     doorbell=None,
                 )
+                m.d.comb += e.raise_arm.eq(e.d_qid == 0)
                 m.d.sync += [e.sq.last.eq(e.free_slot), e.sq.count.eq(e.sq.count + 1)]
                 with m.If(e.sq.count == 0):
                     m.d.sync += e.sq.head.eq(e.free_slot)

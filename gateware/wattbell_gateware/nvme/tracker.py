@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell.wire import spec
@@ -12,7 +12,7 @@ from ..layouts import COMMAND, EVENT, tlp_beat
 from ..stage import Stage
 from ..tlp import MERGED, TlpMerge, TlpParser
 from .engine import TAGS, Engine
-from .layouts import COMPLETION, CONFIG, COUNTERS, RAW
+from .layouts import COMPLETION, CONFIG, COUNTERS, IDENTIFY_DATA, RAW, RAW_WORD
 from .losses import SOURCES, LossReporter
 from .pagemap import FULL_SIZE, MapSizes
 from .passage import Passage
@@ -26,6 +26,7 @@ class NvmeTracker(wiring.Component):
 
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
+    `beats_up`, of the drive's if it is another number: there it is CQEs, interrupts and what Identify gives;
     `at_once`: whoever takes records and events is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
     frequency of ``sync``, which rises with it. A TLP then takes twice the clocks, and one that finds the engine idle is taken up to five
     later; idle clocks cannot be left out; with `at_once` a record stays for three clocks behind its ``valid``; `sizes` of the page map;
@@ -33,8 +34,8 @@ class NvmeTracker(wiring.Component):
     """
 
     def __init__(
-        self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, at_once: bool = False,
-        halved: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, beats_up: int | None = None,
+        at_once: bool = False, halved: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
@@ -45,7 +46,7 @@ class NvmeTracker(wiring.Component):
         self.ticks_per_clock = ticks_per_clock
         self.queues = queues
         self.slots = slots
-        self.beats, self.at_once, self.halved = beats, at_once, halved
+        self.beats, self.beats_up, self.at_once, self.halved = beats, beats_up or beats, at_once, halved
         self.sizes, self.tags = sizes, tags
         beat = tlp_beat(width)
         super().__init__(
@@ -80,7 +81,7 @@ class NvmeTracker(wiring.Component):
         m = Module()
         own, raw_words = ("half", SLOW_RAW_WORDS) if self.halved else ("sync", RAW_WORDS)
         m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats, reader=own)
-        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats, reader=own)
+        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats_up, reader=own)
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock, paced=self.halved)
         engine = Engine(self.queues, self.slots, staged=self.halved, sizes=self.sizes, tags=self.tags)
         m.submodules.engine = DomainRenamer(own)(engine)
@@ -88,7 +89,7 @@ class NvmeTracker(wiring.Component):
         m.submodules.losses = losses = LossReporter()
         m.submodules.records = records = self._queue(COMMAND.size, RECORDS, held=self.halved)
         m.submodules.events_fifo = events = self._queue(EVENT.size, EVENTS)
-        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW.size, depth=raw_words)
+        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW_WORD.size, depth=raw_words)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
         # On its way is what the parser has of a TLP, else what the link layer still holds.
@@ -150,7 +151,16 @@ class NvmeTracker(wiring.Component):
                 value = held
             m.d.comb += getattr(engine, name).eq(value)
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
-            m.d.comb += [out.valid.eq(fifo.r_rdy), out.payload.eq(fifo.r_data), fifo.r_en.eq(out.ready)]
+            m.d.comb += [out.valid.eq(fifo.r_rdy), fifo.r_en.eq(out.ready)]
+        m.d.comb += [self.commands.payload.eq(records.r_data), self.events.payload.eq(events.r_data)]
+        word, begins = data.View(RAW_WORD, raw.r_data), Signal(init=1)
+        with m.If(self.raw.valid & self.raw.ready):
+            m.d.sync += begins.eq(word.last)
+        # What is the same in every word is not kept in block RAM: only TLPs of data that the drive sends to an Identify come here.
+        m.d.comb += [
+            *(self.raw.payload[name].eq(word[name]) for name in ("data", "last", "tick")), self.raw.payload.first.eq(begins),
+            self.raw.payload.length.eq(word.dws << 2), self.raw.payload.direction.eq(1), self.raw.payload.flags.eq(IDENTIFY_DATA),
+        ]  # fmt: skip
 
         # --- what was lost ----------------------------------------------------------------------------------------
         source = spec.LossSource

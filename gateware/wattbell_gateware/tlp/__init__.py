@@ -1,7 +1,7 @@
 """TLP headers: two streams of beats -> whole, valid TLPs in the order of their ticks."""
 
-from .headers import HEADER, Kind
+from .headers import HEADER, Kind, payload_start, total_dws
 from .merge import MERGED, TlpMerge
 from .parser import TlpParser
 
-__all__ = ["HEADER", "MERGED", "Kind", "TlpMerge", "TlpParser"]
+__all__ = ["HEADER", "MERGED", "Kind", "TlpMerge", "TlpParser", "payload_start", "total_dws"]

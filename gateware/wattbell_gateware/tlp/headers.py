@@ -28,14 +28,25 @@ HEADER = data.StructLayout(
         "tag": unsigned(10),
         "requester": unsigned(16),
         "first_be": unsigned(4),
+        "four": unsigned(1),  # the header has four double words, not three
+        "data": unsigned(1),  # there is payload
+        "digest": unsigned(1),  # there is a digest behind it
         "kept": unsigned(1),  # the TLP stands in the payload buffer
         "base": unsigned(14),  # double-word index of the TLP's first byte in the payload buffer
-        "start": unsigned(14),  # the same of its first payload byte
-        "total": unsigned(11),  # double words of the whole TLP
         "end": unsigned(14),  # double-word index behind the TLP: where the buffer may be freed to
     }
 )
-"""A TLP in the parser's header FIFO."""
+"""A TLP behind the parser."""
+
+
+def payload_start(header) -> Value:
+    """Double-word index of the first payload byte of a TLP (:data:`HEADER`) in the payload buffer."""
+    return (header.base + 3 + header.four)[:14]
+
+
+def total_dws(header) -> Value:
+    """Double words of the whole TLP."""
+    return ((header.four + 3) + (header.length & header.data.replicate(11)) + header.digest)[:11]
 
 
 def swap_bytes(word: Value) -> Value:
@@ -54,6 +65,7 @@ class FirstWord:
         self.four = Signal(name=f"{name}_four")
         self.has_data = Signal(name=f"{name}_has_data")
         self.poisoned = Signal(name=f"{name}_poisoned")
+        self.digest = Signal(name=f"{name}_digest")
         self.length = Signal(11, name=f"{name}_length")
         self.total = Signal(11, name=f"{name}_total")
         self.kind = Signal(Kind, name=f"{name}_kind")
@@ -63,8 +75,9 @@ class FirstWord:
             self.four.eq(fmt[0]),
             self.has_data.eq(fmt[1]),
             self.poisoned.eq(w[14]),
+            self.digest.eq(w[15]),
             self.length.eq(Cat(w[0:10], w[0:10] == 0)),
-            self.total.eq((self.four + 3) + (self.length & self.has_data.replicate(11)) + w[15]),
+            self.total.eq((self.four + 3) + (self.length & self.has_data.replicate(11)) + self.digest),
             self.tag_high.eq(Cat(w[19], w[23])),
         ]
         with m.Switch(Cat(kind, fmt)):

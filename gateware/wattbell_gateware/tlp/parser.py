@@ -14,6 +14,8 @@ Latency from a TLP's last beat to its header: 3 clocks. Throughput: every beat o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
@@ -27,6 +29,22 @@ KEEP = 16
 """Memory writes of up to this many double words keep their payload: doorbells, CQEs, interrupts."""
 LONG = 20
 """TLPs of up to this many double words are never skipped."""
+TICK_BITS = 28
+"""Of a tick, in the header FIFO."""
+INDEXES = ("base", "end")
+AS_THEY_ARE = tuple(name for name in HEADER.members if name not in ("tick", *INDEXES))
+
+
+def iter_bits(value: Value) -> Callable[[int], Value]:
+    """Takes `value` apart: every call gives so many bits more, from bit 0 on."""
+    taken = 0
+
+    def take(bits: int) -> Value:
+        nonlocal taken
+        taken += bits
+        return value[taken - bits : taken]
+
+    return take
 
 
 class TlpParser(wiring.Component):
@@ -86,7 +104,16 @@ class TlpParser(wiring.Component):
 
         m.submodules.ring = ring = Memory(shape=self.width, depth=self.depth_beats, init=[])
         write, read = ring.write_port(), ring.read_port(domain=self.reader)
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=HEADER.size, depth=self.depth_headers)
+        index_bits = ring_bits + 1
+
+        def pack(of) -> Value:
+            """What the FIFO keeps of a header, as every 36 bits are block RAMs: neither what is 0 in every index of a beat nor the upper
+            bits of the tick."""
+            indexes = (of[name][lane_bits : lane_bits + index_bits] for name in INDEXES)
+            return Cat(of.tick[:TICK_BITS], *indexes, *(of[name] for name in AS_THEY_ARE))
+
+        header_out = Signal(HEADER)
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=pack(header_out).shape().width, depth=self.depth_headers)
 
         # --- the TLP that is coming in ------------------------------------------------------------------------
         inside = Signal()
@@ -165,10 +192,22 @@ class TlpParser(wiring.Component):
         done_bad = Signal()
         done_base = Signal(ring_bits + 1)
         m.d.sync += [done.eq(valid & beat.last), broken.eq(valid & beat.first & inside)]
+        # Ticks of a direction do not decrease, and what is in the FIFO is never 2**(TICK_BITS - 1) ticks (0.13 s) older than
+        # what came last: that one has the upper bits, or one more.
+        upper_before = Signal(64 - TICK_BITS)
+        turned = ~tick[TICK_BITS - 1] & header_out.tick[TICK_BITS - 1]
+        stored = iter_bits(fifo.r_data)
+        m.d.comb += [
+            header_out.tick[:TICK_BITS].eq(stored(TICK_BITS)),
+            *(header_out[name][lane_bits:].eq(stored(index_bits)) for name in INDEXES),
+            *(Value.cast(header_out[name]).eq(stored(HEADER[name].width)) for name in AS_THEY_ARE),
+            header_out.tick[TICK_BITS:].eq(Mux(turned, upper_before, tick[TICK_BITS:])),
+        ]  # fmt: skip
         with m.If(valid):
             m.d.sync += [
                 header.eq(header_now),
                 tick.eq(beat.tick),
+                upper_before.eq(beat.tick[TICK_BITS:] - 1),
                 storing.eq(storing_now),
                 no_room.eq(no_room_now),
                 count.eq(Mux(count_now == 1023, count_now, count_now + 1)),
@@ -202,9 +241,10 @@ class TlpParser(wiring.Component):
             entry.tag.eq(Cat(dw1[8:16], decoded.tag_high)),
             entry.first_be.eq(dw1[0:4]),
             entry.kept.eq(storing),
+            entry.four.eq(decoded.four),
+            entry.data.eq(decoded.has_data),
+            entry.digest.eq(decoded.digest),
             entry.base.eq(done_base << lane_bits),
-            entry.start.eq((done_base << lane_bits) + 3 + decoded.four),
-            entry.total.eq(decoded.total),
             entry.end.eq(committed << lane_bits),
         ]
         with m.Switch(decoded.kind):
@@ -253,9 +293,9 @@ class TlpParser(wiring.Component):
         with m.Elif(push & fifo.w_rdy):
             m.d.sync += lost_flag.eq(0)
         m.d.comb += [
-            fifo.w_data.eq(pushed),
+            fifo.w_data.eq(pack(pushed)),
             fifo.w_en.eq(push),
-            self.headers.payload.eq(fifo.r_data),
+            self.headers.payload.eq(header_out),
             self.headers.valid.eq(fifo.r_rdy),
             fifo.r_en.eq(self.headers.ready),
             self.tick.eq(tick),

@@ -44,7 +44,6 @@ class Bench:
     width: int
     ticks_per_clock: int
     skip: bool = True
-    use_skip_up: bool = False
     now: int = 0
     clocks: int = 0
     records: list[dict[str, int]] = field(default_factory=list)

@@ -7,12 +7,15 @@ import dataclasses
 from collections import Counter
 
 import cocotb
+from cocotb.triggers import RisingEdge
 from cocotb_pages import keep_busy, start
 from expect import FLUSH, PARTIAL, READ, WRITE
 from memory import Pool
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
 
 from bench import Bench, Pin
+
+EVENT_REQUEST = 0x0C
 
 
 def told(bench: Bench, source: int) -> int:
@@ -68,6 +71,33 @@ async def several_cqes_in_a_tlp(dut):
     sizes = Counter(len(s.raw) for s in link.sent if s.direction)
     assert sum(sizes[h + 16 * n] for h in (12, 16) for n in (2, 3, 4)) > 20
     await run(dut, model, link)
+
+
+@cocotb.test()
+async def an_event_request_keeps_no_data(dut):
+    """Read data is stored where an Identify may ask for it, and not because a request for events waits for hours: that would fill the
+    ring of payload whenever the engine has something else to do."""
+    clock, link, model = make(SEED + 44)
+    boot(model, 1, sizes=(16, 64))
+    complete = model.complete
+    model.complete = lambda q, command: None if command.qid == 0 and command.opcode == EVENT_REQUEST else complete(q, command)
+    model.admin(EVENT_REQUEST)
+    model.ring(0)
+    clock.run()
+    asked = link.sent[-1].tick
+    workload(model, 40)
+    clock.run()
+    skipped = 0
+
+    async def watch() -> None:
+        nonlocal skipped
+        while True:
+            await RisingEdge(dut.clk)
+            skipped += int(dut.skip_up.value) and int(dut.now.value) > asked
+
+    cocotb.start_soon(watch())
+    await run(dut, model, link)
+    assert skipped > 100
 
 
 @cocotb.test()

@@ -31,7 +31,7 @@ def test_tracker(module, seed):
 def test_tracker_of_the_ecp5():
     """In its sizes but for the queues, its engine at half the frequency, with four times the clocks for the same traffic. The page map is
     what there is least of."""
-    sizes = {name: INSTRUMENT[name] for name in ("slots", "beats", "sizes", "tags")}
+    sizes = {name: INSTRUMENT[name] for name in ("slots", "beats", "beats_up", "sizes", "tags")}
     env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(INSTRUMENT["tags"])}
     dut = NvmeTracker(128, 1, halved=True, **sizes)
     for testcase in ("lists_from_a_pool_of_512_bytes", "sectors_of_shared_pages"):

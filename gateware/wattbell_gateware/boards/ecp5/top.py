@@ -28,10 +28,11 @@ __all__ = ["INSTRUMENT", "Ecp5Tap"]
 
 _LINK_TICKS = 8
 INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "queues": 32, "beats": 1024,
-              "slow": True, "lanes": True, "sizes": MapSizes(pages=4, pieces=2, key_bits=50), "tags": 256}  # fmt: skip
+              "beats_up": 512, "slow": True, "lanes": True, "sizes": MapSizes(pages=4, pieces=2, key_bits=42), "tags": 256}  # fmt: skip
 """Parameters of the instrument on this board: two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, queues and the ways of
 the page map are half of what the larger target has, and the payload kept: this part has 208 block RAMs, and every one of them costs 60 long
-wires. There are no tags of 10 bits at its speeds. Addresses are below 2**62."""
+wires. There are no tags of 10 bits at its speeds. Addresses are below 2**54 (those of x86 and ARM are
+below 2**52)."""
 _KEPT = 4096
 """Bytes of TLPs that wait for their LCRC; the longest TLP. Drives have a Max_Payload_Size of 128 to 512 bytes."""
 _LANES = 2
