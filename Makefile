@@ -89,7 +89,7 @@ afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe
 firmware: setup  ## the controller's firmware for its soft core: build/firmware
 	@$(MAKE) --no-print-directory -C firmware
 
-firmware-core: setup  ## the firmware's tests on its soft core in Verilator, and 10 000 bad lines (an hour)
+firmware-core: setup  ## the firmware's tests on its soft core in Verilator, and 10 000 bad lines (20 minutes)
 	@WATTBELL_FIRMWARE=core WATTBELL_LINES=10000 $(PY) -m pytest -q tests/firmware
 
 calibrate: setup sim controller  ## `wattbell calibrate` on 200 random boards of the virtual rig (half an hour): the histogram of docs/accuracy.md

