@@ -195,10 +195,11 @@ class TlpParser(wiring.Component):
         # Ticks of a direction do not decrease, and what is in the FIFO is never 2**(TICK_BITS - 1) ticks (0.13 s) older than
         # what came last: that one has the upper bits, or one more.
         upper_before = Signal(64 - TICK_BITS)
-        turned = ~tick[TICK_BITS - 1] & header_out.tick[TICK_BITS - 1]
         stored = iter_bits(fifo.r_data)
+        lower = stored(TICK_BITS)
+        turned = ~tick[TICK_BITS - 1] & lower[-1]
         m.d.comb += [
-            header_out.tick[:TICK_BITS].eq(stored(TICK_BITS)),
+            header_out.tick[:TICK_BITS].eq(lower),
             *(header_out[name][lane_bits:].eq(stored(index_bits)) for name in INDEXES),
             *(Value.cast(header_out[name]).eq(stored(HEADER[name].width)) for name in AS_THEY_ARE),
             header_out.tick[TICK_BITS:].eq(Mux(turned, upper_before, tick[TICK_BITS:])),
