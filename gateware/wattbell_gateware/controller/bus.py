@@ -31,8 +31,9 @@ class Bus(wiring.Component):
     Ports
     -----
     ibus, dbus : the core's. reg_addr : word address of a register; it stays until the next access. reg_we, reg_re : high for one
-    clock. reg_rdata : in the clock of ``reg_re``. fault : see above. aside : a write from elsewhere, which takes a clock in which the core
-    begins no access to a register.
+    clock. reg_rdata : in the clock of ``reg_re``, or, while ``reg_wait`` is high from then on, in the first in which it is low: until
+    then the access goes on. fault : see above. aside : a write from elsewhere, which takes a clock in which the core begins no access to
+    a register.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ class Bus(wiring.Component):
             raise ValueError(f"the firmware has {len(self._image)} words, the memory {self._rom_words}")
         super().__init__({
             "ibus": In(wishbone()), "dbus": In(wishbone()),
-            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32), "fault": Out(1),
-            "aside": In(stream.Signature(WRITE)),
+            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32), "reg_wait": In(1),
+            "fault": Out(1), "aside": In(stream.Signature(WRITE)),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -61,9 +62,10 @@ class Bus(wiring.Component):
         m.d.comb += [fetched.addr.eq(ibus.adr), ibus.dat_r.eq(Mux(there, fetched.data, 0))]
         m.d.sync += [ibus.ack.eq(ibus.cyc & ibus.stb & ~ibus.ack), there.eq(ibus.adr < self._rom_words)]
 
-        wanted, in_rom, in_ram, in_registers, under_way = Signal(), Signal(), Signal(), Signal(), Signal()
+        wanted, in_rom, in_ram, in_registers, under_way, ends = Signal(), Signal(), Signal(), Signal(), Signal(), Signal()
         shown, from_rom, from_ram = Signal(32), Signal(), Signal()
         m.d.comb += [
+            ends.eq(under_way & ~self.reg_wait),
             wanted.eq(dbus.cyc & dbus.stb & ~dbus.ack & ~under_way),
             in_rom.eq((dbus.adr < self._rom_words) & ~dbus.we),
             in_ram.eq((dbus.adr >= RAM_BASE // 4) & (dbus.adr < RAM_BASE // 4 + self._ram_words)),
@@ -79,8 +81,8 @@ class Bus(wiring.Component):
         with m.Else():
             m.d.comb += dbus.dat_r.eq(shown)
         m.d.sync += [
-            dbus.ack.eq((wanted & (in_rom | in_ram)) | under_way), self.fault.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
-            from_rom.eq(wanted & in_rom), from_ram.eq(wanted & in_ram), under_way.eq(wanted & in_registers),
+            dbus.ack.eq((wanted & (in_rom | in_ram)) | ends), self.fault.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
+            from_rom.eq(wanted & in_rom), from_ram.eq(wanted & in_ram), under_way.eq((wanted & in_registers) | (under_way & self.reg_wait)),
             self.reg_we.eq((wanted & in_registers & dbus.we) | (self.aside.valid & self.aside.ready)),
             self.reg_re.eq(wanted & in_registers & ~dbus.we),
         ]  # fmt: skip
@@ -88,6 +90,6 @@ class Bus(wiring.Component):
             m.d.sync += [self.reg_addr.eq(dbus.adr), self.reg_wdata.eq(dbus.dat_w)]
         with m.Elif(self.aside.valid):
             m.d.sync += [self.reg_addr.eq(self.aside.p.address), self.reg_wdata.eq(self.aside.p.value)]
-        with m.If(under_way):
+        with m.If(ends):
             m.d.sync += shown.eq(self.reg_rdata)
         return m

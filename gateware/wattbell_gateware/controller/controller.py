@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from amaranth import Module, Mux
+from amaranth import DomainRenamer, Module, Mux
 from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from .bus import Bus
 from .core import Core
+from .crossing import RegisterCrossing
 from .peripherals import PINS, Peripherals
 
 __all__ = ["RAM_BYTES", "ROM_BYTES", "Controller"]
@@ -19,7 +21,8 @@ ROM_BYTES, RAM_BYTES = 36864, 8192
 
 
 class Controller(wiring.Component):
-    """Runs the firmware, in the clock of the instrument. A register access takes three clocks, one in memory two.
+    """Runs the firmware, in the clock of the instrument. A register access takes three clocks, one in memory two. With `halved`, core and
+    memory are in the domain ``half``, a slower one: a register access takes seven clocks of it then.
 
     The Verilog of the core is not in here: a board's platform gets it, a simulation adds :func:`.core.verilog_path`.
 
@@ -31,18 +34,24 @@ class Controller(wiring.Component):
 
     Parameters
     ----------
-    image : the firmware, little-endian words (``firmware.hex``). rom_bytes, ram_bytes : sizes of its memories.
+    image : the firmware, little-endian words (``firmware.hex``). rom_bytes, ram_bytes : sizes of its memories. halved : see above.
     """
 
-    def __init__(self, image: Iterable[int], *, rom_bytes: int = ROM_BYTES, ram_bytes: int = RAM_BYTES):
+    def __init__(self, image: Iterable[int], *, rom_bytes: int = ROM_BYTES, ram_bytes: int = RAM_BYTES, halved: bool = False):
+        self._halved = halved
         self._memory = (list(image), rom_bytes, ram_bytes)
         super().__init__({**PINS, "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.core = core = Core()
-        m.submodules.bus = bus = Bus(*self._memory)
-        m.submodules.peripherals = own = Peripherals()
+        own = Peripherals()
+        if self._halved:
+            core, bus, registers = self._half(m, own)
+        else:
+            core, bus = Core(), Bus(*self._memory)
+            registers = bus
+            m.d.comb += [core.hold.eq(own.core_reset), own.fault.eq(bus.fault), core.irq.eq(own.irq)]
+        m.submodules.core, m.submodules.bus, m.submodules.peripherals = core, bus, own
         wiring.connect(m, core.ibus, bus.ibus)
         wiring.connect(m, core.dbus, bus.dbus)
         for name, member in PINS.items():
@@ -56,14 +65,26 @@ class Controller(wiring.Component):
                 m.d.comb += inner.eq(outer)
             else:
                 m.d.comb += outer.eq(inner)
-        wiring.connect(m, own.write, bus.aside)
-        ours = bus.reg_addr[7] & ~bus.reg_addr[4:7].all()  # the self-test's registers are where its pattern is
+        wiring.connect(m, own.write, registers.aside)
+        ours = registers.reg_addr[7] & ~registers.reg_addr[4:7].all()  # the self-test's registers are where its pattern is
         m.d.comb += [
-            core.hold.eq(own.core_reset), own.fault.eq(bus.fault), core.irq.eq(own.irq),
-            own.bus_addr.eq(bus.reg_addr), own.bus_wdata.eq(bus.reg_wdata),
-            own.bus_we.eq(bus.reg_we & ours), own.bus_re.eq(bus.reg_re & ours),
-            self.reg_addr.eq(bus.reg_addr), self.reg_wdata.eq(bus.reg_wdata), self.reg_we.eq(bus.reg_we & ~ours),
-            self.reg_re.eq(bus.reg_re & ~ours),
-            bus.reg_rdata.eq(Mux(ours, own.bus_rdata, self.reg_rdata)),
+            own.bus_addr.eq(registers.reg_addr), own.bus_wdata.eq(registers.reg_wdata),
+            own.bus_we.eq(registers.reg_we & ours), own.bus_re.eq(registers.reg_re & ours),
+            self.reg_addr.eq(registers.reg_addr), self.reg_wdata.eq(registers.reg_wdata), self.reg_we.eq(registers.reg_we & ~ours),
+            self.reg_re.eq(registers.reg_re & ~ours),
+            registers.reg_rdata.eq(Mux(ours, own.bus_rdata, self.reg_rdata)),
         ]  # fmt: skip
         return m
+
+    def _half(self, m: Module, own: Peripherals) -> tuple[Core, Bus, RegisterCrossing]:
+        """Core and memory in ``half``, and what the registers are reached by."""
+        half = DomainRenamer("half")
+        core, bus = half(Core()), half(Bus(*self._memory))
+        m.submodules.crossing = crossing = RegisterCrossing()
+        m.submodules += [FFSynchronizer(own.core_reset, core.hold, o_domain="half"), FFSynchronizer(own.irq, core.irq, o_domain="half"),
+                         FFSynchronizer(bus.fault, own.fault)]  # fmt: skip
+        m.d.comb += [
+            crossing.addr.eq(bus.reg_addr), crossing.wdata.eq(bus.reg_wdata), crossing.we.eq(bus.reg_we), crossing.re.eq(bus.reg_re),
+            bus.reg_rdata.eq(crossing.rdata), bus.reg_wait.eq(crossing.wait),
+        ]  # fmt: skip
+        return core, bus, crossing

@@ -103,7 +103,7 @@ class FrameDelimiter(wiring.Component):
 
         # 1: what each symbol time is
         tick, valid, enable, width = Signal(64), Signal(), Signal(), Signal(2)
-        names = ("stp", "sdp", "com", "end", "edb", "head", "tail", "body", "idle")
+        names = ("start", "sdp", "com", "end", "edb", "head", "tail", "body", "idle")
         flags = [{name: Signal(name=f"{name}{t}") for name in names} for t in times]
         values = [Signal(8 * self._lanes, name=f"values{t}") for t in times]
         m.d.sync += valid.eq(self.word.valid)
@@ -188,7 +188,8 @@ class FrameDelimiter(wiring.Component):
     def _places(self, m: Module, flags: list, width, enable, valid) -> list:
         """Registers with what each symbol time means; all but ``state`` of :data:`_STEP`.
 
-        The place in a frame hangs on when it began and on nothing that comes behind, so every symbol time finds it by itself.
+        The place in a frame hangs on when it began and on nothing that comes behind, so every symbol time finds it by itself. That
+        it is the last of its quad goes with it: found of the place that was chosen, it would be on the longest way here.
         """
         sub, first, second = Signal(2), Signal(), Signal()  # place in the quad; it is the frame's first one; of a DLLP the second
         step = Signal(3)
@@ -200,26 +201,25 @@ class FrameDelimiter(wiring.Component):
             total = Signal(5)
             m.d.comb += total.eq(sub + (Const(count, 3) << width))
             passed = total[2:]
-            return total[:2], first & (passed == 0), Mux(passed == 0, second, (passed == 1) & first)
+            return total[:2], first & (passed == 0), Mux(passed == 0, second, (passed == 1) & first), total[:2] + step == 4
 
-        starts = [enable & (f["stp"] | f["sdp"]) for f in flags]
+        starts = [f["start"] for f in flags]
         at = []
         for t in range(self._symbols + 1):
-            place = Signal(4, name=f"place{t}")
+            place = Signal(5, name=f"place{t}")
             m.d.comb += place.eq(Cat(*on(sub, first, second, t)))
             for k in range(t):  # the last one counts
                 with m.If(starts[k]):
                     m.d.comb += place.eq(Cat(*on(step[:2], ~whole, whole, t - 1 - k)))
-            at.append((place[:2], place[2], place[3]))
+            at.append((place[:2], place[2], place[3], place[4]))
         with m.If(valid):
-            m.d.sync += Cat(sub, first, second).eq(Cat(*at[-1]))
+            m.d.sync += Cat(sub, first, second).eq(Cat(*at[-1][:3]))
 
         kinds = []
         for t, f in enumerate(flags):
-            t_sub, t_first, t_second = at[t]
+            _, t_first, t_second, quad_ends = at[t]
             kind = Signal(_STEP, name=f"kind{t}")
             kinds.append(kind)
-            quad_ends = t_sub + step == 4
             over = f["end"] | f["edb"] | ~enable
             tail = f["tail"] & quad_ends & ~t_first
             m.d.sync += [
@@ -264,7 +264,8 @@ class FrameDelimiter(wiring.Component):
         def of(kind: K, n: int):
             return control[n] & (lanes[n].data == kind)
 
-        m.d.sync += [flags[kind.name.lower()].eq(of(kind, 0)) for kind in (K.STP, K.SDP, K.COM)]
+        m.d.sync += [flags[kind.name.lower()].eq(of(kind, 0)) for kind in (K.SDP, K.COM)]
+        m.d.sync += flags["start"].eq(self.enable & (of(K.STP, 0) | of(K.SDP, 0)))
         m.d.sync += values.eq(Cat(s.data for s in lanes))
         with m.Switch(self.width):
             for log, width in self._widths():

@@ -21,14 +21,20 @@ def judged(window: int = WINDOW) -> data.StructLayout:
     """What :class:`SequenceOrder` tells :class:`SequenceWindow` of a number.
 
     ``strobe``: there is one. ``slot``: its place in ``had``, and a bit of ``row`` and ``column``. ``anew``: there was no expected one.
-    ``replayed``: it is before the expected one, and ``near``: in the window. ``lost``: so many were passed over: those at
-    places ``since`` .. ``slot`` - 1, round the end, ``every`` place, or ``none``.
+    ``replayed``: it is before the expected one, and ``near``: in the window. ``lost``: so many were passed over: those of ``passed``
+    (:func:`_between`), ``every`` place, or ``none``.
     """
     low = (window - 1).bit_length()
     return data.StructLayout({
         "strobe": 1, "slot": low, "row": window // _ROW, "column": _ROW,
-        "anew": 1, "replayed": 1, "near": 1, "lost": 11, "since": low, "every": 1, "none": 1,
+        "anew": 1, "replayed": 1, "near": 1, "lost": 11, "passed": _rows(window), "every": 1, "none": 1,
     })  # fmt: skip
+
+
+def _rows(window: int) -> data.StructLayout:
+    """A range of places, round the end or not: ``whole`` rows, and of the rows where it begins and ends so many ``columns``."""
+    rows, partial = window // _ROW, data.StructLayout({"row": window // _ROW, "columns": _ROW})
+    return data.StructLayout({"whole": rows, "first": partial, "last": partial})
 
 
 class SequenceOrder(wiring.Component):
@@ -44,15 +50,17 @@ class SequenceOrder(wiring.Component):
         window, before, after, out = self._window, self.before, self.after, self.judged
         low = (window - 1).bit_length()
         ahead, behind = Signal(12), Signal(12)
-        anew, zero, early = Signal(), Signal(), Signal()
+        anew, zero, early, since = Signal(), Signal(), Signal(), Signal(low)
         m.d.comb += [
             ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n numbers behind is n - 1 here
-            anew.eq(~before.known | self.forget | self.begin), zero.eq(self.begin | (before.zero & ~self.forget)),
+            anew.eq(~before.known | self.forget | self.begin),
+            since.eq(Mux(anew, 0, before.expected[:low])), zero.eq(self.begin | (before.zero & ~self.forget)),
             early.eq(zero & (self.number < window)),  # so many have been missed, hardly more
             out.strobe.eq(self.strobe), out.slot.eq(self.number[:low]),
             out.row.eq(1 << self.number[_COLUMN_BITS:low]), out.column.eq(1 << self.number[:_COLUMN_BITS]),
             out.anew.eq(anew), out.replayed.eq(~anew & ahead[11]),
-            out.near.eq(behind < window), out.since.eq(Mux(anew, 0, before.expected[:low])), out.every.eq(~anew & (ahead >= window)),
+            out.near.eq(behind < window),
+            out.passed.eq(_between(m, since, self.number[:low], window)), out.every.eq(~anew & (ahead >= window)),
             out.none.eq(Mux(anew, ~early | (self.number[:low] == 0), ahead == 0)), after.eq(before),
         ]  # fmt: skip
         with m.If(anew):
@@ -89,27 +97,33 @@ class SequenceWindow(wiring.Component):
             self.lost.eq(Mux(what.strobe, what.lost, 0)), self.after.eq(self.before),
         ]  # fmt: skip
         every = what.every.replicate(window)
-        passed = Mux(what.none | what.replayed, 0, _between(m, what.since, what.slot, window) | every)
+        passed = Mux(what.none | what.replayed, 0, _places(what.passed) | every)
         with m.If(self.deliver):
             m.d.comb += self.after.eq(((self.before | what.anew.replicate(window)) & ~passed) | own)
         return m
 
 
 def _between(m: Module, since, until, window: int):
-    """A bit for each place from `since` up to before `until`, round the end if that is not behind it; combinational."""
-    rows, first, last = window // _ROW, since[_COLUMN_BITS:], until[_COLUMN_BITS:]
-    upper, lower = Signal(_ROW), Signal(_ROW)  # of the row of `since`, and of that of `until`
-    bits, inside, round_ = [], Signal(), Signal()
+    """:func:`_rows` of the places from `since` up to before `until`, round the end if that is not behind it; combinational."""
+    first, last, found = since[_COLUMN_BITS:], until[_COLUMN_BITS:], Signal(_rows(window))
+    inside, round_ = Signal(), Signal()
     m.d.comb += [
         round_.eq(since >= until), inside.eq((first == last) & ~round_),  # all of it in one row
-        lower.eq(Cat((n < until[:_COLUMN_BITS]) & ~inside for n in range(_ROW))),
-        upper.eq(Cat((n >= since[:_COLUMN_BITS]) & ((n < until[:_COLUMN_BITS]) | ~inside) for n in range(_ROW))),
+        found.first.row.eq(1 << first), found.last.row.eq(1 << last),
+        found.last.columns.eq(Cat((n < until[:_COLUMN_BITS]) & ~inside for n in range(_ROW))),
+        found.first.columns.eq(Cat((n >= since[:_COLUMN_BITS]) & ((n < until[:_COLUMN_BITS]) | ~inside) for n in range(_ROW))),
     ]  # fmt: skip
-    for n in range(rows):
-        behind, before, whole = n > first, n < last, Signal(name=f"row{n}")
+    for n, whole in enumerate(found.whole):
+        behind, before = n > first, n < last
         m.d.comb += whole.eq(Mux(round_, behind | before, behind & before))
-        bits += [whole | ((first == n) & upper[k]) | ((last == n) & lower[k]) for k in range(_ROW)]
-    return Cat(bits)
+    return found
+
+
+def _places(rows):
+    """:func:`_rows` as a bit for each place."""
+    first, last = rows.first, rows.last
+    return Cat(whole | (at_first & first.columns[k]) | (at_last & last.columns[k])
+               for whole, at_first, at_last in zip(rows.whole, first.row, last.row) for k in range(_ROW))  # fmt: skip
 
 
 class SequenceFilter(wiring.Component):

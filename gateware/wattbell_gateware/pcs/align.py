@@ -10,7 +10,7 @@ from .symbols import symbol_word
 
 __all__ = ["LATENCY", "SymbolAligner"]
 
-LATENCY = 4
+LATENCY = 5
 """Clocks from a raw word to the aligned word that ends with bits of it."""
 _COM_CHANGES = 0b111000010
 """Where neighbouring bits of K28.5 (0011111010) differ, `a` and `b` in bit 0. Both its forms, and so both polarities, have them."""
@@ -26,7 +26,7 @@ class SymbolAligner(wiring.Component):
     errors forge one now and then, hardly three at one place before the next SKP set) or 15 more words with errors than without
     (``bad``, which is what a slip shows first) unlock. So the boundary moves only where the stream did.
 
-    Latency 4 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
+    Latency 5 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
     ``raw.payload[offset + 1]`` of the word before, or, for an offset of 9, bit 0 of the same word.
 
     Ports
@@ -58,23 +58,25 @@ class SymbolAligner(wiring.Component):
         with m.If(self.raw.valid):
             m.d.sync += window.eq(Cat(window[bits:], self.raw.payload ^ self.invert.replicate(bits)))
 
-        # 2: which of the ten boundaries have a COM
+        # 2: which of the ten boundaries have a COM; 3: the first of them
         found, found_now, first, any_found = Signal(10), Signal(10), Signal(4), Signal()
-        cut = Signal.like(window)
-        deciding = Signal()
-        m.d.sync += deciding.eq(searching)
+        seen, cut = Signal.like(window), Signal.like(window)
+        choosing, deciding = Signal(), Signal()
+        m.d.sync += [choosing.eq(searching), deciding.eq(choosing)]
         changes = Signal(bits + 8)
         places = [[changes[at : at + 9] for at in range(boundary, bits, 10)] for boundary in range(10)]
         m.d.comb += [
-            changes.eq(window[:-1] ^ window[1:]), found_now.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places)),
+            changes.eq(window[:-1] ^ window[1:]),
         ]  # fmt: skip
         with m.If(searching):
-            m.d.sync += [cut.eq(window), found.eq(found_now), any_found.eq(found_now.any())]
+            m.d.sync += [seen.eq(window), found_now.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places))]
+        with m.If(choosing):
+            m.d.sync += [cut.eq(seen), found.eq(found_now), any_found.eq(found_now.any())]
             for n in reversed(range(10)):
                 with m.If(found_now[n]):
                     m.d.sync += first.eq(n)
 
-        # 3: the boundary
+        # 4: the boundary
         count = Signal(range(_CONTRADICT + 1))  # confirmations while not locked; while locked contradictions, all at `elsewhere`
         elsewhere = Signal(4)
         errors = Signal(range(_BAD_WORDS + 1))
@@ -112,7 +114,7 @@ class SymbolAligner(wiring.Component):
         with m.If(deciding):
             m.d.sync += behind.eq(cut)
 
-        # 4: the cut
+        # 5: the cut
         m.d.sync += self.out.valid.eq(decided)
         with m.If(decided):
             m.d.sync += self.out.payload.eq(behind.bit_select(self.offset, bits))

@@ -10,7 +10,7 @@ from .symbols import K, symbol_word
 
 __all__ = ["LATENCY", "MAX_SKEW", "Deskew", "link_word"]
 
-LATENCY = 4
+LATENCY = 5
 """Clocks from a word to the word that ends with the same symbol, for the lane that comes last."""
 MAX_SKEW = 5
 """Symbol times between the first and the last lane (Base 2.1, table 4-5: 20 ns at 2.5 GT/s, 8 ns at 5 GT/s at a receiver)."""
@@ -34,7 +34,7 @@ class Deskew(wiring.Component):
     set that showed it comes out aligned, but for words of it that had left); aligned, a different one must be seen twice, which
     a bit error does not do.
 
-    Every lane is late by ``delay`` symbols, and 4 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
+    Every lane is late by ``delay`` symbols, and 5 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
 
     Ports
     -----
@@ -57,27 +57,37 @@ class Deskew(wiring.Component):
         one = bits // n_symbols
         valid = self.lanes.valid
 
-        # 1: how many symbol times ago each lane had its mark, at the end of the word
+        # 1: what each symbol can be of a mark
+        had_words, seen_words, seen_coms, seen_kinds = Signal(), [], [], []
+        m.d.sync += had_words.eq(valid)
+        for n in range(self._lanes):
+            seen = Signal(bits, name=f"seen{n}")
+            coms, kinds = Signal(n_symbols, name=f"coms{n}"), Signal(n_symbols, name=f"kinds{n}")
+            for collected, signal in ((seen_words, seen), (seen_coms, coms), (seen_kinds, kinds)):
+                collected.append(signal)
+            with m.If(valid):
+                m.d.sync += seen.eq(self.lanes.payload[n])
+                for at, symbol in enumerate(self.lanes.payload[n]):
+                    control = symbol.k & ~symbol.error
+                    m.d.sync += [coms[at].eq(control & (symbol.data == K.COM)),
+                                 kinds[at].eq((control & (symbol.data == K.SKP)) | symbol.plain)]  # fmt: skip
+
+        # 2: how many symbol times ago each lane had its mark, at the end of the word
         ages = [Signal(range(_OLD + 1), name=f"age{n}", init=_OLD) for n in range(self._lanes)]
         words = [Signal(bits, name=f"word{n}") for n in range(self._lanes)]
         marked, had = Signal(self._lanes), Signal()
-        m.d.sync += had.eq(valid)
-        with m.If(valid):
+        m.d.sync += had.eq(had_words)
+        with m.If(had_words):
             for n, age in enumerate(ages):
-                word = self.lanes.payload[n]
                 com_before = Signal(name=f"com{n}")
-                before, marks = com_before, []
-                for symbol in word:
-                    control = symbol.k & ~symbol.error
-                    marks.append(before & ((control & (symbol.data == K.SKP)) | symbol.plain))
-                    before = control & (symbol.data == K.COM)
-                m.d.sync += [com_before.eq(before), marked[n].eq(Cat(marks).any()), words[n].eq(word)]
+                marks = Cat(com_before, seen_coms[n][:-1]) & seen_kinds[n]
+                m.d.sync += [com_before.eq(seen_coms[n][-1]), marked[n].eq(marks.any()), words[n].eq(seen_words[n])]
                 m.d.sync += age.eq(Mux(age > _OLD - n_symbols, _OLD, age + n_symbols))
                 for at, mark in enumerate(marks):
                     with m.If(mark):
                         m.d.sync += age.eq(n_symbols - 1 - at)
 
-        # 2: the skew; 3: whether it is one
+        # 3: the skew; 4: whether it is one
         youngest = Signal(range(_OLD + 1))
         delays = [Signal(range(_OLD + 1), name=f"late{n}") for n in range(self._lanes)]
         complete, same, settled = Signal(), Signal(), Signal()
@@ -104,7 +114,7 @@ class Deskew(wiring.Component):
             with m.Else():
                 m.d.sync += [self.delay[n].eq(late) for n, late in enumerate(found)]
 
-        # 3, 4: behind the words of this clock as many symbols as the greatest delay takes; out of them, one word
+        # 4, 5: behind the words of this clock as many symbols as the greatest delay takes; out of them, one word
         room = n_symbols + MAX_SKEW
         ready = Signal()
         m.d.sync += [ready.eq(behind_had), self.out.valid.eq(ready)]

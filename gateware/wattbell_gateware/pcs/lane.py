@@ -19,7 +19,7 @@ LATENCY = align.LATENCY + decode.LATENCY + descramble.LATENCY
 
 
 class LaneReceiver(wiring.Component):
-    """Alignment, line code, descrambling, polarity. One word a clock, latency 9 clocks (:data:`LATENCY`) plus ``offset`` bits.
+    """Alignment, line code, descrambling, polarity. One word a clock, latency 10 clocks (:data:`LATENCY`) plus ``offset`` bits.
 
     Ports
     -----

@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from amaranth import Cat, Module, Shape
+from amaranth import Cat, ClockDomain, ClockSignal, Module, ResetSignal, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_gateware.controller import Controller, verilog_path
@@ -19,7 +19,10 @@ CLOCK_TICKS = 64
 
 
 class CoreTop(wiring.Component):
-    """The rail is good when the switch is closed; the sidebands are what the rig makes of them; the lines go to the test."""
+    """The rail is good when the switch is closed; the sidebands are what the rig makes of them; the lines go to the test.
+
+    `halved`: of the controller; its ``half`` is every second clock.
+    """
 
     console_in: In(stream.Signature(8))
     console_out: Out(stream.Signature(8))
@@ -31,9 +34,17 @@ class CoreTop(wiring.Component):
     scl_low: Out(1)
     sda_low: Out(1)
 
+    def __init__(self, *, halved: bool = False):
+        super().__init__()
+        self.halved = halved
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.controller = own = Controller([])
+        m.submodules.controller = own = Controller([], halved=self.halved)
+        if self.halved:
+            m.domains.half, turn = ClockDomain("half"), Signal(reset_less=True)
+            m.d.sync += turn.eq(~turn)
+            m.d.comb += [ClockSignal("half").eq(turn), ResetSignal("half").eq(ResetSignal())]
         m.submodules.regs = regs = RegisterFile({"ADC_PERIOD": 1000 // CLOCK_TICKS})
         wiring.connect(m, wiring.flipped(self.console_in), own.console_in)
         wiring.connect(m, own.console_out, wiring.flipped(self.console_out))

@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 
 import harness
+import pytest
 from core_top import CoreTop, wrapper
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_core_and_firmware():
+@pytest.mark.parametrize("halved", [False, True], ids=["sync", "half"])
+def test_core_and_firmware(halved):
     done = subprocess.run(["make", "-s", "-C", ROOT / "firmware", f"PY={sys.executable}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
-    top = CoreTop()
-    harness.run(top, name="controller_core", test_module="cocotb_core", here=__file__,
-                wrapper=wrapper(top, "controller_core"), env={"FIRMWARE": os.fspath(ROOT / "build" / "firmware" / "firmware.hex")})
+    top, name = CoreTop(halved=halved), "controller_core_half" if halved else "controller_core"
+    harness.run(top, name=name, test_module="cocotb_core", here=__file__,
+                wrapper=wrapper(top, name), env={"FIRMWARE": os.fspath(ROOT / "build" / "firmware" / "firmware.hex")})

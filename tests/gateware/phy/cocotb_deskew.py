@@ -36,7 +36,7 @@ class Bench:
         n = self.symbols
         word = BITS * n
         out = [[] for _ in range(self.lanes)]
-        for at in range(0, max(map(len, streams)) + 3 * n, n):
+        for at in range(0, max(map(len, streams)) + 4 * n, n):
             while gaps and gaps.random() < 0.3:
                 self.port["lanes__valid"].value = 0
                 self.port["lanes__payload"].value = gaps.getrandbits(word * self.lanes)

@@ -8,7 +8,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from symbols import Received, unpack
 
-LATENCY = 8
+LATENCY = 9
 PORTS = ("raw__payload", "raw__valid", "out__payload", "out__valid", "bypass", "polarity_set", "polarity", "locked", "offset", "inverted")
 
 

@@ -169,7 +169,7 @@ class Ecp5Tap(Elaboratable):
         return controller
 
     def _soft_core(self, m: Module, platform, instrument) -> Controller:
-        m.submodules.controller = controller = Controller(self._firmware)
+        m.submodules.controller = controller = Controller(self._firmware, halved=True)
         power = _buffers(m, platform, "power", load_switch="o", rail_good="i", perst_low="o", clkreq_low="o")
         front, i2c = _buffers(m, platform, "afe", zero="o"), _buffers(m, platform, "i2c", scl="io", sda="io")
         load, fine = _buffers(m, platform, "load", gate="o"), _buffers(m, platform, "adc_fine", sdo="i")

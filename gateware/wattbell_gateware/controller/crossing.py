@@ -1,0 +1,53 @@
+"""Accesses of a core that runs on a slower clock than the registers."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from .bus import WRITE
+
+__all__ = ["RegisterCrossing"]
+
+
+class RegisterCrossing(wiring.Component):
+    """One access at a time from the domain ``half`` to ``sync``, and what was read back. The two clocks need not know of each other: a
+    change of level tells of an access, and one of another its end; address and data stand still in between.
+
+    Ports
+    -----
+    In ``half``, to :class:`.bus.Bus`: addr, wdata, we, re, rdata; wait: the access has not ended.
+    In ``sync``: reg_addr, reg_wdata, reg_we, reg_re, reg_rdata as of :class:`.bus.Bus`; aside: a write from elsewhere, which takes a clock
+    in which no access begins.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "addr": In(8), "wdata": In(32), "we": In(1), "re": In(1), "rdata": Out(32), "wait": Out(1),
+            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32),
+            "aside": In(stream.Signature(WRITE)),
+        })  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        asked, seen, done, returned, writes = Signal(), Signal(), Signal(), Signal(), Signal()
+        m.submodules += [FFSynchronizer(asked, seen), FFSynchronizer(done, returned, o_domain="half")]
+        strobe = self.we | self.re
+        m.d.comb += self.wait.eq(strobe | (asked != returned))
+        with m.If(strobe):
+            m.d.half += [asked.eq(~asked), writes.eq(self.we)]
+
+        begins, under_way = Signal(), Signal()
+        m.d.comb += [begins.eq((seen != done) & ~under_way), self.aside.ready.eq(~begins)]
+        m.d.sync += [
+            under_way.eq(begins), self.reg_we.eq(Mux(begins, writes, self.aside.valid)), self.reg_re.eq(begins & ~writes),
+        ]  # fmt: skip
+        with m.If(begins):
+            m.d.sync += [self.reg_addr.eq(self.addr), self.reg_wdata.eq(self.wdata)]
+        with m.Elif(self.aside.valid):
+            m.d.sync += [self.reg_addr.eq(self.aside.p.address), self.reg_wdata.eq(self.aside.p.value)]
+        with m.If(under_way):
+            m.d.sync += [self.rdata.eq(self.reg_rdata), done.eq(seen)]
+        return m
