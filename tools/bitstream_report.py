@@ -109,7 +109,7 @@ def table(placements: list[Placement], controller: str, tools: str) -> str:
         achieved = " | ".join(f"{clock.achieved:.1f}" for clock in of)
         lines.append(f"| `{name}` | {of[0].wanted:.1f} | {achieved} | {min(clock.spare for clock in of) * 100:+.0f} % |")
     lines += ["", "| cells | used | of | |", "|---|---|---|---|"]
-    lines += [f"| {kind} | {used} | {there} | {used / there * 100:.0f} % |" for kind, (used, there) in first.used.items()]
+    lines += [f"| {kind} | {used} | {there} | {used / there * 100:.1f} % |" for kind, (used, there) in first.used.items()]
     return "\n".join(lines)
 
 

@@ -177,7 +177,7 @@ def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys
     text = bitstream.table([good, tight], "spi", "nextpnr 1")
     assert "--controller spi --seeds 1,2 " in text
     assert "| `sync` | 125.0 | 140.0 | 130.0 | +4 % |" in text
-    assert "| LUT4 | 40000 | 83640 | 48 % |" in text
+    assert "| LUT4 | 40000 | 83640 | 47.8 % |" in text
     page, report_module = tmp_path / "page.md", sys.modules["bitstream_report"]
     soft, spi = (report_module.BEGIN.format(controller) for controller in ("soft", "spi"))
     page.write_text(f"before\n{soft}\nold\n{report_module.END}\nbetween\n{spi}\nold\n{report_module.END}\nafter\n")
