@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..controller_registers import BASE
 from .core import wishbone
+from .rom import Rom
 
 __all__ = ["RAM_BASE", "WRITE", "Bus"]
 
@@ -52,9 +53,9 @@ class Bus(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.rom = rom = Memory(shape=32, depth=self._rom_words, init=self._image)
+        m.submodules.rom = rom = Rom(self._image, self._rom_words)
         m.submodules.ram = ram = Memory(shape=32, depth=self._ram_words, init=[])
-        fetched, constant = rom.read_port(), rom.read_port()
+        fetched, constant = rom.ports
         loaded, stored = ram.read_port(), ram.write_port(granularity=8)
         ibus, dbus = self.ibus, self.dbus
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, Value, signed
+from amaranth import Module, Shape, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +14,14 @@ __all__ = ["Meter"]
 
 _POWER_SHIFT = 16
 """Of a conversion's power, for its least and greatest value."""
+_COUNT_BITS = board_by_name("METER_COUNT").width
+_SUM_BITS = 64
+
+
+def _sum_of(term: Value) -> Shape:
+    """Of a sum over a gate, no wider than its conversions need: it is shown with its sign in all 64 bits."""
+    shape = Value.cast(term).shape()
+    return Shape(min(shape.width + _COUNT_BITS, _SUM_BITS), shape.signed)
 
 
 class Meter(wiring.Component):
@@ -55,7 +63,10 @@ class Meter(wiring.Component):
         power = Signal(signed(48))
         got, multiplied = Signal(), Signal()
         clipped = c.flags.overload_i | c.flags.overload_v
-        code = {"v": c.v_code, "i": c.i_code.as_signed(), "f": c.f_code.as_signed()}
+        terms = {"v_sum": c.v, "i_sum": c.i, "p_sum": power,
+                 "v_codes": c.v_code, "i_codes": c.i_code.as_signed(), "f_codes": c.f_code.as_signed()}  # fmt: skip
+        sums = {name: Signal(_sum_of(term), name=f"gate_{name}") for name, term in terms.items()}
+        m.d.comb += [getattr(self, name).eq(total) for name, total in sums.items()]
         m.d.sync += [got.eq(self.converted), multiplied.eq(got)]
         with m.If(self.converted):
             m.d.sync += c.eq(self.conversion)
@@ -65,18 +76,20 @@ class Meter(wiring.Component):
         values = {"v": c.v, "i": c.i, "p": power >> _POWER_SHIFT}
         m.d.comb += [self.sampled.eq(multiplied), self.sample.tick.eq(c.tick)]
         m.d.comb += [self.sample[name].eq(value) for name, value in values.items()]
-        first = Signal()
-        with m.If(multiplied & busy & ~(c.tick - since)[63]):
+        first, counts = Signal(), Signal()
+        m.d.comb += counts.eq(multiplied & busy & ~(c.tick - since)[63])
+        with m.If(counts):
             m.d.sync += [
                 first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | Value.cast(c.flags)), self.gate_ticks.eq(c.period),
-                self.v_sum.eq(self.v_sum + c.v), self.i_sum.eq(self.i_sum + c.i), self.p_sum.eq(self.p_sum + power),
-                self.v_codes.eq(self.v_codes + code["v"]), self.i_codes.eq(self.i_codes + code["i"]),
-                self.f_codes.eq(self.f_codes + code["f"]),
-                self.gate_clipped.eq(self.gate_clipped + clipped),
+                *(total.eq(total + terms[name]) for name, total in sums.items()), self.gate_clipped.eq(self.gate_clipped + clipped),
             ]  # fmt: skip
-            for name, value in values.items():
-                least, most = getattr(self, f"{name}_min"), getattr(self, f"{name}_max")
-                m.d.sync += [least.eq(Mux(first | (value < least), value, least)), most.eq(Mux(first | (value > most), value, most))]
+        for name, value in values.items():
+            least, most = (Signal.like(value, name=f"{name}_{end}") for end in ("least", "most"))
+            m.d.comb += [getattr(self, f"{name}_min").eq(least), getattr(self, f"{name}_max").eq(most)]
+            with m.If(counts & (first | (value < least))):
+                m.d.sync += least.eq(value)
+            with m.If(counts & (first | (value > most))):
+                m.d.sync += most.eq(value)
 
         energy, charge, count, ends = Signal(signed(64)), Signal(signed(64)), Signal(64), Signal(32)
         with m.If(multiplied & totals):
@@ -89,7 +102,7 @@ class Meter(wiring.Component):
         with m.If(command["START"] | self.start):
             m.d.sync += [
                 busy.eq(1), first.eq(1), left.eq(self.meter_count), since.eq(self.now), flags.eq(0), self.gate_clipped.eq(0),
-                *(getattr(self, name).eq(0) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes")),
+                *(total.eq(0) for total in sums.values()),
             ]  # fmt: skip
         with m.If(command["ABORT"] | self.abort):
             m.d.sync += busy.eq(0)

@@ -76,7 +76,8 @@ module {name}(
   {name}_dut dut({connected});
   initial slept = 0;
   always @(posedge clk) begin
-    if (poke) dut.controller.bus.rom[poke_address] <= poke_word;
+    if (poke && poke_address[13]) dut.controller.bus.rom.high[poke_address[9:0]] <= poke_word;
+    if (poke && !poke_address[13]) dut.controller.bus.rom.low[poke_address[12:0]] <= poke_word;
     if (dut.controller.core.vexriscv.CsrPlugin_inWfi) slept <= slept + 1;
   end
 endmodule
