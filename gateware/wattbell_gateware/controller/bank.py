@@ -23,15 +23,23 @@ class Bank(wiring.Component):
     - WO, W1C, and RW in ``elsewhere``: ``x_written``, high in the clock after a write, with ``data``;
     - TAKE: ``x_taken``, high in the clock of the read.
 
+    ``word`` is what those in ``outside`` read, which have no ports of their own.
+
     Parameters
     ----------
     registers : the registers that are there.
     elsewhere : names of RW registers whose value is kept by their user, because something else than a write changes it.
+    outside : names of RO registers that are in a memory, by the address.
     """
 
-    def __init__(self, registers: Iterable[Register], elsewhere: Iterable[str] = ()):
-        self._registers, self._elsewhere = tuple(registers), frozenset(elsewhere)
+    def __init__(self, registers: Iterable[Register], elsewhere: Iterable[str] = (), outside: Iterable[str] = ()):
+        registers, outside = tuple(registers), frozenset(outside)
+        self._registers = tuple(register for register in registers if register.name not in outside)
+        self._outside = tuple(register for register in registers if register.name in outside)
+        self._elsewhere = frozenset(elsewhere)
         members = {"addr": In(7), "wdata": In(32), "we": In(1), "re": In(1), "rdata": Out(32), "data": Out(32)}
+        if self._outside:
+            members["word"] = In(32)
         for register in self._registers:
             name = register.name.lower()
             if self._kept(register):
@@ -58,6 +66,9 @@ class Bank(wiring.Component):
                 if register.access is not Access.WO:
                     with m.Case(register.address & 0x7F):
                         m.d.comb += self.rdata.eq(getattr(self, register.name.lower()))
+            if self._outside:
+                with m.Case(*(register.address & 0x7F for register in self._outside)):
+                    m.d.comb += self.rdata.eq(self.word)
         for register in self._registers:
             name = register.name.lower()
             hit = Signal(name=f"{name}_hit")

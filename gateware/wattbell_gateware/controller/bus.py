@@ -38,10 +38,11 @@ class Bus(wiring.Component):
 
     Parameters
     ----------
-    image : the firmware, little-endian words. rom_bytes, ram_bytes : sizes, multiples of 4.
+    image : the firmware, little-endian words. rom_bytes, ram_bytes : sizes, multiples of 4. sliced : :class:`.rom.Rom`.
     """
 
-    def __init__(self, image: Iterable[int], rom_bytes: int, ram_bytes: int):
+    def __init__(self, image: Iterable[int], rom_bytes: int, ram_bytes: int, *, sliced: bool = False):
+        self._sliced = sliced
         self._image, self._rom_words, self._ram_words = list(image), rom_bytes // 4, ram_bytes // 4
         if len(self._image) > self._rom_words:
             raise ValueError(f"the firmware has {len(self._image)} words, the memory {self._rom_words}")
@@ -53,7 +54,7 @@ class Bus(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.rom = rom = Rom(self._image, self._rom_words)
+        m.submodules.rom = rom = Rom(self._image, self._rom_words, sliced=self._sliced)
         m.submodules.ram = ram = Memory(shape=32, depth=self._ram_words, init=[])
         fetched, constant = rom.ports
         loaded, stored = ram.read_port(), ram.write_port(granularity=8)

@@ -22,7 +22,8 @@ ROM_BYTES, RAM_BYTES = 36864, 8192
 
 class Controller(wiring.Component):
     """Runs the firmware, in the clock of the instrument. A register access takes three clocks, one in memory two. With `halved`, core and
-    memory are in the domain ``half``, a slower one: a register access takes seven clocks of it then.
+    memory are in the domain ``half``, a slower one: a register access takes seven clocks of it then. The read-only memory is sliced for
+    block RAMs then.
 
     The Verilog of the core is not in here: a board's platform gets it, a simulation adds :func:`.core.verilog_path`.
 
@@ -79,7 +80,7 @@ class Controller(wiring.Component):
     def _half(self, m: Module, own: Peripherals) -> tuple[Core, Bus, RegisterCrossing]:
         """Core and memory in ``half``, and what the registers are reached by."""
         half = DomainRenamer("half")
-        core, bus = half(Core()), half(Bus(*self._memory))
+        core, bus = half(Core()), half(Bus(*self._memory, sliced=True))
         m.submodules.crossing = crossing = RegisterCrossing()
         m.submodules += [FFSynchronizer(own.core_reset, core.hold, o_domain="half"), FFSynchronizer(own.irq, core.irq, o_domain="half"),
                          FFSynchronizer(bus.fault, own.fault)]  # fmt: skip

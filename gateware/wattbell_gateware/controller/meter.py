@@ -2,108 +2,164 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Shape, Signal, Value, signed
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..controller_registers import board_by_name
+from ..controller_registers import BOARD, board_by_name
 from ..rail.config import CONVERSION, FLAGS
 from .trigger import SAMPLE
 
-__all__ = ["Meter"]
+__all__ = ["WORDS", "Meter"]
 
 _POWER_SHIFT = 16
 """Of a conversion's power, for its least and greatest value."""
-_COUNT_BITS = board_by_name("METER_COUNT").width
-_SUM_BITS = 64
-
-
-def _sum_of(term: Value) -> Shape:
-    """Of a sum over a gate, no wider than its conversions need: it is shown with its sign in all 64 bits."""
-    shape = Value.cast(term).shape()
-    return Shape(min(shape.width + _COUNT_BITS, _SUM_BITS), shape.signed)
+_FIRST, _LATCHED, _LAST = (board_by_name(name).address for name in ("V_SUM_LO", "ENERGY_LO", "TOTAL_CLIPPED"))
+WORDS = tuple(register.name for register in BOARD if _FIRST <= register.address <= _LAST)
+"""Registers that :class:`Meter` keeps in its memory, without a gap from the first to the last."""
+_GATE, _TOTALS = _LATCHED - _FIRST, _LAST + 1 - _LATCHED
+_BANKS = 3
+_WORD = 32
 
 
 class Meter(wiring.Component):
-    """A conversion is in the sums three clocks after ``converted``. A gate takes conversions that began when it was started, or later.
+    """A conversion is in the sums 31 clocks after ``converted``, and one clock later for every ``word`` read in between. They come at
+    least 40 clocks apart (ADC_PERIOD ends at 640 ns, and no clock is shorter than 16 ns). A gate takes conversions that began when it was
+    started, or later. Its sums read 0 until it has one, and belong to several conversions until one is in all of them.
+
+    One adder takes the words of :data:`WORDS` one after the other, a clock each, in a memory that the registers are read from. The
+    accumulators are there three times: what LATCH shows, what counts, and what the next conversion is written to. So LATCH and CLEAR only
+    change which is which, and take whole conversions whenever they come.
 
     A restart of the core gives a gate up, and leaves the accumulators.
 
     Ports
     -----
-    called like registers: those of :class:`.bank.Bank`; V, I, P sums and codes as 64-bit values.
+    called like registers: those of :class:`.bank.Bank`.
+    addr, re, word : of the bank; one of :data:`WORDS` in the clock of ``re``.
     now : ticks. converted, conversion : :class:`..rail.path.RailPath`. abort : the core restarts.
-    start : as METER_COMMAND.START. sampled, sample : a conversion, its power too; ``sample`` stays until the next comes.
-    busy : a gate is under way. wanted : a conversion would be counted.
+    start : as METER_COMMAND.START. sampled, sample : a conversion, its power too, three clocks after ``converted``; ``sample`` stays until
+    the next comes.
+    busy : a gate is under way. wanted : a conversion would be counted. summing : one is not in all sums yet.
     """
 
     def __init__(self):
-        sums = {f"{name}": Out(signed(64)) for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes")}
-        ends = {f"{name}_{end}": Out(signed(32)) for name in "vip" for end in ("min", "max")}
         super().__init__({
+            "addr": In(7), "re": In(1), "word": Out(_WORD),
             "now": In(64), "data": In(32), "abort": In(1), "converted": In(1), "conversion": In(CONVERSION),
             "meter_control": In(2), "meter_count": In(20), "meter_command_written": In(1), "meter_state": Out(6),
-            **sums, **ends, "gate_clipped": Out(20), "gate_ticks": Out(32), "energy": Out(signed(64)), "charge": Out(signed(64)),
-            "total_count": Out(64), "total_clipped": Out(32), "busy": Out(1), "wanted": Out(1),
-            "start": In(1), "sampled": Out(1), "sample": Out(SAMPLE),
+            "busy": Out(1), "wanted": Out(1), "summing": Out(1), "start": In(1), "sampled": Out(1), "sample": Out(SAMPLE),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
         command = {b.name: self.meter_command_written & self.data[b.low] for b in board_by_name("METER_COMMAND").bits}
+        start = command["START"] | self.start
         totals = self.meter_control[board_by_name("METER_CONTROL").bits[1].low]
-        busy, left, since, flags = Signal(), Signal(20), Signal(64), Signal(FLAGS.size)
+        busy, left, since, flags, latched_none = Signal(), Signal(20), Signal(64), Signal(FLAGS.size), Signal(init=1)
         names = {b.name: b.low for b in board_by_name("METER_STATE").bits}
         state = dict(zip((name.upper() for name in FLAGS.members), flags, strict=True))
         m.d.comb += [self.busy.eq(busy), self.wanted.eq(busy | totals), self.meter_state[names["BUSY"]].eq(busy)]
         m.d.comb += [self.meter_state[names[name]].eq(flag) for name, flag in state.items()]
 
-        # One conversion at a time: they come at least 40 clocks apart.
         c = Signal(CONVERSION)
         power = Signal(signed(48))
         got, multiplied = Signal(), Signal()
-        clipped = c.flags.overload_i | c.flags.overload_v
-        terms = {"v_sum": c.v, "i_sum": c.i, "p_sum": power,
-                 "v_codes": c.v_code, "i_codes": c.i_code.as_signed(), "f_codes": c.f_code.as_signed()}  # fmt: skip
-        sums = {name: Signal(_sum_of(term), name=f"gate_{name}") for name, term in terms.items()}
-        m.d.comb += [getattr(self, name).eq(total) for name, total in sums.items()]
         m.d.sync += [got.eq(self.converted), multiplied.eq(got)]
         with m.If(self.converted):
             m.d.sync += c.eq(self.conversion)
         with m.If(got):
             m.d.sync += power.eq(c.v * c.i)
-
         values = {"v": c.v, "i": c.i, "p": power >> _POWER_SHIFT}
         m.d.comb += [self.sampled.eq(multiplied), self.sample.tick.eq(c.tick)]
         m.d.comb += [self.sample[name].eq(value) for name, value in values.items()]
-        first, counts = Signal(), Signal()
-        m.d.comb += counts.eq(multiplied & busy & ~(c.tick - since)[63])
-        with m.If(counts):
-            m.d.sync += [
-                first.eq(0), left.eq(left - 1), busy.eq(left != 1), flags.eq(flags | Value.cast(c.flags)), self.gate_ticks.eq(c.period),
-                *(total.eq(total + terms[name]) for name, total in sums.items()), self.gate_clipped.eq(self.gate_clipped + clipped),
-            ]  # fmt: skip
-        for name, value in values.items():
-            least, most = (Signal.like(value, name=f"{name}_{end}") for end in ("least", "most"))
-            m.d.comb += [getattr(self, f"{name}_min").eq(least), getattr(self, f"{name}_max").eq(most)]
-            with m.If(counts & (first | (value < least))):
-                m.d.sync += least.eq(value)
-            with m.If(counts & (first | (value > most))):
-                m.d.sync += most.eq(value)
 
-        energy, charge, count, ends = Signal(signed(64)), Signal(signed(64)), Signal(64), Signal(32)
-        with m.If(multiplied & totals):
-            m.d.sync += [energy.eq(energy + power), charge.eq(charge + c.i), count.eq(count + 1), ends.eq(ends + clipped)]
+        # What the conversion under way goes to: a gate, whose sums are new while `first`, and accumulators, new while `cleared`.
+        counts, in_gate, in_totals, first, cleared = Signal(), Signal(), Signal(), Signal(), Signal(init=1)
+        step = Signal(range(_GATE + _TOTALS))
+        m.d.comb += counts.eq(busy & ~(c.tick - since)[63])
+        read = Signal()
+        m.d.comb += read.eq(self.re & (self.addr >= _FIRST & 0x7F) & (self.addr <= _LAST & 0x7F))
+        goes, ends_gate, ends_totals = Signal(), Signal(), Signal()
+        m.d.comb += [
+            goes.eq(self.summing & ~read), ends_gate.eq(goes & (step == _GATE - 1)),
+            ends_totals.eq(goes & in_totals & (step == _GATE + _TOTALS - 1)),
+        ]  # fmt: skip
+        with m.If(multiplied & (counts | totals)):
+            m.d.sync += [self.summing.eq(1), in_gate.eq(counts), in_totals.eq(totals), step.eq(Mux(counts, 0, _GATE))]
+        with m.If(goes):
+            m.d.sync += step.eq(step + 1)
+        with m.If((ends_gate & ~in_totals) | ends_totals | (self.summing & (step >= _GATE) & ~in_totals)):
+            m.d.sync += self.summing.eq(0)
+        with m.If(ends_gate & in_gate):
+            m.d.sync += [first.eq(0), left.eq(left - 1), busy.eq(busy & (left != 1)), flags.eq(flags | Value.cast(c.flags))]
+        shown = self._sums(m, step, read, goes, ends_totals, command, c, power, Mux(step < _GATE, first, cleared))
+        with m.If(ends_totals):
+            m.d.sync += cleared.eq(0)
         with m.If(command["LATCH"]):
-            m.d.sync += [self.energy.eq(energy), self.charge.eq(charge), self.total_count.eq(count), self.total_clipped.eq(ends)]
+            m.d.sync += latched_none.eq(cleared)
         with m.If(command["CLEAR"]):
-            m.d.sync += [energy.eq(0), charge.eq(0), count.eq(0), ends.eq(0)]
+            m.d.sync += [cleared.eq(1), in_totals.eq(0)]
+        m.d.comb += self.word.eq(shown & ~Mux(self.addr < _LATCHED & 0x7F, first, latched_none).replicate(_WORD))
 
-        with m.If(command["START"] | self.start):
-            m.d.sync += [
-                busy.eq(1), first.eq(1), left.eq(self.meter_count), since.eq(self.now), flags.eq(0), self.gate_clipped.eq(0),
-                *(total.eq(0) for total in sums.values()),
-            ]  # fmt: skip
+        with m.If(start):
+            m.d.sync += [busy.eq(1), first.eq(1), left.eq(self.meter_count), since.eq(self.now), flags.eq(0), in_gate.eq(0)]
         with m.If(command["ABORT"] | self.abort):
             m.d.sync += busy.eq(0)
         return m
+
+    def _sums(self, m: Module, step: Value, read: Value, goes: Value, done: Value, command: dict, c: Value, power: Value, new: Value):
+        """Memory and adder. Gives the word at `step`, or the one that is read."""
+        m.submodules.memory = memory = Memory(shape=_WORD, depth=_GATE + _BANKS * _TOTALS, init=[])
+        port, write = memory.read_port(domain="comb"), memory.write_port()
+        latched, counting, free = Signal(range(_BANKS)), Signal(range(_BANKS)), Signal(range(_BANKS), init=1)
+        banks = [Const(_TOTALS * bank, port.addr.shape()) for bank in range(_BANKS)]
+
+        def place(word: Value, bank: Value) -> Value:
+            """Address in the memory of a word, counted from the first; gate words are there once."""
+            base = Mux(bank == 2, banks[2], Mux(bank == 1, banks[1], banks[0]))
+            return (word + Mux(word < _GATE, 0, base))[: len(port.addr)]
+
+        asked = Signal(range(_GATE + _TOTALS))
+        m.d.comb += [
+            asked.eq(self.addr - (_FIRST & 0x7F)), port.addr.eq(Mux(read, place(asked, latched), place(step, counting))),
+            write.addr.eq(place(step, free)), write.en.eq(goes),
+        ]  # fmt: skip
+        with m.If(done):
+            m.d.sync += counting.eq(free)
+        with m.If(command["LATCH"]):
+            m.d.sync += latched.eq(counting)
+        # It is looked for while nothing is being summed: what counts and what is shown stay as they are, or become the same.
+        with m.If(~self.summing):
+            m.d.sync += free.eq(Mux((counting != 0) & (latched != 0), 0, Mux((counting != 1) & (latched != 1), 1, 2)))
+
+        operand, compares, greatest, puts, carries = Signal(_WORD), Signal(), Signal(), Signal(), Signal()
+        clipped = c.flags.overload_i | c.flags.overload_v
+        sources = {"V_SUM": c.v, "I_SUM": c.i, "P_SUM": power, "V_CODES": c.v_code, "I_CODES": c.i_code.as_signed(),
+                   "F_CODES": c.f_code.as_signed(), "ENERGY": power, "CHARGE": c.i, "TOTAL_COUNT": Const(1, 1),
+                   "GATE_CLIPPED": clipped, "TOTAL_CLIPPED": clipped, "GATE_TICKS": c.period,
+                   "V": c.v, "I": c.i, "P": power >> _POWER_SHIFT}  # fmt: skip
+        with m.Switch(step):
+            for k, name in enumerate(WORDS):
+                source, _, part = name.rpartition("_") if name.endswith(("_LO", "_HI", "_MIN", "_MAX")) else (name, "", "")
+                value = Signal(signed(2 * _WORD), name=f"{name}_source")
+                m.d.comb += value.eq(sources[source])
+                with m.Case(k):
+                    m.d.comb += [
+                        operand.eq(value[_WORD:] if part == "HI" else value[:_WORD]), carries.eq(part == "HI"),
+                        compares.eq(part in ("MIN", "MAX")), greatest.eq(part == "MAX"), puts.eq(name == "GATE_TICKS"),
+                    ]  # fmt: skip
+
+        # Compares by subtracting; a word more tells of the carry, or of what is less.
+        carry, old, term, total = Signal(), Signal(_WORD), Signal(_WORD), Signal(_WORD + 1)
+        takes = Signal()
+        m.d.comb += [
+            old.eq(port.data & ~new.replicate(_WORD)), term.eq(operand ^ compares.replicate(_WORD)),
+            total.eq(Cat(old, compares & old[-1]) + Cat(term, compares & term[-1]) + (compares | (carries & carry))),
+            takes.eq(puts | new | (total[-1] == greatest)),
+            write.data.eq(Mux(compares | puts, Mux(takes, operand, old), total[:_WORD])),
+        ]  # fmt: skip
+        with m.If(goes):
+            m.d.sync += carry.eq(total[-1])
+        return port.data

@@ -15,7 +15,7 @@ from .bank import Bank
 from .bus import WRITE
 from .i2c import I2c
 from .load import Load
-from .meter import Meter
+from .meter import WORDS, Meter
 from .power import Power
 from .system import NEVER, System
 from .trigger import Trigger
@@ -58,7 +58,7 @@ class Peripherals(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         there = [register for register in BOARD if register.address <= _LAST]
-        m.submodules.bank = bank = Bank(there, ("IRQ_ENABLE", "WATCHDOG_TIMEOUT", "LOAD_PULSES"))
+        m.submodules.bank = bank = Bank(there, elsewhere=("IRQ_ENABLE", "WATCHDOG_TIMEOUT", "LOAD_PULSES"), outside=WORDS)
         m.submodules.system = system = System()
         m.submodules.power = power = Power()
         m.submodules.i2c = i2c = I2c()
@@ -118,12 +118,8 @@ class Peripherals(wiring.Component):
             c.f_code.eq(self.rail_f_code),
             meter.meter_control.eq(bank.meter_control), meter.meter_count.eq(bank.meter_count),
             meter.meter_command_written.eq(bank.meter_command_written), bank.meter_state.eq(meter.meter_state),
-            bank.gate_clipped.eq(meter.gate_clipped), bank.gate_ticks.eq(meter.gate_ticks), bank.total_clipped.eq(meter.total_clipped),
+            meter.addr.eq(self.bus_addr), meter.re.eq(self.bus_re), bank.word.eq(meter.word),
         ]  # fmt: skip
-        for name in ("v_sum", "i_sum", "p_sum", "v_codes", "i_codes", "f_codes", "energy", "charge", "total_count"):
-            m.d.comb += Cat(getattr(bank, f"{name}_lo"), getattr(bank, f"{name}_hi")).eq(getattr(meter, name))
-        for name in ("v_min", "v_max", "i_min", "i_max", "p_min", "p_max"):
-            m.d.comb += getattr(bank, name).eq(getattr(meter, name))
 
     def _trigger(self, m: Module, bank: Bank, trigger: Trigger, meter: Meter) -> None:
         for name in ("control", "level", "hysteresis", "opcode", "latency", "match", "action", "delay"):

@@ -58,13 +58,10 @@ module controller_top (
     reg [3:0] link_state_q = 0;
     always @(posedge clk) {now_q, rail_valid_q, completed_q} <= {now, rail_valid, completed};
     always @(posedge clk) {perst_n_q, clkreq_n_q, link_state_q} <= {perst_n, clkreq_n, link_state};
-    always @(posedge clk) if (poke) begin
-        if (poke_address[13]) dut.bus.rom.high[poke_address[9:0]] <= poke_word;
-        else dut.bus.rom.low[poke_address[12:0]] <= poke_word;
-    end
+    always @(posedge clk) if (poke) dut.bus.rom.words[poke_address] <= poke_word;
 
-    // The core waits for an interrupt that is not there, and neither its buses nor its reset move.
-    assign asleep = dut.core.vexriscv.CsrPlugin_inWfi & ~dut.core.irq & ~dut.core.hold & ~dut.core.ibus__cyc & ~dut.core.dbus__cyc;
+    // The core waits for an interrupt that is not there, neither its buses nor its reset move, and the meter sums nothing.
+    assign asleep = ~dut.peripherals.meter.summing & dut.core.vexriscv.CsrPlugin_inWfi & ~dut.core.irq & ~dut.core.hold & ~dut.core.ibus__cyc & ~dut.core.dbus__cyc;
 
     controller dut (
         .clk(clk),

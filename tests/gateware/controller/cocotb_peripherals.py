@@ -270,8 +270,12 @@ async def i2c_stretched_and_stuck(dut):
     assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
 
 
-async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, f_code=0, period=1000):
-    """A conversion comes from the instrument."""
+SPACING = 40
+"""Clocks between conversions, at least."""
+
+
+async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, f_code=0, period=1000, clocks=SPACING):
+    """A conversion comes from the instrument, and `clocks` go by."""
     dut = bench.dut
     dut.rail_tick.value, dut.rail_period.value, dut.rail_flags.value = tick, period, flags
     dut.rail_v.value, dut.rail_i.value, dut.rail_v_code.value, dut.rail_i_code.value = v & 0xFFFFFF, i & 0xFFFFFF, v_code, i_code & 0x3FFFF
@@ -279,7 +283,7 @@ async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, f_code=0, p
     dut.rail_valid.value = 1
     await bench.clock()
     dut.rail_valid.value = 0
-    await bench.clock(5)
+    await bench.clock(clocks - 1)
 
 
 def signed(value, bits=64):
@@ -343,7 +347,89 @@ async def totals(dut):
     assert (await bench.wide("TOTAL_COUNT"), await bench.read("TOTAL_CLIPPED")) == (3, 2)
     await bench.write("METER_COMMAND", 4)
     assert await bench.wide("TOTAL_COUNT") == await bench.wide("ENERGY") == 0
+    for count in random.Random(10).choices(range(1, 5), k=20):
+        shown = await bench.wide("TOTAL_COUNT"), signed(await bench.wide("ENERGY"))
+        for _ in range(count):
+            await conversion(bench, bench.now, 3, count)
+            assert (await bench.wide("TOTAL_COUNT"), signed(await bench.wide("ENERGY"))) == shown, "what was latched stays"
+        await bench.write("METER_COMMAND", 4)
+        assert await bench.wide("TOTAL_COUNT") == shown[0] + count and await bench.wide("ENERGY") == shown[1] + 3 * count**2
+    await bench.write("METER_COMMAND", 12)
+    await bench.write("METER_COMMAND", 4)
     await bench.write("METER_CONTROL", 1)
     await conversion(bench, bench.now, 9, 9)
     await bench.write("METER_COMMAND", 4)
     assert await bench.wide("TOTAL_COUNT") == 0 and dut.rail_wanted.value == 0
+
+
+@cocotb.test()
+async def a_gate_that_is_read_all_the_while(dut):
+    """Reads of sums, as often as they can come, hold no conversion back for as long as the next takes to come."""
+    bench = await begin(dut)
+    draw = random.Random(8)
+    rows = [(draw.randrange(-(1 << 23), 1 << 23), draw.randrange(-(1 << 23), 1 << 23)) for _ in range(20)]
+    await bench.write("METER_CONTROL", 2)
+    await bench.write("METER_COUNT", len(rows))
+    await bench.write("METER_COMMAND", 1)
+    for name in ("V_SUM", "P_SUM", "F_CODES"):
+        assert await bench.wide(name) == 0, "of the gate before"
+    for v, i in rows:
+        assert await bench.read("METER_STATE") & 1
+        await conversion(bench, bench.now, v, i, clocks=1)
+        for _ in range(12):
+            await bench.read(draw.choice(("V_SUM_LO", "P_MAX", "TOTAL_CLIPPED")))
+    assert await bench.read("METER_STATE") & 1 == 0
+    await bench.write("METER_COMMAND", 4)
+    assert [signed(await bench.wide(name)) for name in ("V_SUM", "I_SUM", "P_SUM", "ENERGY", "CHARGE", "TOTAL_COUNT")] == [
+        *map(sum, zip(*rows, strict=True)), sum(v * i for v, i in rows), sum(v * i for v, i in rows), sum(i for _, i in rows), len(rows),
+    ]  # fmt: skip
+
+
+async def totals_of(bench):
+    """ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED as they are shown."""
+    wide = [signed(await bench.wide(name)) for name in ("ENERGY", "CHARGE", "TOTAL_COUNT")]
+    return (*wide, await bench.read("TOTAL_CLIPPED"))
+
+
+def totals_from(rows):
+    """The same of conversions (v, i, flags)."""
+    return sum(v * i for v, i, _ in rows), sum(i for _, i, _ in rows), len(rows), sum(flags != 0 for *_, flags in rows)
+
+
+@cocotb.test()
+async def a_command_in_every_clock_of_a_conversion(dut):
+    """LATCH and CLEAR take whole conversions, each once; a gate has none that began before START, and ABORT ends it."""
+    bench = await begin(dut)
+    draw = random.Random(9)
+    await bench.write("METER_CONTROL", 2)
+    await bench.write("METER_COUNT", 1000)
+    latch, clear, start, abort = 4, 8, 1, 2
+    counted = []  # since CLEAR
+    missed_at, taken_at = set(), set()  # clocks behind a conversion in which LATCH came too early, or late enough
+    for clocks in range(1, SPACING):
+        for command in (latch, clear, latch | clear, start, start | latch, abort, abort | clear):
+            await bench.write("METER_COMMAND", start)
+            row = draw.randrange(-(1 << 23), 1 << 23), draw.randrange(-(1 << 23), 1 << 23), draw.randrange(4)
+            await conversion(bench, bench.now, *row, clocks=clocks)
+            await bench.write("METER_COMMAND", command)
+            await bench.clock(SPACING)
+            if command & latch:
+                found = await totals_of(bench)
+                missed = found == totals_from(counted)
+                assert missed or found == totals_from([*counted, row]), (clocks, command)
+                (missed_at if missed else taken_at).add(clocks)
+            counted.append(row)
+            await bench.write("METER_COMMAND", latch)
+            found = await totals_of(bench)
+            if command & clear:
+                # It may have come just before what it clears was counted at all.
+                counted = [] if found[2] == 0 or clocks > 3 else [row]
+            assert found == totals_from(counted), (clocks, command)
+            under_way, sums = await bench.read("METER_STATE") & 1, [signed(await bench.wide(f"{q}_SUM")) for q in "VIP"]
+            if command & start:
+                assert under_way and sums == [0, 0, 0] and await bench.read("GATE_CLIPPED") == 0, clocks
+            else:
+                assert under_way == (not command & abort), clocks
+                if not command & abort:
+                    assert sums == [row[0], row[1], row[0] * row[1]], clocks
+    assert max(missed_at) < min(taken_at) == 29, "as Meter says, less the two clocks until a write does something"

@@ -8,6 +8,7 @@ from amaranth import Cat, ClockDomain, ClockSignal, Module, ResetSignal, Shape, 
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_gateware.controller import Controller, verilog_path
+from wattbell_gateware.controller.rom import SLICE
 from wattbell_gateware.regfile import RegisterFile
 from wattbell_gateware.registers import ID, VERSION
 from wattbell_gateware.verilog import ports_of
@@ -70,14 +71,21 @@ def wrapper(top: CoreTop, name: str) -> str:
     own = [("input", "poke", 1), ("input", "poke_address", 14), ("input", "poke_word", 32), ("output reg", "slept", 32)]
     declared = ",\n".join(f"  {way} [{width - 1}:0] {port}" for way, port, width in (*ports, *own))
     connected = ", ".join(f".{port}({port})" for _, port, _ in ports)
+    rom = "dut.controller.bus.rom"
+    if top.halved:
+        slices = "\n      ".join(f"{rom}.slice{k}[poke_address[12:0]] <= poke_word[{k * SLICE} +: {SLICE}];" for k in range(32 // SLICE))
+        poke = f"if (poke_address[13]) {rom}.rest[poke_address[9:0]] <= poke_word;\n      else begin\n      {slices}\n      end"
+    else:
+        poke = f"{rom}.words[poke_address] <= poke_word;"
     return f"""
 module {name}(
 {declared});
   {name}_dut dut({connected});
   initial slept = 0;
   always @(posedge clk) begin
-    if (poke && poke_address[13]) dut.controller.bus.rom.high[poke_address[9:0]] <= poke_word;
-    if (poke && !poke_address[13]) dut.controller.bus.rom.low[poke_address[12:0]] <= poke_word;
+    if (poke) begin
+      {poke}
+    end
     if (dut.controller.core.vexriscv.CsrPlugin_inWfi) slept <= slept + 1;
   end
 endmodule
