@@ -52,8 +52,8 @@ build() {
     [ "$variant" != x4_serial ] || { verilog+=(+define+WB_SERIAL) cpp=(-DWB_WIDTH=128 -DWB_SERIAL_ADC=1); }
     ;;
   controller)
-    words="$(sed -nE 's/^ *reg \[31:0\] rom \[([0-9]+):0\];.*/\1/p' "$source")"
-    [ -n "$words" ] || die "$source has no read-only memory 'rom'"
+    words="$(sed -nE 's/^ *reg \[31:0\] words \[([0-9]+):0\];.*/\1/p' "$source")"
+    [ -n "$words" ] || die "$source has no read-only memory 'words'"
     cpp=("-DWC_ROM_WORDS=$((words + 1))")
     ;;
   *) die "unknown variant '$variant'" ;;
