@@ -1,4 +1,4 @@
-"""Programs in a Linux guest, at its serial ports: sigrok's `ols` driver on `wattbell sump`, pyserial and `wattbell record` on a rig.
+"""Programs in a Linux guest, at its serial ports: sigrok's `ols` on `wattbell sump`; on a rig pyserial, `scpi-dmm`, `wattbell record`.
 
 The ports are QEMU's 16550s under the kernel's 8250 driver, and behind them two virtual rigs that play the same trace of the drive model.
 """
@@ -64,9 +64,19 @@ ols again --show
 python - > pyserial.txt 2>&1 <<'END'
 import serial
 with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
-    for question in (b"*IDN?", b"*CLS;*OPC?"):
+    for question in (b"*IDN?", b"*CLS;*OPC?", b'SYST:LANG "34405A";:CONF:VOLT;:SENS:APER 1 MS;:READ?'):
         port.write(question + b"\n")
         print(port.readline().decode().strip())
+END
+for n in $(seq 10); do  # it waits a second for *IDN?, in which a busy machine may not simulate the core as far
+    timeout 60 sigrok-cli -d scpi-dmm:conn=/dev/ttyS3 --samples 3 -O analog > dmm.txt 2> dmm.err
+    test $(grep -c P1: dmm.txt) = 3 && break
+done
+python - > after.txt 2>&1 <<'END'
+import serial
+with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
+    port.write(b'SYST:LANG "WATTBELL";:SYST:LANG?;ERR?\n')
+    print(port.readline().decode().strip())
 END
 date +%s.%N > times
 timeout 250 wattbell record --rig /dev/ttyS2,/dev/ttyS3 --out capture --decimation 500 --keep-stream --json > record.json 2> record.err
@@ -194,9 +204,19 @@ def test_a_trigger_that_never_comes_sends_nothing_and_is_told(guest: Guest) -> N
 
 
 def test_pyserial_speaks_to_a_rig(guest: Guest) -> None:
-    identity, complete = guest.text("pyserial.txt").splitlines()
+    identity, complete, volts = guest.text("pyserial.txt").splitlines()
     assert identity.startswith("Wattbell,virtual-rig,LINE1,")
-    assert complete == "1"
+    assert complete == "1" and float(volts) > 0
+
+
+def test_sigrok_reads_the_rail_over_the_serial_line(guest: Guest) -> None:
+    """Its `scpi-dmm`, which takes the rig for a 34405A; libsigrok's serial layer is the kernel's tty here, not a socket."""
+    volts = float(guest.text("pyserial.txt").splitlines()[-1])
+    readings = re.findall(r"P1: ([-0-9.]+) (m?)V DC", guest.text("dmm.txt"))
+    assert len(readings) == 3, guest.text("dmm.txt") + guest.text("dmm.err")
+    for number, milli in readings:
+        assert float(number) * (1e-3 if milli else 1) == pytest.approx(volts, abs=0.05), "the rail gives way to what the drive draws"
+    assert guest.text("after.txt").startswith('"WATTBELL";0,') or guest.text("after.txt").startswith("WATTBELL;0,")
 
 
 def test_record_over_the_serial_line_loses_nothing(guest: Guest) -> None:

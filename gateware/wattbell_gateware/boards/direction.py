@@ -110,7 +110,8 @@ class Direction(wiring.Component):
     half : ``sync`` has half of the frequency of ``link``, ``tlps`` twice the width, and there is a domain ``fast``
         (see :class:`~.linktime.FineTime`).
     bytes_kept : see :class:`~wattbell_gateware.link.receiver.Receiver`.
-    late_ticks : from the first bit of a word at the pins to the clock of ``raw``, at the higher speed; twice as many at the lower.
+    late_ticks : from the first bit of a word at the pins to the clock of ``raw``, at 5 GT/s; twice as many at 2.5 GT/s.
+    late_blocks_ticks : the same to the clock of ``raw8``.
 
     Ports
     -----
@@ -121,8 +122,9 @@ class Direction(wiring.Component):
     """
 
     def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int, half: bool = False, blocks: bool = False,
-                 bytes_kept: int = 8192):
+                 late_blocks_ticks: int = 0, bytes_kept: int = 8192):
         self._lanes, self._symbols, self._ticks, self._late = lanes, symbols, ticks_per_clock, late_ticks
+        self._late_blocks = late_blocks_ticks
         self._blocks, self._bytes_kept = blocks, bytes_kept
         self._half, self._beat = half, max(64, 8 * lanes * symbols)
         self._width = 2 * self._beat if half else self._beat
@@ -170,6 +172,8 @@ class Direction(wiring.Component):
             raw8 = Signal.like(self.raw8)
             m.d.link += [raw8.eq(self.raw8), present8.eq(self.raw8_valid)]
             m.d.comb += [receiver.rate.eq(rate), receiver.raw8.eq(raw8), receiver.raw8_valid.eq(present8)]
+            with m.If(rate == 2):
+                m.d.comb += late.eq(self._late_blocks)
         else:
             m.d.comb += receiver.rate.eq(~slow)
         m.submodules.crossing = crossing = BeatCrossing(self._width)

@@ -4,6 +4,7 @@ use crate::build;
 use crate::cli::Bench;
 use crate::config::{calibration_writes, Sweep};
 use crate::eeprom;
+use crate::i2c::I2c;
 use crate::machine::{Limits, Pause, Until};
 use crate::registers as reg;
 use crate::rig::{Rig, ORIGIN_TICK};
@@ -91,7 +92,8 @@ fn ended(pause: Pause) -> Result<bool, String> {
 fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<String, String> {
     let (machine, calibration) = build::machine(&options.model, trace, None, ORIGIN_TICK)?;
     let eeprom = eeprom::image("virtual-rig", "BENCH", calibration.as_ref());
-    let mut rig = Rig::new(machine, build::soc(&options.model)?, eeprom, !options.model.no_skip);
+    let lines = I2c::new(eeprom, options.model.temperature);
+    let mut rig = Rig::new(machine, build::soc(&options.model)?, lines, !options.model.no_skip);
     rig.tell(format!("SENS:SWE:TINT {:e};:INIT\n", options.interval).as_bytes());
     let limits = Limits { clocks: u64::MAX / 2, tick: ORIGIN_TICK + (options.seconds * 1e9) as u64, until: Until::End };
     let (before, evaluated) = (rig.controller_clocks(), rig.machine().evaluated());

@@ -12,6 +12,7 @@ use std::time::Duration;
 use wattbell_rig::cli::{Cli, Play, Task};
 use wattbell_rig::eeprom::{self, NAME_MAX};
 use wattbell_rig::eeprom_file::EepromFile;
+use wattbell_rig::i2c::I2c;
 use wattbell_rig::output::{Output, Sink};
 use wattbell_rig::pty::{listen, speak, Pty};
 use wattbell_rig::registration::{rigs_dir, Ports, Registration};
@@ -60,7 +61,7 @@ fn play(options: &Play) -> Result<(), String> {
     if options.serial.is_none() {
         serial = eeprom::serial(&eeprom).filter(|name| is_name(name)).unwrap_or(serial);
     }
-    let rig = Rig::new(machine, soc, eeprom, !options.model.no_skip);
+    let rig = Rig::new(machine, soc, I2c::new(eeprom, options.model.temperature), !options.model.no_skip);
 
     let quit = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {

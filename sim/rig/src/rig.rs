@@ -61,12 +61,12 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Both in their power-on state, with `eeprom` on the board. Every clock is evaluated unless `skip`.
-    pub fn new(machine: Box<dyn Machine>, soc: Soc, eeprom: Vec<u8>, skip: bool) -> Self {
+    /// Both in their power-on state, with what is on the board. Every clock is evaluated unless `skip`.
+    pub fn new(machine: Box<dyn Machine>, soc: Soc, lines: I2c, skip: bool) -> Self {
         Self {
             machine,
             soc,
-            lines: I2c::new(eeprom),
+            lines,
             inputs: Inputs::default(),
             pending: None,
             quiet: false,

@@ -12,7 +12,7 @@ from wattbell_gateware.boards.direction import Direction
 from wattbell_gateware.boards.kintex7.clocks import Clocks
 from wattbell_gateware.boards.kintex7.rates import REGISTERS, RateChange
 from wattbell_gateware.boards.kintex7.top import INSTRUMENT, Kintex7Tap
-from wattbell_gateware.boards.kintex7.words import WordGear
+from wattbell_gateware.boards.kintex7.words import LATE_BLOCKS_TICKS, LATE_TICKS, WordGear
 from wattbell_gateware.instrument import Instrument
 
 sys.path.append(str(Path(__file__).parents[3] / "tools"))
@@ -172,6 +172,34 @@ def test_words_are_paired_below_8_gts():
                         assert ctx.get(dut.raw[lane]) == (bits[-2] ^ lane) | (word ^ lane) << 20
             if rate == 1:
                 assert n == 39
+
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+@pytest.mark.parametrize(("rate", "words", "late"), [(1, 2, LATE_TICKS), (2, 1, LATE_BLOCKS_TICKS)])
+def test_how_late_a_word_is(rate, words, late):
+    """Of a transceiver without a delay, which has a word in the clock behind its last bit; a clock and a word take 4 ticks."""
+    dut, there = WordGear(), Module()
+    there.domains.link = ClockDomain("link")
+    there.submodules.dut = dut
+    simulator = Simulator(there)
+    simulator.add_clock(4e-9, domain="link")
+
+    async def bench(ctx):
+        ctx.set(dut.up, 0xF)
+        ctx.set(dut.rate, rate)
+        await ctx.tick("link").repeat(6)
+        while rate == 1 and not ctx.get(dut.raw_valid):  # the word beside it is the first of the next pair
+            await ctx.tick("link")
+        ctx.set(dut.word[0], 0x5A5A5)  # its first bit was there a word ago
+        ticks = 4
+        valid, raw = (dut.raw8_valid, dut.raw8) if rate == 2 else (dut.raw_valid, dut.raw)
+        for _ in range(words):
+            await ctx.tick("link")
+            ctx.set(dut.word[0], 0)
+            ticks += 4
+        assert ctx.get(valid) and ctx.get(raw[0]) & 0xFFFFF == 0x5A5A5 and ticks == late
 
     simulator.add_testbench(bench)
     simulator.run()

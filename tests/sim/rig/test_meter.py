@@ -83,7 +83,7 @@ def test_autozero_takes_out_what_the_zero_has_drifted(tmp_path: Path, rig: type[
     trace = tmp_path / "sleep.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 1e-3), sideband(10, 1, 1), end(1000)]))
     one = rig(trace, "--afe", ROOT / "hw/afe/model.toml", "--temperature", 65, "--seed", 10)
-    assert one.ask("*OPT?") == "FINE"
+    assert one.ask("*OPT?") == "FINE" and float(one.ask("SYST:TEMP?")) == 65.0
     # 1 s of 25 000 conversions: 298 uA of noise leave 1.9 uA of a mean, and of the zero
     one.send("SENS:SWE:TINT 4E-5;:SENS:APER 1")
     drifted = float(one.ask("MEAS:CURR?"))

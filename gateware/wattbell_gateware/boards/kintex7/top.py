@@ -12,7 +12,7 @@ from ..ecp5.top import Ecp5Tap
 from ..speed import SpeedSearch
 from .clocks import SETUP_HZ, Clocks
 from .gtx import LANES, QuadReceiver
-from .words import LATE_TICKS, SYMBOLS, WordGear
+from .words import LATE_BLOCKS_TICKS, LATE_TICKS, SYMBOLS, WordGear
 
 __all__ = ["INSTRUMENT", "Kintex7Tap"]
 
@@ -57,7 +57,8 @@ class Kintex7Tap(Ecp5Tap):
             own = DomainRenamer({"link": f"link{n}"})
             m.submodules[f"words{n}"] = words = own(WordGear())
             m.submodules[f"direction{n}"] = direction = own(
-                self._direction(LANES, SYMBOLS, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS, blocks=True))
+                self._direction(LANES, SYMBOLS, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS, late_blocks_ticks=LATE_BLOCKS_TICKS,
+                                blocks=True))
             m.d.comb += [
                 quad.rate.eq(speed.rate), clocks.links[n].eq(quad.clk),
                 words.word.eq(quad.word), words.up.eq(quad.up), words.rate.eq(speed.rate),

@@ -9,12 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from .gtx import LANES
 
-__all__ = ["LATE_TICKS", "SYMBOLS", "WordGear"]
+__all__ = ["LATE_BLOCKS_TICKS", "LATE_TICKS", "SYMBOLS", "WordGear"]
 
 SYMBOLS = 4
 """Of a lane in a word of 8b/10b: two of the transceiver's words."""
-LATE_TICKS = 3 * 4
-"""From the first bit of a pair of words to the clock that has it, at 5 GT/s, without the transceiver's own delay and its buffer's."""
+LATE_TICKS, LATE_BLOCKS_TICKS = 3 * 4, 2 * 4
+"""From the first bit of a pair of words to the clock that has it at 5 GT/s, and of a word at 8 GT/s: the transceiver has a word in the
+clock behind its last bit. Without its own delay and its buffer's."""
 
 
 class WordGear(wiring.Component):
