@@ -9,6 +9,7 @@ from amaranth import Module
 from wattbell_gateware.boards.ecp5.clocks import Clocks
 from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
 from wattbell_gateware.boards.ecp5.top import INSTRUMENT, Ecp5Tap
+from wattbell_gateware.controller.rom import SLICE
 from wattbell_gateware.instrument import Instrument
 
 FIRMWARE = [0x0000_0297, 0xC0DE_0001, 0xC0DE_0002]
@@ -77,10 +78,13 @@ def test_the_soft_core_has_its_verilog_its_firmware_and_its_pins(files):
     core = rtlil[rtlil.index("module \\tap.controller.core\n") :]
     core = core[: core.index("\nend\n")]
     assert "cell \\VexRiscv \\vexriscv" in core
-    bus = rtlil[rtlil.index("module \\tap.controller.bus\n") :]
-    # The first word is the last bits of the initial content.
-    content = re.search(r'MEMID "\\\\rom"\n(?:.*\n){4,5}\s+connect \\DATA \d+\'([01]+)', bus)[1]
-    assert [int(content[len(content) - 32 * (k + 1) : len(content) - 32 * k], 2) for k in range(4)] == [*FIRMWARE, 0]
+    rom = rtlil[rtlil.index("module \\tap.controller.bus.rom\n") :]
+    words = [0] * 4
+    for n in range(32 // SLICE):  # the first word is the last bits of the initial content
+        content = re.search(rf'MEMID "\\\\slice{n}"\n(?:.*\n){{4,5}}\s+connect \\DATA \d+\'([01]+)', rom)[1]
+        for k in range(4):
+            words[k] |= int(content[len(content) - SLICE * (k + 1) : len(content) - SLICE * k], 2) << SLICE * n
+    assert words == [*FIRMWARE, 0]
     named = ports(rtlil).keys()
     assert {"power_0__load_switch__io", "power_0__rail_good__io", "i2c_0__scl__io", "i2c_0__sda__io", "afe_0__zero__io"} <= named
     assert {"adc_0__sdo_i__io", "adc_fine_0__sdo__io", "load_0__gate__io"} <= named
