@@ -21,6 +21,7 @@ __all__ = ["BLOCK_EVENTS", "BlockReceiver"]
 BLOCK_EVENTS = data.StructLayout({
     "bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4,
     "lanes_differ": 1, "overflow": 1, "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1,
+    "lost_dllps": 2,
 })  # fmt: skip
 """What was met in this clock; the first five are of each wire in use.
 
@@ -29,7 +30,7 @@ BLOCK_EVENTS = data.StructLayout({
   ``damaged_skp``: its register differs, or its end is wrong. ``parity``: the parity in it is not that of the data blocks before.
 - ``lanes_differ``: on the kind of a block. ``overflow``: the lanes' queues were full, the stream is lost up to the next SKP ordered set.
 - ``corrected_token``: one wrong bit of a token was put right. ``lost_token``: no token stood where one must. ``regained``: found again.
-- ``bad_dllp``: a wrong CRC.
+- ``bad_dllp``: a wrong CRC. ``lost_dllps``: no room for so many, see :class:`.token_framer.TokenFramer`.
 """
 _IDLE_WORDS = 2
 
@@ -100,6 +101,7 @@ class BlockReceiver(wiring.Component):
             blocks.aligned.eq(deskew.aligned), blocks.width.eq(width), self.aligned.eq(deskew.aligned),
             self.pending.eq(framer.pending), self.pending_tick.eq(framer.pending_tick),
             self.events.lanes_differ.eq(deskew.differs), self.events.overflow.eq(deskew.overflow), self.events.bad_dllp.eq(framer.bad_dllp),
+            self.events.lost_dllps.eq(framer.lost_dllps),
         ]  # fmt: skip
         with m.If(changing & ~framer.open):
             m.d.sync += [width.eq(self.width), reverse.eq(self.reverse)]

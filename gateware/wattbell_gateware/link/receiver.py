@@ -272,7 +272,7 @@ class Receiver(wiring.Component):
             # At 2.5 and 5 GT/s a frame counts when it is given up, whether or not anything of it comes out.
             adds["bad_frames"] += is_[Fate.BAD_FRAME] & (rate == 2)
             adds["bad_dllps"] += met.bad_dllp
-            adds["dropped"] += met.overflow
+            adds["dropped"] += met.overflow + met.lost_dllps
             adds["unlocked"] += _number(met.moved)
             adds |= {
                 "bad_headers": _number(met.bad_header), "corrected_tokens": met.corrected_token, "lost_tokens": met.lost_token,

@@ -22,15 +22,16 @@ class TokenFramer(wiring.Component):
     """Packs the double words of each TLP into beats, and checks LCRCs and the CRCs of DLLPs.
 
     A word may need two beats, and the next one too: a queue of 32 beats takes them. (Over time a TLP has fewer beats than words, but for
-    those of 4 n + 1 double words at x4.) DLLPs, of which a word may hold two, have a queue of 16. When one of the queues is full words
-    wait, in the queues before this.
+    those of 4 n + 1 double words at x4.) When it is full words wait, in the queues before this. DLLPs, of which a word may hold two and
+    of which one a clock leaves, have a queue of 16; for those that find it full no TLP waits: they are lost, and told.
 
     Ports
     -----
     words : :func:`parsed_word`. cut : ends the TLP that is open as broken; no words are taken meanwhile. open : there is one.
     tick : now; ticks of packets are derived from it and the time that came with the word.
     pending, pending_tick : a TLP that began at ``pending_tick`` is in here; the oldest.
-    frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong.
+    frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong. lost_dllps : so many found
+    no room.
     """
 
     def __init__(self, lanes: int):
@@ -38,19 +39,16 @@ class TokenFramer(wiring.Component):
         super().__init__({
             "words": In(stream.Signature(parsed_word(lanes))), "cut": In(1), "open": Out(1), "tick": In(64),
             "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
-            "dllps": Out(stream.Signature(DLLP, always_ready=True)), "bad_dllp": Out(1),
+            "dllps": Out(stream.Signature(DLLP, always_ready=True)), "bad_dllp": Out(1), "lost_dllps": Out(2),
             "pending": Out(1), "pending_tick": Out(64),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
-        room, room_for_dllps, take = Signal(), Signal(), Signal()
-        m.d.comb += [
-            self.words.ready.eq(room & room_for_dllps & ~self.cut),
-            take.eq(self.words.valid & self.words.ready),
-        ]
+        room, take = Signal(), Signal()
+        m.d.comb += [self.words.ready.eq(room & ~self.cut), take.eq(self.words.valid & self.words.ready)]
         self._pack(m, take, room)
-        self._dllps(m, take, room_for_dllps)
+        self._dllps(m, take)
         return m
 
     def _extended(self, time):
@@ -160,14 +158,17 @@ class TokenFramer(wiring.Component):
             with m.Elif(out.edb & (step.after == out.lcrc)):
                 m.d.sync += frame.verdict.eq(Verdict.NULLIFIED)
 
-    def _dllps(self, m, take, room):
+    def _dllps(self, m, take):
         lanes = self._lanes
         word = self.words.payload
         # Two in a word are at least two double words apart.
         layout = data.StructLayout({"body": 32, "crc": 16, "time": TIME_BITS})
         m.submodules.dllp_queue = queue = PairQueue(layout, _DLLP_QUEUE)
-        now, valid = Signal(layout), Signal()
-        m.d.comb += [room.eq(queue.room), queue.count.eq(Mux(take, sum(word.dllp[n] for n in range(lanes)), 0))]
+        now, valid, found = Signal(layout), Signal(), Signal(2)
+        m.d.comb += [
+            found.eq(Mux(take, sum(word.dllp[n] for n in range(lanes)), 0)),
+            queue.count.eq(Mux(queue.room, found, 0)), self.lost_dllps.eq(Mux(queue.room, 0, found)),
+        ]  # fmt: skip
         m.d.sync += [now.eq(queue.out), valid.eq(queue.valid)]
 
         def whole(n):

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ..capture.reader import Capture
-from ..wire.spec import LINK_COUNTERS, LinkState
+from ..wire.spec import LINK_COUNTERS, EventType, LinkState
 from .figures import absent, figure
 from .text import count, duration
 
@@ -25,6 +26,9 @@ TROUBLE = {
     "dropped": "without room in the rig",
 }
 """Counters of TLPs that were not simply passed on, in words."""
+Ints = npt.NDArray[np.int64]
+_FIRST = (LinkState.DETECT, LinkState.RECOVERY, LinkState.L1, LinkState.UNKNOWN)
+"""A state that one direction is in is the link's; of these the first. Else it is the drive's, whose power the rail shows: L0 or L0s."""
 
 
 def link(capture: Capture) -> list[dict[str, Any]]:
@@ -60,6 +64,25 @@ def _grown(values: pl.Series, bits: int) -> int:
     """By how much a counter modulo 2**bits grew from the first value to the last."""
     steps = np.diff(values.to_numpy().astype(np.uint64))
     return int((steps & np.uint64(2**bits - 1)).sum())
+
+
+def states(events: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Ticks in order, and the link's state (:class:`~wattbell.wire.spec.LinkState`) from each on.
+
+    Of a tap of lanes from LINK_STATE, the two directions' own events, whose ticks are those of the ordered sets and symbols that told
+    them: the link is in L0 when the later one is. (LINK of such a rig is the same seen by the instrument, some 0.1 us later:
+    docs/accuracy.md.) Without events of both directions from LINK.
+    """
+    own = events.filter(pl.col("type") == int(EventType.LINK_STATE)).sort("tick", maintain_order=True)
+    if own["arg8"].n_unique() < len(DIRECTIONS):
+        rows = events.filter(pl.col("type") == int(EventType.LINK)).sort("tick", maintain_order=True)
+        return rows["tick"].cast(pl.Int64).to_numpy(), rows["arg8"].cast(pl.Int64).to_numpy()
+    now = [int(LinkState.UNKNOWN)] * len(DIRECTIONS)
+    both = []
+    for direction, state in zip(own["arg8"].to_list(), own["arg16"].to_list(), strict=True):
+        now[direction] = state
+        both.append(next((int(s) for s in _FIRST if int(s) in now), now[-1]))
+    return own["tick"].cast(pl.Int64).to_numpy(), np.array(both, np.int64)
 
 
 def describe(side: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ import polars as pl
 from wattbell.analysis import idle
 from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.latency import describe
+from wattbell.analysis.link import states
 from wattbell.analysis.names import admin_name, io_name, size_text
 from wattbell.analysis.table import NONE, Commands
 from wattbell.wire.spec import CommandFlag, EventType, LinkState
@@ -133,10 +134,8 @@ class _Sidebands:
 
     def __init__(self, events: pl.DataFrame) -> None:
         clkreq = events.filter((pl.col("type") == int(EventType.CLKREQ)) & (pl.col("arg8") == 0))
-        links = events.filter(pl.col("type") == int(EventType.LINK))
         self._clkreq = clkreq["tick"].cast(pl.Int64).to_numpy()
-        self._link = links["tick"].cast(pl.Int64).to_numpy()
-        self._state = links["arg8"].to_numpy()
+        self._link, self._state = states(events)
 
     def link_part(self, idle_from: int, cqe: int, tick_s: float) -> dict[str, float | None]:
         """``link_exit_s``: CLKREQ# asserted (or, without it, the first sign of recovery) until L0;

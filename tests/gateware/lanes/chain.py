@@ -65,8 +65,10 @@ def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Fa
     before = 0
     for number, (ns, direction, raw) in enumerate(tlps):
         sender = sent.senders[direction]
-        if r.random() < faults.acks:
-            sent.senders[1 - direction].acknowledge()
+        if r.random() < faults.acks:  # not before what came last
+            other = sent.senders[1 - direction]
+            other.wait_until(before - late[1 - direction])
+            other.acknowledge()
         if r.random() < faults.replays and sender.serial:
             sender.replay(r.randrange(1, 12))
         if r.random() < faults.spoilt:

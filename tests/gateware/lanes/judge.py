@@ -36,7 +36,8 @@ class Tally:
 
 def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], counters: dict[str, int]) -> Tally:
     """Every TLP delivered was sent, whole, once, at its tick; every whole copy was delivered or told as a duplicate, unless an error
-    just before it explains why not; what is missing is counted."""
+    just before it explains why not; what is missing is counted. Without bit errors every DLLP came too, at its tick."""
+    events = list(events)
     copies = sender.copies
     of_tick = {copy.tick: copy for copy in copies}
     assert len(of_tick) == len(copies)
@@ -57,9 +58,19 @@ def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], cou
     )  # fmt: skip
     assert counters["tlps"] == len(delivered) and counters["duplicates"] == len(duplicates)
     assert counters["dropped"] == counters["lost_events"] == 0, counters
+    if not sender.rate:
+        _dllps_came(sender, events)
+        assert counters["dllps"] == len(sender.dllps) and counters["bad_dllps"] == 0, (counters, len(sender.dllps))
     behind_the_last = sender.serial - 1 - max(delivered, default=-1)
     assert counters["lost"] - counters["late"] == tally.lost - behind_the_last, (counters, tally)
     return tally
+
+
+def _dllps_came(sender: Sender, events: Iterable[Told]) -> None:
+    """Base 2.1, table 3-1 and figure 3-7: type in the first byte; 12 bits of a sequence number in the last ones of an Ack and a Nak."""
+    kinds = {0x00: "ACK", 0x10: "NAK"}
+    sent = [(tick, kinds[body[0]], body[2] % 16 * 256 + body[3]) for tick, body in sender.dllps if body[0] in kinds]
+    assert [(told.tick, told.kind, told.argument) for told in events if told.kind in kinds.values()] == sent
 
 
 def _missing_are_excused(sender: Sender, came: set[int], delivered: dict[int, int]) -> int:

@@ -90,6 +90,8 @@ class Stretch:
     link: FastLink | FastGen3Link
     errors: Errors
     copies: list[Copy] = field(default_factory=list)
+    dllps: list[tuple[int, bytes]] = field(default_factory=list)
+    """First bit on lane 0, and body."""
 
     def bit(self) -> int:
         """Of lane 0: what is sent next begins there."""
@@ -138,7 +140,7 @@ class Sender:
         link.training(t.TS2, 8, link=1, numbered=True)
         link.idle(20)
         for body in ("400803f0", "50080001", "60000000", "c00803f0"):
-            link.dllp(bytes.fromhex(body))
+            self._dllp(bytes.fromhex(body))
         link.idle(60)
         if self.speed == "8":
             link.training(t.TS1, 8, link=1, numbered=True, rates=0x8E)
@@ -222,7 +224,12 @@ class Sender:
         return copy
 
     def acknowledge(self) -> None:
-        self.link.dllp(tr.ack_of(self.r.randrange(4096), nak=self.r.random() < 0.05))
+        self._dllp(tr.ack_of(self.r.randrange(4096), nak=self.r.random() < 0.05))
+
+    def _dllp(self, body: bytes) -> None:
+        place = self.link.dllp(body)
+        first = self.link.bit_of(place) if self.stretch.speed == "8" else 10 * place
+        self.stretch.dllps.append((first, body))
 
     def nullify(self) -> None:
         self.link.nullify(tr.some_tlp(self.r))
@@ -261,10 +268,18 @@ class Sender:
             if self.rate and stretch.speed != "8":
                 _excuse(stretch, wires, late)
             for copy in stretch.copies:
-                copy.tick = stretch.tick + (copy.first + late[0]) * BIT_PS[stretch.speed] // 1000
+                copy.tick = self._tick(stretch, copy.first)
             wires = [wire ^ np.uint8(self.wiring.invert[n]) for n, wire in enumerate(wires)]
             out.append((stretch.speed, stretch.tick, wires))
         return out
+
+    def _tick(self, stretch: Stretch, first: int) -> int:
+        return stretch.tick + (first + self.wiring.late[0]) * BIT_PS[stretch.speed] // 1000
+
+    @property
+    def dllps(self) -> list[tuple[int, bytes]]:
+        """Tick and body, in order."""
+        return [(self._tick(stretch, first), body) for stretch in self.stretches for first, body in stretch.dllps]
 
     @property
     def copies(self) -> list[Copy]:

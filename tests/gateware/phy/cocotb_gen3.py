@@ -226,3 +226,30 @@ async def saturated(dut):
     await bench.play(link.bits(), tick=TICK)
     assert bench.counts["overflow"] == bench.counts["lost_token"] == 0
     check(bench, link, tlps, dllps)
+
+
+@cocotb.test()
+@cocotb.parametrize(lanes=WIDTHS)
+async def hardly_anything_but_dllps(dut, lanes):
+    """At x4 two DLLPs come a clock and one is taken: the rest is lost and counted, one by one, and no TLP between them with it."""
+    bench = b.Bench(dut, lanes)
+    await bench.start()
+    r = random.Random(4)
+    link = Gen3Link(lanes, sos_interval=40)
+    link.train(first=2, second=2)
+    tlps, dllps = [], []
+    for n in range(800):
+        body = r.randbytes(4)
+        dllps.append((body, link.dllp(body)))
+        if n % 100 == 99:
+            tlp, sequence = b.random_tlp(r), link.replayer.next
+            tlps.append((tlp, sequence, link.send(tlp)))
+    b.end(link)
+    await bench.play(link.bits(), tick=TICK)
+    assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place, tick=TICK)) for tlp, seq, place in tlps]
+    sent = [(body, b.tick_of(link, place, tick=TICK)) for body, place in dllps]
+    assert bench.dllps == [one for one in sent if one in set(bench.dllps)], "in order, none twice"
+    counted = bench.counters()
+    assert counted["dllps"] == len(bench.dllps) and counted["dropped"] == bench.counts["lost_dllps"] == len(sent) - len(bench.dllps)
+    assert bench.counts["overflow"] == bench.counts["bad_dllp"] == 0
+    assert (counted["dropped"] > 200) == (lanes == 4)

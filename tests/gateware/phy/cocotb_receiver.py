@@ -259,3 +259,45 @@ async def broken_off(dut, rate, following):
     it.judge(sent, went_on)
     assert heard.of("BAD_FRAME") == [(cut.tick, cut.serial)]
     assert heard.counters["bad_frames"] == 1 and heard.counters["lost"] == 1
+
+
+@cocotb.test()
+@cocotb.parametrize(rate=RATES, lanes=[WIDTHS[0], WIDTHS[-1]])
+async def ticks_of_states(dut, rate, lanes):
+    """L0s and L1 from the first symbol of EIOS, Recovery from the end of the second training sequence, L0 from idle behind them on: as
+    docs/accuracy.md says, to a word of a lane and the lanes' skew."""
+    it = await tap(dut)
+    sent = tr.Traffic(lanes, seed=50, rate=rate, skp_interval=0)
+    apart = (1, 4, 0, 3)[:lanes]
+    symbol, word = (4, 2, 1)[rate], (16, 8, 4)[rate]
+    near = word + symbol * (max(apart) - min(apart))
+    marks = []
+
+    def mark():
+        """Where an ordered set begins. At 8 GT/s a data block ends the stream before it."""
+        if rate == 2:
+            sent.link.fill()
+        marks.append(tr.Place(len(sent.link.blocks) + 1, 0) if rate == 2 else len(sent.link.columns))
+
+    await up(it, sent)
+    sent.some(3)
+    mark()
+    sent.sleep()
+    sent.some(3)
+    sent.dllp(bytes([0x23, 0, 0, 0]))
+    mark()
+    sent.link.electrical_idle(300)
+    begins = len(sent.link.blocks) if rate == 2 else len(sent.link.columns)
+    sent.retrain()
+    if rate == 2:  # EIEOS, TS1, TS1; five and eight of them, EIEOS, SKP and SDS before the stream
+        marks += [tr.Place(begins + 3, 0), tr.Place(begins + 17, 0)]
+    else:  # at 5 GT/s EIEOS is as long as one
+        marks += [begins + 16 * (rate + 2), begins + 16 * (rate + 13)]
+    sent.some(3)
+    sent.end()
+    heard = await it.play(sent, Wiring(skew=apart))
+    it.judge(sent)
+    ticks = {STATES[state]: tick for tick, state in heard.of("STATE")}
+    asleep, away, trains, idles = map(it.tick_of, marks)
+    assert abs(ticks["L0S"] - asleep) <= near and abs(ticks["L1"] - away) <= near and abs(ticks["RECOVERY"] - trains) <= near
+    assert -near <= ticks["L0"] - idles <= 2 * word + near

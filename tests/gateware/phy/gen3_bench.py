@@ -15,7 +15,7 @@ from tap import COUNTERS
 
 GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
 EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,
-          "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1}  # fmt: skip
+          "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1, "lost_dllps": 2}  # fmt: skip
 SETTLE = 70
 """Clocks behind a change of the rate, with room."""
 
@@ -106,7 +106,8 @@ class Bench:
         events = int(port["block_events"].value)
         if events:
             for name, width in EVENTS.items():
-                self.counts[name] += (events & (1 << width) - 1).bit_count()
+                bits = events & (1 << width) - 1
+                self.counts[name] += bits if name == "lost_dllps" else bits.bit_count()
                 events >>= width
 
     def _beat(self, value):

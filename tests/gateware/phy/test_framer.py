@@ -125,3 +125,24 @@ def test_back_to_back():
     bench.play(link.columns, {}, r)
     assert bench.tlps == [(body, at, n, Verdict.GOOD) for n, (body, at) in enumerate(zip(sent, places))]
     assert not any(bench.faults.values())
+
+
+def test_hardly_anything_but_dllps():
+    """Two DLLPs a clock on x4, of which one is taken: the rest is lost and counted, one by one, and no TLP between them with it."""
+    r = random.Random(4)
+    link = t.Link(4, skp_interval=0)
+    link.skp()
+    tlps, dllps = [], []
+    for n in range(120):
+        body = r.randbytes(4)
+        dllps.append((body, link.dllp(body)))
+        if n % 30 == 29:
+            body = r.randbytes(20)
+            tlps.append((body, link.packet(t.tlp_symbols(body, n)), n, Verdict.GOOD))
+    link.idle(160)
+    bench = Bench(4, 4, 4)
+    bench.play(link.columns, {}, r)
+    assert bench.tlps == tlps
+    assert bench.dllps == [one for one in dllps if one in set(bench.dllps)], "in order, none twice"
+    assert bench.faults.pop("lost_dllps") == len(dllps) - len(bench.dllps) > 20
+    assert not any(bench.faults.values())

@@ -6,11 +6,12 @@ import struct
 import zlib
 from pathlib import Path
 
+import polars as pl
 import pytest
-from wattbell.analysis.link import describe, link
+from wattbell.analysis.link import describe, link, states
 from wattbell.capture import open_capture
 from wattbell.capture.writer import CaptureWriter
-from wattbell.wire.spec import LINK_COUNTERS, UNKNOWN32
+from wattbell.wire.spec import LINK_COUNTERS, UNKNOWN32, EventType, LinkState
 
 RECORD = struct.Struct("<BBBB21I" + "III" + "Q")
 """docs/wire-format.md, by hand."""
@@ -57,3 +58,25 @@ def test_a_rig_without_lanes_and_an_older_capture_have_none(tmp_path: Path) -> N
     assert link(open_capture(tmp_path / "capture")) == []
     (tmp_path / "capture" / "link.parquet").unlink()
     assert link(open_capture(tmp_path / "capture")) == []
+
+
+def events(*rows: tuple[int, EventType, int, int]) -> pl.DataFrame:
+    """tick, type, arg8, arg16"""
+    return pl.DataFrame(rows, schema=["tick", "type", "arg8", "arg16"], orient="row")
+
+
+def test_the_link_is_awake_when_both_directions_are() -> None:
+    """And its tick is the direction's own, not that at which the instrument saw both."""
+    own, all_, s = EventType.LINK_STATE, EventType.LINK, LinkState
+    seen = [(10, all_, s.L0, 0), (700, all_, s.L1, 0), (1000, all_, s.RECOVERY, 0), (1300, all_, s.L0, 0)]
+    told = [(1, own, 0, s.L0), (2, own, 1, s.L0), (500, own, 0, s.L1), (600, own, 1, s.L1), (900, own, 1, s.RECOVERY),
+            (950, own, 0, s.RECOVERY), (1100, own, 0, s.L0), (1200, own, 1, s.L0), (2000, own, 1, s.L0S), (3000, own, 0, s.L0S),
+            (4000, own, 1, s.L0)]  # fmt: skip
+    ticks, both = states(events(*seen, *told))
+    assert list(zip(ticks.tolist(), both.tolist(), strict=True)) == [
+        (1, s.UNKNOWN), (2, s.L0), (500, s.L1), (600, s.L1), (900, s.RECOVERY), (950, s.RECOVERY), (1100, s.RECOVERY), (1200, s.L0),
+        (2000, s.L0S), (3000, s.L0S), (4000, s.L0)]  # fmt: skip
+    # Told of one direction only, or of none: what the instrument saw.
+    for some in ([], told[:1]):
+        ticks, both = states(events(*some, *seen))
+        assert list(zip(ticks.tolist(), both.tolist(), strict=True)) == [(10, s.L0), (700, s.L1), (1000, s.RECOVERY), (1300, s.L0)]

@@ -1,0 +1,80 @@
+"""A direction as each board has it, from its deserialisers' words on, on the board's clocks: between clocks a model has edges only, so what
+would be metastable on a board is not in it."""
+
+from __future__ import annotations
+
+from amaranth import ClockDomain, ClockSignal, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from wattbell_gateware.boards.direction import Direction
+from wattbell_gateware.boards.ecp5 import lanes as ecp5
+from wattbell_gateware.boards.ecp5.top import _KEPT, _LINK_TICKS
+from wattbell_gateware.boards.kintex7 import words as kintex7
+from wattbell_gateware.boards.kintex7.top import _TICKS
+
+_BEAT = ("data", "dws", "first", "last", "error", "tick", "lost")
+
+
+class _DirectionTop(wiring.Component):
+    """Ports of all: ``word0`` ..: of a lane, in its clock; up, rate, down (in ``sync``). now: the instrument's tick counter. core: clock of
+    ``sync``. valid, dws, ..: beats of TLPs; told, kind, told_tick, argument: link events; dropped: see Direction's ``lost``."""
+
+    def __init__(self, lanes: int, bits: int, *, core_ticks: int):
+        self._lanes, self._core_ticks = lanes, core_ticks
+        super().__init__({
+            **{f"word{n}": In(bits) for n in range(lanes)}, "up": In(lanes), "rate": In(2, init=1), "down": In(1),
+            "now": Out(64, init=1 << 30), "core": Out(1), "valid": Out(1), "data": Out(128), "dws": Out(3), "first": Out(1), "last": Out(1),
+            "error": Out(1), "tick": Out(64), "lost": Out(1), "dropped": Out(1), "told": Out(1), "kind": Out(5), "told_tick": Out(64),
+            "argument": Out(32),
+        })  # fmt: skip
+
+    def _behind(self, m: Module, direction: Direction) -> None:
+        m.submodules.direction = direction
+        beat, events = direction.tlps.payload, direction.link.events
+        m.d.sync += self.now.eq(self.now + self._core_ticks)
+        m.d.comb += [
+            self.core.eq(ClockSignal()), direction.now.eq(self.now), direction.rate.eq(self.rate), direction.down.eq(self.down),
+            self.valid.eq(direction.tlps.valid), *(getattr(self, name).eq(beat[name]) for name in _BEAT), self.dropped.eq(direction.lost),
+            self.told.eq(events.valid), events.ready.eq(1), self.kind.eq(events.payload.kind), self.told_tick.eq(events.payload.tick),
+            self.argument.eq(events.payload.argument),
+        ]  # fmt: skip
+
+
+class Ecp5Top(_DirectionTop):
+    """Two lanes. Clocks from outside: ``words``, ``other`` (lanes 0 and 1), ``fast``. ``sync`` is half of ``fast``."""
+
+    def __init__(self):
+        super().__init__(2, 20, core_ticks=2 * _LINK_TICKS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains += [ClockDomain("sync", reset_less=True), ClockDomain("link", reset_less=True)]
+        half = Signal()
+        m.d.fast += half.eq(~half)
+        m.submodules.pair = pair = ecp5.LanePair()
+        m.d.comb += [ClockSignal().eq(half), ClockSignal("link").eq(pair.half), pair.word[0].eq(self.word0), pair.word[1].eq(self.word1),
+                     pair.up.eq(self.up)]  # fmt: skip
+        direction = Direction(2, ecp5.GEARED, ticks_per_clock=_LINK_TICKS, late_ticks=ecp5.LATE_TICKS, half=True, bytes_kept=_KEPT)
+        m.d.comb += [direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid)]
+        self._behind(m, direction)
+        return m
+
+
+class Kintex7Top(_DirectionTop):
+    """Four lanes, three rates. Clocks from outside: ``link``, ``sync``."""
+
+    def __init__(self):
+        super().__init__(4, 32, core_ticks=_TICKS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.gear = gear = kintex7.WordGear()
+        direction = Direction(4, kintex7.SYMBOLS, ticks_per_clock=_TICKS, late_ticks=kintex7.LATE_TICKS,
+                              late_blocks_ticks=kintex7.LATE_BLOCKS_TICKS, blocks=True)  # fmt: skip
+        m.d.comb += [
+            *(gear.word[n].eq(getattr(self, f"word{n}")) for n in range(4)), gear.up.eq(self.up), gear.rate.eq(self.rate),
+            direction.raw.eq(gear.raw), direction.raw_valid.eq(gear.raw_valid), direction.raw8.eq(gear.raw8),
+            direction.raw8_valid.eq(gear.raw8_valid),
+        ]  # fmt: skip
+        self._behind(m, direction)
+        return m
