@@ -65,37 +65,40 @@ class BeatPairs(wiring.Component):
 class BeatCrossing(wiring.Component):
     """Beats of TLPs from ``link`` to ``sync``; ticks cross as their low bits and come out whole.
 
+    A beat that finds no room is dropped. What is left of its TLP has not the length that its header says, or no end, which the parser
+    notices; the next TLP that begins says that some before it are missing.
+
     Ports
     -----
     i : in ``link``, :func:`~wattbell_gateware.layouts.tlp_beat`. o : in ``sync``, the same. now : in ``sync``; what a tick of a
-    beat that comes out now cannot be later than. lost : in ``sync``, for a clock: a beat found no room.
+    beat that comes out now cannot be later than. dropped : in ``link``, strobe: a beat found no room. lost : in ``sync``: one did, since
+    power-on.
     """
 
     def __init__(self, width: int):
         beats = stream.Signature(tlp_beat(width), always_ready=True)
-        super().__init__({"i": In(beats), "o": Out(beats), "now": In(64), "lost": Out(1)})
+        super().__init__({"i": In(beats), "o": Out(beats), "now": In(64), "dropped": Out(1), "lost": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
         whole = self.i.payload.shape()
         narrow = data.StructLayout({name: (LOW_BITS if name == "tick" else field.shape) for name, field in whole})
         m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_FIFO, w_domain="link", r_domain="sync")
-        into, out, given = Signal(narrow), Signal(narrow), Signal()
+        into, out, given, missing = Signal(narrow), Signal(narrow), Signal(), Signal()
         m.d.link += [*(into[name].eq(self.i.payload[name]) for name, _ in narrow), given.eq(self.i.valid)]  # the queue is far away
-        m.d.comb += [
-            fifo.w_data.eq(into), fifo.w_en.eq(given),
-            out.eq(fifo.r_data), fifo.r_en.eq(1),
-        ]  # fmt: skip
+        m.d.comb += [fifo.w_data.eq(into), fifo.w_en.eq(given), out.eq(fifo.r_data), fifo.r_en.eq(1)]
+        lost = Signal()
+        m.d.link += self.dropped.eq(0)
+        with m.If(given):
+            with m.If(~fifo.w_rdy):
+                m.d.link += [self.dropped.eq(1), missing.eq(1), lost.eq(1)]
+            with m.Elif(into.first):
+                m.d.comb += data.View(narrow, fifo.w_data).lost.eq(into.lost | missing)
+                m.d.link += missing.eq(0)
+        m.submodules += FFSynchronizer(lost, self.lost)
         m.d.sync += self.o.valid.eq(fifo.r_rdy)
         m.d.sync += [self.o.payload[name].eq(out[name]) for name, _ in narrow if name != "tick"]
         m.d.sync += self.o.payload.tick.eq(whole_tick(m, self.now, out.tick))
-        # Full: an event of one clock there, told here.
-        lost = Signal()
-        with m.If(given & ~fifo.w_rdy):
-            m.d.link += lost.eq(~lost)
-        seen, before = Signal(), Signal()
-        m.submodules += FFSynchronizer(lost, seen)
-        m.d.sync += [before.eq(seen), self.lost.eq(before != seen)]
         return m
 
 
@@ -116,7 +119,7 @@ class Direction(wiring.Component):
     Ports
     -----
     In ``link``: raw, raw_valid, with `blocks` raw8, raw8_valid (see Receiver). In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); down (PERST#);
-    now; tlps; state; lost, for a clock: a beat found no room, its TLP comes out damaged and is dropped by the parser, which tells it.
+    now; tlps; state; lost: since power-on a beat found no room (see :class:`BeatCrossing`; the receiver's counters have how many).
     link: :func:`~wattbell_gateware.stream.linkside.link_port` from the other side. Any domain: locked, aligned.
     In ``link``: rates, leaving, heard (see Receiver).
     """
@@ -184,7 +187,7 @@ class Direction(wiring.Component):
         else:
             connect(m, receiver.tlps, crossing.i)
         connect(m, crossing.o, flipped(self.tlps))
-        m.d.comb += [crossing.now.eq(self.now), self.lost.eq(crossing.lost)]
+        m.d.comb += [crossing.now.eq(self.now), self.lost.eq(crossing.lost), receiver.lost_behind.eq(crossing.dropped)]
         m.submodules.link = link = LinkPort(self._lanes)
         connect(m, link.o, flipped(self.link))
         connect(m, receiver.events, link.events)

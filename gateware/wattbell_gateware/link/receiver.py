@@ -28,7 +28,8 @@ At any speed:
 - ``tlps``: delivered. ``dllps``: with the right CRC. ``duplicates``: TLPs of replays, delivered before.
 - ``lost``: numbers passed over. ``late``: delivered after they counted as lost.
 - ``nullified``, ``bad_lcrc``: ended frames of TLPs. ``bad_frames``: frames given up, or (2.5 and 5 GT/s) shorter than any TLP.
-- ``bad_dllps``. ``dropped``: good, but no room: TLPs, DLLPs, words of the framer's queue; at 8 GT/s times that the lanes' queues were
+- ``bad_dllps``. ``dropped``: good, but no room: TLPs, DLLPs, words of the framer's queue, beats of TLPs
+  on their way to the instrument; at 8 GT/s times that the lanes' queues were
   full, after which the stream is lost up to the next SKP ordered set. ``lost_events``: events without room.
 - ``unlocked``: times that a lane in use lost its symbols or blocks, or found them elsewhere. Electrical idle does that too.
 
@@ -82,6 +83,7 @@ class Receiver(wiring.Component):
     tlps : :func:`wattbell_gateware.layouts.tlp_beat`, at least 64 bits, a quad of symbols each 32; ``error`` never set.
     pending, pending_tick : of the TLPs that have begun and not left, none began before ``pending_tick`` (too early is possible);
         none is there without ``pending``, but for those that began in the last 60 clocks. Not ``pending_known``: ``pending_tick`` is 0.
+    lost_behind : so that it is counted: a beat of these found no room on its way to the instrument.
     events : :data:`.events.LINK_EVENT`. counters : :data:`COUNTERS`. state, lanes : see :class:`.ltssm.LinkTracker`.
     rates, leaving, heard : see :class:`.ltssm.LinkTracker`, for who sets ``rate``.
     aligned : lanes are side by side. locked, inverted : of every wire, at the rate in use.
@@ -102,7 +104,7 @@ class Receiver(wiring.Component):
             "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), **ports, "now": In(64), "rate": In(2), "down": In(1),
             "polarity_set": In(1), "polarity": In(lanes), "lanes_set": In(1), "lanes_to": In(LANES_IN_USE),
             "tlps": Out(stream.Signature(tlp_beat(max(64, self._beats)), always_ready=True)), "pending": Out(1), "pending_known": Out(1),
-            "pending_tick": Out(64),
+            "pending_tick": Out(64), "lost_behind": In(1),
             "events": Out(stream.Signature(LINK_EVENT)), "counters": Out(COUNTERS),
             "state": Out(State), "lanes": Out(LANES_IN_USE), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
             "aligned": Out(1), "locked": Out(lanes), "inverted": Out(lanes),
@@ -264,7 +266,7 @@ class Receiver(wiring.Component):
             "lost": Mux(is_[Fate.DELIVERED] | is_[Fate.NO_ROOM], fate.payload.lost, 0), "late": is_[Fate.LATE],
             "nullified": is_[Fate.NULLIFIED], "bad_lcrc": is_[Fate.BAD_LCRC], "bad_frames": faults.broken + faults.short,
             "bad_dllps": faults.bad_dllp, "headless": faults.headless,
-            "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun, "lost_events": lost_events,
+            "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun + self.lost_behind, "lost_events": lost_events,
             "bad_words": _number(bad), "unlocked": _number(before & ~locked & enable.replicate(self._lanes)),
         }  # fmt: skip
         if self.blocks is not None:

@@ -204,30 +204,58 @@ def test_a_link_faster_than_the_instrument_loses_no_beat_and_no_tick():
     assert sum(lost) == 0
 
 
-def test_beats_that_find_no_room_are_told():
+@pytest.mark.parametrize("slower", [2, 3, 10])
+def test_beats_that_find_no_room_are_counted_and_the_next_tlp_says_so(slower):
+    """Of TLPs of one to three beats: what has no beat missing is as it was; `lost` stands where, and only where, some are missing before."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
     m.submodules.dut = dut = BeatCrossing(64)
     simulator = Simulator(m)
-    simulator.add_clock(80e-9)
+    simulator.add_clock(slower * 8e-9)
     simulator.add_clock(8e-9, domain="link")
-    told = []
+    random = Random(slower)
+    sent, got, dropped = [], [], []
 
     async def send(ctx):
-        ctx.set(dut.i.valid, 1)
-        await ctx.tick("link").repeat(100)
-        ctx.set(dut.i.valid, 0)
-        await ctx.tick().repeat(30)
+        serial = 0
+        for n in range(120):
+            length = random.randrange(1, 4)
+            sent.append(length)
+            for beat in range(length):
+                ctx.set(dut.i.valid, 1)
+                for name, value in {"data": serial << 8 | beat, "first": beat == 0, "last": beat == length - 1, "lost": 0}.items():
+                    ctx.set(dut.i.payload[name], value)
+                await ctx.tick("link")
+                dropped.append(ctx.get(dut.dropped))
+            serial += 1
+            ctx.set(dut.i.valid, 0)
+            if n % 40 > 25:  # room again
+                for _ in range(30):
+                    await ctx.tick("link")
+                    dropped.append(ctx.get(dut.dropped))
+        await ctx.tick().repeat(40)
 
     async def take(ctx):
         while True:
             await ctx.tick()
-            told.append(ctx.get(dut.lost))
+            if ctx.get(dut.o.valid):
+                payload = dut.o.payload
+                got.append(tuple(ctx.get(payload[name]) for name in ("data", "first", "last", "lost")))
 
     simulator.add_testbench(send)
     simulator.add_testbench(take, background=True)
     simulator.run()
-    assert sum(told) > 0
+    came = [data for data, *_ in got]
+    missing = [n << 8 | beat for n, length in enumerate(sent) for beat in range(length) if n << 8 | beat not in came]
+    assert came == sorted(set(came)) and sum(dropped) == len(missing) > 20
+    # A TLP says so if a beat is missing since the last one that began.
+    begun = -1
+    for data, first, last, lost in got:
+        assert first == (data & 255 == 0) and last == ((data & 255) == sent[data >> 8] - 1)
+        if first:
+            assert lost == any(begun < beat < data for beat in missing)
+            begun = data
+    assert any(lost for *_, lost in got) and not all(lost for *_, lost in got)
 
 
 @pytest.mark.parametrize("phase_ps", [0, 1300, 2600])

@@ -115,8 +115,7 @@ class Ecp5Tap(Elaboratable):
             connect(m, direction.link, link)
         self._sidebands(m, platform, instrument, directions)
         lost = Signal()
-        with m.If(host.lost | drive.lost):
-            m.d.sync += lost.eq(1)
+        m.d.sync += lost.eq(host.lost | drive.lost)
         aligned, locked = Signal(2), Signal(4)
         m.submodules.aligned = FFSynchronizer(Cat(host.aligned, drive.aligned), aligned)
         m.submodules.locked = FFSynchronizer(Cat(host.locked[:2], drive.locked[:2]), locked)
