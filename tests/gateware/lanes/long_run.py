@@ -79,7 +79,8 @@ def run(player: Path, trace: Sequence[Timed], speed: str, lanes: int, tlps: int,
                 tallies, compared = nvme(player, trace[: max(left, 2500)], speed, lanes, number, folder, heard=(1.0, 0.7)[turn // 3 % 2])
                 of_commands[name] += compared
                 assert compared.phantom == compared.unnoticed == 0, compared
-                assert compared.doubtful <= sum(tally.lost for tally in tallies) // 20 + 1, compared
+                # An SQE that is lost to the tap may leave its fetch behind when its command's CQE has come.
+                assert compared.doubtful <= sum(tally.lost for tally in tallies) // 20 + 3, compared
             else:
                 name = "stress"
                 tallies = stress(player, speed, lanes, min(left, STRESS_ROUND), number, folder)

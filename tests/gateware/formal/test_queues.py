@@ -1,0 +1,190 @@
+"""What goes through a queue of the tap comes out once, in order and whole, or is told to be missing: for every input of some length."""
+
+import os
+
+import pytest
+import smt
+from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, EnableInserter, Module, Mux, ResetSignal, Signal
+from amaranth.hdl import Assert, Assume
+from wattbell_gateware.boards import direction
+from wattbell_gateware.link.layouts import Verdict
+from wattbell_gateware.link.store import Fate, TlpStore
+from wattbell_gateware.stream.recordqueue import BEATS, RecordQueue
+
+DEEPER = 2 if os.environ.get("WATTBELL_FORMAL") == "all" else 0
+"""Clocks more."""
+BITS = 5
+"""Of the serial numbers here; no run is so long that they wrap."""
+
+
+class RecordsAreNumbered(Elaboratable):
+    """Of a queue of two records, each numbered among all that were offered: what comes out, plus the counts, has no gap, and a word of a
+    record is its own."""
+
+    depth = 17
+
+    def __init__(self, wrong=False):
+        self.i_valid, self.also, self.o_ready, self.o_index = Signal(), Signal(), Signal(), Signal()
+        self.ports = [self.i_valid, self.also, self.o_ready, self.o_index]
+        self._wrong = wrong
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.queue = queue = RecordQueue(2, 2)
+        serial, expected, held, writing = Signal(BITS), Signal(BITS), Signal(BITS), Signal(range(BEATS))
+        begins, number = self.i_valid & queue.room, Signal(BITS)
+        # A record stays for the clocks in which it is written.
+        m.d.comb += [number.eq(Mux(writing != 0, held, serial)), queue.i_tick.eq(number), queue.i_record[32:].eq(~number)]
+        with m.If(begins):
+            m.d.sync += [held.eq(serial), writing.eq(BEATS - 1)]
+        with m.Elif(writing != 0):
+            m.d.sync += writing.eq(writing - 1)
+        m.d.sync += serial.eq(serial + self.i_valid + self.also)
+        m.d.comb += [
+            queue.i_valid.eq(self.i_valid), queue.also.eq(self.also), queue.o_ready.eq(self.o_ready), queue.o_index.eq(self.o_index),
+            Assert(queue.lost == (self.i_valid & ~queue.room)), Assert(~queue.empty | ~queue.o_valid),
+        ]  # fmt: skip
+        named = Signal()  # the word that was asked for in the clock before, of the same record
+        m.d.sync += named.eq(queue.o_valid & ~self.o_ready & self.o_index)
+        with m.If(queue.o_valid):
+            m.d.comb += Assert(queue.o_tick == (expected + (0 if self._wrong else queue.o_dropped))[:BITS])
+            m.d.comb += Assert(~named | (queue.o_word[:BITS] == ~queue.o_tick[:BITS]))
+            with m.If(self.o_ready):
+                m.d.sync += expected.eq(queue.o_tick + 1)
+        return m
+
+
+class TlpsComeOutAsTheirFatesSay(Elaboratable):
+    """Of a store of eight beats and three TLPs: the k-th that was said to be delivered is the k-th that comes out, with its beats, tick and
+    `lost`, whichever k; every frame has one fate, and what is not there any more has come out. Numbers of TLPs go on, skip one, or
+    stay, as in a replay."""
+
+    depth = 14
+
+    def __init__(self, wrong=False):
+        self.valid, self.last, self.verdict, self.skip, self.again = Signal(), Signal(), Signal(2), Signal(), Signal()
+        self.watched = Signal(BITS)
+        self.ports = [self.valid, self.last, self.verdict, self.skip, self.again, self.watched]
+        self._wrong = wrong
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.store = store = TlpStore(64, bytes_kept=64, tlps=3)
+        frame, going = Signal(BITS), Signal(BITS)  # number of the frame, and of the beat in it
+        sequence, coming = Signal(12, init=100), store.frames.payload
+        m.d.comb += [
+            store.frames.valid.eq(self.valid), coming.data.eq(Cat(frame, going)), coming.dws.eq(2), coming.first.eq(going == 0),
+            coming.last.eq(self.last), coming.verdict.eq(self.verdict), coming.tick.eq(frame),
+            coming.sequence.eq(sequence + self.skip - self.again),
+        ]  # fmt: skip
+        kept = Signal(2)  # what says which number it is stands on every beat
+        m.d.sync += kept.eq(Cat(self.skip, self.again))
+        m.d.comb += Assume((going == 0) | (kept == Cat(self.skip, self.again)))
+        ends = Signal()
+        m.d.comb += ends.eq(self.valid & self.last)
+        with m.If(self.valid):
+            m.d.sync += going.eq(Mux(self.last, 0, going + 1))
+        with m.If(ends):
+            m.d.sync += frame.eq(frame + 1)
+            with m.If((self.verdict == Verdict.GOOD) & ~self.again):
+                m.d.sync += sequence.eq(coming.sequence + 1)
+
+        before, same = Signal(), Signal(BITS)
+        m.d.sync += [before.eq(1), same.eq(self.watched)]
+        m.d.comb += Assume(~before | (self.watched == same))
+
+        # Fates come two clocks behind the last beat.
+        ended = [Signal(BITS + 1, name=f"ended{n}") for n in range(2)]
+        m.d.sync += [ended[0].eq(Cat(ends, going)), ended[1].eq(ended[0])]
+        fate = store.fates.payload
+        m.d.comb += Assert(store.fates.valid == ended[1][0])
+        delivered, missing = Signal(BITS), Signal()
+        tick, beats, lost = Signal(BITS), Signal(BITS), Signal()
+        good = store.fates.valid & ((fate.fate == Fate.DELIVERED) | (fate.fate == Fate.LATE))
+        with m.If(good):
+            m.d.sync += [delivered.eq(delivered + 1), missing.eq(0)]
+            with m.If(delivered == self.watched):
+                m.d.sync += [tick.eq(fate.tick), beats.eq(ended[1][1:]), lost.eq(missing | (fate.lost != 0) | (fate.fate == Fate.LATE))]
+        with m.If(store.fates.valid & (fate.fate == Fate.NO_ROOM)):
+            m.d.sync += missing.eq(1)
+
+        came, beat, out = Signal(BITS), Signal(BITS), store.tlps.payload
+        with m.If(store.tlps.valid):
+            m.d.sync += beat.eq(Mux(out.last, 0, beat + 1))
+            m.d.comb += [Assert(came != delivered), Assert(out.first == (beat == 0))]
+            with m.If(came == self.watched):
+                m.d.comb += [
+                    Assert(out.tick[:BITS] == tick), Assert(out.data[: 2 * BITS] == Cat(tick, beat)), Assert(out.last == (beat == beats)),
+                    Assert((out.lost == (0 if self._wrong else lost)) | ~out.first),
+                ]  # fmt: skip
+            with m.If(out.last):
+                m.d.sync += came.eq(came + 1)
+        m.d.comb += Assert(store.pending | (came == delivered) | good)
+        return m
+
+
+class BeatsBetweenClocks(Elaboratable):
+    """Of a crossing of four beats, whose clocks' edges come in any order: beats come once, in order, or are counted; and a TLP says that
+    some are missing before it just if they are."""
+
+    depth = 19
+
+    def __init__(self, wrong=False):
+        self.link, self.sync, self.valid, self.first = Signal(), Signal(), Signal(), Signal()
+        self.ports = [self.link, self.sync, self.valid, self.first]
+        self._wrong = wrong
+
+    def elaborate(self, platform):
+        m = Module()
+        # One clock, of which each side sees the edges that it is let: any two clocks, but for what is metastable between them.
+        m.domains.link = ClockDomain(reset_less=True)
+        m.d.comb += ClockSignal("link").eq(ClockSignal("sync"))
+        crossing = direction.BeatCrossing(64)
+        m.submodules.crossing = EnableInserter({"link": self.link, "sync": self.sync})(crossing)
+        # At power-on the queue forgets what has come, until its reader has had three clocks.
+        woken = Signal(range(4))
+        m.d.sync += woken.eq(woken + (self.sync & (woken != 3)))
+        m.d.comb += [Assume(~self.valid | (woken == 3)), Assume(~ResetSignal())]
+        number, dropped = Signal(BITS), Signal(BITS)
+        into, out = crossing.i.payload, crossing.o.payload
+        m.d.comb += [crossing.i.valid.eq(self.valid), into.data.eq(number), into.first.eq(self.first)]
+        with m.If(self.link):
+            m.d.sync += [number.eq(number + self.valid), dropped.eq(dropped + crossing.dropped)]
+        came, expected, missing = Signal(BITS), Signal(BITS), Signal()
+        with m.If(self.sync & crossing.o.valid):
+            gap = Signal()
+            m.d.comb += [gap.eq(missing | (out.data[:BITS] != expected)), Assert(out.data[:BITS] >= expected)]
+            m.d.sync += [came.eq(came + 1), expected.eq(out.data[:BITS] + 1), missing.eq(Mux(out.first, 0, gap))]
+            with m.If(out.first):
+                m.d.comb += Assert(out.lost == (0 if self._wrong else gap))
+        # When neither side has had anything for so long that all has come through.
+        still = Signal(range(7))
+        with m.If((self.link & self.valid) | ~(self.link & self.sync)):
+            m.d.sync += still.eq(0)
+        with m.Elif(still != 6):
+            m.d.sync += still.eq(still + 1)
+        with m.If((still == 6) & ~crossing.o.valid):
+            m.d.comb += Assert(number == came + dropped)
+        return m
+
+
+CLAIMS = [RecordsAreNumbered, TlpsComeOutAsTheirFatesSay, BeatsBetweenClocks]
+
+
+@pytest.fixture(autouse=True)
+def small_crossing(monkeypatch):
+    monkeypatch.setattr(direction, "_FIFO", 4)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_nothing_is_lost_untold(claim, tmp_path):
+    top = claim()
+    smt.prove(top, top.ports, tmp_path, depth=top.depth + DEEPER)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_wrong_claim_is_refuted(claim, tmp_path):
+    """So they do come to where things are lost."""
+    top = claim(wrong=True)
+    with pytest.raises(smt.Refuted, match="Assert failed|FAILED"):
+        smt.prove(top, top.ports, tmp_path, depth=top.depth)
