@@ -103,7 +103,7 @@ def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) 
     mean_s = float(np.sum(ticks)) / n * tick_s
     error = standard_error(ticks)
     out["mean"], out["min"] = mean_s, float(ordered[0]) * tick_s
-    u["mean"] = None if error is None else math.hypot(K * error * tick_s, model.timebase * mean_s)
+    u["mean"] = None if error is None else math.hypot(K * error * tick_s, model.clocks_u(), model.timebase * mean_s)
     u["min"] = model.interval_u(out["min"])
     for name, p in names:
         if not supported(n, p):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 
 from ..capture.reader import Capture
 from ..wire.spec import LINK_COUNTERS, EventType, LinkState
-from .figures import absent, figure
+from .figures import absent, error_model, figure
 from .text import count, duration
 
 DIRECTIONS = ("host to drive", "drive to host")
@@ -36,19 +37,22 @@ def link(capture: Capture) -> list[dict[str, Any]]:
 
     ``counters`` (:data:`~wattbell.wire.spec.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
     counters of 32 bits that wrap between two records (134 ms apart at most) are counted on. ``ack_mean_s``: figure, from the
-    first symbol of a TLP to the first symbol of the Ack that names it, over those Acks; its uncertainty is one tick of either.
+    first symbol of a TLP to the first symbol of the Ack that names it, over those Acks; its uncertainty is one tick of either and, on a
+    board, that of the two directions' clocks (:meth:`~.figures.ErrorModel.clocks_u`).
     ``ack_min_s``, ``ack_max_s``: since the rig's power-on.
     """
     rows = capture.link.sort("tick").collect()
-    return [_direction(rows.filter(pl.col("direction") == n), n, capture.tick_ps * 1e-12) for n in sorted(set(rows["direction"].to_list()))]
+    tick_s = capture.tick_ps * 1e-12
+    ack_u_s = math.hypot(tick_s, error_model(capture.meta).clocks_u())
+    return [_direction(rows.filter(pl.col("direction") == n), n, tick_s, ack_u_s) for n in sorted(set(rows["direction"].to_list()))]
 
 
-def _direction(rows: pl.DataFrame, number: int, tick_s: float) -> dict[str, Any]:
+def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -> dict[str, Any]:
     last = rows.row(-1, named=True)
     counters = {name: _grown(rows[name], 32) for name in LINK_COUNTERS}
     acks, total = _grown(rows["acks"], 32), _grown(rows["ack_sum"], 64)
     span = {"least_s": last["ack_min"] * tick_s, "greatest_s": last["ack_max"] * tick_s, "acks": acks}
-    mean = figure(total / acks * tick_s, "s", tick_s, conditions=span) if acks else absent("s", "no Ack was timed")
+    mean = figure(total / acks * tick_s, "s", ack_u_s, conditions=span) if acks else absent("s", "no Ack was timed")
     return {
         "direction": DIRECTIONS[number],
         "state": LinkState(last["state"]).name if last["state"] in set(LinkState) else str(last["state"]),

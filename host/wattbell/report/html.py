@@ -121,11 +121,12 @@ def _conditions(result: Mapping[str, Any]) -> str:
         source = "64-bit accumulator" if rail["accumulator"] else "samples"
         rows.append(("rail", f"{text}, {count(rail['samples'])} samples; energy from {source}"))
     rows += [(f"link, {side['direction']}", link.describe(side)) for side in result["link"]]
+    clocks = f", {model['instant_s'] * 1e9:g} ns from clock to clock" if model["instant_s"] else ""
     rows += [
         (
             "uncertainty",
             f"k = {model['k']}; power {model['gain'] * 100:g} % of reading + {model['offset_a'] * 1e6:g} µA; "
-            f"time {model['tick_resolution_s'] * 1e9:g} ns and {model['timebase'] * 1e6:g} ppm ({model['source']})",
+            f"time {model['tick_resolution_s'] * 1e9:g} ns{clocks} and {model['timebase'] * 1e6:g} ppm ({model['source']})",
         ),
         ("clock", f"{about['tick_s'] * 1e9:g} ns a tick" + _utc(about)),
         ("capture", str(about["path"])),

@@ -296,7 +296,7 @@ def describe(ticks: npt.NDArray[Any], source: Source, lost: int = 0) -> tuple[Qu
         return quantity(None, None, lost), quantity(None, None, lost)
     error = standard_error(ticks)
     mean_s = float(ticks.sum()) / n * source.tick_s
-    u = None if error is None else math.hypot(2 * error * source.tick_s, source.model.timebase * mean_s)
+    u = None if error is None else math.hypot(2 * error * source.tick_s, source.model.clocks_u(), source.model.timebase * mean_s)
     mean = quantity(mean_s, u, lost)
     if not supported(n, 0.99):
         return mean, quantity(None, None, lost)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from wattbell.analysis.figures import error_model
 from wattbell.analysis.link import describe, link, states
 from wattbell.capture import open_capture
 from wattbell.capture.writer import CaptureWriter
@@ -44,12 +45,22 @@ def test_counters_count_on_and_acks_have_a_mean(capture_path: Path) -> None:
     down, up = link(open_capture(capture_path))
     assert (down["direction"], down["lanes"], down["rate_gt_s"], down["state"]) == ("host to drive", 4, 8.0, "L0")
     assert down["counters"]["tlps"] == 1015 and down["counters"]["duplicates"] == 3
-    assert down["ack_mean_s"]["value"] == pytest.approx(200e-9) and down["ack_mean_s"]["u"] == pytest.approx(1e-9)
+    assert down["ack_mean_s"]["value"] == pytest.approx(200e-9)
+    # A tick, and two clocks that each are within 6 ns: sqrt(1 + (2 * 6)^2 * 2 / 3) ns.
+    assert down["ack_mean_s"]["u"] == pytest.approx(9.849e-9, rel=1e-3)
     assert (up["direction"], up["lanes"], up["reversed"], up["rate_gt_s"], up["state"]) == ("drive to host", 1, True, 2.5, "L1")
     assert up["counters"]["tlps"] == 1 and up["ack_mean_s"]["value"] is None
     assert describe(down) == (
         "x4, 8 GT/s, L0; 1\u202f015 TLPs, 3 replayed, 2 lost, 1 with a wrong LCRC; Acks after 200 ns (80.0 ns to 400 ns)"
     )
+
+
+def test_a_virtual_rig_has_one_clock() -> None:
+    virtual, board = error_model({"conditions": {"virtual": True}}), error_model({})
+    assert virtual.clocks_u() == 0 and virtual.interval_u(1) == pytest.approx(2e-9 / 6**0.5)
+    assert board.interval_u(0) == pytest.approx((96e-18 + 4e-18 / 6) ** 0.5)
+    stated = error_model({"rig": {"error_model": {"instant_s": 4e-9}}})
+    assert stated.clocks_u() == pytest.approx(8e-9 * (2 / 3) ** 0.5)
 
 
 def test_a_rig_without_lanes_and_an_older_capture_have_none(tmp_path: Path) -> None:
