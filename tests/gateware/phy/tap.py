@@ -148,7 +148,7 @@ class Tap:
                 raw.value = sum(w << bits * n for n, w in enumerate(each[::-1] if wiring.reverse else each))
             valid.value = at % period == 0
             await self.clock()
-        await self.rest(40)
+        await self.rest(80)  # a board at 5 GT/s has a word in every clock, and a TLP is some 50 clocks under way
         return self.finish()
 
     def finish(self) -> Heard:
