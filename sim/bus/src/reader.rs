@@ -11,6 +11,8 @@ pub struct TraceReader<R: Read> {
     input: R,
     header: TraceHeader,
     offset: u64,
+    records: u64,
+    longest_ps: u64,
     last_ps: u64,
     ended: bool,
     done: bool,
@@ -42,7 +44,23 @@ impl<R: Read> TraceReader<R> {
         let header =
             serde_json::from_slice(&json).map_err(|e| Error::NotATrace(format!("its JSON header is broken: {e}")))?;
         let offset = 12 + json.len() as u64;
-        Ok(Self { input, header, offset, last_ps: 0, ended: false, done: false, body: Vec::new() })
+        Ok(Self {
+            input,
+            header,
+            offset,
+            records: 0,
+            longest_ps: LAST_PS,
+            last_ps: 0,
+            ended: false,
+            done: false,
+            body: Vec::new(),
+        })
+    }
+
+    /// The same, but a record more than so many picoseconds after the one before it is an error.
+    pub fn refusing_gaps_over(mut self, longest_ps: u64) -> Self {
+        self.longest_ps = longest_ps;
+        self
     }
 
     /// The JSON header.
@@ -83,6 +101,19 @@ impl<R: Read> TraceReader<R> {
         }
         if time_ps < self.last_ps {
             return Err(damaged(format!("its time {time_ps} ps is before {} ps", self.last_ps)));
+        }
+        self.records += 1;
+        if time_ps > LAST_PS {
+            return Err(damaged(format!("its time {time_ps} ps is beyond the {LAST_PS} ps that a trace may last")));
+        }
+        if time_ps - self.last_ps > self.longest_ps {
+            let record = self.records;
+            return Err(Error::Gap {
+                record,
+                offset: start,
+                gap_ps: time_ps - self.last_ps,
+                longest_ps: self.longest_ps,
+            });
         }
         let body = decode(head[0], head[1], &self.body[..len]).map_err(damaged)?;
         if let Body::Summary(summary) = &body {

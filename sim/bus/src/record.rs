@@ -10,6 +10,8 @@ pub(crate) const MAGIC: &[u8; 4] = b"WBBT";
 pub(crate) const VERSION: u32 = 1;
 /// Bytes of type, flags, body length and time in front of each body.
 pub(crate) const RECORD_HEADER: usize = 12;
+/// The last time that a record may have: 106 days. Twice that is where 64 bits of picoseconds end.
+pub(crate) const LAST_PS: u64 = i64::MAX as u64;
 /// Upper bound of the JSON header: more is damage, not notes.
 pub(crate) const MAX_JSON: u32 = 1 << 20;
 
@@ -43,9 +45,28 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// Nothing happens for longer than the reader was told to take.
+    #[error(
+        "record {record} (byte {offset}) comes {:.1} h after the one before it, and at most {:.1} h are taken for a pause",
+        hours(*gap_ps), hours(*longest_ps)
+    )]
+    Gap {
+        /// The record behind the pause, from 1.
+        record: u64,
+        /// Where it starts.
+        offset: u64,
+        /// How long the pause is.
+        gap_ps: u64,
+        /// How long it may be.
+        longest_ps: u64,
+    },
     /// The caller's records go back in time, or TLPs of one direction overlap a burst.
     #[error("bus trace order: {0}")]
     Order(String),
+}
+
+fn hours(ps: u64) -> f64 {
+    ps as f64 / 3.6e15
 }
 
 /// JSON at the start of a trace: who made it, and what a report must say about it.

@@ -269,6 +269,7 @@ impl Profile {
         let own: toml::Table = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
         let mut whole: toml::Table = toml::from_str(COMMON).map_err(|e| fail(format!("common figures: {e}")))?;
         overlay(&mut whole, own);
+        sane("", &toml::Value::Table(whole.clone())).map_err(fail)?;
         let profile: Self = whole.try_into().map_err(|e: toml::de::Error| fail(e.to_string()))?;
         profile.check().map_err(fail)?;
         Ok(profile)
@@ -277,6 +278,21 @@ impl Profile {
     fn check(&self) -> Result<(), String> {
         let must = |ok: bool, what: &str| if ok { Ok(()) } else { Err(what.to_string()) };
         let (link, flash) = (&self.link, &self.flash);
+        for (name, value, most) in [
+            ("channels", *flash.channels, 256),
+            ("dies_per_channel", *flash.dies_per_channel, 256),
+            ("planes", *flash.planes, 64),
+            ("page_kib", *flash.page_kib, 1 << 10),
+            ("stripe_kib", *flash.stripe_kib, 1 << 16),
+            ("superblock_mib", *flash.superblock_mib, 1 << 16),
+            ("raw_gib", *flash.raw_gib, 1 << 18),
+        ] {
+            must((1..=most).contains(&value), &format!("flash.{name} must be 1 to {most}"))?;
+        }
+        must(
+            (1..=1 << 39).contains(&*self.namespace.lbas_512),
+            "namespace.lbas_512 must be 1 to 549755813888 (256 TiB)",
+        )?;
         must((1..=32).contains(&self.power_state.len()), "a drive has 1 to 32 power states")?;
         must(self.power_state[0].operational, "power state 0 must be operational")?;
         must([128, 256, 512].contains(&*link.max_payload), "link.max_payload must be 128, 256 or 512")?;
@@ -311,7 +327,6 @@ impl Profile {
             crate::flash::fits(self),
             "flash.raw_gib must hold the namespace, the smallest SLC cache and 8 superblocks",
         )?;
-        must(*flash.channels > 0 && *flash.dies_per_channel > 0 && *flash.planes > 0, "flash has no dies")?;
         must((0.0..=1.0).contains(&*flash.test_data_slc_share), "flash.test_data_slc_share must be 0 to 1")?;
         must((0.0..0.9).contains(&*flash.read_spread), "flash.read_spread must be 0 to 0.9")?;
         must((1..=12).contains(&*self.limits.mdts), "limits.mdts must be 1 to 12")?;
@@ -322,6 +337,23 @@ impl Profile {
         let wide_enough = u64::from(*link.tags) >= *self.controller.dma_reads * 4096 / 128 + 8;
         must(wide_enough, "link.tags is too small for controller.dma_reads")?;
         self.offer.check(*self.namespace.lbas_512)
+    }
+}
+
+/// An error names the figure that no drive has: what is computed from the others cannot overflow.
+fn sane(name: &str, value: &toml::Value) -> Result<(), String> {
+    const MOST: f64 = 1e15;
+    let out = |figure: &dyn std::fmt::Display| Err(format!("{name} = {figure} is no figure of a drive: at most 1e15"));
+    match value {
+        toml::Value::Integer(number) if number.unsigned_abs() as f64 > MOST => out(number),
+        toml::Value::Float(number) if !number.is_finite() || number.abs() > MOST => out(number),
+        toml::Value::Table(table) => table.iter().try_for_each(|(key, value)| match (name, key.as_str()) {
+            ("", key) => sane(key, value),
+            (_, "value") => sane(name, value),
+            (_, key) => sane(&format!("{name}.{key}"), value),
+        }),
+        toml::Value::Array(items) => items.iter().try_for_each(|item| sane(name, item)),
+        _ => Ok(()),
     }
 }
 

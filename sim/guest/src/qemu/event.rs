@@ -195,6 +195,13 @@ pub mod admin {
     pub const FORMAT: u8 = 0x80;
 }
 
+/// A computer's addresses have no more bits; a number beyond that is damage.
+const ADDRESS_BITS: u32 = 52;
+/// NLB has 16 bits and is zero-based.
+const MOST_BLOCKS: u32 = 1 << 16;
+/// No command of QEMU's moves more: that many blocks of 4 KiB.
+const MOST_BYTES: u64 = 1 << 28;
+
 /// Parses an event. `None`: the name is one of ours, but its arguments are damaged.
 pub fn parse(segment: &Segment<'_>) -> Option<Event> {
     let a = segment.args;
@@ -202,8 +209,11 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
     let n8 = |key: &str| n(key)?.try_into().ok();
     let n16 = |key: &str| n(key)?.try_into().ok();
     let n32 = |key: &str| n(key)?.try_into().ok();
+    let address = |key: &str| n(key).filter(|address| address >> ADDRESS_BITS == 0);
+    let bytes = |key: &str| n(key).filter(|&bytes| bytes <= MOST_BYTES);
     let blocks = |opc: u8, lba: &str| {
-        let (nlb, count) = (n32("nlb")?, n("count"));
+        let nlb = n32("nlb").filter(|&nlb| nlb <= MOST_BLOCKS)?;
+        let count = if n("count").is_some() { Some(bytes("count")?) } else { None };
         Some(Event::Blocks { cid: n16("cid")?, nsid: n32("nsid")?, nlb, count, lba: n(lba)?, opc })
     };
     Some(match segment.name {
@@ -220,18 +230,18 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
         "dsm_deallocate" => Event::DsmRange { slba: n("slba")?, nlb: n32("nlb")? },
         "copy" => Event::Copy { cid: n16("cid")?, nsid: n32("nsid")?, nr: n32("nr")? },
         // "trans_len" ends in "len" too, but `number` takes whole keys
-        "map_prp" => Event::MapPrp { len: n32("len")?, prp1: n("prp1")?, prp2: n("prp2")? },
-        "map_sgl" => Event::MapSgl { kind: n8("type")?, len: n("len")? },
-        "map_addr" => Event::MapAddr { addr: n("addr")?, len: n("len")? },
+        "map_prp" => Event::MapPrp { len: bytes("len")? as u32, prp1: address("prp1")?, prp2: address("prp2")? },
+        "map_sgl" => Event::MapSgl { kind: n8("type")?, len: bytes("len")? },
+        "map_addr" => Event::MapAddr { addr: address("addr")?, len: bytes("len")? },
         "create_sq" => Event::CreateSq {
-            addr: n("addr")?,
+            addr: address("addr")?,
             sqid: n16("sqid")?,
             cqid: n16("cqid")?,
             qsize: n32("qsize")?,
             qflags: n16("qflags")?,
         },
         "create_cq" => Event::CreateCq {
-            addr: n("addr")?,
+            addr: address("addr")?,
             cqid: n16("cqid")?,
             vector: n16("vector")?,
             qsize: n32("qsize")?,
@@ -256,7 +266,7 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
             lid: n8("lid")?,
             lsp: n8("lsp").unwrap_or(0),
             rae: n8("rae").unwrap_or(0),
-            len: n32("len")?,
+            len: bytes("len")? as u32,
             off: n("off").unwrap_or(0),
         },
         "getfeat" => Event::GetFeature {
@@ -275,7 +285,7 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
         },
         "aer" => Event::Aer { cid: n16("cid")? },
         "format_set" => Event::Format { nsid: n32("nsid")?, lbaf: n8("lbaf")? },
-        "dbbuf_config" => Event::DbBuf { dbs: n("dbs_addr")?, eis: n("eis_addr")? },
+        "dbbuf_config" => Event::DbBuf { dbs: address("dbs_addr")?, eis: address("eis_addr")? },
         "enqueue_req_completion" => Event::Complete {
             cid: n16("cid")?,
             cqid: n16("cqid")?,
@@ -291,9 +301,9 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
         "mmio_start_success" => Event::Started,
         "mmio_stopped" => Event::Stopped,
         "mmio_aqattr" => Event::AqAttr { value: n32("attributes")? },
-        "mmio_asqaddr" => Event::AsqLow { value: n("address")? },
+        "mmio_asqaddr" => Event::AsqLow { value: address("address")? },
         "mmio_asqaddr_hi" => Event::AsqHigh { value: n32("half")? },
-        "mmio_acqaddr" => Event::AcqLow { value: n("address")? },
+        "mmio_acqaddr" => Event::AcqLow { value: address("address")? },
         "mmio_acqaddr_hi" => Event::AcqHigh { value: n32("half")? },
         "mmio_read" => Event::MmioRead { addr: n("addr")?, size: n32("size")? },
         "pci_reset" => Event::PciReset,
@@ -334,6 +344,8 @@ mod tests {
     fn cut_arguments_are_damage_and_unknown_names_are_not() {
         assert_eq!(event("io_cmd cid 8834 nsid 0x1 sq"), None);
         assert_eq!(event("enqueue_req_completion cid 70000 cqid 1 dw0 0x0 dw1 0x0 status 0x0"), None);
+        assert_eq!(event("map_prp trans_len 3584 len 131072 prp1 0xffffffffffffff00 prp2 0x0 num_prps 33"), None);
+        assert_eq!(event("read cid 1 nsid 1 nlb 4000000000 count 4096 lba 0x0"), None);
         assert_eq!(event("rw_cb cid 3 blk 'nvm'"), Some(Event::Other));
     }
 }
