@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -104,6 +104,9 @@ fuzz: setup  ## a million lines into the firmware's parser, natively, with sanit
 
 seeds-check: setup sim controller  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
 	@$(PY) tools/seeds_check.py
+
+soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
+	@$(PY) tools/soak.py $(SOAK)
 
 bench: setup sim rtl-all  ## speed, as ratios
 	@$(PY) bench/run.py

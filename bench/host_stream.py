@@ -9,12 +9,12 @@ import zlib
 MIXES = ("commands", "rail")
 """What seven blocks in eight are; the eighth is of the other kind."""
 COMMAND_RECORDS = 46
-RAIL_SAMPLES = 337
+RAIL_SAMPLES = 336
 
 
 def block(kind: int, sequence: int, tick: int, payload: bytes) -> bytes:
     """A block of the wire format."""
-    body = b"WBEL" + struct.pack("<BBHIIQ", 1, kind, len(payload), sequence, 0, tick) + payload
+    body = b"WBEL" + struct.pack("<BBHIIQI", 2, kind, len(payload), sequence, 0, tick, 660) + payload
     return body + struct.pack("<I", zlib.crc32(body))
 
 
@@ -36,7 +36,7 @@ def make_stream(size: int, mix: str = "commands") -> bytes:
             blocks.append(block(3, sequence, command_tick, payload))
         elif (sequence % 8 == 0) == (mix == "commands"):
             index += RAIL_SAMPLES
-            payload = struct.pack("<IHHQq", 1000, RAIL_SAMPLES, 0, index, index * 7919) + rails[sequence // 8 % 16]
+            payload = struct.pack("<IHHQQi", 1000, RAIL_SAMPLES, 0, index, index * 7919, 0) + rails[sequence // 8 % 16]
             blocks.append(block(2, sequence, rail_tick, payload + bytes(-len(payload) % 4)))
             rail_tick += RAIL_SAMPLES * 1000
         else:

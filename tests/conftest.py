@@ -8,6 +8,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("wattbell", deadline=None)  # no test is about how busy the machine is
+settings.load_profile("wattbell")
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="wattbell-tests-")
 os.environ["WATTBELL_STORE"] = str(Path(_FOLDER.name) / "results.sqlite")

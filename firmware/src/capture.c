@@ -118,6 +118,21 @@ enum progress capture_mark(struct call *call)
     return DONE;
 }
 
+enum progress capture_set_run(struct call *call)
+{
+    uint32_t id = (uint32_t)call_unsigned(call, 0, UINT32_MAX);
+    if (!call->failed)
+        hal_write(WB_RUN_ID, id);
+    return DONE;
+}
+
+enum progress capture_run(struct call *call)
+{
+    (void)call;
+    put_unsigned(hal_read(WB_RUN_ID));
+    return DONE;
+}
+
 static void put_key(const char *key, uint64_t value)
 {
     put_char(',');

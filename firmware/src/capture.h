@@ -8,6 +8,8 @@
 enum progress capture_initiate(struct call *call);
 enum progress capture_abort(struct call *call);
 enum progress capture_mark(struct call *call);
+enum progress capture_set_run(struct call *call);
+enum progress capture_run(struct call *call);
 enum progress capture_status(struct call *call);
 enum progress capture_set_sweep(struct call *call);
 enum progress nvme_bar0(struct call *call);

@@ -245,6 +245,8 @@ class Instrument(wiring.Component):
             m.d.sync += [drained.eq(done & ~run.capturing), run.stream_idle.eq(sent)]
         else:
             m.d.comb += [drained.eq(done), run.stream_idle.eq(sent)]
+        with m.If(run.begin):
+            m.d.sync += writer.run.eq(regs.run_id)
         m.d.comb += [
             run.run.eq(regs.control[0]), run.status_wanted.eq(command.status),
             run.sources_idle.eq(drained),

@@ -18,7 +18,7 @@ from .stream.linkside import DEFAULT_EVENTS
 
 __all__ = ["MAP", "VERSION", "Access", "Bits", "Register", "by_name", "numbered"]
 
-VERSION = (0, 2, 0)
+VERSION = (0, 3, 0)
 """Version of the gateware: major, minor, patch. The register map and the ports belong to it."""
 ID = int.from_bytes(b"WBEL", "little")
 
@@ -109,6 +109,8 @@ MAP: tuple[Register, ...] = (
     Register("NOW_LO", 0x06, 32, Access.RO, 0, "tick counter, bits 31:0"),
     Register("NOW_HI", 0x07, 32, Access.RO, 0, "tick counter, bits 63:32 (read HI, LO, HI until HI agrees)"),
     Register("MARKER", 0x08, 32, Access.WO, 0, "makes a MARKER event with this value, source CONTROL"),
+    Register("RUN_ID", 0x09, 32, Access.RW, 0,
+             "identifier of the next run: stands in the header of its blocks; taken when CONTROL.RUN rises"),
     *numbered(0x10, Access.RW, [
         ("ADC_PERIOD", 20, 0, "clocks between conversions. Reset: 1 us. Less than 640 ns is taken as 640 ns. "
                               "ADC_PERIOD x clock ticks x DECIMATION must stay below 2^32"),

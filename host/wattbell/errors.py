@@ -24,6 +24,12 @@ class SimError(WattbellError):
     """A program of the virtual rig is missing or failed."""
 
 
+class Interrupted(WattbellError):
+    """The user ended what should have gone on to its end; what was done until then is kept, and marked."""
+
+    exit_code = 130
+
+
 class UsageError(WattbellError):
     """An argument makes no sense."""
 

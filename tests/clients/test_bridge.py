@@ -152,3 +152,15 @@ def test_the_program(terminal: Terminal) -> None:
     assert process.returncode == 0
     assert "until Ctrl-C" in said and "Traceback" not in said
     assert "password" not in said
+
+
+def test_a_megabyte_without_a_newline_keeps_nobody_out(terminal: Terminal, bridged: Bridged) -> None:
+    with connect(bridged) as client:
+        client.sendall(b"*" * 1_000_000)
+        client.shutdown(socket.SHUT_WR)
+        assert rest(client) == ""
+    with connect(bridged) as client:
+        client.sendall(b"*" * 1_000_000 + b"\nSYST:ERR?;ERR?\n")
+        said = line(client)
+    assert said.startswith('-363,"') and said.endswith(';0,"No error"') and said.count(",") == 2, "one error for one line"
+    assert len(terminal.seen) < 10_000, "the rig is spared what it would refuse"

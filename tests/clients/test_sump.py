@@ -188,7 +188,7 @@ def test_a_rig_that_is_lost_is_one_line(rig: Rig, tmp_path: Path) -> None:
     [
         (["--level", "heat=3"], "one of voltage, current, power"),
         (["--level", "current=nan"], "one of voltage, current, power"),
-        (["--settle", "-1"], "between 0 and 10 s"),
+        (["--settle", "-1"], "from 0 to 10 s"),
         (["--port", "/dev/none"], "/dev/none cannot be opened"),
         ([f"--level=power={watts}" for watts in range(7)], "room for 6 levels"),
         (["--rig", "NONE"], "No rig NONE"),

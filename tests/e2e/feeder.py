@@ -7,9 +7,12 @@ recorder sends. Every byte it wrote is counted in the file given by --sent.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import select
+import struct
+import termios
 import time
 import tty
 from pathlib import Path
@@ -33,6 +36,14 @@ class Ports:
         (folder / f"{serial}.tmp").write_text(json.dumps(entry))
         os.replace(folder / f"{serial}.tmp", folder / f"{serial}.json")
 
+    def let_read(self, patience_s: float = 10.0) -> None:
+        """Wait until the reader has taken what is in the ptys: on a busy machine it may be behind."""
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            time.sleep(0.3)  # what a full line discipline has not taken yet is not counted
+            if not any(struct.unpack("i", fcntl.ioctl(slave, termios.FIONREAD, b"\0" * 4))[0] for slave in self.slaves):
+                return
+
     def close(self) -> None:
         (self.folder / f"{self.serial}.json").unlink()
         for fd in (*self.slaves, self.data, self.control):
@@ -45,6 +56,8 @@ class Feeder:
         self.stream = Path(args.stream).read_bytes()
         self.position = 0
         self.running = False
+        self.taken = False
+        self.error = '0,"No error"'
         self.line = b""
         self.folder = Path(os.environ["WATTBELL_RUNTIME"]) / "rigs"
         self.ports = Ports(args.serial, self.folder)
@@ -53,14 +66,24 @@ class Feeder:
         self.line += os.read(self.ports.control, 4096)
         while b"\n" in self.line:
             text, _, self.line = self.line.partition(b"\n")
+            if self.args.heard:
+                with open(self.args.heard, "ab") as heard:
+                    heard.write(text + b"\n")
             reply = None
             if text == b"*IDN?":
                 reply = f"Wattbell,feeder,{self.args.serial},0.1"
             elif text == b"SYST:ERR?":
-                reply = '0,"No error"'
+                reply, self.error = self.error, '0,"No error"'
+                self.taken = self.running
             elif text == b"STAT:RIG?":
-                reply = f"RUN={int(self.running)}"
+                reply = f"state={'RUN' if self.running else 'READY'}"
+            elif text.startswith(b"SENS:RUN") and self.args.old:
+                self.error = '-113,"Undefined header"'
+            elif text == b"INIT" and self.args.refuse:
+                self.error = '-200,"Execution error"'
             elif text == b"INIT":
+                if self.running or self.args.running:
+                    self.error = '-213,"Init ignored"'
                 self.running = True
             elif text == b"ABOR":
                 self.running = False
@@ -75,6 +98,8 @@ class Feeder:
         cut_at = args.cut_at
         sent_file = open(args.sent, "w") if args.sent else None  # noqa: SIM115
         while True:
+            if args.rate and not self.running:
+                started = time.monotonic() - self.position / args.rate  # the rate is that of the capture
             due = self.position < len(self.stream) and (self.running or args.then_stop)
             if args.rate and due and not args.then_stop:
                 due = self.position < (time.monotonic() - started) * args.rate
@@ -92,13 +117,13 @@ class Feeder:
                     sent_file.seek(0)
                     sent_file.write(f"{self.position:20d}")
                     sent_file.flush()
-            if cut_at is not None and self.position >= cut_at:
-                time.sleep(0.3)  # let the reader take what is in the pty
+            if cut_at is not None and self.position >= cut_at and self.taken:  # not before INIT has been answered for
+                self.ports.let_read()
                 self.ports.close()
                 time.sleep(args.cut_seconds)
                 self.position += args.cut_skip
                 cut_at = None
-                self.running = False  # opening a port flushes it: wait for INIT, so that what is lost is known
+                self.running = self.taken = False  # opening a port flushes it: wait for INIT, so that what is lost is known
                 self.ports = Ports(args.serial, self.folder)
             if self.position >= len(self.stream) and args.exit_at_end:
                 time.sleep(0.5)
@@ -116,6 +141,10 @@ def main() -> None:
     parser.add_argument("--tail", type=int, default=0, help="bytes at the end that a stop leaves to send")
     parser.add_argument("--sent", help="file that holds the count of bytes written")
     parser.add_argument("--exit-at-end", action="store_true")
+    parser.add_argument("--heard", help="file that gets every line it was sent")
+    parser.add_argument("--running", action="store_true", help="it says that it captures already")
+    parser.add_argument("--refuse", action="store_true", help="it does not start to capture")
+    parser.add_argument("--old", action="store_true", help="it knows of no SENS:RUN")
     args = parser.parse_args()
     args.then_stop = False
     feeder = Feeder(args)

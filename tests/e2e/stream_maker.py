@@ -49,5 +49,5 @@ def stream(blocks: int, *, first: int = 0, stop: bool = True) -> list[bytes]:
     if stop:
         tick = 1000 + blocks * SAMPLES_A_BLOCK * interval
         made.append(e.events(sequence, tick, [(tick, 15, 0, 0, 0)]))
-        made.append(e.status(sequence + 1, tick, run=0))
+        made.append(e.status(sequence + 1, tick, run=0, commands=blocks * COMMANDS_A_BLOCK))
     return made

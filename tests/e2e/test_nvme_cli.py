@@ -75,8 +75,13 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     return Answers(folder / "run")
 
 
+def keeps_the_memory(guest: Answers) -> bool:
+    """Whether this kernel lets nobody else set the Host Memory Buffer: 6.12.107 did, 6.12.117 does not."""
+    return "Permission denied" in guest.text("hmb-off")
+
+
 def test_only_what_must_fail_fails(guest: Answers) -> None:
-    failed = {name for name, code in guest.codes.items() if code != 0}
+    failed = {name for name, code in guest.codes.items() if code != 0} - ({"hmb-off"} if keeps_the_memory(guest) else set())
     assert failed == {"compare-other", "read-uncor", "hctm-bad", "read-sanitizing", "selftest-twice"}
     assert len(guest.codes) == 42
 
@@ -120,7 +125,7 @@ def test_the_kernel_lends_its_memory_and_takes_it_back(guest: Answers) -> None:
     assert "allocated 64 MiB host memory buffer" in log
     assert "EHM): Enabled" in guest.text("hmb")
     assert re.search(r"value: ?0x0*1\b", guest.text("hmb"))
-    assert re.search(r"value: ?0+\b", guest.text("hmb-none"))
+    assert re.search(r"value: ?0x0*1\b" if keeps_the_memory(guest) else r"value: ?0+\b", guest.text("hmb-none"))
     assert re.search(r"value: ?0x0*3\b", guest.text("hmb-again"))  # enabled, memory returned
 
 

@@ -82,7 +82,7 @@ def test_text_of_blkparse_is_replayed_as_it_is(tmp_path: Path) -> None:
     assert (by_opcode["read"]["bytes"], by_opcode["write"]["bytes"]) == (72 * 512, 256 * 512)
     # 0.2 s in the trace, idle cut to 25 ms twice
     assert result["phases"][0]["duration_s"] == pytest.approx(0.0501, abs=1e-3)
-    assert "sha256" in (tmp_path / "capture" / "workload" / "mine.toml").read_text()
+    assert "sha256" in (tmp_path / "capture" / "workload" / "trace.toml").read_text()
 
 
 def test_what_is_no_trace_is_told_in_one_line(tmp_path: Path) -> None:

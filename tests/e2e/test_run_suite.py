@@ -124,7 +124,7 @@ def test_what_cannot_run_is_told_in_one_line(ran: tuple[Path, str]) -> None:
     for arguments, code, says in (
         (("quack", "--out", here), 2, "There is no suite quack; known: anandtech-2018"),
         (("quick", "--out", here, "--tests", "nap"), 2, "no test nap"),
-        (("quick", "--out", here, "--scale", "0"), 2, "above 0"),
+        (("quick", "--out", here, "--scale", "0"), 2, "give a number from"),
         (("quick", "--out", here, "--condition", "full"), 2, "No test of quick"),
         (("quick", "--out", str(folder / "results")), 1, "add --force"),
         (("none.fio", "--out", here), 2, "is no file"),

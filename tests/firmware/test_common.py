@@ -8,10 +8,10 @@ from rig import Rig
 
 
 def test_identity(rig: Rig) -> None:
-    assert rig.ask("*IDN?") == "Wattbell,rig,0,0.2.0"
+    assert rig.ask("*IDN?") == "Wattbell,rig,0,0.3.0"
     rig.do('DIAG:IDEN "virtual-rig","WB-0042"')
     rig.power_on()
-    assert rig.ask("*IDN?") == "Wattbell,virtual-rig,WB-0042,0.2.0"
+    assert rig.ask("*IDN?") == "Wattbell,virtual-rig,WB-0042,0.3.0"
     assert rig.error('DIAG:IDEN "a,b","c"') == -224
 
 

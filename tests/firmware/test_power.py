@@ -177,6 +177,9 @@ def test_capture(rig: Rig) -> None:
     assert rig.error("INIT") == -213
     rig.do("MARK #HDEADBEEF")
     assert rig.peek("MARKER") == 0xDEADBEEF
+    rig.do("SENS:RUN #H8C0FFEE1")
+    assert rig.peek("RUN_ID") == 0x8C0FFEE1 and rig.ask("RUN?") == str(0x8C0FFEE1)
+    assert rig.error("RUN 4294967296") == -222
     rig.do("ABOR")
     assert rig.peek("CONTROL") == 0 and rig.ask("STAT:RIG?").startswith("state=READY,")
 

@@ -21,6 +21,7 @@ class Block:
     dropped: int
     first_tick: int
     payload: bytes
+    run: int
 
 
 def blocks(stream: bytes) -> list[Block]:
@@ -28,12 +29,12 @@ def blocks(stream: bytes) -> list[Block]:
     found = []
     at = 0
     while at < len(stream):
-        magic, version, kind, length, sequence, dropped, first_tick = struct.unpack_from("<4sBBHIIQ", stream, at)
-        assert magic == b"WBEL" and version == 1, f"no block at byte {at}: {stream[at:at + 24].hex()}"
-        end = at + 24 + length
+        magic, version, kind, length, sequence, dropped, first_tick, run = struct.unpack_from("<4sBBHIIQI", stream, at)
+        assert magic == b"WBEL" and version == 2, f"no block at byte {at}: {stream[at:at + 28].hex()}"
+        end = at + 28 + length
         assert length % 4 == 0 and 0 < length <= 2048 and end + 4 <= len(stream), (length, end, len(stream))
         assert struct.unpack_from("<I", stream, end)[0] == zlib.crc32(stream[at:end]), f"CRC of block {sequence}"
-        found.append(Block(kind, sequence, dropped, first_tick, stream[at + 24 : end]))
+        found.append(Block(kind, sequence, dropped, first_tick, stream[at + 28 : end], run))
         at = end + 4
     return found
 
@@ -52,11 +53,11 @@ class Rail:
 def rail(block: Block) -> Rail:
     """Take a RAIL block apart; checks count and padding."""
     assert block.kind == RAIL
-    interval, count, flags, index, energy = struct.unpack_from("<IHHQQ", block.payload)
-    data = block.payload[24:]
+    interval, count, flags, index, energy, high = struct.unpack_from("<IHHQQi", block.payload)
+    data = block.payload[28:]
     assert len(data) == (6 * count + 3) // 4 * 4 and data[6 * count :] == bytes(len(data) - 6 * count)
     numbers = [int.from_bytes(data[k : k + 3], "little", signed=True) for k in range(0, 6 * count, 3)]
-    return Rail(interval, flags, index, energy, list(zip(numbers[::2], numbers[1::2], strict=True)))
+    return Rail(interval, flags, index, high << 64 | energy, list(zip(numbers[::2], numbers[1::2], strict=True)))
 
 
 @dataclass(frozen=True)

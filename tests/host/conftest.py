@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from wattbell.capture import Capture, CaptureWriter, open_capture
+from wattbell.capture.meta import save
 from wattbell.wire.decode import Gap
 from wattbell.wire.spec import EventType, Kind
 
@@ -101,7 +102,7 @@ class Builder:
         drive = meta["drive"] or {"namespaces": []}
         drive["power_states"] = POWER_STATES
         meta["drive"] = drive
-        (capture / "meta.json").write_text(json.dumps(meta))
+        save(capture, meta)
         return open_capture(capture)
 
     def _rail(self, writer: CaptureWriter, end: int) -> None:

@@ -8,7 +8,9 @@ __all__ = ["EnergyAccumulator"]
 
 
 class EnergyAccumulator(wiring.Component):
-    """Sum of voltage x current over all conversions, modulo 2**64, and how many they were.
+    """Sum of voltage x current over all conversions, in 96 bits, and how many they were.
+
+    The largest products of two 24-bit numbers, a million a second, fill them in 17 years; 64 bits were full after 184 J.
 
     Never cleared: a reader takes differences. ``strobe`` takes the two values in; ``energy`` and ``index`` show the new
     sum two clocks later, before the register that holds it is written, and from then on.
@@ -17,7 +19,7 @@ class EnergyAccumulator(wiring.Component):
     strobe: In(1)
     voltage: In(signed(24))
     current: In(signed(24))
-    energy: Out(64)
+    energy: Out(96)
     index: Out(64)
     quiet: Out(1)
 
@@ -26,7 +28,7 @@ class EnergyAccumulator(wiring.Component):
         product = Signal(signed(48))
         product_q = Signal(signed(48))
         stages = Signal(2)
-        energy = Signal(64)
+        energy = Signal(96)
         index = Signal(64)
         m.d.sync += stages.eq((stages << 1) | self.strobe)
         m.d.comb += self.quiet.eq(~self.strobe & (stages == 0))

@@ -39,7 +39,7 @@ class RailPacker(wiring.Component):
         super().__init__({
             "now": In(64), "interval_ticks": In(32),
             "strobe": In(1), "voltage": In(signed(24)), "current": In(signed(24)), "tick": In(64),
-            "energy": In(64), "index": In(64),
+            "energy": In(96), "index": In(64),
             "flags_strobe": In(1), "flags": In(FLAG_BITS),
             "flush": In(1), "restart": In(1),
             "fill": Out(fill_port()),
@@ -60,7 +60,7 @@ class RailPacker(wiring.Component):
         close_at = Signal(64)
         new_flags = Signal(FLAG_BITS)
         block_flags = Signal(FLAG_BITS)
-        energy = Signal(64)
+        energy = Signal(96)
         index = Signal(64)
         dropped = Signal(32)
         restarted = Signal()

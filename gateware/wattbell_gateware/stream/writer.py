@@ -26,15 +26,15 @@ class BlockWriter(wiring.Component):
     ----------
     kinds : the sources, in falling priority.
 
-    Ports: ``source0``, ``source1``, ...: read ports in the order of ``kinds``; ``out``; ``idle``: nothing is closed, on
-    its way, or waiting in ``out``; ``quiet``.
+    Ports: ``source0``, ``source1``, ...: read ports in the order of ``kinds``; ``run``: identifier of the run, which stands while blocks
+    are sent; ``out``; ``idle``: nothing is closed, on its way, or waiting in ``out``; ``quiet``.
     """
 
     def __init__(self, kinds: Sequence[Kind]):
         self._kinds = tuple(kinds)
         super().__init__({
             **{f"source{k}": In(read_port()) for k in range(len(self._kinds))},
-            "out": Out(stream.Signature(OUT_WORD)),
+            "run": In(32), "out": Out(stream.Signature(OUT_WORD)),
             "sequence": Out(32), "idle": Out(1), "quiet": Out(1),
         })
 
@@ -58,7 +58,7 @@ class BlockWriter(wiring.Component):
         header = Array([
             Const(int.from_bytes(MAGIC, "little"), 32),
             Cat(Const(VERSION, 8), kind, Const(0, 2), words, Const(0, 4)),
-            self.sequence, dropped, first_tick[:32], first_tick[32:],
+            self.sequence, dropped, first_tick[:32], first_tick[32:], self.run,
         ])
         m.submodules.crc = crc = Crc32Word()
         state = Signal(32)

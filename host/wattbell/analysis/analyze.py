@@ -13,7 +13,7 @@ from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
 from wattbell.analysis.depth import depth_steps, depth_summary
 from wattbell.analysis.figures import SCHEMA_VERSION, Figure, figure, ratio
-from wattbell.analysis.loss import LOSS_TEXT
+from wattbell.analysis.loss import LOSS_TEXT, Loss
 from wattbell.analysis.phases import Phase
 from wattbell.analysis.rail import Scan
 from wattbell.analysis.text import count
@@ -49,7 +49,11 @@ def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any
         "schema": {"name": "wattbell-analysis", "version": SCHEMA_VERSION, "k": 2},
         "capture": _describe_capture(context),
         "uncertainty": context.model.to_json(),
-        "loss": {**context.loss.between(context.first_tick, context.last_tick).to_json(), "meta": _meta_loss(capture)},
+        "loss": {
+            **context.loss.between(context.first_tick, context.last_tick).to_json(),
+            "lossless": (capture.meta.get("loss") or {}).get("lossless"),
+            "meta": _meta_loss(capture),
+        },
         "warnings": _warnings(context),
         "link": link.link(capture),
         **whole,
@@ -82,9 +86,9 @@ def _window(
     # A phase's own depth function: commands that began before it belong to another phase.
     steps = context.steps if whole else depth_steps(busy.start_tick, np.maximum(busy.cqe_tick, busy.start_tick))
     span = find_span(steps, round(BURST_GAP_S / context.tick_s))
-    rate = rates(io, span, context.tick_s, context.model, loss.commands)
+    rate = rates(io, span, context.tick_s, context.model, loss.under_commands)
     commands = tabulate(members, context.tick_s, context.model)
-    commands["lost"] = loss.commands
+    commands["lost"] = loss.under_commands
     commands["flags"] = doubts(members)
     depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
     out: dict[str, Any] = {
@@ -106,21 +110,21 @@ def _window(
         out["power"] = {"absent": context.no_rail}
         out["efficiency"] = {"absent": context.no_rail}
         return out
-    power = context.rail.figures(scan, i, first_tick, last_tick)
+    power = context.rail.figures(scan, i, first_tick, last_tick, loss)
     out["power"] = power
     if "absent" in power:
         out["efficiency"] = {"absent": power["absent"]}
         return out
     if span is not None:
-        power["active"] = _active_power(context, span.bursts)
+        power["active"] = _active_power(context, span.bursts, loss)
         out["efficiency"] = _efficiency(rate, power)
-        out["energy_per_command"] = perclass.energy_per_command(context.rail, busy, span, idle_w)
+        out["energy_per_command"] = perclass.energy_per_command(context.rail, busy, span, idle_w, loss.under_commands + loss.under_rail)
     else:
         out["efficiency"] = {"absent": "no I/O in this window"}
     return out
 
 
-def _active_power(context: Context, bursts: Any) -> dict[str, Any]:
+def _active_power(context: Context, bursts: Any, loss: Loss) -> dict[str, Any]:
     """Energy and mean power from the first doorbell to the last CQE, gaps between bursts left out."""
     assert context.rail is not None
     joules = covered = edge = 0.0
@@ -135,9 +139,10 @@ def _active_power(context: Context, bursts: Any) -> dict[str, Any]:
     mean = joules / covered
     u = (context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0) ** 2 + edge / covered**2) ** 0.5
     conditions = {"over": "active span", "covered_s": covered}
+    lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands
     return {
-        "energy_j": figure(joules, "J", u * covered, 0, conditions),
-        "mean_w": figure(mean, "W", u, 0, conditions),
+        "energy_j": figure(joules, "J", u * covered, lost, conditions),
+        "mean_w": figure(mean, "W", u, lost, conditions),
     }
 
 
@@ -146,7 +151,7 @@ def _efficiency(rate: dict[str, Any], power: dict[str, Any]) -> dict[str, Any]:
     active = power["active"]
     if "absent" in active or rate.get("mb_per_s") is None:
         return {"absent": active.get("absent", "no I/O in this window")}
-    gigabytes = figure(rate["bytes"] / 1e9, "GB", 0.0)
+    gigabytes = figure(rate["bytes"] / 1e9, "GB", 0.0, rate["mb_per_s"]["lost"])
     out = {
         "mb_per_s_per_w": ratio(rate["mb_per_s"], active["mean_w"], "MB/s/W", over="active span"),
         "iops_per_w": ratio(rate["iops"], active["mean_w"], "1/s/W", over="active span"),
@@ -206,6 +211,8 @@ def _warnings(context: Context) -> list[str]:
     if loss.rail_samples:
         text = "rail samples missing (peaks may be missed; the accumulator's energy is not affected)"
         out.append(f"{text}: {count(loss.rail_samples)}")
+    if loss.missing_blocks:
+        out.append(f"blocks of unknown kind missing (counts, bytes and peaks are lower bounds): {count(loss.missing_blocks)}")
     if loss.unknown_gaps:
         out.append(f"gaps of unknown size (counts and bytes are lower bounds): {loss.unknown_gaps}")
     for source, n in loss.by_source.items():

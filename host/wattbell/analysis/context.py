@@ -65,6 +65,11 @@ class Context:
     notes: list[str]
 
 
+def _longest(commands: Commands) -> int:
+    """Ticks of the longest command."""
+    return int((commands.cqe_tick - commands.start_tick).max()) if len(commands) else 0
+
+
 def load(capture: Capture) -> Context:
     """Read a capture for analysis."""
     meta = capture.meta
@@ -99,7 +104,7 @@ def load(capture: Capture) -> Context:
         events=events,
         rail=rail,
         no_rail=reason,
-        loss=LossBook(capture.gaps.collect(), events),
+        loss=LossBook(capture.gaps.collect(), events, first, last, lambda: _longest(everything)),
         phases=find_phases(events, meta.get("workload") or {}, last),
         first_tick=first,
         last_tick=last,

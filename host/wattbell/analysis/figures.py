@@ -1,8 +1,8 @@
 """The one shape of a printed figure, and the error model behind its uncertainty.
 
 A figure is ``{"value", "u", "unit", "lost", "conditions"}``. ``u`` is the expanded uncertainty with coverage factor
-``K`` = 2 (about 95 %); ``None`` where no honest number can be given. ``lost`` counts the records (commands or rail
-samples) known to be missing under the figure. ``docs/accuracy.md`` derives every term.
+``K`` = 2 (about 95 %); ``None`` where no honest number can be given. ``lost`` is a lower bound of the records missing under the
+figure, 0 only where nothing is known to be missing (:mod:`.loss`). ``docs/accuracy.md`` derives every term.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
 
 K = 2

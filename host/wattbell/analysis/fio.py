@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from wattbell.errors import CaptureError
 
@@ -15,59 +17,93 @@ if TYPE_CHECKING:
 DIRECTIONS = (("read", "read"), ("write", "write"), ("trim", "dsm"), ("sync", "flush"))
 """fio's data directions, and the opcode each becomes."""
 
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Nanoseconds = Annotated[float, Meta(ge=0, le=1e18)]
+Option = str | int | float | None
 
-def load_jobs(path: Path) -> list[dict[str, Any]]:
+
+class Latency(msgspec.Struct):
+    """``lat_ns``: zeros where there was no I/O."""
+
+    min: Nanoseconds = 0.0
+    mean: Nanoseconds = 0.0
+    max: Nanoseconds = 0.0
+
+
+class Direction(msgspec.Struct):
+    """What fio says of one data direction of a job."""
+
+    total_ios: Count = 0
+    io_bytes: Count = 0
+    lat_ns: Latency | None = None
+
+
+class Job(msgspec.Struct):
+    """One entry of ``jobs`` in fio's JSON, as far as it is compared. ``options``: the global options are put under its own."""
+
+    jobname: str = ""
+    groupid: int = 0
+    options: dict[str, Option] | None = msgspec.field(name="job options", default=None)
+    read: Direction | None = None
+    write: Direction | None = None
+    trim: Direction | None = None
+    sync: Direction | None = None
+
+    def option(self, name: str, default: str) -> str:
+        """A fio option, as text."""
+        return str((self.options or {}).get(name, default))
+
+
+class _File(msgspec.Struct):
+    jobs: list[Job]
+    common: dict[str, Option] | None = msgspec.field(name="global options", default=None)
+
+
+def load_jobs(path: Path) -> list[Job]:
     """Jobs of a fio JSON file, text before the first brace (warnings of fio) skipped.
 
-    Global options are put under each job's own.
+    CaptureError, with the file and the key, when it is something else.
     """
-    text = path.read_text(encoding="utf-8", errors="replace")
-    start = text.find("{")
     try:
-        data = json.loads(text[max(start, 0) :])
-        jobs = [dict(job) for job in data["jobs"]]
-        common = dict(data.get("global options") or {})
-    except (ValueError, KeyError, TypeError) as error:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
+    start = max(content.find(b"{"), 0)
+    try:
+        file = msgspec.json.decode(content[start:].decode("utf-8", "replace"), type=_File)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise CaptureError(f"{path} is not fio JSON ({error}); run fio with --output-format=json.") from None
-    for job in jobs:
-        job["job options"] = {**common, **(job.get("job options") or {})}
-    return jobs
+    for job in file.jobs:
+        job.options = {**(file.common or {}), **(job.options or {})}
+    return file.jobs
 
 
-def totals(jobs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def totals(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
     """Sum over jobs by opcode name: ``count``, ``bytes``, and ``lat_ns`` (min, mean, max) where fio had I/O."""
     out: dict[str, dict[str, Any]] = {}
     for direction, opcode in DIRECTIONS:
-        count = nbytes = 0
-        weighted = 0.0
-        low: float | None = None
-        high: float | None = None
-        for job in jobs:
-            part = job.get(direction) or {}
-            n = int(part.get("total_ios", 0))
-            if not n:
-                continue
-            count += n
-            nbytes += int(part.get("io_bytes", 0))
-            lat = part.get("lat_ns") or {}
-            if lat.get("max"):
-                weighted += float(lat.get("mean", 0.0)) * n
-                low = float(lat["min"]) if low is None else min(low, float(lat["min"]))
-                high = float(lat["max"]) if high is None else max(high, float(lat["max"]))
-        if count:
-            mean = weighted / count if low is not None else None
-            out[opcode] = {"count": count, "bytes": nbytes, "lat_ns": {"min": low, "mean": mean, "max": high}}
+        parts = [part for job in jobs if (part := getattr(job, direction)) is not None and part.total_ios]
+        if not parts:
+            continue
+        count = sum(part.total_ios for part in parts)
+        timed = [(part.total_ios, part.lat_ns) for part in parts if part.lat_ns is not None and part.lat_ns.max]
+        out[opcode] = {
+            "count": count,
+            "bytes": sum(part.io_bytes for part in parts),
+            "lat_ns": {
+                "min": min((lat.min for _, lat in timed), default=None),
+                "mean": sum(n * lat.mean for n, lat in timed) / count if timed else None,
+                "max": max((lat.max for _, lat in timed), default=None),
+            },
+        }
     return out
 
 
-def _depth_one(jobs: Sequence[Mapping[str, Any]]) -> bool:
-    def option(job: Mapping[str, Any], name: str, default: str) -> str:
-        return str((job.get("job options") or {}).get(name, default))
-
-    return len(jobs) == 1 and all(option(j, "iodepth", "1") == "1" and option(j, "numjobs", "1") == "1" for j in jobs)
+def _depth_one(jobs: Sequence[Job]) -> bool:
+    return len(jobs) == 1 and all(j.option("iodepth", "1") == "1" and j.option("numjobs", "1") == "1" for j in jobs)
 
 
-def match(wire: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def match(wire: Mapping[str, Any], jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """One row an opcode: counts and bytes of both sides, whether they are equal, and the latency check.
 
     ``latency_ok``: at queue depth 1 every latency on the wire must be at most fio's ``lat`` of the same kind, so the
@@ -99,31 +135,59 @@ def match(wire: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> list[di
     return rows
 
 
-def _file_of(described: Mapping[str, Any], workload: Path) -> Path | None:
-    named = described.get("fio") or described.get("fio_json")
-    if isinstance(named, str) and (workload / named).is_file():
-        return workload / named
-    return None
+def inside(workload: Path, name: str, key: str) -> Path | None:
+    """The path of a file that ``meta.json`` names, which may be nowhere but in the capture's ``workload`` folder; None where there is none.
+
+    CaptureError, with ``key``, for any other: a capture may come from anybody, and what it names is shown in its report.
+    """
+    path = Path(name)
+    try:
+        there = (workload / path).is_file()
+        safe = not path.is_absolute() and ".." not in path.parts and (workload / path).resolve().is_relative_to(workload.resolve())
+    except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, links in a circle
+        there = safe = False
+    if not safe:
+        shown = "".join(c if c.isprintable() else "�" for c in name[:80])
+        raise CaptureError(f"{workload.parent / 'meta.json'}: {key} = {shown}: only a file inside {workload.name}/ can be read.")
+    return workload / path if there else None
+
+
+class _Phase(msgspec.Struct):
+    """What a phase of ``workload.phases`` says about fio (docs/capture.md)."""
+
+    fio: str | None = None
+    fio_json: str | None = None
+    jobs: list[str] | str | None = None
+    job: str | None = None
+    fio_group: int | None = None
+
+
+def _phase(described: Mapping[str, Any], number: object, workload: Path) -> _Phase:
+    known = {field: described[field] for field in _Phase.__struct_fields__ if field in described}
+    try:
+        return msgspec.convert(known, _Phase)
+    except msgspec.ValidationError as error:
+        raise CaptureError(f"{workload.parent / 'meta.json'}: workload.phases, phase {number}: {error}.") from None
 
 
 def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict[str, Any] | None:
     """fio against the wire, by phase where phases name their job or file, else over the whole capture.
 
     A phase names a fio JSON file by ``fio`` in ``workload.phases``, or a job of ``workload/fio.json`` by its own name
-    (or ``jobs``: a list of names). None where no fio JSON was left.
+    (or ``jobs``: a list of names). None where no fio JSON was left. CaptureError when one makes no sense, or lies outside ``workload``.
     """
-    main = workload / "fio.json"
-    jobs = load_jobs(main) if main.is_file() else []
+    main = inside(workload, "fio.json", "workload")
+    jobs = load_jobs(main) if main is not None else []
     sections: list[dict[str, Any]] = []
     for phase in result["phases"]:
-        described = phase["described"]
-        own = _file_of(described, workload)
-        names = described.get("jobs") or [described.get("job") or phase["name"]]
-        names = [names] if isinstance(names, str) else list(names)
-        group = described.get("fio_group")
-        mine = load_jobs(own) if own else [j for j in jobs if j.get("jobname") in names]
-        if not own and group is not None:
-            mine = [j for j in mine if j.get("groupid") == group]
+        described = _phase(phase["described"], phase["phase"], workload)
+        named = described.fio or described.fio_json
+        own = inside(workload, named, f"phase {phase['phase']}, fio") if named else None
+        names = described.jobs or [described.job or phase["name"]]
+        names = [names] if isinstance(names, str) else names
+        mine = load_jobs(own) if own is not None else [job for job in jobs if job.jobname in names]
+        if own is None and described.fio_group is not None:
+            mine = [job for job in mine if job.groupid == described.fio_group]
         if mine:
             sections.append({"phase": phase["phase"], "name": phase["name"], "rows": match(phase["commands"], mine)})
     if not sections:
@@ -132,9 +196,9 @@ def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict
         sections.append({"phase": None, "name": "whole capture", "rows": match(result["commands"], jobs)})
     rows = [row for section in sections for row in section["rows"]]
     return {
-        "source": str(main.name),
+        "source": "fio.json",
         "sections": sections,
         "equal": all(row["equal"] for row in rows),
         "latency_ok": all(row["latency_ok"] is not False for row in rows),
-        "commands_lost": context.loss.between(context.first_tick, context.last_tick).commands,
+        "commands_lost": context.loss.between(context.first_tick, context.last_tick).under_commands,
     }

@@ -135,7 +135,11 @@ def _bins(rail: Rail, first: int, last: int, width: int) -> Float:
     out: list[Float] = []
     step = max(width, _READ // width * width)
     for start in range(low, high - width + 1, step):
-        power = rail.reader.power(start, min(start + step, high)).astype(np.float64)
+        stop = min(start + step, high)
+        if not any(rail.reader.stored(start, stop)):  # of a long gap
+            out.append(np.full((stop - start) // width, np.nan))
+            continue
+        power = rail.reader.power(start, stop).astype(np.float64)
         n = len(power) // width
         out.append(power[: n * width].reshape(n, width).mean(axis=1))
     return np.concatenate(out) if out else np.empty(0)
@@ -153,9 +157,9 @@ def find_segments(context: Context, gaps: Int64) -> tuple[list[Segment], float]:
         means = _bins(rail, first, last, width)
         origin = rail.reader.tick_of(low)
         pitch = width * rail.interval_ticks
-        if not len(means):
-            continue
-        scatter = float(np.nanmedian(np.abs(np.diff(means)))) if len(means) > 2 else 0.0
+        steps = np.abs(np.diff(means))
+        steps = steps[~np.isnan(steps)]
+        scatter = float(np.median(steps)) if len(steps) > 1 else 0.0
         for a, b, mean in steady_runs(means, scatter):
             segments.append(
                 Segment(origin + a * pitch, origin + b * pitch, mean, g, (origin + a * pitch - first) * context.tick_s)
@@ -265,7 +269,8 @@ def _phases_of(context: Context, segments: list[Segment]) -> list[str]:
 
 
 def _missing(context: Context, segment: Segment) -> int:
-    return context.loss.between(segment.first_tick, segment.last_tick).rail_samples
+    loss = context.loss.between(segment.first_tick, segment.last_tick)
+    return loss.under_rail + loss.under_commands  # that the time is idle is told by the commands
 
 
 def _state(mean_w: float, host: set[int], states: Sequence[Mapping[str, Any]]) -> tuple[str, int | None]:

@@ -72,8 +72,8 @@ def spread_counts(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], ed
     return np.diff(out)
 
 
-def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figure | None) -> dict[str, Any]:
-    """``{"method", "classes": {"read 4 KiB": figure in J}, ...}``, or ``{"absent": reason}``."""
+def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figure | None, lost: int) -> dict[str, Any]:
+    """``{"method", "classes": {"read 4 KiB": figure in J}, ...}``, or ``{"absent": reason}``; ``lost`` is missing under all of them."""
     if idle_w is None or idle_w["value"] is None:
         return {"absent": "no steady operational idle level in this capture to measure above"}
     keys = commands.opcode.astype(np.int64) << 40 | np.minimum(commands.nbytes, (1 << 40) - 1)
@@ -96,9 +96,9 @@ def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figur
         conditions = {"idle_w": base, "commands": int(counts[0])}
         return {
             "method": "accounting: (energy of the active span - idle power x active time) / commands",
-            "classes": {names[0]: figure(above / int(counts[0]), "J", u / int(counts[0]), 0, conditions)},
+            "classes": {names[0]: figure(above / int(counts[0]), "J", u / int(counts[0]), lost, conditions)},
         }
-    return _regression(rail, commands, span, keys, classes, names, base, base_u)
+    return _regression(rail, commands, span, keys, classes, names, base, base_u, lost)
 
 
 def _regression(
@@ -110,6 +110,7 @@ def _regression(
     names: list[str],
     base: float,
     base_u: float,
+    lost: int,
 ) -> dict[str, Any]:
     length = max(span.whole_ticks / _BINS, _MIN_BIN_SAMPLES * rail.interval_ticks)
     bins = int(span.whole_ticks // length)
@@ -129,7 +130,7 @@ def _regression(
         # An error of the idle power shifts all classes together: shared out by their part of the energy above idle.
         share = base_u * bins * bin_s * abs(x[i]) / max(float(np.abs(x) @ total), 1e-30)
         u = math.sqrt((K * error[i]) ** 2 + share**2 + (rail.model.gain * x[i]) ** 2)
-        out[name] = figure(float(x[i]), "J", u, 0, {"idle_w": base, "commands": round(float(total[i]))})
+        out[name] = figure(float(x[i]), "J", u, lost, {"idle_w": base, "commands": round(float(total[i]))})
     return {
         "method": f"least squares over {bins} bins of {bin_s:.3g} s",
         "condition": condition,

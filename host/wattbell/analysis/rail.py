@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from wattbell.analysis.energy import Energy, EnergyMeter
 from wattbell.analysis.figures import ErrorModel, Figure, K, figure
+from wattbell.analysis.loss import Loss
 from wattbell.analysis.windows import MovingMax
 from wattbell.capture import Capture
 from wattbell.wire.spec import RailFlag
@@ -110,11 +111,17 @@ class Rail:
             self.delay_ticks,
             self.tick_s,
             self.power_between,
+            self._stored,
         )
 
     def indices(self, first_tick: int, last_tick: int) -> tuple[int, int]:
         """Samples centred in ``[first_tick, last_tick)``."""
         return self.reader.sample_at(first_tick), self.reader.sample_at(last_tick)
+
+    def _stored(self, first_tick: int, last_tick: int) -> Iterator[tuple[int, int]]:
+        """The parts of ``[first_tick, last_tick)`` that a long gap leaves, as ticks."""
+        for low, high in self.reader.stored(*self.indices(first_tick, last_tick)):
+            yield self.reader.tick_of(low), self.reader.tick_of(high)
 
     @cached_property
     def supply_v(self) -> float:
@@ -162,8 +169,14 @@ class Rail:
         widths = [max(1, round(w / self.interval_s)) for w in OCP_WINDOWS_S]
         moving = [MovingMax(width, ranges) for width in widths]
         noise = math.inf
-        for start in range(0, len(self.reader), CHUNK):
-            part = self.reader.read(start, start + CHUNK)
+        for start, stop, stored in self.reader.chunks(0, len(self.reader), CHUNK):
+            if not stored:
+                for (low, high), stat in zip(ranges, stats, strict=True):
+                    stat.missing += max(0, min(high, stop) - max(low, start))
+                for window in moving:
+                    window.skip(stop - start)
+                continue
+            part = self.reader.read(start, stop)
             power = part.power.astype(np.float64)
             voltage, current = part.voltage.astype(np.float64), part.current.astype(np.float64)
             for (low, high), stat in zip(ranges, stats, strict=True):
@@ -175,14 +188,14 @@ class Rail:
             noise = min(noise, _quietest_noise(power))
         return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
 
-    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int) -> dict[str, Any]:
-        """The power figures of the i-th window of ``scan``."""
+    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss) -> dict[str, Any]:
+        """The power figures of the i-th window of ``scan``; ``loss``: what is missing in it."""
         stat = scan.stats[i]
         if not stat.samples:
             return {"absent": "no rail samples in this window"}
         energy = self.energy(first_tick, last_tick)
         window_s = (last_tick - first_tick) * self.tick_s
-        lost = stat.missing
+        lost = max(stat.missing, loss.rail_samples) + loss.hidden_samples
         exact = self.has_accumulator and energy.exact_j != 0
         covered = energy.covered_s
         mean = energy.joules / covered if covered > 0 else stat.mean_power_w
@@ -192,8 +205,9 @@ class Rail:
         edge = energy.edge_u_j / covered if covered > 0 else 0.0
         system = self.model.power_u(mean, volts)
         u_mean = math.sqrt(system**2 + noise**2 + edge**2)
+        whole = True
         conditions: dict[str, Any] = {
-            "source": "64-bit accumulator" if exact else "samples",
+            "source": "96-bit accumulator" if exact else "samples",
             "window_s": window_s,
             "covered_s": covered,
             "samples": stat.samples,
@@ -201,13 +215,14 @@ class Rail:
         if exact:
             conditions["edge_u_j"] = energy.edge_u_j
         if window_s - covered > max(2 * self.interval_s, 1e-3 * window_s):
-            conditions["note"] = "the rail was not recorded during all of the window: the mean is of the covered part"
+            conditions["note"] = "the rail was not recorded during all of the window: mean and energy are of the covered part"
+            whole = False
         u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a)
         u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)
         peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
         out: dict[str, Any] = {
             "mean_w": figure(mean, "W", u_mean, lost, conditions),
-            "energy_j": figure(energy.joules, "J", u_energy, lost, conditions),
+            "energy_j": figure(energy.joules, "J", u_energy if whole else None, lost, conditions),
             "max_sample_w": figure(stat.peak, "W", peak_u, lost, {"window_s": self.interval_s}),
             "min_sample_w": figure(stat.lowest, "W", self.model.power_u(stat.lowest, volts), lost),
             "mean_voltage_v": figure(volts, "V", self.model.gain * abs(volts), lost),
@@ -283,8 +298,8 @@ def no_rail_reason(capture: Capture) -> str | None:
 def _always_dead(capture: Capture) -> bool:
     reader = capture.rail
     assert reader is not None
-    for start in range(0, len(reader), CHUNK):
-        volts = reader.read(start, start + CHUNK).voltage
+    for start, stop, stored in reader.chunks(0, len(reader), CHUNK):
+        volts = reader.read(start, stop).voltage if stored else np.empty(0, np.float32)
         if bool(np.any(np.abs(volts[~np.isnan(volts)]) >= _DEAD_RAIL_V)):
             return False
     return True

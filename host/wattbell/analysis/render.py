@@ -13,7 +13,7 @@ from rich.text import Text
 
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.link import describe
-from wattbell.analysis.loss import LOSS_TEXT
+from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
 
@@ -105,22 +105,9 @@ def _header(result: Mapping[str, Any]) -> RenderableType:
     return Group(line, Text(" · ".join(facts), style=_DIM), *links, _loss_line(result))
 
 
-def lost_parts(loss: Mapping[str, Any]) -> list[str]:
-    """``17 commands``, ``3 TLPs from host to drive``: everything that is missing, with its number."""
-    parts = [
-        (loss["commands"], "commands"),
-        (loss["rail_samples"], "rail samples"),
-        (loss["gaps_of_unknown_size"], "gaps of unknown size"),
-        *((n, LOSS_TEXT.get(source, source)) for source, n in loss["rig"].items() if source != "slots"),
-    ]
-    return [f"{count(n)} {text}" for n, text in parts if n]
-
-
 def _loss_line(result: Mapping[str, Any]) -> Text:
-    loss = result["loss"]
-    if loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"]:
-        return Text("LOST: " + ", ".join(lost_parts(loss)), style="bold red")
-    return Text("nothing lost", style="green")
+    parts = lost_parts(result["loss"])
+    return Text("LOST: " + ", ".join(parts), style="bold red") if parts else Text("nothing lost", style="green")
 
 
 def _warnings(result: Mapping[str, Any]) -> RenderableType | None:

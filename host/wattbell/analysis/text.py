@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 NOTHING = "–"
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """``text`` with a replacement character for whatever is no text: control characters (escape sequences of terminals among them),
+    marks that turn the direction of writing, lone surrogates. Tabs and line ends stay."""
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def decimals(value: float, places: int) -> str:

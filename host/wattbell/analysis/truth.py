@@ -98,7 +98,7 @@ def _phase(phase: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]
 def _truth_frame(path: Path, origin_ps: int) -> pl.LazyFrame:
     names = [name.removesuffix("_tick") + "_ps" for name in INSTANTS]
     types = {"qid": pl.UInt8, "cid": pl.UInt16, "opcode": pl.UInt8, **dict.fromkeys(names, pl.Int64)}
-    return pl.scan_csv(path, schema_overrides=types).with_columns(pl.col(names) + origin_ps)
+    return pl.scan_csv(path, glob=False, schema_overrides=types).with_columns(pl.col(names) + origin_ps)
 
 
 def _commands(context: Context, path: Path, origin_ps: int) -> dict[str, Any]:

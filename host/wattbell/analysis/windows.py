@@ -55,6 +55,16 @@ class MovingMax:
         self.skipped = [0] * len(self.ranges)
         self._tail = np.empty(0)
 
+    def skip(self, count: int) -> None:
+        """``count`` samples that are missing, however many, at the cost of a window."""
+        near = min(count, self.width)
+        self.add(np.full(near, np.nan))
+        if count > near:
+            begin = self._position - (self.width - 1)  # first sample of the first window that lies in what is left
+            for i, (first, last) in enumerate(self.ranges):
+                self.skipped[i] += max(0, min(last - self.width + 1, begin + count - near) - max(first, begin))
+            self._position += count - near
+
     def add(self, chunk: Float) -> None:
         """The next samples of the stream."""
         values = np.concatenate((self._tail, chunk))

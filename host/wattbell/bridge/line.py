@@ -17,9 +17,11 @@ CLEAR = 0x03
 
 
 class ControlLine:
-    """An open control port. Whole lines go out; a line that never ends goes out in pieces, and the rig refuses it."""
+    """An open control port. Whole lines go out. Of one that is longer than a rig takes only so much does that the rig refuses it as too
+    long (-363 in its error queue): passing on a megabyte without a newline would keep everybody else out for minutes."""
 
-    LONGEST = 4096
+    LONGEST = 512
+    """Bytes of a message that a rig takes (docs/scpi.md)."""
 
     def __init__(self, device: str) -> None:
         """RigError when it cannot be opened, or another program has it."""
@@ -31,7 +33,6 @@ class ControlLine:
         self.device = device
         self._partial = b""
         self._waiting = bytearray()
-        self._line_open = False
 
     def fileno(self) -> int:
         """The descriptor, for select."""
@@ -52,22 +53,16 @@ class ControlLine:
         _, clear, tail = data.rpartition(bytes([CLEAR]))
         if clear:
             self._waiting[:] = clear
-            self._partial, self._line_open = b"", False
+            self._partial = b""
             data = tail
-        lines, newline, rest = (self._partial + data).rpartition(b"\n")
-        self._waiting += lines + newline
-        self._line_open = self._line_open and not newline
-        if len(rest) > self.LONGEST:
-            self._waiting += rest
-            rest, self._line_open = b"", True
-        self._partial = rest
+        *lines, rest = (self._partial + data).split(b"\n")
+        for line in lines:
+            self._waiting += line[: self.LONGEST + 1] + b"\n"
+        self._partial = rest[: self.LONGEST + 1]
 
     def end_client(self) -> None:
-        """The client is gone: what it had begun of a line is dropped; what of it was sent already is ended."""
+        """The client is gone: what it had begun of a line is dropped."""
         self._partial = b""
-        if self._line_open:
-            self._waiting += b"\n"
-            self._line_open = False
 
     def write(self) -> None:
         """Send what goes. RigError when the line is cut."""

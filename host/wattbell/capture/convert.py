@@ -60,8 +60,8 @@ def commands_table(commands: Commands, tick_offset: int = 0) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
 
 
-def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset: int = 0) -> pa.Table:
-    """``rail_blocks.parquet`` rows."""
+def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset: int = 0, epoch: int = 0) -> pa.Table:
+    """``rail_blocks.parquet`` rows. `epoch` counts the restarts of the rig before them: accumulators of two do not compare."""
     columns = rail.columns
     return pa.table(
         [
@@ -71,8 +71,10 @@ def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset
             nullable(columns["flags"], None),
             nullable(columns["adc_index"], None),
             nullable(columns["energy"], None),
+            nullable(columns["energy_high"], None),
             nullable(sample_ids, None),
             nullable(rail.dropped, None),
+            nullable(np.full(len(rail), epoch, np.uint32), None),
         ],
         schema=schema.RAIL_BLOCKS,
     )

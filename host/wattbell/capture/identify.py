@@ -10,12 +10,15 @@ Field offsets: NVM Express Base Specification 1.4, figures 247 (controller), 249
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from ..errors import CaptureError
 from ..wire.records import Tlps
 
 IDENTIFY_BYTES = 4096
@@ -50,16 +53,17 @@ class Collector:
         """`drive` of ``meta.json`` from what was collected and ``commands.parquet``; None when no Identify passed."""
         if not self._writes:
             return None
-        frame = pl.scan_parquet(commands).filter(
-            (pl.col("qid") == 0) & (pl.col("opcode") == _OPCODE_IDENTIFY) & (pl.col("status") == 0)
+        frame = pl.scan_parquet(commands, glob=False).filter(
+            (pl.col("qid") == 0) & (pl.col("opcode") == _OPCODE_IDENTIFY) & (pl.col("status") == 0) & pl.col("cqe_tick").is_not_null()
         )
+        writes = sorted(self._writes, key=_tick)
         controller: bytes | None = None
         namespaces: dict[int, bytes] = {}
         for row in frame.sort("cqe_tick").collect().iter_rows(named=True):
-            structure = self._structure(row)
-            cns = row["slba"] & 0xFF
-            if structure is None:
+            structure = _structure(writes, row)
+            if structure is None or row["slba"] is None:
                 continue
+            cns = row["slba"] & 0xFF
             if cns == _CNS_CONTROLLER:
                 controller = structure
             elif cns == _CNS_NAMESPACE and row["nsid"] is not None and any(structure):
@@ -71,15 +75,6 @@ class Collector:
         found["namespaces"] = [parse_namespace(nsid, data) for nsid, data in sorted(namespaces.items())]
         return found
 
-    def _structure(self, row: dict[str, Any]) -> bytes | None:
-        """The 4096 bytes an Identify command returned, or None when not all of them were seen."""
-        start = next(t for t in (row["first_data_tick"], row["fetch_tick"], row["doorbell_tick"], 0) if t is not None)
-        inside = [w for w in self._writes if start <= w.tick <= row["cqe_tick"]]
-        if sum(len(w.data) for w in inside) > IDENTIFY_BYTES:  # another Identify in flight: this one's own buffer
-            mine = [w for w in inside if w.tick == start]
-            inside = [w for w in inside if mine and 0 <= w.address - mine[0].address < IDENTIFY_BYTES]
-        return _join(inside)
-
     def _recognise(self) -> bytes | None:
         """An Identify Controller structure among contiguous writes, known by its ASCII fields and NPSS."""
         for run in _runs(self._writes):
@@ -89,6 +84,20 @@ class Collector:
                 if all(0x20 <= byte < 0x7F for byte in text) and text.strip() and data[263] < 32:
                     return data
         return None
+
+
+def _tick(write: _Write) -> int:
+    return write.tick
+
+
+def _structure(writes: Sequence[_Write], row: dict[str, Any]) -> bytes | None:
+    """The 4096 bytes an Identify command returned, or None when not all of them were seen. ``writes``: in order of tick."""
+    start = next(t for t in (row["first_data_tick"], row["fetch_tick"], row["doorbell_tick"], 0) if t is not None)
+    inside = writes[bisect_left(writes, start, key=_tick) : bisect_right(writes, row["cqe_tick"], key=_tick)]
+    if sum(len(w.data) for w in inside) > IDENTIFY_BYTES:  # another Identify in flight: this one's own buffer
+        mine = [w for w in inside if w.tick == start]
+        inside = [w for w in inside if mine and 0 <= w.address - mine[0].address < IDENTIFY_BYTES]
+    return _join(inside)
 
 
 def memory_write(tlp: bytes) -> tuple[int, bytes] | None:
@@ -103,7 +112,7 @@ def memory_write(tlp: bytes) -> tuple[int, bytes] | None:
     return address, tlp[header : header + 4 * dws]
 
 
-def _join(writes: list[_Write]) -> bytes | None:
+def _join(writes: Sequence[_Write]) -> bytes | None:
     """The writes as one structure: by address where contiguous, else (two pages) in the order of their pages' use."""
     if sum(len(w.data) for w in writes) != IDENTIFY_BYTES:
         return None
@@ -130,7 +139,14 @@ def _runs(writes: list[_Write]) -> list[bytes]:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("ascii", "replace").strip(" \0")
+    """An ASCII field; what cannot be printed (a terminal would obey it) becomes U+FFFD."""
+    text = data.decode("ascii", "replace").strip(" \0")
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def _whole(data: bytes, length: int, what: str) -> None:
+    if len(data) != length:
+        raise CaptureError(f"{what} has {len(data)} bytes, where {length} are due.")
 
 
 _POWER_SCALE = {1: 1e-4, 2: 1e-2}
@@ -138,7 +154,8 @@ _POWER_SCALE = {1: 1e-4, 2: 1e-2}
 
 
 def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
-    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing."""
+    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing. CaptureError for another length."""
+    _whole(psd, 32, "A power state descriptor")
     (maximum,) = struct.unpack_from("<H", psd, 0)
     entry_us, exit_us = struct.unpack_from("<II", psd, 4)
     idle, active = struct.unpack_from("<H", psd, 16)[0], struct.unpack_from("<H", psd, 20)[0]
@@ -158,7 +175,8 @@ def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
 def parse_controller(data: bytes) -> dict[str, Any]:
     """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled
     thermal management (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size
-    of the host memory buffer (HMPRE), power states."""
+    of the host memory buffer (HMPRE), power states. CaptureError for another length."""
+    _whole(data, IDENTIFY_BYTES, "Identify Controller")
     warning, critical = struct.unpack_from("<HH", data, 266)
     (version,) = struct.unpack_from("<I", data, 80)
     return {
@@ -180,7 +198,8 @@ def parse_controller(data: bytes) -> dict[str, Any]:
 
 
 def parse_namespace(nsid: int, data: bytes) -> dict[str, Any]:
-    """Identify Namespace (4096 bytes): size in blocks and bytes of a block in the format in use."""
+    """Identify Namespace (4096 bytes): size in blocks and bytes of a block in the format in use. CaptureError for another length."""
+    _whole(data, IDENTIFY_BYTES, "Identify Namespace")
     size, capacity = struct.unpack_from("<QQ", data, 0)
     form = data[26] & 0xF | (data[26] >> 5 & 3) << 4
     metadata_bytes, block_exponent = struct.unpack_from("<HB", data, 128 + 4 * form)

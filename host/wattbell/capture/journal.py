@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import CaptureError
+from .room import writing
 
 NAME = "stream.wbs"
 
@@ -21,22 +22,28 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
         self.bytes = 0
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with writing(self.path):
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._fd).st_size:
+                raise BlockingIOError
+        except OSError:
+            os.close(self._fd)
+            raise CaptureError(f"{directory} is being recorded by another program; choose another name.") from None
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data`. Raises CaptureError when the disk is full."""
+        """Write all of `data`. Raises CaptureError when the disk is full, or takes no larger file."""
         view = memoryview(data)
         while view:
-            try:
+            with writing(self.path):
                 written = os.write(self._fd, view)
-            except OSError as error:
-                raise CaptureError(
-                    f"{self.path} cannot be written ({error.strerror}); free some space. "
-                    "What was recorded so far is kept and is rebuilt when the capture is opened."
-                ) from None
             self.bytes += written
             view = view[written:]
+
+    def moved_to(self, directory: Path) -> None:
+        """The capture's folder has another name now."""
+        self.path = directory / NAME
 
     def close(self, *, remove: bool) -> None:
         """Unlock, and remove unless it is to be kept."""

@@ -1,20 +1,34 @@
-"""``meta.json``: read, written atomically."""
+"""``meta.json``: read and validated, written atomically, sealed with the hashes of the capture's files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import CaptureError
-from . import schema
+from . import hashes, schema
+from .metamodel import MetaModel
 
 Meta = dict[str, Any]
 NAME = "meta.json"
+MOST_BYTES = 64 << 20
+"""A meta.json has some kB; what is beyond this is no meta.json and is not read."""
+_ZEROS = b"0" * 64
+
+
+class OtherFormat(CaptureError):
+    """The capture is of a format that this version does not read."""
+
 
 UNITS = {
     "tick": "clock.tick_ps picoseconds",
@@ -38,14 +52,15 @@ def new() -> Meta:
         "drive": None,
         "conditions": {"virtual": None, "profile": None, "timing": None, "notes": []},
         "workload": {"phases": []},
-        "software": software(),
+        "software": dict(software()),
     }
 
 
+@cache
 def software() -> dict[str, str]:
-    """Versions of what wrote the capture."""
+    """Versions of what writes captures."""
     found = {"python": platform.python_version(), "platform": sys.platform}
-    for name in ("wattbell", "numpy", "pyarrow", "pyjls", "pyserial", "polars"):
+    for name in ("wattbell", "numpy", "pyarrow", "pyjls", "pyserial", "polars", "msgspec"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -58,32 +73,81 @@ def software() -> dict[str, str]:
 
 
 def save(directory: Path, meta: Meta) -> None:
-    """Replace ``meta.json`` in one step: a reader or a crash sees the old or the new one, never a part."""
+    """Replace ``meta.json`` in one step, with its own checksum: a reader or a crash sees the old or the new one, never a part."""
     temporary = directory / f"{NAME}.tmp"
-    with open(temporary, "w", encoding="utf-8") as out:
-        json.dump(meta, out, indent=1, allow_nan=False)
-        out.write("\n")
+    temporary.unlink(missing_ok=True)  # a capture from a stranger may have a link of that name, to any file of the user's
+    with open(temporary, "xb") as out:
+        out.write(_with_checksum(meta))
         out.flush()
         os.fsync(out.fileno())
     os.replace(temporary, directory / NAME)
 
 
+def seal(directory: Path, meta: Meta | None = None, known: Mapping[str, Mapping[str, Any]] | None = None) -> Meta:
+    """Put size and SHA-256 of every file of a finished capture into its ``meta.json``; to be called after the last change to any of them.
+
+    ``meta``: what to write, else what stands there (CaptureError as :func:`load`). ``known``: sums taken already. Returns what was written.
+    """
+    meta = load(directory) if meta is None else meta
+    meta["files"] = {**hashes.sums(directory, leave_out=known or ()), **(known or {})}
+    save(directory, meta)
+    return meta
+
+
 def load(directory: Path) -> Meta:
-    """Read ``meta.json`` of a capture. Raises CaptureError when it is missing, damaged, or of another format."""
+    """Read ``meta.json`` of a capture. Raises CaptureError when it is missing, damaged, changed since it was written, holds what no
+    capture can have (docs/meta.schema.json), or is of another format."""
+    data, meta = read(directory)
+    if not intact(data, meta):
+        raise CaptureError(
+            f"{directory / NAME} is not as it was written: its own checksum differs. `wattbell check {directory}` tells what is whole; "
+            "if you edited it, `wattbell check --seal` takes it as it is."
+        )
+    return meta
+
+
+def read(directory: Path) -> tuple[bytes, Meta]:
+    """Bytes of ``meta.json`` and what they say, as :func:`load` but for the checksum."""
     path = directory / NAME
     if not directory.is_dir():
         raise CaptureError(f"{directory} is not a directory; give the capture directory that `wattbell record` wrote.")
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise CaptureError(f"{path} is not the meta.json of a capture: it has more than {MOST_BYTES >> 20} MiB.")
+        meta = msgspec.json.decode(data)
     except FileNotFoundError:
         raise CaptureError(f"{directory} is not a capture: it has no {NAME}.") from None
-    except (OSError, ValueError) as error:
-        raise CaptureError(f"{path} cannot be read ({error}); restore it from a copy of the capture.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        text = error.strerror if isinstance(error, OSError) else error
+        raise CaptureError(f"{path} cannot be read ({text}); restore it from a copy of the capture.") from None
     if not isinstance(meta, dict) or "format" not in meta:
         raise CaptureError(f"{path} is not the meta.json of a capture.")
     if meta["format"] != schema.FORMAT_VERSION:
-        raise CaptureError(
-            f"{directory} has capture format {meta['format']}; this wattbell reads {schema.FORMAT_VERSION}. "
+        raise OtherFormat(
+            f"{directory} has capture format {str(meta['format'])[:20]}; this wattbell reads {schema.FORMAT_VERSION}. "
             "Use the wattbell version that wrote it."
         )
-    return meta
+    try:
+        msgspec.convert(meta, MetaModel)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise CaptureError(f"{path} holds what no capture can have ({error}); restore it from a copy of the capture.") from None
+    return data, meta
+
+
+def intact(data: bytes, meta: Meta) -> bool:
+    """Whether ``meta.json``'s own checksum holds; True for one that has none because it is older than checksums."""
+    stated = meta.get("self")
+    if stated is None:
+        return "files" not in meta
+    before, found, behind = data.rpartition(stated.encode())
+    return bool(found) and hashlib.sha256(before + _ZEROS + behind).hexdigest() == stated
+
+
+def _with_checksum(meta: Meta) -> bytes:
+    """The text of ``meta.json``: the checksum is of the text with zeros in its place, so no byte of it can change unseen."""
+    plain = {name: value for name, value in meta.items() if name != "self"}
+    text = json.dumps({**plain, "self": _ZEROS.decode()}, indent=1, allow_nan=False).encode() + b"\n"
+    before, _, behind = text.rpartition(_ZEROS)
+    return before + hashlib.sha256(text).hexdigest().encode() + behind

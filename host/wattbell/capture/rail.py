@@ -1,21 +1,36 @@
-"""The rail waveform in ``rail.jls``: f32 voltage, current and power on one sample grid."""
+"""The rail waveform in ``rail.jls``: f32 voltage, current and power on one sample grid.
+
+The grid is ``first_tick + i * interval_ticks`` without a break. A long gap is not in the file: what stands behind it follows a
+short mark of NaN, and ``rail_blocks.parquet`` tells where on the grid each block lies. A reader gives NaN for all of the gap.
+"""
 
 from __future__ import annotations
 
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyjls
 
 from ..errors import CaptureError
+from . import jlsfaults
+from .reserve import Reserve
+from .room import refused_growth, write_error, writing
 
 F32 = npt.NDArray[np.float32]
+F64 = npt.NDArray[np.float64]
 VOLTAGE, CURRENT, POWER = 1, 2, 3
 SIGNALS = ((VOLTAGE, "voltage", "V"), (CURRENT, "current", "A"), (POWER, "power", "W"))
 NAME = "rail.jls"
-_FILL = 1 << 20
+_SAMPLE_BYTES, _FIXED_BYTES = 13, 256 << 10
+"""What the file grows by: 12.43 a sample, and its summaries."""
 _UTC_EPOCH_NS = 1_514_764_800 * 1_000_000_000
 """JLS counts time from 2018-01-01 UTC in units of 2**-30 s."""
 
@@ -23,6 +38,12 @@ _UTC_EPOCH_NS = 1_514_764_800 * 1_000_000_000
 def jls_time(utc_ns: int) -> int:
     """JLS timestamp of a UTC in nanoseconds since 1970."""
     return ((utc_ns - _UTC_EPOCH_NS) << 30) // 1_000_000_000
+
+
+def grid_index(first_tick: npt.NDArray[np.int64], origin: int, interval_ticks: int) -> npt.NDArray[np.int64]:
+    """Place on the grid of samples taken at `first_tick`."""
+    index: npt.NDArray[np.int64] = (first_tick - origin + interval_ticks // 2) // interval_ticks
+    return index
 
 
 @dataclass
@@ -39,53 +60,111 @@ class RailWaveform:
 
 
 class RailWriter:
-    """Writes samples in increasing order; a hole becomes NaN."""
+    """Appends samples to ``rail.jls``. Raises CaptureError as soon as it is seen that something was not written."""
 
     def __init__(self, directory: Path, interval_ticks: int, tick_ps: int, serial: str) -> None:
         self.samples = 0
+        """Samples in the file."""
+        self.path = directory / NAME
+        self._faults = jlsfaults.Watch()
+        self._closed = False
         rate = max(1, round(1e12 / (interval_ticks * tick_ps)))
-        self._jls = pyjls.Writer(str(directory / NAME))
-        self._jls.source_def(1, "wattbell", vendor="Wattbell", model="rig", version="1", serial_number=serial)
-        for signal, name, units in SIGNALS:
-            self._jls.signal_def(
-                signal,
-                1,
-                signal_type=pyjls.SignalType.FSR,
-                data_type=pyjls.DataType.F32,
-                sample_rate=rate,
-                name=name,
-                units=units,
+        with writing(self.path):
+            self.path.touch()
+            self._reserve = Reserve(self.path)
+            self._reserve.require(_FIXED_BYTES)
+        try:
+            self._jls = pyjls.Writer(str(self.path))
+            self._jls.source_def(1, "wattbell", vendor="Wattbell", model="rig", version="1", serial_number=serial)
+            for signal, name, units in SIGNALS:
+                self._jls.signal_def(
+                    signal,
+                    1,
+                    signal_type=pyjls.SignalType.FSR,
+                    data_type=pyjls.DataType.F32,
+                    sample_rate=rate,
+                    name=name,
+                    units=units,
+                )
+        except (RuntimeError, OSError):
+            raise self._error() from None
+
+    def append(self, voltage: F32, current: F32, power: F32) -> None:
+        """Append samples of the three signals."""
+        with writing(self.path):
+            self._reserve.require(_FIXED_BYTES + (self.samples + len(voltage)) * _SAMPLE_BYTES)
+        try:
+            for signal, data in ((VOLTAGE, voltage), (CURRENT, current), (POWER, power)):
+                self._jls.fsr_f32(signal, self.samples, np.ascontiguousarray(data))
+        except (RuntimeError, OSError):
+            raise self._error() from None
+        self.samples += len(voltage)
+        if self._faults.seen():
+            raise self._error()
+
+    def append_missing(self, count: int) -> None:
+        """Append NaN."""
+        nan = np.full(count, np.nan, np.float32)
+        self.append(nan, nan, nan)
+
+    def moved_to(self, directory: Path) -> None:
+        """The capture's folder has another name now."""
+        self.path = directory / NAME
+
+    def close(self, utc_ns: list[tuple[int, int]]) -> None:
+        """Finish the file, and read back that all is in it. `utc_ns`: samples in order and their UTC, between which time is mapped."""
+        try:
+            for signal, _, _ in SIGNALS:
+                for sample, at_ns in utc_ns:
+                    self._jls.utc(signal, sample, jls_time(at_ns))
+            self._jls.flush()
+            self._release()
+            self._reserve.close()
+            with_all = not self._faults.seen() and self._is_whole()
+        except (RuntimeError, OSError, ValueError):
+            with_all = False
+        if not with_all:
+            raise self._error()
+
+    def abandon(self) -> None:
+        """Let the file go as it is."""
+        with suppress(RuntimeError, OSError):
+            self._reserve.close()
+            if not self._faults.seen():  # else its buffers may be overrun
+                self._release()
+
+    def _release(self) -> None:
+        """Close the file, once: a second time ends the process."""
+        if not self._closed:
+            self._closed = True
+            self._jls.close()
+
+    def _is_whole(self) -> bool:
+        with pyjls.Reader(str(self.path)) as reader:
+            lengths = {s.name: int(s.length) for s in reader.signals.values()}
+            return all(
+                lengths.get(name) == self.samples and (not self.samples or len(reader.fsr(signal, self.samples - 1, 1)) == 1)
+                for signal, name, _ in SIGNALS
             )
 
-    def write(self, start: int, voltage: F32, current: F32, power: F32) -> None:
-        """Append samples from `start` (>= the number written so far) on."""
-        hole = start - self.samples
-        if hole > 0:
-            nan = np.full(min(hole, _FILL), np.nan, np.float32)
-            while hole:
-                part = nan[: min(hole, _FILL)]
-                self._append(part, part, part)
-                hole -= len(part)
-        self._append(np.ascontiguousarray(voltage), np.ascontiguousarray(current), np.ascontiguousarray(power))
+    def _error(self) -> CaptureError:
+        return write_error(self.path, refused_growth(self.path))
 
-    def _append(self, voltage: F32, current: F32, power: F32) -> None:
-        for signal, data in ((VOLTAGE, voltage), (CURRENT, current), (POWER, power)):
-            self._jls.fsr_f32(signal, self.samples, data)
-        self.samples += len(voltage)
 
-    def close(self, utc_first_ns: int | None, utc_last_ns: int | None) -> None:
-        """Finish the file; with the UTC of the first sample and of the one behind the last, time is mapped."""
-        if utc_first_ns is not None and utc_last_ns is not None:
-            for signal, _, _ in SIGNALS:
-                self._jls.utc(signal, 0, jls_time(utc_first_ns))
-                self._jls.utc(signal, self.samples, jls_time(utc_last_ns))
-        self._jls.close()
+@dataclass(frozen=True)
+class _Piece:
+    """Samples ``start`` .. ``stop - 1`` of the grid are in the file, from sample ``stored`` on."""
+
+    start: int
+    stop: int
+    stored: int
 
 
 class RailReader:
-    """Random access to ``rail.jls``."""
+    """Random access to ``rail.jls`` by the samples of the grid."""
 
-    def __init__(self, directory: Path, first_tick: int, interval_ticks: int, tick_ps: int) -> None:
+    def __init__(self, directory: Path, first_tick: int, interval_ticks: int, tick_ps: int, breaks: int = 0) -> None:
+        """`breaks`: long gaps that the file leaves out (``rail.breaks`` of ``meta.json``)."""
         self.first_tick = first_tick
         """Tick of sample 0."""
         self.interval_ticks = interval_ticks
@@ -94,9 +173,13 @@ class RailReader:
             self._jls = pyjls.Reader(str(directory / NAME))
         except (RuntimeError, OSError, ValueError) as error:
             raise CaptureError(f"{directory / NAME} cannot be read ({error}).") from None
+        weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
         lengths = {s.name: int(s.length) for s in self._jls.signals.values()}
-        self.samples = min((lengths.get(name, 0) for _, name, _ in SIGNALS), default=0)
-        """Number of samples, gaps included."""
+        stored = min((lengths.get(name, 0) for _, name, _ in SIGNALS), default=0)
+        self._pieces = _pieces(directory, first_tick, interval_ticks, stored) if breaks else [_Piece(0, stored, 0)]
+        self._starts = [piece.start for piece in self._pieces]
+        self.samples = self._pieces[-1].stop
+        """Number of samples of the grid, gaps included."""
 
     def __len__(self) -> int:
         return self.samples
@@ -109,31 +192,117 @@ class RailReader:
         """Index of the first sample at or after `tick`, limited to 0 .. samples."""
         return min(max(-((self.first_tick - tick) // self.interval_ticks), 0), self.samples)
 
-    def _read(self, signal: int, start: int, count: int) -> F32:
-        if count <= 0:
+    def stored(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The stretches of ``start`` .. `stop` that the file holds; between them all is missing."""
+        for piece in self._within(start, stop):
+            yield max(start, piece.start), min(stop, piece.stop)
+
+    def chunks(self, start: int, stop: int, size: int) -> Iterator[tuple[int, int, bool]]:
+        """``start`` .. `stop` as consecutive (first, last, stored): at most `size` samples that the file holds, or all of a long gap."""
+        at = start
+        for low, high in self.stored(start, stop):
+            if low > at:
+                yield at, low, False
+            for first in range(low, high, size):
+                yield first, min(first + size, high), True
+            at = high
+        if at < stop:
+            yield at, stop, False
+
+    def _within(self, start: int, stop: int) -> Iterator[_Piece]:
+        for piece in self._pieces[max(bisect_right(self._starts, start) - 1, 0) :]:
+            if piece.start >= stop:
+                return
+            if piece.stop > start:
+                yield piece
+
+    def _read(self, signal: int, start: int, stop: int) -> F32:
+        if stop <= start:
             return np.empty(0, np.float32)
-        return np.asarray(self._jls.fsr(signal, start, count), dtype=np.float32)
+        within = list(self._within(start, stop))
+        if len(within) == 1 and within[0].start <= start and stop <= within[0].stop:
+            return self._fsr(signal, start - within[0].start + within[0].stored, stop - start)
+        out = np.full(stop - start, np.nan, np.float32)
+        for piece in within:
+            low, high = max(start, piece.start), min(stop, piece.stop)
+            out[low - start : high - start] = self._fsr(signal, low - piece.start + piece.stored, high - low)
+        return out
+
+    def _fsr(self, signal: int, stored: int, count: int) -> F32:
+        try:
+            return np.asarray(self._jls.fsr(signal, stored, count), dtype=np.float32)
+        except (RuntimeError, ValueError) as error:
+            raise CaptureError(f"{NAME} is damaged at its sample {stored} ({error}).") from None
 
     def read(self, start: int = 0, stop: int | None = None) -> RailWaveform:
         """Samples ``start`` .. ``stop - 1`` (all by default), cut to what is there."""
         start = min(max(start, 0), self.samples)
         stop = self.samples if stop is None else min(max(stop, start), self.samples)
-        parts = [self._read(signal, start, stop - start) for signal, _, _ in SIGNALS]
+        parts = [self._read(signal, start, stop) for signal, _, _ in SIGNALS]
         return RailWaveform(start, *parts)
 
     def power(self, start: int = 0, stop: int | None = None) -> F32:
         """Power in W of samples ``start`` .. ``stop - 1``."""
         start = min(max(start, 0), self.samples)
         stop = self.samples if stop is None else min(max(stop, start), self.samples)
-        return self._read(POWER, start, stop - start)
+        return self._read(POWER, start, stop)
 
-    def overview(self, signal: str, start: int, stop: int, points: int) -> npt.NDArray[np.float64]:
-        """Statistics of `points` equal stretches: array (points, 4) of mean, std, min, max in SI units."""
+    def overview(self, signal: str, start: int, stop: int, points: int) -> F64:
+        """Statistics of `points` equal stretches: array (points, 4) of mean, std, min, max in SI units; NaN where all is missing."""
         number = next(s for s, name, _ in SIGNALS if name == signal)
         increment = max(1, (stop - start) // points)
         count = max(1, (stop - start) // increment)
-        return np.asarray(self._jls.fsr_statistics(number, start, increment, count), dtype=np.float64)
+        within = list(self._within(start, stop))
+        if len(within) == 1 and within[0].start <= start and stop <= within[0].stop:
+            first = start - within[0].start + within[0].stored
+            return np.asarray(self._jls.fsr_statistics(number, first, increment, count), dtype=np.float64)
+        return np.array([self._statistics(number, start + k * increment, start + (k + 1) * increment) for k in range(count)])
+
+    def _statistics(self, number: int, start: int, stop: int) -> F64:
+        parts, weights = [], []
+        for piece in self._within(start, stop):
+            low, high = max(start, piece.start), min(stop, piece.stop)
+            part = np.asarray(self._jls.fsr_statistics(number, low - piece.start + piece.stored, high - low, 1), dtype=np.float64)[0]
+            if np.isfinite(part[0]):
+                parts.append(part)
+                weights.append(high - low)
+        if not parts:
+            return np.full(4, np.nan)
+        mean, std, low_value, high_value = np.array(parts).T
+        whole = np.average(mean, weights=weights)
+        spread = np.average(std**2 + (mean - whole) ** 2, weights=weights) ** 0.5
+        return np.array([whole, spread, low_value.min(), high_value.max()])
 
     def close(self) -> None:
         """Release the file."""
         self._jls.close()
+
+
+def _pieces(directory: Path, first_tick: int, interval_ticks: int, stored: int) -> list[_Piece]:
+    """The stretches of the grid that a file with long gaps holds, from the blocks' ticks and places in the file."""
+    path = directory / "rail_blocks.parquet"
+    starts: list[tuple[int, int]] = [(0, 0)]  # (in the file, on the grid)
+    ends: list[int] = []  # in the file; what lies between an end and the next start is the mark of a gap
+    shift = end = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(1 << 18, columns=["first_tick", "count", "sample_id"]):
+                columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+                tick, count, place = (columns[name][columns["sample_id"] >= 0] for name in ("first_tick", "count", "sample_id"))
+                if not len(place):
+                    continue
+                shifts = grid_index(tick, first_tick, interval_ticks) - place
+                behind = np.concatenate(([end], place + count))
+                for i in np.flatnonzero(shifts != np.concatenate(([shift], shifts[:-1]))).tolist():
+                    starts.append((int(place[i]), int(place[i] + shifts[i])))
+                    ends.append(int(behind[i]))
+                shift, end = int(shifts[-1]), int(behind[-1])
+    except (OSError, KeyError, IndexError, pa.ArrowException) as error:
+        raise CaptureError(f"{path} is missing or damaged ({str(error).splitlines()[0]}); without it the waveform has no time.") from None
+    ends.append(stored)
+    fits = starts[-1][0] <= stored
+    for (at, grid), (next_at, next_grid), end in zip(starts, starts[1:], ends, strict=False):
+        fits = fits and at < end <= next_at and end - at <= next_grid - grid
+    if not fits:
+        raise CaptureError(f"{path} does not fit {NAME}: one of them is damaged or cut.")
+    return [_Piece(grid, grid + end - at, at) for (at, grid), end in zip(starts, ends, strict=True)]

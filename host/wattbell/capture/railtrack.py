@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,16 @@ import numpy.typing as npt
 from ..wire import spec
 from ..wire.decode import Gap
 from ..wire.records import Rail
-from .rail import F32, RailWriter
+from .rail import F32, RailWriter, grid_index
 
 _VOLT = np.float32(spec.VOLTAGE_LSB_UV * 1e-6)
 _AMPERE = np.float32(spec.CURRENT_LSB_NA * 1e-9)
+_FILLED = 1 << 16
+"""Samples of a gap up to which the file is filled with NaN (12.5 bytes each)."""
+_MARK = 1 << 10
+"""NaN that stand in the file for a longer gap, so that other programs see one."""
+_LAST_TICK = 1 << 60
+"""36 years: no grid goes there."""
 
 
 class RailTrack:
@@ -26,15 +33,21 @@ class RailTrack:
     def __init__(self, directory: Path, tick_ps: int, serial: str) -> None:
         self.first_tick: int | None = None
         self.interval_ticks = 0
+        self.samples = 0
+        """Samples on the grid so far, gaps included."""
         self.missing = 0
         """Samples of the grid that hold NaN."""
+        self.breaks: list[int] = []
+        """Samples of the file before which a long gap was left out."""
         self.flags = 0
+        self._left_out = 0
         self._directory, self._tick_ps, self._serial = directory, tick_ps, serial
         self._writer: RailWriter | None = None
+        self._break_ticks: list[int] = []
 
     @property
-    def samples(self) -> int:
-        """Samples on the grid so far, gaps included."""
+    def stored(self) -> int:
+        """Samples in the file."""
         return self._writer.samples if self._writer else 0
 
     def begin(self, first_tick: int, interval_ticks: int) -> RailWriter:
@@ -43,46 +56,61 @@ class RailTrack:
         self._writer = RailWriter(self._directory, self.interval_ticks, self._tick_ps, self._serial)
         return self._writer
 
+    def moved_to(self, directory: Path) -> None:
+        """The capture's folder has another name now."""
+        self._directory = directory
+        if self._writer:
+            self._writer.moved_to(directory)
+
     def add(self, rail: Rail, tick_offset: int) -> tuple[npt.NDArray[np.int64], list[Gap]]:
-        """Write the samples of some blocks; returns the sample id of each block, and the gaps met."""
+        """Write the samples of some blocks; returns the place of each block in the file (-1: not in it), and the gaps met."""
         first = rail.first_tick + tick_offset
         interval = rail.columns["interval_ticks"].astype(np.int64)
         count = rail.columns["count"].astype(np.int64)
         self.flags |= int(np.bitwise_or.reduce(rail.columns["flags"]))
-        writer = self._writer or self.begin(int(first[0]), int(interval[0]))
+        usable = (count > 0) & (interval > 0) & (first >= 0) & (first < _LAST_TICK)
+        if self._writer is None:
+            if not usable.any():
+                return np.full(len(first), -1, np.int64), [_unusable(int(tick)) for tick in first]
+            begin = int(np.argmax(usable))
+            self.begin(int(first[begin]), int(interval[begin]))
         assert self.first_tick is not None
         step = self.interval_ticks
-        ids = (first - self.first_tick + step // 2) // step
+        ids = grid_index(first, self.first_tick, step)
         voltage = rail.voltage.astype(np.float32) * _VOLT
         current = rail.current.astype(np.float32) * _AMPERE
         power = voltage * current
         ends = ids + count
-        if ids[0] == writer.samples and (interval == step).all() and (ids[1:] == ends[:-1]).all():
-            writer.write(writer.samples, voltage, current, power)
-            return ids, []
-        return ids, self._one_by_one(writer, rail, ids, interval, count, (voltage, current, power))
+        if usable.all() and ids[0] == self.samples and (interval == step).all() and (ids[1:] == ends[:-1]).all():
+            self._append(voltage, current, power)
+            return ids - self._left_out, []
+        return ids, self._one_by_one(rail, first, ids, usable, interval, count, (voltage, current, power))
 
     def _one_by_one(
         self,
-        writer: RailWriter,
         rail: Rail,
+        first: npt.NDArray[np.int64],
         ids: npt.NDArray[np.int64],
+        usable: npt.NDArray[np.bool_],
         interval: npt.NDArray[np.int64],
         count: npt.NDArray[np.int64],
         data: tuple[F32, F32, F32],
     ) -> list[Gap]:
+        """As :meth:`add`; turns `ids` from places on the grid into places in the file."""
         gaps: list[Gap] = []
         stop = 0
         for index, sample in enumerate(ids.tolist()):
             start, stop = stop, stop + int(count[index])
-            if stop == start:
+            ids[index] = -1
+            if not usable[index]:
+                gaps.append(_unusable(int(first[index])))
                 continue
-            overlap = writer.samples - sample
-            if interval[index] != self.interval_ticks or overlap > 0:
-                late = interval[index] == self.interval_ticks
-                reason = "came too late for the waveform" if late else "sample interval changed during the capture"
-                gaps.append(self._gap(sample, stop - start, reason))
-                ids[index] = -1
+            overlap = self.samples - sample
+            same = interval[index] == self.interval_ticks
+            if not same or overlap > 0:
+                reason = "came too late for the waveform" if same else "sample interval changed during the capture"
+                last = int(first[index]) + (stop - start - 1) * int(interval[index])
+                gaps.append(Gap(spec.Kind.RAIL, int(first[index]), last, stop - start, reason))
                 continue
             if overlap < 0:
                 flags, dropped = int(rail.columns["flags"][index]), int(rail.dropped[index])
@@ -91,10 +119,35 @@ class RailTrack:
                     reason = "dropped in the rig"
                 elif flags & spec.RailFlag.RESTARTED:
                     reason = "the rig was not capturing"
-                gaps.append(self._gap(writer.samples, -overlap, reason))
-                self.missing -= overlap
-            writer.write(sample, *(column[start:stop] for column in data))
+                gaps.append(self._gap(self.samples, -overlap, reason))
+            self._skip_to(sample)
+            ids[index] = sample - self._left_out
+            self._append(*(column[start:stop] for column in data))
         return gaps
+
+    def _append(self, voltage: F32, current: F32, power: F32) -> None:
+        assert self._writer is not None
+        self._writer.append(voltage, current, power)
+        self.samples += len(voltage)
+
+    def _skip_to(self, sample: int) -> None:
+        """Leave a gap up to a sample of the grid: NaN in the file, of a long one only the first of them."""
+        assert self._writer is not None
+        assert self.first_tick is not None
+        gap = sample - self.samples
+        if gap <= 0:
+            return
+        filled = gap if gap <= _FILLED else _MARK
+        self._writer.append_missing(filled)
+        if filled < gap:
+            self._left_out += gap - filled
+            self.breaks.append(self._writer.samples)
+            self._break_ticks += [
+                self.first_tick + (self.samples + filled) * self.interval_ticks,
+                self.first_tick + sample * self.interval_ticks,
+            ]
+        self.samples = sample
+        self.missing += gap
 
     def _gap(self, sample: int, count: int, reason: str) -> Gap:
         assert self.first_tick is not None
@@ -102,15 +155,32 @@ class RailTrack:
         return Gap(spec.Kind.RAIL, first, first + (count - 1) * self.interval_ticks, count, reason)
 
     def write_samples(self, first_tick: int, interval_ticks: int, voltage: F32, current: F32) -> int:
-        """Append samples in V and A (synthetic captures); returns the sample id of the first."""
-        writer = self._writer or self.begin(first_tick, interval_ticks)
+        """Append samples in V and A (synthetic captures); returns the place of the first in the file."""
+        if self._writer is None:
+            self.begin(first_tick, interval_ticks)
         assert self.first_tick is not None
-        sample = (first_tick - self.first_tick) // self.interval_ticks
-        self.missing += max(0, sample - writer.samples)
-        writer.write(sample, voltage, current, voltage * current)
-        return sample
+        sample = int(grid_index(np.array([first_tick], np.int64), self.first_tick, self.interval_ticks)[0])
+        self._skip_to(sample)
+        self._append(voltage, current, voltage * current)
+        return sample - self._left_out
 
-    def close(self, utc_first_ns: int | None, utc_last_ns: int | None) -> None:
-        """Finish ``rail.jls`` (a file with no samples when none came)."""
+    def close(self, utc_ns_of: Callable[[int], int] | None) -> None:
+        """Finish ``rail.jls`` (a file with no samples when none came); with the UTC of a tick, time is mapped in it."""
         writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial)
-        writer.close(utc_first_ns, utc_last_ns)
+        points: list[tuple[int, int]] = []
+        if utc_ns_of is not None and self.first_tick is not None:
+            points.append((0, utc_ns_of(self.first_tick)))
+            for number, sample in enumerate(self.breaks):
+                before, behind = self._break_ticks[2 * number : 2 * number + 2]
+                points += [(sample - 1, utc_ns_of(before - self.interval_ticks)), (sample, utc_ns_of(behind))]
+            points.append((self.stored, utc_ns_of(self.first_tick + self.samples * self.interval_ticks)))
+        writer.close(points)
+
+    def abandon(self) -> None:
+        """Let the file go as it is."""
+        if self._writer:
+            self._writer.abandon()
+
+
+def _unusable(tick: int) -> Gap:
+    return Gap(spec.Kind.RAIL, tick, tick, -1, "a block of samples that cannot be placed")

@@ -12,35 +12,84 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import CaptureError
-from . import meta, schema
+from . import hashes, meta, schema
+from .rail import NAME as RAIL
 from .rail import RailReader
 from .recover import recover
 
 DEFAULT_LBA_BYTES = 512
 
 
-class Capture:
-    """A finished capture. Tables are Polars lazy frames with the columns of docs/capture.md."""
+_DAMAGED = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What Polars raises at a file that is no Parquet, or not whole."""
 
-    def __init__(self, path: Path, description: meta.Meta) -> None:
+
+class Table(pl.LazyFrame):
+    """A table of a capture: damage that shows only when it is read is a CaptureError that names the file."""
+
+    path = Path()
+
+    @staticmethod
+    def scan(path: Path) -> Table:
+        """The table of a file. Raises what Polars does."""
+        frame = pl.scan_parquet(path, glob=False)
+        # what Polars derives of a frame is of its class, so that all of it knows the path
+        at_path: type[Table] = type("Table", (Table,), {"path": path})
+        made = at_path._from_pyldf(frame._ldf)
+        assert isinstance(made, Table)
+        return made
+
+    def collect(self, *arguments: Any, **options: Any) -> Any:
+        """As Polars does. Raises CaptureError when the file is damaged."""
+        try:
+            return super().collect(*arguments, **options)
+        except _DAMAGED as error:
+            raise damaged(self.path, error) from None
+
+
+def damaged(path: Path, error: BaseException | str) -> CaptureError:
+    """What to say of a file of a capture that cannot be read, or is not what it should be."""
+    said = (str(error).splitlines() or ["unreadable"])[0]
+    return CaptureError(f"{path} is missing or damaged ({said}). `wattbell check {path.parent}` tells what is whole.")
+
+
+class Capture:
+    """A finished capture. Tables are Polars lazy frames with the columns of docs/capture.md.
+
+    What is read is compared with its hash first, once; ``verify`` False leaves that out.
+    """
+
+    def __init__(self, path: Path, description: meta.Meta, verify: bool = True) -> None:
         self.path = path
         self.meta = description
         """``meta.json`` as a dict."""
+        self._unverified = dict(description.get("files") or {}) if verify else {}
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def table(self, name: str) -> pl.LazyFrame:
         """Table `name` (a key of ``schema.TABLES``). Raises CaptureError when its file is missing or damaged."""
         path = self.path / f"{name}.parquet"
+        self._verify(path.name)
         try:
-            frame = pl.scan_parquet(path)
-            columns = set(frame.collect_schema().names())
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise CaptureError(f"{path} is missing or damaged ({str(error).splitlines()[0]}).") from None
-        missing = set(schema.TABLES[name].names) - columns
+            frame = Table.scan(path)
+            found = frame.collect_schema()
+        except _DAMAGED as error:
+            raise damaged(path, error) from None
+        wanted = _KINDS[name]
+        missing = set(wanted) - set(found)
         if missing:
             raise CaptureError(f"{path} lacks the column {', '.join(sorted(missing))}; it was not written by wattbell.")
+        odd = [column for column, kind in wanted.items() if _kind(found[column]) != kind]
+        if odd:
+            raise CaptureError(f"{path} holds {found[odd[0]]} in the column {odd[0]}; it was not written by wattbell.")
         return frame
+
+    def _verify(self, name: str) -> None:
+        """Compare a file with its hash, if it has one and was not compared yet."""
+        if name in self._unverified:
+            hashes.verify(self.path, name, self._unverified[name])
+            del self._unverified[name]
 
     @property
     def commands(self) -> pl.LazyFrame:
@@ -68,11 +117,8 @@ class Capture:
 
     def _command_slice(self, begin: int, end: int, columns: Sequence[str]) -> pl.DataFrame:
         """Rows ``[begin, end)`` of the commands."""
-        try:
-            return self.commands.slice(begin, end - begin).select(*columns).collect()
-        except (OSError, pl.exceptions.PolarsError) as error:
-            path = self.path / "commands.parquet"
-            raise CaptureError(f"{path} is missing or damaged ({str(error).splitlines()[0]}).") from None
+        frame: pl.DataFrame = self.commands.slice(begin, end - begin).select(*columns).collect()
+        return frame
 
     def _command_groups(self, first_tick: int, last_tick: int) -> list[tuple[int, int]]:
         """(number, rows) of the row groups that may hold commands with a CQE in that time."""
@@ -86,10 +132,11 @@ class Capture:
     def _command_bounds(self) -> list[tuple[int | None, int | None, int]]:
         """(lowest CQE tick, highest, rows) of each row group; None where the file does not tell."""
         path = self.path / "commands.parquet"
+        self._verify(path.name)
         try:
             about = pq.read_metadata(path)
         except (OSError, pa.ArrowException) as error:
-            raise CaptureError(f"{path} is missing or damaged ({str(error).splitlines()[0]}).") from None
+            raise damaged(path, error) from None
         bounds: list[tuple[int | None, int | None, int]] = []
         for number in range(about.num_row_groups):
             group = about.row_group(number)
@@ -137,13 +184,20 @@ class Capture:
         about = self.meta["rail"]
         if about.get("first_tick") is None or not about.get("samples"):
             return None
-        return RailReader(self.path, about["first_tick"], about["interval_ticks"], self.tick_ps)
+        self._verify(RAIL)
+        breaks = about.get("breaks") or 0
+        if breaks:
+            self._verify("rail_blocks.parquet")  # which tells where they are
+        reader = RailReader(self.path, about["first_tick"], about["interval_ticks"], self.tick_ps, breaks)
+        if len(reader) != about["samples"]:
+            raise damaged(self.path / RAIL, f"{len(reader)} samples of the {about['samples']} that were recorded")
+        return reader
 
     # -- meta ------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> str:
-        """``complete`` or ``recovered``."""
+        """``complete``, ``incomplete`` or ``recovered``."""
         return str(self.meta["state"])
 
     @property
@@ -154,11 +208,13 @@ class Capture:
     @property
     def phases(self) -> list[dict[str, Any]]:
         """``workload.phases``; empty when the capture has none."""
-        return list(self.meta.get("workload", {}).get("phases", []))
+        return list((self.meta.get("workload") or {}).get("phases") or [])
 
     @property
     def workload_dir(self) -> Path:
-        """Where the workload source left its files (may not exist)."""
+        """Where the workload source left its files (may not exist). What an analysis reads there is compared with its hash first."""
+        for name in [name for name in self._unverified if name.startswith(f"{hashes.WORKLOAD}/") and name.endswith((".json", ".csv"))]:
+            self._verify(name)
         return self.path / "workload"
 
     def seconds(self, ticks: int) -> float:
@@ -182,14 +238,29 @@ class Capture:
         return any(space.get("lba_size_bytes") for space in (self.meta.get("drive") or {}).get("namespaces", []))
 
 
-def open_capture(path: str | Path, progress: Callable[[int, int], None] | None = None) -> Capture:
+def open_capture(path: str | Path, progress: Callable[[int, int], None] | None = None, verify: bool = True) -> Capture:
     """Open a capture; one whose recorder died is rebuilt from its journal first.
 
-    `progress` is called with bytes done and to do while rebuilding. Raises CaptureError when there is no capture, it
-    is damaged beyond that, or it is still being recorded.
+    `progress` is called with bytes done and to do while rebuilding. ``verify``: compare each file with its hash before it is read (about
+    0.7 GB/s). Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
     """
     directory = Path(path)
     description = meta.load(directory)
     if description["state"] == "recording":
         description = recover(directory, progress)
-    return Capture(directory, description)
+    hashes.compare_sizes(directory, description.get("files") or {})
+    return Capture(directory, description, verify)
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """Columns of one kind can stand for each other: whole numbers of any width, or else the same type."""
+    return "integer" if dtype.is_integer() else str(dtype)
+
+
+def _kinds(table: pa.Schema) -> dict[str, str]:
+    empty = pl.from_arrow(table.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return {name: _kind(dtype) for name, dtype in empty.schema.items()}
+
+
+_KINDS = {name: _kinds(table) for name, table in schema.TABLES.items()}

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from ..errors import RigError, WattbellError
+from ..errors import CaptureError, RigError, WattbellError
 from ..rig.port import Rig
 from ..rig.reader import Line, StreamReader
 from .memory import keep_freed_memory
 from .writer import CaptureWriter
 
 _DRAIN_S = 5.0
-_QUIET_S = 0.4
 _POLL_S = 0.1
 
 
@@ -60,7 +59,8 @@ def record(
     of data, a second one interrupts at once (the capture is then rebuilt from its journal when opened).
     `watch` is asked while the line is cut; it returns why the rig will not come back, which ends the recording. The
     capture is not closed here: the caller's ``with`` does that. After an unplug the recording goes on when the rig is
-    back; what was missed is a gap. `stop` ends it from another thread as a signal would.
+    back; what was missed is a gap. `stop` ends it from another thread as a signal would. CaptureError when the disk does not take what is
+    written: the rig is stopped then, and what is in the journal is kept.
     """
     keep_freed_memory()
     session = _Session(rig, writer, limits, progress, watch, stop)
@@ -84,7 +84,7 @@ class _Session:
         self.first_tick: int | None = None
         self.waiting = False
 
-    @contextmanager
+    @contextlib.contextmanager
     def stop_on_signals(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -103,11 +103,17 @@ class _Session:
                 signal.signal(number, handler)
 
     def run(self, start: bool) -> str:
+        self.writer.expect_stream()
         self.reader.start()
         try:
             if start:
-                self.rig.start()
+                self.writer.attached_late = not self.rig.start()
+            self.writer.commit()
             reason = self._until_end()
+        except CaptureError:  # nobody takes what it sends any more
+            with contextlib.suppress(RigError):
+                self.rig.stop()
+            raise
         finally:
             self.reader.stop()
         self._take_rest()
@@ -128,8 +134,9 @@ class _Session:
                 continue
             self._take(item)
             self._report()
-            if self.writer.has_run and self.writer.run == 0:
-                self._drain(_QUIET_S)
+            account = self.writer.account
+            if account.run == 0 and (account.has_run or self.writer.attached_late):
+                self._drain(_DRAIN_S)
                 return "the rig stopped"
             reason = self._limit()
             if reason:
@@ -152,8 +159,10 @@ class _Session:
             self.reader.release(item)
 
     def _resume(self) -> None:
-        """A rig that lost its supply with the plug is not capturing any more: start it again."""
+        """A rig that lost its supply with the plug is not capturing any more, and has forgotten what was set: set that and start it."""
         try:
+            if not self.rig.is_capturing():
+                self.rig.configure_again()
             self.rig.start()
         except RigError as error:
             self.writer.note(f"after the rig came back it refused to start: {error}")
@@ -188,7 +197,7 @@ class _Session:
             try:
                 self._take(self.reader.items.get(timeout=_POLL_S))
             except queue.Empty:
-                if self.writer.run == 0:
+                if self.writer.account.ended:
                     return
 
     def _take_rest(self) -> None:

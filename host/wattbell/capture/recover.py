@@ -7,14 +7,24 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from ..errors import CaptureError
 from . import meta, schema
 from . import rail as rail_file
+from .journal import NAME as JOURNAL
 from .journal import JournalReader
+from .room import free_bytes
 from .writer import CaptureWriter
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes to do."""
+RECORDER_DIED = "the recorder ended without completing the capture"
 _SCRATCH = ".rebuild"
+_SAMPLE_BYTES = (6, 12.6)
+"""A rail sample in the stream and in ``rail.jls``."""
+_COMMAND_BYTES = (44, 40)
+_REST = 1.2
+"""Bytes made of a byte of anything else."""
+_FIXED_BYTES = 1 << 20
 
 
 def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
@@ -25,34 +35,68 @@ def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
     journal = JournalReader(directory)
     try:
         old = meta.load(directory)
-        scratch = directory / _SCRATCH
-        if scratch.exists():
-            shutil.rmtree(scratch)
-        writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False)
-        for key in ("workload", "drive", "software", "journal"):
-            if old.get(key) is not None:
-                writer.meta[key] = old[key]
-        anchor = old["clock"].get("utc_anchor")
-        if anchor:
-            writer.set_anchor(anchor["tick"], anchor["utc_ns"])
-        total = (directory / "stream.wbs").stat().st_size
-        done = 0
-        for data, cut in journal.chunks(old.get("journal", {}).get("cuts", [])):
-            if cut:
-                writer.reconnected()
-            writer.feed(data)
-            done += len(data)
-            if progress:
-                progress(done, total)
-        writer.meta["conditions"]["notes"].append(
-            f"rebuilt from its journal ({total} bytes): the recorder ended without completing the capture"
-        )
-        writer.meta["journal"] = old.get("journal", {})
-        writer.close("recovered")
-        for name in [f"{table}.parquet" for table in schema.TABLES] + [rail_file.NAME]:
-            os.replace(scratch / name, directory / name)
-        os.replace(scratch / meta.NAME, directory / meta.NAME)  # last: from here on the capture is whole
-        shutil.rmtree(scratch)
-        return meta.load(directory)
+        for name in _made():  # a recorder that died leaves them without an end: nobody can read them, and the journal has it all
+            (directory / name).unlink(missing_ok=True)
+        return rebuild(directory, journal, old, RECORDER_DIED, "recovered", progress)
     finally:
         journal.close()
+
+
+def rebuild(
+    directory: Path, journal: JournalReader, old: meta.Meta, note: str, state: str, progress: Progress | None = None
+) -> meta.Meta:
+    """As :func:`recover`, of a capture whose ``meta.json`` is (or was) ``old``. ``note``: why; it is kept in the capture's conditions."""
+    scratch = directory / _SCRATCH
+    if scratch.exists():
+        shutil.rmtree(scratch)
+    _require_room(directory, old)
+    writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False)
+    for key in ("workload", "drive", "software", "journal"):
+        if old.get(key) is not None:
+            writer.meta[key] = old[key]
+    anchor = old["clock"].get("utc_anchor")
+    if anchor:
+        writer.set_anchor(anchor["tick"], anchor["utc_ns"])
+    total = (directory / "stream.wbs").stat().st_size
+    done = 0
+    for data, cut in journal.chunks(old.get("journal", {}).get("cuts", [])):
+        if cut:
+            writer.reconnected()
+        writer.feed(data)
+        done += len(data)
+        if progress:
+            progress(done, total)
+    writer.meta["conditions"]["notes"].append(f"rebuilt from its journal ({total} bytes): {note}")
+    if old.get("journal"):
+        writer.meta["journal"] = old["journal"]
+    writer.close(state)
+    for name in _made():
+        if (scratch / name).exists():
+            os.replace(scratch / name, directory / name)
+    meta.seal(directory, writer.meta)  # last: from here on the capture is whole
+    shutil.rmtree(scratch)
+    return meta.load(directory)
+
+
+def _made() -> list[str]:
+    return [f"{table}.parquet" for table in schema.TABLES] + [rail_file.NAME]
+
+
+def _require_room(directory: Path, old: meta.Meta) -> None:
+    """CaptureError when what is to be made of the journal will not fit, judged by what the recorder had made of its first part."""
+    total = (directory / JOURNAL).stat().st_size
+    converted = old["loss"].get("bytes_in") or 0
+    if converted:
+        samples = old["rail"].get("stored_samples") or old["rail"].get("samples") or 0
+        commands = (old.get("counts") or {}).get("commands") or 0
+        rest = max(0, converted - samples * _SAMPLE_BYTES[0] - commands * _COMMAND_BYTES[0])
+        made = samples * _SAMPLE_BYTES[1] + commands * _COMMAND_BYTES[1] + rest * _REST
+        wanted = int(made * max(1.0, total / converted)) + _FIXED_BYTES
+    else:
+        wanted = int(total * _SAMPLE_BYTES[1] / _SAMPLE_BYTES[0]) + _FIXED_BYTES
+    missing = wanted - free_bytes(directory)
+    if missing > 0:
+        raise CaptureError(
+            f"{directory} is to be rebuilt from its journal, and that takes about {wanted} bytes, {missing} more than are free there. "
+            "Free them, or copy the capture to a disk with more room and open it there; nothing of it is lost."
+        )

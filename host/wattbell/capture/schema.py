@@ -42,8 +42,10 @@ RAIL_BLOCKS = pa.schema(
         ("flags", pa.uint16()),
         ("adc_index", pa.uint64()),
         ("energy_raw", pa.int64()),
+        ("energy_high", pa.int32()),
         ("sample_id", pa.int64()),
         ("dropped", pa.uint32()),
+        ("epoch", pa.uint32()),
     ]
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import schema
+from .room import writing
 
 _SORTED = ("cqe_tick", "tick", "first_tick")
 _ROW_GROUP = 1 << 18
@@ -33,17 +35,23 @@ class TableSink:
         self._waiting = 0
         repeating = schema.RARELY_VARY if name == "commands" else ()
         packed = [f.name for f in self._schema if pa.types.is_integer(f.type) and f.name not in repeating]
-        self._writer = pq.ParquetWriter(
-            directory / f"{name}.parquet",
-            self._schema,
-            compression={f.name: "lz4" if f.name in repeating else "none" for f in self._schema},
-            use_dictionary=False,
-            write_statistics=[f.name for f in self._schema if f.name in _SORTED],
-            column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
-        )
+        self.path = directory / f"{name}.parquet"
+        with writing(self.path):
+            self._writer = pq.ParquetWriter(
+                self.path,
+                self._schema,
+                compression={f.name: "lz4" if f.name in repeating else "none" for f in self._schema},
+                use_dictionary=False,
+                write_statistics=[f.name for f in self._schema if f.name in _SORTED],
+                column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+            )
+
+    def moved_to(self, directory: Path) -> None:
+        """The capture's folder has another name now."""
+        self.path = directory / self.path.name
 
     def add(self, table: pa.Table) -> None:
-        """Append the rows of `table`, which has this sink's schema."""
+        """Append the rows of `table`, which has this sink's schema. Raises CaptureError when they cannot be written."""
         if not table.num_rows:
             return
         self._parts.append(table)
@@ -54,13 +62,22 @@ class TableSink:
 
     def _write(self) -> None:
         if self._parts:
-            self._writer.write_table(pa.concat_tables(self._parts), row_group_size=_ROW_GROUP * 2)
+            with writing(self.path):
+                self._writer.write_table(pa.concat_tables(self._parts), row_group_size=_ROW_GROUP * 2)
             self._parts, self._waiting = [], 0
 
     def close(self) -> None:
         """Write what is left, and the footer."""
         self._write()
-        self._writer.close()
+        with writing(self.path):
+            self._writer.close()
+
+    def abandon(self) -> None:
+        """Let the file go as it is."""
+        if self._writer.is_open:
+            with contextlib.suppress(OSError):
+                self._writer.close()
+            self._writer.is_open = False  # else it tries again when it is collected, and prints what it meets then
 
 
 def rows_table(name: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,17 +11,35 @@ from typing import Any
 import numpy as np
 
 from ..clock import Anchor, now_ns
-from ..errors import CaptureError
 from ..wire import spec
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
-from . import convert, identify, meta, schema
+from . import convert, hashes, identify, meta, schema
+from .journal import NAME as JOURNAL
 from .journal import Journal
+from .place import Place
 from .rail import F32
 from .railtrack import RailTrack
+from .room import writing
+from .runaccount import RunAccount
 from .tables import TableSink, rows_table
 
 _META_PERIOD_S = 1.0
+
+
+class SteadyClock:
+    """UTC as it was when this was made, plus the time since (also while the host slept): steps of the host's clock do not show."""
+
+    def __init__(self) -> None:
+        self._began_ns = now_ns() - self._running_ns()
+
+    @staticmethod
+    def _running_ns() -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+    def now_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return self._began_ns + self._running_ns()
 
 
 class CaptureWriter:
@@ -34,6 +51,10 @@ class CaptureWriter:
 
     Leaving the ``with`` block normally completes the capture; an exception leaves it unfinished, to be rebuilt from
     its journal (an interrupt may have struck in the middle of a batch).
+
+    With `overwrite` the capture that is there stays until :meth:`commit`, which the first data and a normal end do too; :attr:`path` is
+    another folder until then. Raises CaptureError, there and in every method that writes, when the disk does not take what is written,
+    and at once when the folder may not be written or another recorder has it.
     """
 
     def __init__(
@@ -47,22 +68,29 @@ class CaptureWriter:
         overwrite: bool = False,
         journal: bool = True,
     ) -> None:
-        self.path = _prepare(Path(path), overwrite)
+        self._place = Place(Path(path), overwrite)
+        self.path = self._place.path
         self.meta = meta.new()
         self.meta["rig"] = dict(rig or {})
         self.meta["conditions"].update(conditions or {})
         self.meta["journal"] = {"cuts": [], "tick_offsets": [0]}
         self.decoder = Decoder()
         self.keep_stream = keep_stream
-        self.run: int | None = None
-        """1 once the rig said that it captures, 0 once it said that it stopped."""
-        self.has_run = False
-        """True once the rig said that it captures, also when it has stopped since within one piece of data."""
+        self.account = RunAccount()
+        """What the rig said of its present run."""
+        self.attached_late = False
+        """To be set where the rig was capturing before the recording began."""
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
+        if lba_size_bytes:  # from the beginning: a rebuild knows it then
+            self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
-        self._tables = {name: TableSink(self.path, name) for name in schema.TABLES}
+        self._streamed = False
+        self._every_run_whole = True
+        self._host_clock = SteadyClock()
+        self._tables: dict[str, TableSink] = {}
+        self.journal = Journal(self.path) if journal else None
         self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], str(self.meta["rig"].get("serial", "")))
         self._identify = identify.Collector()
         self._anchor: Anchor | None = None
@@ -73,8 +101,14 @@ class CaptureWriter:
         self._last_arrival_ns: int | None = None
         self._next_meta = 0.0
         self._closed = False
-        meta.save(self.path, self.meta)
-        self.journal = Journal(self.path) if journal else None
+        try:
+            for name in schema.TABLES:
+                self._tables[name] = TableSink(self.path, name)
+            self._save()
+        except BaseException:
+            self._let_go()
+            self._place.undo()
+            raise
 
     # -- from a stream ---------------------------------------------------------------------------------------------
 
@@ -90,7 +124,10 @@ class CaptureWriter:
 
     def decode(self, data: Buffer, arrival_utc_ns: int | None = None) -> list[Batch]:
         """Decode journalled bytes of the stream and write what they hold."""
-        arrival = arrival_utc_ns or now_ns()
+        if not self._place.committed:
+            self.commit()
+        self._streamed = self._streamed or len(data) > 0
+        arrival = arrival_utc_ns or self._host_clock.now_ns()
         batches = self._ingest_all(self.decoder.feed(data), arrival)
         self._last_arrival_ns = arrival
         return batches
@@ -98,7 +135,7 @@ class CaptureWriter:
     def reconnected(self) -> None:
         """The line was cut and is back."""
         self.meta["journal"]["cuts"].append(self.decoder.counters.bytes_in)
-        self._ingest_all(self.decoder.reconnected(), now_ns())
+        self._ingest_all(self.decoder.reconnected(), self._host_clock.now_ns())
         self.save_meta()
 
     def _ingest_all(self, batches: list[Batch], arrival_utc_ns: int) -> list[Batch]:
@@ -113,13 +150,14 @@ class CaptureWriter:
         if batch.epoch != self._epoch:
             self._begin_epoch(batch, arrival_utc_ns)
         offset = self._offset
+        self.account.add(batch)
         if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
             self._anchor = Anchor(batch.last_tick + offset, arrival_utc_ns, self.meta["clock"]["tick_ps"])
         if batch.commands:
             self._tables["commands"].add(convert.commands_table(batch.commands, offset))
         if batch.rail:
             ids, gaps = self._rail.add(batch.rail, offset)
-            self._tables["rail_blocks"].add(convert.rail_blocks_table(batch.rail, ids, offset))
+            self._tables["rail_blocks"].add(convert.rail_blocks_table(batch.rail, ids, offset, batch.epoch))
             self._add_gaps(gaps, 0)
         if batch.events:
             self._tables["events"].add(convert.events_table(batch.events, offset))
@@ -130,7 +168,6 @@ class CaptureWriter:
         if batch.status:
             self._tables["status"].add(convert.status_table(batch.status, offset))
             self._status = {f.name: int(batch.status.columns[f.name][-1]) for f in spec.STATUS}
-            self._follow_run(self._status["run"], bool(batch.status.columns["run"].any()))
         if batch.links:
             self._tables["link"].add(convert.link_table(batch.links, offset))
         # rail gaps are exact on the sample grid: the decoder's coarse ones are left out
@@ -140,6 +177,8 @@ class CaptureWriter:
     def _begin_epoch(self, batch: Batch, arrival_utc_ns: int | None) -> None:
         """The rig's counter began anew: place the new ticks behind the old ones by the host's clock."""
         before = self.last_tick
+        self._end_run()
+        self.account = RunAccount()
         offset = before + spec.FLUSH_TICKS  # the new counter began at 0: nothing of it may lie before the cut
         if arrival_utc_ns is not None and self._last_arrival_ns is not None:
             elapsed_ps = (arrival_utc_ns - self._last_arrival_ns) * 1000
@@ -153,23 +192,29 @@ class CaptureWriter:
         note = "the rig restarted during the capture: times before and behind it are joined by the host's clock"
         if note not in self.meta["conditions"]["notes"]:
             self.meta["conditions"]["notes"].append(note)
-        self._add_gaps([Gap(None, before, max(offset, before), -1, "the rig restarted")], 0)
+        began = max(offset + batch.last_tick, before)
+        self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), began, -1, "the rig restarted")], 0)
+
+    def _end_run(self) -> None:
+        """Add what is missing of the present run, where it is not known otherwise."""
+        account, first = self.account, self._epoch == 0
+        late = first and bool(self.attached_late or self.meta["journal"].get("attached_late"))
+        gaps = [account.head_gap(attached_late=late), account.tail_gap()]
+        if not self._gap_counts and self.decoder.counters.lossless:  # a known loss explains the difference
+            gaps.append(account.count_gap())
+        found = [gap for gap in gaps if gap]
+        self._every_run_whole = self._every_run_whole and not found
+        self._add_gaps(found, self._offset)
 
     def _follow_events(self, batch: Batch, offset: int) -> None:
         assert batch.events is not None
         types, columns = batch.events.columns["type"], batch.events.columns
-        followed = (spec.EventType.MARKER, spec.EventType.RUN, spec.EventType.LOSS)
-        for index in np.flatnonzero(np.isin(types, followed)).tolist():
-            if types[index] == spec.EventType.RUN:
-                self._follow_run(int(columns["arg8"][index]), bool(columns["arg8"][index]))
-            elif types[index] == spec.EventType.LOSS:
+        for index in np.flatnonzero(np.isin(types, (spec.EventType.MARKER, spec.EventType.LOSS))).tolist():
+            if types[index] == spec.EventType.LOSS:
                 source = schema.LOSS_NAMES.get(int(columns["arg8"][index]), f"source_{columns['arg8'][index]}")
                 self._rig_losses[source] = self._rig_losses.get(source, 0) + int(columns["arg32"][index])
             else:
                 self.markers.append((int(batch.events.tick[index]) + offset, int(columns["arg32"][index])))
-
-    def _follow_run(self, run: int, ran: bool) -> None:
-        self.run, self.has_run = run, self.has_run or ran
 
     def _add_gaps(self, gaps: list[Gap], offset: int) -> None:
         if gaps:
@@ -186,7 +231,8 @@ class CaptureWriter:
 
     def add_rail(self, first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, *, energy_raw: int = 0,
                  adc_index: int | None = None, flags: int = 0) -> None:  # fmt: skip
-        """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 of them) and to the waveform."""
+        """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 of them) and to the waveform; ``energy_raw`` has up to
+        96 bits."""
         voltage, current = np.asarray(voltage_v, np.float32), np.asarray(current_a, np.float32)
         sample = self._rail.write_samples(first_tick, interval_ticks, voltage, current)
         row = {
@@ -195,7 +241,8 @@ class CaptureWriter:
             "count": len(voltage),
             "flags": flags,
             "adc_index": sample + len(voltage) if adc_index is None else adc_index,
-            "energy_raw": energy_raw,
+            "energy_raw": (energy_raw + (1 << 63)) % (1 << 64) - (1 << 63),
+            "energy_high": energy_raw >> 64,
             "sample_id": sample,
         }
         self.add_rows("rail_blocks", {name: [value] for name, value in row.items()})
@@ -221,6 +268,8 @@ class CaptureWriter:
     def save_meta(self) -> None:
         """Bring ``meta.json`` up to date."""
         self._next_meta = time.monotonic() + _META_PERIOD_S
+        if self.attached_late:
+            self.meta["journal"]["attached_late"] = True
         status, rail = self._status, self._rail
         if status:
             self.meta["clock"]["tick_ps"] = status["tick_ps"] or spec.TICK_PS
@@ -233,6 +282,8 @@ class CaptureWriter:
             first_tick=rail.first_tick,
             interval_ticks=rail.interval_ticks or None,
             samples=rail.samples,
+            stored_samples=rail.stored,
+            breaks=len(rail.breaks),
             missing_samples=rail.missing,
             flags=rail.flags,
             adc_period_ticks=status.get("adc_period_ticks", rail.interval_ticks or None),
@@ -248,37 +299,73 @@ class CaptureWriter:
             "rig_events": dict(self._rig_losses),
         }
         self.meta["counts"] = {name: table.rows for name, table in self._tables.items()}
-        meta.save(self.path, self.meta)
+        self._save()
+
+    def _save(self) -> None:
+        with writing(self.path / meta.NAME):
+            meta.save(self.path, self.meta)
+
+    def commit(self) -> None:
+        """Put this capture in the place of the one that it replaces, if it does."""
+        if self._place.committed:
+            return
+        self.path = self._place.commit()
+        self._rail.moved_to(self.path)
+        for table in self._tables.values():
+            table.moved_to(self.path)
+        if self.journal:
+            self.journal.moved_to(self.path)
 
     def close(self, state: str = "complete") -> None:
-        """Complete the capture."""
+        """End the capture. One of a stream is ``incomplete`` instead of ``complete`` when the beginning or the end of the run did not
+        come, or the rig counted other than what came; then the gaps say where. CaptureError, and the capture is left unfinished, when
+        not all of it could be written."""
         if self._closed:
             return
         self._closed = True
-        self._ingest_all(self.decoder.finish(), now_ns())
+        try:
+            self._finish(state)
+        except BaseException:
+            self._let_go()
+            raise
+        if self.journal:
+            self.journal.close(remove=not self.keep_stream)
+
+    def _finish(self, state: str) -> None:
+        self.commit()
+        self._ingest_all(self.decoder.finish(), self._host_clock.now_ns())
+        if self._streamed:
+            self._end_run()
         for table in self._tables.values():
             table.close()
-        anchor, rail = self._anchor, self._rail
-        if anchor and rail.first_tick is not None:
-            last = rail.first_tick + rail.samples * rail.interval_ticks
-            rail.close(anchor.utc_ns_of(rail.first_tick), anchor.utc_ns_of(last))
-        else:
-            rail.close(None, None)
+        self._rail.close(self._anchor.utc_ns_of if self._anchor else None)
         drive = self._identify.drive(self.path / "commands.parquet")
         if drive is not None:
             self.meta["drive"] = drive
         elif self.meta["drive"] is None and self._lba_size_bytes:
             self.meta["drive"] = identify.assumed(self._lba_size_bytes)
-        self.meta["state"] = state
+        whole = not self._streamed or self._every_run_whole
+        self.meta["state"] = "incomplete" if state == "complete" and not whole else state
+        self.meta["files"] = hashes.sums(self.path, leave_out=() if self.keep_stream else (JOURNAL,))
         self.save_meta()
-        if self.journal:
-            self.journal.close(remove=not self.keep_stream)
+
+    def expect_stream(self) -> None:
+        """A capture of a stream: without any of it, it is not complete."""
+        self._streamed = True
 
     def abandon(self) -> None:
-        """Leave the capture unfinished, as a crash would; it is rebuilt from its journal when opened."""
+        """Leave the capture unfinished, as a crash would; it is rebuilt from its journal when opened. One that was to replace another and
+        got no data is removed instead."""
         self._closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for table in self._tables.values():
+            table.abandon()
+        self._rail.abandon()
         if self.journal:
             self.journal.close(remove=False)
+        self._place.give_up()
 
     def __enter__(self) -> CaptureWriter:
         return self
@@ -288,18 +375,3 @@ class CaptureWriter:
             self.close()
         else:
             self.abandon()
-
-
-def _prepare(path: Path, overwrite: bool) -> Path:
-    """Make the directory. Refuses one that holds anything, unless it is a capture that may be replaced."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        if not overwrite:
-            raise CaptureError(f"{path} exists already; choose another name, or add --force to replace it.")
-        if not (path / meta.NAME).exists():
-            raise CaptureError(f"{path} exists and is not a capture, so --force leaves it alone; choose another.")
-        shutil.rmtree(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CaptureError(f"{path} cannot be created ({error.strerror}); choose another place.") from None
-    return path

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+from rich.text import Text
 
 from .. import __version__
 from ..errors import WattbellError
-from . import bridge, calibrate, captures, compare, info, record, results, rigs, run, seeds, sim, suites, sump, trace
+from . import bridge, calibrate, captures, check, compare, info, record, results, rigs, run, seeds, sim, suites, sump, trace
 from .output import err
 
 app = typer.Typer(
@@ -68,6 +71,7 @@ app.command("bridge")(bridge.bridge)
 app.command("sump")(sump.sump)
 app.command("calibrate")(calibrate.calibrate)
 app.command("suites")(suites.suites)
+app.command("check")(check.check)
 app.command("analyze")(captures.analyze)
 app.command("report")(captures.report)
 app.add_typer(captures.export_app, name="export")
@@ -88,28 +92,47 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)  # what was recorded is completed as after Ctrl-C
     debug = os.environ.get("WATTBELL_DEBUG", "")
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # a disk or a pipe that does not take it is found out here, and not behind our back at the exit
     except WattbellError as error:
-        if os.environ.get("WATTBELL_DEBUG", debug):
-            traceback.print_exc()
-        err.print(f"[bold red]error:[/] {_escape(error)}", soft_wrap=True)
-        sys.exit(error.exit_code)
+        _fail("error:", str(error), error.exit_code, debug)
     except KeyboardInterrupt:
         err.print("stopped")
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer would fail again
+        _fail("error:", _of_the_system(error), 1, debug)
     except Exception as error:
-        if os.environ.get("WATTBELL_DEBUG", debug):
-            traceback.print_exc()
-        err.print(
-            f"[bold red]bug:[/] {type(error).__name__}: {_escape(error)} "
-            "(run again with `wattbell --debug ...` and report the traceback)",
-            soft_wrap=True,
-        )
-        sys.exit(70)
+        text = f"{type(error).__name__}: {error} (run again with `wattbell --debug ...` and report the traceback)"
+        _fail("bug:", text, 70, debug)
 
 
-def _escape(error: BaseException) -> str:
-    return str(error).replace("[", r"\[")
+_WHAT_TO_DO = {
+    errno.ENOSPC: "disk is full: free some space",
+    errno.EDQUOT: "your quota of the disk is used up: free some space",
+    errno.EFBIG: "the file would be larger than this system (or its limit, `ulimit -f`) lets it be: use another disk, or raise the limit",
+    errno.ENAMETOOLONG: "name is too long: use a shorter one",
+    errno.EACCES: "no permission: check who owns it",
+    errno.EROFS: "that file system is read-only: use another place",
+    errno.EMFILE: "too many open files: raise `ulimit -n`",
+}
+
+
+def _of_the_system(error: OSError) -> str:
+    """An error of the operating system that no command knew to expect, with what to do about it."""
+    rust = re.search(r"\(os error (\d+)\)", str(error))  # Polars puts the number into the text
+    said = _WHAT_TO_DO.get(error.errno or int(rust[1] if rust else 0)) or error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {said}" if error.filename is not None else said
+
+
+def _fail(head: str, text: str, code: int, debug: str) -> NoReturn:
+    """One line on stderr, and out with ``code``; under --debug the traceback before it."""
+    if os.environ.get("WATTBELL_DEBUG", debug):
+        traceback.print_exc()
+    err.print(Text.assemble((head, "bold red"), " ", " ".join(text.split("\n"))), soft_wrap=True)
+    sys.exit(code)

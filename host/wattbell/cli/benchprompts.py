@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from rich.markup import escape
 from rich.panel import Panel
+from rich.text import Text
 
 from ..calibration.bench import LIMIT, parse_reading, why_not
 from ..calibration.plan import Applied
@@ -53,7 +53,7 @@ class PromptedBench:
         """Says what to set, the wiring first, and waits for Enter."""
         if number == 1:
             wiring = _WIRING.format(volts=LIMIT.voltage, amps=LIMIT.current)
-            output.err.print(Panel(wiring, title="Wiring", title_align="left"))
+            output.err.print(Panel(output.marked(wiring), title="Wiring", title_align="left"))
         limit = max(_SUPPLY_FLOOR_A, target.current * _SUPPLY_MARGIN)
         load = f"{output.si(target.current, 'A')}, on" if target.current else "off, its lead at the ammeter open"
         lines = [
@@ -77,12 +77,16 @@ class PromptedBench:
             try:
                 reading = parse_reading(text, unit)
             except ValueError as error:
-                output.err.print(f"[red]Not taken:[/] {escape(str(error))}.", soft_wrap=True)
+                output.say(_refused(f"{error}."))
                 continue
             reason = why_not(reading, target, seen, unit, fine)
             if reason is None:
                 return reading
-            output.err.print(f"[red]Not taken:[/] {escape(reason)}. Once more.", soft_wrap=True)
+            output.say(_refused(f"{reason}. Once more."))
+
+
+def _refused(why: str) -> Text:
+    return Text.assemble(("Not taken:", "red"), " ", why)
 
 
 def _wait(text: str) -> None:
@@ -92,7 +96,7 @@ def _wait(text: str) -> None:
 def _ask(text: str) -> str:
     output.hear_ctrl_c()
     try:
-        output.err.print(text, end="", soft_wrap=True, markup=False)
+        output.err.print(text, end="", soft_wrap=True)
         return input()
     except EOFError:
         raise UsageError("Nothing more comes from the terminal; the rig keeps the calibration it had.") from None

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import SimError
 
 _LIMIT = 64 << 20
+
+
+class _Header(msgspec.Struct):
+    """What the host takes from a header."""
+
+    profile: str | None = None
+    timing: str | None = None
+    source: str | None = None
+    notes: list[str] = []
+    phases: list[dict[str, Any]] | None = None
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -22,11 +33,10 @@ def read_header(path: Path) -> dict[str, Any]:
             version, length = struct.unpack("<II", head[4:])
             if version != 1:
                 raise SimError(f"{path} is a bus trace of version {version}; this wattbell plays version 1.")
-            header = json.loads(file.read(min(length, _LIMIT)))
+            header: Any = msgspec.json.decode(file.read(min(length, _LIMIT)))
+            msgspec.convert(header, _Header)
     except OSError as error:
         raise SimError(f"{path} cannot be read ({error.strerror}).") from None
-    except ValueError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise SimError(f"{path} has a damaged header; make the trace again.") from None
-    if not isinstance(header, dict):
-        raise SimError(f"{path} has a damaged header; make the trace again.")
-    return header
+    return dict(header)

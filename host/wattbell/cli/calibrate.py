@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import UsageError
-from . import calibratedelay, output
+from . import calibratedelay, numbers, output
 from .record import Json
 
 if TYPE_CHECKING:
@@ -21,21 +20,36 @@ _SETTLE_S, _PROMPTED_SETTLE_S = 0.01, 2.0
 """Of a source that has been set, and of what hands have just let go of."""
 
 
+_LARGEST = 1e6
+"""V, A or ppm of what can be connected to a rig."""
+
+
 def calibrate(
     point: Annotated[list[str] | None, typer.Option(help="Known input, VOLTS,AMPERES; give two or more.")] = None,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Say what to connect and to set, and ask what the reference meters show.")
     ] = False,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
-    seconds: Annotated[float, typer.Option(min=1e-3, help="How long each point is read.")] = 1.0,
+    seconds: Annotated[float, typer.Option(callback=numbers.between(1e-3, 1e6, "s"), help="How long each point is read.")] = 1.0,
     settle: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds left out at each point's beginning: 0.01, with --prompt 2.", show_default=False)
+        float | None,
+        typer.Option(
+            callback=numbers.between(0, 1e6, "s"),
+            help="Seconds left out at each point's beginning: 0.01, with --prompt 2.",
+            show_default=False,
+        ),
     ] = None,
     dwell: Annotated[
-        float | None, typer.Option(help="The source steps by itself, each so many seconds from the start of the capture; nothing is asked.")
+        float | None,
+        typer.Option(
+            callback=numbers.between(0, 1e6, "s"),
+            help="The source steps by itself, each so many seconds from the start of the capture; nothing is asked.",
+        ),
     ] = None,
     source_ppm: Annotated[str, typer.Option(help="Standard uncertainty of the source: VOLTAGE,CURRENT.")] = "10,33.3",
-    source_offset: Annotated[float, typer.Option(help="The same of its zero current, in A.")] = 3.3e-7,
+    source_offset: Annotated[
+        float, typer.Option(callback=numbers.between(0, 10, "A"), help="The same of its zero current, in A.")
+    ] = 3.3e-7,
     reference_uncertainty: Annotated[
         str | None, typer.Option(help="Standard uncertainty of the reference meters, VOLTAGE,CURRENT, each in % or ppm: 15ppm,0.01%.")
     ] = None,
@@ -121,7 +135,10 @@ def _shares(text: str) -> tuple[float, float]:
     if not found:
         raise UsageError(f"--reference-uncertainty {text}: give two shares with their unit, such as 15ppm,0.01%.")
     unit = {"%": 1e-2, "ppm": 1e-6}
-    return float(found[1]) * unit[found[2]], float(found[3]) * unit[found[4]]
+    shares = float(found[1]) * unit[found[2]], float(found[3]) * unit[found[4]]
+    if max(shares) > 1:
+        raise UsageError(f"--reference-uncertainty {text}: no meter is worse than 100 %.")
+    return shares
 
 
 def _two(text: str, option: str, example: str) -> tuple[float, float]:
@@ -129,8 +146,8 @@ def _two(text: str, option: str, example: str) -> tuple[float, float]:
         first, second = (float(part) for part in text.split(","))
     except ValueError:
         raise UsageError(f"{option} {text}: give two numbers, such as {example}.") from None
-    if not (math.isfinite(first) and math.isfinite(second)):
-        raise UsageError(f"{option} {text}: give two finite numbers, such as {example}.")
+    if not (abs(first) <= _LARGEST and abs(second) <= _LARGEST):
+        raise UsageError(f"{option} {text}: give two numbers of that size, such as {example}.")
     return first, second
 
 

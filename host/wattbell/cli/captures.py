@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import output
+from . import numbers, output
 from .record import Json
 
 if TYPE_CHECKING:
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
 ReportArgument = Annotated[Path, typer.Argument(help="Capture directory, or directory of a suite's results.")]
-FromTime = Annotated[float | None, typer.Option("--from", help="Start, in seconds from the capture's first tick.")]
-ToTime = Annotated[float | None, typer.Option("--to", help="End, in seconds from the capture's first tick.")]
+FromTime = Annotated[
+    float | None, typer.Option("--from", callback=numbers.instant, help="Start, in seconds from the capture's first tick.")
+]
+ToTime = Annotated[float | None, typer.Option("--to", callback=numbers.instant, help="End, in seconds from the capture's first tick.")]
 
 export_app = typer.Typer(
     no_args_is_help=True,
@@ -111,7 +113,7 @@ def export_csv(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV files.")],
     start: FromTime = None,
     stop: ToTime = None,
-    rail_every: Annotated[int, typer.Option(min=1, help="Average this many rail samples into a row.")] = 1,
+    rail_every: Annotated[int, typer.Option(callback=numbers.between(1, 1e9), help="Average this many rail samples into a row.")] = 1,
     json: Json = False,
 ) -> None:
     """Write commands, rail, events and figures as CSV files.
@@ -133,7 +135,7 @@ def export_sigrok(
     out: Annotated[Path, typer.Option("--out", "-o", help="Session file (.sr).")],
     start: FromTime = None,
     stop: ToTime = None,
-    rate: Annotated[int | None, typer.Option(help="Samples a second of the session file.")] = None,
+    rate: Annotated[int | None, typer.Option(callback=numbers.between(1, 1e9), help="Samples a second of the session file.")] = None,
     json: Json = False,
 ) -> None:
     """Write a sigrok session: the rail as analog; CLKREQ#, PERST#, link state and strobes of commands as logic; on one time base.

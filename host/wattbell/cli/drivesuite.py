@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from ..drive.identity import identify
 from ..errors import DriveError
 from ..rig import Rig
 from ..suites import load_suite
-from ..suites.manifest import Suite
+from ..suites.jobs import of_a_suite
+from ..suites.manifest import Suite, Test
 from ..suites.plan import CONVERSION_S, Choice, Session, choose_tests, plan_sessions
 from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
@@ -52,6 +54,8 @@ class DriveOptions:
 def run_on_drive(options: DriveOptions, ending: Ending, json: bool) -> None:
     """Refuse, or run what is left to run; leaves ``results.json``, the captures and what ``ending`` says."""
     suite = load_suite(options.suite)
+    pairs = choose_tests(suite, options.tests, options.condition)
+    refuse_jobs_without_drive(suite, pairs)
     tools = Tools()
     device = inspect(options.drive)
     refuse_wrong_serial(device, options.serial)
@@ -62,7 +66,6 @@ def run_on_drive(options: DriveOptions, ending: Ending, json: bool) -> None:
         output.say("The settings that the interrupted run left changed are put back.")
     drive = identify(device, tools)
     choice = Choice(options.scale, True, options.rounds, options.seed)
-    pairs = choose_tests(suite, options.tests, options.condition)
     ending.check()
     with Rig.open(options.rig) as rig:
         results = Results(options.out, suite, drive, options.scale, _host(tools, choice), pairs)
@@ -79,6 +82,13 @@ def run_on_drive(options: DriveOptions, ending: Ending, json: bool) -> None:
                 _session(options, suite, device, rig, tools, session, results, json)
     results.write()
     finish(options.out, results.data, ending, json)
+
+
+def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:
+    """UsageError for a job file whose jobs do not all name the drive: fio would write files on this computer instead."""
+    for name in dict.fromkeys(test.jobs for test, _ in pairs if test.jobs):
+        path = suite.folder / name
+        of_a_suite(path.read_text(encoding="utf-8"), str(path))
 
 
 def _host(tools: Tools, choice: Choice) -> dict[str, Any]:

@@ -101,6 +101,8 @@ def _losses(loss: dict[str, Any]) -> list[str]:
         "skipped_bytes": "bytes skipped",
         "bad_crc": "blocks damaged",
         "malformed_blocks": "blocks malformed",
+        "implausible_blocks": "blocks that fit nothing around them",
+        "restarts": "restarts of the rig",
         "unknown_kind": "blocks of unknown kind",
         "unknown_version": "blocks of unknown version",
     }

@@ -1,21 +1,59 @@
-"""What every command prints with: figures to stdout, progress and notes to stderr."""
+"""What every command prints with: figures to stdout, progress and notes to stderr.
+
+Names of drives, tests and files come from anywhere, so nothing printed here is read as markup, and no control character reaches the
+terminal. What is to be bold or in colour is a Rich ``Text`` (:func:`marked` for words of our own).
+"""
 
 from __future__ import annotations
 
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from ..analysis.text import printable
+
+
+class PlainConsole(Console):
+    """A console that shows text as it stands: no markup, no emoji codes, no control characters in it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """As Rich does, of :func:`printable` text: its width is measured here."""
+        return super().render_str(printable(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As Rich does, with :func:`printable` text in every segment."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+class _Words(ProgressColumn):
+    """The task's text: a string as it stands, or a Text."""
+
+    def render(self, task: Task) -> Text:
+        words = task.fields["words"]
+        return words if isinstance(words, Text) else Text(words)
+
 
 # wide enough for every table where there is no terminal to tell its width
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-err = Console(stderr=True, highlight=False)
+out = PlainConsole(width=None if sys.stdout.isatty() else 160)
+err = PlainConsole(stderr=True)
+
+
+def marked(text: str) -> Text:
+    """Words of our own with Rich markup; never for text that holds data."""
+    return Text.from_markup(text)
 
 
 def print_json(value: Any) -> None:
@@ -24,7 +62,7 @@ def print_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
-def say(text: str) -> None:
+def say(text: str | Text) -> None:
     """A line for the reader, on stderr."""
     err.print(text, soft_wrap=True)
 
@@ -44,20 +82,20 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 @contextmanager
-def spinner(text: str) -> Iterator[Callable[[str], None]]:
+def spinner(text: str) -> Iterator[Callable[[str | Text], None]]:
     """A live line with elapsed time on stderr (nothing when that is no terminal); call the result to change it."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), _Words(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(text, total=None)
-        yield lambda new: progress.update(task, description=new)
+        task = progress.add_task("", total=None, words=text)
+        yield lambda new: progress.update(task, words=new)
 
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr (nothing when that is no terminal); call the result with done and total."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (_Words(), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(text, total=None)
+        task = progress.add_task("", total=None, words=text)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 

@@ -107,6 +107,7 @@ def run_model(run: ModelRun) -> str:
             interval_s=run.interval_s,
             decimation=run.decimation,
             rig_options=rig_options,
+            workload=_known(run),
         )
 
         def finish() -> Workload:
@@ -117,14 +118,12 @@ def run_model(run: ModelRun) -> str:
         return play(chosen, trace, producer, finish)
 
 
+def _known(run: ModelRun) -> dict[str, Any]:
+    return {"source": "wattbell-ssd", "job": run.job.name, "profile": run.profile.stem, "seed": run.seed}
+
+
 def _workload(run: ModelRun, folder: Path) -> Workload:
-    description: dict[str, Any] = {
-        "source": "wattbell-ssd",
-        "job": run.job.name,
-        "profile": run.profile.stem,
-        "seed": run.seed,
-        "phases": read_phases(folder / "phases.json"),
-    }
+    description = {**_known(run), "phases": read_phases(folder / "phases.json")}
     names = ["truth.json", "truth-commands.csv", "fio.json", "phases.json"]
     if run.keep_trace:
         names.append("trace.wbt")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
-from . import output
+from . import numbers, output
 
 if TYPE_CHECKING:
     from ..capture import Capture, CaptureWriter
@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option("--out", "-o", help="Capture directory to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the capture that is there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LbaSize = Annotated[
+    int | None, typer.Option(callback=numbers.between(512, 2**31, "bytes"), help="Bytes of a logical block, if Identify is not seen.")
+]
 KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
 
 
 def record(
     out: Out,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
-    duration: Annotated[float | None, typer.Option(help="Stop after this many seconds of the rig's clock.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(callback=numbers.seconds, help="Stop after this many seconds of the rig's clock.")
+    ] = None,
     until_marker: Annotated[str | None, typer.Option(help="Stop at the marker of this value, such as 0x102.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
-    lba_size: Annotated[int | None, typer.Option(help="Bytes of a logical block, if Identify is not seen.")] = None,
+    lba_size: LbaSize = None,
     attach: Annotated[
         Path | None, typer.Option(help="Late attach: SCPI lines (NVME:...) with BAR0 and the queue table, sent first.")
     ] = None,
@@ -72,9 +77,12 @@ def _number(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return int(text, 0)
+        value = int(text, 0)
     except ValueError:
         raise UsageError(f"--until-marker {text}: give a number, such as 258 or 0x102.") from None
+    if not 0 <= value < 1 << 32:
+        raise UsageError(f"--until-marker {text}: a marker has 32 bits.")
+    return value
 
 
 def send_attach(rig: Rig, path: Path) -> None:
@@ -85,7 +93,7 @@ def send_attach(rig: Rig, path: Path) -> None:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     for line in lines:
         if line.strip() and not line.lstrip().startswith("#"):
-            rig.control.command(line.strip())
+            rig.configure(line.strip())
 
 
 def rig_description(rig: Rig) -> dict[str, Any]:
@@ -108,16 +116,18 @@ def record_live(rig: Rig, writer: CaptureWriter, limits: Any, watch: Any = None)
                 output.say("Rig is back; the recording goes on. What was missed is a gap in the capture.")
             told = state.waiting
             update(
-                f"{'[yellow]unplugged[/]' if state.waiting else 'recording'} {state.seconds:.1f} s  "
-                f"{state.stream_bytes / 1e6:.1f} MB  {state.commands} commands  {state.samples} samples"
-                f"{'' if state.lossless else '  [red]with loss[/]'}"
+                output.marked(
+                    f"{'[yellow]unplugged[/]' if state.waiting else 'recording'} {state.seconds:.1f} s  "
+                    f"{state.stream_bytes / 1e6:.1f} MB  {state.commands} commands  {state.samples} samples"
+                    f"{'' if state.lossless else '  [red]with loss[/]'}"
+                )
             )
 
         return record_stream(rig, writer, limits, progress=show, watch=watch)
 
 
 def finish(out: Path, reason: str, json: bool) -> None:
-    """Say what was recorded."""
+    """Say what was recorded, and what was not."""
     from ..capture import open_capture
 
     capture = open_capture(out)

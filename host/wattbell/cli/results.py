@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from ..analysis.text import NOTHING, concise
 from ..errors import UsageError
@@ -119,7 +120,8 @@ def show(
     if json:
         output.print_json({"provenance": rests_on, "results": dict(found.document)})
         return
-    output.out.print(f"[bold]{found.title}[/], {found.suite}, condition {found.condition or NOTHING}; {stamps(found)}")
+    rest = f", {found.suite}, condition {found.condition or NOTHING}; {stamps(found)}"
+    output.out.print(Text.assemble((found.title, "bold"), rest))
     table = output.table("test", "condition", "score", ">value", "unit", ">lost")
     for test in found.tests:
         for score in test.scores:

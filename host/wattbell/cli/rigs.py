@@ -19,13 +19,14 @@ def rigs(
     from ..rig import discovery
 
     found = discovery.rigs()
+    reason = discovery.refused()
+    if reason:
+        output.say(reason)
     if json:
         output.print_json([port.to_json() for port in found])
         return
     if not found:
-        output.say(
-            "No rig. Plug one in, or start a virtual one with `wattbell sim start --trace FILE`."
-        )
+        output.say("No rig. Plug one in, or start a virtual one with `wattbell sim start --trace FILE`.")
         return
     shown = output.table("serial", "kind", "data port", "control port")
     for port in found:

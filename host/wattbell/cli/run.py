@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from . import captures, output
+from . import captures, numbers, output
 from .playplan import Fidelity, ModelRun, find_profile, run_model
 from .record import Force, Json, KeepStream, Out
 from .suiteend import Ending
 from .tracefile import is_trace, replay_plan
-from .virtual import refuse_existing, scratch
+from .virtual import check_whole, refuse_existing, scratch
 
 
 class Condition(StrEnum):
@@ -47,11 +47,14 @@ def run(
     fidelity: Annotated[
         Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")
     ] = Fidelity.rtl,
-    seed: Annotated[int, typer.Option(help="Seed of the drive model and of the rig's board.")] = 1,
-    interval: Annotated[float | None, typer.Option(help="Seconds between ADC conversions.")] = None,
+    seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
+    interval: Annotated[float | None, typer.Option(callback=numbers.interval, help="Seconds between ADC conversions.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     keep_trace: Annotated[bool, typer.Option(help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
-    scale: Annotated[float, typer.Option(help="Shorten times and spans by this; the results say so.", rich_help_panel=_SUITE)] = 1.0,
+    scale: Annotated[
+        float,
+        typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so.", rich_help_panel=_SUITE),
+    ] = 1.0,
     condition: Annotated[Condition, typer.Option(help="What the drive holds before each test.", rich_help_panel=_SUITE)] = Condition.both,
     tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE)] = "",
     written: Annotated[
@@ -59,7 +62,8 @@ def run(
         typer.Option("--written", help="Purge and fill by writing instead of setting the model's drive.", rich_help_panel=_SUITE),
     ] = False,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Exactly so many rounds in tests to steady state.", rich_help_panel=_SUITE)
+        int | None,
+        typer.Option(callback=numbers.between(1, 10_000), help="Exactly so many rounds in tests to steady state.", rich_help_panel=_SUITE),
     ] = None,
     discard: Annotated[
         bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.", rich_help_panel=_SUITE)
@@ -181,3 +185,4 @@ def _run_job(
     )
     output.say(f"{out}: {reason}.")
     captures.show_analysis(out, json)
+    check_whole(out, reason)

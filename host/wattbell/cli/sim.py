@@ -12,12 +12,33 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SimError, UsageError
-from . import output, simtools
+from . import numbers, output, simtools
 from .bustrace import read_header
-from .record import Force, Json, KeepStream, Out, finish
-from .virtual import VirtualRun, Workload, first_existing, play, read_phases, refuse_existing, scratch, workload_files
+from .record import Force, Json, KeepStream, LbaSize, Out, finish
+from .virtual import (
+    VirtualRun,
+    Workload,
+    check_whole,
+    checked_phases,
+    first_existing,
+    play,
+    read_phases,
+    refuse_existing,
+    scratch,
+    workload_files,
+)
 
 _QEMU_INTERVAL_S = 1e-4
+
+LongestGap = Annotated[
+    float | None,
+    typer.Option(
+        help="Longest pause in the trace, in hours: a longer one is taken for damage.",
+        show_default="24",
+        metavar="HOURS",
+        callback=numbers.between(1e-9, 1e6, "hours"),
+    ),
+]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -68,6 +89,7 @@ def start(
         Path | None, typer.Option(help="File that keeps the rig's EEPROM: its calibration outlives it. Made if there is none.")
     ] = None,
     realtime: Annotated[bool, typer.Option(help="Do not run faster than real time.")] = False,
+    longest_gap: LongestGap = None,
 ) -> None:
     """Start a virtual rig on a bus trace and keep it until Ctrl-C; record it from another terminal.
 
@@ -79,7 +101,7 @@ def start(
     """
     read_header(trace)
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
-    options += ["--eeprom", str(eeprom)] if eeprom else []
+    options += [*(["--eeprom", str(eeprom)] if eeprom else []), *_gap_option(longest_gap)]
     command = [str(simtools.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
     # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
@@ -96,10 +118,11 @@ def replay(
     bus_trace: Annotated[Path | None, typer.Option(help="Bus trace (.wbt).")] = None,
     phases: Annotated[Path | None, typer.Option(help="JSON list of phases (docs/capture.md).")] = None,
     workload: Annotated[Path | None, typer.Option(help="Folder with what the workload left: fio JSON, jobs.")] = None,
-    interval: Annotated[float | None, typer.Option(help="Seconds between ADC conversions.")] = None,
+    interval: Annotated[float | None, typer.Option(callback=numbers.interval, help="Seconds between ADC conversions.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     attach: Annotated[Path | None, typer.Option(help="Late attach: SCPI lines (NVME:...), sent first.")] = None,
-    lba_size: Annotated[int | None, typer.Option(help="Bytes of a logical block, if Identify is not seen.")] = None,
+    lba_size: LbaSize = None,
+    longest_gap: LongestGap = None,
     force: Force = False,
     keep_stream: KeepStream = False,
     json: Json = False,
@@ -122,9 +145,9 @@ def replay(
         trace = _convert(qemu_log, scratch(stack)) if qemu_log else bus_trace
         assert trace is not None
         header = read_header(trace)
-        found = read_phases(phases) or header.get("phases") or []
+        found = read_phases(phases) or checked_phases(header.get("phases") or [], trace)
         files = workload_files(workload)
-        timing = header.get("timing")
+        timing, source = header.get("timing"), header.get("source")
         run = VirtualRun(
             out,
             {"profile": header.get("profile") or None, "timing": timing, "notes": list(header.get("notes", []))},
@@ -134,10 +157,18 @@ def replay(
             decimation=decimation,
             lba_size_bytes=lba_size,
             late=attach,
+            rig_options=_gap_option(longest_gap),
+            workload={"source": source, "phases": found},
         )
-        source = header.get("source")
         reason = play(run, trace, None, lambda: Workload({"source": source, "phases": found}, files))
     finish(out, reason, json)
+    check_whole(out, reason)
+
+
+def _gap_option(hours: float | None) -> list[str]:
+    if hours is None:
+        return []
+    return ["--longest-gap", str(hours)]
 
 
 def _convert(log: Path, folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -61,8 +62,15 @@ class Program:
         words = self.errors.read().decode("utf-8", "replace").strip().splitlines()
         # programs begin with their own name or "error:", which this message has already
         words = [word.removeprefix(f"{self.name}: ").removeprefix("error: ") for word in words]
+        words = [word for at, word in enumerate(words) if not any(word in before for before in words[:at])]
         said = " ".join(words[-3:]) or f"it said nothing (exit code {self.process.returncode})"
         return SimError(f"{self.name} failed: {said}")
+
+    def ended_badly(self, patience_s: float) -> SimError | None:
+        """Wait for its end as long as that; the child's own words when it ended with an error."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience_s)
+        return self.failed()
 
     def check(self) -> None:
         """Raise when the child ended with an error."""
@@ -130,10 +138,10 @@ def run_program(name: str, *arguments: str | Path) -> None:
 
 
 @contextmanager
-def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program | None = None) -> Iterator[RigPort]:
-    """A virtual rig that plays `trace` (a file or a FIFO) and ends when all of it was read."""
+def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program | None = None) -> Iterator[tuple[RigPort, Program]]:
+    """A virtual rig that plays `trace` (a file or a FIFO) and ends when all of it was read: its ports and its process."""
     with program("wattbell-rig", "play", trace, "--serial", serial, "--exit-on-done", *options) as child:
-        yield wait_for_rig(serial, child, producer)
+        yield wait_for_rig(serial, child, producer), child
 
 
 def wait_for_rig(serial: str, child: Program, producer: Program | None = None) -> RigPort:

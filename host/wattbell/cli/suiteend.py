@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from ..errors import ResultsError
 from ..suites.results import RESULTS
 from ..suites.summary import summary
@@ -89,4 +91,4 @@ def _places(out: Path, ending: Ending, kept: str | None, page: Path | None) -> N
     if kept is not None:
         rows.append(("store", f"{ending.store}, as {kept}"))
     for name, place in rows:
-        output.out.print(f"[grey58]{name:8}[/] {place}", soft_wrap=True)
+        output.out.print(Text.assemble((f"{name:8}", "grey58"), " ", place), soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from ..suites import load_suite, suite_names
 from . import output
@@ -38,6 +39,6 @@ def suites(
         return
     table = output.table("test", "name", "kind", "conditions", "job file", title=suite.title)
     for test in suite.tests:
-        name_text = test.name if test.default else f"{test.name} [dim](only with --tests)[/]"
+        name_text = Text(test.name) if test.default else Text.assemble(test.name, (" (only with --tests)", "dim"))
         table.add_row(test.id, name_text, test.kind, ", ".join(test.conditions), test.jobs or test.trace or "-")
     output.out.print(table)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
-from . import output
+from . import numbers, output
 from .record import Json
 
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ def sump(
     level: Annotated[
         list[str] | None, typer.Option(help="A channel that is high above a level: current=0.5, voltage=3.2, power=2 (A, V, W). Up to 6.")
     ] = None,
-    settle: Annotated[float, typer.Option(help="How far samples are made behind the stream, in seconds: see the user's guide.")] = 0.05,
+    settle: Annotated[
+        float,
+        typer.Option(
+            callback=numbers.between(0, 10, "s"), help="How far samples are made behind the stream, in seconds: see the user's guide."
+        ),
+    ] = 0.05,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     json: Json = False,
 ) -> None:
@@ -45,8 +50,6 @@ def sump(
     from ..rig import Rig, discovery
     from ..sump import Options, Server, open_pty, open_tty
 
-    if not (math.isfinite(settle) and 0 <= settle <= 10):
-        raise UsageError(f"--settle {settle}: give a time between 0 and 10 s.")
     thresholds = [_threshold(text) for text in level or ()]
     serial = discovery.find(rig).serial  # there must be one now; which one stays
     opened = open_tty(port) if port else open_pty()

@@ -11,7 +11,7 @@ from ..analysis.names import size_text
 from ..analysis.text import count, si
 from ..errors import SimError
 from ..suites import traces
-from . import output
+from . import numbers, output
 from .record import Json
 
 app = typer.Typer(no_args_is_help=True, help="I/O traces: generate, convert, describe.")
@@ -28,8 +28,8 @@ def _refuse(out: Path, force: bool) -> None:
 def make(
     name: Annotated[str, typer.Argument(help="Whose statistics: " + ", ".join(traces.COMPOSITIONS) + ".")],
     out: _Out,
-    scale: Annotated[float, typer.Option(help="Share of the I/Os, bytes and address range.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 1,
+    scale: Annotated[float, typer.Option(callback=numbers.share, help="Share of the I/Os, bytes and address range.")] = 1.0,
+    seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the generator.")] = 1,
     force: _Replace = False,
 ) -> None:
     """Generate a trace with the published statistics of an ATSB trace. It is a stand-in, not that trace.

@@ -6,6 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from ..analysis.text import printable
+from ..errors import UsageError
 from ..suites import traces
 from . import output
 
@@ -13,26 +15,45 @@ _JOBS = (".fio", ".toml")
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file is a trace: an iolog by its first line, text of blkparse where it is no job file by its name."""
-    with path.open("rb") as stream:
-        return stream.read(12) == b"fio version " or path.suffix not in _JOBS
+    """Whether a file is a trace: an iolog by its first line, text of blkparse where it is no job file by its name.
+
+    UsageError when it cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return stream.read(12) == b"fio version " or path.suffix not in _JOBS
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
 
 
 def replay_plan(trace: Path, folder: Path) -> Path:
-    """A plan in ``folder`` that replays a trace; the plan says the trace's hash. UsageError when the file is no trace."""
-    content = trace.read_bytes()
+    """A plan in ``folder`` that replays a trace; the plan says the trace's hash.
+
+    UsageError when the file is no trace, or cannot be read.
+    """
+    try:
+        content = trace.read_bytes()
+        str(trace.resolve()).encode()
+    except OSError as error:
+        raise UsageError(f"{trace} cannot be read ({error.strerror}).") from None
+    except UnicodeEncodeError:
+        raise UsageError(f"{trace}: its name is no UTF-8, which a plan is; rename it.") from None
     source = trace
     if not content.startswith(b"fio version "):
-        source = folder / f"{trace.stem}.iolog"
+        source = folder / "trace.iolog"
         entries = traces.read_blkparse(trace)
         traces.write_iolog(source, entries)
         output.say(f"{trace}: {len(entries)} entries of blkparse.")
-    plan = folder / f"{trace.stem}.toml"
+    plan = folder / "trace.toml"
     lines = [
-        f"# {trace.name}, sha256 {hashlib.sha256(content).hexdigest()}",
+        f"# {_one_line(trace.name)}, sha256 {hashlib.sha256(content).hexdigest()}",
         "[[step]]",
-        f"name = {json.dumps(trace.stem)}",
+        f"name = {json.dumps(_one_line(trace.stem))}",
         f"trace = {json.dumps(str(source.resolve()))}",
     ]
     plan.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return plan
+
+
+def _one_line(name: str) -> str:
+    return " ".join(printable(name).split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -12,10 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import SimError, UsageError
+import msgspec
+
+from ..errors import Interrupted, SimError, UsageError
 from . import simtools
 from .record import record_live, rig_description
 
+TRACE_OVER, USER_STOPPED = "the rig stopped", "stopped by the user"
+"""Why a recording ended (:func:`wattbell.capture.record.record`)."""
+_FAREWELL_S = 10.0
+"""A virtual rig whose stream was read to its end stays half a second for questions; then it says how it went."""
 _WORKLOAD_SUFFIXES = (".json", ".csv", ".fio", ".idle", ".toml", ".txt")
 
 
@@ -31,12 +36,18 @@ class VirtualRun:
     decimation: int | None = None
     lba_size_bytes: int | None = None
     rig_options: list[str] = field(default_factory=list)
+    workload: dict[str, Any] = field(default_factory=dict)
+    """What is known of the workload from the beginning: kept in the capture when the run is cut short."""
     late: Path | None = None
     """SCPI lines of a late attach."""
 
 
 def play(run: VirtualRun, trace: Path, producer: simtools.Program | None, finish: Callable[[], Workload]) -> str:
-    """Play `trace` through the virtual rig into ``run.out``; `finish` gives the workload when the trace is over."""
+    """Play `trace` through the virtual rig into ``run.out``; `finish` gives the workload when the trace is over.
+
+    Returns why the recording ended; the capture is marked unless that is the end of the trace (:func:`check_whole`). SimError when the
+    trace cannot be played to its end; what came before is in the capture.
+    """
     from ..capture import CaptureWriter
     from ..capture.record import Limits
     from ..rig import Rig
@@ -44,7 +55,7 @@ def play(run: VirtualRun, trace: Path, producer: simtools.Program | None, finish
 
     serial = f"RUN{os.getpid()}"
     with ExitStack() as stack:
-        port = stack.enter_context(simtools.virtual_rig(trace, serial, run.rig_options, producer))
+        port, child = stack.enter_context(simtools.virtual_rig(trace, serial, run.rig_options, producer))
         rig = stack.enter_context(Rig(port))
         if run.interval_s:
             rig.set_interval(run.interval_s)
@@ -69,13 +80,29 @@ def play(run: VirtualRun, trace: Path, producer: simtools.Program | None, finish
             return None if _alive(port.pid) else "the virtual rig ended before the trace was over"
 
         reason = record_live(rig, writer, Limits(), watch)
-        if producer:
-            producer.check()
-        if reason == "the rig stopped":
+        # The rig stops where its trace ends, and where the trace cannot be read on: it says which as it goes.
+        broken = (producer.failed() if producer else None) or (child.ended_badly(_FAREWELL_S) if reason == TRACE_OVER else None)
+        if broken:
+            writer.note(f"the trace broke off, and what lay behind that was not played: {broken}")
+        elif reason == TRACE_OVER:
             workload = finish()
             workload.store(run.out)
             writer.meta["workload"] = workload.description
-        return reason
+        else:
+            writer.note(f"the run was cut short ({reason}): what the workload did after that is not in this capture")
+        if broken or reason != TRACE_OVER:
+            writer.meta["workload"] = {**writer.meta["workload"], **run.workload, "interrupted": True}
+    if broken:  # here, where what was recorded is complete
+        raise broken
+    return reason
+
+
+def check_whole(out: Path, reason: str) -> None:
+    """Raise Interrupted or SimError unless `reason`, what :func:`play` returned, is the end of the trace."""
+    if reason == USER_STOPPED:
+        raise Interrupted(f"the run was cut short: {out} holds what was recorded until then, and is marked as interrupted.")
+    if reason != TRACE_OVER:
+        raise SimError(f"The run was cut short ({reason}): {out} holds what was recorded until then, and is marked as interrupted.")
 
 
 def _alive(pid: int | None) -> bool:
@@ -122,15 +149,24 @@ def read_phases(path: Path | None) -> list[dict[str, Any]] | None:
     if path is None:
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON ({error}).") from None
-    phases = found.get("phases") if isinstance(found, dict) else found
-    if not isinstance(phases, list) or not all(isinstance(p, dict) and "phase" in p for p in phases):
-        raise UsageError(f'{path} holds no phases: a list of objects such as {{"phase": 1, "name": "randread"}}.')
-    return phases
+    return checked_phases(found.get("phases") if isinstance(found, dict) else found, path)
+
+
+def checked_phases(found: Any, path: Path) -> list[dict[str, Any]]:
+    """Phases that a capture may hold: one that could not be opened again must not be recorded. UsageError for others, found in ``path``."""
+    from ..capture.metamodel import PhaseAbout
+
+    try:
+        msgspec.convert(found, list[PhaseAbout])
+    except (ValueError, RecursionError) as error:
+        text = f'{path} holds no phases, a list of objects such as {{"phase": 1, "name": "randread"}}: {error}.'
+        raise UsageError(text) from None
+    return list(found)
 
 
 def scratch(stack: ExitStack) -> Path:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from ..capture import CaptureWriter
@@ -17,6 +14,7 @@ from ..capture.record import Limits, record
 from ..errors import DriveError
 from ..rig import Rig
 from .device import Device
+from .interruption import guarded
 from .runner import Runner
 from .settings import Settings
 from .tools import Tools
@@ -63,33 +61,6 @@ class Recording:
         self._thread.join()
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does; while settings are put back (after the block) all three wait."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not keep the settings from being put back."""
-    numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-
-
 def run_session(
     device: Device,
     rig: Rig,
@@ -105,8 +76,8 @@ def run_session(
 ) -> list[dict[str, Any]]:
     """Run the steps on the drive, recorded into ``capture``; returns the phases.
 
-    Settings are put back whatever happens. Interrupted, what was recorded is kept and the interruption goes on to the
-    caller. DriveError or RigError when the drive or the rig fails.
+    Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
+    interruption goes on to the caller. DriveError or RigError when the drive or the rig fails.
     """
     files = files.resolve()  # fio runs in a folder of its own
     results = files / "results"
@@ -120,21 +91,24 @@ def run_session(
     )
     settings = Settings(device, tools, journal)
     runner = Runner(device, tools, settings, files, results, say)
-    with writer, interruptible():
+    with guarded() as gate, writer:
         recording = Recording(rig, writer, runner.last_marker(steps))
         try:
             try:
-                settings.prepare()
-                for step in steps:
-                    recording.check()  # a rig that is lost for good: the drive is not written for nothing
-                    runner.run([step])
-            finally:
-                with undisturbed():
-                    settings.restore()
-            recording.await_last()
+                with gate.open():
+                    settings.prepare()
+                    for step in steps:
+                        gate.check()
+                        recording.check()  # a rig that is lost for good: the drive is not written for nothing
+                        runner.run([step])
+            finally:  # not left by a second signal: the first one has shut the gate
+                settings.restore()
+            with gate.open():
+                recording.await_last()
         finally:
-            with undisturbed():
+            try:
                 recording.end()
+            finally:
                 _store(writer, capture, runner, description)
         if recording.error is not None:
             raise recording.error
@@ -144,7 +118,7 @@ def run_session(
 
 
 def _store(writer: CaptureWriter, capture: Path, runner: Runner, description: Mapping[str, Any]) -> None:
-    folder = capture / "workload"
+    folder = writer.path / "workload"
     folder.mkdir(exist_ok=True)
     for path in [*runner.files.glob("*.fio"), *runner.results.iterdir()]:
         if path.is_file() and path.suffix in (".fio", ".json"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from typing import Annotated
+
+import msgspec
 
 from ..errors import DriveError
 from ..suites.drive import Drive
@@ -10,21 +12,40 @@ from .device import Device
 from .tools import Tools
 
 
+class _State(msgspec.Struct):
+    """Power State Descriptor, as far as a plan needs it: bit NOPS."""
+
+    non_operational: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool = msgspec.field(name="non-operational_state")
+
+
+class _Controller(msgspec.Struct):
+    """nvme-cli's JSON of Identify Controller. A drive has 1 to 32 power states, of which 0 is operational."""
+
+    psds: Annotated[list[_State], msgspec.Meta(min_length=1, max_length=32)]
+
+
 def identify(device: Device, tools: Tools) -> Drive:
     """The drive as plans want it. DriveError when nvme-cli gives no Identify Controller data."""
-    said = tools.run("nvme", "id-ctrl", device.character_device, "--output-format=json")
-    try:
-        states = json.loads(said)["psds"]
-        # Power State Descriptor, bit NOPS
-        still = [i for i, state in enumerate(states) if int(state["non-operational_state"])]
-    except (ValueError, KeyError, TypeError):
-        raise DriveError(f"nvme id-ctrl {device.character_device} gave no power states; is nvme-cli 2.x installed?") from None
+    command = f"nvme id-ctrl {device.character_device}"
+    states = power_states(tools.run("nvme", "id-ctrl", device.character_device, "--output-format=json"), command)
     return Drive(
         name=device.model,
         capacity_bytes=device.capacity_bytes,
-        operational=tuple(i for i in range(len(states)) if i not in still),
-        non_operational=tuple(still),
+        operational=tuple(i for i, still in enumerate(states) if not still),
+        non_operational=tuple(i for i, still in enumerate(states) if still),
         model=device.model,
         serial=device.serial,
         firmware=device.firmware,
     )
+
+
+def power_states(said: str, command: str = "nvme id-ctrl") -> list[bool]:
+    """Of each power state whether it is non-operational, from the JSON of ``nvme id-ctrl``. DriveError when it makes no sense."""
+    try:
+        found = msgspec.json.decode(said, type=_Controller)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DriveError(f"{command} gave no power states ({error}); is nvme-cli 2.x installed?") from None
+    states = [bool(state.non_operational) for state in found.psds]
+    if states[0]:
+        raise DriveError(f"{command} calls power state 0 non-operational, which no drive may; is nvme-cli 2.x installed?")
+    return states

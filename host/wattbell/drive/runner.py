@@ -5,7 +5,6 @@ Each group of jobs, each idle time and each wake-up is a phase between two in-ba
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import subprocess
@@ -14,8 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import DriveError
-from ..suites.jobs import Section, sections
+from ..suites.jobs import Section, of_a_suite
 from .device import Device
 from .replay import replay_job
 from .settings import Settings
@@ -124,13 +125,14 @@ class Runner:
 
     def _groups(self, name: str) -> list[list[Section]]:
         """The jobs of a file that run together: a job with ``stonewall`` waits for those before it."""
+        path = self.files / name
         try:
-            text = (self.files / name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise DriveError(f"{self.files / name} cannot be read ({error.strerror}).") from None
+            jobs = of_a_suite(path.read_text(encoding="utf-8"), str(path))  # what fio gets is what is checked
+        except (OSError, UnicodeDecodeError) as error:
+            raise DriveError(f"{path} cannot be read ({error}).") from None
         out: list[list[Section]] = []
-        for section in sections(text):
-            walled = section.options.get("stonewall", "0") not in ("0", "")
+        for section in jobs:
+            walled = "1" in (section.options.get("stonewall"), section.options.get("wait_for_previous"))
             if walled or not out:
                 out.append([])
             out[-1].append(section)
@@ -210,8 +212,7 @@ class Runner:
         self.tools.run("nvme", "sanitize", device, f"--sanact={SANITIZE[action]}")
         while True:
             time.sleep(_SANITIZE_POLL_S)
-            log = json.loads(self.tools.run("nvme", "sanitize-log", device, "--output-format=json"))
-            state = _sanitize_state(log)
+            state = sanitize_state(self.tools.run("nvme", "sanitize-log", device, "--output-format=json"))
             if state in (1, 4):  # completed; completed without deallocation
                 return
             if state == 3:
@@ -222,10 +223,18 @@ def _is_phase(step: Mapping[str, Any]) -> bool:
     return bool(step.keys() & {"fio", "fill", "trace", "idle_s", "wake"})
 
 
-def _sanitize_state(log: Mapping[str, Any]) -> int:
-    """SSTAT bits 2:0, wherever this nvme-cli puts them: at the top, below the device's name, as a number or a table."""
-    found: Any = log if "sstat" in log else next((v for v in log.values() if isinstance(v, Mapping) and "sstat" in v), {})
-    status = found.get("sstat", 0)
-    if isinstance(status, Mapping):
-        status = status.get("status", 0)
-    return int(status) & 7
+def sanitize_state(said: str) -> int:
+    """SSTAT bits 2:0 of ``nvme sanitize-log``, wherever this nvme-cli puts them: at the top, below the device's name, as a number or
+    a table. DriveError when they are nowhere."""
+    try:
+        log = msgspec.json.decode(said)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DriveError(f"nvme sanitize-log gave no JSON ({error}); is nvme-cli 2.x installed?") from None
+    below = log.values() if isinstance(log, dict) else ()
+    found = next((table for table in (log, *below) if isinstance(table, dict) and "sstat" in table), {})
+    status = found.get("sstat")
+    if isinstance(status, dict):
+        status = status.get("status")
+    if not isinstance(status, int):
+        raise DriveError("nvme sanitize-log gave no status (sstat); is nvme-cli 2.x installed?")
+    return status & 7

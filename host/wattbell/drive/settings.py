@@ -13,12 +13,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import DriveError
 from .device import Device
+from .interruption import guarded
 from .tools import Tools
 
 POWER_MANAGEMENT, WRITE_CACHE = 0x02, 0x06
 """Feature identifiers (NVMe base specification, "Feature Identifiers")."""
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SYSFS = (
+    r"class/block/nvme\d+n\d+/queue/(nomerges|scheduler)",
+    r"bus/pci/devices/[0-9a-f:.]+/(power/control|link/(clkpm|l0s_aspm|l1_aspm|l1_1_aspm|l1_2_aspm))",
+    r"class/nvme/nvme\d+/power/pm_qos_latency_tolerance_us",
+)
+"""The files of sysfs that a run changes."""
 _VALUE = re.compile(r"value:\s*(?:0x)?([0-9a-fA-F]+)", re.IGNORECASE)
 _LINK_CONTROL = "CAP_EXP+10.w"
 """Link Control register of the PCI Express capability, bits 1:0 are ASPM Control."""
@@ -120,7 +131,7 @@ class Settings:
         node = (self.sys / "bus/pci/devices" / self.device.pci).resolve()
         above = node.parent.name
         ends = [self.device.pci]
-        return [above, *ends] if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", above) else ends
+        return [above, *ends] if _PCI.fullmatch(above) else ends
 
     # -- the three kinds of setting ----------------------------------------------------------------------------------
 
@@ -149,14 +160,23 @@ class Settings:
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.journal)
+        folder = os.open(self.journal.parent, os.O_RDONLY)  # else a power cut may take the new name
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def restore(self) -> None:
-        """Put back what was changed, the last first. DriveError names what could not be put back; the journal stays."""
-        failed = _put_back(self.saved, self.device, self.tools)
-        if failed:
-            raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {self.journal}.")
-        self.saved.clear()
-        self.journal.unlink(missing_ok=True)
+        """Put back what was changed, the last first, whatever signals come meanwhile: KeyboardInterrupt tells of them afterwards.
+
+        DriveError names what could not be put back; the journal stays.
+        """
+        with guarded():
+            failed = _put_back(self.saved, self.device, self.tools)
+            if failed:
+                raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {self.journal}.")
+            self.saved.clear()
+            self.journal.unlink(missing_ok=True)
 
 
 def get_feature(tools: Tools, device: Device, number: int) -> int:
@@ -196,25 +216,56 @@ def _put_back(saved: list[Saved], device: Device, tools: Tools) -> list[str]:
                 _set_feature(tools, device, int(setting.where), int(setting.value))
             else:
                 tools.run("setpci", "-s", setting.where, f"{_LINK_CONTROL}={setting.value}")
-        except DriveError as error:
+        except (DriveError, OSError) as error:  # the others are put back all the same
             failed.append(f"{setting.where} = {setting.value} ({error})")
     return failed
 
 
-def restore_left_over(journal: Path, device: Device, tools: Tools) -> bool:
-    """Put back what a killed run left changed; False when there is nothing. DriveError when the drive is another one."""
+class _Journal(msgspec.Struct):
+    """What :meth:`Settings._save` writes."""
+
+    device: str
+    serial: str
+    saved: list[Saved]
+
+
+def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = Path("/sys")) -> bool:
+    """Put back what a killed run left changed; False when there is nothing.
+
+    DriveError when the drive is another one, or when the journal names what no run of ours changes: nothing is put back then.
+    """
     if not journal.is_file():
         return False
     try:
-        content = json.loads(journal.read_text(encoding="utf-8"))
-        saved = [Saved(**entry) for entry in content["saved"]]
-        serial = str(content["serial"])
-    except (ValueError, KeyError, TypeError):
-        raise DriveError(f"{journal} is damaged; put the drive's settings back by hand and remove it.") from None
-    if serial != device.serial:
-        raise DriveError(f"{journal} is about drive {serial}, not {device.serial}.")
-    failed = _put_back(saved, device, tools)
-    if failed:
-        raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {journal}.")
-    journal.unlink()
+        content = msgspec.json.decode(journal.read_bytes(), type=_Journal)
+    except OSError as error:
+        raise DriveError(f"{journal} cannot be read ({error.strerror}).") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DriveError(f"{journal} is damaged ({error}); put the drive's settings back by hand and remove it.") from None
+    if not content.serial or content.serial != device.serial:
+        raise DriveError(f"{journal} is about drive {content.serial}, not {device.serial}.")
+    for setting in content.saved:
+        if not _ours(setting, sys):
+            what = f"{setting.kind} {setting.where} = {setting.value}"
+            raise DriveError(
+                f"{journal} names {what}, which no run changes: somebody else wrote it. Remove it, and see to the drive's settings."
+            )
+    with guarded():
+        failed = _put_back(content.saved, device, tools)
+        if failed:
+            raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {journal}.")
+        journal.unlink()
     return True
+
+
+def _ours(setting: Saved, sys: Path) -> bool:
+    """Whether a run may have saved this: the journal lies in a folder of results, and may come from anywhere."""
+    if setting.kind == "sysfs":
+        where = os.path.normpath(setting.where)
+        known = any(re.fullmatch(f"{re.escape(str(sys))}/{pattern}", where) for pattern in _SYSFS)
+        return known and where == setting.where and _WORD.fullmatch(setting.value) is not None
+    if setting.kind == "feature":
+        return setting.where in (str(POWER_MANAGEMENT), str(WRITE_CACHE)) and re.fullmatch(r"[0-9]{1,10}", setting.value) is not None
+    return (
+        setting.kind == "setpci" and _PCI.fullmatch(setting.where) is not None and re.fullmatch(r"[0-9a-f]{1,4}", setting.value) is not None
+    )

@@ -53,7 +53,7 @@ def export_csv(
         if result is not None:
             written.append(_figures(result, folder / "figures.csv"))
     except OSError as error:
-        text = f"The CSV files cannot be written to {folder} ({error.strerror}); choose another place."
+        text = f"The CSV files cannot be written to {folder} ({error.strerror or error}); choose another place."
         raise CaptureError(text) from None
     return written
 
@@ -126,7 +126,7 @@ def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.fl
 
 
 def _rail(context: Context, window: Window, path: Path, every: int) -> Path:
-    """One row a sample, or a mean of ``every``: time of its middle, V, A, W; empty where samples are missing."""
+    """One row a sample, or a mean of ``every``: time of its middle, V, A, W; empty where samples are missing. A long gap has no rows."""
     rail = context.rail
     assert rail is not None
     low, high = rail.indices(window.first_tick, window.last_tick)
@@ -134,6 +134,8 @@ def _rail(context: Context, window: Window, path: Path, every: int) -> Path:
     with open(path, "wb") as out:
         out.write(b"time_s,voltage_v,current_a,power_w\n")
         for first in range(low, high, step):
+            if not any(rail.reader.stored(first, min(first + step, high))):
+                continue
             part = rail.reader.read(first, min(first + step, high))
             columns = [_mean_rows(v, every) for v in (part.voltage, part.current, part.power)]
             count = len(columns[0])

@@ -91,7 +91,7 @@ def export_sigrok(
                 for channel, values in enumerate(_rail(context, ticks), start=len(PROBES) + 1):
                     archive.writestr(f"analog-1-{channel}-{number}", values.astype("<f4").tobytes())
     except OSError as error:
-        raise CaptureError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+        raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     start = (window.first_tick - window.zero_tick) * window.tick_s
     return SigrokFile(path, samplerate_hz, samples, start, logic.merged)
 

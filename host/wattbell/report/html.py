@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import plotly.offline
+from markupsafe import Markup
 
 from wattbell.analysis import link
-from wattbell.analysis.render import lost_parts, phases_or_whole
+from wattbell.analysis.loss import lost_parts
+from wattbell.analysis.render import phases_or_whole
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.report import tables
 from wattbell.report.data import ReportData
+from wattbell.report.embed import bullets, document, label, note_below
 from wattbell.report.series import Envelope
 from wattbell.report.static import DEPTH, LATENCY, POWER, READ, WRITE
 
@@ -61,15 +60,16 @@ def _plot_data(data: ReportData) -> dict[str, Any]:
         "duration": data.duration_s,
         "envelopes": envelopes,
         "rows": rows,
-        "phases": [{"number": p.number, "name": p.name, "first": p.first_s, "last": p.last_s} for p in data.phases],
-        "latencyFrom": data.latency_from,
+        "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in data.phases],
+        "latencyFrom": label(data.latency_from),
         "curves": [
-            {"name": c.name, "colour": c.colour, "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
+            {"name": label(c.name), "colour": c.colour, "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
             for c in data.curves
         ],
-        "points": [{"name": p.name, "colour": p.colour, "watt": p.watt, "rate": p.mb_per_s} for p in data.points],
+        "points": [{"name": label(p.name), "colour": p.colour, "watt": p.watt, "rate": p.mb_per_s} for p in data.points],
         "details": [
-            {"t": _rounded(d.t_s), "power": _rounded(d.power_w), "marks": d.marks} for d in data.details
+            {"t": _rounded(d.t_s), "power": _rounded(d.power_w), "marks": {label(text): at for text, at in d.marks.items()}}
+            for d in data.details
         ],
     }
 
@@ -78,7 +78,7 @@ def _rounded(values: Any) -> list[float | None]:
     return [None if np.isnan(v) else float(f"{v:.6g}") for v in values]
 
 
-def _facts(result: Mapping[str, Any]) -> str:
+def _facts(result: Mapping[str, Any]) -> Markup:
     power, every = result["power"], result["commands"]["all"]
     facts = [(duration(result["capture"]["duration_s"], 4), "recorded"), (count(every["count"]), "I/O commands")]
     if "mean_w" in power:
@@ -89,23 +89,23 @@ def _facts(result: Mapping[str, Any]) -> str:
                 facts.append((si(value, "W"), f"highest {text} mean"))
     lowest = result["idle"]["levels"][-1:] if result["idle"]["levels"] else []
     facts += [(si(level["mean_w"]["value"], "W"), f"lowest idle ({level['label']})") for level in lowest]
-    cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in facts)
-    return f"<div class=facts>{cells}</div>"
+    cells = Markup().join(Markup("<div><b>{}</b><span>{}</span></div>").format(value, text) for value, text in facts)
+    return Markup("<div class=facts>{}</div>").format(cells)
 
 
-def _banner(result: Mapping[str, Any]) -> str:
+def _banner(result: Mapping[str, Any]) -> Markup:
     loss = result["loss"]
-    lost = bool(loss["commands"] or loss["rail_samples"] or loss["gaps_of_unknown_size"] or loss["rig"])
+    lost = lost_parts(loss)
     if lost:
-        head = f"<b>Data were lost:</b> {', '.join(lost_parts(loss))}."
+        head = Markup("<b>Data were lost:</b> {}.").format(", ".join(lost))
     else:
-        head = "Nothing was lost between the connector and this page."
-    items = "".join(f"<li>{escape(w)}</li>" for w in result["warnings"])
+        head = Markup("Nothing was lost between the connector and this page.")
+    items = bullets(result["warnings"]) if result["warnings"] else ""
     style = "loss" if lost else ("warn" if items else "")
-    return f'<div class="banner {style}">{head}{f"<ul>{items}</ul>" if items else ""}</div>'
+    return Markup('<div class="banner {}">{}{}</div>').format(style, head, items)
 
 
-def _conditions(result: Mapping[str, Any]) -> str:
+def _conditions(result: Mapping[str, Any]) -> Markup:
     about, model = result["capture"], result["uncertainty"]
     conditions, rig, rail = about["conditions"], about["rig"], about["rail"]
     drive = about.get("drive") or {}
@@ -118,7 +118,7 @@ def _conditions(result: Mapping[str, Any]) -> str:
         rows.append(("power", f"absent: {rail['absent']}"))
     else:
         text = f"sample every {duration(rail['interval_s'])}, conversion every {duration(rail['conversion_period_s'])}"
-        source = "64-bit accumulator" if rail["accumulator"] else "samples"
+        source = "96-bit accumulator" if rail["accumulator"] else "samples"
         rows.append(("rail", f"{text}, {count(rail['samples'])} samples; energy from {source}"))
     rows += [(f"link, {side['direction']}", link.describe(side)) for side in result["link"]]
     clocks = f", {model['instant_s'] * 1e9:g} ns from clock to clock" if model["instant_s"] else ""
@@ -132,7 +132,8 @@ def _conditions(result: Mapping[str, Any]) -> str:
         ("capture", str(about["path"])),
         ("software", ", ".join(f"{k} {v}" for k, v in about["software"].items())),
     ]
-    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows if v) + "</dl>"
+    entries = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in rows if v)
+    return Markup("<dl>{}</dl>").format(entries)
 
 
 def _rig(rig: Mapping[str, Any]) -> str:
@@ -147,26 +148,22 @@ def _utc(about: Mapping[str, Any]) -> str:
     return f"; tick {anchor['tick']} is {anchor['utc']}" if anchor else ""
 
 
-def _section(title: str, body: str, note: str = "") -> str:
+def _section(title: str, body: Markup, note: str = "") -> Markup:
     if not body:
-        return ""
-    return f"<h2>{title}</h2>{f'<p class=note>{note}</p>' if note else ''}{body}"
+        return Markup()
+    return Markup("<h2>{}</h2>{}{}").format(title, note_below(note), body)
 
 
-def _chips(data: ReportData) -> str:
-    buttons = [f'<button class=on data-a="0" data-b="{data.duration_s!r}">all</button>']
-    buttons += [
-        f'<button data-a="{p.first_s!r}" data-b="{p.last_s!r}"><i>{p.number}</i>{escape(p.name)}</button>'
-        for p in data.phases
-    ]
-    if data.power is not None:
-        buttons.append('<button id="log-power" style="margin-left:auto">log power</button>')
-    chips = "".join(buttons[:-1] if data.power is not None else buttons)
-    extra = buttons[-1] if data.power is not None else ""
-    return f'<div class=chips><div id=phases class=chips style="margin:0">{chips}</div>{extra}</div>'
+def _chips(data: ReportData) -> Markup:
+    buttons = [Markup('<button class=on data-a="0" data-b="{!r}">all</button>').format(data.duration_s)]
+    one = Markup('<button data-a="{!r}" data-b="{!r}"><i>{}</i>{}</button>')
+    buttons += [one.format(p.first_s, p.last_s, p.number, p.name) for p in data.phases]
+    extra = '<button id="log-power" style="margin-left:auto">log power</button>' if data.power is not None else ""
+    row = Markup('<div class=chips><div id=phases class=chips style="margin:0">{}</div>{}</div>')
+    return row.format(Markup().join(buttons), Markup(extra))
 
 
-def _body(data: ReportData, result: Mapping[str, Any]) -> str:
+def _body(data: ReportData, result: Mapping[str, Any]) -> Markup:
     phases = phases_or_whole(result)
     colours = {i: p.colour for i, p in enumerate(data.phases) if p.colour}
     origin = data.latency_from
@@ -178,21 +175,21 @@ def _body(data: ReportData, result: Mapping[str, Any]) -> str:
         sub.append(f"profile {conditions['profile']}")
     if data.power is None:
         sub.append(f"no power figures: {result['power']['absent']}")
-    plots = ""
+    plots = Markup()
+    figure = Markup("<div><h3>{}</h3><div id={}></div></div>")
     if data.curves:
-        plots += f"<div><h3>Latency distribution, {origin} to CQE</h3><div id=distribution></div></div>"
+        plots += figure.format(f"Latency distribution, {origin} to CQE", "distribution")
     if data.points:
-        plots += "<div><h3>Performance against power</h3><div id=efficiency></div></div>"
-    details = "".join(
-        f"<div><h3>{escape(d.title)}</h3><div id=detail-{i}></div></div>" for i, d in enumerate(data.details)
-    )
+        plots += figure.format("Performance against power", "efficiency")
+    details = Markup().join(figure.format(d.title, f"detail-{i}") for i, d in enumerate(data.details))
+    pairs = Markup("<div class=pair>{}</div>")
     parts = [
-        f"<h1>{escape(data.title)}</h1><p class=sub>{escape(' · '.join(sub))}</p>",
+        Markup("<h1>{}</h1><p class=sub>{}</p>").format(data.title, " · ".join(sub)),
         _facts(result),
         _banner(result),
         _section(
             "Time line",
-            _chips(data) + "<div id=timeline></div>",
+            _chips(data) + Markup("<div id=timeline></div>"),
             "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to "
             "the largest value of what one point on the screen stands for.",
         ),
@@ -209,7 +206,7 @@ def _body(data: ReportData, result: Mapping[str, Any]) -> str:
             "power are over the active span; energy per command is above idle.",
         ),
         _section("Bursts", tables.bursts(phases, colours), "Two readings of the rate of a duty-cycled load."),
-        f"<div class=pair>{plots}</div>" if plots else "",
+        pairs.format(plots) if plots else Markup(),
         _section("Latency by command", tables.latencies(result["commands"]), f"Whole capture, {origin} to CQE."),
         _section("Where the time goes", tables.splits(result["commands"])),
         _section(
@@ -224,26 +221,14 @@ def _body(data: ReportData, result: Mapping[str, Any]) -> str:
             "First command after idle. Extra: less the median of the same command in a stream. Link exit: CLKREQ# "
             "asserted until L0. Medians unless marked.",
         ),
-        _section("In detail", f"<div class=pair>{details}</div>" if details else ""),
+        _section("In detail", pairs.format(details) if details else details),
         _section("Against the model's truth", tables.checks(result.get("truth"))),
         _section("Against fio", tables.fio(result.get("fio"))),
         _section("Conditions", _conditions(result)),
     ]
-    return "".join(parts)
+    return Markup().join(parts)
 
 
 def page(data: ReportData, result: Mapping[str, Any]) -> str:
     """The complete HTML text."""
-    here = files("wattbell.report")
-    css = here.joinpath("page.css").read_text(encoding="utf-8")
-    script = here.joinpath("page.js").read_text(encoding="utf-8")
-    # "</" must not occur inside a script element.
-    payload = json.dumps(_plot_data(data), allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    library = plotly.offline.get_plotlyjs().replace("</script", "<\\/script")
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>{escape(data.title)} – Wattbell</title><style>{css}</style></head>"
-        f"<body><main>{_body(data, result)}</main>"
-        f"<script>{library}</script><script>const D={payload};\n{script}</script></body></html>\n"
-    )
+    return document(data.title, ("page.css",), _body(data, result), "D", _plot_data(data), "page.js")

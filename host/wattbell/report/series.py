@@ -80,6 +80,10 @@ def power(context: Context, bins: int = POWER_BINS) -> Envelope | None:
     parts: list[tuple[F32, F32, F32]] = []
     step = max(width, _CHUNK // width * width)
     for start in range(0, samples, step):
+        if not any(rail.reader.stored(start, min(start + step, samples))):  # of a long gap
+            nothing = np.full(-(-(min(start + step, samples) - start) // width), np.nan, np.float32)
+            parts.append((nothing, nothing, nothing))
+            continue
         values = rail.reader.power(start, start + step)
         pad = -len(values) % width
         table = np.append(values, np.full(pad, np.nan, np.float32)).reshape(-1, width)

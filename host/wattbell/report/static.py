@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
 from wattbell.analysis.text import si
 from wattbell.report.data import ReportData
@@ -18,7 +18,8 @@ from wattbell.report.series import Envelope
 INK, MUTED, GRID = "#1c2530", "#66707c", "#e4e7eb"
 POWER, READ, WRITE, DEPTH, LATENCY = "#c2571a", "#1f6f9f", "#8a4a9e", "#3c7d3c", "#4a5d73"
 _POINTS = 3000
-_STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell"}
+STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "text.parse_math": False}
+"""No formulas: a dollar in the name of a drive is a dollar."""
 
 
 def _axes(width: float = 9.0, height: float = 2.8) -> tuple[Figure, Any]:
@@ -96,6 +97,7 @@ def _depth(data: ReportData) -> Figure:
 
 def _seconds(axis: Any) -> None:
     axis.set_major_formatter(FuncFormatter(lambda v, _: si(v, "s", 1) if v > 0 else "0"))
+    axis.set_minor_formatter(LogFormatter())
 
 
 def _latency(data: ReportData) -> Figure | None:
@@ -198,7 +200,7 @@ def write_plots(data: ReportData, folder: Path) -> list[Path]:
             figure.savefig(path, dpi=160, metadata={"Date": None} if suffix == "svg" else None)
             written.append(path)
 
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         for name, make in makers.items():
             figure = make(data)
             if figure is not None:

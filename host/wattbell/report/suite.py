@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wattbell.errors import ResultsError
 from wattbell.report import suite_power, suite_sections, suite_series, suite_tables
-from wattbell.report.suite_charts import Section
+from wattbell.report.embed import plain
+from wattbell.report.suite_charts import Section, TableBlock
 from wattbell.report.suite_entities import drive_key, entities, stamp
 from wattbell.report.suite_html import page
 from wattbell.report.suite_static import write_pictures
@@ -33,7 +35,23 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
         suite_tables.every_figure(found),
         suite_tables.provenance(runs, rests_on or {}),
     ]
-    return [section for section in made if section.blocks]
+    return _named_apart([plain(section) for section in made if section.blocks])
+
+
+def _named_apart(found: list[Section]) -> list[Section]:
+    """Each chart with a key of its own: it is the name of its files and of its place on the page."""
+    taken: set[str] = set()
+    for section in found:
+        for i, block in enumerate(section.blocks):
+            if isinstance(block, TableBlock):
+                continue
+            key, n = block.key, 1
+            while key in taken:
+                n += 1
+                key = f"{block.key}-{n}"
+            taken.add(key)
+            section.blocks[i] = replace(block, key=key)
+    return found
 
 
 def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
@@ -91,5 +109,5 @@ def write_suite_page(
         html.write_text(text, encoding="utf-8")
         pictures = write_pictures(made, folder, stamp(runs)) if plots else []
     except OSError as error:
-        raise ResultsError(f"The page cannot be written to {target} ({error.strerror}); choose another place.") from None
+        raise ResultsError(f"The page cannot be written to {target} ({error.strerror or error}); choose another place.") from None
     return [html, *pictures]

@@ -110,7 +110,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table; cells are HTML already."""
+    """A table; cells are text, or Markup."""
 
     title: str
     head: Sequence[str]

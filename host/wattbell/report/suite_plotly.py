@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from wattbell.report.embed import label
 from wattbell.report.static import INK, MUTED
 from wattbell.report.suite_charts import Line, Panel, spread, y_limits
 
@@ -17,19 +18,19 @@ def _number(value: float) -> float:
 
 
 def _trace(line: Line, panel: Panel) -> dict[str, Any]:
-    x_name, y_name = panel.x_title, panel.y_title
+    x_name, y_name, name = label(panel.x_title), label(panel.y_title), label(line.label)
     trace: dict[str, Any] = {
         "type": "scatter",
-        "name": line.label,
+        "name": name,
         "x": [_number(v) for v in line.x],
         "y": [_number(v) for v in line.y],
         "mode": line.mode,
         "line": {"color": line.colour, "width": 2, "dash": "dash" if line.dashed else "solid"},
         "marker": {"color": line.colour, "size": 6},
-        "hovertemplate": f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x}}<extra>{line.label}</extra>",
+        "hovertemplate": f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x}}<extra>{name}</extra>",
     }
     if panel.seconds == "x":
-        trace["hovertemplate"] = f"%{{x:.4~s}}s, {y_name}: %{{y:.3~g}}<extra>{line.label}</extra>"
+        trace["hovertemplate"] = f"%{{x:.4~s}}s, {y_name}: %{{y:.3~g}}<extra>{name}</extra>"
     if len(line.x) > _MANY:
         trace["marker"]["size"] = 2.6
         if line.mode == "lines+markers":
@@ -44,18 +45,18 @@ def _trace(line: Line, panel: Panel) -> dict[str, Any]:
         middle = (panel.x_range[1] if panel.x_range else max(line.x)) / 2
         trace |= {
             "mode": "markers+text",
-            "text": list(line.texts),
+            "text": [label(text) for text in line.texts],
             "textposition": ["top left" if x > middle else "top right" for x in line.x],
             "cliponaxis": False,
             "textfont": {"size": 11, "color": line.colour},
         }
-        trace["hovertemplate"] = f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x:.4~g}}<extra>{line.label}</extra>"
+        trace["hovertemplate"] = f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x:.4~g}}<extra>{name}</extra>"
     return trace
 
 
 def _axis(title: str, log: bool, limits: tuple[float, float] | None, seconds: bool, zoom: bool) -> dict[str, Any]:
     axis: dict[str, Any] = {
-        "title": {"text": title, "standoff": 8, "font": {"color": MUTED, "size": 12}},
+        "title": {"text": label(title), "standoff": 8, "font": {"color": MUTED, "size": 12}},
         "gridcolor": _GRID,
         "zeroline": False,
         "linecolor": "#b6bdc5",
@@ -80,7 +81,7 @@ def figure(panel: Panel, height_px: int) -> dict[str, Any]:
     x_axis["showgrid"] = False
     if panel.x_ticks is not None:
         ticks = list(panel.x_ticks)
-        x_axis |= {"tickmode": "array", "tickangle": 0, "tickvals": ticks, "ticktext": [f"{v:g}{panel.x_suffix}" for v in ticks]}
+        x_axis |= {"tickmode": "array", "tickangle": 0, "tickvals": ticks, "ticktext": [f"{v:g}{label(panel.x_suffix)}" for v in ticks]}
     layout: dict[str, Any] = {
         "height": height_px,
         "margin": {"l": 56, "r": 12, "t": 8, "b": 44},
@@ -98,7 +99,7 @@ def figure(panel: Panel, height_px: int) -> dict[str, Any]:
         if mark.u:
             band = {"type": "rect", "x0": mark.x - mark.u, "x1": mark.x + mark.u, "yref": "paper", "y0": 0, "y1": 1}
             layout["shapes"].append({**band, "fillcolor": mark.colour, "opacity": 0.15, "line": {"width": 0}})
-        text = {"text": mark.label, "x": mark.x, "yref": "paper", "y": 1 - 0.08 * k, "xanchor": "left", "yanchor": "top"}
+        text = {"text": label(mark.label), "x": mark.x, "yref": "paper", "y": 1 - 0.08 * k, "xanchor": "left", "yanchor": "top"}
         layout["annotations"].append({**text, "showarrow": False, "xshift": 4, "font": {"color": mark.colour, "size": 12}})
     if panel.named:
         layout["annotations"] += _end_labels(panel, panel.named, limits)
@@ -116,7 +117,7 @@ def _end_labels(panel: Panel, lines: list[Line], limits: tuple[float, float]) ->
 
     places = spread([share(line.y[-1]) for line in lines], 0.075)
     return [
-        {"text": line.label, "xref": "paper", "x": 1, "yref": "paper", "y": at, "xanchor": "left", "yanchor": "middle",
+        {"text": label(line.label), "xref": "paper", "x": 1, "yref": "paper", "y": at, "xanchor": "left", "yanchor": "middle",
          "showarrow": False, "xshift": 6, "font": {"color": line.colour, "size": 11.5}, "name": "end"}
         for line, at in zip(lines, places, strict=True)
     ]  # fmt: skip

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from wattbell.analysis.text import NOTHING, duration, si, size_bytes
 from wattbell.report.suite_charts import Section, TableBlock, readable, shown
 from wattbell.report.suite_entities import drive_key
-from wattbell.report.tables import pair
+from wattbell.report.tables import BREAK, pair, span
 from wattbell.results import Quantity, Run
 from wattbell.results.declared import PowerState, feature, power_states
+from wattbell.results.document import LARGEST
 
 FEATURES = (
     ("", "Controller", "controller"),
@@ -47,13 +49,14 @@ def _known(run: Run) -> int:
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return NOTHING
-    if name.endswith("_c"):
-        return f"{float(value):g} °C"
-    if name == "hmb" and not isinstance(value, bool):
-        return f"{size_bytes(int(value))} preferred" if value else "Not used"
     if isinstance(value, bool):
         return "Supported" if value else "Not supported"
-    return escape(str(value))
+    if isinstance(value, int | float) and abs(value) < LARGEST:
+        if name.endswith("_c"):
+            return f"{value:g} °C"
+        if name == "hmb":
+            return f"{size_bytes(int(value))} preferred" if value else "Not used"
+    return str(value)
 
 
 def features(runs: Sequence[Run]) -> Section:
@@ -66,7 +69,7 @@ def features(runs: Sequence[Run]) -> Section:
     drives = [run for run in _one_a_drive(runs) if power_states(run) or run.drive.get("features")]
     if not drives:
         return section
-    head = ("NVMe", "feature", *(escape(run.title) for run in drives))
+    head = ("NVMe", "feature", *(run.title for run in drives))
     rows = []
     for version, text, name in FEATURES:
         values = [feature(run, name) for run in drives]
@@ -116,7 +119,7 @@ def _measured(runs: Sequence[Run]) -> Measured:
 def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> TableBlock:
     mine = [s for s in states if s.operational and measured.get(s.number)]
     names = list(dict.fromkeys(name for s in mine for name in measured[s.number]))
-    head = ("state", "max. power<br>declared", *(_column(name) for name in names))
+    head = ("state", BREAK.join(("max. power", "declared")), *(_column(name) for name in names))
     rows = []
     for state in mine:
         found = measured[state.number]
@@ -133,18 +136,18 @@ _IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
 )
 """What is declared of an idle state and measured, too: title, quantity, the declared value."""
 _ONLY_MEASURED = (
-    ("waking read,<br>doorbell to CQE", "doorbell_to_cqe_s"),
-    ("energy<br>of entry", "entry_j"),
-    ("energy<br>of exit", "exit_j"),
-    ("break-even<br>idle time", "break_even_s"),
+    (("waking read,", "doorbell to CQE"), "doorbell_to_cqe_s"),
+    (("energy", "of entry"), "entry_j"),
+    (("energy", "of exit"), "exit_j"),
+    (("break-even", "idle time"), "break_even_s"),
 )
 
 
 def _idle(run: Run, states: Sequence[PowerState], measured: Measured) -> TableBlock:
-    head = ["state"]
+    head: list[str] = ["state"]
     for title, *_ in _IDLE:
-        head += [f"{title}<br>declared", f"{title}<br>measured"]
-    head += [title for title, _ in _ONLY_MEASURED]
+        head += [BREAK.join((title, "declared")), BREAK.join((title, "measured"))]
+    head += [BREAK.join(lines) for lines, _ in _ONLY_MEASURED]
     rows = []
     for state in states:
         found = measured.get(state.number)
@@ -166,11 +169,11 @@ _UNITS = (("_mb_per_s", "MB/s"), ("_w", "W"), ("_s", "s"), ("_j", "J"))
 _FAR = 1.1
 
 
-def _column(name: str) -> str:
+def _column(name: str) -> Markup:
     """``sequential_read_w`` is ``sequential read`` over ``power``."""
     suffix, unit = next(((suffix, unit) for suffix, unit in _UNITS if name.endswith(suffix)), ("", ""))
     text = name.removesuffix(suffix).replace("_", " ")
-    return f"{escape(text)}<br>{({'MB/s': 'rate', 'W': 'power'}).get(unit, '')}"
+    return BREAK.join((text, {"MB/s": "rate", "W": "power"}.get(unit, "")))
 
 
 def _value(name: str, quantity: Quantity | None, declared: float | None = None, always: bool = False) -> str:
@@ -181,5 +184,6 @@ def _value(name: str, quantity: Quantity | None, declared: float | None = None, 
     factor, prefixed = readable([quantity.value], unit)
     times = quantity.value / declared if declared else 0.0
     far = times > _FAR
-    mark = f" <span class='{'fail' if far else 'u'}'>×{times:.{1 if times > 0.95 else 2}f}</span>" if far or (always and declared) else ""
-    return f"{pair(shown(quantity), factor)} {prefixed}{mark}"
+    text = f"×{times:.{1 if times > 0.95 else 2}f}"
+    mark = Markup(" ") + span("fail" if far else "u", text) if far or (always and declared) else Markup()
+    return Markup("{} {}{}").format(pair(shown(quantity), factor), prefixed, mark)

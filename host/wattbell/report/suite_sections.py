@@ -14,6 +14,8 @@ _LESS_IS_BETTER = {"W", "s", "J"}
 _SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
 _ELSEWHERE = ("idle", "active-idle", "whole-drive-fill", "operational", "non-operational")
 _ATSB = "atsb-"
+_LONGEST = 120
+"""Bytes of a file name, without its ending."""
 _AT_BEST = "highest, at "
 """Scores whose name says where they were reached; the charts by queue depth show them."""
 
@@ -78,9 +80,9 @@ def _differs(a: Score, b: Score) -> bool:
 
 
 def slug(text: str) -> str:
-    """A file name."""
+    """A file name, short enough for every file system."""
     kept = "".join(c if c.isalnum() else "-" for c in text.lower())
-    return "-".join(part for part in kept.split("-") if part)
+    return "-".join(part for part in kept.split("-") if part).encode()[:_LONGEST].decode("utf-8", "ignore") or "chart"
 
 
 def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:

@@ -19,9 +19,13 @@ _FILL_POINTS = 1500
 
 def _table(entity: Entity, result: TestResult | None, *columns: str) -> pl.DataFrame | None:
     frame = entity.run.series(result) if result else None
-    if frame is None or not set(columns) <= set(frame.columns) or not frame.height:
+    if frame is None or not set(columns) <= set(frame.columns):
         return None
-    return frame
+    texts = {name for name, kind in frame.schema.items() if kind == pl.String}
+    if texts & set(columns) != ({"section"} & set(columns)):
+        return None
+    frame = frame.drop_nulls(columns)
+    return frame if frame.height else None
 
 
 def consistency(found: Sequence[Entity]) -> Section:
@@ -66,7 +70,8 @@ def consistency(found: Sequence[Entity]) -> Section:
                 axes = Panel("time, s", "IOPS", [line], name, y_log=log, x_range=(start, ends[i]), y_range=limits, zoom=True)
                 panels.append(axes)
             if panels:
-                section.blocks.append(Chart(f"{suite}-{key}", f"{suite}: {title[0].lower()}{title[1:]}", panels, columns=2, height_px=250))
+                heading = f"{suite}: {title[0].lower()}{title[1:]}"
+                section.blocks.append(Chart(slug(f"{suite}-{key}"), heading, panels, columns=2, height_px=250))
     return section
 
 

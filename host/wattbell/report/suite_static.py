@@ -9,13 +9,13 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatter, NullFormatter, NullLocator
 
 from wattbell.analysis.text import concise, digits, si
-from wattbell.report.static import GRID, INK, MUTED
+from wattbell.report.static import GRID, INK, MUTED, STYLE
 from wattbell.report.suite_charts import Bars, Chart, Line, Panel, Section, needs_legend, readable, shown, spread, y_limits
 
-_STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "hatch.linewidth": 0.9}
+_STYLE: Any = {**STYLE, "hatch.linewidth": 0.9}
 _MANY = 400
 
 
@@ -107,6 +107,7 @@ def _panel(axes: Any, panel: Panel) -> None:
             axis.set_minor_formatter(NullFormatter())
     if panel.y_log and panel.seconds != "y":
         axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: digits(v, 1)))
+        axes.yaxis.set_minor_formatter(LogFormatter())
     if panel.x_range is not None:
         axes.set_xlim(*panel.x_range)
     for k, mark in enumerate(panel.marks):

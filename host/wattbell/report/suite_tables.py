@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
@@ -59,9 +60,9 @@ def every_figure(found: Sequence[Entity]) -> Section:
             for point in result.points if result else ():
                 cells = [pair(q.to_figure(), _column(n)[1]) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
                 lost = max((q.n_lost for q in point.quantities.values()), default=0)
-                rows.append([escape(entity.label), escape(_at(point.x)), *cells, count(lost) if lost else ""])
+                rows.append([entity.label, _at(point.x), *cells, count(lost) if lost else ""])
         if rows:
-            head = ("drive", "at", *(escape(_column(n)[0]) for n in quantities), "lost")
+            head = ("drive", "at", *(_column(n)[0] for n in quantities), "lost")
             section.blocks.append(TableBlock(title, head, rows, left=2))
     return section
 
@@ -102,7 +103,7 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
 
     def add(name: str, values: Sequence[str]) -> None:
         if any(value and value != NOTHING for value in values):
-            rows.append((name, [escape(value) if value else NOTHING for value in values]))
+            rows.append((name, [value or NOTHING for value in values]))
 
     add("run", [run.id or str(run.source) for run in runs])
     add("suite", [run.suite for run in runs])
@@ -126,10 +127,14 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     add("uncertainty", [_error_model(run.document.get("uncertainty")) for run in runs])
     add("capture", [str(rests_on.get(run.content_hash, {}).get("capture") or run.document.get("capture") or "") for run in runs])
     add("job files", [_jobs(run, rests_on) for run in runs])
-    rows = [(name, [value.replace("/", "/<wbr>") for value in values]) for name, values in rows]
-    head = ("", *(escape(run.title) for run in runs))
-    section.blocks.append(TableBlock("", head, [[name, *values] for name, values in rows], left=1 + len(runs)))
+    head = ("", *(run.title for run in runs))
+    section.blocks.append(TableBlock("", head, [[name, *map(_breakable, values)] for name, values in rows], left=1 + len(runs)))
     return section
+
+
+def _breakable(text: str) -> Markup:
+    """A path, which may be broken at each slash."""
+    return Markup("/<wbr>").join(text.split("/"))
 
 
 def _conditions(run: Run) -> Mapping[str, Any]:
@@ -146,7 +151,7 @@ def _jobs(run: Run, rests_on: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _error_model(model: Any) -> str:
     if isinstance(model, Mapping) and model.get("source"):
-        return f"{model['source']} (k = {model.get('k', 2):g})"
+        return f"{model['source']} (k = {model.get('k', 2)})"
     return _text(model)
 
 

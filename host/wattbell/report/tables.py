@@ -1,10 +1,14 @@
-"""The tables of the report as HTML."""
+"""The tables of the report as HTML.
+
+What is ``Markup`` is HTML; any other string is text, and is escaped wherever it meets HTML (markupsafe).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
@@ -12,24 +16,32 @@ from wattbell.analysis.render import phase_kind, truth_faults
 from wattbell.analysis.text import NOTHING, concise, count, digits, duration, si, signed, size_bytes
 
 Row = Sequence[str]
+BREAK = Markup("<br>")
 
 
-def table(head: Sequence[str], rows: Sequence[Row], left: int = 1) -> str:
-    """A table; cells are HTML already. The first ``left`` columns are set left."""
+def table(head: Sequence[str], rows: Sequence[Row], left: int = 1) -> Markup:
+    """A table; cells are text, or Markup. The first ``left`` columns are set left."""
     if not rows:
-        return ""
+        return Markup()
 
-    def cells(tag: str, values: Row) -> str:
-        return "".join(f'<{tag}{" class=l" if i < left else ""}>{v}</{tag}>' for i, v in enumerate(values))
+    def cells(tag: str, values: Row) -> Markup:
+        pattern = (Markup(f"<{tag} class=l>{{}}</{tag}>"), Markup(f"<{tag}>{{}}</{tag}>"))
+        return Markup().join(pattern[i >= left].format(v) for i, v in enumerate(values))
 
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<div class=wide><table><thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table></div>"
+    body = Markup().join(Markup("<tr>{}</tr>").format(cells("td", row)) for row in rows)
+    outer = Markup("<div class=wide><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>")
+    return outer.format(cells("th", head), body)
 
 
-def pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> str:
+def span(kind: str, text: str) -> Markup:
+    """``text`` in a span of this class: ``u`` (in grey), ``pass``, ``fail``."""
+    return Markup("<span class={}>{}</span>").format(kind, text)
+
+
+def pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Markup:
     """A figure with its uncertainty in the last digits."""
     head, paren, tail = concise(fig, scale).partition("(")
-    return head + (f"<span class=u>{paren}{tail}</span>" if paren else "")
+    return escape(head) + (span("u", paren + tail) if paren else "")
 
 
 def plain(fig: Mapping[str, Any] | None) -> str:
@@ -42,12 +54,12 @@ def _lat(latency: Mapping[str, Any], key: str) -> str:
     return NOTHING if latency.get(key) is None else bound + duration(latency[key])
 
 
-def _name(phase: Mapping[str, Any], colours: Mapping[int, str], i: int) -> str:
-    dot = f'<span class=dot style="background:{colours[i]}"></span>' if colours.get(i) else ""
-    return f"{dot}{escape(phase['name'])}"
+def _name(phase: Mapping[str, Any], colours: Mapping[int, str], i: int) -> Markup:
+    dot = Markup('<span class=dot style="background:{}"></span>').format(colours[i]) if colours.get(i) else Markup()
+    return dot + str(phase["name"])
 
 
-def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> str:
+def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Markup:
     """Rates and latency by phase."""
     rows = []
     for i, phase in enumerate(phases):
@@ -57,7 +69,7 @@ def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -
         rows.append(
             [
                 _name(phase, colours, i),
-                f"<span class=u>{escape(phase_kind(phase))}</span>",
+                span("u", phase_kind(phase)),
                 count(phase["rates"]["count"]),
                 size_bytes(phase["rates"]["bytes"]),
                 f"{depth:.2f}",
@@ -70,7 +82,7 @@ def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -
     return table(head, rows, 2)
 
 
-def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> str:
+def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Markup:
     """Power, energy and efficiency by phase."""
     rows = []
     for i, phase in enumerate(phases):
@@ -95,7 +107,7 @@ def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> st
     return table(("phase", *watts, "energy, J", "MB/s/W", "IOPS/W", "J/GB", "µJ/command"), rows)
 
 
-def bursts(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> str:
+def bursts(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Markup:
     """Both readings of the rate of a duty-cycled load."""
     rows = []
     for i, phase in enumerate(phases):
@@ -108,35 +120,35 @@ def bursts(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> s
     return table(("phase", "bursts", "duty", *rates), rows)
 
 
-def latencies(commands: Mapping[str, Any]) -> str:
+def latencies(commands: Mapping[str, Any]) -> Markup:
     """Percentiles by opcode and size, whole capture."""
     by_opcode = commands["by_opcode"]
     keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"][q] is not None for e in by_opcode.values())), "max"]
     rows = []
     for name, entry in by_opcode.items():
         sizes = commands["by_opcode_size"].get(name, {})
-        items = [(escape(name), entry)]
+        items = [(str(name), entry)]
         if len(sizes) > 1:
-            items += [(f"&emsp;{size_text(int(s)) if s.isdigit() else s}", sizes[s]) for s in list(sizes)[:12]]
+            items += [(f"\u2003{size_text(int(s)) if s.isdigit() else s}", sizes[s]) for s in list(sizes)[:12]]
         for label, item in items:
-            errors = f"<span class=fail>{count(item['errors'])}</span>" if item["errors"] else "0"
+            errors = span("fail", count(item["errors"])) if item["errors"] else "0"
             latency = [_lat(item["latency_s"], k) for k in keys]
             rows.append([label, count(item["count"]), size_bytes(item["bytes"]), errors, *latency])
     return table(("command", "count", "data", "errors", *(k.replace("_", ".") for k in keys)), rows)
 
 
-def splits(commands: Mapping[str, Any]) -> str:
+def splits(commands: Mapping[str, Any]) -> Markup:
     """Where the latency goes: median of each part by opcode."""
     names = ("doorbell_to_fetch", "fetch_to_first_data", "data", "last_data_to_cqe", "cqe_to_msix", "cqe_to_cq_head")
     heads = ("doorbell → fetch", "fetch → data", "data", "data → CQE", "CQE → MSI-X", "CQE → CQ head")
     rows = []
     for opcode, entry in commands["by_opcode"].items():
         parts = entry.get("splits_s") or {}
-        rows.append([escape(opcode), *(duration(parts[n]["p50"]) if n in parts else NOTHING for n in names)])
+        rows.append([opcode, *(duration(parts[n]["p50"]) if n in parts else NOTHING for n in names)])
     return table(("median of", *heads), rows)
 
 
-def idle(levels: Sequence[Mapping[str, Any]]) -> str:
+def idle(levels: Sequence[Mapping[str, Any]]) -> Markup:
     """Idle power by state."""
     rows = []
     for level in levels:
@@ -147,21 +159,21 @@ def idle(levels: Sequence[Mapping[str, Any]]) -> str:
         reached = "at once" if level["first_reached_s"] < 1e-3 else duration(level["first_reached_s"], 3)
         rows.append(
             [
-                escape(level["label"]),
-                f"<span class=u>{escape(level['how'])}</span>",
+                str(level["label"]),
+                span("u", level["how"]),
                 pair(level["mean_w"], 1e3 if milli else 1.0) + (" mW" if milli else " W"),
                 NOTHING if declared is None else (f"{declared * 1e3:g} mW" if declared < 0.1 else f"{declared:g} W"),
                 duration(level["duration_s"], 3),
                 reached,
                 link,
-                f"<span class=u>{escape(', '.join(level['phases'][:4]))}</span>",
+                span("u", ", ".join(level["phases"][:4])),
             ]
         )
     head = ("state", "state known by", "power", "declared maximum", "seen for", "reached after", "link", "phases")
     return table(head, rows, 2)
 
 
-def wakeups(groups: Sequence[Mapping[str, Any]]) -> str:
+def wakeups(groups: Sequence[Mapping[str, Any]]) -> Markup:
     """Wake-up latency by state and class of command; every reading."""
 
     def median(group: Mapping[str, Any], key: str) -> str:
@@ -170,8 +182,8 @@ def wakeups(groups: Sequence[Mapping[str, Any]]) -> str:
     keys = ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s")
     rows = [
         [
-            escape(g["state"]),
-            escape(g["class"]),
+            str(g["state"]),
+            str(g["class"]),
             str(g["count"]),
             f"{duration(g['idle_s_min'], 3)}",
             _lat(g["latency_s"], "p50"),
@@ -185,11 +197,11 @@ def wakeups(groups: Sequence[Mapping[str, Any]]) -> str:
     return table(("from", "command", "n", "idle ≥", "doorbell → CQE", "max", *parts), rows, 2)
 
 
-def checks(truth: Mapping[str, Any] | None) -> str:
+def checks(truth: Mapping[str, Any] | None) -> Markup:
     """Comparison with the model's truth."""
     if not truth:
-        return ""
-    verdict = {True: "<span class=pass>pass</span>", False: "<span class=fail>FAIL</span>"}
+        return Markup()
+    verdict = {True: span("pass", "pass"), False: span("fail", "FAIL")}
     rows = []
     for row in truth["phases"]:
         cells = [NOTHING] * 4
@@ -200,35 +212,32 @@ def checks(truth: Mapping[str, Any] | None) -> str:
                 signed(row["mean_error_w"], "W"),
                 si(row["mean_limit_w"], "W", 3),
             ]
-        rows.append([escape(row["name"]), *cells, verdict[bool(row["pass"])]])
+        rows.append([str(row["name"]), *cells, verdict[bool(row["pass"])]])
     out = table(("phase", "energy, truth", "error", "mean power, error", "limit", ""), rows)
     instants = truth["commands"]
     if instants:
-        out += (
-            f"<p>Timestamps: {verdict[bool(instants['pass'])]}. {count(instants['paired'])} of "
-            f"{count(instants['truth'])} commands paired, seven instants each, largest distance "
-            f"{instants['max_ticks']:g} ticks. {escape('; '.join(truth_faults(instants)))}</p>"
+        out += Markup("<p>Timestamps: {}. {}</p>").format(
+            verdict[bool(instants["pass"])],
+            f"{count(instants['paired'])} of {count(instants['truth'])} commands paired, seven instants each, largest distance "
+            f"{instants['max_ticks']:g} ticks. {'; '.join(truth_faults(instants))}",
         )
     for wake in truth["wakeups"]:
-        out += f"<p>Wake-up, {escape(wake['name'])}: {verdict[bool(wake['pass'])]}. "
+        text = wake.get("absent", "")
         if "error_s" in wake:
-            out += f"{duration(wake['measured_s'], 6)}, error {signed(wake['error_s'], 's')}</p>"
-        else:
-            out += f"{escape(wake['absent'])}</p>"
+            text = f"{duration(wake['measured_s'], 6)}, error {signed(wake['error_s'], 's')}"
+        out += Markup("<p>Wake-up, {}: {}. {}</p>").format(wake["name"], verdict[bool(wake["pass"])], text)
     return out
 
 
-def fio(found: Mapping[str, Any] | None) -> str:
+def fio(found: Mapping[str, Any] | None) -> Markup:
     """Comparison with fio."""
     if not found:
-        return ""
+        return Markup()
     rows = []
     for section in found["sections"]:
         for row in section["rows"]:
-            equal = "<span class=pass>equal</span>" if row["equal"] else "<span class=fail>DIFFERS</span>"
-            lat = {None: NOTHING, True: "<span class=pass>≤ fio</span>"}.get(
-                row["latency_ok"], "<span class=fail>&gt; fio</span>"
-            )
+            equal = span("pass", "equal") if row["equal"] else span("fail", "DIFFERS")
+            lat = {None: escape(NOTHING), True: span("pass", "≤ fio")}.get(row["latency_ok"], span("fail", "> fio"))
             numbers = (count(row[k]) for k in ("wire_count", "fio_count", "wire_bytes", "fio_bytes"))
-            rows.append([escape(section["name"]), escape(row["opcode"]), *numbers, equal, lat])
+            rows.append([str(section["name"]), str(row["opcode"]), *numbers, equal, lat])
     return table(("phase", "opcode", "wire", "fio", "wire bytes", "fio bytes", "", "latency at QD1"), rows, 2)

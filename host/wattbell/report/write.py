@@ -9,7 +9,8 @@ from typing import Any
 from wattbell.analysis.context import load
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
-from wattbell.report.data import collect
+from wattbell.report.data import ReportData, collect
+from wattbell.report.embed import plain
 from wattbell.report.html import page
 from wattbell.report.static import write_plots
 
@@ -24,13 +25,13 @@ def write_report(capture: Capture, result: Mapping[str, Any], out: str | Path, p
     single = target.suffix.lower() in (".html", ".htm")
     html = target if single else target / "report.html"
     folder = target.with_name(f"{target.stem}-plots") if single else target / "plots"
-    data = collect(load(capture), result)
+    data: ReportData = plain(collect(load(capture), result))
     try:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(page(data, result), encoding="utf-8")
         if plots:
             write_plots(data, folder)
     except OSError as error:
-        text = f"The report cannot be written to {target} ({error.strerror}); choose another place."
+        text = f"The report cannot be written to {target} ({error.strerror or error}); choose another place."
         raise CaptureError(text) from None
     return html

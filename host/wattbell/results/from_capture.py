@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..analysis.loss import lost_counts
 from .model import Run, parse
 
 _RATES = ("mb_per_s", "iops")
@@ -56,7 +57,7 @@ def _tests(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         if latency["mean"] is None or group["class"].startswith(("marker", "admin")):
             continue
         scores = [
-            {"name": name, "unit": "s", "value": {"value": latency[key], "u": latency["u"].get(key), "n_lost": 0}}
+            {"name": name, "unit": "s", "value": {"value": latency[key], "u": latency["u"].get(key), "n_lost": int(group["lost"])}}
             for key, name in (("p50", "median"), ("mean", "mean"), ("max", "max"))
             if latency.get(key) is not None
         ]
@@ -68,9 +69,11 @@ def _tests(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _hash_jobs(folder: Path | None) -> str:
     """Hash of the job files a capture kept: two captures with the same one ran the same commands."""
     total = sha256()
-    files = sorted(folder.iterdir()) if folder and folder.is_dir() else []
-    for path in files:
-        if path.suffix in (".fio", ".iolog") or path.name.endswith("plan.toml"):
+    if folder is None or not folder.is_dir():
+        return total.hexdigest()
+    for path in sorted(folder.iterdir()):
+        job = path.suffix in (".fio", ".iolog") or path.name.endswith("plan.toml")
+        if job and path.is_file() and path.resolve().parent == folder.resolve():
             total.update(path.name.encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 
@@ -97,7 +100,7 @@ def run_from_capture(path: Path) -> Run:
         "versions": {**{str(k): str(v) for k, v in about["software"].items()}, "gateware": about["rig"].get("gateware")},
         "conditions": conditions,
         "virtual": bool(conditions.get("virtual")),
-        "lost": {"commands": loss["commands"], "rail samples": loss["rail_samples"]},
+        "lost": lost_counts(loss),
         "notes": result["warnings"],
         "capture": str(path.resolve()),
         "tests": _tests(result),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ..errors import ResultsError
+from .document import decode
 from .from_capture import run_from_capture
 from .model import Run, parse
 from .store import Store
@@ -19,10 +18,14 @@ def _series_reader(folder: Path) -> Callable[[str], bytes | None]:
     """Reads series files, but none from outside ``folder``: the name stands in a file that may come from anywhere."""
 
     def read(name: str) -> bytes | None:
+        if "\0" in name:
+            raise ResultsError(f"{folder / RESULTS} names a series with a zero in its name; it is damaged.")
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()):
             raise ResultsError(f"{folder / RESULTS} names the series {name}, which lies outside {folder}; not read.")
         try:
+            if path.exists() and not path.is_file():
+                raise ResultsError(f"{path} is not a file; run that test again.")
             return path.read_bytes()
         except FileNotFoundError:
             return None
@@ -36,14 +39,14 @@ def read_run(path: Path) -> Run:
     """The run in a results directory (or a ``results.json``). Raises ResultsError when there is none."""
     file = path / RESULTS if path.is_dir() else path
     try:
-        document: Any = json.loads(file.read_text(encoding="utf-8"))
+        if file.exists() and not file.is_file():
+            raise ResultsError(f"{file} is not a file; give a directory that `wattbell run SUITE` wrote.")
+        text = file.read_bytes()
     except FileNotFoundError:
         raise ResultsError(f"{path} has no {RESULTS}; give a directory that `wattbell run SUITE` wrote.") from None
     except OSError as error:
         raise ResultsError(f"{file} cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise ResultsError(f"{file} is no JSON ({error}); run the suite again, it resumes where it stopped.") from None
-    return parse(document, str(file), _series_reader(file.parent), source=str(file.parent.resolve()))
+    return parse(decode(text, str(file)), str(file), _series_reader(file.parent), source=str(file.parent.resolve()))
 
 
 def resolve(reference: str, open_store: Callable[[], Store]) -> Run:

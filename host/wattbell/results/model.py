@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from ..errors import ResultsError
+from .document import LARGEST, check
+from .seriesfile import read_series
 
 FORMAT = 1
 """Version of ``results.json`` this program reads."""
@@ -89,6 +89,8 @@ class TestResult:
         return max([*each, sum(self.lost.values())], default=0)
 
 
+_POSITIVE = ("qd", "block_bytes")
+"""Axes that start above 0."""
 ReadSeries = Callable[[str], bytes | None]
 
 
@@ -193,11 +195,11 @@ class Run:
         data = self.read_series(test.series)
         if data is None:
             return None
+        where = f"{test.series} of {self.source or self.id}"
         try:
-            return pl.read_parquet(io.BytesIO(data))
-        except pl.exceptions.PolarsError as error:
-            text = f"{test.series} of {self.source or self.id} is damaged ({str(error).splitlines()[0]})"
-            raise ResultsError(f"{text}; run that test again.") from None
+            return read_series(data)
+        except ValueError as error:
+            raise ResultsError(f"{where} is damaged ({error}); run that test again.") from None
 
 
 class _Reader:
@@ -227,8 +229,8 @@ class _Reader:
         return value
 
     def number(self, value: Any, path: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise self.fail(path, "is not a finite number")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
+            raise self.fail(path, f"is not a finite number (up to {LARGEST:g})")
         return float(value)
 
     def quantity(self, value: Any, path: str) -> Quantity | None:
@@ -254,7 +256,7 @@ class _Reader:
         return {str(k): self.count(v, f"{path}.{k}") for k, v in self.mapping(value, path).items() if v}
 
     def count(self, value: Any, path: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
             raise self.fail(path, "is not a count")
         return value
 
@@ -263,6 +265,8 @@ class _Reader:
         x: dict[str, float | str] = {}
         for key, at in self.mapping(got.get("x", {}), f"{path}.x").items():
             x[str(key)] = at if isinstance(at, str) else self.number(at, f"{path}.x.{key}")
+            if key in _POSITIVE and not isinstance(at, str) and at <= 0:
+                raise self.fail(f"{path}.x.{key}", "is not positive")
         quantities = {}
         for key, found in got.items():
             if key == "x" or not isinstance(found, (dict, int, float)) or isinstance(found, bool):
@@ -309,11 +313,7 @@ def parse(document: Any, where: str, read_series: ReadSeries | None = None, run_
         newer = isinstance(version, int) and version > FORMAT
         what = "was written by a newer Wattbell; update this one" if newer else "is no results.json of Wattbell"
         raise ResultsError(f"{where} {what} (format {version!r}, this program reads {FORMAT}).")
-    reader.text(got.get("suite"), "suite")
-    reader.text(got.get("suite_hash"), "suite_hash")
-    if reader.number(got.get("scale", 1.0), "scale") <= 0:
-        raise reader.fail("scale", "is not positive")
-    reader.mapping(got.get("drive"), "drive")
+    check(got, where)
     reader.counts(got.get("lost"), "lost")
     condition = str(got.get("condition") or "")
     tests = reader.items(got.get("tests"), "tests")

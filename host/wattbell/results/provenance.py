@@ -9,11 +9,12 @@ JOB_PATTERNS = ("*.fio", "*.iolog", "manifest.toml", "plan.toml", "plan-*.toml")
 
 
 def job_hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of every job file, trace and manifest below ``folder``, by path relative to it."""
+    """SHA-256 of every job file, trace and manifest below ``folder``, by path relative to it; links that lead out of it are left out."""
     found: dict[str, str] = {}
+    inside = folder.resolve()
     for pattern in JOB_PATTERNS:
         for path in sorted(folder.rglob(pattern)):
-            if path.is_file():
+            if path.is_file() and path.resolve().is_relative_to(inside):
                 found[path.relative_to(folder).as_posix()] = sha256(path.read_bytes()).hexdigest()
     return found
 

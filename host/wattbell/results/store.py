@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import ResultsError
 from . import provenance
+from .document import decode
 from .model import Run, parse
 from .schema import TABLES, VERSION
 
@@ -66,6 +67,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=10.0)
             self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA trusted_schema = OFF")
             self._prepare()
         except OSError as error:
             raise ResultsError(f"The results store {path} cannot be made ({error.strerror}); use --store.") from None
@@ -110,7 +112,7 @@ class Store:
         folder = folder if folder.is_dir() else folder.parent
         document, drive = run.document, run.drive
         capture = document.get("capture")
-        where = (folder / str(capture)).resolve() if capture else provenance.capture_of(folder)
+        where = os.path.abspath(folder / str(capture)) if capture else provenance.capture_of(folder)
         row = {
             "id": run_id,
             "content_sha256": run.content_hash,
@@ -221,7 +223,7 @@ class Store:
             row = self._db.execute("SELECT parquet FROM series WHERE run = ? AND name = ?", (run_id, name)).fetchone()
             return None if row is None else bytes(row[0])
 
-        return parse(json.loads(document), f"run {run_id} of {self.path}", series, run_id, source)
+        return parse(decode(document, f"run {run_id} of {self.path}"), f"run {run_id} of {self.path}", series, run_id, source)
 
     def runs(self) -> list[Run]:
         """Every run, oldest first."""

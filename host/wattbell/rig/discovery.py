@@ -2,7 +2,8 @@
 
 A virtual rig registers itself as ``RUNTIME/rigs/SERIAL.json`` with ``serial``, ``data``, ``control`` (device paths), ``status``
 (address of a Unix socket, `@` for the abstract ones) and ``pid``; RUNTIME is ``$WATTBELL_RUNTIME``, else ``wattbell`` under
-``$XDG_RUNTIME_DIR``, else under ``/tmp``.
+``$XDG_RUNTIME_DIR``, else ``/tmp/wattbell-UID``. Who can write there can give the host a rig of his own making, so only this user's
+(or root's) files in folders that nobody else can write are taken.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from serial.tools import list_ports
 
 from ..errors import RigError
@@ -26,6 +29,8 @@ PRODUCT = "Wattbell"
 VIRTUAL_TRACE_ORIGIN_TICK = 1_000_000_000
 """Tick at which a virtual rig's bus trace begins (docs/virtual-rig.md)."""
 STATUS_TIMEOUT_S = 5.0
+_LONGEST_BYTES = 1 << 16
+"""Of a registration, and of what a rig's process tells."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,55 @@ def runtime_dir() -> Path:
     given = os.environ.get("WATTBELL_RUNTIME")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / "wattbell"
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(own) / "wattbell" if own else Path(f"/tmp/wattbell-{os.geteuid()}")
+
+
+_Words = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class _Entry(msgspec.Struct):
+    """A registration (docs/virtual-rig.md)."""
+
+    serial: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    data: _Words
+    control: _Words
+    pid: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    status: _Words | None = None
+
+
+def _not_ours(found: os.stat_result) -> str | None:
+    """Who else has a say over a file or folder; None where it is this user (or root) alone."""
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"belongs to user {found.st_uid}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "can be written by others"
+    return None
+
+
+def refused() -> str | None:
+    """Why no virtual rig is looked for: the folder of registrations is not this user's alone. None where it is, or where there is none."""
+    for folder in (runtime_dir(), runtime_dir() / "rigs"):
+        try:
+            reason = _not_ours(folder.stat())
+        except OSError:
+            return None
+        if reason:
+            what = "`chmod go-w` it" if "written" in reason else "set WATTBELL_RUNTIME to a folder of your own"
+            return f"Virtual rigs are not looked for: {folder} {reason}; {what}."
+    return None
+
+
+def _read(path: Path) -> _Entry | None:
+    """A registration; None where it is none, or not this user's."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or _not_ours(about) or about.st_size > _LONGEST_BYTES:
+                return None
+            return msgspec.json.decode(file.read(_LONGEST_BYTES), type=_Entry)
+    except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
 
 
 def _alive(pid: int) -> bool:
@@ -74,19 +127,15 @@ def _alive(pid: int) -> bool:
 
 
 def virtual_rigs() -> list[RigPort]:
-    """Registered virtual rigs whose process is alive; unreadable registrations are passed over."""
-    found = []
-    for path in sorted((runtime_dir() / "rigs").glob("*.json")):
-        try:
-            entry = json.loads(path.read_text(encoding="utf-8"))
-            pid = int(entry["pid"])
-            serial, data, control = (str(entry[name]) for name in ("serial", "data", "control"))
-            port = RigPort(serial, data, control, virtual=True, pid=pid, status=entry.get("status"))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if _alive(pid) and Path(port.data).exists():
-            found.append(port)
-    return found
+    """Registered virtual rigs whose process is alive; what is no registration of this user's is passed over (:func:`refused`)."""
+    if refused():
+        return []
+    entries = [_read(path) for path in sorted((runtime_dir() / "rigs").glob("*.json"))]
+    return [
+        RigPort(entry.serial, entry.data, entry.control, virtual=True, pid=entry.pid, status=entry.status)
+        for entry in entries
+        if entry is not None and _alive(entry.pid) and os.path.exists(entry.data)
+    ]
 
 
 def process_status(port: RigPort) -> dict[str, Any]:
@@ -97,8 +146,8 @@ def process_status(port: RigPort) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(STATUS_TIMEOUT_S)
             line.connect(port.status.replace("@", "\0", 1))
-            found = json.loads(line.makefile().readline())
-    except (OSError, ValueError):
+            found = json.loads(line.makefile().readline(_LONGEST_BYTES))
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -151,13 +200,18 @@ def find(serial: str | None = None) -> RigPort:
             if port.serial == serial:
                 return port
         names = ", ".join(port.serial for port in present) or "none"
-        raise RigError(f"No rig {serial}; present: {names}. Check the cable, or see `wattbell rigs`.")
+        raise RigError(f"No rig {serial}; present: {names}. Check the cable, or see `wattbell rigs`.{_why_not()}")
     if not present:
         raise RigError(
             "No rig found. Plug one in, or start a virtual one: "
-            "`wattbell run JOB --virtual PROFILE` or `wattbell sim start --trace FILE`."
+            f"`wattbell run JOB --virtual PROFILE` or `wattbell sim start --trace FILE`.{_why_not()}"
         )
     if len(present) > 1:
         names = ", ".join(port.serial for port in present)
         raise RigError(f"There are {len(present)} rigs ({names}); choose one with --rig SERIAL.")
     return present[0]
+
+
+def _why_not() -> str:
+    reason = refused()
+    return f" {reason}" if reason else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import secrets
 from dataclasses import replace
 
 import serial
@@ -14,6 +16,11 @@ from .discovery import RigPort
 from .scpi import Scpi
 from .stream import WAIT_S, Source
 
+_RUNNING = re.compile(r"\bstate=(RUN|STOPPING)\b")
+"""In the answer to STAT:RIG?."""
+_UNKNOWN_HEADER, _CAPTURING_ALREADY = "-113", "-213"
+"""SCPI errors."""
+
 
 class Rig:
     """An open rig. Use as a context manager."""
@@ -22,6 +29,7 @@ class Rig:
         self.port = port
         self.control = Scpi(port.control)
         self._source: Source | None = None
+        self._configured: list[str] = []
         try:
             self.identity = self.control.identity()
             if "virtual" in self.identity["model"].lower():  # a virtual rig behind a serial line describes itself here only
@@ -36,15 +44,27 @@ class Rig:
         """Open the rig with this serial number, or the only one."""
         return cls(discovery.find(serial_number))
 
-    def start(self) -> None:
-        """Start capturing; a rig that does already (error -213) goes on. RigError for a virtual one at the end of its trace."""
+    def start(self) -> bool:
+        """Start capturing; False when the rig did already (error -213), in which case it goes on. RigError for a virtual one at the end of
+        its trace. A run that is started has an identifier of its own in each block, if the rig's firmware knows of that."""
         if discovery.process_status(self.port).get("state") == "DONE":
             raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.")
         try:
+            self.control.command(f"SENS:RUN {secrets.randbelow((1 << 32) - 1) + 1}")
+        except RigError as error:
+            if _UNKNOWN_HEADER not in str(error):
+                raise
+        try:
             self.control.command("INIT")
         except RigError as error:
-            if "-213" not in str(error):
+            if _CAPTURING_ALREADY not in str(error):
                 raise
+            return False
+        return True
+
+    def is_capturing(self) -> bool:
+        """Whether it captures now."""
+        return _RUNNING.search(self.status()) is not None
 
     def stop(self) -> None:
         """Stop capturing; open blocks are sent, then a STATUS block with run 0."""
@@ -52,11 +72,21 @@ class Rig:
 
     def set_decimation(self, factor: int) -> None:
         """ADC conversions a rail sample, 1 .. 4096."""
-        self.control.command(f"SENS:SWE:DEC {factor}")
+        self.configure(f"SENS:SWE:DEC {factor}")
 
     def set_interval(self, seconds: float) -> None:
         """Time between ADC conversions."""
-        self.control.command(f"SENS:SWE:TINT {seconds:.9g}")
+        self.configure(f"SENS:SWE:TINT {seconds:.9g}")
+
+    def configure(self, command: str) -> None:
+        """Send a SCPI command that sets something, and remember it for :meth:`configure_again`."""
+        self.control.command(command)
+        self._configured.append(command)
+
+    def configure_again(self) -> None:
+        """Send every command given to :meth:`configure` again: a rig that lost its supply has forgotten them."""
+        for command in self._configured:
+            self.control.command(command)
 
     def mark(self, value: int) -> None:
         """Put a MARKER event with source CONTROL into the stream."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
 
 from ..errors import UsageError
+
+_Lbas = Annotated[int, msgspec.Meta(ge=2048, le=1 << 54)]
 
 
 @dataclass(frozen=True)
@@ -39,34 +42,60 @@ class Drive:
         }
 
 
+T = TypeVar("T")
+
+
+class _Figure(msgspec.Struct, Generic[T]):
+    """A figure of a profile: ``{ value, source }``."""
+
+    value: T
+
+
+class _Identity(msgspec.Struct):
+    model: str | _Figure[str] = ""
+    serial: str | _Figure[str] = ""
+    firmware: str | _Figure[str] = ""
+
+
+class _Namespace(msgspec.Struct):
+    lbas_512: _Lbas | _Figure[_Lbas]
+
+
+class _State(msgspec.Struct):
+    operational: bool | _Figure[bool] = True
+
+
+class _Profile(msgspec.Struct):
+    """As far as a plan needs it; the model itself reads the rest."""
+
+    namespace: _Namespace
+    power_state: Annotated[list[_State], msgspec.Meta(min_length=1, max_length=32)]
+    identity: _Identity = msgspec.field(default_factory=_Identity)
+    title: str = ""
+
+
 def from_profile(path: Path) -> Drive:
     """The drive of a profile of the SSD model. UsageError when the file is no profile."""
     try:
         content = path.read_bytes()
-        profile = tomllib.loads(content.decode("utf-8"))
-        states = profile["power_state"]
-        identity = profile.get("identity", {})
-        return Drive(
-            name=path.stem,
-            capacity_bytes=int(_value(profile["namespace"]["lbas_512"])) * 512,
-            operational=tuple(i for i, s in enumerate(states) if not _non_operational(s)),
-            non_operational=tuple(i for i, s in enumerate(states) if _non_operational(s)),
-            model=str(_value(identity.get("model", ""))),
-            serial=str(_value(identity.get("serial", ""))),
-            firmware=str(_value(identity.get("firmware", ""))),
-            digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
-            title=str(profile.get("title", "")),
-        )
+        profile = msgspec.convert(tomllib.loads(content.decode("utf-8")), _Profile)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a key that is wrong
         raise UsageError(f"{path} is no profile of a drive ({error}).") from None
+    operational = [bool(_value(state.operational)) for state in profile.power_state]
+    return Drive(
+        name=path.stem,
+        capacity_bytes=_value(profile.namespace.lbas_512) * 512,
+        operational=tuple(i for i, awake in enumerate(operational) if awake),
+        non_operational=tuple(i for i, awake in enumerate(operational) if not awake),
+        model=_value(profile.identity.model),
+        serial=_value(profile.identity.serial),
+        firmware=_value(profile.identity.firmware),
+        digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
+        title=profile.title,
+    )
 
 
-def _value(entry: Any) -> Any:
-    """A figure of a profile is ``{ value, source }``."""
-    return entry["value"] if isinstance(entry, Mapping) else entry
-
-
-def _non_operational(state: Mapping[str, Any]) -> bool:
-    return not bool(_value(state.get("operational", True)))
+def _value(entry: T | _Figure[T]) -> T:
+    return entry.value if isinstance(entry, _Figure) else entry

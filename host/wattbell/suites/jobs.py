@@ -1,9 +1,14 @@
-"""fio job files: reading their sections, and making smaller ones of them (``--scale``)."""
+"""fio job files: reading their sections, and making smaller ones of them (``--scale``).
+
+A suite may come from anybody, and fio runs as root: its job files may set what is in ``OPTIONS`` and nothing else. fio can write
+any file (``filename``, ``write_bw_log``), run any command (``exec_prerun``, and expressions, which it gives to a shell) and load any
+library (``ioengine=external:``), so each option and the form of its value are allowed by name.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..errors import UsageError
@@ -12,7 +17,115 @@ from .units import size_bytes, time_s
 MIN_BLOCKS = 16
 """A scaled size or amount is at least this many blocks."""
 MIN_RUNTIME_S = 2e-3
-_SECTION = re.compile(r"\[([^\]]+)\]")
+DRIVE = "${WATTBELL_DRIVE}"
+"""The only file a job may name: the drive under test."""
+_SECTION = re.compile(r"\[([A-Za-z0-9][A-Za-z0-9._+-]{0,99})\]")
+_LINE_MOST = 1000
+"""fio reads lines by 4096 bytes: the rest of a longer comment would be an option."""
+_PATTERNS = ("read", "write", "trim", "randread", "randwrite", "randtrim", "rw", "readwrite", "randrw")
+_ENGINES = ("libaio", "io_uring", "posixaio", "sync", "psync", "vsync", "pvsync", "pvsync2")
+
+
+def _number(least: int = 0, most: int = (1 << 63) - 1) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if not re.fullmatch(r"[0-9]{1,19}", text) or not least <= int(text) <= most:
+            raise ValueError(f"is no whole number from {least} to {most}")
+
+    return check
+
+
+def _flag(text: str) -> None:
+    if text not in ("0", "1"):
+        raise ValueError("is neither 0 nor 1")
+
+
+def _one_of(*words: str) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if text not in words:
+            raise ValueError(f"is none of {', '.join(words)}")
+
+    return check
+
+
+def _time(text: str) -> None:
+    time_s(text)
+
+
+def _share_or_size(text: str) -> None:
+    if text.endswith("%"):
+        _number(0, 100)(text[:-1])
+    else:
+        size_bytes(text)
+
+
+def _three(one: Callable[[str], object]) -> Callable[[str], None]:
+    """``read[,write[,trim]]``."""
+
+    def check(text: str) -> None:
+        parts = text.split(",")
+        if len(parts) > 3:
+            raise ValueError("has more than three values")
+        for part in (parts[0], *(p for p in parts[1:] if p)):
+            one(part)
+
+    return check
+
+
+def _block(text: str) -> None:
+    if size_bytes(text) < 1:
+        raise ValueError("must be at least 1 byte")
+
+
+def _text(text: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9 .,:_+-]{0,200}", text):
+        raise ValueError("may hold letters, digits, spaces and .,:_+- only")
+
+
+_PERCENT = _number(0, 100)
+OPTIONS: dict[str, Callable[[str], None]] = {
+    "filename": _one_of(DRIVE),
+    "ioengine": _one_of(*_ENGINES),
+    "rw": _one_of(*_PATTERNS),
+    "readwrite": _one_of(*_PATTERNS),
+    "bs": _three(_block),
+    "blocksize": _three(_block),
+    "size": _share_or_size,
+    "io_size": _share_or_size,
+    "offset": _share_or_size,
+    "number_ios": _number(),
+    "runtime": _time,
+    "ramp_time": _time,
+    "startdelay": _time,
+    "thinktime": _time,
+    "thinktime_blocks": _number(1),
+    "rate": _three(size_bytes),
+    "rate_iops": _three(_number()),
+    "iodepth": _number(1, 65535),
+    "iodepth_batch_submit": _number(1, 65535),
+    "iodepth_batch_complete_min": _number(0, 65535),
+    "iodepth_batch_complete_max": _number(1, 65535),
+    "iodepth_low": _number(1, 65535),
+    "numjobs": _number(1, 1024),
+    "loops": _number(1),
+    "rwmixread": _PERCENT,
+    "rwmixwrite": _PERCENT,
+    "percentage_random": _three(_PERCENT),
+    "fsync": _number(),
+    "fdatasync": _number(),
+    "randseed": _number(),
+    "buffer_compress_percentage": _PERCENT,
+    "dedupe_percentage": _PERCENT,
+    "description": _text,
+    **dict.fromkeys(
+        (
+            "direct", "time_based", "stonewall", "wait_for_previous", "group_reporting", "new_group", "norandommap", "randrepeat",
+            "allrandrepeat", "refill_buffers", "zero_buffers", "scramble_buffers", "thread", "hipri", "fixedbufs", "registerfiles",
+            "sqthread_poll", "nonvectored", "lat_percentiles", "clat_percentiles",
+        ),
+        _flag,
+    ),
+}  # fmt: skip
+"""What a job file may set, and what checks the value (ValueError). None of it names a file, a program or another device."""
 
 
 @dataclass(frozen=True)
@@ -38,59 +151,122 @@ class Section:
         return 1.0 if "write" in rw else 0.0
 
 
-def sections(text: str) -> list[Section]:
-    """The jobs of a job file, in order. UsageError when it has none or a size makes no sense."""
+@dataclass(frozen=True)
+class _Line:
+    """``header``: name of the section that begins here; else an option, or (``key`` empty) nothing."""
+
+    number: int
+    raw: str
+    header: str | None = None
+    key: str = ""
+    value: str = ""
+
+
+def sections(text: str, where: str = "The job file") -> list[Section]:
+    """The jobs of a job file, in order.
+
+    UsageError, with ``where`` and the line, when there is none or when something in it is not in ``OPTIONS``.
+    """
     options: dict[str, str] = {}
     found: list[Section] = []
-    current = options
-    for name, key, value in _lines(text):
-        if name == "global":
+    current: dict[str, str] | None = None
+    for line in _lines(text, where):
+        if line.header == "global":
             current = options
-        elif name is not None:
-            found.append(Section(name, dict(options)))
+        elif line.header is not None:
+            if any(section.name == line.header for section in found):
+                raise UsageError(f"{where}:{line.number}: two jobs are called {line.header}.")
+            found.append(Section(line.header, dict(options)))
             current = found[-1].options
-        else:
-            current[key] = value
+        elif line.key:
+            if current is None:
+                raise UsageError(f"{where}:{line.number}: option `{line.key}` stands before any [section].")
+            current[line.key] = line.value
     if not found:
-        raise UsageError("The job file has no job: a job is a [section] other than [global].")
+        raise UsageError(f"{where} has no job: a job is a [section] other than [global].")
     return found
 
 
-def _lines(text: str) -> Iterator[tuple[str | None, str, str]]:
-    """(section, "", "") for a header, (None, key, value) for an option."""
-    for raw in text.splitlines():
-        line = raw.strip()
-        if not line or line[0] in "#;":
-            continue
-        header = _SECTION.fullmatch(line)
-        if header:
-            yield header[1], "", ""
+def of_a_suite(text: str, where: str) -> list[Section]:
+    """:func:`sections` of a file that fio itself may run: UsageError also for a job that does not name the drive, as fio would make
+    a file of the job's own name."""
+    found = sections(text, where)
+    for section in found:
+        if "filename" not in section.options:
+            raise UsageError(f"{where}: job {section.name} names no drive: it needs filename={DRIVE}.")
+    return found
+
+
+def _lines(text: str, where: str) -> Iterator[_Line]:
+    """Every line, checked on its own."""
+    for number, raw in enumerate(text.split("\n"), start=1):
+        place = f"{where}:{number}"
+        # what fio and we could take for the end of a line, or for nothing, differs: none of it is let in
+        if any(character != "\t" and not character.isprintable() for character in raw.removesuffix("\r")):
+            raise UsageError(f"{place}: it holds a character that is not printable; a job file is plain text.")
+        if len(raw.encode("utf-8", "surrogatepass")) > _LINE_MOST:
+            raise UsageError(f"{place}: the line is longer than {_LINE_MOST} bytes.")
+        line = re.split("[#;]", raw, maxsplit=1)[0].strip(" \t\r")
+        if not line:
+            yield _Line(number, raw)
+        elif line.startswith("["):
+            yield _Line(number, raw, header=_header(line, place))
         else:
-            key, _, value = line.partition("=")
-            yield None, key.strip(), value.strip() or "1"
+            yield _option(number, raw, line, place)
 
 
-def scaled(text: str, scale: float, capacity_bytes: int) -> str:
+def _header(line: str, place: str) -> str:
+    match = _SECTION.fullmatch(line)
+    if not match:
+        raise UsageError(
+            f"{place}: `{_short(line)}` is no [section]: a name has letters, digits and ._+- only, and begins with one of the former."
+        )
+    if match[1] != "global" and match[1].startswith("global"):
+        raise UsageError(f"{place}: fio takes [{match[1]}] for [global]; call the job something else.")
+    return match[1]
+
+
+def _option(number: int, raw: str, line: str, place: str) -> _Line:
+    key, separator, value = (part.strip(" \t") for part in line.partition("="))
+    if not separator:
+        value = "1"
+    check = OPTIONS.get(key)
+    if check is None:
+        raise UsageError(f"{place}: option `{_short(key)}` is not one a suite may set. It may set {', '.join(sorted(OPTIONS))}.")
+    try:
+        check(value)
+    except ValueError as error:
+        reason = str(error)
+        said = reason if reason.startswith("`") else f"`{_short(value)}` {reason}"
+        raise UsageError(f"{place}: option `{key}`: {said}.") from None
+    return _Line(number, raw, key=key, value=value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def scaled(text: str, scale: float, capacity_bytes: int, where: str = "The job file") -> str:
     """The job file with sizes, amounts, offsets and run times times ``scale``; text unchanged at 1.
 
     Shares of the drive (``size=75%``) become bytes of ``capacity_bytes``. Sizes stay multiples of the largest block and
     at least ``MIN_BLOCKS`` of it, run times at least ``MIN_RUNTIME_S``. Numbers of jobs, block sizes, depths and mixes stay.
+    UsageError as :func:`sections`.
     """
+    jobs = sections(text, where)
     if scale == 1:
         return text
-    blocks = [size_bytes(s.options.get("bs", "4k").split(",")[0]) for s in sections(text)]
-    block = max(blocks)
+    block = max(size_bytes(s.options.get("bs", "4k").split(",")[0]) for s in jobs)
     out = [f"; Scaled by {scale:g}: not the published test."]
-    for raw in text.splitlines():
-        key, separator, value = raw.partition("=")
-        if separator and key.strip() in ("size", "io_size", "offset"):
-            whole = _bytes(value.strip(), capacity_bytes)
-            least = 0 if key.strip() == "offset" else MIN_BLOCKS * block
-            out.append(f"{key.strip()}={max(least, int(whole * scale) // block * block)}")
-        elif separator and key.strip() == "runtime":
-            out.append(f"runtime={round(max(MIN_RUNTIME_S, time_s(value) * scale) * 1e6)}us")
+    for line in _lines(text.removesuffix("\n"), where):
+        if line.key in ("size", "io_size", "offset"):
+            whole = _bytes(line.value, capacity_bytes)
+            least = 0 if line.key == "offset" else MIN_BLOCKS * block
+            out.append(f"{line.key}={max(least, int(whole * scale) // block * block)}")
+        elif line.key == "runtime":
+            out.append(f"runtime={round(max(MIN_RUNTIME_S, time_s(line.value) * scale) * 1e6)}us")
         else:
-            out.append(raw)
+            out.append(line.raw)
     return "\n".join(out) + "\n"
 
 

@@ -3,7 +3,6 @@ of very many commands, only their latencies are."""
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ..analysis.figures import ErrorModel, error_model
+from ..analysis.fio import inside, load_jobs
 from ..analysis.latency import quantile_ranks, standard_error, supported
 from ..analysis.loss import Loss, LossBook
 from ..analysis.phases import Phase, find_phases
@@ -66,9 +66,16 @@ class Source:
         last = int(self.events["tick"][-1]) + 1 if len(self.events) else 0
         found = find_phases(self.events, self.capture.meta.get("workload") or {}, last)
         self.phases = {phase.name: phase for phase in found}
-        self._loss = LossBook(self.capture.gaps.collect(), self.events)
+        begin = int(self.events["tick"][0]) if len(self.events) else 0
+        self._loss = LossBook(self.capture.gaps.collect(), self.events, begin, last, self._longest)
         self._sizes, self.notes = lba_sizes(self.capture.meta)
         self._told = _fio_bytes(self.capture)
+
+    def _longest(self) -> int:
+        """Ticks of the longest command of the capture."""
+        start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
+        longest = self.capture.commands.select((pl.col("cqe_tick") - start).max()).collect().item()
+        return int(longest or 0)
 
     def named(self, step: str) -> list[tuple[str, Phase]]:
         """(section, phase) of a step of the plan, in order of time; the section is "" for a step that is one phase."""
@@ -311,14 +318,10 @@ def describe(ticks: npt.NDArray[Any], source: Source, lost: int = 0) -> tuple[Qu
 
 def _fio_bytes(capture: Capture) -> dict[int, int]:
     """Bytes read and written by group of jobs, by fio's own JSON; empty without one."""
-    try:
-        jobs = json.loads((capture.workload_dir / "fio.json").read_text(encoding="utf-8"))["jobs"]
-        out: dict[int, int] = {}
-        for job in jobs:
-            group = int(job["groupid"])
-            out[group] = out.get(group, 0) + int(job["read"]["io_bytes"]) + int(job["write"]["io_bytes"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    path = inside(capture.workload_dir, "fio.json", "fio.json")
+    out: dict[int, int] = {}
+    for job in load_jobs(path) if path else []:
+        out[job.groupid] = out.get(job.groupid, 0) + sum(side.io_bytes for side in (job.read, job.write) if side)
     return out
 
 
@@ -327,7 +330,7 @@ def measure(source: Source, phase: Phase) -> Measured:
     if not source.is_long(phase):
         return measure_whole(source, phase)
     found = tally(source.io_pieces(phase), round(BURST_GAP_S / source.tick_s))
-    return InPieces(source, phase, found.span, source.loss(phase).commands, found)
+    return InPieces(source, phase, found.span, source.loss(phase).under_commands, found)
 
 
 def measure_whole(source: Source, phase: Phase) -> Whole:
@@ -335,4 +338,4 @@ def measure_whole(source: Source, phase: Phase) -> Whole:
     io = source.io(phase)
     good, moved = verdicts(io)
     span = active_span(io, round(BURST_GAP_S / source.tick_s))
-    return Whole(source, phase, span, source.loss(phase).commands, io, good, moved)
+    return Whole(source, phase, span, source.loss(phase).under_commands, io, good, moved)

@@ -38,6 +38,7 @@ class Outcome:
         for name, n in (
             ("commands", loss.commands),
             ("rail_samples", loss.rail_samples),
+            ("blocks_of_unknown_kind", loss.missing_blocks),
             ("gaps_of_unknown_size", loss.unknown_gaps),
             *((f"rig_{origin}", n) for origin, n in loss.by_source.items()),
             *source.doubtful_blocks(phase.first_tick, phase.last_tick).items(),

@@ -147,9 +147,18 @@ def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
 
 def _job(session: Session, suite: Suite, test: Test, drive: Drive, choice: Choice) -> str:
     """Puts the test's job file, scaled, into the session; returns its name."""
-    text = (suite.folder / test.jobs).read_text(encoding="utf-8")
-    session.files[test.jobs] = scaled(text, choice.scale, drive.capacity_bytes)
+    session.files[test.jobs] = scaled(_text(suite, test), choice.scale, drive.capacity_bytes, str(suite.folder / test.jobs))
     return test.jobs
+
+
+def _text(suite: Suite, test: Test) -> str:
+    path = suite.folder / test.jobs
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a text ({error}).") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
 
 
 def _power(test: Test) -> dict[str, Any]:
@@ -249,5 +258,5 @@ def test_sections(suite: Suite, test: Test) -> dict[str, Section]:
     """The sections of the test's job file by name; empty without one."""
     if not test.jobs:
         return {}
-    found = sections((suite.folder / test.jobs).read_text(encoding="utf-8"))
+    found = sections(_text(suite, test), str(suite.folder / test.jobs))
     return {section.name: section for section in found}

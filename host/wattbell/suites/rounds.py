@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ..errors import UsageError
 from .jobs import Section
 from .manifest import Test
 from .measure import Measured, Source, measure
@@ -29,7 +30,11 @@ def rounds(source: Source, test: Test, sections: Mapping[str, Section]) -> Outco
     split: dict[str, None] = {}
     for number, section, phase in source.numbered(test.id):
         name = section or next(iter(sections))
-        job = sections[name]
+        job = sections.get(name)
+        if job is None:
+            raise UsageError(
+                f"The capture's phase {test.id}#{number}/{name} is of a job that {test.jobs} has not: it was recorded with another suite."
+            )
         block = size_bytes(job.options.get("bs", "4k"))
         measured = measure(source, phase)
         point = measured.point({"write_share": job.write_share, "block_bytes": block, "qd": job.depth})

@@ -30,18 +30,19 @@ class Options:
 
 
 class Acquisition(threading.Thread):
-    """Runs until the window was handed to `done`, the rig stops, or :meth:`abort`. `say` gets what the user must know.
+    """Runs until the window was handed to `done`, the rig stops, or :meth:`abort`. `say` gets what the user must know; `over` is called
+    when all is done, the rig's ports closed.
 
     The rig's ports are held only meanwhile. A rig that was capturing already goes on when this ends.
     """
 
     def __init__(
         self, open_rig: Callable[[], Rig], settings: Settings, options: Options, done: Callable[[bytes], None], say: Callable[[str], None],
-        after: Acquisition | None,
+        over: Callable[[], None],
     ) -> None:  # fmt: skip
         super().__init__(name="wattbell-sump", daemon=True)
         self._open_rig, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
-        self._after = after
+        self._over = over
         self._aborted = threading.Event()
         self._begin_tick = self._last_tick = 0
 
@@ -49,18 +50,24 @@ class Acquisition(threading.Thread):
         """End it soon; nothing is handed over any more."""
         self._aborted.set()
 
+    @property
+    def aborted(self) -> bool:
+        """Whether nobody wants it any more."""
+        return self._aborted.is_set()
+
     def run(self) -> None:
         """The thread's work."""
-        if self._after:
-            self._after.join()
-            self._after = None
-        if self._aborted.is_set():
-            return
         try:
+            if self.aborted:
+                return
+            for refusal in self._settings.refusals():
+                self._say(refusal)
             with self._open_rig() as rig:
                 self._capture(rig)
         except WattbellError as error:
             self._say(f"no capture: {error}")
+        finally:
+            self._over()
 
     def _capture(self, rig: Rig) -> None:
         if self._options.decimation:
@@ -73,11 +80,11 @@ class Acquisition(threading.Thread):
         rig.start()
         decoder = Decoder()
         over = False
-        while not (self._aborted.is_set() or over or window.words is not None):
+        while not (self.aborted or over or window.words is not None):
             over = self._read(rig, decoder, buffer, window.feed)
-        if over and not self._aborted.is_set():
+        if over and not self.aborted:
             window.end(self._last_tick)
-        if window.words is not None and not self._aborted.is_set():
+        if window.words is not None and not self.aborted:
             self._done(self._settings.encode(window.words))
             for note in window.notes:
                 self._say(note)

@@ -16,6 +16,9 @@ from .acquisition import Acquisition, Options
 from .port import Port
 from .timeline import MOST_THRESHOLDS
 
+_ANSWERS_BYTES = 1 << 16
+"""What waits for a client that does not read, at most; a window comes on top."""
+
 
 class Server:
     """Serves one port until :meth:`stop`. `open_rig` gives the rig each time a capture begins; `say` gets a line for what a user must
@@ -29,9 +32,11 @@ class Server:
         """Names by channel number."""
         self._parser, self._settings = protocol.Parser(), protocol.Settings()
         self._capture: Acquisition | None = None
+        self._next: protocol.Settings | None = None
         self._out = bytearray()
         self._held = False
         self._ready: tuple[Acquisition, bytes] | None = None
+        self._over = False
         self._wake_out, self._wake_in = os.pipe()
         self._stopping = False
 
@@ -49,6 +54,7 @@ class Server:
                 if self._wake_out in reads:
                     os.read(self._wake_out, 4096)
                     self._take_window()
+                    self._begin_next()
                 if port in reads:
                     for command, argument in self._parser.feed(self._port.read()):
                         self._obey(command, argument)
@@ -65,13 +71,17 @@ class Server:
         elif command == protocol.ARM:
             self._arm()
         elif command == protocol.ID:
-            self._out += protocol.IDENTITY
+            self._answer(protocol.IDENTITY)
         elif command == protocol.METADATA:
-            self._out += protocol.metadata(__version__, len(self.channels))
+            self._answer(protocol.metadata(__version__, len(self.channels)))
         elif command in (protocol.XON, protocol.XOFF):
             self._held = command == protocol.XOFF
         else:
             self._settings.apply(command, argument)  # what is not known is passed over, as a device does
+
+    def _answer(self, data: bytes) -> None:
+        if len(self._out) < _ANSWERS_BYTES:
+            self._out += data
 
     def _reset(self) -> None:
         """The capture under way, its samples and the trigger are gone; rate, size and flags stay."""
@@ -85,23 +95,38 @@ class Server:
     def _abort(self) -> None:
         if self._capture:
             self._capture.abort()
-        self._ready = None
+        self._ready = self._next = None
 
     def _arm(self) -> None:
+        """The newest ARM counts. There is one capture at a time, and one thread: what it replaces has to let go of the rig first."""
         self._abort()
-        settings = copy.deepcopy(self._settings)
-        for refusal in settings.refusals():
-            self._say(refusal)
+        self._next = copy.deepcopy(self._settings)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        if self._capture and self._over:
+            self._capture.join()
+            self._capture = None
+        if self._next is None or self._capture:
+            return
 
         def done(data: bytes) -> None:
             self._ready = (capture, data)
             os.write(self._wake_in, b"w")
 
-        capture = Acquisition(self._open, settings, self._options, done, self._say, self._capture)
-        self._capture = capture
+        def over() -> None:
+            self._over = True
+            os.write(self._wake_in, b"o")
+
+        capture = Acquisition(self._open, self._next, self._options, done, self._say, over)
+        self._capture, self._next, self._over = capture, None, False
         capture.start()
 
     def _take_window(self) -> None:
         ready, self._ready = self._ready, None
-        if ready and ready[0] is self._capture:
+        if not ready or ready[0].aborted:
+            return
+        if len(self._out) < _ANSWERS_BYTES:
             self._out += ready[1]
+        else:
+            self._say("the client does not read what it is sent: a capture was dropped")

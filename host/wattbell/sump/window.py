@@ -101,6 +101,8 @@ class Window:
             self._forget(self._end + 1 - max(0, self.settings.samples - self.settings.delay))
         elif self._end > self._fired + self.settings.delay:
             self._finish()
+        else:
+            self._forget(self._fired + self.settings.delay + 1 - self.settings.samples)
 
     def _forget(self, first: int) -> None:
         """Runs before sample `first` will not be sent."""

@@ -24,12 +24,18 @@ from .records import (
     rail_payload_ok,
     split_tlps,
 )
-from .sequence import Arrival, SequenceTracker, near
+from .sequence import WINDOW, Arrival, SequenceTracker, near
 
 __all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
 
 _SIGN = 1 << 63
 _HELD = 4
+_SLACK_TICKS = 100 * spec.FLUSH_TICKS
+"""How far behind a later block's first tick one of the same run may be: blocks of one kind wait for those of another, but not a second."""
+_REMEMBERED = 2 * WINDOW
+"""Accepted blocks whose CRC is kept, to tell a block that came again from one of a rig that restarted."""
+_LAST_TICK = 1 << 62
+"""No counter gets there (146 years): what claims it is damage that the rig itself put a CRC on."""
 _PIECE = 1 << 19
 """Larger pieces leave the cache and cost page faults: half the speed."""
 
@@ -39,8 +45,8 @@ class Gap:
     """An interval in which something is missing.
 
     ``kind`` is None where blocks of unknown kind are missing. ``count`` is the number of records (rail: samples), or
-    of blocks where `kind` is None. The interval is wide enough: an open block may have begun ``FLUSH_TICKS`` before
-    it would have been sent.
+    of blocks where `kind` is None; -1 where it is not known. The interval is wide enough: an open block may have begun
+    ``FLUSH_TICKS`` before it would have been sent.
     """
 
     kind: spec.Kind | None
@@ -67,9 +73,9 @@ class Counters:
     late_blocks: int = 0
     """Blocks that came after a later one; their records are kept."""
     duplicate_blocks: int = 0
-    """Blocks that came again; dropped."""
+    """Blocks that came again, byte by byte as far as their CRC tells; dropped."""
     implausible_blocks: int = 0
-    """Blocks far off the sequence that the next block did not confirm; dropped (a block inside damaged data)."""
+    """Blocks that do not fit the sequence, the ticks or the run of the others, and that no other block confirmed; dropped."""
     unknown_kind: int = 0
     unknown_version: int = 0
     malformed_blocks: int = 0
@@ -153,9 +159,15 @@ class Decoder:
         self._counters = Counters()
         self._last_tick = -1
         self._epoch = 0
+        self._run: int | None = None
+        """Identifier of the run that the blocks are of."""
         self._restart_possible = False
         self._held: list[Block] = []
-        """Blocks far off the sequence (or the first of all), until another one confirms them."""
+        """Blocks that do not fit what came before (or the first of all), until another one confirms them."""
+        self._remembered = [-1] * _REMEMBERED
+        """Sequence number and CRC of accepted blocks."""
+        self._skipped_at_block = 0
+        """Bytes skipped up to the last accepted block."""
         self._kind_tick: dict[int, int] = {}
         self._gaps: list[Gap] = []
         self._pending = _Pending()
@@ -188,8 +200,8 @@ class Decoder:
     def reconnected(self) -> list[Batch]:
         """The line was cut and is back: what is pending will not be continued, and the rig may have restarted.
 
-        If the next block is earlier than what was seen, the rig has started anew: sequence numbers and ticks begin
-        again, in a new epoch.
+        If the next block is of another run, or behind what was seen by number or tick, the rig has started anew: sequence
+        numbers and ticks begin again, in a new epoch.
         """
         batches = self._decode(self._framer.finish(), final=True)
         self._restart_possible = True
@@ -200,20 +212,23 @@ class Decoder:
         batches = self._decode(self._framer.finish(), final=True)
         self._sequence.finish()
         self._collect_holes()
+        if self._framer.skipped_bytes > self._skipped_at_block:
+            self._note_unread("bytes at the end are no whole block")
         if self._gaps:
             batches.append(Batch(self._epoch, gaps=self._take_gaps(), last_tick=max(self._last_tick, 0)))
         return batches
 
     def _decode(self, blocks: list[Block], *, final: bool = False) -> list[Batch]:
-        tracker = self._sequence
+        tracker, remembered = self._sequence, self._remembered
         self._counters.blocks += len(blocks)
         for block in blocks:
-            version, kind, sequence, dropped, tick, payload = block
-            if sequence != tracker.expected or self._held or self._restart_possible:
+            version, kind, sequence, dropped, tick, run, payload, crc = block
+            if sequence != tracker.expected or run != self._run or self._held or self._restart_possible:
                 self._judge(block)
                 continue
             tracker.expected = (sequence + 1) & 0xFFFFFFFF
-            if kind != 1 or dropped or version != 1 or tick >= _SIGN or len(payload) % 44:
+            remembered[sequence % _REMEMBERED] = sequence << 32 | crc
+            if kind != 1 or dropped or version != spec.VERSION or tick > _LAST_TICK or len(payload) % 44:
                 self._file(block)
                 continue
             # what nearly all of a busy stream is: COMMANDS with nothing special; the same as in _file
@@ -225,8 +240,11 @@ class Decoder:
         if final and self._held:
             *strays, last = self._held
             self._held = []
-            self._counters.implausible_blocks += len(strays)
-            self._settle(last)
+            self._refuse(len(strays))
+            if self._sequence.expected is None or not self._known(last):
+                self._settle(last)
+            else:
+                self._refuse(1)
         self._collect_holes()
         self._publish()
         done, self._done = self._done, []
@@ -235,40 +253,82 @@ class Decoder:
     def _judge(self, block: Block) -> None:
         """Accept, hold or refuse a block that is not simply the next one."""
         tracker = self._sequence
-        _, _, sequence, _, first_tick, _ = block
+        _, _, sequence, _, first_tick, run, _, crc = block
         tick = _signed(first_tick)
+        if not 0 <= tick <= _LAST_TICK:
+            self._file(block)  # counts it
+            if sequence == tracker.expected and run == self._run:
+                tracker.expected = (sequence + 1) & 0xFFFFFFFF
+            return
         if self._restart_possible:
             self._restart_possible = False
-            if tick < self._last_tick:
+            # a rig that was only unplugged goes on: no number comes again
+            fits = run == self._run and tick >= self._last_tick - _SLACK_TICKS
+            if tracker.expected is not None and not (fits and tracker.is_ahead(sequence)):
                 self._begin_epoch(block)
                 self._file(block)
                 return
-        confirmed = next((held for held in self._held if near(sequence, held[2])), None)
-        believed = tracker.expected is not None and near(sequence, tracker.expected)
+        believed = tracker.expected is not None and run == self._run and near(sequence, tracker.expected)
+        came = believed and self._remembered[sequence % _REMEMBERED] == sequence << 32 | crc
+        if came or any(held[2] == sequence and held[7] == crc for held in self._held):
+            tracker.duplicates += 1
+            return
+        believed = believed and self._fits(sequence, tick)
+        confirmed = None if believed else next((held for held in self._held if _confirms(held, block)), None)
         if confirmed is None and not believed:
             self._held.append(block)
             if len(self._held) > _HELD:
                 del self._held[0]
-                self._counters.implausible_blocks += 1
+                self._refuse(1)
             return
-        self._counters.implausible_blocks += len(self._held) - (confirmed is not None and not believed)
+        strays = len(self._held) - (confirmed is not None)
         self._held = []
-        if confirmed is not None and not believed:
+        if strays:
+            self._refuse(strays)
+        if confirmed is not None:
             self._settle(confirmed)
-        if tracker.arrive(sequence, self._last_tick, tick) is not Arrival.DUPLICATE:
+        if tracker.arrive(sequence, self._last_tick, tick) is Arrival.DUPLICATE:
+            self._refuse(1)
+        else:
             self._file(block)
+
+    def _fits(self, sequence: int, tick: int) -> bool:
+        """Whether a block of this run near the expected number can be what it says: by tick, and by what came under its number."""
+        hole = self._sequence.hole_of(sequence)
+        if hole is not None:
+            before, behind = hole
+            return before - _SLACK_TICKS <= tick <= behind + _SLACK_TICKS
+        return self._sequence.is_ahead(sequence) and tick >= self._last_tick - _SLACK_TICKS
+
+    def _known(self, block: Block) -> bool:
+        """Whether a held block that nothing confirmed contradicts what came under its own number in this run."""
+        assert self._sequence.expected is not None
+        return block[5] == self._run and near(block[2], self._sequence.expected)
 
     def _settle(self, held: Block) -> None:
         """Accept a held block: the first of all, the far side of a long hole, or the first of a restarted rig."""
-        _, _, sequence, _, first_tick, _ = held
+        _, _, sequence, _, first_tick, run, _, _ = held
         tick = _signed(first_tick)
         if self._sequence.expected is None:
+            self._run = run
             self._sequence.begin(sequence, tick)
-        elif tick < self._last_tick:
+            if self._framer.skipped_bytes:
+                self._gaps.append(Gap(None, max(tick - spec.FLUSH_TICKS, 0), tick, -1, "bytes at the beginning are no whole block"))
+        elif run != self._run or tick < self._last_tick - _SLACK_TICKS or not self._sequence.is_ahead(sequence):
             self._begin_epoch(held)
         else:
             self._sequence.jump(sequence, self._last_tick, tick)
         self._file(held)
+
+    def _refuse(self, blocks: int) -> None:
+        """Drop blocks that nothing confirmed. If they were real, what they hold is missing from about now."""
+        if blocks:
+            self._counters.implausible_blocks += blocks
+            self._note_unread("blocks that fit nothing around them")
+
+    def _note_unread(self, reason: str) -> None:
+        last = max(self._last_tick, 0)
+        self._gaps.append(Gap(None, max(last - _SLACK_TICKS, 0), last + spec.FLUSH_TICKS, -1, reason))
 
     def _publish(self) -> None:
         batch = self._pending.batch(self._epoch, self._take_gaps(), self._last_tick)
@@ -278,12 +338,19 @@ class Decoder:
 
     def _file(self, block: Block) -> None:
         """Put the payload of an accepted block with its kind, or count why not."""
-        version, kind, _, dropped, first_tick, payload = block
-        tick = first_tick if first_tick < _SIGN else _signed(first_tick)
+        version, kind, sequence, dropped, first_tick, _, payload, crc = block
+        self._remembered[sequence % _REMEMBERED] = sequence << 32 | crc
+        self._skipped_at_block = self._framer.skipped_bytes
+        tick = _signed(first_tick)
+        if not 0 <= tick <= _LAST_TICK:
+            self._counters.malformed_blocks += 1
+            self._note_unread("a block with an impossible tick")
+            return
         if tick > self._last_tick:
             self._last_tick = tick
         if version != spec.VERSION:
             self._counters.unknown_version += 1
+            self._note_unread("a block of another version of the format")
             return
         if dropped:
             self._note_dropped(kind, tick, dropped)
@@ -319,7 +386,9 @@ class Decoder:
                 pending.link_ticks.append(tick)
         else:
             self._counters.unknown_kind += 1
-        self._counters.malformed_blocks += not good
+        if not good:
+            self._counters.malformed_blocks += 1
+            self._note_unread("a block whose payload is no whole number of records")
 
     def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
         try:
@@ -347,8 +416,16 @@ class Decoder:
         self._publish()
         self._counters.restarts += 1
         self._epoch += 1
+        self._run = block[5]
         self._last_tick = -1
         self._kind_tick.clear()
+        self._remembered = [-1] * _REMEMBERED
+
+
+def _confirms(held: Block, block: Block) -> bool:
+    """True when two blocks that fit nothing before them fit each other."""
+    apart = abs(_signed(block[4]) - _signed(held[4]))
+    return held[5] == block[5] and held[2] != block[2] and near(block[2], held[2]) and apart < 60 * _SLACK_TICKS
 
 
 def _signed(tick: int) -> int:

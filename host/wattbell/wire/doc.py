@@ -29,11 +29,15 @@ of 4, and the CRC-32 (zlib's, which is Ethernet's) of header and payload:
 {header_table}
 
 The payload begins at byte {header}; the CRC follows it. A payload has at most {payload} bytes. A field's name and
-place never change within a version; the frame (magic, length, CRC) is the same in every version.
+place never change within a version. Version 1, of rigs that were never built, had neither `run` nor `energy_high`.
 
 **Time.** Ticks are those of the rig's one free-running 64-bit counter, from power-on; a tick is {tick_ps} ps
 (STATUS says so too). Every time on the wire is a tick, an offset to the block's first tick, or an age relative to
 another time in the same record.
+
+**Runs.** `run` is the identifier that the host gave the rig before it began to capture (a number drawn anew each time), so a
+block of a rig that has restarted meanwhile is known by itself, whatever its sequence number and tick. Another `run` begins another
+time base: ticks of two runs do not compare.
 
 **Order and loss.** `sequence` counts blocks of all kinds, modulo 2**32. `dropped` counts the records of the
 block's kind that the rig itself lost since the last block of that kind: nothing is lost in silence. A block is
@@ -48,9 +52,10 @@ closed when it is full or {flush_ms:g} ms after its first record, which bounds t
    block stands exactly behind the damaged one, and either it has the next sequence number or no chain of good
    blocks leads up to it from inside, skip the damaged block whole: a raw TLP may carry something that looks like
    a block, or is one.
-4. A sequence number ahead opens a hole; one that fits a hole is a late block, and is kept; any other one behind
-   is a duplicate, and is dropped. A number more than {window} off is believed only when a second block confirms
-   it.
+4. A sequence number ahead opens a hole; one that fits a hole, by its tick too, is a late block, and is kept. One that came
+   before is a duplicate when its CRC is that of the block that came, and is dropped. Any other block behind, one of another
+   `run`, and a number more than {window} off are believed only when a second block confirms them; then they are those of a
+   rig that has restarted (or lie behind a long hole). A block that is never confirmed is dropped, and that is a loss.
 5. A block of an unknown kind or version, or whose payload is no whole number of records, is counted and passed
    over.
 
@@ -131,9 +136,10 @@ The header is followed by `count` samples of {spec.RAIL_SAMPLE_SIZE} bytes, and 
 {_fields(spec.RAIL_SAMPLE)}
 
 One unit of voltage is {spec.VOLTAGE_LSB_UV} uV, one of current {spec.CURRENT_LSB_NA} nA. The block's first tick is the
-instant of the first sample; with decimation, the centre of the filter's impulse response. `energy` is the exact integer
-sum over every conversion up to the one that completed the last sample; one unit is {spec.ENERGY_LSB_W:g} W times the
-conversion period. The difference between two blocks is the energy between them, also when samples between were lost.
+instant of the first sample; with decimation, the centre of the filter's impulse response. `energy` and `energy_high` are one
+number, the exact integer sum over every conversion up to the one that completed the last sample; one unit is
+{spec.ENERGY_LSB_W:g} W times the conversion period. The difference between two blocks is the energy between them, also when
+samples between were lost. At 1 MSPS and full scale the number lasts for 17 years.
 
 ### Flags of a RAIL block
 

@@ -1,6 +1,6 @@
 """Finding blocks in a byte stream that may start anywhere and be damaged anywhere.
 
-* Only a block whose CRC-32 holds is accepted. The frame (magic, length, CRC) is the same in every format version.
+* Only a block whose CRC-32 holds is accepted.
 * Where a block does not hold, the search goes on one byte further, so that a damaged length never hides good blocks;
   but when a good block stands right behind the damaged one, and is its successor by number or no chain of blocks leads
   up to it from inside, the whole payload is skipped, so that nothing in it (a recorded TLP may carry a block) is taken
@@ -21,15 +21,16 @@ except ImportError:  # no wheel for this machine: correct, slower
 
 __all__ = ["Block", "Framer", "crc32"]
 
-_HEADER = struct.Struct("<4sBBHIIQ")
+_HEADER = struct.Struct("<4sBBHIIQI")
+_CRC = struct.Struct("<I")
 assert _HEADER.size == spec.HEADER_SIZE == spec.record_size(spec.HEADER)
 _OVERHEAD = spec.HEADER_SIZE + spec.CRC_SIZE
 _RESIDUE = 0x2144DF1C
 """CRC-32 of any message followed by its own CRC-32, little-endian."""
 
 
-Block = tuple[int, int, int, int, int, memoryview]
-"""A block whose CRC held: version, kind, sequence, dropped, first tick, payload. A plain tuple, for speed."""
+Block = tuple[int, int, int, int, int, int, memoryview, int]
+"""A block whose CRC held: version, kind, sequence, dropped, first tick, run, payload, CRC. A plain tuple, for speed."""
 
 
 @dataclass
@@ -60,16 +61,16 @@ class Framer:
 
     def _run(self, buffer: bytes, *, final: bool) -> list[Block]:
         found: list[Block] = []
-        append, unpack, crc = found.append, _HEADER.unpack_from, crc32
+        append, unpack, crc, stored = found.append, _HEADER.unpack_from, crc32, _CRC.unpack_from
         view = memoryview(buffer)
         size, position, accepted = len(buffer), 0, 0
         while position + spec.HEADER_SIZE <= size:
-            magic, version, kind, length, sequence, dropped, tick = unpack(buffer, position)
+            magic, version, kind, length, sequence, dropped, tick, run = unpack(buffer, position)
             end = position + _OVERHEAD + length
             fits = length <= spec.MAX_PAYLOAD and not length & 3
             headed = magic == b"WBEL" and fits
             if headed and end <= size and crc(view[position:end]) == _RESIDUE:
-                append((version, kind, sequence, dropped, tick, view[position + 24 : end - 4]))
+                append((version, kind, sequence, dropped, tick, run, view[position + 28 : end - 4], stored(buffer, end - 4)[0]))
                 accepted += end - position
                 position = end
                 self._aligned = True
@@ -129,7 +130,7 @@ def _frame_end(view: memoryview, position: int) -> int | None:
     """Where the block at `position` would end; None when no header is there."""
     if position + spec.HEADER_SIZE > len(view):
         return None
-    magic, _, _, length, _, _, _ = _HEADER.unpack_from(view, position)
+    magic, _, _, length, *_ = _HEADER.unpack_from(view, position)
     if magic != spec.MAGIC or length > spec.MAX_PAYLOAD or length & 3:
         return None
     return int(position + _OVERHEAD + length)

@@ -74,6 +74,18 @@ class SequenceTracker:
             return Arrival.AHEAD if self.jump(sequence, after_tick, before_tick) else Arrival.NEXT
         return self._behind(sequence)
 
+    def is_ahead(self, sequence: int) -> bool:
+        """True for the expected number and those behind it, up to half a turn away."""
+        assert self.expected is not None
+        return (sequence - self.expected) % MODULUS < _HALF
+
+    def hole_of(self, sequence: int) -> tuple[int, int] | None:
+        """(last tick before, first tick behind) of the hole that a number lies in; None when it lies in none."""
+        for hole in self._holes:
+            if (sequence - hole.first) % MODULUS < hole.count:
+                return hole.after_tick, hole.before_tick
+        return None
+
     def jump(self, sequence: int, after_tick: int, before_tick: int) -> int:
         """Accept a number ahead, however far; returns the count of blocks missing before it."""
         assert self.expected is not None

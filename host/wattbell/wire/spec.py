@@ -3,21 +3,22 @@
 Gateware layouts, the Rust constants of the virtual rig, the host decoder and the table in ``docs/wire-format.md``
 are all derived from this module. It imports nothing outside the standard library, so that every one of them can.
 
-A stream is a sequence of blocks. Everything is little-endian. A block is a 24-byte header, a payload whose length
+A stream is a sequence of blocks. Everything is little-endian. A block is a 28-byte header, a payload whose length
 is a multiple of 4, and a CRC-32 (the zlib/Ethernet polynomial) over header and payload:
 
 ========  ====  =====================================================================================
 offset    size  field
 ========  ====  =====================================================================================
 0         4     magic ``WBEL``
-4         1     format version (1)
+4         1     format version (2)
 5         1     kind (:class:`Kind`)
 6         2     payload length in bytes, a multiple of 4, at most ``MAX_PAYLOAD``
 8         4     sequence number, one count for all kinds, +1 a block, modulo 2**32
 12        4     dropped: records (rail: samples) of this kind lost in the rig since the last block of it
 16        8     first tick: the time base of the payload (see each kind)
-24        n     payload
-24+n      4     CRC-32 of bytes 0 .. 24+n-1
+24        4     run: identifier of the capture run, as the host gave it before it began
+28        n     payload
+28+n      4     CRC-32 of bytes 0 .. 28+n-1
 ========  ====  =====================================================================================
 
 Ticks count nanoseconds of the rig's one free-running counter (``TICK_PS``), from power-on.
@@ -29,8 +30,8 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 MAGIC = b"WBEL"
-VERSION = 1
-HEADER_SIZE = 24
+VERSION = 2
+HEADER_SIZE = 28
 CRC_SIZE = 4
 MAX_PAYLOAD = 2048
 TICK_PS = 1000
@@ -69,12 +70,13 @@ def record_size(fields: tuple[Field, ...]) -> int:
 
 HEADER = (
     Field("magic", 32, "the bytes 'WBEL'"),
-    Field("version", 8, "format version, 1"),
+    Field("version", 8, "format version, 2"),
     Field("kind", 8, "1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS, 6 LINK"),
     Field("length", 16, "payload bytes, multiple of 4"),
     Field("sequence", 32, "block number, all kinds together"),
     Field("dropped", 32, "records of this kind lost in the rig since the last block of this kind"),
     Field("first_tick", 64, "time base of the payload"),
+    Field("run", 32, "identifier of the capture run, given before it began (RUN_ID); 0: none was given"),
 )
 
 # --- COMMANDS ---------------------------------------------------------------------------------------------------
@@ -142,9 +144,8 @@ RAIL_HEADER = (
     Field("count", 16, "samples in this block"),
     Field("flags", 16, "see RailFlag; a flag belongs to at least one conversion of this block"),
     Field("adc_index", 64, "number of conversions accumulated in `energy` (from start of the rig)"),
-    Field(
-        "energy", 64, "sum of voltage x current over those conversions, modulo 2**64 (two's complement)", signed=True
-    ),
+    Field("energy", 64, "sum of voltage x current over those conversions: bits 63:0 of a 96-bit number in two's complement", signed=True),
+    Field("energy_high", 32, "bits 95:64 of it", signed=True),
 )
 RAIL_HEADER_SIZE = record_size(RAIL_HEADER)
 """The header is followed by `count` samples of two 24-bit numbers, and zero bytes up to a multiple of 4.

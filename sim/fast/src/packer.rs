@@ -8,8 +8,8 @@ use crate::writer::{Block, Buffer};
 
 /// Samples a block holds.
 const MAX_SAMPLES: usize = (MAX_PAYLOAD - RAIL_HEADER_SIZE) / RAIL_SAMPLE_SIZE;
-/// Clocks from the decision to close a block to the clock that closes it: padding, six header words, the close itself.
-const CLOSING: Clock = 8;
+/// Clocks from the decision to close a block to the clock that closes it: padding, seven header words, the close itself.
+const CLOSING: Clock = 9;
 
 /// A sample as it comes from the filter.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct Sample {
     /// Its time.
     pub tick: u64,
     /// Sum over all conversions up to the one that completed it.
-    pub energy: u64,
+    pub energy: i128,
     /// How many they were.
     pub index: u64,
     /// The clock in which it comes.
@@ -40,7 +40,7 @@ pub struct Packer {
     close_at: Clock,
     block_flags: u8,
     new_flags: u8,
-    energy: u64,
+    energy: i128,
     index: u64,
     dropped: u32,
     restarted: bool,
@@ -96,7 +96,8 @@ impl Packer {
         put(p, rail_header::COUNT, self.count as u64);
         put(p, rail_header::FLAGS, u64::from(self.block_flags));
         put(p, rail_header::ADC_INDEX, self.index);
-        put(p, rail_header::ENERGY, self.energy);
+        put(p, rail_header::ENERGY, self.energy as u64);
+        put(p, rail_header::ENERGY_HIGH, (self.energy >> 64) as u64);
         let closed = decided + CLOSING;
         buffer.close(Block {
             payload: std::mem::take(p),
@@ -159,7 +160,7 @@ impl Packer {
 
     /// So many samples were packed, the last in the clock of `strobe`, and their conversions had `flags`.
     #[inline]
-    pub fn packed(&mut self, count: usize, flags: u8, energy: u64, index: u64, strobe: Clock) {
+    pub fn packed(&mut self, count: usize, flags: u8, energy: i128, index: u64, strobe: Clock) {
         self.count += count;
         self.idle_from = strobe + 2 + ((self.count as Clock - 1) & 1);
         self.still_from = strobe + 3;

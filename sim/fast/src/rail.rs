@@ -133,7 +133,7 @@ pub struct Rail {
     merge: Merge,
     cic: Cic,
     packer: Packer,
-    energy: u64,
+    energy: i128,
     index: u64,
     interval: u64,
     centre: u64,
@@ -311,7 +311,7 @@ impl Rail {
             values = self.correct([v_code, i_code, f_code]);
             let (voltage, current, flag) = values;
             flags |= flag;
-            energy = energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
+            energy += i128::from(i64::from(voltage) * i64::from(current));
             if whole {
                 self.packer.pack(voltage, current);
             } else {
@@ -437,7 +437,7 @@ impl Rail {
         }
         let (voltage, current, flags) = values;
         self.packer.flags(flags & !FLAG_FINE);
-        self.energy = self.energy.wrapping_add((i64::from(voltage) * i64::from(current)) as u64);
+        self.energy += i128::from(i64::from(voltage) * i64::from(current));
         self.index += 1;
         let mut sample = Sample {
             voltage,

@@ -15,6 +15,7 @@ pub struct Map {
     pub command_attach: u32,
     pub command_tracker_reset: u32,
     pub marker: u8,
+    pub run_id: u8,
     pub adc_period: u8,
     pub decimation: u8,
     pub decim_mul: u8,
@@ -68,6 +69,8 @@ pub struct Registers {
     fine: bool,
     calibrated: u8,
     attach: Attach,
+    /// Identifier of the next run.
+    pub run_id: u32,
 }
 
 /// What a write sets off, in the clock behind the one that sees it.
@@ -96,7 +99,7 @@ impl Registers {
             range: if fine { Range::Merged } else { Range::Coarse },
             uncalibrated: true,
         };
-        Self { config, fine, calibrated: 0, attach: Attach::default() }
+        Self { config, fine, calibrated: 0, attach: Attach::default(), run_id: 0 }
     }
 
     /// The rail's settings at reset.
@@ -130,6 +133,7 @@ impl Registers {
             }
             _ if address == map.test_control => return Effect::Test(value),
             _ if address == map.test_command && value & 1 != 0 => return Effect::Go,
+            _ if address == map.run_id => self.run_id = value,
             _ if address == map.adc_period => c.period = value & 0xF_FFFF,
             _ if address == map.decimation => c.decimation = value as u16 & 0x1FFF,
             _ if address == map.decim_mul => c.mul = value & 0x1FF_FFFF,

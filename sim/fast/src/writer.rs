@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Banks of a block buffer: one fills while the other waits or is sent.
 const BANKS: usize = 2;
 /// Clocks from the choice of a block to its CRC, without its payload.
-const OVERHEAD: Clock = 9;
+const OVERHEAD: Clock = 10;
 
 /// A closed block.
 #[derive(Debug)]
@@ -93,6 +93,8 @@ pub struct Writer {
     /// First clock in which it looks for the next block.
     free: Clock,
     sequence: u32,
+    /// Identifier of the run, in every header.
+    pub run: u32,
     stream: Vec<u8>,
     ends: Option<Vec<(Clock, u8)>>,
 }
@@ -130,6 +132,7 @@ impl Writer {
         put(&mut header, wire::header::SEQUENCE, u64::from(self.sequence));
         put(&mut header, wire::header::DROPPED, u64::from(block.dropped));
         put(&mut header, wire::header::FIRST_TICK, block.first_tick);
+        put(&mut header, wire::header::RUN, u64::from(self.run));
         self.stream.extend_from_slice(&header);
         self.stream.extend_from_slice(&block.payload);
         let crc = crc32fast::hash(&self.stream[start..]);

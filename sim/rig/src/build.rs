@@ -62,7 +62,8 @@ pub fn rtl<R: Read + Send + 'static>(
     let (adc, calibration) = board(model)?;
     let mut outputs = Outputs::default();
     let rtl = Rtl::load(&model.library(), &mut outputs).map_err(|e| e.to_string())?;
-    let feed = Feed::start(trace, Summaries::Refused).map_err(|e| format!("cannot start a thread: {e}"))?;
+    let feed = Feed::start(trace, Summaries::Refused, model.longest_gap_ps()?)
+        .map_err(|e| format!("cannot start a thread: {e}"))?;
     let mut engine = Engine::new(rtl, outputs, adc, feed, origin);
     engine.set_skip(!model.no_skip);
     Ok((engine, calibration))
@@ -80,6 +81,7 @@ pub fn fast<R: Read + Send + 'static>(
         );
     }
     let (adc, calibration) = board(model)?;
-    let feed = Feed::start(trace, Summaries::Taken).map_err(|e| format!("cannot start a thread: {e}"))?;
+    let feed = Feed::start(trace, Summaries::Taken, model.longest_gap_ps()?)
+        .map_err(|e| format!("cannot start a thread: {e}"))?;
     Ok((Fast::new(adc, feed, origin), calibration))
 }

@@ -90,6 +90,9 @@ pub struct Model {
     /// Temperature of the board in degrees Celsius; the factory calibrated it at 25
     #[arg(long, value_name = "C", default_value_t = REFERENCE_C, allow_negative_numbers = true, requires = "afe")]
     pub temperature: f64,
+    /// Longest pause between two records of the trace. A longer one is taken for damage, for simulating it takes its time
+    #[arg(long, value_name = "HOURS", default_value_t = 24.0, allow_negative_numbers = true)]
+    pub longest_gap: f64,
     /// Whether the factory has calibrated the rig
     #[arg(long, value_enum, default_value_t = CalibrationKind::Factory)]
     pub calibration: CalibrationKind,
@@ -118,6 +121,14 @@ impl Model {
             voltage_range_v: self.voltage_range,
             front_end,
         })
+    }
+
+    /// The longest pause in picoseconds, or what is wrong with the option.
+    pub fn longest_gap_ps(&self) -> Result<u64, String> {
+        if !(self.longest_gap.is_finite() && self.longest_gap > 0.0) {
+            return Err(format!("--longest-gap must be hours, more than 0, not {}", self.longest_gap));
+        }
+        Ok((self.longest_gap * 3.6e15) as u64)
     }
 
     /// Where the library is.

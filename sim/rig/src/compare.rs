@@ -78,6 +78,7 @@ pub fn run(options: &Compare) -> Result<String, String> {
         calibration.iter().flat_map(calibration_writes).for_each(|(a, v)| machine.write(a, v));
         sweep.writes().into_iter().for_each(|(a, v)| machine.write(a, v));
         machine.write(reg::COMMAND, reg::COMMAND_RAIL_APPLY);
+        machine.write(reg::RUN_ID, 0x8C0F_FEE1);
         machine.write(reg::CONTROL, reg::CONTROL_RUN);
     }
     let mut tally = Tally::default();

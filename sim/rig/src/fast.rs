@@ -60,6 +60,7 @@ const MAP: Map = Map {
     command_attach: reg::COMMAND_ATTACH,
     command_tracker_reset: reg::COMMAND_TRACKER_RESET,
     marker: reg::MARKER,
+    run_id: reg::RUN_ID,
     adc_period: reg::ADC_PERIOD,
     decimation: reg::DECIMATION,
     decim_mul: reg::DECIM_MUL,
@@ -101,8 +102,9 @@ pub struct Fast {
 }
 
 /// Registers that can be read back, and their values at power-on.
-const KEPT: [(u8, u32); 18] = [
+const KEPT: [(u8, u32); 19] = [
     (reg::CONTROL, 0),
+    (reg::RUN_ID, 0),
     (reg::ADC_PERIOD, 1000 / TICKS as u32),
     (reg::DECIMATION, reg::DECIMATION_RESET),
     (reg::DECIM_MUL, reg::DECIM_MUL_RESET),

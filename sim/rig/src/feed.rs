@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io::{BufReader, Read};
 use std::rc::Rc;
 use std::time::Duration;
-use wattbell_bus::{Event, Player, TraceHeader, TraceReader};
+use wattbell_bus::{Error, Event, Player, TraceHeader, TraceReader};
 
 /// Batches that may wait between the two threads.
 const BATCHES: usize = 8;
@@ -56,9 +56,12 @@ pub struct Feed {
 
 impl Feed {
     /// Reads the trace in `input` in a thread of its own. A trace of command summaries is an error unless they are taken.
-    pub fn start<R: Read + Send + 'static>(input: R, summaries: Summaries) -> std::io::Result<Self> {
+    /// So is a record more than `longest_ps` after the one before it: simulating months takes months.
+    pub fn start<R: Read + Send + 'static>(input: R, summaries: Summaries, longest_ps: u64) -> std::io::Result<Self> {
         let (sender, receiver) = bounded(BATCHES);
-        std::thread::Builder::new().name("trace".into()).spawn(move || read_all(input, summaries, &sender))?;
+        std::thread::Builder::new()
+            .name("trace".into())
+            .spawn(move || read_all(input, summaries, longest_ps, &sender))?;
         Ok(Self { receiver, header: None })
     }
 
@@ -123,11 +126,11 @@ impl<R: Read> Read for Flushing<'_, R> {
     }
 }
 
-fn read_all<R: Read>(input: R, summaries: Summaries, sender: &Sender<Message>) {
+fn read_all<R: Read>(input: R, summaries: Summaries, longest_ps: u64, sender: &Sender<Message>) {
     let outbox = Rc::new(RefCell::new(Outbox { events: Vec::new(), sender }));
     let input = Flushing { inner: input, outbox: Rc::clone(&outbox) };
     let reader = match TraceReader::new(BufReader::with_capacity(READ_SIZE, input)) {
-        Ok(reader) => reader,
+        Ok(reader) => reader.refusing_gaps_over(longest_ps),
         Err(error) => {
             let _ = sender.send(Message::Failed(error.to_string()));
             return;
@@ -146,7 +149,11 @@ fn read_all<R: Read>(input: R, summaries: Summaries, sender: &Sender<Message>) {
             Ok(event) => outbox.events.push(event),
             Err(error) => {
                 outbox.flush();
-                let _ = sender.send(Message::Failed(error.to_string()));
+                let reason = match error {
+                    Error::Gap { .. } => format!("{error}; allow more with --longest-gap HOURS, if it is meant"),
+                    other => other.to_string(),
+                };
+                let _ = sender.send(Message::Failed(reason));
                 return;
             }
         }
@@ -164,6 +171,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use wattbell_bus::{Item, Rail, TraceWriter};
 
+    const HOUR: u64 = 3_600_000_000_000_000;
+
     fn trace(rails: u64) -> Vec<u8> {
         let mut writer = TraceWriter::new(Vec::new(), &TraceHeader::default()).unwrap();
         for k in 0..rails {
@@ -176,7 +185,7 @@ mod tests {
     fn a_live_trace_is_not_held_back() {
         let (mut far, near) = UnixStream::pair().unwrap();
         let bytes = trace(3);
-        let mut feed = Feed::start(near, Summaries::Refused).unwrap();
+        let mut feed = Feed::start(near, Summaries::Refused, HOUR).unwrap();
         far.write_all(&bytes[..bytes.len() - 12]).unwrap(); // all but END
         let mut seen = Vec::new();
         while seen.len() < 3 {
@@ -193,7 +202,7 @@ mod tests {
 
     #[test]
     fn rubbish_is_named() {
-        let mut feed = Feed::start(&b"this is no trace, whatever it may be"[..], Summaries::Refused).unwrap();
+        let mut feed = Feed::start(&b"this is no trace, whatever it may be"[..], Summaries::Refused, HOUR).unwrap();
         assert!(
             matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("not a bus trace"))
         );
@@ -204,7 +213,7 @@ mod tests {
     fn a_trace_of_summaries_is_refused_at_once() {
         let header = TraceHeader { summaries: true, ..TraceHeader::default() };
         let bytes = TraceWriter::new(Vec::new(), &header).unwrap().finish(5).unwrap();
-        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused).unwrap();
+        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused, HOUR).unwrap();
         assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Failed(reason) if reason.contains("--summaries")));
     }
 
@@ -213,8 +222,23 @@ mod tests {
         let mut bytes = trace(5);
         let at = bytes.len() - 12;
         bytes[at] = 77;
-        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused).unwrap();
+        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused, HOUR).unwrap();
         assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Events(e) if e.len() == 5));
         assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Failed(_)));
+    }
+
+    #[test]
+    fn a_pause_of_months_is_refused_with_its_record_and_what_to_do() {
+        let mut writer = TraceWriter::new(Vec::new(), &TraceHeader::default()).unwrap();
+        writer.rail(5, Rail::default()).unwrap();
+        writer.rail(5 + HOUR, Rail::default()).unwrap();
+        writer.rail(5 + 2000 * HOUR, Rail::default()).unwrap();
+        let bytes = writer.finish(6 + 2000 * HOUR).unwrap();
+        let mut feed = Feed::start(std::io::Cursor::new(bytes.clone()), Summaries::Refused, HOUR).unwrap();
+        assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Events(e) if e.len() == 2));
+        let Fed::Failed(reason) = feed.next(Duration::from_secs(20)) else { panic!("it was taken") };
+        assert!(reason.contains("record 3") && reason.contains("1999.0 h after") && reason.contains("--longest-gap"));
+        let mut feed = Feed::start(std::io::Cursor::new(bytes), Summaries::Refused, 2000 * HOUR).unwrap();
+        assert!(matches!(feed.next(Duration::from_secs(20)), Fed::Events(e) if e.len() == 4));
     }
 }

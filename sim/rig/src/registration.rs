@@ -1,9 +1,12 @@
 //! How a host finds running rigs: a file per rig, removed when the rig ends. After a crash the file stays; its `pid` tells.
+//!
+//! Hosts believe what stands there, so the folder is made for this user alone, and one that others can write is refused.
 
 use crate::rig::ORIGIN_TICK;
+use nix::unistd::geteuid;
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What a host needs to know about a rig that runs.
@@ -34,12 +37,29 @@ impl Ports {
     }
 }
 
-/// Folder of the rigs' files: `$WATTBELL_RUNTIME`, else `$XDG_RUNTIME_DIR/wattbell`, else `/tmp/wattbell`; in it, `rigs`.
+/// Folder of the rigs' files: `$WATTBELL_RUNTIME`, else `$XDG_RUNTIME_DIR/wattbell`, else `/tmp/wattbell-UID`; in it, `rigs`.
 pub fn rigs_dir() -> PathBuf {
     let given = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let base = given("WATTBELL_RUNTIME")
-        .unwrap_or_else(|| given("XDG_RUNTIME_DIR").unwrap_or_else(|| "/tmp".into()).join("wattbell"));
+        .or_else(|| given("XDG_RUNTIME_DIR").map(|dir| dir.join("wattbell")))
+        .unwrap_or_else(|| format!("/tmp/wattbell-{}", geteuid()).into());
     base.join("rigs")
+}
+
+/// An error where somebody else than this user (or root) has a say over a folder.
+fn ours_alone(dir: &Path) -> io::Result<()> {
+    let about = fs::metadata(dir)?;
+    let refuse = |what: String| {
+        let text = format!("{} {what}; set WATTBELL_RUNTIME to a folder of your own", dir.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    };
+    if about.uid() != 0 && about.uid() != geteuid().as_raw() {
+        return refuse(format!("belongs to user {}", about.uid()));
+    }
+    if about.mode() & 0o022 != 0 {
+        return refuse("can be written by others".into());
+    }
+    Ok(())
 }
 
 /// What was put into the file system for a rig; taken away again when this is dropped.
@@ -58,12 +78,14 @@ impl Registration {
     /// Writes `<dir>/<serial>.json`, and links `data` and `control` in `link_dir` if one is given.
     pub fn new(dir: &Path, ports: &Ports, link_dir: Option<&Path>) -> io::Result<Self> {
         let mut this = Self { files: Vec::new() };
-        fs::create_dir_all(dir)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        dir.parent().map_or(Ok(()), ours_alone).and_then(|()| ours_alone(dir))?;
         let path = dir.join(format!("{}.json", ports.serial));
         let text = ports.to_json() + "\n";
         // Whole at any time: a host may read it just now.
         let fresh = dir.join(format!(".{}.{}", ports.serial, std::process::id()));
         fs::write(&fresh, &text)?;
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))?;
         fs::rename(&fresh, &path)?;
         this.files.push((path, Contents::File(text)));
         if let Some(dir) = link_dir {

@@ -254,7 +254,7 @@ async def firmware(dut):
     words = [int(word, 16) for word in Path(os.environ["FIRMWARE"]).read_text().split()]
     board = Board(dut, Eeprom(identity_record()))
     await board.start(words)
-    assert await board.ask("*IDN?", 800_000) == "Wattbell,bench,SN-0042,0.2.0"
+    assert await board.ask("*IDN?", 800_000) == "Wattbell,bench,SN-0042,0.3.0"
     assert await board.ask("SYST:ERR?") == '0,"No error"'
     await board.send("nonsense:line 1")
     assert (await board.ask("SYST:ERR?")).startswith("-113,")

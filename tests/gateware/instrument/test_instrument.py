@@ -128,7 +128,7 @@ def test_loss_of_rail_samples_is_exact(played):
     assert [b.sequence for b in stream] == list(range(len(stream)))
     rails = [(b, blockparser.rail(b)) for b in stream if b.kind == blockparser.RAIL]
     dropped = sum(b.dropped for b, _ in rails)
-    # 2 us between samples, 6 ms of stall, two buffers of 337.
+    # 2 us between samples, 6 ms of stall, two buffers of 336.
     assert 2000 < dropped < 3000
     for (a, ra), (b, rb) in zip(rails, rails[1:], strict=False):
         if not rb.flags & 0x10:

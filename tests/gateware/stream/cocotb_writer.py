@@ -19,6 +19,7 @@ async def every_block_comes_out_once_and_whole(dut):
     stream = bytearray()
     lasts = []
     dut.clk.value = 0
+    dut.run.value = 0x8C0FFEE1
     for port in (dut.fill0__write, dut.fill1__write, dut.fill0__close, dut.fill1__close):
         port.value = 0
     for clock in range(40_000):
@@ -54,11 +55,11 @@ async def every_block_comes_out_once_and_whole(dut):
         if not any(todo.values()) and not any(filling.values()) and dut.idle.value and clock > 20:
             break
     found = blockparser.blocks(bytes(stream))
-    assert [b.sequence for b in found] == list(range(40))
+    assert [b.sequence for b in found] == list(range(40)) and {b.run for b in found} == {0x8C0FFEE1}
     for kind in KINDS:
         assert [(b.dropped, b.first_tick, b.payload) for b in found if b.kind == kind] == sent[kind]
     ends, at = [], 0
     for b in found:
-        at += 28 + len(b.payload)
+        at += 32 + len(b.payload)
         ends.append(at)
     assert lasts == ends, "`last` stands on every CRC and nowhere else"

@@ -18,6 +18,7 @@ class WriterTop(wiring.Component):
 
     fill0: In(fill_port())
     fill1: In(fill_port())
+    run: In(32)
     out: Out(stream.Signature(OUT_WORD))
     idle: Out(1)
 
@@ -29,7 +30,7 @@ class WriterTop(wiring.Component):
             wiring.connect(m, wiring.flipped(getattr(self, f"fill{k}")), buffer.fill)
             wiring.connect(m, buffer.read, getattr(writer, f"source{k}"))
         wiring.connect(m, writer.out, wiring.flipped(self.out))
-        m.d.comb += self.idle.eq(writer.idle)
+        m.d.comb += [self.idle.eq(writer.idle), writer.run.eq(self.run)]
         return m
 
 

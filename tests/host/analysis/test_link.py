@@ -11,6 +11,7 @@ import pytest
 from wattbell.analysis.figures import error_model
 from wattbell.analysis.link import describe, link, states
 from wattbell.capture import open_capture
+from wattbell.capture.meta import seal
 from wattbell.capture.writer import CaptureWriter
 from wattbell.wire.spec import LINK_COUNTERS, UNKNOWN32, EventType, LinkState
 
@@ -20,7 +21,7 @@ RECORD = struct.Struct("<BBBB21I" + "III" + "Q")
 
 def block(sequence: int, tick: int, *records: bytes) -> bytes:
     payload = b"".join(records)
-    whole = b"WBEL" + struct.pack("<BBHIIQ", 1, 6, len(payload), sequence, 0, tick) + payload
+    whole = b"WBEL" + struct.pack("<BBHIIQI", 2, 6, len(payload), sequence, 0, tick, 0) + payload
     return whole + struct.pack("<I", zlib.crc32(whole))
 
 
@@ -68,6 +69,7 @@ def test_a_rig_without_lanes_and_an_older_capture_have_none(tmp_path: Path) -> N
         writer.add_rows("commands", {"cqe_tick": [2000], "doorbell_tick": [1000], "opcode": [2], "blocks": [8]})
     assert link(open_capture(tmp_path / "capture")) == []
     (tmp_path / "capture" / "link.parquet").unlink()
+    seal(tmp_path / "capture")
     assert link(open_capture(tmp_path / "capture")) == []
 
 

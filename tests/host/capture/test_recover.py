@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +11,9 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from streams import maker
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.errors import CaptureError
-
-_described = importlib.util.spec_from_file_location(
-    "wattbell_stream_maker", Path(__file__).parents[2] / "e2e" / "stream_maker.py"
-)
-assert _described is not None
-assert _described.loader is not None
-maker: Any = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_stream_maker"] = maker
-_described.loader.exec_module(maker)
 
 STREAM = b"".join(maker.stream(60))
 
@@ -123,7 +113,7 @@ def read_all(path: Path) -> None:
         (lambda path: (path / "meta.json").write_text('{"format": 99}'), "format 99"),
         (lambda path: (path / "commands.parquet").unlink(), "missing or damaged"),
         (lambda path: (path / "commands.parquet").write_bytes(b"PAR1"), "missing or damaged"),
-        (lambda path: (path / "rail.jls").write_bytes(b"no"), "cannot be read"),
+        (lambda path: (path / "rail.jls").write_bytes(b"no"), "missing or damaged"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, damage: Any, message: str) -> None:
@@ -146,3 +136,21 @@ def test_an_unfinished_capture_without_its_journal(tmp_path: Path) -> None:
     (path / "stream.wbs").unlink()
     with pytest.raises(CaptureError, match="journal"):
         open_capture(path)
+
+
+def test_a_rebuild_writes_through_no_link_that_a_stranger_left(tmp_path: Path) -> None:
+    folder, victim = unfinished(tmp_path / "dead", STREAM), tmp_path / "victim"
+    victim.write_text("mine")
+    made = ("meta.json.tmp", "rail.jls", "commands.parquet", "events.parquet", "gaps.parquet", "gaps.parquet.new", "tlps.parquet")
+    for name in made:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(victim)
+    assert open_capture(folder).state == "recovered"
+    assert victim.read_text() == "mine"
+    assert not [name for name in made if name != "gaps.parquet.new" and (folder / name).is_symlink()]
+    (tmp_path / "other").mkdir()
+    second = unfinished(tmp_path / "second", STREAM)
+    (second / ".rebuild").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError):
+        open_capture(second)
+    assert not list((tmp_path / "other").iterdir())

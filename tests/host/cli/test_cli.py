@@ -131,14 +131,26 @@ def test_profiles(wattbell: Any, tmp_path: Path) -> None:
     failed(wattbell("sim", "profiles", WATTBELL_PROFILES=str(tmp_path)), 1, "no valid profile")
 
 
-def test_an_unexpected_error_is_one_line_and_debug_shows_the_rest(wattbell: Any, capture: Path) -> None:
+def test_an_unexpected_error_is_one_line_and_debug_shows_the_rest() -> None:
+    """Of a command that has a bug, since none is known."""
+    program = "from wattbell.cli import app\napp.info.info.__code__ = (lambda capture, rig, json: {}['rail']).__code__\napp.main()"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", program, *arguments], text=True, capture_output=True, timeout=120, check=False)
+
+    done = run("info")
+    failed(done, 70, "bug:", "KeyError", "--debug")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" in run("--debug", "info").stderr
+
+
+def test_a_meta_that_lacks_a_key_is_an_error_that_names_it(wattbell: Any, capture: Path) -> None:
     meta = json.loads((capture / "meta.json").read_text())
     del meta["rail"]
     (capture / "meta.json").write_text(json.dumps(meta))
     done = wattbell("info", capture)
-    failed(done, 70, "bug:", "KeyError", "--debug")
+    failed(done, 1, "error:", "`rail`", "meta.json")
     assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" in wattbell("--debug", "info", capture).stderr
 
 
 def test_version(wattbell: Any) -> None:

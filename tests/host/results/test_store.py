@@ -158,13 +158,13 @@ def test_files_that_are_no_store_are_left_alone(tmp_path: Path) -> None:
     [
         (lambda d: d.update(format=7), "newer Wattbell"),
         (lambda d: d.pop("format"), "no results.json"),
-        (lambda d: d.pop("suite_hash"), "suite_hash is not a text"),
-        (lambda d: d.update(scale=0), "scale is not positive"),
+        (lambda d: d.pop("suite_hash"), "missing required field `suite_hash`"),
+        (lambda d: d.update(scale=0), r"> 0.0 - at `\$.scale`"),
         (lambda d: d["tests"][2]["points"][1]["mb_per_s"].update(value="fast"), r"tests\[2\].points\[1\].mb_per_s.value"),
         (lambda d: d["tests"][2]["points"][1]["mb_per_s"].update(u=-1.0), "u is negative"),
         (lambda d: d["tests"][2]["points"][1]["mb_per_s"].update(n_lost=1.5), "not a count"),
         (lambda d: d["tests"][0].pop("test"), r"tests\[0\].test is not a text"),
-        (lambda d: d.update(tests={}), "tests is not a list"),
+        (lambda d: d.update(tests={}), r"Expected `array.*at `\$.tests`"),
     ],
 )
 def test_damage_is_named_with_its_place(samples: Any, tmp_path: Path, change: Any, words: str) -> None:

@@ -68,13 +68,13 @@ def test_blocks_of_every_kind(tmp_path: Path) -> None:
     sizes = [len(block) for block in blocks]
     assert found.of("block") == [
         (0, sizes[0], f"COMMANDS #10, 132 bytes, tick {4 * MS}"),
-        (sizes[0], sum(sizes[:2]), "RAIL #11, 36 bytes, tick 0"),
+        (sizes[0], sum(sizes[:2]), "RAIL #11, 40 bytes, tick 0"),
         (sum(sizes[:2]), sum(sizes), f"EVENTS #12, 64 bytes, tick {9 * MS}"),
     ]
     assert found.of("command") == [
-        (24, 68, "Read q1 cid 7 LBA 1000 +8 80.000 us"),
-        (68, 112, "Identify q0 cid 0 status 4002h 5.000 us GUESS LOSS"),
-        (112, 156, "Flush q3 cid 0"),
+        (28, 72, "Read q1 cid 7 LBA 1000 +8 80.000 us"),
+        (72, 116, "Identify q0 cid 0 status 4002h 5.000 us GUESS LOSS"),
+        (116, 160, "Flush q3 cid 0"),
     ]
     # 3.3 V x 0.1 A and 0.2 A
     assert [text for *_, text in found.of("rail")] == ["2 samples each 10.000 us, mean 0.495000 W UNCALIBRATED"]
@@ -92,8 +92,8 @@ def test_damage_is_told_and_what_follows_is_read(tmp_path: Path) -> None:
     found = stream(tmp_path / "x.wbs", data)
     assert [text.split(",")[0] for *_, text in found.of("block")] == ["EVENTS #0", "EVENTS #2", "EVENTS #4", "kind 9 #5"]
     assert [text for *_, text in found.of("warning")] == [
-        "CRC wrong", "47 bytes belong to no block", "expected #1: 1 blocks are missing", "expected #3: 1 blocks are missing",
-        "unknown: version 1, kind 9",
+        "CRC wrong", "51 bytes belong to no block", "expected #1: 1 blocks are missing", "expected #3: 1 blocks are missing",
+        "unknown: version 2, kind 9",
     ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from wattbell.capture import Capture
+from wattbell.capture.meta import seal
 from wattbell.suites import measure as module
 from wattbell.suites.measure import InPieces, Source, Whole, measure
 
@@ -43,7 +44,7 @@ def test_figures_do_not_depend_on_the_pieces(builder: Any, monkeypatch: pytest.M
     path = capture.path / "commands.parquet"
     table = pq.read_table(path)
     pq.write_table(table, path, row_group_size=64)
-    source = Source(Capture(capture.path, capture.meta))
+    source = Source(Capture(capture.path, seal(capture.path)))
     for phase in source.phases.values():
         monkeypatch.setattr(module, "WHOLE_ROWS", len(table))
         whole = measure(source, phase)
@@ -72,7 +73,7 @@ def test_a_phase_reads_only_what_is_near_it(builder: Any) -> None:
     capture = busy(builder, 400 * US)
     path = capture.path / "commands.parquet"
     pq.write_table(pq.read_table(path), path, row_group_size=64)
-    near = Capture(capture.path, capture.meta)
+    near = Capture(capture.path, seal(capture.path))
     first = near.command_rows(0, 700 * MS)
     assert 0 < first <= 1600
     with_markers = 3000 + 4

@@ -18,6 +18,7 @@ from wattbell.analysis.depth import depth_steps
 from wattbell.analysis.table import Commands
 from wattbell.analysis.throughput import find_span
 from wattbell.capture import Capture, open_capture
+from wattbell.capture.meta import seal
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import Suite, Test, parse_manifest
@@ -355,6 +356,7 @@ def test_power_beyond_the_adc_is_marked_and_has_no_uncertainty(builder: Any, tmp
     over = pl.col("first_tick").is_between(20 * MS, 26 * MS)  # QD2
     flag = pl.when(over).then(int(RailFlag.OVERLOAD_I)).otherwise(0).cast(pl.UInt16).alias("flags")
     blocks.with_columns(flag).write_parquet(path)
+    seal(capture.path)
     out = score(open_capture(capture.path), made)
     assert list(out.lost) == ["rail_blocks_current_beyond_the_adc"]
     assert [p["mean_w"]["u"] is None for p in out.points] == [False, True, False]

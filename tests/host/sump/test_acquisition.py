@@ -28,6 +28,7 @@ class Scripted:
         end = status(4, BEGIN - MS, run=0)
         run = events(5, BEGIN + 5, [(BEGIN + 5, int(EventType.RUN), 1, 0, 0)])
         far = [rail(6 + n, BEGIN + (60 + n) * MS, [(165_000, 0)]) for n in range(3)]
+        self.sizes = [len(left[0]), len(end)]
         self._pieces = [*left, end, run, *far, status(9, BEGIN + 70 * MS, run=0)]
 
     def status(self) -> str:
@@ -60,9 +61,9 @@ def test_what_is_left_of_another_capture_is_neither_shown_nor_taken_for_the_end_
     rig: Any = Scripted()
     sent: list[bytes] = []
     said: list[str] = []
-    Acquisition(lambda: rig, Settings(99, 4, 4, 0x38), Options(), sent.append, said.append, None).run()
+    Acquisition(lambda: rig, Settings(99, 4, 4, 0x38), Options(), sent.append, said.append, lambda: rig.log.append("over")).run()
     assert sent == [bytes([1 << 0 | 1 << 1 | 1 << 2]) * 4], said
     assert said == []
-    assert rig.log[:5] == ["status", "read 60", "read 0", "status", "start"]
+    assert rig.log[:5] == ["status", f"read {rig.sizes[0]}", "read 0", "status", "start"]
     assert "stop" in rig.log[5:]
-    assert rig.log[-2:] == ["read 132", "close"], "it waits for the end that it asked for"
+    assert rig.log[-3:] == [f"read {rig.sizes[1]}", "close", "over"], "it waits for the end that it asked for"

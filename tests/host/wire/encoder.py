@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-def block(kind: int, sequence: int, first_tick: int, payload: bytes, dropped: int = 0, version: int = 1) -> bytes:
+def block(kind: int, sequence: int, first_tick: int, payload: bytes, dropped: int = 0, version: int = 2, run: int = 0) -> bytes:
     head = b"WBEL" + struct.pack(
-        "<BBHIIQ", version, kind, len(payload), sequence & 0xFFFFFFFF, dropped, first_tick & (2**64 - 1)
+        "<BBHIIQI", version, kind, len(payload), sequence & 0xFFFFFFFF, dropped, first_tick & (2**64 - 1), run
     )
     body = head + payload
     return body + struct.pack("<I", zlib.crc32(body))
@@ -52,8 +52,8 @@ class Command:
         )
 
 
-def commands(sequence: int, first_tick: int, records: Iterable[Command], dropped: int = 0) -> bytes:
-    return block(1, sequence, first_tick, b"".join(r.pack(first_tick) for r in records), dropped)
+def commands(sequence: int, first_tick: int, records: Iterable[Command], dropped: int = 0, run: int = 0) -> bytes:
+    return block(1, sequence, first_tick, b"".join(r.pack(first_tick) for r in records), dropped, run=run)
 
 
 def rail(
@@ -66,28 +66,31 @@ def rail(
     adc_index: int = 0,
     energy: int = 0,
     dropped: int = 0,
+    run: int = 0,
 ) -> bytes:
     """`samples`: (voltage in 20 uV, current in 500 nA)."""
     body = b"".join(v.to_bytes(3, "little", signed=True) + c.to_bytes(3, "little", signed=True) for v, c in samples)
-    payload = struct.pack("<IHHQq", interval, len(body) // 6, flags, adc_index, energy) + body
-    return block(2, sequence, first_tick, payload + bytes(-len(payload) % 4), dropped)
+    payload = struct.pack("<IHHQQi", interval, len(body) // 6, flags, adc_index, energy & (2**64 - 1), energy >> 64) + body
+    return block(2, sequence, first_tick, payload + bytes(-len(payload) % 4), dropped, run=run)
 
 
-def events(sequence: int, first_tick: int, records: Iterable[tuple[int, ...]], dropped: int = 0) -> bytes:
+def events(sequence: int, first_tick: int, records: Iterable[tuple[int, ...]], dropped: int = 0, run: int = 0) -> bytes:
     """`records`: (tick, type, arg8, arg16, arg32)."""
-    return block(3, sequence, first_tick, b"".join(struct.pack("<QBBHI", *r) for r in records), dropped)
+    return block(3, sequence, first_tick, b"".join(struct.pack("<QBBHI", *r) for r in records), dropped, run=run)
 
 
-def tlps(sequence: int, first_tick: int, records: Iterable[tuple[int, int, int, bytes]], dropped: int = 0) -> bytes:
+def tlps(sequence: int, first_tick: int, records: Iterable[tuple[int, int, int, bytes]], dropped: int = 0, run: int = 0) -> bytes:
     """`records`: (tick, direction, flags, TLP bytes)."""
     payload = b""
     for tick, direction, flags, data in records:
         payload += struct.pack("<iHBB", tick - first_tick, len(data), direction, flags) + data + bytes(-len(data) % 4)
-    return block(4, sequence, first_tick, payload, dropped)
+    return block(4, sequence, first_tick, payload, dropped, run=run)
 
 
-def status(sequence: int, tick: int, *, run: int = 1, adc_period: int = 1000, decimation: int = 1) -> bytes:
+def status(
+    sequence: int, tick: int, *, run: int = 1, adc_period: int = 1000, decimation: int = 1, run_id: int = 0, commands: int = 0
+) -> bytes:
     payload = struct.pack("<IIHHHHHBBIIIHH", 0x00010000, 1000, 4, 128, 64, 1024, 18, run, 0, 20, 500,
                           adc_period, decimation, 0)  # fmt: skip
-    payload += struct.pack("<QQQ", 0, 0, 0) + struct.pack("<9I", *([0] * 9)) + struct.pack("<Q", 0)
-    return block(5, sequence, tick, payload)
+    payload += struct.pack("<QQQ", 0, 0, commands) + struct.pack("<9I", *([0] * 9)) + struct.pack("<Q", 0)
+    return block(5, sequence, tick, payload, run=run_id)

@@ -26,7 +26,7 @@ def test_it_registers_while_it_runs(quiet_trace: Path, rig: type[Rig], tmp_path:
 
 def test_a_whole_capture(quiet_trace: Path, rig: type[Rig]) -> None:
     one = rig(quiet_trace)
-    assert one.ask("*IDN?") == "Wattbell,virtual-rig,VR0001,0.2.0"
+    assert one.ask("*IDN?") == "Wattbell,virtual-rig,VR0001,0.3.0"
     assert one.status()["state"] == "READY"
     one.send("INIT")
     stream = one.read_all()
@@ -242,3 +242,15 @@ def test_kill_leaves_a_stale_entry_and_interrupt_does_not(quiet_trace: Path, rig
     assert [p.name for p in entries.iterdir()] == ["B.json"]  # its pid tells that it is stale
     three = rig(quiet_trace, "--serial", "B")
     assert json.loads((entries / "B.json").read_text())["pid"] == three.process.pid
+
+
+def test_the_folder_of_registrations_is_its_users_alone(quiet_trace: Path, rig: type[Rig], tmp_path: Path) -> None:
+    runtime = tmp_path / "runtime"
+    rig(quiet_trace, "--serial", "A")
+    modes = [path.stat().st_mode & 0o777 for path in (runtime, runtime / "rigs", runtime / "rigs" / "A.json")]
+    assert modes == [0o700, 0o700, 0o600]
+    (runtime / "rigs").chmod(0o777)
+    command = [str(find("wattbell-rig")), "play", str(quiet_trace), "--serial", "B"]
+    environment = {**os.environ, "WATTBELL_RUNTIME": str(runtime)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert done.returncode != 0 and "can be written by others; set WATTBELL_RUNTIME" in done.stderr

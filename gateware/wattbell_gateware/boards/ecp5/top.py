@@ -24,7 +24,7 @@ from .clocks import CORE_HZ, Clocks
 from .dcu import DualReceiver
 from .lanes import GEARED, LATE_TICKS, LanePair
 
-__all__ = ["INSTRUMENT", "Ecp5Tap"]
+__all__ = ["INSTRUMENT", "Ecp5Tap", "board_direction"]
 
 _LINK_TICKS = 8
 INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "queues": 32, "beats": 1024,
@@ -48,6 +48,10 @@ def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespa
         m.submodules[f"{name}_{pin}"] = buffer
     return SimpleNamespace(**buffers)
 
+
+def board_direction() -> Direction:
+    """One direction, as this board has it behind a :class:`.lanes.LanePair`."""
+    return Direction(_LANES, GEARED, ticks_per_clock=_LINK_TICKS, late_ticks=LATE_TICKS, half=True, bytes_kept=_KEPT)
 
 class Ecp5Tap(Elaboratable):
     """The tap.
@@ -92,8 +96,7 @@ class Ecp5Tap(Elaboratable):
             m.submodules[f"dcu{n}"] = dcu = DualReceiver(n, lanes, reference, clock_hz=CORE_HZ)
             own = DomainRenamer({"words": f"words{n}", "other": f"other{n}", "link": f"link{n}"})
             m.submodules[f"lanes{n}"] = pair = own(LanePair())
-            m.submodules[f"direction{n}"] = direction = own(
-                Direction(_LANES, GEARED, ticks_per_clock=_LINK_TICKS, late_ticks=LATE_TICKS, half=True, bytes_kept=_KEPT))
+            m.submodules[f"direction{n}"] = direction = own(board_direction())
             m.d.comb += [
                 dcu.slow.eq(speed.rate == 0), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(_LANES)),
                 pair.word.eq(dcu.word), pair.up.eq(dcu.up), clocks.halves[n].eq(pair.half),

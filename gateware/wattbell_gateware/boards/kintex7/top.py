@@ -14,12 +14,16 @@ from .clocks import SETUP_HZ, Clocks
 from .gtx import LANES, QuadReceiver
 from .words import LATE_BLOCKS_TICKS, LATE_TICKS, SYMBOLS, WordGear
 
-__all__ = ["INSTRUMENT", "Kintex7Tap"]
+__all__ = ["INSTRUMENT", "Kintex7Tap", "board_direction"]
 
 _TICKS = 4
 INSTRUMENT = {"width": 128, "ticks_per_clock": _TICKS, "adc": "serial", "lanes": True}
 """Parameters of the instrument: four lanes at 8 GT/s are 128 bits at 250 MHz."""
 
+
+def board_direction(make: type[Direction] = Direction) -> Direction:
+    """One direction, as this board has it behind a :class:`.words.WordGear`."""
+    return make(LANES, SYMBOLS, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS, late_blocks_ticks=LATE_BLOCKS_TICKS, blocks=True)
 
 class Kintex7Tap(Ecp5Tap):
     """The tap, with the surroundings of the smaller one: the same ADCs, sidebands, controller and USB.
@@ -56,9 +60,7 @@ class Kintex7Tap(Ecp5Tap):
             m.submodules[f"quad{n}"] = DomainRenamer("setup")(quad)
             own = DomainRenamer({"link": f"link{n}"})
             m.submodules[f"words{n}"] = words = own(WordGear())
-            m.submodules[f"direction{n}"] = direction = own(
-                self._direction(LANES, SYMBOLS, ticks_per_clock=_TICKS, late_ticks=LATE_TICKS, late_blocks_ticks=LATE_BLOCKS_TICKS,
-                                blocks=True))
+            m.submodules[f"direction{n}"] = direction = own(board_direction(self._direction))
             m.d.comb += [
                 quad.rate.eq(speed.rate), clocks.links[n].eq(quad.clk),
                 words.word.eq(quad.word), words.up.eq(quad.up), words.rate.eq(speed.rate),

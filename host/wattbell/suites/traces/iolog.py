@@ -81,6 +81,8 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
         action, offset, length = fields[1], _whole(fields[2], where), _whole(fields[3], where)
         if action == "wait" and version == 2:
             waited += offset
+            if waited >= _LIMIT:
+                raise UsageError(f"{where}: the waits up to here add up to more than a hundred thousand years.")
         elif action in IO_ACTIONS:
             rows.append((stamp, action, offset, length))
         else:

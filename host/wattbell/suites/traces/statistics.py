@@ -20,7 +20,7 @@ def statistics(entries: pl.DataFrame) -> dict[str, Any]:
     for action in ("read", "write"):
         part = io.filter(pl.col("action") == action)
         out[f"{action}s"] = len(part)
-        out[f"{action}_bytes"] = int(part["length"].sum())
+        out[f"{action}_bytes"] = int(part["length"].cast(pl.Int128).sum())
     if not n:
         return out
     sizes = io.group_by("length").len().sort("length")

@@ -16,6 +16,7 @@ impl<A: Analog> Instrument<A> {
             State::Stopped => {
                 self.status(clock, true);
                 self.events.sidebands(clock, 7, self.levels);
+                self.writer.run = self.registers.run_id;
                 self.run.tick = tick(clock);
                 self.run.capturing = (clock + 1, NEVER);
                 self.run.active = true;

@@ -8,7 +8,7 @@ from .records import READERS, whole
 from .tables import KINDS
 
 MAGIC = b'WBEL'
-HEADER, CRC, MOST = 24, 4, 2048
+HEADER, CRC, MOST = 28, 4, 2048
 CLOCK = 8
 # Value of a channel without a pin. has_channel() says the same, but libsigrokdecode 0.5.3 may abort at its end for it (bug 1671).
 NOT_CONNECTED = 0xFF
@@ -82,7 +82,7 @@ class Decoder(srd.Decoder):
             return self.skip()
         if have < HEADER:
             return False
-        version, kind, length, sequence, dropped, tick = struct.unpack_from('<BBHIIQ', self.bytes, 4)
+        version, kind, length, sequence, dropped, tick, _ = struct.unpack_from('<BBHIIQI', self.bytes, 4)
         if length > MOST or length % 4:
             return self.skip()
         if have < HEADER + length + CRC:
@@ -105,7 +105,7 @@ class Decoder(srd.Decoder):
         self.sequence = (sequence + 1) & 0xFFFFFFFF
         if dropped:
             self.warn(0, size, f'the rig lost {dropped} records')
-        if version != 1 or kind not in READERS:
+        if version != 2 or kind not in READERS:
             self.warn(0, size, f'unknown: version {version}, kind {kind}')
         elif not whole(kind, payload):
             self.warn(0, size, 'no whole number of records')

@@ -1,0 +1,90 @@
+"""Size and SHA-256 of the files of a capture: what ``meta.json`` keeps of them, and whether they still are so."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import CaptureError
+from . import schema
+from .journal import NAME as JOURNAL
+from .rail import NAME as RAIL
+
+WORKLOAD = "workload"
+ASIDE = ".damaged"
+"""What the name of a file that a repair set aside ends in."""
+_PIECE = 1 << 20
+Sum = dict[str, Any]
+"""``bytes`` and ``sha256`` (hexadecimal) of a file."""
+
+
+def names(directory: Path) -> Iterator[str]:
+    """The files of a capture that there are, by path below it: tables, waveform, journal, all of ``workload/``. Nothing that someone put
+    beside them, and no link."""
+    for name in (*(f"{table}.parquet" for table in schema.TABLES), RAIL, JOURNAL):
+        if (directory / name).is_file() and not (directory / name).is_symlink():
+            yield name
+    for folder, folders, files in os.walk(directory / WORKLOAD):
+        folders.sort()
+        for file in sorted(files):
+            path = Path(folder, file)
+            if path.is_file() and not path.is_symlink() and not file.endswith(ASIDE):
+                yield path.relative_to(directory).as_posix()
+
+
+def sums(directory: Path, leave_out: Collection[str] = (), progress: Callable[[int, int], None] | None = None) -> dict[str, Sum]:
+    """:data:`Sum` of every file of a capture but ``leave_out``, read in pieces. ``progress``: bytes done and to do."""
+    chosen = [name for name in names(directory) if name not in leave_out]
+    total = sum((directory / name).stat().st_size for name in chosen)
+    made: dict[str, Sum] = {}
+    for name in chosen:
+        done = sum(entry["bytes"] for entry in made.values())
+        made[name] = of_file(directory / name, lambda here, done=done: progress and progress(done + here, total))  # type: ignore[misc]
+    return made
+
+
+def of_file(path: Path, progress: Callable[[int], object] | None = None) -> Sum:
+    """:data:`Sum` of a file. OSError when it cannot be read."""
+    digest, size = hashlib.sha256(), 0
+    with open(path, "rb", buffering=0) as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+            if progress:
+                progress(size)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def size_of(directory: Path, name: str) -> int | None:
+    """Bytes of a file of the capture; None when it is missing, no plain file, or lies outside (a link)."""
+    path = directory / name
+    try:
+        inside = path.resolve().is_relative_to(directory.resolve())
+        return path.stat().st_size if inside and path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def compare_sizes(directory: Path, files: Mapping[str, Sum]) -> None:
+    """What can be seen of damage without reading the files. Raises CaptureError for one that is missing, or of another size than sealed."""
+    for name, stated in files.items():
+        size = size_of(directory, name)
+        if size != stated["bytes"]:
+            found = "is missing" if size is None else f"has {size} bytes of {stated['bytes']}"
+            raise CaptureError(f"{directory / name} is missing or damaged: it {found}. `wattbell check {directory}` tells what is whole.")
+
+
+def verify(directory: Path, name: str, stated: Sum) -> None:
+    """Raises CaptureError when a file's content is not what was sealed."""
+    try:
+        found = of_file(directory / name)
+    except OSError as error:
+        raise CaptureError(f"{directory / name} cannot be read ({error.strerror}).") from None
+    if found["sha256"] != stated["sha256"]:
+        raise CaptureError(
+            f"{directory / name} is damaged: it is not as it was recorded (its SHA-256 differs). "
+            f"`wattbell check {directory}` tells what is whole and what can be rebuilt."
+        )

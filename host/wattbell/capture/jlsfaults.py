@@ -1,0 +1,43 @@
+"""Errors of writing ``rail.jls``: a thread of the library writes, and all it does with an error is to log it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+
+_LOGGER = "pyjls.c"
+_BY_ITS_THREAD = re.compile(r"thread msg .* returned ")
+
+
+class _Handler(logging.Handler):
+    """Counts what the library says of failed writes. Nothing of it is printed: there are thousands of lines."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.by_its_threads = 0
+        self.by_caller: dict[int, int] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _BY_ITS_THREAD.match(record.getMessage()):
+            self.by_its_threads += 1
+        elif record.levelno >= logging.ERROR and record.thread is not None:
+            self.by_caller[record.thread] = self.by_caller.get(record.thread, 0) + 1
+
+
+_handler = _Handler()
+_logger = logging.getLogger(_LOGGER)
+_logger.addHandler(_handler)
+_logger.propagate = False
+
+
+class Watch:
+    """Sees errors of the library's writers that came after it was made."""
+
+    def __init__(self) -> None:
+        self._by_its_threads, self._by_caller = _handler.by_its_threads, dict(_handler.by_caller)
+
+    def seen(self) -> bool:
+        """True when a write failed, in a writer's thread or in a call from this thread."""
+        me = threading.get_ident()
+        return _handler.by_its_threads != self._by_its_threads or _handler.by_caller.get(me, 0) != self._by_caller.get(me, 0)

@@ -1,0 +1,232 @@
+"""What ``meta.json`` may hold: the types, and the ranges within which the rest of the code can work with a value.
+
+Keys that are not named here are let through, so that an older wattbell reads what a newer one wrote. A key without a default is one that
+the code reads and that every capture has. ``docs/meta.schema.json`` is made of this.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+TICKS = 1 << 61
+"""No tick lies beyond this (73 years of nanoseconds), so that sums and differences of two fit 64 bits."""
+
+Tick = Annotated[int, Meta(ge=-TICKS, le=TICKS)]
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+U32 = Annotated[int, Meta(ge=0, le=0xFFFFFFFF)]
+Seconds = Annotated[float, Meta(ge=-1, le=1)]
+Relative = Annotated[float, Meta(ge=0, le=1)]
+Watt = Annotated[float, Meta(ge=0, le=1e5)]
+Text = str | None
+Name = Annotated[str, Meta(pattern=r"^(?!/)(?!(.*/)?\.\.?(/|$))[^\0]+$")]
+"""A path below the capture."""
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+State = Literal["recording", "complete", "incomplete", "recovered"]
+"""``recording``: not ended yet, or its recorder died. ``incomplete``: ended, but not with all the rig had to say. ``recovered``: rebuilt
+from the journal."""
+
+
+class UtcAnchor(Struct):
+    """The time of day of a tick."""
+
+    tick: Tick
+    utc_ns: Annotated[int, Meta(ge=0, le=1 << 62)]
+    utc: str
+
+
+class Clock(Struct):
+    """``tick_ps``: picoseconds a tick."""
+
+    tick_ps: Annotated[int, Meta(ge=1, le=1_000_000_000)]
+    utc_anchor: UtcAnchor | None = None
+
+
+class RailAbout(Struct):
+    """The grid of the waveform. ``samples``: of all of it; ``stored_samples``: those in ``rail.jls``, which leaves out ``breaks`` gaps."""
+
+    first_tick: Tick | None = None
+    interval_ticks: Annotated[int, Meta(ge=1, le=0xFFFFFFFF)] | None = None
+    samples: Count | None = None
+    stored_samples: Count | None = None
+    breaks: Count | None = None
+    adc_period_ticks: U32 | None = None
+    missing_samples: Count | None = None
+    flags: Annotated[int, Meta(ge=0, le=0xFFFF)] = 0
+    decimation: U32 | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples and self.first_tick is not None:
+            if self.interval_ticks is None:
+                raise ValueError("samples without interval_ticks")
+            if self.samples * self.interval_ticks > TICKS:
+                raise ValueError("samples * interval_ticks is beyond any recording")
+
+
+class ErrorModelStated(Struct):
+    """Terms of the error model that the rig states itself (docs/accuracy.md)."""
+
+    gain: Relative | UnsetType = UNSET
+    offset_a: Relative | UnsetType = UNSET
+    timebase: Relative | UnsetType = UNSET
+    tick_resolution_s: Relative | UnsetType = UNSET
+    instant_s: Relative | UnsetType = UNSET
+    front_end_delay_s: Seconds | UnsetType = UNSET
+    front_end_delay_u_s: Relative | UnsetType = UNSET
+
+
+class RigAbout(Struct):
+    """Who recorded."""
+
+    model: Text = None
+    serial: Text = None
+    gateware: Text = None
+    firmware: Text = None
+    data_port: Text = None
+    error_model: ErrorModelStated | None = None
+
+
+class Loss(Struct):
+    """The account of what is missing; numbers count up from what is known."""
+
+    lossless: bool | UnsetType = UNSET
+    bytes_in: Count = 0
+    missing_blocks: Count = 0
+    skipped_bytes: Count = 0
+    bad_crc: Count = 0
+    malformed_blocks: Count = 0
+    implausible_blocks: Count = 0
+    unknown_kind: Count = 0
+    unknown_version: Count = 0
+    dropped: dict[str, Count] = {}
+    gaps: dict[str, Count] = {}
+    rig: dict[str, Count] = {}
+    rig_events: dict[str, Count] = {}
+
+
+class Namespace(Struct):
+    """One namespace of the drive; ``lba_size_bytes`` None where Identify gave nonsense."""
+
+    nsid: U32
+    lba_size_bytes: Annotated[int, Meta(ge=1, le=1 << 31)] | None
+
+
+class PowerState(Struct):
+    """One power state as the drive declares it."""
+
+    state: Annotated[int, Meta(ge=0, le=31)]
+    max_power_w: Watt | None = None
+    idle_power_w: Watt | None = None
+    active_power_w: Watt | None = None
+    entry_latency_s: Annotated[float, Meta(ge=0, le=1e6)] | None = None
+    exit_latency_s: Annotated[float, Meta(ge=0, le=1e6)] | None = None
+    non_operational: bool = False
+
+
+class DriveAbout(Struct):
+    """What the drive said of itself (Identify)."""
+
+    source: Text = None
+    model: Text = None
+    serial: Text = None
+    firmware: Text = None
+    namespaces: list[Namespace] = []
+    power_states: list[PowerState] = []
+
+    def __post_init__(self) -> None:
+        if self.model and (self.serial is None or self.firmware is None):
+            raise ValueError("a model without serial and firmware")
+
+
+class Conditions(Struct):
+    """What every figure of the capture is subject to. ``virtual`` None: not known."""
+
+    notes: list[str]
+    virtual: bool | None = None
+    profile: Text = None
+    timing: Text = None
+    fidelity: Text = None
+    front_end_delay_s: Seconds | UnsetType = UNSET
+    front_end_delay_u_s: Relative | UnsetType = UNSET
+    front_end_delay_calibrated: bool | None = None
+    trace_origin_tick: Tick | None = None
+
+    def __post_init__(self) -> None:
+        if (self.front_end_delay_s is UNSET) != (self.front_end_delay_u_s is UNSET):
+            raise ValueError("one of front_end_delay_s and front_end_delay_u_s without the other")
+
+
+class PhaseAbout(Struct):
+    """One phase of the workload; its time is between two markers of the stream."""
+
+    phase: Annotated[int, Meta(ge=0, lt=1 << 24)]
+    name: Text = None
+    kind: Text = None
+    fio: Text = None
+    fio_json: Text = None
+    fio_group: int | None = None
+    job: Text = None
+    jobs: str | list[str] | None = None
+
+
+class WorkloadAbout(Struct):
+    """What was run."""
+
+    source: Text = None
+    model: Text = None
+    phases: list[PhaseAbout] | None = None
+
+
+class JournalAbout(Struct):
+    """How the journal was read: bytes at which the line was cut, and the tick at which each run of the rig was put."""
+
+    cuts: list[Count]
+    tick_offsets: Annotated[list[Tick], Meta(min_length=1)]
+    attached_late: bool = False
+
+
+class FileSum(Struct):
+    """Size and SHA-256 of a file of the capture."""
+
+    bytes: Annotated[int, Meta(ge=0)]
+    sha256: Sha256
+
+
+class MetaModel(Struct, rename={"seal": "self"}):
+    """``meta.json`` of a capture."""
+
+    format: Literal[1]
+    state: State
+    clock: Clock
+    rail: RailAbout
+    rig: RigAbout
+    conditions: Conditions
+    loss: Loss
+    drive: DriveAbout | None
+    units: dict[str, Any] = {}
+    workload: WorkloadAbout | None = None
+    software: dict[str, str] | None = None
+    counts: dict[str, Count] | None = None
+    """Rows of each table."""
+    journal: JournalAbout | UnsetType = UNSET
+    files: dict[Name, FileSum] | UnsetType = UNSET
+    """By path below the capture. A capture that was written before there were hashes has none."""
+    seal: Sha256 | UnsetType = UNSET
+    """SHA-256 of meta.json itself, with 64 zeros in the place of this value."""
+
+    def __post_init__(self) -> None:
+        if self.state == "recording":
+            return
+        missing = {"commands", "events"} - set(self.counts or {})
+        if missing:
+            raise ValueError(f"a finished capture without counts.{min(missing)}")
+        if self.loss.lossless is UNSET:
+            raise ValueError("a finished capture without loss.lossless")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of ``meta.json``."""
+    made: dict[str, Any] = msgspec.json.schema(MetaModel)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "meta.json of a Wattbell capture", **made}

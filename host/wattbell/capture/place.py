@@ -1,0 +1,103 @@
+"""The folder of a capture that is being written: made, or put in the place of another capture once that can be."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from ..errors import CaptureError
+from . import journal, meta
+from .room import writing
+
+
+class Place:
+    """The folder to write into. Where it replaces a capture, that one stays as it is until :meth:`commit`.
+
+    Raises CaptureError for a folder that holds anything (one that holds a capture: unless `overwrite`), and for a capture that is being
+    recorded or rebuilt.
+    """
+
+    def __init__(self, path: Path, overwrite: bool) -> None:
+        self.final = path
+        self.path = path
+        """Where to write now."""
+        self._lock: int | None = None
+        try:
+            replaces = os.path.lexists(path) and (not path.is_dir() or any(path.iterdir()))
+            if replaces:
+                self._refuse(overwrite)
+                self.path = path.absolute().with_name(f".{path.absolute().name[:200]}.new")
+            if self.path != path and self.path.exists():  # of a recorder that died before anything came
+                _unlock(_lock_of(self.path))
+                shutil.rmtree(self.path)
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            _unlock(self._lock)
+            raise CaptureError(f"{path} cannot be created ({error.strerror}); choose another place.") from None
+        except CaptureError:
+            _unlock(self._lock)
+            raise
+
+    def _refuse(self, overwrite: bool) -> None:
+        if not overwrite:
+            raise CaptureError(f"{self.final} exists already; choose another name, or add --force to replace it.")
+        if not (self.final / meta.NAME).exists():
+            raise CaptureError(f"{self.final} exists and is not a capture, so --force leaves it alone; choose another.")
+        self._lock = _lock_of(self.final)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the folder has its name."""
+        return self.path == self.final
+
+    def commit(self) -> Path:
+        """Give the folder its name; the capture that had it is gone then. Returns where to write from now on."""
+        if self.committed:
+            return self.path
+        old = self.path.with_name(f"{self.path.name}.old")
+        with writing(self.final):
+            if old.exists():
+                shutil.rmtree(old)
+            os.rename(self.final, old)
+            os.rename(self.path, self.final)
+        self.path = self.final
+        shutil.rmtree(old, ignore_errors=True)
+        self._unlock()
+        return self.path
+
+    def give_up(self) -> None:
+        """Remove a folder that never got its name; the capture that was to be replaced stays."""
+        if not self.committed:
+            shutil.rmtree(self.path, ignore_errors=True)
+        self._unlock()
+
+    def undo(self) -> None:
+        """Remove the folder: nothing has been recorded into it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _unlock(self) -> None:
+        _unlock(self._lock)
+        self._lock = None
+
+
+def _lock_of(directory: Path) -> int | None:
+    """Take the lock of a capture's journal. CaptureError when its recorder is alive; None when it has no journal."""
+    try:
+        descriptor = os.open(directory / journal.NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise CaptureError(
+            f"{directory} is being recorded (or rebuilt) by another program; stop that with Ctrl-C, or choose another name."
+        ) from None
+    return descriptor
+
+
+def _unlock(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)

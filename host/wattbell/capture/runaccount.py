@@ -1,0 +1,127 @@
+"""What the rig itself says of a run: that it began, that it ended, and how many commands it counted between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..wire import spec
+from ..wire.decode import Batch, Gap
+
+_COUNTERS = ("commands", "lost_records")
+
+
+@dataclass
+class _Status:
+    tick: int
+    run: int
+    commands: int
+    lost_records: int
+
+
+class RunAccount:
+    """One run of the rig, or what came of it: all batches of one epoch, in order.
+
+    The first block of a run is a STATUS block, and its last one too, with run 0 and the final counters; the RUN events lie between. So
+    what lies between the two STATUS blocks is covered by the sequence numbers, and what lies outside them was not received.
+    """
+
+    def __init__(self) -> None:
+        self.run: int | None = None
+        """1 once the rig said that it captures, 0 once it said that it stopped, by tick and not by arrival."""
+        self.has_run = False
+        """True once the rig said that it captures."""
+        self._said_at = -1
+        self._began: int | None = None
+        self._stopped: int | None = None
+        self._first: _Status | None = None
+        self._last: _Status | None = None
+        self._commands = 0
+        self._first_tick: int | None = None
+        self._last_tick = 0
+
+    def add(self, batch: Batch) -> None:
+        """Take note of what a batch says."""
+        if batch.commands:
+            self._commands += len(batch.commands)
+        if batch.events:
+            columns, tick = batch.events.columns, batch.events.tick
+            for index in np.flatnonzero(columns["type"] == spec.EventType.RUN).tolist():
+                self._say(int(tick[index]), int(columns["arg8"][index]), by_event=True)
+        if batch.status:
+            columns, tick = batch.status.columns, batch.status.tick
+            for index in range(len(tick)):
+                found = _Status(int(tick[index]), int(columns["run"][index]), *(int(columns[name][index]) for name in _COUNTERS))
+                self._first = self._first or found
+                if self._last is None or found.tick >= self._last.tick:
+                    self._last = found
+                self._say(found.tick, found.run, by_event=False)
+        ticks = _first_ticks(batch)
+        if ticks:
+            self._first_tick = min([self._first_tick, *ticks] if self._first_tick is not None else ticks)
+        self._last_tick = max(self._last_tick, batch.last_tick)
+
+    def _say(self, tick: int, run: int, *, by_event: bool) -> None:
+        self.has_run = self.has_run or run != 0
+        if by_event and run and self._began is None:
+            self._began = tick
+        if by_event and not run:
+            self._stopped = tick
+        if tick > self._said_at or (tick == self._said_at and by_event):
+            self._said_at, self.run = tick, run
+
+    @property
+    def began(self) -> bool:
+        """Whether its first block was received."""
+        return self._began is not None and self._first is not None and self._first.run != 0 and self._first.tick <= self._began
+
+    @property
+    def ended(self) -> bool:
+        """Whether its last block was received."""
+        return self._stopped is not None and self._last is not None and not self._last.run and self._last.tick >= self._stopped
+
+    def head_gap(self, *, attached_late: bool = False) -> Gap | None:
+        """The gap before the first block that came, unless that was the run's first."""
+        if self.began:
+            return None
+        reason = "the rig was capturing before the recording began" if attached_late else "the beginning was not received"
+        return self._around(self._first_tick or 0, reason)
+
+    def tail_gap(self) -> Gap | None:
+        """The gap behind the last block that came, unless that was the run's last."""
+        return None if self.ended else self._around(self._last_tick, "the end was not received")
+
+    def count_gap(self) -> Gap | None:
+        """A gap over all of a run whose beginning and end came, and whose count of commands is not that of those that came."""
+        missing = self._uncounted() if self.began and self.ended else 0
+        if not missing:
+            return None
+        assert self._first is not None
+        assert self._last is not None
+        count, reason = -1, "more commands came than the rig counted"
+        if missing > 0:
+            count, reason = missing, "the rig counted more commands than came"
+        return Gap(spec.Kind.COMMANDS, self._first.tick, self._last.tick + spec.FLUSH_TICKS, count, reason)
+
+    def _uncounted(self) -> int:
+        assert self._first is not None
+        assert self._last is not None
+        made = self._last.commands - self._first.commands
+        lost = (self._last.lost_records - self._first.lost_records) % (1 << 32)
+        return made - lost - self._commands
+
+    @staticmethod
+    def _around(tick: int, reason: str) -> Gap:
+        return Gap(None, max(tick - spec.FLUSH_TICKS, 0), max(tick, 0) + spec.FLUSH_TICKS, -1, reason)
+
+
+def _first_ticks(batch: Batch) -> list[int]:
+    """The first tick of each kind of record in a batch."""
+    columns = []
+    if batch.commands:
+        columns.append(batch.commands.cqe_tick)
+    if batch.rail:
+        columns.append(batch.rail.first_tick)
+    columns += [part.tick for part in (batch.events, batch.status, batch.links) if part]
+    return [int(column.min()) for column in columns if len(column)]

@@ -1,0 +1,69 @@
+"""What a ``results.json`` must be before anything is made of it: its types, and numbers in the range of what can be measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+
+from ..errors import ResultsError
+
+LARGEST = 1e30
+"""No quantity that a rig can measure is larger. Sums and axes of larger ones would overflow."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Words = str | None
+Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+
+
+class Drive(msgspec.Struct):
+    """``drive``."""
+
+    title: Words = None
+    model: Words = None
+    serial: Words = None
+    firmware: Words = None
+    profile: Words = None
+    profile_hash: Words = None
+    capacity_bytes: Count | None = None
+    power_states: list[dict[str, Any]] | None = None
+    features: dict[str, Any] | None = None
+
+
+class Document(msgspec.Struct):
+    """The file, without what its tests hold. What is not named here is let be: it is never shown, or shown as text."""
+
+    suite: Name
+    suite_hash: Name
+    drive: Drive
+    scale: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)] = 1.0
+    condition: Words = None
+    started_utc: Words = None
+    versions: dict[str, Words] | None = None
+    conditions: dict[str, Any] | None = None
+    uncertainty: dict[str, Any] | None = None
+    jobs: dict[str, str] | None = None
+    capture: Words = None
+    virtual: bool | None = None
+    planned: list[Any] | None = None
+    notes: list[str] | None = None
+    tests: list[dict[str, Any]] | None = None
+
+
+def decode(text: bytes | str, where: str) -> Any:
+    """JSON of a stranger. ResultsError when it is none, is nested without end, or has text that is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ResultsError(f"{where} is no JSON ({error}); run the suite again, it resumes where it stopped.") from None
+
+
+def check(document: Any, where: str) -> None:
+    """ResultsError, naming the place, when ``document`` is not of :class:`Document`'s types."""
+    try:
+        msgspec.convert(document, Document)
+        json.dumps(document, allow_nan=False)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise ResultsError(f"{where}: {error}; it was not written by `wattbell run SUITE`, or is damaged.") from None

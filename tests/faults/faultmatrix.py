@@ -1,0 +1,286 @@
+"""What may happen to a recorder, its host and its files: one function a row of docs/reliability.md, each one try of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from faultbench import Bench, wait_for
+from faultline import CUT, Pieces, restart
+from faultoracle import Verdict, judge
+from faultstream import Block, make, parse
+from faulttrial import record
+from wattbell.analysis import analyze
+from wattbell.capture import open_capture
+from wattbell.capture import writer as writer_module
+from wattbell.errors import WattbellError
+
+Row = Callable[[np.random.Generator, Path], Verdict]
+
+
+def _sent(blocks: Sequence[Block]) -> list[Any]:
+    return [record for block in blocks for record in block.records]
+
+
+def _join(blocks: Sequence[Block]) -> bytes:
+    return b"".join(block.data for block in blocks)
+
+
+def _long(rng: np.random.Generator) -> list[Block]:
+    """A stream with samples enough that it takes about two seconds at a rate that is a sixth of its size."""
+    return parse(make(rng, scale=3.0))
+
+
+def _verdict(blocks: Sequence[Block], place: Path, harmless: bool = False) -> Verdict:
+    """``harmless``: nothing may be lost; a capture that was rebuilt says so, and is not judged for false alarms."""
+    return judge(_sent(blocks), open_capture(place), harmless)
+
+
+def _must_fail(code: int, said: str, verdict: Verdict) -> Verdict:
+    if code == 0:
+        verdict.silent.append(f"exit code 0: {said[-200:]}")
+    if "Traceback" in said or "bug:" in said:
+        verdict.silent.append(f"no clear error: {said[-300:]}")
+    return verdict
+
+
+def kill_9(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The recorder is killed somewhere in a stream of two seconds."""
+    blocks = _long(rng)
+    with Bench(folder) as bench:
+        bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 2))
+        recorder = bench.record()
+        wait_for(lambda: bench.sent > 0, "the stream")
+        time.sleep(float(rng.uniform(0, 2)))
+        recorder.kill()
+        recorder.wait()
+    return _verdict(blocks, bench.capture)
+
+
+def stopped_and_continued(rng: np.random.Generator, folder: Path) -> Verdict:
+    """SIGSTOP, a second, SIGCONT: the rig waits, as its port does not take more."""
+    blocks = _long(rng)
+    with Bench(folder) as bench:
+        bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 1.5))
+        recorder = bench.record()
+        wait_for(lambda: bench.sent > 0, "the stream")
+        time.sleep(float(rng.uniform(0, 1)))
+        recorder.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        recorder.send_signal(signal.SIGCONT)
+        bench.finish(recorder)
+    return _verdict(blocks, bench.capture, harmless=True)
+
+
+def file_size_limit(rng: np.random.Generator, folder: Path) -> Verdict:
+    """A limit on a file's size, as FAT32 has one, that any of the capture's files may meet."""
+    blocks = _long(rng)
+    limit = int(rng.integers(5_000, 400_000))
+
+    def lower() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    with Bench(folder) as bench:
+        bench.feed([_join(blocks)], "--rate", str(len(_join(blocks))))
+        code, said = bench.finish(bench.record(preexec_fn=lower))
+    return _opened(blocks, bench.capture, code, said)
+
+
+def disk_full(rng: np.random.Generator, folder: Path) -> Verdict:
+    """A small disk of its own fills up while recording; then there is room again. Needs the right to mount."""
+    blocks = _long(rng)
+    disk = folder / "disk"
+    disk.mkdir()
+    size = int(rng.integers(100_000, 1_500_000))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "wattbell-soak", disk], check=True)
+    try:
+        with Bench(folder) as bench:
+            bench.capture = disk / "capture"
+            bench.feed([_join(blocks)], "--rate", str(len(_join(blocks))))
+            code, said = bench.finish(bench.record())
+        subprocess.run(["mount", "-o", "remount,size=100000000", disk], check=True)
+        return _opened(blocks, bench.capture, code, said)
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)  # this process has mapped its files
+
+
+def _opened(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdict:
+    """Of a recorder that ran out of room: it says so, or everything is there; what cannot be opened says why."""
+    if not (place / "meta.json").exists():
+        return _must_fail(code, said, Verdict(lost=len(_sent(blocks)), told=code != 0))
+    try:
+        verdict = _verdict(blocks, place)
+    except WattbellError:
+        return _must_fail(code, said, Verdict(lost=len(_sent(blocks)), told=True))
+    return _must_fail(code, said, verdict) if verdict.lost or code else verdict
+
+
+def unplugged(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The cable is pulled and is back; the rig went on meanwhile, and what it sent is lost."""
+    blocks = _long(rng)
+    data = _join(blocks)
+    at = int(rng.integers(1, len(data) - 1))
+    missed = int(rng.integers(1, len(data) - at))
+    with Bench(folder) as bench:
+        bench.feed([data[:at], CUT, data[at:]], "--cut-skip", str(missed))
+        bench.finish(bench.record())
+    return _verdict(blocks, bench.capture)
+
+
+def _two_runs(rng: np.random.Generator) -> tuple[list[Block], list[Block]]:
+    return _long(rng), parse(make(rng, run=1, first_tick=int(rng.integers(1_000, 1 << 28)), scale=3.0), run=1)
+
+
+def _restarted(rng: np.random.Generator, folder: Path, cut: bool) -> Verdict:
+    first, second = _two_runs(rng)
+    sent, pieces = restart(rng, first, second, cut)
+    with Bench(folder) as bench:
+        bench.feed(pieces)
+        bench.finish(bench.record())
+    # a run that ended before the cut ended the recording, too: the next one is none of its
+    return judge([one for one in _sent(sent) if one.run == 0 or bench.sent == bench.size], open_capture(bench.capture))
+
+
+def replugged_with_other_settings(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The rig lost its supply with the plug, and comes back with another interval of its samples."""
+    return _restarted(rng, folder, cut=True)
+
+
+def restarted_without_a_cut(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The rig resets and captures again, and its port stays open."""
+    return _restarted(rng, folder, cut=False)
+
+
+def two_recorders(rng: np.random.Generator, folder: Path) -> Verdict:
+    """A second recorder on the rig, and one with --force onto the capture: both are refused, and the first loses nothing."""
+    blocks = _long(rng)
+    with Bench(folder) as bench:
+        bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 12))
+        recorder = bench.record()
+        wait_for(lambda: bench.sent > 0, "the stream")
+        others = [bench.record("--force"), bench.record("--out", str(folder / "other"))]
+        answers = [(other.communicate(timeout=60)[1], other.returncode) for other in others]
+        bench.finish(recorder)
+    verdict = _verdict(blocks, bench.capture, harmless=True)
+    for said, code in answers:
+        _must_fail(code, said, verdict)
+    return verdict
+
+
+def _stepping(rng: np.random.Generator, pieces: Pieces, place: Path, *, wall_s: Sequence[float], running_s: Sequence[float]) -> None:
+    """Record while the host's time of day is stepped now and then, and its time since boot too, as where the host was suspended."""
+
+    def stepped(clock: Callable[[], int], steps_s: Sequence[float]) -> Callable[[], int]:
+        offset = 0
+
+        def now() -> int:
+            nonlocal offset
+            if rng.random() < 0.2:
+                offset += int(float(rng.choice(steps_s)) * 1e9)
+            return clock() + offset
+
+        return now
+
+    def boot() -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+    with (
+        patch.object(writer_module, "now_ns", stepped(time.time_ns, wall_s)),
+        patch.object(writer_module.SteadyClock, "_running_ns", staticmethod(stepped(boot, running_s))),
+    ):
+        record(pieces, place)
+
+
+def clock_steps(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The host's clock is put forward and back, by seconds and by hours, while the stream comes in."""
+    blocks = parse(make(rng))
+    data = _join(blocks)
+    places = [0, *sorted(rng.integers(0, len(data), 20).tolist()), len(data)]
+    pieces: Pieces = [data[a:b] for a, b in zip(places[:-1], places[1:], strict=True) if b > a]
+    _stepping(rng, pieces, folder / "capture", wall_s=[-7200.0, -20.0, 1.0, 20.0, 7200.0], running_s=[0.0])
+    return _verdict(blocks, folder / "capture", harmless=True)
+
+
+def suspended_host(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The host sleeps for hours: its clock steps forward, the line is cut, and the rig's own store ran over meanwhile."""
+    blocks = parse(make(rng))
+    at = int(rng.integers(1, len(blocks)))
+    behind = int(rng.integers(at, len(blocks) + 1))
+    pieces: Pieces = [_join(blocks[:at]), CUT, *([_join(blocks[behind:])] if behind < len(blocks) else [])]
+    _stepping(rng, pieces, folder / "capture", wall_s=[3600.0, 36_000.0], running_s=[3600.0, 36_000.0])
+    return _verdict(blocks, folder / "capture")
+
+
+def damaged_file(rng: np.random.Generator, folder: Path) -> Verdict:
+    """A file of a finished capture has a bit flipped, a part zeroed, is cut or is missing: it is refused, or nothing changes."""
+    blocks = parse(make(rng, scale=0.3))
+    place = folder / "capture"
+    record([_join(blocks)], place)
+    before = _figures(place)
+    files = sorted(path for path in place.iterdir() if path.is_file())
+    path = files[int(rng.integers(0, len(files)))]
+    data = bytearray(path.read_bytes())
+    way = int(rng.integers(0, 4))
+    if way == 0:
+        data[int(rng.integers(0, len(data)))] ^= 1 << int(rng.integers(0, 8))
+    elif way == 1:
+        first = int(rng.integers(0, len(data)))
+        last = min(len(data), first + int(rng.integers(1, 5000)))
+        data[first:last] = bytes(last - first)
+    elif way == 2:
+        del data[int(rng.integers(0, len(data))) :]
+    same = bytes(data) == path.read_bytes() and way < 3
+    if way == 3:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    if same:
+        return Verdict()
+    try:
+        after = _figures(place)
+    except WattbellError:
+        return Verdict(lost=1, told=True)
+    silent = [] if after == before else [f"{path.name} was damaged (way {way}), and its figures are others"]
+    return Verdict(lost=int(bool(silent)), told=False, silent=silent)
+
+
+def _figures(place: Path) -> str:
+    return json.dumps(analyze(open_capture(place)), sort_keys=True, default=str)
+
+
+ROWS: dict[str, tuple[Row, float]] = {
+    "recorder killed (kill -9)": (kill_9, 1),
+    "recorder stopped for a second (SIGSTOP)": (stopped_and_continued, 1),
+    "disk full": (disk_full, 1),
+    "limit of a file's size": (file_size_limit, 1),
+    "unplugged, and back": (unplugged, 1),
+    "replugged with other settings": (replugged_with_other_settings, 1),
+    "rig restarted without a cut": (restarted_without_a_cut, 1),
+    "two recorders": (two_recorders, 1),
+    "steps of the host's clock": (clock_steps, 20),
+    "host suspended": (suspended_host, 20),
+    "damaged file of a capture": (damaged_file, 20),
+}
+"""What the row says, one try of it, and how many tries it gets for one of a row that takes seconds."""
+
+
+def attempt(name: str, seed: int, folder: Path) -> Verdict:
+    """Try number ``seed`` of a row, in a folder of its own that is gone afterwards."""
+    place = folder / f"try-{os.getpid()}-{random.getrandbits(32):x}"
+    place.mkdir()
+    try:
+        return ROWS[name][0](np.random.default_rng(seed), place)
+    finally:
+        shutil.rmtree(place)

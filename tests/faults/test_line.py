@@ -1,0 +1,25 @@
+"""The same over a pty: the fault on the line of a rig's data port, and the real recorder, ``wattbell record``, behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faultbench import Bench
+from faultoracle import judge
+from faulttrial import CLASSES, arrange
+from wattbell.capture import open_capture
+
+
+@pytest.mark.parametrize("seed", range(3, 3 + len(CLASSES)), ids=lambda seed: CLASSES[seed % len(CLASSES)].replace(" ", "-"))
+def test_a_fault_on_the_line_marks_every_figure_it_touches(seed: int, tmp_path: Path) -> None:
+    _, blocks, pieces, harmless = arrange(seed)
+    with Bench(tmp_path) as bench:
+        bench.feed(pieces)
+        code, said = bench.finish(bench.record())
+    assert code == 0, said
+    # a run that ended before the cut ended the recording, too: the next one is none of its
+    sent = [record for block in blocks for record in block.records if record.run == 0 or bench.sent == bench.size]
+    verdict = judge(sent, open_capture(bench.capture), harmless)
+    assert not verdict.silent, verdict.silent
+    assert ("Some data is missing" in said) == verdict.told

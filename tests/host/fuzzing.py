@@ -1,0 +1,33 @@
+"""How long the fuzz tests run: short by default, and WATTBELL_FUZZ times as long where that is set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+
+def multiplier() -> int:
+    """The number in ``WATTBELL_FUZZ``, at least 1; 1 without it. ValueError when it is no whole number."""
+    return max(1, int(os.environ.get("WATTBELL_FUZZ") or "1"))
+
+
+def examples(n: int) -> Any:
+    """The settings of a fuzz test of ``n`` examples: the same ones in each short run, others in each long one."""
+    times = multiplier()
+    return settings(
+        max_examples=n * times,
+        derandomize=times == 1,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+def seeds(n: int) -> Iterator[int]:
+    """``n`` numbers, and ``WATTBELL_FUZZ`` times as many (and others) in a long run; says how many there were (tools/soak.py reads it)."""
+    total = n * multiplier()
+    yield from range(total)
+    print(f"\nfuzz: {total} inputs")

@@ -1,0 +1,344 @@
+"""The long runs behind docs/reliability.md: ``make soak``, or parts of it by ``--parts``.
+
+What was done is kept in ``build/soak``, one JSON file a part, and a part that was broken off goes on where it was; the page is written
+from them at the end of each run. A part whose tree was another is run anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+FAULTS = ROOT / "tests" / "faults"
+PAGE = ROOT / "docs" / "reliability.md"
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # each process works alone: threads of Polars only wait for each other
+# what JLS allocates for each file stays with the process: to get it from the kernel anew is half of a trial's time
+os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
+os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
+sys.path.insert(0, str(FAULTS))
+
+PARTS = ("trials", "matrix", "bulk", "fuzz")
+_BATCH = 250
+_SILENT_KEPT = 20
+_FREE_KEPT = 10e9
+"""Bytes that the bulk run leaves free."""
+_BULK_FACTOR = 1.4
+"""Bytes on disk for one of the stream: the journal, and the tables."""
+
+
+class Store:
+    """What a part has done so far, in ``build/soak/PART.json``."""
+
+    def __init__(self, folder: Path, part: str) -> None:
+        self.path = folder / f"{part}.json"
+        self.tree = tree()
+        try:
+            kept = json.loads(self.path.read_text())
+        except FileNotFoundError:
+            kept = {}
+        self.data: dict[str, Any] = kept if kept.get("tree") == self.tree else {"tree": self.tree, "seconds": 0.0, "rows": {}}
+
+    def save(self) -> None:
+        self.data["date"] = time.strftime("%Y-%m-%d", time.gmtime())
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(self.data, indent=1))
+        os.replace(temporary, self.path)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        begun, before = time.monotonic(), self.data["seconds"]
+        try:
+            yield
+        finally:
+            self.data["seconds"] = before + time.monotonic() - begun
+            self.save()
+
+    def add(self, row: str, lost: bool, flagged: bool, silent: list[str]) -> None:
+        kept = self.data["rows"].setdefault(row, {"tried": 0, "lost": 0, "flagged": 0, "silent": 0, "words": []})
+        kept["tried"] += 1
+        kept["lost"] += lost
+        kept["flagged"] += lost and flagged and not silent
+        kept["silent"] += bool(silent)
+        if silent and len(kept["words"]) < _SILENT_KEPT:
+            kept["words"].append(silent[0])
+
+
+def tree() -> str:
+    """The tree that is tried: the last commit that changed what the recorder and the analysis are made of."""
+    command = ["git", "log", "-1", "--format=%h", "--", "host", "tests/faults"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+# -- trials ------------------------------------------------------------------------------------------------------------
+
+
+def _trials(span: tuple[int, int]) -> list[tuple[int, str, bool, bool, list[str]]]:
+    from faulttrial import arrange, scratch, trial
+
+    folder, done = scratch(), []
+    for seed in range(*span):
+        try:
+            one = trial(seed, folder)
+            done.append((seed, one.fault, one.verdict.lost > 0, one.verdict.told, one.verdict.silent))
+        except Exception:
+            shutil.rmtree(folder / "capture", ignore_errors=True)
+            done.append((seed, arrange(seed)[0], True, False, [traceback.format_exc()[-500:]]))
+    shutil.rmtree(folder)
+    return done
+
+
+def trials(store: Store, number: int, deadline: float) -> None:
+    """Trials 0 .. ``number`` - 1 of tests/faults/faulttrial.py, in as many processes as there are cores."""
+    begin = store.data.setdefault("next", 0)
+    spans = [(a, min(a + _BATCH, number)) for a in range(begin, number, _BATCH)]
+    # a process for each batch: what a library keeps is given back
+    with multiprocessing.get_context("spawn").Pool(maxtasksperchild=1) as pool:
+        for done in pool.imap(_trials, spans):
+            for seed, fault, lost, told, silent in done:
+                store.add(fault, lost, told, [f"trial {seed}: {text}" for text in silent])
+                store.data["next"] = seed + 1
+            store.save()
+            print(f"\r{store.data['next']} of {number} trials", end="", flush=True)
+            if time.monotonic() > deadline:
+                break
+    print()
+
+
+# -- matrix ------------------------------------------------------------------------------------------------------------
+
+
+def _try(job: tuple[str, int]) -> tuple[str, int, bool, bool, list[str]]:
+    from faultmatrix import attempt
+    from faulttrial import scratch
+
+    name, seed = job
+    folder = scratch()
+    try:
+        verdict = attempt(name, seed, folder)
+        return name, seed, verdict.lost > 0, verdict.told, verdict.silent
+    except Exception:
+        return name, seed, True, False, [traceback.format_exc()[-500:]]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def matrix(store: Store, number: int, deadline: float) -> None:
+    """Every row of tests/faults/faultmatrix.py, ``number`` tries of those that take seconds."""
+    from faultmatrix import ROWS
+
+    jobs = []
+    for name, (_, times) in ROWS.items():
+        begin = store.data["rows"].get(name, {}).get("tried", 0)
+        jobs += [(name, seed) for seed in range(begin, int(number * times))]
+    jobs.sort(key=lambda job: job[1] / ROWS[job[0]][1])  # each row gets its share when the time is short
+    with multiprocessing.get_context("spawn").Pool(maxtasksperchild=20) as pool:
+        for count, (name, seed, lost, told, silent) in enumerate(pool.imap(_try, jobs), 1):
+            store.add(name, lost, told, [f"try {seed}: {text}" for text in silent])
+            store.save()
+            print(f"\r{count} of {len(jobs)} tries", end="", flush=True)
+            if time.monotonic() > deadline:
+                break
+    print()
+
+
+# -- bulk --------------------------------------------------------------------------------------------------------------
+
+
+def bulk(store: Store, gigabytes: float, folder: Path) -> None:
+    """So many GB through ``wattbell record`` and a pty, its memory sampled; every record is counted and summed up."""
+    from faultbulk import run
+
+    free = shutil.disk_usage(folder).free
+    size = min(gigabytes * 1e9, (free - _FREE_KEPT) / _BULK_FACTOR)
+    if size <= 0:
+        raise SystemExit(f"soak: error: {free / 1e9:.0f} GB are free in {folder}; free some space, or leave out --parts bulk.")
+    store.data["bulk"] = {"asked_gb": gigabytes, "filesystem": _filesystem(folder), **run(int(size), folder)}
+
+
+def _filesystem(folder: Path) -> str:
+    """Its type, and how it compresses where it does."""
+    command = ["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", "--target", str(folder)]
+    kind, _, options = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().partition(" ")
+    compress = re.search(r"compress(?:-force)?=([\w:]+)", options)
+    return f"{kind} compressing by {compress[1]}" if compress else kind
+
+
+# -- fuzz --------------------------------------------------------------------------------------------------------------
+
+
+def fuzz(store: Store, minutes: float) -> None:
+    """Every fuzz test for about ``minutes`` of one core each: once as in CI, then as many times as long as that one was short."""
+    rows = store.data.setdefault("fuzz", {})
+    waiting = [name for name in _fuzzers() if not rows.get(name, {}).get("passed") or rows[name]["minutes"] < minutes]
+
+    def both(name: str) -> None:
+        command = _fuzzers()[name]
+        once = _fuzzed(command, 1)
+        times = max(1, min(int(minutes * 60 / max(once["seconds"] - _STARTING_S, 0.05)), _MOST_TIMES))
+        row = _fuzzed(command, times) if once["passed"] and times > 1 else once
+        rows[name] = {"times": times, "minutes": minutes, **row}
+        print(f"{name}: {row['inputs']} inputs, {row['seconds']:.0f} s, {'passed' if row['passed'] else row['words']}", flush=True)
+        store.save()
+
+    with ThreadPool(os.cpu_count()) as pool:
+        pool.map(both, waiting, chunksize=1)
+
+
+_STARTING_S = 1.5
+"""Of a short run: the start of Python and pytest."""
+_MOST_TIMES = 20_000
+
+
+def _fuzzers() -> dict[str, list[str]]:
+    """Name and command of each fuzz test; each counts its inputs in its output."""
+    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if re.search(r"\bfuzzing\b", path.read_text()))
+    options = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--timeout", "0", "--hypothesis-show-statistics"]
+    found = {str(path.relative_to(ROOT)): [sys.executable, "-m", "pytest", *options, str(path)] for path in files}
+    for path in sorted((ROOT / "sim").glob("*/tests/fuzz.rs")):
+        package = re.search(r'(?m)^name = "(.+)"', (path.parents[1] / "Cargo.toml").read_text())
+        assert package, path
+        test = ["-p", package[1], "--test", "fuzz", "--", "--nocapture", "--test-threads", "1"]
+        found[str(path.relative_to(ROOT))] = ["cargo", "test", "--manifest-path", str(ROOT / "sim" / "Cargo.toml"), "--release", *test]
+    return found
+
+
+def _fuzzed(command: list[str], times: int) -> dict[str, Any]:
+    begun = time.monotonic()
+    environment = {**os.environ, "WATTBELL_FUZZ": str(times)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    # Hypothesis' statistics, and what tests/host/fuzzing.py and sim/bus/tests/common/fuzz.rs print
+    inputs = sum(int(n) for n in re.findall(r"(\d+) (?:passing|failing|invalid) examples", done.stdout))
+    inputs += sum(int(n) for n in re.findall(r"fuzz: (\d+) inputs", done.stdout))
+    words = "" if done.returncode == 0 else done.stdout[-2000:]
+    return {"passed": done.returncode == 0, "seconds": time.monotonic() - begun, "inputs": inputs, "words": words}
+
+
+# -- page --------------------------------------------------------------------------------------------------------------
+
+
+def page(folder: Path) -> str:
+    """docs/reliability.md from what the parts have done."""
+    kept = {part: json.loads((folder / f"{part}.json").read_text()) for part in PARTS if (folder / f"{part}.json").exists()}
+    out = [
+        "# Reliability",
+        "",
+        "What was done to a recorder, to the line before it, to its host and to its files, and what became of it. Written by `make soak`",
+        "(tools/soak.py); do not edit this page.",
+        "",
+        f"Machine: {os.cpu_count()} cores, {_memory_gb():.0f} GB of memory, {platform.system()}, Python {platform.python_version()}.",
+        "",
+        "*Tried*: how often. *Lost*: tries in which a record that was sent, or a file, was not there afterwards. *Flagged*: those of them",
+        "in which `meta.json` says so, a warning stands in the analysis, and every figure over the time of the missing record is marked",
+        "(`lost`); of a process that fails, that it ends with an error that says what happened. *Not flagged*: tries with anything",
+        "missing, changed or made up and no mark on it; a mark where nothing can be missing counts here, too.",
+        "",
+    ]
+    for part, title in (("trials", "## The line between rig and recorder"), ("matrix", "## Recorder, host and files")):
+        if part in kept:
+            out += [title, "", _PROSE[part], "", _ran(kept[part]), ""]
+            out += ["| fault | tried | lost | flagged | not flagged |", "|---|--:|--:|--:|--:|"]
+            for name, row in kept[part]["rows"].items():
+                out.append(f"| {name} | {row['tried']} | {row['lost']} | {row['flagged']} | {row['silent']} |")
+            total = {key: sum(row[key] for row in kept[part]["rows"].values()) for key in ("tried", "lost", "flagged", "silent")}
+            out += [f"| **all** | {total['tried']} | {total['lost']} | {total['flagged']} | {total['silent']} |", ""]
+    if "bulk" in kept and "bulk" in kept["bulk"]:
+        about = kept["bulk"]["bulk"]
+        cut = about["gb"] < about["asked_gb"] * 0.999
+        asked = f" ({about['asked_gb']:g} GB were asked for; the disk had room for no more)" if cut else ""
+        out += [
+            "## Bulk",
+            "",
+            _ran(kept["bulk"]),
+            "",
+            f"{about['gb']:.1f} GB{asked} went over a pty through `wattbell record` at {about['mb_per_s']:.0f} MB/s",
+            f"to a disk of type {about['filesystem']}:",
+            f"{about['commands']} commands and {about['samples']} samples sent, {about['commands_lost']} commands and",
+            f"{about['samples_lost']} samples lost, capture {'lossless' if about['lossless'] else 'not lossless'}. Memory of the recorder:",
+            f"{about['rss_early_mb']:.0f} MB after a tenth of the stream, {about['rss_max_mb']:.0f} MB at most.",
+            "",
+        ]
+    if "fuzz" in kept and kept["fuzz"].get("fuzz"):
+        out += ["## Fuzzing", "", _ran(kept["fuzz"]), "", "| tests | inputs | times as long as in CI | minutes | passed |"]
+        out += ["|---|--:|--:|--:|---|"]
+        for name, row in sorted(kept["fuzz"]["fuzz"].items()):
+            passed = "yes" if row["passed"] else "**no**"
+            out.append(f"| `{name}` | {row['inputs']} | {row['times']} | {row['seconds'] / 60:.1f} | {passed} |")
+        out += [f"| **all** | {sum(row['inputs'] for row in kept['fuzz']['fuzz'].values())} | | | |", ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+_PROSE = {
+    "trials": "Each try is a stream of a rig with commands, samples, events and phases, made from one number, and one fault between\n"
+    "rig and recorder (tests/faults). CI runs the first 2 000 of them.",
+    "matrix": "Where a process is killed, stopped or starved it is the real `wattbell record` behind a pty.",
+}
+
+
+def _ran(kept: dict[str, Any]) -> str:
+    return f"{kept['date']}, commit {kept['tree']}, {kept['seconds'] / 60:.1f} minutes."
+
+
+def _memory_gb() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", default=",".join(PARTS), help="which of them, with commas")
+    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--tries", type=int, default=50, help="of each row of the matrix that takes seconds")
+    parser.add_argument("--gb", type=float, default=100.0, help="through the recorder, as far as the disk has room")
+    parser.add_argument("--fuzz", type=float, default=8.0, help="minutes of a core for each of the fuzz tests")
+    parser.add_argument("--minutes", type=float, default=0.0, help="end trials and matrix after so many, each; 0: when they are done")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "soak", help="what was done, and the bulk run's capture")
+    args = parser.parse_args()
+    chosen = args.parts.split(",")
+    if set(chosen) - set(PARTS):
+        parser.error(f"--parts takes {', '.join(PARTS)}")
+    args.folder.mkdir(parents=True, exist_ok=True)
+    run: dict[str, Callable[[Store, float], None]] = {
+        "trials": lambda store, deadline: trials(store, args.trials, deadline),
+        "matrix": lambda store, deadline: matrix(store, args.tries, deadline),
+        "bulk": lambda store, _: bulk(store, args.gb, args.folder),
+        "fuzz": lambda store, _: fuzz(store, args.fuzz),
+    }
+    for part in chosen:
+        store = Store(args.folder, part)
+        with store.timed():
+            run[part](store, time.monotonic() + args.minutes * 60 if args.minutes else float("inf"))
+    PAGE.write_text(page(args.folder))
+    return _faults(args.folder)
+
+
+def _faults(folder: Path) -> int:
+    """1 when anything was not flagged, lost in bulk, or failed; says what."""
+    bad = []
+    for part in PARTS:
+        path = folder / f"{part}.json"
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        bad += [f"{name}: {words}" for name, row in kept.get("rows", {}).items() for words in row["words"]]
+        bad += [f"{name} failed: {row['words']}" for name, row in kept.get("fuzz", {}).items() if not row["passed"]]
+        about = kept.get("bulk")
+        if about and not (about["lossless"] and not about["commands_lost"] and not about["samples_lost"]):
+            bad.append("bulk: records were lost")
+    print("\n".join(bad[:100]))
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
