@@ -7,7 +7,7 @@ PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench soak clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -107,6 +107,10 @@ seeds-check: setup sim controller  ## every quantitative statement of the seed r
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
 	@$(PY) tools/soak.py $(SOAK)
+
+mutants: setup  ## single faults put into the code, in a clone: which of them a test notices (many hours; MUTANTS="--sample 200 --minutes 60"): docs/testing.md
+	@.venv/bin/pip install -q --disable-pip-version-check -e '.[mutants]'
+	@$(PY) tools/mutants.py --docs $(MUTANTS)
 
 bench: setup sim rtl-all  ## speed, as ratios
 	@$(PY) bench/run.py

@@ -1,0 +1,563 @@
+"""Single faults put into the code, and the tests that should notice: ``make mutants``.
+
+Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is a replacement of a piece of text that occurs exactly
+once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over four packages of the host, with the
+tests that execute the changed line (coverage by test), quickest first.
+
+Everything runs in a clone, ``build/mutants/clone``, at the commit checked out here: what is not committed is not tried, and no fault is
+ever in this tree. ``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is
+tried anew when the file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import hashlib
+import importlib.util
+import itertools
+import json
+import math
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+KEPT = Path("tests/mutants")
+BUILD = ROOT / "build" / "mutants"
+CLONE = BUILD / "clone"
+PAGE = ROOT / "docs" / "testing.md"
+BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generated -->"
+
+PACKAGES = ("analysis", "wire", "capture", "suites")
+KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
+"""Of a [[fault]]; all but ``equivalent`` must be there. ``equivalent`` argues why no test can notice."""
+
+SLIPS = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "FloorDiv": "Div", "Mod": "Mul", "Pow": "Mul", "LShift": "RShift",
+         "RShift": "LShift", "BitOr": "BitAnd", "BitAnd": "BitOr", "BitXor": "BitAnd", "Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt",
+         "Eq": "NotEq", "NotEq": "Eq", "Is": "IsNot", "IsNot": "Is", "In": "NotIn", "NotIn": "In"}  # fmt: skip
+"""Cosmic Ray can replace an operator by each of the others; of those, the one that is nearest to a slip of the pen, so that a sample
+counts places in the code rather than alternatives at one place, most of which any test would see."""
+PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
+         "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",
+         "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
+
+CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN = "caught", "timeout", "survived", "no test", "not green"
+"""NO_TEST: no test executes the line (survived, too). NOT_GREEN: the tests fail without the fault, which says nothing."""
+
+
+class Mistake(Exception):
+    """The list of faults, or what is asked for, is wrong."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``text``: the whole file with the fault in it. ``tests``: node ids of pytest and shell commands, tried in this order."""
+
+    area: str
+    kept: bool
+    file: str
+    line: int
+    key: str
+    text: str
+    tests: tuple[str, ...]
+    what: str
+    equivalent: str = ""
+
+
+# -- where it runs -----------------------------------------------------------------------------------------------------
+
+
+def git(*words: str, folder: Path = ROOT) -> str:
+    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def clone() -> str:
+    """Brings the clone to the commit that is checked out here; the commit."""
+    commit = git("rev-parse", "HEAD")
+    if not (CLONE / ".git").exists():
+        CLONE.parent.mkdir(parents=True, exist_ok=True)
+        git("clone", "--quiet", "--no-checkout", str(ROOT), str(CLONE))
+    git("fetch", "--quiet", "origin", commit, folder=CLONE)
+    git("checkout", "--quiet", "--force", "--detach", commit, folder=CLONE)
+    compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware"]
+    subprocess.run(compiled, cwd=CLONE, check=True)
+    return commit
+
+
+def prepare(areas: Iterable[str], commands: dict[str, list[str]]) -> None:
+    """Builds in the clone what the tests of an area need: the ``setup`` of its file of faults."""
+    for area in areas:
+        for command in commands.get(area, []):
+            print(f"{area}: {command}", flush=True)
+            if subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=CLONE, env=environment()).returncode:
+                raise Mistake(f"the setup of {area} failed: {command}")
+
+
+def environment(scratch: str | None = None) -> dict[str, str]:
+    """Of the tests: the clone's packages stand before the installed ones. No bytecode but that of `clone`, which goes by hash: by time
+    and size, a fault of the same length that is written within the same second would not be seen."""
+    path = os.pathsep.join(str(CLONE / name) for name in ("host", "gateware"))
+    more = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    if scratch:
+        more |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
+    return {**os.environ, **more}
+
+
+def is_node(test: str) -> bool:
+    """Whether a test is pytest's; else it is a command."""
+    return re.match(r"tests(_slow)?/[\w/]+\.py(::|$)|tests(_slow)?/[\w/]+$", test) is not None
+
+
+def command_of(test: Sequence[str]) -> list[str]:
+    if is_node(test[0]):
+        return [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header", "--tb=no", *test]
+    return ["bash", "-euo", "pipefail", "-c", test[0]]
+
+
+def steps(tests: Sequence[str]) -> Iterator[list[str]]:
+    """All that is pytest's in one go, then each command."""
+    nodes = [test for test in tests if is_node(test)]
+    if nodes:
+        yield nodes
+    yield from ([test] for test in tests if not is_node(test))
+
+
+def run(tests: Sequence[str], limit_s: float) -> str:
+    """CAUGHT by the first that fails, TIMEOUT, or SURVIVED."""
+    end = time.monotonic() + limit_s
+    for step in steps(tests):
+        with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as scratch:
+            process = subprocess.Popen(command_of(step), cwd=CLONE, env=environment(scratch), start_new_session=True,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+            try:
+                status = process.wait(max(1.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                return TIMEOUT
+            finally:  # with what the tests started
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if status:
+            return CAUGHT
+    return SURVIVED
+
+
+# -- faults kept as data -----------------------------------------------------------------------------------------------
+
+
+def put_in(text: str, find: str, replace: str, where: str) -> str:
+    if text.count(find) != 1:
+        raise Mistake(f"{where}: occurs {text.count(find)} times, not once: {find!r}")
+    if find == replace:
+        raise Mistake(f"{where}: no fault: {find!r}")
+    return text.replace(find, replace)
+
+
+def kept_faults(root: Path) -> tuple[list[Fault], dict[str, list[str]]]:
+    """The faults of ``tests/mutants/*.toml``, and the commands that set each area up. Mistake with all that is wrong in them."""
+    faults, setups, wrong = [], {}, []
+    for path in sorted((root / KEPT).glob("*.toml")):
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        for area, commands in data.get("setup", {}).items():
+            setups[area] = list(commands)
+        for number, entry in enumerate(data.get("fault", []), 1):
+            where = f"{path.name}, fault {number} ({entry.get('file')})"
+            try:
+                faults.append(_kept(root, entry, where))
+            except (Mistake, OSError) as error:
+                wrong.append(str(error))
+    if wrong:
+        raise Mistake("\n".join(wrong))
+    return faults, setups
+
+
+def _kept(root: Path, entry: dict[str, Any], where: str) -> Fault:
+    missing, other = KEYS - {"equivalent"} - entry.keys(), entry.keys() - KEYS
+    if missing or other:
+        raise Mistake(f"{where}: missing {sorted(missing)}, unknown {sorted(other)}")
+    if not entry["tests"] and "equivalent" not in entry:
+        raise Mistake(f"{where}: names no test")
+    source = (root / entry["file"]).read_text(encoding="utf-8")
+    text = put_in(source, entry["find"], entry["replace"], where)
+    for test in entry["tests"]:
+        if is_node(test) and not (root / test.partition("::")[0]).exists():
+            raise Mistake(f"{where}: no such test: {test}")
+    line = source[: source.index(entry["find"])].count("\n") + 1
+    parts = (entry["file"], entry["find"], entry["replace"], *entry["tests"], source)
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    tests = tuple(entry["tests"])
+    return Fault(entry["area"], True, entry["file"], line, key, text, tests, entry["why"], entry.get("equivalent", ""))
+
+
+# -- faults made by Cosmic Ray -----------------------------------------------------------------------------------------
+
+
+def operators() -> list[tuple[str, Any]]:
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    chosen = []
+    for name in sorted(operator_names()):
+        short = name.partition("/")[2]
+        pair = re.fullmatch(r"Replace(?:Binary|Comparison)Operator_(\w+?)_(\w+)", short)
+        if short in PLAIN or (pair and SLIPS.get(pair[1]) == pair[2]):
+            chosen.append((short, get_operator(name)))
+    return chosen
+
+
+def places(text: str) -> list[tuple[str, Any, int, int, int]]:
+    """(name, operator, occurrence, line, column) of every fault that can be made; none in annotations, which are never evaluated."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    nodes = list(ast_nodes(get_ast(text)))
+    silent = [(a.lineno, a.col_offset, a.end_lineno or 0, a.end_col_offset or 0) for a in _annotations(ast.parse(text))]
+    found = []
+    for name, kind in operators():
+        operator, occurrence = kind(), 0
+        for node in nodes:
+            for (line, column), _ in operator.mutation_positions(node):
+                if not any((a, b) <= (line, column) < (c, d) for a, b, c, d in silent):
+                    found.append((name, operator, occurrence, line, column))
+                occurrence += 1
+    return found
+
+
+def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            found = getattr(node, name, None)
+            if isinstance(found, ast.expr):
+                yield found
+
+
+def statement_lines(tree: ast.AST, line: int) -> range:
+    """Lines of the innermost statement around a line, of one with a body the head."""
+    best = range(line, line + 1)
+    width = math.inf
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.ExceptHandler):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
+            if node.lineno <= line <= max(last, node.lineno) and last - node.lineno < width:
+                best, width = range(node.lineno, max(last, node.lineno) + 1), last - node.lineno
+    return best
+
+
+class TestMap:
+    """Which tests execute a line, and how long each takes: from one run of the packages' tests, kept until they change."""
+
+    __test__ = False
+
+    def __init__(self, keep: bool) -> None:
+        self.path = BUILD / "map.json"
+        tree = git("rev-parse", "HEAD:host", "HEAD:tests/host", folder=CLONE)
+        try:
+            data = json.loads(self.path.read_text())
+        except FileNotFoundError:
+            data = {}
+        if data.get("tree") != tree and not (keep and data):
+            data = {"tree": tree, **self._measure()}
+            self.path.write_text(json.dumps(data))
+        self.seconds: dict[str, float] = data["seconds"]
+        self._lines: dict[str, dict[str, list[int]]] = data["lines"]
+        self._ids: list[str] = data["ids"]
+
+    @staticmethod
+    def _measure() -> dict[str, Any]:
+        from coverage import CoverageData
+
+        print("coverage by test, a few minutes", flush=True)
+        report, data = BUILD / "map.jsonl", BUILD / "coverage"
+        for path in (report, data):
+            path.unlink(missing_ok=True)
+        # a fixture of a module or session is set up in the name of one test, and serves them all
+        plugin = BUILD / "mutants_durations.py"
+        plugin.write_text(
+            "import json, os\n"
+            "def pytest_runtest_logreport(report):\n"
+            "    with open(os.environ['MUTANTS_REPORT'], 'a') as out:\n"
+            "        out.write(json.dumps([report.nodeid, report.outcome, report.duration]) + '\\n')\n"
+        )
+        env = environment() | {"MUTANTS_REPORT": str(report), "COVERAGE_FILE": str(data)}
+        env["PYTHONPATH"] += os.pathsep + str(BUILD)
+        folders = [f"tests/host/{name}" for name in PACKAGES]
+        subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutants_durations", "--hypothesis-seed=0",
+                        "--cov=host/wattbell", "--cov-context=test", "--cov-report=", *folders],
+                       cwd=CLONE, env=env, stdout=subprocess.DEVNULL)  # fmt: skip
+        seconds: dict[str, float] = {}
+        bad = set()
+        for line in report.read_text().splitlines():
+            node, outcome, duration = json.loads(line)
+            seconds[node] = seconds.get(node, 0.0) + duration
+            if outcome != "passed":
+                bad.add(node)
+        for node in bad:
+            print(f"left out, does not pass: {node}")
+            seconds.pop(node, None)
+        ids = sorted(seconds)
+        number = {node: k for k, node in enumerate(ids)}
+        of_file: dict[str, list[str]] = {}
+        for node in ids:
+            of_file.setdefault(node.partition("::")[0], []).append(node)
+        cov = CoverageData(str(data))
+        cov.read()
+        lines: dict[str, dict[str, list[int]]] = {}
+        for measured in cov.measured_files():
+            name = str(Path(measured).relative_to(CLONE))
+            for line, contexts in cov.contexts_by_lineno(measured).items():
+                tests: set[str] = set()
+                for context in contexts:
+                    node, _, when = context.rpartition("|")
+                    tests.update(of_file.get(node.partition("::")[0], []) if when == "setup" else [node])
+                lines.setdefault(name, {})[str(line)] = sorted(number[node] for node in tests if node in number)
+        return {"seconds": seconds, "lines": lines, "ids": ids}
+
+    def tests(self, file: str, lines: Iterable[int], budget_s: float) -> list[str]:
+        """Those that execute one of the lines, or, of a line that is executed at import, any line of the file; quickest first, the first
+        at least, and as many as fit into the budget."""
+        known = self._lines.get(file, {})
+        hit = [known[str(line)] for line in lines if str(line) in known]
+        if hit and not any(hit):
+            hit = list(known.values())
+        found = {self._ids[k] for numbers in hit for k in numbers}
+        ordered = sorted(found, key=lambda node: self.seconds[node])
+        total = itertools.accumulate(self.seconds[node] for node in ordered)
+        return [node for k, (node, until) in enumerate(zip(ordered, total)) if not k or until <= budget_s]
+
+
+def made_faults(areas: Sequence[str]) -> list[tuple[str, str, str, int, int]]:
+    """(area, file, operator, occurrence, line) of every fault that can be made in the packages."""
+    found = []
+    for area in areas:
+        for path in sorted((CLONE / "host" / "wattbell" / area).glob("*.py")):
+            name = str(path.relative_to(CLONE))
+            found += [(area, name, operator, occurrence, line) for operator, _, occurrence, line, _ in places(path.read_text())]
+    return found
+
+
+def make(place: tuple[str, str, str, int, int], tests: TestMap, budget_s: float) -> Fault:
+    from cosmic_ray.mutating import mutate_code
+
+    area, file, name, occurrence, line = place
+    source = (CLONE / file).read_text(encoding="utf-8")
+    text = mutate_code(source, dict(operators())[name](), occurrence)
+    assert text is not None
+    old, new = source.splitlines(), text.splitlines()
+    at = next((k for k, (a, b) in enumerate(zip(old, new)) if a != b), line - 1)
+    key = hashlib.sha256("\0".join((file, name, str(occurrence), source)).encode()).hexdigest()[:16]
+    what = f"{old[at].strip()}  ->  {new[at].strip() if at < len(new) else ''}"
+    named = tuple(tests.tests(file, statement_lines(ast.parse(source), line), budget_s))
+    return Fault(area, False, file, line, key, text, named, what)
+
+
+# -- what was tried ----------------------------------------------------------------------------------------------------
+
+
+class Results:
+    """One line of JSON for each fault that was tried; the last one of a fault counts."""
+
+    def __init__(self) -> None:
+        self.path = BUILD / "results.jsonl"
+        self.rows: dict[str, dict[str, Any]] = {}
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                row = json.loads(line)
+                self.rows[row["key"]] = row
+
+    def add(self, fault: Fault, verdict: str, seconds: float, commit: str) -> None:
+        row = {"key": fault.key, "area": fault.area, "kept": fault.kept, "file": fault.file, "line": fault.line, "what": fault.what,
+               "verdict": verdict, "equivalent": fault.equivalent, "seconds": round(seconds, 1), "commit": commit[:7],
+               "date": time.strftime("%Y-%m-%d", time.gmtime())}  # fmt: skip
+        self.rows[fault.key] = row
+        with self.path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+
+
+class Green:
+    """Whether tests pass without a fault, at this commit: a test that fails anyway would catch everything."""
+
+    def __init__(self, commit: str) -> None:
+        self.path = BUILD / "green.json"
+        try:
+            data = json.loads(self.path.read_text())
+        except FileNotFoundError:
+            data = {}
+        self._data: dict[str, Any] = data if data.get("commit") == commit else {"commit": commit, "tests": {}}
+
+    def __call__(self, tests: Sequence[str]) -> float | None:
+        """Seconds that they take; None when they fail."""
+        known = self._data["tests"]
+        name = "\n".join(tests)
+        if name not in known:
+            begun = time.monotonic()
+            passed = run(tests, 3600) == SURVIVED
+            known[name] = time.monotonic() - begun if passed else None
+            self.path.write_text(json.dumps(self._data))
+        seconds: float | None = known[name]
+        return seconds
+
+
+def try_out(fault: Fault, limit_s: float) -> str:
+    """Puts the fault into the clone, and takes it out again."""
+    path = CLONE / fault.file
+    before = path.read_bytes()
+    try:
+        path.write_text(fault.text, encoding="utf-8")
+        return run(fault.tests, limit_s)
+    finally:
+        path.write_bytes(before)
+
+
+def one(fault: Fault, tests: TestMap | None, green: Green) -> str:
+    if not fault.tests:
+        return NO_TEST
+    if fault.kept:
+        seconds = green(fault.tests)
+        if seconds is None:
+            return NOT_GREEN
+    else:
+        assert tests is not None
+        seconds = sum(tests.seconds[node] for node in fault.tests)
+    return try_out(fault, 60 + 5 * seconds)
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def interval(caught: int, tried: int) -> str:
+    """Wilson's interval of a share, 95 %."""
+    z = 1.96
+    centre, half = caught + z * z / 2, z * math.sqrt(caught * (tried - caught) / tried + z * z / 4)
+    low, high = (centre - half) / (tried + z * z), (centre + half) / (tried + z * z)
+    return f"{low:.0%} to {high:.0%}"
+
+
+def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> list[str]:
+    """Rows by area; ``of``: how many faults there are."""
+    out = ["| area | faults | tried | caught | survived | no test | equivalent | share caught |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
+    chosen = [row for row in rows if row["kept"] == kept and row["verdict"] != NOT_GREEN]
+    for area in [*sorted(of), "all"]:
+        mine = [row for row in chosen if area in (row["area"], "all")]
+        alive = [row for row in mine if row["verdict"] in (SURVIVED, NO_TEST)]
+        equivalent = [row for row in alive if row["equivalent"]]
+        tried = len(mine) - len(equivalent)
+        caught = len(mine) - len(alive)
+        untested = sum(row["verdict"] == NO_TEST for row in alive if not row["equivalent"])
+        share = f"{caught / tried:.0%}" + ("" if kept or not tried else f" ({interval(caught, tried)})") if tried else "–"
+        number = of[area] if area != "all" else sum(of.values())
+        survived = len(alive) - len(equivalent) - untested
+        out.append(f"| {area} | {number} | {len(mine)} | {caught} | {survived} | {untested} | {len(equivalent)} | {share} |")
+    return out
+
+
+def write_page(results: Results, current: set[str], kept: dict[str, int], made: dict[str, int]) -> None:
+    rows = [row for row in results.rows.values() if row["key"] in current]
+    dates = sorted({row["date"] for row in rows})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else "never"
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    text = [BEGIN, f"Tried {when}, commits {commits}.", "", "Kept as data:", "", *table(rows, kept, True), ""]
+    text += ["Made by Cosmic Ray, a random sample (interval: 95 %):", "", *table(rows, made, False), END]
+    page = PAGE.read_text(encoding="utf-8")
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    PAGE.write_text(head + "\n".join(text) + tail, encoding="utf-8")
+
+
+# -- command -----------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tools/mutants.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="only see that each kept fault's text occurs once and its tests are there")
+    parser.add_argument("--kept", action="store_true", help="only the faults kept as data")
+    parser.add_argument("--made", action="store_true", help="only those that Cosmic Ray makes")
+    parser.add_argument("--area", action="append", help="only this area (again for more): " + ", ".join(PACKAGES) + ", or one of the lists")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many of those that are made, by chance; without it all of them")
+    parser.add_argument("--seed", type=int, default=1, help="of the chance (%(default)s)")
+    parser.add_argument("--minutes", type=float, help="stop after so long; the next run goes on")
+    parser.add_argument("--budget", type=float, default=30, metavar="S",
+                        help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)")
+    parser.add_argument("--again", action="store_true", help="try survivors anew")
+    parser.add_argument("--same-map", action="store_true", help="take the tests by line from the last run, though code or tests changed")
+    parser.add_argument("--docs", action="store_true", help="write the table of docs/testing.md")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
+    try:
+        if arguments.check:
+            print(f"{len(kept_faults(ROOT)[0])} faults, each in one place")
+            return
+        campaign(arguments)
+    except Mistake as error:
+        sys.exit(f"mutants: error: {error}")
+
+
+def campaign(arguments: argparse.Namespace) -> None:
+    if importlib.util.find_spec("cosmic_ray") is None:
+        raise Mistake("Cosmic Ray is missing: pip install -e '.[mutants]', or make mutants")
+    if shutil.which("git") is None:
+        raise Mistake("git is missing")
+    deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
+    commit = clone()
+    results, green = Results(), Green(commit)
+    kept, setups = kept_faults(CLONE)
+    known = {*PACKAGES, *(fault.area for fault in kept)}
+    if unknown := set(arguments.area or []) - known:
+        raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
+    of_kept = {area: sum(fault.area == area for fault in kept) for area in {fault.area for fault in kept}}
+    kept = [fault for fault in kept if not arguments.area or fault.area in arguments.area]
+    every = made_faults(PACKAGES)
+    of_made = {area: sum(place[0] == area for place in every) for area in PACKAGES}
+    every = [place for place in every if not arguments.area or place[0] in arguments.area]
+    random.Random(arguments.seed).shuffle(every)
+    every = every[: arguments.sample]
+    if arguments.made:
+        kept = []
+    if arguments.kept:
+        every = []
+    tests = TestMap(arguments.same_map) if every else None
+    prepare({fault.area for fault in kept}, setups)
+    done: list[str] = []
+    faults = (fault for fault in [*kept, *every])
+    total = len(kept) + len(every)
+    for number, item in enumerate(faults, 1):
+        if time.monotonic() > deadline:
+            print(f"time is over; {total - number + 1} were not tried")
+            break
+        if not isinstance(item, Fault):
+            assert tests is not None
+            item = make(item, tests, arguments.budget)
+        before = results.rows.get(item.key)
+        done.append(item.key)
+        if before and not (arguments.again and before["verdict"] in (SURVIVED, NO_TEST)) and before["verdict"] != NOT_GREEN:
+            continue
+        begun = time.monotonic()
+        verdict = one(item, tests, green)
+        results.add(item, verdict, time.monotonic() - begun, commit)
+        print(f"{number}/{total} {verdict:9} {item.file}:{item.line}  {item.what}", flush=True)
+    tried = [results.rows[key] for key in done if key in results.rows]
+    for kind, of in ((True, of_kept), (False, of_made)):
+        if any(row["kept"] == kind for row in tried):
+            print("\n".join(["", *table(tried, of, kind)]))
+    for row in tried:
+        if row["verdict"] in (SURVIVED, NO_TEST, NOT_GREEN) and not row["equivalent"]:
+            print(f"{row['verdict']:9} {row['file']}:{row['line']}  {row['what']}")
+    if arguments.docs:
+        write_page(results, set(done), of_kept, of_made)
+    if any(row["kept"] and row["verdict"] in (SURVIVED, NOT_GREEN) and not row["equivalent"] for row in tried):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
