@@ -106,8 +106,8 @@ def trials(store: Store, number: int, deadline: float) -> None:
     """Trials 0 .. ``number`` - 1 of tests/faults/faulttrial.py, in as many processes as there are cores."""
     begin = store.data.setdefault("next", 0)
     spans = [(a, min(a + _BATCH, number)) for a in range(begin, number, _BATCH)]
-    # a process for each batch: what a library keeps is given back
-    with multiprocessing.get_context("spawn").Pool(maxtasksperchild=1) as pool:
+    # a new process now and then: what a library keeps is given back
+    with multiprocessing.get_context("spawn").Pool(maxtasksperchild=8) as pool:
         for done in pool.imap(_trials, spans):
             for seed, fault, lost, told, silent in done:
                 store.add(fault, lost, told, [f"trial {seed}: {text}" for text in silent])
