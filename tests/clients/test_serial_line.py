@@ -171,7 +171,7 @@ def test_a_trigger_on_a_doorbell_shows_every_strobe_in_its_sample(guest: Guest) 
 
 
 def test_the_session_has_commands_for_the_decoder(guest: Guest) -> None:
-    pins = ":".join(["nvme", *(f"{name.lower().rstrip('#')}={name}" for name in PROBES)])
+    pins = ":".join(["nvme", "in_flight=one", *(f"{name.lower().rstrip('#')}={name}" for name in PROBES)])
     words = ["sigrok-cli", "-i", guest.folder / "doorbell.sr", "-P", pins, "-A", "nvme=command", "--protocol-decoder-samplenum"]
     said = run(words, env={**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}).stdout
     spans = [(int(a), int(b)) for a, b in re.findall(r"^(\d+)-(\d+) nvme-1", said, flags=re.M)]

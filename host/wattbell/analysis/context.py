@@ -19,7 +19,7 @@ from wattbell.wire.spec import CommandFlag
 
 IDLE_MIN_S = 0.020
 """A time without any command in flight of at least this is idle."""
-_AER = 0x0C
+AER = 0x0C
 
 
 def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int) -> npt.NDArray[np.int64]:
@@ -30,7 +30,7 @@ def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int)
     """
     starts, ends = [], []
     for table in tables:
-        kept = table.take(~((table.qid == 0) & (table.opcode == _AER)) & ~table.has(CommandFlag.NO_SQE))
+        kept = table.take(~((table.qid == 0) & (table.opcode == AER)) & ~table.has(CommandFlag.NO_SQE))
         starts.append(kept.start_tick)
         ends.append(np.maximum(kept.cqe_tick, kept.start_tick))
     steps = depth_steps(np.concatenate(starts), np.concatenate(ends))

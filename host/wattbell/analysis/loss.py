@@ -32,7 +32,7 @@ LOSS_TEXT = {
 """What the sources of LOSS events lost, in words."""
 
 
-_HIDES_COMMANDS = ("ANY", "COMMANDS", "EVENTS")
+HIDES_COMMANDS = ("ANY", "COMMANDS", "EVENTS")
 """Kinds of gaps that may hide commands: a lost event may be the mark of a phase or a LOSS."""
 _HIDES_RAIL = ("ANY", "RAIL")
 _RAIL_SOURCES = ("rail", "events")
@@ -133,7 +133,7 @@ class LossBook:
                 commands += known
             elif kind == "RAIL" and known:
                 samples += known
-            if kind in _HIDES_COMMANDS and not (kind == "COMMANDS" and known):
+            if kind in HIDES_COMMANDS and not (kind == "COMMANDS" and known):
                 hidden_commands += max(known, 1)
             if kind in _HIDES_RAIL and not (kind == "RAIL" and known):
                 hidden_samples += max(known, 1)

@@ -173,7 +173,7 @@ def sigrok_decoders() -> None:
 
       export SIGROKDECODE_DIR=$(wattbell sigrok-decoders)
 
-      sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA
+      sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY
     """
     from ..sigrok import DECODERS
 

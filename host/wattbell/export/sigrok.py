@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from wattbell.analysis.context import Context, load
-from wattbell.analysis.table import NONE
+from wattbell.analysis.context import AER, Context, load
+from wattbell.analysis.depth import DepthSteps, depth_steps
+from wattbell.analysis.loss import HIDES_COMMANDS
+from wattbell.analysis.table import NONE, Commands
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.export.window import Window, resolve
@@ -25,10 +27,16 @@ from wattbell.wire.spec import CommandFlag, EventType
 Int64 = npt.NDArray[np.int64]
 
 _UNIT_BYTES = 2
+CHANNELS = (*PROBES, "BUSY")
+"""Logic channels of a session. BUSY is high while a command is in flight: a window that begins in the midst of a load shows its
+completions without their doorbells, and nobody who sees strobes only can know it."""
 ANALOG = ("voltage", "current", "power")
 DEFAULT_RATE_HZ = 1_000_000
 MAX_SAMPLES = 200_000_000
 _CHUNK = 1 << 20
+_AGES = ("doorbell", "fetch", "first_data", "last_data")
+"""Instants before the CQE, in wire order: bit i of ``saturated``."""
+_DOUBTED = CommandFlag.GUESS | CommandFlag.NO_SQE | CommandFlag.LOSS | CommandFlag.CID_REUSED | CommandFlag.ABORTED
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,9 @@ def export_sigrok(
 
     Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the level of the
     sidebands, the link state, and a strobe of one sample for each doorbell, each fetch of a command and each CQE since the sample
-    before. DATA is high while data of any command is between its first and last TLP (that of TLPs in one sample: for that sample).
+    before. An instant that is only bounded (saturated) has no strobe. DATA is high while data of any command is between its first and
+    last TLP (that of TLPs in one sample: for that sample). BUSY is high while a command is in flight, Asynchronous Event Requests not
+    counted, and where records of commands are missing.
     Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
     """
     if not 1 <= samplerate_hz <= 10**9:
@@ -88,7 +98,7 @@ def export_sigrok(
             for number, first in enumerate(range(0, samples, _CHUNK), start=1):
                 ticks = logic.ticks(first, min(first + _CHUNK, samples))
                 archive.writestr(f"logic-1-{number}", logic.levels(first, ticks).tobytes())
-                for channel, values in enumerate(_rail(context, ticks), start=len(PROBES) + 1):
+                for channel, values in enumerate(_rail(context, ticks), start=len(CHANNELS) + 1):
                     archive.writestr(f"analog-1-{channel}-{number}", values.astype("<f4").tobytes())
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
@@ -103,13 +113,13 @@ def _metadata(context: Context, rate_hz: int) -> str:
         "",
         "[device 1]",
         "capturefile=logic-1",
-        f"total probes={len(PROBES)}",
+        f"total probes={len(CHANNELS)}",
         f"samplerate={rate_text(rate_hz)}",
         f"total analog={len(ANALOG) if context.rail else 0}",
     ]
-    lines += [f"probe{i}={name}" for i, name in enumerate(PROBES, start=1)]
+    lines += [f"probe{i}={name}" for i, name in enumerate(CHANNELS, start=1)]
     if context.rail:
-        lines += [f"analog{i}={name}" for i, name in enumerate(ANALOG, start=len(PROBES) + 1)]
+        lines += [f"analog{i}={name}" for i, name in enumerate(ANALOG, start=len(CHANNELS) + 1)]
     return "\n".join([*lines, f"unitsize={_UNIT_BYTES}", ""])
 
 
@@ -130,8 +140,10 @@ class _Logic:
         self._strobes: list[tuple[int, Int64]] = []
         self.merged = 0
         tables = (context.commands, context.markers)
+        instants = {name: np.concatenate([_known(table, name) for table in tables]) for name in _AGES}
+        instants["cqe"] = np.concatenate([table.cqe_tick for table in tables])
         for name in ("doorbell", "fetch", "cqe"):
-            ticks = np.concatenate([getattr(table, f"{name}_tick") for table in tables])
+            ticks = instants[name]
             if name == "cqe":  # an aborted command has none, only the tick of its end
                 ticks = ticks[~np.concatenate([table.has(CommandFlag.ABORTED) for table in tables])]
             ticks = ticks[ticks != NONE]
@@ -141,9 +153,10 @@ class _Logic:
             kept = np.unique(indices)
             self.merged += len(indices) - len(kept)
             self._strobes.append((PROBES.index(name.upper()), kept))
-        first, last = (np.concatenate([getattr(t, f"{end}_data_tick") for t in tables]) for end in ("first", "last"))
+        first, last = instants["first_data"], instants["last_data"]
         seen = (first != NONE) & (last != NONE) & (last >= window.first_tick) & (first < window.last_tick)
         self._data = (np.sort(self._index(first[seen])), np.sort(self._index(last[seen])))
+        self._busy = _in_flight(context, -(-self._ticks_a_second // rate_hz))
 
     def _index(self, ticks: Int64) -> Int64:
         """The first sample at or after each tick."""
@@ -171,7 +184,31 @@ class _Logic:
         begun, ended = self._data
         moving = np.searchsorted(begun, samples, side="right") > np.searchsorted(ended, samples, side="left")
         out |= moving.astype(np.uint16) << np.uint16(PROBES.index("DATA"))
+        depth = np.append(self._busy.depth, 0)[np.searchsorted(self._busy.ticks, ticks, side="right") - 1]
+        out |= (depth > 0).astype(np.uint16) << np.uint16(CHANNELS.index("BUSY"))
         return out
+
+
+def _known(table: Commands, name: str) -> Int64:
+    """The ticks of an instant, ``NONE`` too where it is only known to lie at or before a tick."""
+    ticks: Int64 = np.where(table.saturated & np.uint8(1 << _AGES.index(name)), NONE, getattr(table, f"{name}_tick"))
+    return ticks
+
+
+def _in_flight(context: Context, sample_ticks: int) -> DepthSteps:
+    """How many commands are in flight. A record that must be doubted counts for a sample longer to both sides, so that no one takes its
+    strobes for the beginning and the end; where records are missing, one may be in flight."""
+    starts, ends = [], []
+    for table in (context.commands, context.markers):
+        counted = table.take(~((table.qid == 0) & (table.opcode == AER)))
+        doubt = ((counted.flags & np.uint8(_DOUBTED)) != 0) * np.int64(sample_ticks)
+        known = [np.where(ticks == NONE, counted.cqe_tick, ticks) for ticks in (getattr(counted, f"{name}_tick") for name in _AGES)]
+        starts.append(np.minimum.reduce([*known, counted.cqe_tick]) - doubt)
+        ends.append(counted.cqe_tick + doubt)
+    gaps = context.capture.gaps.collect().filter(pl.col("kind").is_in(HIDES_COMMANDS))
+    starts.append(gaps["first_tick"].cast(pl.Int64).to_numpy())
+    ends.append(np.maximum(gaps["last_tick"].cast(pl.Int64).to_numpy() + 1, starts[-1]))
+    return depth_steps(np.concatenate(starts), np.concatenate(ends))
 
 
 def _track(events: pl.DataFrame, kind: EventType, mask: int, initial: int) -> tuple[Int64, npt.NDArray[np.uint16]]:

@@ -11,9 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 from wattbell.analysis import analyze
+from wattbell.capture import open_capture
 from wattbell.errors import UsageError
 from wattbell.export import export_csv, export_sigrok
-from wattbell.wire.spec import CommandFlag, EventType
+from wattbell.wire.decode import Gap
+from wattbell.wire.spec import CommandFlag, EventType, Kind
 
 MS = 1_000_000
 needs_sigrok = pytest.mark.skipif(
@@ -71,12 +73,33 @@ def test_logic_as_sigrok_reads_it(capture, tmp_path):
     assert made.merged == 0
 
 
+def level(path, channel):
+    """Samples of a logic channel of a session, by its place."""
+    with zipfile.ZipFile(path) as archive:
+        names = sorted((n for n in archive.namelist() if n.startswith("logic-1-")), key=lambda n: int(n.split("-")[2]))
+        words = np.frombuffer(b"".join(archive.read(n) for n in names), "<u2")
+    return words >> channel & 1
+
+
+def test_busy_is_high_while_a_command_is_in_flight(builder, tmp_path):
+    builder.power(0, 0.66)
+    builder.command(1 * MS, 20 * MS, qid=0, opcode=0x0C)  # an AER waits for good
+    builder.command(2 * MS, 500_000)
+    builder.command(2 * MS + 200_000, 800_000)
+    builder.command(5 * MS, 2 * MS, doorbell_tick=None, fetch_tick=5 * MS + 600_000)  # under way since its fetch at the latest
+    builder.gaps.append(Gap(Kind.COMMANDS, 10 * MS, 12 * MS, -1, "test"))
+    made = export_sigrok(builder.write(25 * MS), tmp_path / "x.sr", samplerate_hz=100_000)
+    busy = level(made.path, 9)
+    assert np.flatnonzero(np.diff(busy, prepend=0)).tolist() == [200, 300, 560, 700, 1000, 1201]
+    assert not level(export_sigrok(open_capture(builder.path), tmp_path / "y.sr", start_s=0.0031, stop_s=0.0055).path, 9).any()
+
+
 @needs_sigrok
 def test_analog_as_sigrok_reads_and_writes_it(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr", start_s=0.005, stop_s=0.015, samplerate_hz=200_000)
     sigrok("-i", made.path, "-O", "srzip", "-o", tmp_path / "y.sr")
     with zipfile.ZipFile(tmp_path / "y.sr") as archive:
-        names = [n for n in archive.namelist() if n.startswith("analog-1-12-")]
+        names = [n for n in archive.namelist() if n.startswith("analog-1-13-")]
         names.sort(key=lambda n: int(n.split("-")[3]))
         power = np.frombuffer(b"".join(archive.read(n) for n in names), "<f4")
     assert len(power) == made.samples == 2001

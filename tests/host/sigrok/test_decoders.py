@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.export import export_sigrok
 from wattbell.sigrok import DECODERS
-from wattbell.wire.spec import EventType
+from wattbell.wire.spec import CommandFlag, EventType
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
 
@@ -111,6 +113,7 @@ def test_bytes_with_a_clock(tmp_path: Path) -> None:
 NVME = "nvme:" + ":".join(
     ["doorbell=DOORBELL", "cqe=CQE", "fetch=FETCH", "data=DATA", "clkreq=CLKREQ#", "perst=PERST#",
      "link0=LINK0", "link1=LINK1", "link2=LINK2"])  # fmt: skip
+WITH_BUSY = NVME + ":busy=BUSY"
 
 
 def test_phases_of_commands(builder, tmp_path: Path) -> None:
@@ -125,7 +128,7 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
     builder.command(5 * MS, 50 * US, fetch_tick=5 * MS + 4 * US)
     builder.command(6 * MS, 70 * US, fetch_tick=6 * MS + 1 * US)
     made = export_sigrok(builder.write(11 * MS), tmp_path / "x.sr")
-    found = Decoded("-i", made.path, "-P", NVME)
+    found = Decoded("-i", made.path, "-P", WITH_BUSY)
     assert found.of("command") == [
         (3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
     assert found.of("assumed") == [(5000, 5040, "40 us in order? 1 more in flight"), (5000, 5050, "50 us in order? 0 more in flight")]
@@ -141,6 +144,85 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
     assert found.of("warning") == []
 
 
+def test_a_window_in_the_midst_of_a_load_gives_no_latency_of_what_began_before(builder, tmp_path: Path) -> None:
+    """In order, the completions of the first two would be those of the third and fourth, of 5 us."""
+    for n in range(4):
+        builder.command(1 * MS + 50 * n * US, 105 * US)
+    builder.command(3 * MS, 60 * US)
+    made = export_sigrok(builder.write(4 * MS), tmp_path / "x.sr", start_s=0.00009)
+    found = Decoded("-i", made.path, "-P", WITH_BUSY)
+    assert [text for *_, text in found.of("command")] == ["latency 60 us"]
+    assert found.of("assumed") == []
+    assert [text for *_, text in found.of("warning")] == [
+        "commands are in flight at the first sample: no latency before BUSY has been low"]
+    unaware = Decoded("-i", made.path, "-P", NVME)
+    assert unaware.of("command") == []
+    assert {text.split("?")[1] for *_, text in unaware.of("assumed")} == {" if none was in flight at the first sample"}
+
+
+def test_the_drive_may_take_commands_in_another_order(builder, tmp_path: Path) -> None:
+    """Of two queues: the later doorbell's is fetched and completed before the earlier one's is even fetched."""
+    builder.power(0, 0.66)
+    builder.command(1 * MS, 100 * US, fetch_tick=1 * MS + 51 * US, qid=1)
+    builder.command(1 * MS + 1 * US, 49 * US, fetch_tick=1 * MS + 2 * US, qid=2)
+    found = Decoded("-i", export_sigrok(builder.write(2 * MS), tmp_path / "x.sr").path, "-P", WITH_BUSY)
+    assert found.of("command") == []
+    assert len(found.of("assumed")) == 2
+
+
+def test_two_that_share_a_sample_are_not_exact(builder, tmp_path: Path) -> None:
+    """One is over within the sample in which the next begins; two of one doorbell end in one sample."""
+    builder.power(0, 0.66)
+    builder.command(1 * MS + 100, 300, fetch_tick=1 * MS + 200)
+    builder.command(1 * MS + 500, 80 * US, fetch_tick=1 * MS + 600)
+    builder.command(2 * MS, 80 * US, fetch_tick=2 * MS + 2 * US)
+    builder.command(2 * MS, 80 * US - 300, fetch_tick=2 * MS + 4 * US)
+    found = Decoded("-i", export_sigrok(builder.write(3 * MS), tmp_path / "x.sr").path, "-P", WITH_BUSY)
+    assert found.of("command") == []
+
+
+DOUBTS = [{"flags": int(CommandFlag.GUESS)}, {"flags": int(CommandFlag.LOSS)}, {"saturated": 1}, {"saturated": 3}]
+
+
+@pytest.mark.parametrize("doubt", DOUBTS, ids=str)
+def test_a_record_in_doubt_is_not_exact(builder, tmp_path: Path, doubt: dict[str, int]) -> None:
+    builder.command(1 * MS, 80 * US, **doubt)
+    builder.command(2 * MS, 80 * US)
+    found = Decoded("-i", export_sigrok(builder.write(3 * MS), tmp_path / "x.sr").path, "-P", WITH_BUSY)
+    assert [text for *_, text in found.of("command")] == ["latency 80 us"], "the second one's"
+    assert len(found.of("submit")) == 1
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])  # each starts sigrok-cli
+@given(
+    commands=st.lists(
+        st.tuples(st.integers(0, 300), st.integers(0, 3000), st.integers(1, 300), st.integers(1, 300), st.booleans()),
+        min_size=5,
+        max_size=80,
+    ),
+    start=st.integers(0, 3000),
+)
+def test_what_is_called_exact_is_the_time_of_a_command(
+    builder, tmp_path_factory: pytest.TempPathFactory, commands: list[tuple[int, int, int, int, bool]], start: int
+) -> None:
+    """Any load, a window from anywhere, several strobes a sample: no time is off by more than its samples. Nothing is left out at QD1."""
+    folder = tmp_path_factory.mktemp("any")
+    builder = type(builder)(folder / "capture")
+    bell = 0
+    times = []
+    for step, pause, fetch, rest, shares in commands:
+        bell += 0 if shares else step * 100 + (pause * 1000 if pause > 2000 else 0)
+        builder.command(bell, 100 * (fetch + rest), fetch_tick=bell + 100 * fetch)
+        times.append((bell, bell + 100 * (fetch + rest)))
+    made = export_sigrok(builder.write(), folder / "x.sr", start_s=min(start * 1e-7, (bell - times[0][0]) * 1e-9 / 2))
+    origin = times[0][0] + round(made.start_s * 1e9)
+    spans = [(-((origin - a) // 1000), -((origin - b) // 1000)) for a, b in times]
+    found = Decoded("-i", made.path, "-P", WITH_BUSY).of("command")
+    assert {(first, last) for first, last, _ in found} <= set(spans)
+    lone = {s for s in spans if s[0] > 0 and s[1] > s[0] and not any(o is not s and o[0] <= s[1] and o[1] >= s[0] - 1 for o in spans)}
+    assert lone <= {(first, last) for first, last, _ in found}
+
+
 def test_strobes_in_a_row_and_missing_channels(builder, tmp_path: Path) -> None:
     """Three doorbells in three samples, then three completions in three; without FETCH a doorbell is a command."""
     for n in range(3):
@@ -153,3 +235,21 @@ def test_strobes_in_a_row_and_missing_channels(builder, tmp_path: Path) -> None:
     found = Decoded("-i", made.path, "-P", "nvme:doorbell=DOORBELL:cqe=CQE")
     assert [last - first for first, last, _ in found.of("assumed")] == [20, 20, 20]
     assert found.of("warning") == found.of("command") == []
+
+
+def test_with_the_users_word_that_there_is_one_command_at_a_time(builder, tmp_path: Path) -> None:
+    """No BUSY, as from a logic analyser. A doorbell may come with the completion before it; two at once disprove the word."""
+    end = 1 * MS
+    for n in range(3):
+        end = builder.command(end, (10 + n) * US, fetch_tick=end + 2 * US)
+    builder.command(2 * MS, 70 * US, fetch_tick=2 * MS + 1 * US)
+    builder.command(3 * MS, 40 * US, fetch_tick=3 * MS + 2 * US)
+    builder.command(3 * MS + 10 * US, 40 * US, fetch_tick=3 * MS + 11 * US)
+    builder.command(4 * MS, 70 * US, fetch_tick=4 * MS + 1 * US)
+    made = export_sigrok(builder.write(5 * MS), tmp_path / "x.sr")
+    pins = "nvme:in_flight=one:doorbell=DOORBELL:cqe=CQE:fetch=FETCH"
+    found = Decoded("-i", made.path, "-P", pins)
+    assert [text for *_, text in found.of("command")] == [f"latency {time} us" for time in (10, 11, 12, 70)]
+    assert [text for *_, text in found.of("submit")] == ["submit 2 us"] * 3 + ["submit 1 us"]
+    assert [text for *_, text in found.of("warning")] == ["more than one command is in flight: from here on the order is assumed"]
+    assert [last - first for first, last, _ in found.of("assumed")] == [40, 40, 70]

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 import sigrokdecode as srd
 
-DOORBELL, CQE, FETCH, DATA, CLKREQ, PERST, LINK0, LINK1, LINK2 = range(9)
+DOORBELL, CQE, FETCH, DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY = range(10)
 # Value of a channel without a pin. has_channel() says the same, but libsigrokdecode 0.5.3 may abort at its end for it (bug 1671).
 NOT_CONNECTED = 0xFF
 ANN_COMMAND, ANN_ASSUMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING = range(10)
@@ -10,9 +10,8 @@ LINK_STATES = ('unknown', 'L0', 'L0s', 'L1', 'L1.1', 'L1.2', 'Recovery', 'Detect
 
 
 class Command:
-    def __init__(self, doorbell, fetch, alone):
+    def __init__(self, doorbell, fetch):
         self.doorbell, self.fetch = doorbell, fetch
-        self.alone = alone  # no other command was in flight since its doorbell
         self.data_first = self.data_last = None
 
 
@@ -38,6 +37,10 @@ class Decoder(srd.Decoder):
         {'id': 'link0', 'name': 'LINK0', 'desc': 'LinkState, bit 0'},
         {'id': 'link1', 'name': 'LINK1', 'desc': 'LinkState, bit 1'},
         {'id': 'link2', 'name': 'LINK2', 'desc': 'LinkState, bit 2'},
+        {'id': 'busy', 'name': 'BUSY', 'desc': 'High while a command is in flight'},
+    )
+    options = (
+        {'id': 'in_flight', 'desc': 'Commands in flight at a time, without BUSY', 'default': 'unknown', 'values': ('unknown', 'one')},
     )
     annotations = (
         ('command', 'Command'),
@@ -67,6 +70,9 @@ class Decoder(srd.Decoder):
         self.bells = []  # doorbells whose command was not fetched
         self.last_bell = None
         self.flying = []  # commands, in the order of their fetches
+        self.busy = None  # BUSY, or what stands for it, at the sample before
+        self.known = False  # a sample was seen at which nothing was in flight
+        self.single = False  # the strobes since the last time without a command can be those of one command only
         self.data_was = 0
         self.since = {}  # of a level, the sample since which it holds
         self.link = None
@@ -77,46 +83,90 @@ class Decoder(srd.Decoder):
 
     def start(self):
         self.out_ann = self.register(srd.OUTPUT_ANN)
+        self.one_at_a_time = self.options['in_flight'] == 'one'
 
     def decode(self):
         pins = self.wait({'skip': 0})
         self.there = {k for k, pin in enumerate(pins) if pin != NOT_CONNECTED}
-        edges = sorted(self.there & {DATA, CLKREQ, PERST, LINK0, LINK1, LINK2})
+        edges = sorted(self.there & {DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY})
         strobes = sorted(self.there & {DOORBELL, FETCH, CQE})
         self.levels(pins)
         self.data_was = pins[DATA] if DATA in self.there else 0
+        if BUSY in self.there and pins[BUSY]:
+            self.warn('commands are in flight at the first sample: no latency before BUSY has been low')
         something = [{k: 'h'} for k in strobes] + [{k: 'e'} for k in edges]
         while True:
             high = any(pins[k] for k in strobes)
-            if high or DATA in self.there:
+            if high or self.there & {DATA, BUSY}:
                 self.sample(pins)
             # a level is met again at the sample where it was met: a strobe is left by one sample
             pins = self.wait({'skip': 1} if high else something)
             self.levels(pins)
 
     def sample(self, pins):
-        """One sample, in the order in which things can happen within it."""
-        if pins[DOORBELL]:
+        """One sample, in the order in which things can happen within it.
+
+        Strobes carry no command identifier, and what was in flight before the first sample left none. So a time is exact only of a
+        command that began when nothing was in flight, with one doorbell, one fetch at most and one completion until nothing is again.
+        """
+        bell, fetch, cqe = (k in self.there and bool(pins[k]) for k in (DOORBELL, FETCH, CQE))
+        if self.one_at_a_time and self.busy and bell and cqe:
+            # one at a time: what ends here is the command before
+            self.step(pins, False, False, True)
+            cqe = False
+        self.step(pins, bell, fetch, cqe)
+
+    def step(self, pins, bell, fetch, cqe):
+        busy = self.level_of_busy(pins, bell, fetch, cqe)
+        if BUSY in self.there and not busy and not self.busy and not cqe:
+            # not of a command that BUSY counts: an Asynchronous Event Request waits in the drive for good
+            bell = fetch = False
+        if busy and self.busy == 0:
+            self.single = bell and not cqe
+        elif bell or (cqe and busy != 0):
+            self.single = False
+        if BUSY not in self.there or self.known:
+            self.follow(pins, bell, fetch)
+            if cqe:
+                self.complete(exact=self.single)
+        if busy == 0:
+            self.known = True
+            self.bells, self.flying, self.single = [], [], False
+        self.busy = busy
+
+    def level_of_busy(self, pins, bell, fetch, cqe):
+        """Whether a command is in flight at the end of this sample: 0, 1, or None where nobody knows."""
+        if BUSY in self.there:
+            return pins[BUSY]
+        if not self.one_at_a_time:
+            return None
+        if (bell and self.busy) or (cqe and self.busy == 0 and not bell) or (fetch and self.flying):
+            self.warn('more than one command is in flight: from here on the order is assumed')
+            self.one_at_a_time = self.known = False
+            return None
+        if bell and not cqe:
+            self.busy = 0  # as it is, before the first command too
+            return 1
+        return 0 if cqe else self.busy
+
+    def follow(self, pins, bell, fetch):
+        """What begins at this sample, and its data."""
+        if bell:
             self.last_bell = self.samplenum
             if FETCH in self.there:
                 self.bells.append(self.samplenum)
             else:
-                self.begin(self.samplenum, None)
-        if FETCH in self.there and pins[FETCH]:
+                self.flying.append(Command(self.samplenum, None))
+        if fetch:
+            if self.flying:
+                self.single = False
             if not self.bells and self.last_bell is None:
                 self.warn('a fetch without a doorbell')
             else:
                 # a doorbell may announce several commands: the later ones take the latest bell
-                self.begin(self.bells.pop(0) if self.bells else self.last_bell, self.samplenum)
+                self.flying.append(Command(self.bells.pop(0) if self.bells else self.last_bell, self.samplenum))
         if DATA in self.there:
             self.data(pins[DATA])
-        if pins[CQE]:
-            self.complete()
-
-    def begin(self, bell, fetch):
-        for other in self.flying:
-            other.alone = False
-        self.flying.append(Command(bell, fetch, alone=not self.flying))
 
     def data(self, level):
         if level == self.data_was:
@@ -129,22 +179,27 @@ class Decoder(srd.Decoder):
             else:
                 command.data_last = self.samplenum
 
-    def complete(self):
+    def complete(self, exact):
+        if exact and not self.flying:
+            self.flying.append(Command(self.bells.pop(0), None))
         if not self.flying:
             self.warn('a completion without a command')
             return
         command = self.flying.pop(0)
-        # one that was announced while this one flew was in flight with it
-        alone = command.alone and not any(bell < self.samplenum for bell in self.bells)
         latency = self.time(self.samplenum - command.doorbell)
-        if alone:
+        if exact:
             self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_COMMAND, ['latency ' + latency, latency]])
             self.phases(command)
-        else:
+            return
+        if self.known:
             text = f'{latency} in order? {len(self.flying) + len(self.bells)} more in flight'
-            self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_ASSUMED, [text, latency + ' ?', '?']])
+        else:
+            text = f'{latency} in order? if none was in flight at the first sample'
+        self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_ASSUMED, [text, latency + ' ?', '?']])
 
     def phases(self, command):
+        if command.fetch is None:
+            return
         at = command.doorbell
         ends = (
             (ANN_SUBMIT, 'submit', command.fetch),
