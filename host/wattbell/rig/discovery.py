@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import stat
 from collections import defaultdict
@@ -19,6 +20,7 @@ from typing import Annotated, Any
 
 import msgspec
 from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 from ..errors import RigError
 
@@ -29,6 +31,8 @@ PRODUCT = "Wattbell"
 VIRTUAL_TRACE_ORIGIN_TICK = 1_000_000_000
 """Tick at which a virtual rig's bus trace begins (docs/virtual-rig.md)."""
 STATUS_TIMEOUT_S = 5.0
+_INTERFACE = re.compile(r":\w+\.(\d+)$")
+"""At the end of a port's place on the bus, bus-port:configuration.interface, such as 1-4.2:1.0."""
 _LONGEST_BYTES = 1 << 16
 """Of a registration, and of what a rig's process tells."""
 
@@ -154,15 +158,23 @@ def process_status(port: RigPort) -> dict[str, Any]:
 
 def usb_rigs() -> list[RigPort]:
     """Rigs on USB."""
-    devices: dict[str, list[str]] = defaultdict(list)
+    devices: dict[str, list[ListPortInfo]] = defaultdict(list)
     for port in list_ports.comports():
         if port.product and PRODUCT in port.product and port.serial_number:
-            devices[port.serial_number].append(port.device)
-    return [
-        RigPort(serial, sorted(ports)[0], sorted(ports)[1], virtual=False)
-        for serial, ports in sorted(devices.items())
-        if len(ports) >= 2
-    ]
+            devices[port.serial_number].append(port)
+    found = []
+    for serial, ports in sorted(devices.items()):
+        if len(ports) >= 2:
+            data, control = (port.device for port in sorted(ports, key=_place)[:2])
+            found.append(RigPort(serial, data, control, virtual=False))
+    return found
+
+
+def _place(port: ListPortInfo) -> tuple[int, list[int | str]]:
+    """By the number of the USB interface: a kernel gives a port the lowest free name, which need not follow it. Names, where there is
+    no such number, are ordered as people count: ttyACM9 before ttyACM10."""
+    interface = _INTERFACE.search(port.location or "")
+    return int(interface[1]) if interface else 0, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", port.device)]
 
 
 def rigs() -> list[RigPort]:

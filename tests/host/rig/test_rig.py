@@ -194,18 +194,23 @@ def test_the_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_usb_rigs_are_known_by_their_product(monkeypatch: pytest.MonkeyPatch) -> None:
     class Port:
-        def __init__(self, device: str, product: str | None, serial_number: str | None) -> None:
-            self.device, self.product, self.serial_number = device, product, serial_number
+        def __init__(self, device: str, product: str | None, serial_number: str | None, location: str | None = None) -> None:
+            self.device, self.product, self.serial_number, self.location = device, product, serial_number, location
 
     ports = [
-        Port("/dev/ttyACM1", "Wattbell rig", "WB1"),
-        Port("/dev/ttyACM0", "Wattbell rig", "WB1"),
+        Port("/dev/ttyACM10", "Wattbell rig", "WB1"),
+        Port("/dev/ttyACM9", "Wattbell rig", "WB1"),
+        Port("/dev/ttyACM3", "Wattbell rig", "WB2", "3-1.4:1.2"),  # plugged in again while ttyACM0 to 3 were open
+        Port("/dev/ttyACM11", "Wattbell rig", "WB2", "3-1.4:1.0"),
         Port("/dev/ttyACM2", "Wattbell rig", "HALF"),
         Port("/dev/ttyUSB0", "FT232R", "X"),
         Port("/dev/ttyS0", None, None),
     ]
     monkeypatch.setattr(discovery.list_ports, "comports", lambda: ports)
-    assert discovery.usb_rigs() == [discovery.RigPort("WB1", "/dev/ttyACM0", "/dev/ttyACM1", virtual=False)]
+    assert discovery.usb_rigs() == [
+        discovery.RigPort("WB1", "/dev/ttyACM9", "/dev/ttyACM10", virtual=False),
+        discovery.RigPort("WB2", "/dev/ttyACM11", "/dev/ttyACM3", virtual=False),
+    ]
 
 
 def test_a_query_that_a_rig_need_not_know(made: list[Instrument]) -> None:
