@@ -9,7 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ..errors import UsageError
 from . import output, simtools
@@ -26,6 +28,9 @@ class Fidelity(StrEnum):
 
     rtl = "rtl"
     fast = "fast"
+
+
+FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")]
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def find_profile(name: str) -> Path:
         return path
     path = simtools.profiles_dir() / f"{name}.toml"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in simtools.profiles_dir().glob("*.toml") if p.stem != "common")) or "none"
+        known = ", ".join(p.stem for p in simtools.profile_files()) or "none"
         raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
     return path
 

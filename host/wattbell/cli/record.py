@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UsageError
+from ..errors import RigError, UsageError
 from . import numbers, output
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LbaSize = Annotated[
     int | None, typer.Option(callback=numbers.between(512, 2**31, "bytes"), help="Bytes of a logical block, if Identify is not seen.")
 ]
+BROKE_OFF = "the trace broke off, and what lay behind that was not played"
+"""Note in a capture."""
 KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
 
 
@@ -28,7 +30,7 @@ def record(
     out: Out,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
     duration: Annotated[
-        float | None, typer.Option(callback=numbers.seconds, help="Stop after this many seconds of the rig's clock.")
+        float | None, typer.Option(callback=numbers.seconds, help="Stop after this many seconds of the rig's clock, or a little more.")
     ] = None,
     until_marker: Annotated[str | None, typer.Option(help="Stop at the marker of this value, such as 0x102.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
@@ -41,6 +43,9 @@ def record(
     json: Json = False,
 ) -> None:
     """Record a rig into a capture directory until it stops, or until Ctrl-C.
+
+    A rig that is told to stop sends what it has until it does, and that is kept: [bold]--duration[/] and [bold]--until-marker[/] are the
+    least that is recorded.
 
     The directory is whole at any time: a killed recorder loses at most half a second, and an unplugged rig leaves a
     gap and goes on when it is back.
@@ -70,7 +75,12 @@ def record(
             overwrite=force,
         ) as writer:
             reason = record_live(opened, writer, limits)
+            broken = opened.broke_off()
+            if broken:
+                writer.note(f"{BROKE_OFF}: {broken}")
     finish(out, reason, json)
+    if broken:
+        raise RigError(f"Rig {opened.port.serial} could not play its trace to the end ({broken}); {out} holds what came before.")
 
 
 def _number(text: str | None) -> int | None:

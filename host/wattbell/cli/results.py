@@ -10,7 +10,6 @@ import typer
 from rich.text import Text
 
 from ..analysis.text import NOTHING, concise
-from ..errors import UsageError
 from . import output
 from .record import Json
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 StoreOption = Annotated[
     Path | None,
-    typer.Option("--store", help="Store file [default: wattbell/results.sqlite in your data directory].", show_default=False),
+    typer.Option("--store", help="Store file.", show_default="wattbell/results.sqlite in your data directory"),
 ]
 
 app = typer.Typer(
@@ -150,17 +149,14 @@ def _show_provenance(rests_on: dict[str, Any]) -> None:
 @app.command("export")
 def export(
     runs: Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Runs; all when none is given.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="As one JSON document on stdout (the only form).")] = True,
     store: StoreOption = None,
 ) -> None:
-    """Write runs with their provenance as JSON on stdout.
+    """Write runs with their provenance as one JSON document on stdout.
 
-    wattbell results export --json > results.json
+    wattbell results export > results.json
 
-    wattbell results export 3f2a 91bc --json | jq '.[].results.tests[].scores'
+    wattbell results export 3f2a 91bc | jq '.[].results.tests[].scores'
     """
-    if not json:
-        raise UsageError("JSON is the only form of `results export`; the store itself is SQLite.")
     with open_store(store) as opened:
         chosen = [opened.get(name) for name in runs] if runs else opened.runs()
         output.print_json([{"provenance": opened.provenance(r.id), "results": dict(r.document)} for r in chosen])

@@ -11,7 +11,7 @@ import typer
 
 from ..errors import UsageError
 from . import captures, numbers, output
-from .playplan import Fidelity, ModelRun, find_profile, run_model
+from .playplan import Fidelity, FidelityOption, ModelRun, find_profile, run_model
 from .record import Force, Json, KeepStream, Out
 from .suiteend import Ending
 from .tracefile import is_trace, replay_plan
@@ -44,9 +44,7 @@ def run(
     rig: Annotated[
         str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL)
     ] = None,
-    fidelity: Annotated[
-        Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")
-    ] = Fidelity.rtl,
+    fidelity: FidelityOption = Fidelity.rtl,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
     interval: Annotated[float | None, typer.Option(callback=numbers.interval, help="Seconds between ADC conversions.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
@@ -75,8 +73,8 @@ def run(
         Path | None,
         typer.Option(
             "--store",
-            help="Store that keeps the results [default: wattbell/results.sqlite in your data directory].",
-            show_default=False,
+            help="Store that keeps the results.",
+            show_default="wattbell/results.sqlite in your data directory",
             rich_help_panel=_SUITE,
         ),
     ] = None,

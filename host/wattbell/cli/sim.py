@@ -14,6 +14,7 @@ import typer
 from ..errors import SimError, UsageError
 from . import numbers, output, simtools
 from .bustrace import read_header
+from .playplan import Fidelity, FidelityOption
 from .record import Force, Json, KeepStream, LbaSize, Out, finish
 from .virtual import (
     VirtualRun,
@@ -52,16 +53,15 @@ app = typer.Typer(
 @app.command()
 def profiles(json: Json = False) -> None:
     """List the drives that [bold]wattbell run --virtual[/] knows."""
-    folder = simtools.profiles_dir()
     found = []
-    for path in sorted(folder.glob("*.toml")):
+    for path in simtools.profile_files():
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as error:
             raise SimError(f"{path} is no valid profile ({error}).") from None
         found.append({"profile": path.stem, "path": str(path), **_identity(content)})
     if not found:
-        raise SimError(f"There is no profile in {folder}; set WATTBELL_PROFILES to the folder that has them.")
+        raise SimError(f"There is no profile in {simtools.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them.")
     if json:
         output.print_json(found)
         return
@@ -89,6 +89,7 @@ def start(
         Path | None, typer.Option(help="File that keeps the rig's EEPROM: its calibration outlives it. Made if there is none.")
     ] = None,
     realtime: Annotated[bool, typer.Option(help="Do not run faster than real time.")] = False,
+    fidelity: FidelityOption = Fidelity.rtl,
     longest_gap: LongestGap = None,
 ) -> None:
     """Start a virtual rig on a bus trace and keep it until Ctrl-C; record it from another terminal.
@@ -99,9 +100,9 @@ def start(
 
       wattbell sim start --trace run.wbt --eeprom bench1.eeprom
     """
-    read_header(trace)
+    _refuse_unplayable(read_header(trace), trace, fidelity)
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
-    options += [*(["--eeprom", str(eeprom)] if eeprom else []), *_gap_option(longest_gap)]
+    options += [*(["--eeprom", str(eeprom)] if eeprom else []), *_rig_options(fidelity, longest_gap)]
     command = [str(simtools.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
     # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
@@ -122,6 +123,7 @@ def replay(
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     attach: Annotated[Path | None, typer.Option(help="Late attach: SCPI lines (NVME:...), sent first.")] = None,
     lba_size: LbaSize = None,
+    fidelity: FidelityOption = Fidelity.rtl,
     longest_gap: LongestGap = None,
     force: Force = False,
     keep_stream: KeepStream = False,
@@ -145,19 +147,25 @@ def replay(
         trace = _convert(qemu_log, scratch(stack)) if qemu_log else bus_trace
         assert trace is not None
         header = read_header(trace)
+        _refuse_unplayable(header, trace, fidelity)
         found = read_phases(phases) or checked_phases(header.get("phases") or [], trace)
         files = workload_files(workload)
         timing, source = header.get("timing"), header.get("source")
         run = VirtualRun(
             out,
-            {"profile": header.get("profile") or None, "timing": timing, "notes": list(header.get("notes", []))},
+            {
+                "profile": header.get("profile") or None,
+                "timing": timing,
+                "fidelity": fidelity.value,
+                "notes": list(header.get("notes", [])),
+            },
             overwrite=force,
             keep_stream=keep_stream,
             interval_s=interval or (_QEMU_INTERVAL_S if timing == "qemu-log" else None),
             decimation=decimation,
             lba_size_bytes=lba_size,
             late=attach,
-            rig_options=_gap_option(longest_gap),
+            rig_options=_rig_options(fidelity, longest_gap),
             workload={"source": source, "phases": found},
         )
         reason = play(run, trace, None, lambda: Workload({"source": source, "phases": found}, files))
@@ -165,10 +173,16 @@ def replay(
     check_whole(out, reason)
 
 
-def _gap_option(hours: float | None) -> list[str]:
-    if hours is None:
-        return []
-    return ["--longest-gap", str(hours)]
+def _refuse_unplayable(header: dict[str, Any], trace: Path, fidelity: Fidelity) -> None:
+    """Before a rig is started that would end at the trace's first command."""
+    if header.get("summaries") and fidelity is Fidelity.rtl:
+        text = "holds command summaries (it was made with --fidelity fast), and the gateware can only be shown TLPs"
+        raise UsageError(f"{trace} {text}: add --fidelity fast.")
+
+
+def _rig_options(fidelity: Fidelity, longest_gap_h: float | None) -> list[str]:
+    gap = [] if longest_gap_h is None else ["--longest-gap", str(longest_gap_h)]
+    return ["--fidelity", fidelity.value, *gap]
 
 
 def _convert(log: Path, folder: Path) -> Path:

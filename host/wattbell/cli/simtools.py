@@ -46,6 +46,11 @@ def profiles_dir() -> Path:
     return Path(given) if given else _CHECKOUT / "sim" / "profiles"
 
 
+def profile_files() -> list[Path]:
+    """Files of the profiles in :func:`profiles_dir`; ``common.toml`` is no drive, but what all of them rest on."""
+    return sorted(path for path in profiles_dir().glob("*.toml") if path.stem != "common")
+
+
 @dataclass
 class Program:
     """A running child with its stderr in a file."""

@@ -149,7 +149,9 @@ class VirtualBench:
         plan = session.write(plans, self._choice.scale, self._choice.seed)
         if self._choice.scale != 1:
             notes.append(f"scaled by {self._choice.scale:g}: not the published test")
-        if not self._choice.written:
+        if session.preconditioning:
+            notes.append(f"preconditioned as on a real drive: {', '.join(session.preconditioning)}")
+        else:
             notes.append(f"the model's drive was set to the condition {session.start}, not written")
         decimation = self._decimation or max(1, min(4096, round(session.rail_interval_s / self._interval_s)))
         reason = run_model(

@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import Interrupted, SimError, UsageError
 from . import simtools
-from .record import record_live, rig_description
+from .record import BROKE_OFF, record_live, rig_description
 
 TRACE_OVER, USER_STOPPED = "the rig stopped", "stopped by the user"
 """Why a recording ended (:func:`wattbell.capture.record.record`)."""
@@ -83,7 +83,7 @@ def play(run: VirtualRun, trace: Path, producer: simtools.Program | None, finish
         # The rig stops where its trace ends, and where the trace cannot be read on: it says which as it goes.
         broken = (producer.failed() if producer else None) or (child.ended_badly(_FAREWELL_S) if reason == TRACE_OVER else None)
         if broken:
-            writer.note(f"the trace broke off, and what lay behind that was not played: {broken}")
+            writer.note(f"{BROKE_OFF}: {broken}")
         elif reason == TRACE_OVER:
             workload = finish()
             workload.store(run.out)

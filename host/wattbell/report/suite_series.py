@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import polars as pl
@@ -49,15 +49,16 @@ def consistency(found: Sequence[Entity]) -> Section:
     for suite in dict.fromkeys(e.run.suite for e, *_ in clouds):
         mine = [c for c in clouds if c[0].run.suite == suite]
         ends = [max(xs) for _, _, xs, _ in mine]
+        scales = {e.run.scale for e, *_ in mine}
         if "2016" in suite:
             begins = [end - LAST_S * e.run.scale for (e, *_), end in zip(mine, ends, strict=True)]
-            views = [("whole-run", "Whole run", None, True), ("last-400-s", "Steady state: last 400 s", begins, False)]
+            views = [("whole-run", "Whole run", None, True), ("last-400-s", f"Steady state: last {_scaled(LAST_S, scales)}", begins, False)]
         else:
             begins = [STEADY_FROM_S * e.run.scale for e, *_ in mine]
             views = [
                 ("whole-run-log", "Whole run, logarithmic", None, True),
-                ("steady-log", "From t = 1400 s, logarithmic", begins, True),
-                ("steady-linear", "From t = 1400 s, linear", begins, False),
+                ("steady-log", f"From t = {_scaled(STEADY_FROM_S, scales)}, logarithmic", begins, True),
+                ("steady-linear", f"From t = {_scaled(STEADY_FROM_S, scales)}, linear", begins, False),
             ]
         for key, title, starts, log in views:
             panels = []
@@ -73,6 +74,13 @@ def consistency(found: Sequence[Entity]) -> Section:
                 heading = f"{suite}: {title[0].lower()}{title[1:]}"
                 section.blocks.append(Chart(slug(f"{suite}-{key}"), heading, panels, columns=2, height_px=250))
     return section
+
+
+def _scaled(seconds: float, scales: Collection[float]) -> str:
+    """A time of the suite as these runs have it."""
+    if len(scales) == 1:
+        return f"{seconds * next(iter(scales)):g} s"
+    return f"{seconds:g} s times the scale"
 
 
 def fill(found: Sequence[Entity]) -> Section:

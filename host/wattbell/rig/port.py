@@ -100,6 +100,11 @@ class Rig:
         """What the rig says about itself."""
         return self.control.query("STAT:RIG?")
 
+    def broke_off(self) -> str | None:
+        """Why a virtual rig could not play its trace to the end; None for one that can, and for a real one."""
+        reason = discovery.process_status(self.port).get("failure")
+        return str(reason) if reason else None
+
     def read_into(self, buffer: memoryview) -> int:
         """What has come of the stream, put at the start of `buffer`; returns the bytes, 0 when nothing came for 50 ms.
 

@@ -55,6 +55,11 @@ class Session:
     """``condition`` of the plan: how the model's drive begins."""
 
     @property
+    def preconditioning(self) -> list[str]:
+        """Names of the steps that bring the drive to its condition; none where the model's drive is set to it at once."""
+        return [str(step["name"]) for step in self.steps if "format" in step or "fill" in step]
+
+    @property
     def plan(self) -> str:
         """The plan as TOML."""
         lines = [f'condition = "{self.start}"']

@@ -154,6 +154,7 @@ impl Session {
                 eprintln!("wattbell-rig: error: {reason}; the rig stops where the trace breaks off");
                 self.failure = Some(reason);
                 self.end_trace();
+                self.publish(); // before the end of the stream is out: who has read that may ask why
             }
         }
         if self.trace_over && self.done_at.is_none() && !self.rig.running() {
@@ -232,6 +233,7 @@ impl Session {
         let line = serde_json::json!({
             "state": state,
             "trace": if self.trace_over { "over" } else { "open" },
+            "failure": self.failure,
             "tick": machine.now(),
             "clocks": machine.evaluated(),
             "controller_clocks": controller_clocks,

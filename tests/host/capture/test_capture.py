@@ -52,6 +52,12 @@ def test_ages_become_ticks_unknown_ones_null_and_saturated_ones_flagged(tmp_path
     assert [row["nsid"] for row in rows] == [1, 7, None, 0xFFFFFFFF]
 
 
+def test_every_file_may_be_read_by_the_same_people(tmp_path: Path) -> None:
+    capture = written(tmp_path / "c", e.rail(0, 5000, [(165_000, 1000)] * 10))
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in capture.path.iterdir()}
+    assert "rail.jls" in modes and len(set(modes.values())) == 1, modes
+
+
 def test_rail_is_on_one_grid_with_nan_where_nothing_came(tmp_path: Path) -> None:
     samples = [(165_000 + i, -1000 * i) for i in range(100)]
     capture = written(

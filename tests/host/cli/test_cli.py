@@ -54,6 +54,8 @@ def test_help_teaches(wattbell: Any, command: tuple[str, ...]) -> None:
     shown = wattbell(*command, "--help")
     assert shown.returncode == 0
     assert "Usage:" in shown.stdout
+    if "--store " in shown.stdout:
+        assert "wattbell/results.sqlite in your data directory" in " ".join(shown.stdout.replace("│", " ").split())
     if command not in {("sim",), ("export",), ("rigs",), ("sim", "profiles"), ("results",)}:
         assert f"wattbell {' '.join(command)}".strip() in " ".join(shown.stdout.split()).replace("Usage: wattbell", "")
 
@@ -126,7 +128,9 @@ def test_nothing_but_json_on_stdout(wattbell: Any, capture: Path) -> None:
 
 def test_profiles(wattbell: Any, tmp_path: Path) -> None:
     listed = json.loads(wattbell("sim", "profiles", "--json").stdout)
-    assert "intel-660p-1tb" in [entry["profile"] for entry in listed]
+    names = [entry["profile"] for entry in listed]
+    assert "intel-660p-1tb" in names
+    assert "common" not in names, "what the profiles share is no drive"
     (tmp_path / "bad.toml").write_text("= 1")
     failed(wattbell("sim", "profiles", WATTBELL_PROFILES=str(tmp_path)), 1, "no valid profile")
 

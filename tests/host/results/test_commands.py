@@ -37,8 +37,9 @@ def test_from_directories_to_a_page(wattbell: Any, samples: Any, tmp_path: Path)
     assert f"already, as {added[0]['id']}" in " ".join(again.stderr.split())
     shown = wattbell("results", "show", added[1]["id"][:5]).stdout
     assert "DATA LOST: 2 commands" in shown and "mean of ratios" in shown and "ratio of means" in shown
-    exported = json.loads(wattbell("results", "export", "--json").stdout)
+    exported = json.loads(wattbell("results", "export").stdout)
     assert [e["provenance"]["id"] for e in exported] == [a["id"] for a in added]
+    assert "No such option: --json" in wattbell("results", "export", "--json", code=2).stderr, "an option that changes nothing"
     made = json.loads(wattbell("compare", added[0]["id"], "b", "--no-plots", "--out", "page.html", "--json").stdout)
     assert made["written"] == ["page.html"] and made["not_comparable"] == []
     assert made["runs"][1]["lost"] == {"commands": 2}

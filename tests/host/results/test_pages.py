@@ -79,6 +79,13 @@ def test_views_of_consistency(folders: dict[str, Path]) -> None:
     assert all(p.x_range[0] == 0.0 and p.y_log for p in chart(made, "consistency-2014-whole-run-log").panels)
 
 
+def test_views_of_scaled_runs_say_their_own_times(samples: Any, tmp_path: Path) -> None:
+    short = read_run(samples.write_consistency(tmp_path / "short", scale=0.01))
+    whole = read_run(samples.write_consistency(tmp_path / "whole"))
+    titles = {len(runs): chart(sections(runs), "consistency-2016-last-400-s").title for runs in ([short], [short, whole])}
+    assert titles[1].endswith("last 4 s") and titles[2].endswith("last 400 s times the scale")
+
+
 def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> None:
     sleeping = {"settled_w": samples.q(0.01), "exit_s": samples.q(0.0548), "entry_s": samples.q(0.0051), "entry_j": None}
     awake = {"idle_w": samples.q(0.6), "random_read_mb_per_s": samples.q(470.0), "random_read_w": samples.q(5.0)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
+from wattbell.cli import simtools, suiterun
 from wattbell.errors import UsageError
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive, from_profile
@@ -86,6 +88,25 @@ def test_preconditioning_is_set_or_written() -> None:
     assert [s["name"] for s in twice.steps] == ["purge", "fill#1", "fill#2", "iops#1", "iops#2", "iops#3"]
 
 
+@pytest.mark.parametrize(
+    ("suite", "test", "says"),
+    [
+        ("consistency-2016", "random-write", "was set to the condition full, not written"),
+        ("consistency-2016", "random-write-op75", "purge, fill"),
+        ("snia-pts", "iops", "purge, fill#1, fill#2"),
+    ],
+)
+def test_a_run_says_whether_its_drive_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str, test: str, says: str
+) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(suiterun, "run_model", lambda run: notes.extend(run.notes) or "the rig stopped")
+    (session,) = plans(suite, test)
+    bench = suiterun.VirtualBench(simtools.profiles_dir() / "intel-660p-1tb.toml", Choice())
+    bench.run(session, tmp_path / "plans", tmp_path / "capture")
+    assert len(notes) == 1 and says in notes[0] and ("not written" in notes[0]) == ("not written" in says)
+
+
 def test_scaled_plans_keep_what_a_drive_needs_to_fall_asleep() -> None:
     (session,) = plans("anandtech-2018", "idle-wake-up", scale=0.001)
     assert len(session.steps) == 3
@@ -102,8 +123,6 @@ def test_power_states_visits_every_state_of_the_drive() -> None:
 
 
 def test_a_profile_tells_capacity_and_states() -> None:
-    from wattbell.cli import simtools
-
     drive = from_profile(simtools.profiles_dir() / "intel-660p-1tb.toml")
     assert drive.capacity_bytes == 1_024_209_543_168
     assert (drive.operational, drive.non_operational) == ((0, 1, 2), (3, 4))

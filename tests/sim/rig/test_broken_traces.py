@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig_process import PATIENCE_S, ROOT, find
+from rig_process import PATIENCE_S, ROOT, Rig, find, run
 from rig_trace import encode, end, rail
 
 HOUR_US = 3.6e9
@@ -73,3 +73,29 @@ def test_a_trace_that_breaks_off_is_no_success(tmp_path: Path, rows: list[tuple[
     assert done.stderr.count("error:") == 1 and says in done.stderr and "Traceback" not in done.stderr
     notes = json.loads((tmp_path / "capture/meta.json").read_text())["conditions"]["notes"]
     assert any("broke off" in note and says in note for note in notes), "what was recorded is kept, and marked"
+
+
+def test_a_recorder_says_why_its_rig_ended(rig: type[Rig], tmp_path: Path) -> None:
+    (tmp_path / "trace.wbt").write_bytes(encode([*ROWS, (77, 0, 3_000_000_000, b""), end(4000)]))
+    broken = rig(tmp_path / "trace.wbt", "--serial", "BROKEN", "--fidelity", "fast", ports=False)
+    broken.control.close()
+    done = wattbell(tmp_path, "record", "--rig", "BROKEN", "--out", tmp_path / "capture")
+    assert done.returncode == 1
+    assert done.stderr.count("error:") == 1 and "unknown record type 77" in done.stderr and "Traceback" not in done.stderr
+    meta = json.loads((tmp_path / "capture/meta.json").read_text())
+    assert meta["rail"]["samples"] > 0, "what came before is kept"
+    assert any("broke off" in note and "unknown record type 77" in note for note in meta["conditions"]["notes"])
+
+
+def test_summaries_are_refused_before_a_rig_is_started_and_played_when_asked_for(tmp_path: Path) -> None:
+    job, trace = tmp_path / "job.fio", tmp_path / "summaries.wbt"
+    job.write_text("[a]\nrw=randread\nbs=4k\ndirect=1\nsize=16m\nnumber_ios=20\n")
+    run([find("wattbell-ssd"), "run", "--job", job, "--trace", trace, "--summaries"])
+    for words in (("start", "--trace", trace), ("replay", "--bus-trace", trace, "--out", tmp_path / "none")):
+        done = wattbell(tmp_path, "sim", *words)
+        assert done.returncode == 2 and "add --fidelity fast" in done.stderr, done.stderr
+    assert not (tmp_path / "none").exists()
+    done = wattbell(tmp_path, "sim", "replay", "--bus-trace", trace, "--out", tmp_path / "capture", "--fidelity", "fast", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["commands"] > 20
+    assert json.loads((tmp_path / "capture/meta.json").read_text())["conditions"]["fidelity"] == "fast"
