@@ -6,13 +6,13 @@ import random
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.analysis.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
 from wattbell.analysis.energy import EnergyMeter
 from wattbell.analysis.figures import ErrorModel, figure, ratio
 from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
-from wattbell.analysis.latency import describe, quantile_ranks, supported
+from wattbell.analysis.latency import describe, supported
 from wattbell.analysis.perclass import solve, spread_counts
 from wattbell.analysis.text import concise, si
 from wattbell.analysis.windows import MovingMax, moving_mean
@@ -115,22 +115,6 @@ def test_a_percentile_needs_enough_samples_to_be_bounded():
         assert abs(least - n) <= 2
         assert supported(least, p)
         assert not supported(least - 1, p)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(40, 1500), st.sampled_from([0.5, 0.9, 0.99]))
-def test_interval_of_a_percentile_covers_as_often_as_it_says(n, p):
-    """P(low <= true quantile <= high) from the binomial distribution, summed here term by term."""
-    _, low, high = quantile_ranks(n, p)
-    below = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)] if n <= 900 else None
-    if below is None:
-        return
-    # x_(r) <= q means at least r samples lie at or below q
-    if low is not None:
-        assert math.fsum(below[:low]) <= 0.02275 + 1e-9
-    if high is not None:
-        assert math.fsum(below[high:]) <= 0.02275 + 1e-9
-        assert high <= n
 
 
 RAIL_COLUMNS = {"first_tick": pl.Int64, "interval_ticks": pl.UInt32, "count": pl.UInt16, "adc_index": pl.UInt64,

@@ -1,0 +1,177 @@
+"""The stated uncertainties against the sums of docs/accuracy.md, done by hand, each term where it is the largest one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from wattbell.analysis import analyze
+from wattbell.analysis.context import load
+from wattbell.analysis.figures import ErrorModel, error_model, figure, ratio
+from wattbell.analysis.perclass import energy_per_command
+from wattbell.analysis.throughput import Span
+
+MS = 1_000_000
+INTERVAL_S = 10e-6  # of the builder's rail
+STEP_U_J = 2 * INTERVAL_S / math.sqrt(12)
+"""k = 2 of the energy of an edge within one sample interval, for each W by which the power differs around it."""
+
+
+def test_a_small_power_is_uncertain_by_the_offset_a_large_one_by_the_gain() -> None:
+    model = ErrorModel(gain=1e-3, offset_a=5e-6)
+    assert model.power_u(0.0, 3.3) == pytest.approx(16.5e-6)
+    assert model.power_u(0.0, -3.3) == pytest.approx(16.5e-6)
+    assert model.power_u(5e-3, 3.3) == pytest.approx(math.sqrt(5e-6**2 + 16.5e-6**2))
+    assert model.power_u(-4.0, 3.3) == pytest.approx(4e-3, rel=1e-4)
+    assert model.power_u(1.0, 0.0) == pytest.approx(1e-3)
+
+
+def test_an_interval_is_uncertain_by_the_resolution_the_clocks_and_the_time_base() -> None:
+    """Two instants, each even over one step: u = k sqrt(2) r / sqrt(12); each clock within s to either side: k sqrt(2) s / sqrt(3)."""
+    coarse = ErrorModel(timebase=0.0, tick_resolution_s=8e-9, instant_s=0.0)
+    assert coarse.interval_u(1.0) == pytest.approx(2 * math.sqrt(2) * 8e-9 / math.sqrt(12))
+    clocks = ErrorModel(timebase=0.0, tick_resolution_s=0.0, instant_s=6e-9)
+    assert clocks.interval_u(1.0) == clocks.clocks_u() == pytest.approx(2 * math.sqrt(2) * 6e-9 / math.sqrt(3))
+    drift = ErrorModel(timebase=25e-6, tick_resolution_s=0.0, instant_s=0.0)
+    assert drift.interval_u(-2.0) == pytest.approx(50e-6)
+    both = ErrorModel(timebase=3e-9, tick_resolution_s=4e-9 * math.sqrt(6) / 2, instant_s=0.0)
+    assert both.interval_u(1.0) == pytest.approx(5e-9)
+
+
+def test_a_ratio_without_one_of_the_uncertainties_has_the_others() -> None:
+    top, bottom = figure(10.0, "MB/s", 0.3), figure(4.0, "W", None, lost=2)
+    found = ratio(top, bottom, "MB/s/W", scale=2.0)
+    assert (found["value"], found["lost"]) == (5.0, 2)
+    assert found["u"] == pytest.approx(5 * 0.03)
+    assert ratio(figure(-10.0, "x", 0.3), bottom, "x")["u"] == pytest.approx(2.5 * 0.03)
+    for divisor in (0.0, -1.0):
+        assert ratio(top, figure(divisor, "W", 0.1), "x")["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "u", "expected"),
+    [(math.inf, 1.0, (None, None)), (math.nan, 1.0, (None, None)), (1.0, math.inf, (1.0, None)), (None, 1.0, (None, None)),
+     (2.0, 0.5, (2.0, 0.5))],
+)  # fmt: skip
+def test_no_figure_has_a_number_that_is_none(value: float | None, u: float, expected: tuple[float | None, float | None]) -> None:
+    found = figure(value, "W", u)
+    assert (found["value"], found["u"]) == expected
+
+
+def test_what_a_rig_states_of_itself_goes_before_what_is_assumed() -> None:
+    stated = {"gain": 1e-4, "offset_a": 1e-6, "timebase": 1e-6, "tick_resolution_s": 4e-9, "instant_s": 2e-9, "front_end_delay_s": 1e-6,
+              "front_end_delay_u_s": 1e-8}  # fmt: skip
+    model = error_model({"rig": {"error_model": stated}})
+    assert {name: getattr(model, name) for name in stated} == stated
+    one = error_model({"rig": {"error_model": {"gain": 5e-4}}, "clock": {"tick_ps": 8000}, "conditions": {"front_end_delay_s": 3e-6}})
+    assert (one.gain, one.offset_a, one.timebase, one.tick_resolution_s, one.front_end_delay_s) == (5e-4, 5e-6, 25e-6, 8e-9, 3e-6)
+    assert error_model({}).tick_resolution_s == 1e-9
+
+
+def test_power_and_energy_of_a_sleeping_drive_carry_the_offset(builder: Any) -> None:
+    """3.3 mW: 0.1 % of it are 3.3 uW, the offset of 5 uA is 16.5 uW."""
+    builder.power(0, 3.3e-3)
+    builder.phase(1, 50 * MS, 250 * MS, "asleep")
+    power = analyze(builder.write(400 * MS))["phases"][0]["power"]
+    u = math.hypot(3.3e-6, 16.5e-6)
+    assert power["mean_w"]["u"] == pytest.approx(u, rel=1e-4)
+    assert power["energy_j"]["u"] == pytest.approx(u * 0.2, rel=1e-4)
+    assert power["min_sample_w"]["u"] == pytest.approx(u, rel=1e-4)
+    assert power["max_sample_w"]["u"] == pytest.approx(u, rel=1e-3)
+    assert power["max_moving_w"]["100us"]["u"] == pytest.approx(u, rel=1e-3)
+    assert power["mean_current_a"]["u"] == pytest.approx(math.hypot(1e-6, 5e-6), rel=1e-4)
+    assert power["mean_voltage_v"]["u"] == pytest.approx(3.3e-3, rel=1e-6)
+
+
+def test_the_time_base_is_in_an_energy_and_not_in_a_mean_power(builder: Any) -> None:
+    model = {"rig": {"error_model": {"gain": 0.0, "offset_a": 0.0, "timebase": 1e-3}}}
+    builder.power(0, 2.0)
+    builder.phase(1, 50 * MS, 250 * MS, "load")
+    capture = builder.write(400 * MS)
+    capture.meta.update(model)
+    power = analyze(capture)["phases"][0]["power"]
+    assert power["energy_j"]["u"] == pytest.approx(1e-3 * 0.4, rel=1e-4)
+    assert power["mean_w"]["u"] == pytest.approx(0.0, abs=1e-9)
+
+
+def stepped(builder: Any, bursts: int, low: float, high: float) -> tuple[Any, list[tuple[int, int]]]:
+    """Bursts of one command of 2 ms each, 20 ms apart, at `high` W, else `low` W: the rail steps inside the sample intervals at both
+    ends of each."""
+    builder.power(0, low)
+    spans = []
+    for k in range(bursts):
+        start = (100 + 22 * k) * MS
+        builder.power(start, high)
+        builder.command(start, 2 * MS, blocks=256)
+        builder.power(start + 2 * MS, low)
+        spans.append((start, start + 2 * MS))
+    builder.phase(1, 90 * MS, spans[-1][1] + 8 * MS, "bursts")
+    return builder.write(spans[-1][1] + 50 * MS), spans
+
+
+@pytest.mark.parametrize("bursts", [1, 4, 9])
+def test_edges_of_bursts_add_in_squares_under_the_active_power(builder: Any, bursts: int) -> None:
+    """Each burst has two edges with a step of 2.5 W; independent, they are sqrt(2 x bursts) of one and no more. 0.1 % of the mean power
+    and the offset come on top once: they are common to all."""
+    capture, spans = stepped(builder, bursts, 0.5, 3.0)
+    capture.meta["rig"]["error_model"] = {"gain": 1e-5, "offset_a": 0.0}
+    active = analyze(capture)["phases"][0]["power"]["active"]
+    assert len(spans) == bursts
+    edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
+    assert active["energy_j"]["u"] == pytest.approx(math.hypot(edges, 1e-5 * active["energy_j"]["value"]), rel=1e-3)
+    assert active["mean_w"]["u"] == pytest.approx(active["energy_j"]["u"] / (bursts * 2e-3), rel=1e-6)
+    # the sample at the end of a burst is of the time after it, and stands for 5 us before it, too
+    assert active["energy_j"]["value"] == pytest.approx((3.0 * 2e-3 - 2.5 * 5e-6) * bursts, rel=1e-5)
+
+
+@pytest.mark.parametrize("bursts", [1, 4])
+def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: Any, bursts: int) -> None:
+    capture, spans = stepped(builder, bursts, 0.5, 3.0)
+    capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 0.0}
+    context = load(capture)
+    assert context.rail is not None
+    io = context.commands.take(context.commands.qid > 0)
+    span = Span(np.array(spans))
+
+    def found(u_w: float) -> dict[str, Any]:
+        result = energy_per_command(context.rail, io, span, figure(0.5, "W", u_w), 3)
+        (one,) = result["classes"].values()
+        return one
+
+    edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
+    assert found(0.0)["value"] == pytest.approx(2.5 * 2e-3, rel=3e-3)
+    assert found(0.0)["u"] == pytest.approx(edges / bursts, rel=1e-3)
+    # 10 mW of idle power, over all of the active time
+    assert found(10e-3)["u"] == pytest.approx(math.hypot(edges / bursts, 10e-3 * 2e-3), rel=1e-3)
+    assert found(0.0)["lost"] == 3
+    capture.meta["rig"]["error_model"] = {"gain": 1e-2, "offset_a": 0.0}
+    context = load(capture)
+    assert found(0.0)["u"] == pytest.approx(math.hypot(edges / bursts, 1e-2 * 3.0 * 2e-3), rel=3e-3)
+
+
+def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """White noise of 30 mW on each sample: of a mean of n it is 30 mW / sqrt(n), of the largest sample all of it."""
+    builder.power(0, 1.0)
+    builder.phase(1, 50 * MS, 250 * MS, "noisy")
+    capture = builder.write(400 * MS)
+    capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 0.0}
+    from wattbell.capture import RailReader, RailWaveform
+
+    read, rng = RailReader.read, np.random.default_rng(3)
+    noise = rng.normal(0, 0.03, 40_000)
+
+    def noisy(self: Any, start: int = 0, stop: int | None = None) -> RailWaveform:
+        part = read(self, start, stop)
+        power = (part.power + noise[part.start : part.start + len(part.power)]).astype(np.float32)
+        return RailWaveform(part.start, part.voltage, part.current, power)
+
+    monkeypatch.setattr(RailReader, "read", noisy)
+    power = analyze(capture)["phases"][0]["power"]
+    samples = power["mean_w"]["conditions"]["samples"]
+    assert samples == 20_000
+    # the quietest of 39 stretches of 1024 samples: below the 30 mW by up to 3 x 2.2 %
+    assert power["max_sample_w"]["u"] == pytest.approx(2 * 0.03, rel=0.08) and power["max_sample_w"]["u"] < 0.06
+    assert power["max_moving_w"]["100us"]["u"] == pytest.approx(power["max_sample_w"]["u"] / math.sqrt(10), rel=1e-6)
+    assert power["mean_w"]["u"] >= power["max_sample_w"]["u"] / math.sqrt(samples)
