@@ -33,6 +33,8 @@ os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
 sys.path.insert(0, str(FAULTS))
 
 PARTS = ("trials", "matrix", "bulk", "fuzz")
+AGAIN = "again"
+"""No part of its own: the trials that were not flagged are tried once more, on the tree as it is now, and the page says so."""
 _BATCH = 250
 _SILENT_KEPT = 20
 _FREE_KEPT = 10e9
@@ -117,6 +119,23 @@ def trials(store: Store, number: int, deadline: float) -> None:
             if time.monotonic() > deadline:
                 break
     print()
+
+
+def again(folder: Path) -> None:
+    """Try those trials again that were not flagged; what became of the first try is kept, for the page."""
+    path = folder / "trials.json"
+    kept = json.loads(path.read_text())
+    for row in kept["rows"].values():
+        first, row["words"] = row["words"], []
+        for words in first:
+            seed = int(re.match(r"trial (\d+):", words)[1])  # type: ignore[index]
+            ((_, _, lost, told, silent),) = _trials((seed, seed + 1))
+            row["lost"] += lost - ("missing" in words or "Error" in words)
+            row["silent"] += bool(silent) - 1
+            row["flagged"] += lost and told and not silent
+            row["words"] += [f"trial {seed}: {text}" for text in silent[:1]]
+            kept.setdefault(AGAIN, []).append({"seed": seed, "tree": tree(), "first": " ".join(words.split())[-200:]})
+    path.write_text(json.dumps(kept, indent=1))
 
 
 # -- matrix ------------------------------------------------------------------------------------------------------------
@@ -256,6 +275,8 @@ def page(folder: Path) -> str:
                 out.append(f"| {name} | {row['tried']} | {row['lost']} | {row['flagged']} | {row['silent']} |")
             total = {key: sum(row[key] for row in kept[part]["rows"].values()) for key in ("tried", "lost", "flagged", "silent")}
             out += [f"| **all** | {total['tried']} | {total['lost']} | {total['flagged']} | {total['silent']} |", ""]
+            for one in kept[part].get(AGAIN, []):
+                out += [f"Trial {one['seed']} was tried again, at commit {one['tree']}. The first try ended with: `{one['first']}`", ""]
     if "bulk" in kept and "bulk" in kept["bulk"]:
         about = kept["bulk"]["bulk"]
         cut = about["gb"] < about["asked_gb"] * 0.999
@@ -308,8 +329,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "soak", help="what was done, and the bulk run's capture")
     args = parser.parse_args()
     chosen = args.parts.split(",")
-    if set(chosen) - set(PARTS):
-        parser.error(f"--parts takes {', '.join(PARTS)}")
+    if set(chosen) - {*PARTS, AGAIN}:
+        parser.error(f"--parts takes {', '.join(PARTS)}, or {AGAIN}: once more the trials that were not flagged")
     args.folder.mkdir(parents=True, exist_ok=True)
     run: dict[str, Callable[[Store, float], None]] = {
         "trials": lambda store, deadline: trials(store, args.trials, deadline),
@@ -317,7 +338,11 @@ def main() -> int:
         "bulk": lambda store, _: bulk(store, args.gb, args.folder),
         "fuzz": lambda store, _: fuzz(store, args.fuzz),
     }
+    if AGAIN in chosen:
+        again(args.folder)
     for part in chosen:
+        if part == AGAIN:
+            continue
         store = Store(args.folder, part)
         with store.timed():
             run[part](store, time.monotonic() + args.minutes * 60 if args.minutes else float("inf"))

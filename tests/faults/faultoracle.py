@@ -98,17 +98,24 @@ def _touched(
     if len(offsets) != len(runs):
         return
     offset = dict(zip(runs, offsets, strict=True))
+    # how long a run went on is not known where its end is lost: the next one is placed behind what came, and the time from there is its own
+    begins = {run: offset[run] + min(record.first_tick for record in sent if record.run == run) for run in runs}
+    ends = dict(zip(runs, [*list(begins.values())[1:], 1 << 62], strict=True))
+
+    def over(record: Sent, first: int, last: int) -> bool:
+        return first < ends[record.run] and _in(record, first - offset[record.run], min(last, ends[record.run]) - offset[record.run])
+
     for phase in result["phases"]:
         first, last = phase["first_tick"], phase["last_tick"]
         if any("end of the capture" in note for note in phase["notes"]):
             last = 1 << 62
-        if any(_in(record, first - offset[record.run], last - offset[record.run]) for record in missing):
+        if any(over(record, first, last) for record in missing):
             yield f"phase {phase['phase']}", {name: phase.get(name) for name in _WINDOW_KEYS}
     spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for segment in result["idle"].get("segments", []):
         spans[segment["level"]].append((segment["first_tick"], segment["last_tick"]))
     for number, level in enumerate(result["idle"].get("levels", [])):
-        if any(_in(record, a - offset[record.run], b - offset[record.run]) for record in missing for a, b in spans[number]):
+        if any(over(record, a, b) for record in missing for a, b in spans[number]):
             yield f"idle level {number}", {"level": level}
 
 
