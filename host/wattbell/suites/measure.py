@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ..analysis.energy import Energy
 from ..analysis.figures import ErrorModel, error_model
 from ..analysis.fio import inside, load_jobs
 from ..analysis.latency import quantile_ranks, standard_error, supported
@@ -144,12 +145,15 @@ class Source:
         group = phase.described.get("fio_group")
         return self._told[group] - nbytes if group in self._told else 0
 
+    def covered(self, first_tick: float, last_tick: float) -> Energy | None:
+        """What the rail's meter says between two ticks; None where no rail was recorded."""
+        part = self.rail.energy(first_tick, last_tick) if self.rail and last_tick > first_tick else None
+        return part if part and part.covered_s > 0 else None
+
     def energy(self, first_tick: float, last_tick: float, lost: int = 0) -> tuple[Quantity, Quantity]:
         """(energy in J, mean power in W) between two ticks; no values without a rail."""
-        if self.rail is None or last_tick <= first_tick:
-            return quantity(None), quantity(None)
-        part = self.rail.energy(first_tick, last_tick)
-        if part.covered_s <= 0:
+        part = self.covered(first_tick, last_tick)
+        if part is None:
             return quantity(None), quantity(None)
         mean = part.joules / part.covered_s
         doubtful = sum(self.doubtful_blocks(first_tick, last_tick).values())
@@ -207,22 +211,19 @@ class Measured(ABC):
         if self.span is None:
             return quantity(None), quantity(None)
         bursts = self.span.bursts if len(self.span.bursts) <= 4096 else self.span.bursts[[0, -1], [0, 1]][None, :]
-        joules = seconds = edge = 0.0
-        lost, certain = self.lost, True
+        joules = seconds = edges = 0.0
+        doubtful = 0
         for first, last in bursts.tolist():
-            energy, mean = self.source.energy(first, last)
-            if energy["value"] is None:
+            part = self.source.covered(first, last)
+            if part is None:
                 return quantity(None, None, self.lost), quantity(None, None, self.lost)
-            part = energy["value"] / mean["value"] if mean["value"] else self.source.seconds(last - first)
-            joules, seconds = joules + energy["value"], seconds + part
-            edge += (energy["u"] or 0.0) ** 2
-            lost, certain = lost + energy["n_lost"], certain and energy["u"] is not None
-        if seconds <= 0:
-            return quantity(None), quantity(None)
+            joules, seconds, edges = joules + part.joules, seconds + part.covered_s, edges + part.edge_u_j**2
+            doubtful += sum(self.source.doubtful_blocks(first, last).values())
         mean_w = joules / seconds
-        if not certain:
-            return quantity(joules, None, lost), quantity(mean_w, None, lost)
-        u = math.hypot(self.source.power_u(mean_w), math.sqrt(edge) / seconds)
+        if doubtful:
+            return quantity(joules, None, self.lost + doubtful), quantity(mean_w, None, self.lost + doubtful)
+        # what the front end is off by is common to all bursts; the edges are not
+        u = math.hypot(self.source.power_u(mean_w), math.sqrt(edges) / seconds)
         return quantity(joules, u * seconds, self.lost), quantity(mean_w, u, self.lost)
 
     def latency(self, opcode: int | None = None) -> tuple[Quantity, Quantity]:
