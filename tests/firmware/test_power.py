@@ -96,6 +96,35 @@ def test_inrush_has_its_own_level(rig: Rig) -> None:
     assert rig.peek("POWER_TRIP") == 2 and rig.errors() == [-240]
 
 
+def test_the_inrush_level_holds_for_the_inrush_time(rig: Rig) -> None:
+    rig.do("OUTP:PROT:CURR 1;INR 3.5;INR:TIME 20 MS;:OUTP OFF;*WAI")
+    rig.lib.model_set_rail(3.3, 3.0)
+    rig.send("OUTP ON\n")
+    rig.advance(19e-3)
+    assert rig.peek("POWER_TRIP") == 0
+    rig.advance(2e-3)
+    rig.lib.model_set_rail(3.3, 3.0)  # the model judges the current where it changes
+    rig.advance(1e-3)
+    assert rig.peek("POWER_TRIP") == 1 and rig.errors() == [-240]
+
+
+def test_the_delay_of_protection_is_a_time_at_any_rate(rig: Rig) -> None:
+    rig.do("OUTP:PROT:CURR:DEL 50 US;:SWE:TINT 10 US")
+    assert rig.peek("OCP_COUNT") == 5
+    rig.do("SWE:TINT 30 US")
+    assert rig.peek("OCP_COUNT") == 2  # to the nearest
+    rig.do("SWE:TINT 1 MS")
+    assert rig.peek("OCP_COUNT") == 1
+
+
+def test_a_power_cycle_is_a_second(rig: Rig) -> None:
+    rig.send("OUTP:CYCL\n")
+    rig.advance(0.99)
+    assert state(rig) == (False, False)
+    rig.advance(0.02)
+    assert state(rig)[0]
+
+
 def test_protection_off(rig: Rig) -> None:
     assert rig.peek("METER_CONTROL") == 1
     rig.do("OUTP:PROT OFF")
@@ -127,6 +156,25 @@ def test_a_trigger_on_current_measures(rig: Rig) -> None:
     assert rig.ask("ARM:STAT?") == "FIR" and abs(int(rig.ask("TRIG:TICK?")) - at) < 1000
     assert rig.number("FETC:CURR?") == pytest.approx(1.5, abs=2e-5)
     assert rig.ask("FETC:QUAL?").startswith("1000,")
+
+
+@pytest.mark.parametrize(("source", "unit", "below", "above"), [
+    ("VOLT", 20e-6, (2.9, 1.0), (3.1, 1.0)), ("CURR", 500e-9, (1.0, 2.9), (1.0, 3.1)),
+    ("POW", 20e-6 * 500e-9 * 65536, (2.0, 1.45), (2.0, 1.55)),
+])  # fmt: skip
+def test_levels_are_in_volts_amperes_and_watts(
+    rig: Rig, source: str, unit: float, below: tuple[float, float], above: tuple[float, float]
+) -> None:
+    rig.lib.model_set_noise(0.0)
+    rig.lib.model_set_rail(*below)
+    rig.do(f"TRIG:SOUR {source};LEV 3;HYST 20E-3;:ARM")
+    assert rig.peek("TRIGGER_LEVEL") == pytest.approx(3 / unit, abs=1)
+    assert rig.peek("TRIGGER_HYSTERESIS") == pytest.approx(0.02 / unit, abs=1)
+    rig.advance(1e-3)
+    assert rig.ask("ARM:STAT?") == "ARM"
+    rig.lib.model_set_rail(*above)
+    rig.advance(1e-3)
+    assert rig.ask("ARM:STAT?") == "FIR"
 
 
 def test_a_falling_level(rig: Rig) -> None:
