@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from wattbell.analysis.fitting import WholeTable, WholeText
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.link import describe
 from wattbell.analysis.loss import lost_parts
@@ -18,14 +19,20 @@ from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
 
 _DIM = "grey58"
+_NAME = 60
+"""Characters of a phase's name that are shown at most; names come from anywhere."""
+_NAMES = 40
+"""Characters of a list of names, from which on the rest of them is only counted."""
 
 
-def _table(title: str, note: str = "") -> Table:
-    """A table with its heading, which `_titled` prints above it: a Rich title would wrap at the table's width."""
+def _table(title: str, note: str = "", expendable: Sequence[str] = ()) -> WholeTable:
+    """A table with its heading, which `_titled` prints above it: a Rich title would wrap at the table's width. ``expendable``: its columns
+    in the order in which they are left out where there is no room."""
     heading = Text(title, style="bold")
     if note:
         heading.append(f"  {note}", style=_DIM)
-    return Table(
+    return WholeTable(
+        expendable=expendable,
         title=heading,
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -39,7 +46,7 @@ def _titled(part: RenderableType) -> RenderableType:
     if not isinstance(part, Table) or part.title is None:
         return part
     heading, part.title = part.title, None
-    return Group(Text(), heading if isinstance(heading, Text) else Text(str(heading)), part)
+    return Group(Text(), WholeText(heading if isinstance(heading, Text) else Text(str(heading))), part)
 
 
 def _pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Text:
@@ -50,6 +57,16 @@ def _pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Text:
     if fig and fig.get("lost"):
         text.append("!", style="yellow")
     return text
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names, as many as there is room for, and how many more there are."""
+    shown: list[str] = []
+    for name in names:
+        if shown and len(", ".join([*shown, name])) > _NAMES:
+            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+        shown.append(clip(name, _NAMES))
+    return ", ".join(shown)
 
 
 def _value(fig: Mapping[str, Any] | None, significant: int = 4) -> str:
@@ -102,7 +119,7 @@ def _header(result: Mapping[str, Any]) -> RenderableType:
     if conditions.get("timing"):
         facts.append(f"timing: {conditions['timing']}")
     links = [Text(f"{side['direction']}: {describe(side)}", style=_DIM) for side in result["link"]]
-    return Group(line, Text(" · ".join(facts), style=_DIM), *links, _loss_line(result))
+    return Group(line, *map(WholeText, (Text(" · ".join(facts), style=_DIM), *links, _loss_line(result))))
 
 
 def _loss_line(result: Mapping[str, Any]) -> Text:
@@ -113,24 +130,24 @@ def _loss_line(result: Mapping[str, Any]) -> Text:
 def _warnings(result: Mapping[str, Any]) -> RenderableType | None:
     if not result["warnings"]:
         return None
-    return Group(*(Text(f"! {line}", style="yellow") for line in result["warnings"]))
+    return Group(*(WholeText(Text(f"! {line}", style="yellow")) for line in result["warnings"]))
 
 
 def _phases(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
     active = [p for p in phases if p["rates"]["count"] and p["kind"] != "wake"]
     if not active:
         return None
-    table = _table("Workloads", "over the active span")
-    table.add_column("phase", no_wrap=True, min_width=12)
-    table.add_column("load", no_wrap=True, max_width=30)
+    table = _table("Workloads", "over the active span", ("p99.9", "load", "p50", "QD", "max", "p99", "IOPS", "mean", "MB/s"))
+    table.add_column("phase")
+    table.add_column("load")
     for column in ("QD", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "max"):
         table.add_column(column, justify="right", no_wrap=True)
     for phase in active:
         latency, rate = phase["commands"]["all"]["latency_s"], phase["rates"]
         depth = phase["queue_depth"]["mean_busy"]
         table.add_row(
-            clip(phase["name"], 28),
-            Text(clip(phase_kind(phase), 30), style=_DIM),
+            clip(phase["name"], _NAME),
+            Text(phase_kind(phase), style=_DIM),
             NOTHING if depth is None else f"{depth:.2f}",
             _value(rate.get("mb_per_s")),
             _value(rate.get("iops")),
@@ -143,8 +160,12 @@ def _power(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
     powered = [p for p in phases if "mean_w" in p["power"]]
     if not powered:
         return None
-    table = _table("Power and efficiency", "efficiency over the active span; (14) is k = 2 in the last digits")
-    table.add_column("phase", no_wrap=True, min_width=12)
+    table = _table(
+        "Power and efficiency",
+        "efficiency over the active span; (14) is k = 2 in the last digits",
+        ("J/GB", "IOPS/W", "100 ms max", "active W", "µJ/cmd", "100 µs max", "energy J", "MB/s/W", "mean W"),
+    )
+    table.add_column("phase")
     columns = ("mean W", "active W", "100 µs max", "100 ms max", "energy J", "MB/s/W", "IOPS/W", "J/GB", "µJ/cmd")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
@@ -153,7 +174,7 @@ def _power(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
         each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
         useful = phase["kind"] != "wake" and "absent" not in efficiency
         table.add_row(
-            clip(phase["name"], 28),
+            clip(phase["name"], _NAME),
             _pair(power["mean_w"]),
             _pair(power.get("active", {}).get("mean_w")) if useful else NOTHING,
             _value(power["max_moving_w"]["100us"]),
@@ -169,15 +190,17 @@ def _bursts(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
     cycled = [p for p in phases if (p["rates"].get("bursts") or {}).get("count", 0) > 1 and p["kind"] != "wake"]
     if not cycled:
         return None
-    table = _table("Bursts", "two readings of the rate of a duty-cycled load")
-    for column in ("phase", "bursts", "duty", "mean of bursts", "bytes / active time", "idle included"):
-        table.add_column(column, justify="left" if column == "phase" else "right", no_wrap=True)
+    rates = ("idle included", "bytes / active time", "mean of bursts")
+    table = _table("Bursts", "two readings of the rate of a duty-cycled load", ("duty", "bursts", *rates))
+    table.add_column("phase")
+    for column in ("bursts", "duty", *reversed(rates)):
+        table.add_column(column, justify="right", no_wrap=True)
     for phase in cycled:
         bursts, rate = phase["rates"]["bursts"], phase["rates"]
         mean = _pair(bursts["mb_per_s_mean_of_bursts"])
         mean.append(" MB/s", style=_DIM)
         table.add_row(
-            clip(phase["name"], 28),
+            clip(phase["name"], _NAME),
             str(bursts["count"]),
             f"{bursts['duty']:.0%}",
             mean,
@@ -192,10 +215,11 @@ def _commands(result: Mapping[str, Any]) -> RenderableType | None:
     if not by_opcode:
         return None
     origin = {entry["latency_s"]["from"] for entry in by_opcode.values()}
-    table = _table("Latency, whole capture", f"{' and '.join(sorted(origin))} to CQE")
+    order = ("data", "p90", "p99.999", "p99.99", "p99.9", "p50", "count", "p99", "mean", "max", "errors")
+    table = _table("Latency, whole capture", f"{' and '.join(sorted(origin))} to CQE", order)
     keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"][q] is not None for e in by_opcode.values())), "max"]
     failed = any(entry["errors"] for entry in by_opcode.values())
-    table.add_column("command", no_wrap=True, min_width=9)
+    table.add_column("command", no_wrap=True)
     for name in ("count", "data", *(["errors"] if failed else []), *keys):
         table.add_column(name.replace("_", "."), justify="right", no_wrap=True)
     for name, entry in by_opcode.items():
@@ -219,10 +243,11 @@ def _idle(result: Mapping[str, Any]) -> RenderableType | None:
     levels = result["idle"]["levels"]
     if not levels:
         return None
-    table = _table("Idle power", f"steady levels in gaps of {result['idle']['threshold_s'] * 1e3:g} ms and more")
+    order = ("phases", "after", "for", "state known by", "link", "power")
+    table = _table("Idle power", f"steady levels in gaps of {result['idle']['threshold_s'] * 1e3:g} ms and more", order)
     for column in ("state", "power", "for", "after", "link", "state known by", "phases"):
         numeric = column in ("power", "for", "after")
-        table.add_column(column, justify="right" if numeric else "left", no_wrap=column != "state known by")
+        table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric or column == "link")
     for level in levels:
         milli = float(level["mean_w"]["value"]) < 0.1
         power = _pair(level["mean_w"], 1e3 if milli else 1.0)
@@ -237,7 +262,7 @@ def _idle(result: Mapping[str, Any]) -> RenderableType | None:
             duration(level["first_reached_s"], 3) if level["first_reached_s"] >= 1e-3 else "at once",
             ", ".join(shares) or NOTHING,
             Text(level["how"], style=_DIM),
-            Text(clip(", ".join(level["phases"]), 24), style=_DIM),
+            Text(_some(level["phases"]), style=_DIM),
         )
     return table
 
@@ -246,10 +271,11 @@ def _wakeups(result: Mapping[str, Any]) -> RenderableType | None:
     groups = [g for g in result["wakeup"]["by_state"] if not g["class"].startswith(("marker", "admin"))]
     if not groups:
         return None
-    table = _table("Wake-up", "first command after idle; extra: less the median of its class in a stream")
+    order = ("link", "CLKREQ# → CQE", "to data", "to fetch", "extra", "max", "n", "doorbell → CQE")
+    table = _table("Wake-up", "first command after idle; extra: less the median of its class in a stream", order)
     columns = ("from", "command", "n", "doorbell → CQE", "max", "extra", "to fetch", "to data", "link", "CLKREQ# → CQE")
     for column in columns:
-        table.add_column(column, justify="left" if column in ("from", "command") else "right", no_wrap=True)
+        table.add_column(column, justify="left" if column in ("from", "command") else "right", no_wrap=column != "command")
 
     def median(group: Mapping[str, Any], key: str) -> str:
         return duration(group[key]["median"]) if group[key] else NOTHING
@@ -278,11 +304,11 @@ def _energy(result: Mapping[str, Any]) -> RenderableType | None:
         return None
     table = _table("Energy per command in mixed loads", "above idle, by least squares")
     for column in ("phase", "command", "energy"):
-        table.add_column(column, justify="right" if column == "energy" else "left")
+        table.add_column(column, justify="right" if column == "energy" else "left", no_wrap=column == "energy")
     for phase, name, fig in rows:
         energy = _pair(fig, 1e6)
         energy.append(" µJ", style=_DIM)
-        table.add_row(clip(phase["name"], 28), Text(name, style=_DIM), energy)
+        table.add_row(clip(phase["name"], _NAME), Text(name, style=_DIM), energy)
     return table
 
 
@@ -308,11 +334,12 @@ def truth_faults(commands: Mapping[str, Any]) -> list[str]:
 
 
 def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
-    table = _table("Against the model's truth", "limits 0.2 %, 0.1 % + 5 µA, 1 tick")
+    order = ("energy, truth", "limit", "mean power, error", "error")
+    table = _table("Against the model's truth", "limits 0.2 %, 0.1 % + 5 µA, 1 tick", order)
     for column in ("phase", "energy, truth", "error", "mean power, error", "limit", ""):
-        table.add_column(column, justify="left" if column in ("phase", "") else "right", no_wrap=True)
+        table.add_column(column, justify="left" if column in ("phase", "") else "right", no_wrap=column != "phase")
     for row in truth["phases"]:
-        name, verdict = clip(row["name"], 28), _verdict(row["pass"])
+        name, verdict = clip(row["name"], _NAME), _verdict(row["pass"])
         if "energy_error" not in row:
             table.add_row(name, NOTHING, NOTHING, NOTHING, NOTHING, verdict)
             continue
@@ -333,11 +360,11 @@ def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
             f"largest distance {commands['max_ticks']:g} ticks, "
             f"{count(commands['instants_missing_or_extra'])} instants missing or extra"
         )
-        lines.append(text)
+        lines.append(WholeText(text))
         late = commands["instants"]["msix"]["after_release"]
         if late:
-            lines.append(Text(f"                  {late} interrupts after their CQE was released: not compared", style=_DIM))
-        lines += [Text(f"                  {line}", style="red") for line in truth_faults(commands)]
+            lines.append(WholeText(Text(f"                  {late} interrupts after their CQE was released: not compared", style=_DIM)))
+        lines += [WholeText(Text(f"                  {line}", style="red")) for line in truth_faults(commands)]
     for wake in truth["wakeups"]:
         text = Text.assemble("wake-up     ", _verdict(wake["pass"]), f"  {wake['name']}: ")
         if "error_s" in wake:
@@ -345,7 +372,7 @@ def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
             text.append(f", limit {duration(wake['limit_s'], 3)}; state {wake['state']}, truth PS{wake['true_state']}")
         else:
             text.append(wake["absent"])
-        lines.append(text)
+        lines.append(WholeText(text))
     return lines
 
 
@@ -356,15 +383,15 @@ def _checks(result: Mapping[str, Any]) -> list[RenderableType]:
         out += _truth(truth)
     fio = result.get("fio")
     if fio:
-        table = _table("Against fio")
+        table = _table("Against fio", expendable=("fio bytes", "wire bytes", "latency", "fio", "wire", "opcode", "equal"))
         for column in ("phase", "opcode", "wire", "fio", "wire bytes", "fio bytes", "equal", "latency"):
-            table.add_column(column, justify="right" if "wire" in column or "fio" in column else "left")
+            table.add_column(column, justify="right" if "wire" in column or "fio" in column else "left", no_wrap=column != "phase")
         for section in fio["sections"]:
             for row in section["rows"]:
                 equal = Text("equal", style="green") if row["equal"] else Text("DIFFERS", style="bold red")
                 lat = {None: Text(NOTHING), True: Text("≤ fio", style="green")}.get(row["latency_ok"])
                 table.add_row(
-                    clip(section["name"], 28),
+                    clip(section["name"], _NAME),
                     row["opcode"],
                     count(row["wire_count"]),
                     count(row["fio_count"]),
@@ -389,7 +416,7 @@ def _totals(result: Mapping[str, Any]) -> RenderableType:
                 text.append(f"max {si(fig['value'], 'W')} over {label} · ")
     every = result["commands"]["all"]
     text.append(f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin")
-    return text
+    return WholeText(text)
 
 
 def render(result: Mapping[str, Any], console: Console) -> None:

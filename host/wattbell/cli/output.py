@@ -16,9 +16,9 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
+from ..analysis.fitting import WholeTable
 from ..analysis.text import printable
 
 
@@ -72,12 +72,13 @@ def hear_ctrl_c() -> None:
     signal.siginterrupt(signal.SIGINT, True)
 
 
-def table(*columns: str, title: str | None = None) -> Table:
-    """A Rich table in the style of the house; columns that begin with ``>`` are right-aligned."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
+def table(*columns: str, title: str | None = None) -> WholeTable:
+    """A table in the style of the house; columns that begin with ``>`` are figures: right-aligned, and whole or not at all. Names in
+    the first column are whole too: they are to be copied."""
+    made = WholeTable(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, column in enumerate(columns):
         right = column.startswith(">")
-        made.add_column(column.lstrip(">"), justify="right" if right else "left")
+        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right or place == 0)
     return made
 
 

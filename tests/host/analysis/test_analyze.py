@@ -1,11 +1,14 @@
 """`analyze` on captures whose figures follow from how they were made."""
 
+import io
 import json
 import math
+import re
 
 import pytest
-from rich.console import Console
+from rich.cells import cell_len
 from wattbell.analysis import analyze, render
+from wattbell.cli.output import PlainConsole
 from wattbell.wire.decode import Gap
 from wattbell.wire.spec import CommandFlag, EventType, Kind, LinkState
 
@@ -357,9 +360,34 @@ def test_an_empty_capture_is_analyzed(builder):
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_tables_print_at_any_width(builder, width):
     capture = idle_capture(builder)
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    render(analyze(capture), console)
-    text = console.export_text()
+    text = printed(analyze(capture), width)
     assert "PS3" in text
     assert "6.300 ms" in text
     assert "nothing lost" in text
+
+
+def printed(result, width):
+    console = PlainConsole(width=width, record=True, file=io.StringIO())
+    render(result, console)
+    return console.export_text()
+
+
+def test_no_figure_is_cut_in_a_narrow_terminal(builder):
+    builder.power(0, 0.66)
+    for n in range(3):
+        start = 10 * MS + 20 * n * MS
+        builder.phase(n + 1, start, start + 10 * MS, f"a long name of a phase, at queue depth {n + 1}")
+        for k in range(400):
+            builder.command(start + 20_000 * k + 10_000, 8_000 + 17 * k, blocks=8 << (k % 3))
+    result = analyze(builder.write(80 * MS))
+    whole = printed(result, 250)
+    for width in range(40, 160, 7):
+        text = printed(result, width)
+        assert "…" not in text
+        assert max(map(cell_len, text.splitlines())) <= width
+        for latency in re.findall(r"[\d.]+ µs", text):
+            assert latency in whole
+        for word in ("MB/s/W", "p99.9", "QD", "energy J"):
+            assert word in text, "it is a column, or it is said to be left out"
+    assert "left out" not in whole
+    assert "left out" in printed(result, 80)

@@ -1,0 +1,88 @@
+"""Tables and lines for a terminal of any width, in which no figure is ever cut: a part of a number reads like another number."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Column, Table
+from rich.text import Text
+
+TEXT_WIDTH = 14
+"""Columns of text are wrapped to this width before a figure is left out."""
+_UNIT = re.compile(r"([kMGmµn]?(W|s|J|B|A|V|Hz|B/s)|%)[,.;:)]?")
+_ENDS_NUMBER = tuple("0123456789)")
+
+
+class WholeTable(Table):
+    """A table that leaves out columns where the terminal is too narrow, and says which, and where they are to be seen.
+
+    Columns that may not wrap (``no_wrap``) are shown whole or not at all, the others wrap. ``expendable``: names of columns in the order
+    in which they go; then the last goes first, figures before text. The first column always stays.
+    """
+
+    def __init__(self, *arguments: Any, expendable: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.expendable = tuple(expendable)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        order = [c for name in self.expendable for c in self.columns[1:] if str(c.header) == name]
+        rest = [c for c in reversed(self.columns[1:]) if not any(c is other for other in order)]
+        order += sorted(rest, key=lambda column: not column.no_wrap)
+        kept, gone = list(self.columns), []
+        while order and self._width(console, options, kept) > options.max_width:
+            gone.append(order.pop(0))
+            kept = [c for c in kept if c is not gone[-1]]
+        yield from Table.__rich_console__(self._of(kept), console, options)
+        if gone:
+            names = ", ".join(str(c.header) for c in self.columns if any(c is other for other in gone))
+            needed = self._width(console, options, self.columns) + console.width - options.max_width
+            yield WholeText(Text(f"left out: {names} (a terminal {needed} columns wide shows all, and so does --json)", style="italic"))
+
+    def _of(self, columns: Sequence[Column], *, least: bool = False) -> WholeTable:
+        """The table with these of its columns; ``least``: each as narrow as it may be."""
+        made = copy.copy(self)
+        made.columns = []
+        for index, column in enumerate(columns):
+            natural = max((cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).splitlines()), default=0)
+            width = natural if column.no_wrap else min(natural, TEXT_WIDTH)
+            made.columns.append(
+                replace(column, _index=index, min_width=width, max_width=width if least else None, overflow="fold")
+            )
+        return made
+
+    def _width(self, console: Console, options: ConsoleOptions, columns: Sequence[Column]) -> int:
+        wide = options.update_width(1 << 16)
+        return Measurement.get(console, wide, self._of(columns, least=True)).maximum
+
+
+class WholeText:
+    """A text that is wrapped at spaces only, and not between a number and its unit. (Rich also breaks at the narrow no-break spaces
+    that set thousands apart.)"""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        breaks, start, last = [], 0, 0
+        plain = self.text.plain
+        for match in re.finditer(" +", plain):
+            word = plain[match.end() :].partition(" ")[0]
+            if plain[: match.start()][-1:] in _ENDS_NUMBER and _UNIT.fullmatch(word):
+                continue
+            if cell_len(plain[start : match.start()]) > options.max_width and last > start:
+                breaks.append(last)
+                start = last
+            last = match.end()
+        if cell_len(plain[start:]) > options.max_width and last > start:
+            breaks.append(last)
+        for line in self.text.divide(breaks):
+            line.rstrip()
+            line.overflow = "fold"
+            yield line
