@@ -22,6 +22,7 @@ import math
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -31,8 +32,9 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path("tests/mutants")
@@ -42,6 +44,8 @@ PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generated -->"
 
 PACKAGES = ("analysis", "wire", "capture", "suites")
+_LONGEST_S = 1800
+"""Longest time for tests that compute nothing, as they wait for what will not come."""
 KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
 """Of a [[fault]]; all but ``equivalent`` must be there. ``equivalent`` argues why no test can notice."""
 
@@ -92,7 +96,8 @@ def clone() -> str:
         git("clone", "--quiet", "--no-checkout", str(ROOT), str(CLONE))
     git("fetch", "--quiet", "origin", commit, folder=CLONE)
     git("checkout", "--quiet", "--force", "--detach", commit, folder=CLONE)
-    compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware"]
+    # By hash: by time and size, a fault of the same length that is written within the same second would not be seen.
+    compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware", "hw"]
     subprocess.run(compiled, cwd=CLONE, check=True)
     return commit
 
@@ -107,10 +112,9 @@ def prepare(areas: Iterable[str], commands: dict[str, list[str]]) -> None:
 
 
 def environment(scratch: str | None = None) -> dict[str, str]:
-    """Of the tests: the clone's packages stand before the installed ones. No bytecode but that of `clone`, which goes by hash: by time
-    and size, a fault of the same length that is written within the same second would not be seen."""
+    """Of the tests: the clone's packages stand before the installed ones."""
     path = os.pathsep.join(str(CLONE / name) for name in ("host", "gateware"))
-    more = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    more = {"PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "POLARS_MAX_THREADS": "1"}
     if scratch:
         more |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
     return {**os.environ, **more}
@@ -121,12 +125,6 @@ def is_node(test: str) -> bool:
     return re.match(r"tests(_slow)?/[\w/]+\.py(::|$)|tests(_slow)?/[\w/]+$", test) is not None
 
 
-def command_of(test: Sequence[str]) -> list[str]:
-    if is_node(test[0]):
-        return [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header", "--tb=no", *test]
-    return ["bash", "-euo", "pipefail", "-c", test[0]]
-
-
 def steps(tests: Sequence[str]) -> Iterator[list[str]]:
     """All that is pytest's in one go, then each command."""
     nodes = [test for test in tests if is_node(test)]
@@ -135,21 +133,58 @@ def steps(tests: Sequence[str]) -> Iterator[list[str]]:
     yield from ([test] for test in tests if not is_node(test))
 
 
+def warm_up() -> None:
+    """Imports what most tests of the host do, once: a process for each fault is then a fork, which saves most of its time. Nothing of
+    this uses its threads before the fork."""
+    for name in ("pytest", "hypothesis", "numpy", "polars", "pyarrow.parquet", "msgspec", "rich.console", "typer.testing"):
+        importlib.import_module(name)
+
+
+def child(step: Sequence[str], limit_s: float, scratch: str) -> NoReturn:
+    """The tests, in a process of their own. The limit is of computing time: how busy the machine is makes no fault a caught one."""
+    status = 70
+    try:
+        os.setsid()
+        os.chdir(CLONE)
+        os.environ.update(environment(scratch))
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(nothing, number)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), math.ceil(limit_s) + 10))
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if is_node(step[0]):
+            import pytest
+
+            sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
+            without = [word for name in ("cacheprovider", "xdist", "cov", "timeout") for word in ("-p", f"no:{name}")]
+            status = int(pytest.main(["-qx", *without, "--hypothesis-seed=0", "--no-header", "--tb=no", *step]))
+        else:
+            os.execvp("bash", ["bash", "-euo", "pipefail", "-c", step[0]])
+    finally:
+        os._exit(status)
+
+
 def run(tests: Sequence[str], limit_s: float) -> str:
     """CAUGHT by the first that fails, TIMEOUT, or SURVIVED."""
-    end = time.monotonic() + limit_s
+    warm_up()
     for step in steps(tests):
         with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as scratch:
-            process = subprocess.Popen(command_of(step), cwd=CLONE, env=environment(scratch), start_new_session=True,
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+            end = time.monotonic() + max(_LONGEST_S, 20 * limit_s)
+            process = os.fork()
+            if not process:
+                child(step, limit_s, scratch)
+            found, status = 0, 0
             try:
-                status = process.wait(max(1.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                return TIMEOUT
+                while not found and time.monotonic() < end:
+                    found, status = os.waitpid(process, os.WNOHANG)
+                    time.sleep(0 if found else 0.05)
             finally:  # with what the tests started
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                    os.killpg(process, signal.SIGKILL)
+                if not found:
+                    os.waitpid(process, 0)
+        if not found or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)):
+            return TIMEOUT
         if status:
             return CAUGHT
     return SURVIVED
@@ -255,36 +290,55 @@ def statement_lines(tree: ast.AST, line: int) -> range:
     return best
 
 
+@cache
+def _lines_of(blob: str | None) -> int:
+    """Length of a file as git knows it; what is not there has none."""
+    return git("cat-file", "blob", blob, folder=CLONE).count("\n") if blob else -1
+
+
 class TestMap:
-    """Which tests execute a line, and how long each takes: from one run of the packages' tests, kept until they change."""
+    """Which tests execute a line, and how long each takes: from runs of the packages' tests, file by file anew when the file changed, or
+    a source that it executes got longer or shorter."""
 
     __test__ = False
 
-    def __init__(self, keep: bool) -> None:
+    def __init__(self) -> None:
         self.path = BUILD / "map.json"
-        tree = git("rev-parse", "HEAD:host", "HEAD:tests/host", folder=CLONE)
         try:
             data = json.loads(self.path.read_text())
         except FileNotFoundError:
-            data = {}
-        if data.get("tree") != tree and not (keep and data):
-            data = {"tree": tree, **self._measure()}
-            self.path.write_text(json.dumps(data))
-        self.seconds: dict[str, float] = data["seconds"]
-        self._lines: dict[str, dict[str, list[int]]] = data["lines"]
-        self._ids: list[str] = data["ids"]
+            data = {"support": "", "blobs": {}, "seconds": {}, "lines": {}}
+        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "host", "tests", folder=CLONE)
+        blobs = dict(line.split("\t") for line in tree.splitlines())
+        files = [name for name in blobs if re.match(rf"tests/host/({'|'.join(PACKAGES)})/test_\w+\.py", name)]
+        support = hashlib.sha256("".join(f"{blobs[name]}{name}" for name in sorted(blobs) if re.match(
+            rf"tests/(host/)?(({'|'.join(PACKAGES)})/)?(?!test_)\w+\.py", name)).encode()).hexdigest()  # fmt: skip
+        if data["support"] != support:
+            data = {"support": support, "blobs": {}, "seconds": {}, "lines": {}}
+        other = {name for name in {*data["blobs"], *blobs} if data["blobs"].get(name) != blobs.get(name) and name.endswith(".py")}
+        changed = {name for name in other if name in files or _lines_of(data["blobs"].get(name)) != _lines_of(blobs.get(name))}
+        stale = set(files) & changed
+        for name in changed & data["lines"].keys():
+            stale |= {node.partition("::")[0] for nodes in data["lines"][name].values() for node in nodes}
+        gone = {name for name in data["blobs"] if name not in blobs}
+        self.seconds: dict[str, float] = {k: v for k, v in data["seconds"].items() if k.partition("::")[0] not in stale | gone}
+        self._lines: dict[str, dict[str, list[str]]] = {
+            name: {} if name in changed else {line: [node for node in nodes if node in self.seconds] for line, nodes in lines.items()}
+            for name, lines in data["lines"].items()
+        }
+        if stale & blobs.keys():
+            self._measure(sorted(stale & blobs.keys()))
+            kept = {"support": support, "blobs": blobs, "seconds": self.seconds, "lines": self._lines}
+            self.path.write_text(json.dumps(kept))
 
-    @staticmethod
-    def _measure() -> dict[str, Any]:
+    def _measure(self, files: list[str]) -> None:
         from coverage import CoverageData
 
-        print("coverage by test, a few minutes", flush=True)
+        print(f"coverage by test of {len(files)} files", flush=True)
         report, data = BUILD / "map.jsonl", BUILD / "coverage"
         for path in (report, data):
             path.unlink(missing_ok=True)
-        # a fixture of a module or session is set up in the name of one test, and serves them all
-        plugin = BUILD / "mutants_durations.py"
-        plugin.write_text(
+        (BUILD / "mutants_durations.py").write_text(
             "import json, os\n"
             "def pytest_runtest_logreport(report):\n"
             "    with open(os.environ['MUTANTS_REPORT'], 'a') as out:\n"
@@ -292,37 +346,32 @@ class TestMap:
         )
         env = environment() | {"MUTANTS_REPORT": str(report), "COVERAGE_FILE": str(data)}
         env["PYTHONPATH"] += os.pathsep + str(BUILD)
-        folders = [f"tests/host/{name}" for name in PACKAGES]
         subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutants_durations", "--hypothesis-seed=0",
-                        "--cov=host/wattbell", "--cov-context=test", "--cov-report=", *folders],
+                        "-o", "timeout=0", "--cov=host/wattbell", "--cov-context=test", "--cov-report=", *files],
                        cwd=CLONE, env=env, stdout=subprocess.DEVNULL)  # fmt: skip
-        seconds: dict[str, float] = {}
         bad = set()
         for line in report.read_text().splitlines():
             node, outcome, duration = json.loads(line)
-            seconds[node] = seconds.get(node, 0.0) + duration
+            self.seconds[node] = self.seconds.get(node, 0.0) + duration
             if outcome != "passed":
                 bad.add(node)
-        for node in bad:
+        for node in sorted(bad):
             print(f"left out, does not pass: {node}")
-            seconds.pop(node, None)
-        ids = sorted(seconds)
-        number = {node: k for k, node in enumerate(ids)}
+            del self.seconds[node]
         of_file: dict[str, list[str]] = {}
-        for node in ids:
+        for node in self.seconds:
             of_file.setdefault(node.partition("::")[0], []).append(node)
         cov = CoverageData(str(data))
         cov.read()
-        lines: dict[str, dict[str, list[int]]] = {}
         for measured in cov.measured_files():
-            name = str(Path(measured).relative_to(CLONE))
-            for line, contexts in cov.contexts_by_lineno(measured).items():
-                tests: set[str] = set()
+            lines = self._lines.setdefault(str(Path(measured).relative_to(CLONE)), {})
+            for number, contexts in cov.contexts_by_lineno(measured).items():
+                tests: set[str] = set(lines.get(str(number), []))
                 for context in contexts:
                     node, _, when = context.rpartition("|")
+                    # what a module or a session sets up in the name of one test serves them all
                     tests.update(of_file.get(node.partition("::")[0], []) if when == "setup" else [node])
-                lines.setdefault(name, {})[str(line)] = sorted(number[node] for node in tests if node in number)
-        return {"seconds": seconds, "lines": lines, "ids": ids}
+                lines[str(number)] = sorted(tests & self.seconds.keys())
 
     def tests(self, file: str, lines: Iterable[int], budget_s: float) -> list[str]:
         """Those that execute one of the lines, or, of a line that is executed at import, any line of the file; quickest first, the first
@@ -331,7 +380,7 @@ class TestMap:
         hit = [known[str(line)] for line in lines if str(line) in known]
         if hit and not any(hit):
             hit = list(known.values())
-        found = {self._ids[k] for numbers in hit for k in numbers}
+        found = {node for nodes in hit for node in nodes}
         ordered = sorted(found, key=lambda node: self.seconds[node])
         total = itertools.accumulate(self.seconds[node] for node in ordered)
         return [node for k, (node, until) in enumerate(zip(ordered, total)) if not k or until <= budget_s]
@@ -430,7 +479,7 @@ def one(fault: Fault, tests: TestMap | None, green: Green) -> str:
     else:
         assert tests is not None
         seconds = sum(tests.seconds[node] for node in fault.tests)
-    return try_out(fault, 60 + 5 * seconds)
+    return try_out(fault, 30 + 5 * seconds)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -490,7 +539,6 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=30, metavar="S",
                         help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)")
     parser.add_argument("--again", action="store_true", help="try survivors anew")
-    parser.add_argument("--same-map", action="store_true", help="take the tests by line from the last run, though code or tests changed")
     parser.add_argument("--docs", action="store_true", help="write the table of docs/testing.md")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
@@ -526,7 +574,7 @@ def campaign(arguments: argparse.Namespace) -> None:
         kept = []
     if arguments.kept:
         every = []
-    tests = TestMap(arguments.same_map) if every else None
+    tests = TestMap() if every else None
     prepare({fault.area for fault in kept}, setups)
     done: list[str] = []
     faults = (fault for fault in [*kept, *every])
