@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import fcntl
 import hashlib
 import importlib.util
 import itertools
@@ -92,7 +93,6 @@ def clone() -> str:
     """Brings the clone to the commit that is checked out here; the commit."""
     commit = git("rev-parse", "HEAD")
     if not (CLONE / ".git").exists():
-        CLONE.parent.mkdir(parents=True, exist_ok=True)
         git("clone", "--quiet", "--no-checkout", str(ROOT), str(CLONE))
     git("fetch", "--quiet", "origin", commit, folder=CLONE)
     git("checkout", "--quiet", "--force", "--detach", commit, folder=CLONE)
@@ -557,6 +557,12 @@ def campaign(arguments: argparse.Namespace) -> None:
     if shutil.which("git") is None:
         raise Mistake("git is missing")
     deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
+    BUILD.mkdir(parents=True, exist_ok=True)
+    lock = (BUILD / "lock").open("w")  # until the end of the process
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Mistake(f"another run is at work in {BUILD}") from None
     commit = clone()
     results, green = Results(), Green(commit)
     kept, setups = kept_faults(CLONE)
