@@ -19,6 +19,7 @@ DIRECTIONS = (("read", "read"), ("write", "write"), ("trim", "dsm"), ("sync", "f
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Nanoseconds = Annotated[float, Meta(ge=0, le=1e18)]
+Rate = Annotated[float, Meta(ge=0, le=1e15)]
 Option = str | int | float | None
 
 
@@ -31,10 +32,12 @@ class Latency(msgspec.Struct):
 
 
 class Direction(msgspec.Struct):
-    """What fio says of one data direction of a job."""
+    """What fio says of one data direction of a job. ``iops`` and ``bw_bytes`` (bytes a second) are means over its run time."""
 
     total_ios: Count = 0
     io_bytes: Count = 0
+    iops: Rate = 0.0
+    bw_bytes: Rate = 0.0
     lat_ns: Latency | None = None
 
 

@@ -158,6 +158,17 @@ class Conditions(Struct):
             raise ValueError("one of front_end_delay_s and front_end_delay_u_s without the other")
 
 
+class Settling(Struct):
+    """What the rail did in a phase of kind ``settle``: the mean of its last ``window_s``, and by how much its seconds differ. None: not
+    received whole."""
+
+    settled: bool
+    after_s: Annotated[float, Meta(ge=0, le=1e9)]
+    window_s: Annotated[float, Meta(ge=0, le=1e9)]
+    mean_w: Annotated[float, Meta(ge=-1e5, le=1e5)] | None
+    range_w: Watt | None
+
+
 class PhaseAbout(Struct):
     """One phase of the workload; its time is between two markers of the stream."""
 
@@ -169,6 +180,7 @@ class PhaseAbout(Struct):
     fio_group: int | None = None
     job: Text = None
     jobs: str | list[str] | None = None
+    settling: Settling | None = None
 
 
 class WorkloadAbout(Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from ..clock import Anchor, now_ns
 from ..wire import spec
 from ..wire.decode import Batch, Decoder, Gap
-from ..wire.records import Buffer
+from ..wire.records import Buffer, Rail
 from . import convert, hashes, identify, meta, schema
 from .journal import NAME as JOURNAL
 from .journal import Journal
@@ -83,6 +83,8 @@ class CaptureWriter:
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
+        self.on_rail: Callable[[Rail, int], None] | None = None
+        """Called with the rail of each batch, and what to add to its ticks to have those of the capture."""
         if lba_size_bytes:  # from the beginning: a rebuild knows it then
             self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
@@ -159,6 +161,8 @@ class CaptureWriter:
             ids, gaps = self._rail.add(batch.rail, offset)
             self._tables["rail_blocks"].add(convert.rail_blocks_table(batch.rail, ids, offset, batch.epoch))
             self._add_gaps(gaps, 0)
+            if self.on_rail is not None:
+                self.on_rail(batch.rail, offset)
         if batch.events:
             self._tables["events"].add(convert.events_table(batch.events, offset))
             self._follow_events(batch, offset)

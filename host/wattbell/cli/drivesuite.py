@@ -15,12 +15,13 @@ from ..drive import Device, Tools, inspect, restore_left_over
 from ..drive.bench import run_session
 from ..drive.device import refuse_in_use, refuse_wrong_serial
 from ..drive.identity import identify
+from ..drive.rounds import Rounds
 from ..errors import DriveError
 from ..rig import Rig
 from ..suites import load_suite
 from ..suites.jobs import of_a_suite
 from ..suites.manifest import Suite, Test
-from ..suites.plan import CONVERSION_S, Choice, Session, choose_tests, plan_sessions
+from ..suites.plan import Choice, Session, choose_tests, plan_sessions
 from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
 from ..suites.show import header, show_test
@@ -29,6 +30,9 @@ from .suitebegin import announce, begin, kept
 from .suiteend import Ending, finish
 
 JOURNAL = "restore.json"
+CONVERSION_S = 1e-6
+"""Time between two conversions of a rig's ADC, as it is made (docs/scpi.md, TINTerval): with longer ones the rail in between is not seen.
+Rail samples are averages of several."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,10 @@ def run_on_drive(options: DriveOptions, ending: Ending, json: bool) -> None:
     if options.resume and restore_left_over(options.out / JOURNAL, device, tools):
         output.say("The settings that the interrupted run left changed are put back.")
     drive = identify(device, tools)
-    choice = Choice(options.scale, True, options.rounds, options.seed)
+    choice = Choice(options.scale, True, options.rounds, options.seed, real=True)
     ending.check()
     with Rig.open(options.rig) as rig:
-        results = Results(options.out, suite, drive, options.scale, _host(tools, choice), pairs)
+        results = Results(options.out, suite, drive, options.scale, _host(tools, options), pairs)
         results.data["virtual"] = rig.port.virtual
         done = begin(results, options.out, options.resume, options.force)
         if not json:
@@ -91,12 +95,24 @@ def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -
         of_a_suite(path.read_text(encoding="utf-8"), str(path))
 
 
-def _host(tools: Tools, choice: Choice) -> dict[str, Any]:
+def _host(tools: Tools, options: DriveOptions) -> dict[str, Any]:
     """Conditions that the computer brings, and what was asked for."""
     fio = tools.run("fio", "--version").strip()
     nvme = tools.run("nvme", "version").strip().splitlines()
-    out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": choice.seed}
-    return out if choice.rounds is None else {**out, "rounds": choice.rounds}
+    out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": options.seed}
+    asked = {"rounds": options.rounds, "adc_decimation": options.decimation}
+    return {
+        **out,
+        "adc_interval_s": options.interval_s or CONVERSION_S,
+        **{name: value for name, value in asked.items() if value is not None},
+    }
+
+
+def set_sampling(rig: Rig, options: DriveOptions, session: Session) -> None:
+    """The ADC's conversions, and how many of them are averaged to the session's rail samples."""
+    interval_s = options.interval_s or CONVERSION_S
+    rig.set_interval(interval_s)
+    rig.set_decimation(options.decimation or max(1, min(4096, round(session.rail_interval_s / interval_s))))
 
 
 def _session(
@@ -113,9 +129,8 @@ def _session(
     name = f"{session.name}-{session.condition}"
     folder, plans = options.out / "captures" / name, options.out / "plans" / name
     session.write(plans, options.scale, options.seed)
-    interval = options.interval_s or CONVERSION_S
-    rig.set_interval(interval)
-    rig.set_decimation(options.decimation or max(1, min(4096, round(session.rail_interval_s / interval))))
+    set_sampling(rig, options, session)
+    rounds = Rounds(session.members if options.rounds is None else (), plans / "results")
     with kept(session, folder):
         phases = run_session(
             device,
@@ -128,6 +143,7 @@ def _session(
             conditions={"host": results.data["conditions"], "notes": []},
             tools=tools,
             say=output.say,
+            left_out=rounds.over,
         )
         (plans / "phases.json").write_text(json_module.dumps(phases, indent=1) + "\n", encoding="utf-8")
         capture = open_capture(folder)

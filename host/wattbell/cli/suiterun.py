@@ -13,7 +13,7 @@ from ..errors import SimError
 from ..suites import load_suite
 from ..suites.drive import Drive, from_profile
 from ..suites.manifest import Suite
-from ..suites.plan import CONVERSION_S, Choice, Session, choose_tests, plan_sessions
+from ..suites.plan import Choice, Session, choose_tests, plan_sessions
 from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
 from ..suites.show import header, show_test
@@ -23,6 +23,8 @@ from .suitebegin import announce, begin, kept
 from .suiteend import Ending, finish
 
 ROUNDS_GROW = 1.6
+CONVERSION_S = 1e-5
+"""Time between two conversions of the rail's ADC on the virtual rig, which simulates each; rail samples are averages of several."""
 
 
 class Bench(Protocol):

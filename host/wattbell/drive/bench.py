@@ -17,26 +17,30 @@ from .device import Device
 from .interruption import guarded
 from .runner import Runner
 from .settings import Settings
+from .settle import RailWatch, Rest, Seen, wait
 from .tools import Tools
 
 _STALLED_S = 15.0
-"""The last marker may come long after the workload (a virtual rig's simulation lags); the stream must go on meanwhile."""
+"""A marker may come long after its command (a virtual rig's simulation lags); the stream must go on meanwhile."""
+_POLL_S = 0.2
 
 
 class Recording:
-    """Records in a thread until the marker ``last`` is seen or :meth:`end` is called."""
+    """Records in a thread until :meth:`end` is called."""
 
-    def __init__(self, rig: Rig, writer: CaptureWriter, last: int) -> None:
+    def __init__(self, rig: Rig, writer: CaptureWriter) -> None:
         self.writer = writer
         self.stop = threading.Event()
         self.error: BaseException | None = None
         self.reason = ""
-        self._thread = threading.Thread(target=self._run, args=(rig, last), name="recorder", daemon=True)
+        self._rail = RailWatch(int(writer.meta["clock"]["tick_ps"]) * 1e-12)
+        writer.on_rail = self._rail.add
+        self._thread = threading.Thread(target=self._run, args=(rig,), name="recorder", daemon=True)
         self._thread.start()
 
-    def _run(self, rig: Rig, last: int) -> None:
+    def _run(self, rig: Rig) -> None:
         try:
-            self.reason = record(rig, self.writer, Limits(until_marker=last), stop=self.stop)
+            self.reason = record(rig, self.writer, Limits(), stop=self.stop)
         except BaseException as error:  # handed to the main thread, which says it
             self.error = error
 
@@ -47,18 +51,52 @@ class Recording:
         if not self._thread.is_alive():
             raise DriveError(f"The recording ended before the workload did: {self.reason}.")
 
-    def await_last(self) -> None:
-        """Until the last marker was seen, or nothing has come for a while."""
-        seen, since = self.writer.last_tick, time.monotonic()
-        while self._thread.is_alive() and time.monotonic() - since < _STALLED_S:
-            self._thread.join(0.2)
-            if self.writer.last_tick != seen:
-                seen, since = self.writer.last_tick, time.monotonic()
+    def await_marker(self, value: int) -> int | None:
+        """Tick of a marker once it was seen; None when the recording ends without it, or nothing has come for a while."""
+        progress = _Progress(lambda: self.writer.last_tick)
+        while (tick := self._seen(value)) is None and self._thread.is_alive() and progress.goes_on():
+            self._thread.join(_POLL_S)
+        return tick
+
+    def _seen(self, value: int) -> int | None:
+        return next((tick for tick, found in reversed(self.writer.markers) if found == value), None)
+
+    def await_rest(self, begin: int, rest: Rest) -> Seen:
+        """What the rail does behind the marker ``begin`` until it is at rest, or for the longest time. DriveError when the stream stops."""
+        tick = self.await_marker(begin)
+        self.check()
+        if tick is None:
+            raise DriveError("The rig's stream does not show what the drive is sent: is this rig at this drive?")
+        self._rail.begin(tick)
+        progress = _Progress(lambda: self.writer.last_tick)
+
+        def pause() -> None:
+            self.check()
+            if not progress.goes_on():
+                raise DriveError(f"The rig has sent nothing for {_STALLED_S:g} s; is it still plugged in?")
+            time.sleep(_POLL_S)
+
+        return wait(lambda: self._rail.look(rest, self.writer.last_tick), rest.longest_s, pause)
 
     def end(self) -> None:
         """Stop, if it has not stopped by itself."""
         self.stop.set()
         self._thread.join()
+
+
+class _Progress:
+    """Whether a number has changed lately."""
+
+    def __init__(self, number: Callable[[], int]) -> None:
+        self._number = number
+        self._seen, self._since = number(), time.monotonic()
+
+    def goes_on(self) -> bool:
+        """False when it has been the same for a while."""
+        now = self._number()
+        if now != self._seen:
+            self._seen, self._since = now, time.monotonic()
+        return time.monotonic() - self._since < _STALLED_S
 
 
 def run_session(
@@ -73,8 +111,10 @@ def run_session(
     conditions: Mapping[str, Any],
     tools: Tools,
     say: Callable[[str], None],
+    left_out: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], bool] = lambda _step, _phases: False,
 ) -> list[dict[str, Any]]:
-    """Run the steps on the drive, recorded into ``capture``; returns the phases.
+    """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
+    far, whether it is not needed any more.
 
     Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
     interruption goes on to the caller. DriveError or RigError when the drive or the rig fails.
@@ -90,9 +130,10 @@ def run_session(
         overwrite=True,
     )
     settings = Settings(device, tools, journal)
-    runner = Runner(device, tools, settings, files, results, say)
     with guarded() as gate, writer:
-        recording = Recording(rig, writer, runner.last_marker(steps))
+        recording = Recording(rig, writer)
+        runner = Runner(device, tools, settings, files, results, say, recording.await_rest)
+        whole = False
         try:
             try:
                 with gate.open():
@@ -100,11 +141,12 @@ def run_session(
                     for step in steps:
                         gate.check()
                         recording.check()  # a rig that is lost for good: the drive is not written for nothing
-                        runner.run([step])
+                        if not left_out(step, runner.phases):
+                            runner.run([step])
             finally:  # not left by a second signal: the first one has shut the gate
                 settings.restore()
             with gate.open():
-                recording.await_last()
+                whole = not runner.phases or recording.await_marker(runner.last_marker) is not None
         finally:
             try:
                 recording.end()
@@ -112,7 +154,7 @@ def run_session(
                 _store(writer, capture, runner, description)
         if recording.error is not None:
             raise recording.error
-        if "marker" not in recording.reason:
+        if not whole:
             raise DriveError(f"The rig's stream ended without the last marker ({recording.reason}): is this rig at {device.path}?")
     return runner.phases
 

@@ -22,7 +22,8 @@ SECTOR_BYTES = 512
 @dataclass(frozen=True)
 class Device:
     """A namespace of an NVMe drive. ``controller``: name of its character device (``nvme0``). ``pci``: address of the
-    controller, such as ``0000:01:00.0``; empty where it is not on PCIe."""
+    controller, such as ``0000:01:00.0``; empty where it is not on PCIe. ``nsid``: the namespace's identifier, which its name need not
+    end with."""
 
     path: str
     name: str
@@ -33,6 +34,7 @@ class Device:
     capacity_bytes: int
     lba_size_bytes: int
     pci: str
+    nsid: int
 
     @property
     def character_device(self) -> str:
@@ -69,6 +71,7 @@ def inspect(path: str | Path, sys: Path = Path("/sys")) -> Device:
         capacity_bytes=capacity,
         lba_size_bytes=lba,
         pci=_pci_address(node),
+        nsid=_whole(block / "nsid", path),
     )
 
 

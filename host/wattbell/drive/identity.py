@@ -31,6 +31,7 @@ def identify(device: Device, tools: Tools) -> Drive:
     return Drive(
         name=device.model,
         capacity_bytes=device.capacity_bytes,
+        nsid=device.nsid,
         operational=tuple(i for i, still in enumerate(states) if not still),
         non_operational=tuple(i for i, still in enumerate(states) if still),
         model=device.model,

@@ -20,6 +20,7 @@ from ..suites.jobs import Section, of_a_suite
 from .device import Device
 from .replay import replay_job
 from .settings import Settings
+from .settle import Rest, Seen
 from .tools import Tools
 
 MARKER_FEATURE = 0xD0
@@ -37,12 +38,22 @@ _WAKE_BYTES = 4096
 class Runner:
     """Runs steps. ``files``: folder of the plan's job files and traces; ``results``: where fio's JSON goes.
 
-    ``phases`` grows as phases end, in the form of ``workload.phases`` in docs/capture.md.
+    ``phases`` grows as phases end, in the form of ``workload.phases`` in docs/capture.md. ``await_rest``: watches the rail behind a marker
+    until it is at rest.
     """
 
-    def __init__(self, device: Device, tools: Tools, settings: Settings, files: Path, results: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        device: Device,
+        tools: Tools,
+        settings: Settings,
+        files: Path,
+        results: Path,
+        say: Callable[[str], None],
+        await_rest: Callable[[int, Rest], Seen],
+    ) -> None:
         self.device, self.tools, self.settings = device, tools, settings
-        self.files, self.results, self.say = files, results, say
+        self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
         self.phases: list[dict[str, Any]] = []
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
@@ -53,10 +64,10 @@ class Runner:
             self._prepare(step)
             self._action(step)
 
-    def last_marker(self, steps: Sequence[Mapping[str, Any]]) -> int:
-        """The end marker of the last phase that ``steps`` will have."""
-        count = sum(len(self._groups(s["fio"])) if "fio" in s else int(_is_phase(s)) for s in steps)
-        return (self._first + count) << 8 | END
+    @property
+    def last_marker(self) -> int:
+        """The end marker of the last phase so far."""
+        return (self._first + len(self.phases)) << 8 | END
 
     def _prepare(self, step: Mapping[str, Any]) -> None:
         self.settings.power(apst=bool(step.get("apst", False)), aspm=str(step.get("aspm", "off")), power_state=step.get("ps"))
@@ -83,6 +94,8 @@ class Runner:
             self._phase(name, step, "idle", {"idle_s": step["idle_s"]}, lambda _: time.sleep(float(step["idle_s"])))
         elif "wake" in step:
             self._phase(name, step, "wake", {"idle_s": step["wake"]["idle_s"]}, lambda entry: self._wake(step, entry))
+        elif "settle" in step:
+            self._phase(name, step, "settle", {}, lambda entry: self._settle(Rest(**step["settle"]), entry))
         elif "format" in step:
             self._format(step["format"])
         elif "sanitize" in step:
@@ -169,7 +182,7 @@ class Runner:
             raise DriveError(f"fio failed (exit {process.returncode}): {lines[-1] if lines else 'no message'}")
 
     def _fill_job(self, fill: Mapping[str, Any]) -> str:
-        span = int(self.device.capacity_bytes * float(fill.get("span", 1.0)))
+        span = round(self.device.capacity_bytes * float(fill.get("span", 1.0)))
         size = span // (1 << 20) << 20 or span
         text = "\n".join(
             [
@@ -199,9 +212,19 @@ class Runner:
         if got != _WAKE_BYTES:
             raise DriveError(f"{self.device.path}: the waking read gave {got} of {_WAKE_BYTES} bytes.")
 
+    def _settle(self, rest: Rest, entry: dict[str, Any]) -> None:
+        """Leaves the drive alone until its rail is at rest."""
+        seen = self.await_rest(entry["phase"] << 8 | START, rest)
+        entry["settling"] = seen.to_json()
+        if not seen.settled:
+            self.say(f"the rail is not at rest after {seen.after_s:.0f} s; going on")
+
     def _format(self, options: Mapping[str, Any]) -> None:
+        nsid = int(options.get("nsid", self.device.nsid))
+        if nsid != self.device.nsid:
+            raise DriveError(f"The plan formats namespace {nsid}, but {self.device.path} is namespace {self.device.nsid}: leave nsid out.")
         self.say("Format NVM")
-        arguments = [f"--namespace-id={options.get('nsid', 1)}", f"--ses={options.get('ses', 0)}", "--force"]
+        arguments = [f"--namespace-id={nsid}", f"--ses={options.get('ses', 0)}", "--force"]
         self.tools.run("nvme", "format", self.device.character_device, *arguments, timeout_s=_FORMAT_TIMEOUT_S)
 
     def _sanitize(self, action: str) -> None:
@@ -217,10 +240,6 @@ class Runner:
                 return
             if state == 3:
                 raise DriveError(f"{self.device.path}: the sanitize operation failed.")
-
-
-def _is_phase(step: Mapping[str, Any]) -> bool:
-    return bool(step.keys() & {"fio", "fill", "trace", "idle_s", "wake"})
 
 
 def sanitize_state(said: str) -> int:

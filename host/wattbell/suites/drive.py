@@ -17,7 +17,8 @@ _Lbas = Annotated[int, msgspec.Meta(ge=2048, le=1 << 54)]
 
 @dataclass(frozen=True)
 class Drive:
-    """``operational`` and ``non_operational``: numbers of the power states. ``digest``: of the profile, ``sha256:...``."""
+    """``operational`` and ``non_operational``: numbers of the power states. ``digest``: of the profile, ``sha256:...``. ``nsid``: the
+    namespace under test."""
 
     name: str
     capacity_bytes: int
@@ -28,6 +29,7 @@ class Drive:
     firmware: str = ""
     digest: str | None = None
     title: str = ""
+    nsid: int = 1
 
     def describe(self) -> dict[str, Any]:
         """``drive`` of results.json."""

@@ -19,20 +19,26 @@ from .manifest import Fill, Suite, Test
 from .traces import make_trace
 from .units import size_bytes
 
-CONVERSION_S = 1e-5
-"""Time between two conversions of the rail's ADC in a suite; samples are averages of several."""
+SHORTEST_RAIL_INTERVAL_S = 1e-5
+"""Scaling makes no shorter ones: a rail sample each 10 us is 0.6 MB a second."""
 MIN_SPAN_BLOCKS = 256
+WAKE_SPAN_BYTES = 1 << 30
+"""Waking reads are spread over so much of the drive; tests in condition test-data that name no amount have so much data."""
+SETTLE = {"window_s": 10.0, "range_share": 0.05, "longest_s": 600.0}
+"""When the rail of a real drive is at rest (:class:`wattbell.drive.settle.Rest`). Not scaled: a drive takes its time."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """What the user asked for. ``written``: precondition by writing, where false sets the model's drive to the condition
-    at once; ``rounds``: rounds of tests that run to steady state (None: the manifest's first number)."""
+    at once; ``rounds``: rounds of tests that run to steady state (None: as many as it takes). ``real``: for a real drive, whose rail is to
+    be at rest before an idle time, and whose rounds cannot be begun again to go on with: all that there may be are planned."""
 
     scale: float = 1.0
     written: bool = False
     rounds: int | None = None
     seed: int = 1
+    real: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 1:
@@ -53,6 +59,8 @@ class Session:
     traces: dict[str, str] = field(default_factory=dict)
     start: str = "test-data"
     """``condition`` of the plan: how the model's drive begins."""
+    written_bytes: int | None = None
+    """What the fill writes, from the drive's beginning; None without a fill."""
 
     @property
     def preconditioning(self) -> list[str]:
@@ -103,7 +111,7 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
     for (condition, name), members in grouped.items():
         interval = min(t.rail_interval_s for t in members)
         if choice.scale < 1:
-            interval = max(CONVERSION_S, interval * choice.scale)
+            interval = max(SHORTEST_RAIL_INTERVAL_S, interval * choice.scale)
         session = Session(name, condition, members, interval)
         _precondition(session, drive, choice)
         for test in members:
@@ -135,16 +143,17 @@ def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
     if fill is None:
         if session.condition == "full":
             fill = Fill()
-        elif session.condition == "test-data" and data:
-            fill = Fill(min(1.0, data / drive.capacity_bytes))
+        elif session.condition == "test-data":
+            fill = Fill(min(1.0, (data or WAKE_SPAN_BYTES) / drive.capacity_bytes))
     if choice.written or test.purge:
-        session.steps.append({"name": "purge", "format": {"nsid": 1, "ses": 1}, "measured": False})
+        session.steps.append({"name": "purge", "format": {"nsid": drive.nsid, "ses": 1}, "measured": False})
     for k in range(fill.times if fill else 0):
         assert fill is not None
         least = MIN_SPAN_BLOCKS * size_bytes(fill.bs) / drive.capacity_bytes
         span = max(fill.span * choice.scale, least)
         name = "fill" if fill.times == 1 else f"fill#{k + 1}"
         session.steps.append({"name": name, "fill": {"span": span, "bs": fill.bs}, "measured": False})
+        session.written_bytes = round(span * drive.capacity_bytes)
 
 
 # -- steps of each kind of test ----------------------------------------------------------------------------------------
@@ -186,8 +195,8 @@ def repeats(test: Test, scale: float) -> int:
 
 
 def rounds_of(test: Test, choice: Choice) -> int:
-    """Rounds a plan has."""
-    return min(test.rounds_max, max(1, choice.rounds or test.rounds_first))
+    """Rounds a plan has; one for a real drive has all, of which those behind the steady state are left out."""
+    return min(test.rounds_max, max(1, choice.rounds or (test.rounds_max if choice.real else test.rounds_first)))
 
 
 def _fio_steps(session: Session, suite: Suite, test: Test, drive: Drive, choice: Choice) -> None:
@@ -204,18 +213,28 @@ def _round_steps(session: Session, suite: Suite, test: Test, drive: Drive, choic
         session.steps.append({"name": f"{test.id}#{k + 1}", "fio": job, **_power(test)})
 
 
+def _settle(session: Session, test: Test, choice: Choice, number: int | None = None) -> None:
+    """On a real drive: wait until what was written before is put away. Awake, as a drive that sleeps may leave it for later."""
+    if choice.real:
+        name = f"{test.id}-settle" if number is None else f"{test.id}-settle#{number}"
+        session.steps.append({"name": name, "settle": SETTLE, "measured": False})
+
+
 def _idle_steps(session: Session, _suite: Suite, test: Test, _drive: Drive, choice: Choice) -> None:
+    _settle(session, test, choice)
     session.steps.append({"name": test.id, "idle_s": idle_seconds(test, choice.scale), **_power(test)})
 
 
-def _wake_address(test: Test, drive: Drive, k: int) -> int:
-    """Start block of the k-th waking read: spread over the first GiB, a different page each time."""
-    return (4096 + 997 * 8 * k) % min(drive.capacity_bytes // 512 - 8, (1 << 30) // 512)
+def _wake_address(session: Session, drive: Drive, k: int) -> int:
+    """Start block of the k-th waking read: spread over the first GiB, a different page each time, none that a fill did not write."""
+    span_bytes = min(drive.capacity_bytes - 4096, WAKE_SPAN_BYTES, session.written_bytes or WAKE_SPAN_BYTES)
+    return (4096 + 997 * 8 * k) % (span_bytes // 4096 * 8)
 
 
 def _wake_steps(session: Session, _suite: Suite, test: Test, drive: Drive, choice: Choice) -> None:
+    _settle(session, test, choice)
     for k in range(repeats(test, choice.scale)):
-        wake = {"idle_s": idle_seconds(test, choice.scale), "slba": _wake_address(test, drive, k)}
+        wake = {"idle_s": idle_seconds(test, choice.scale), "slba": _wake_address(session, drive, k)}
         session.steps.append({"name": f"{test.id}#{k + 1}", "wake": wake, **_power(test)})
 
 
@@ -229,6 +248,7 @@ def _operational_steps(session: Session, suite: Suite, test: Test, drive: Drive,
     job = _job(session, suite, test, drive, choice)
     for state in drive.operational:
         common = {"ps": state, **_power(test)}
+        _settle(session, test, choice, state)
         session.steps.append({"name": f"{test.id}-idle#{state}", "idle_s": idle_seconds(test, choice.scale), **common})
         session.steps.append({"name": f"{test.id}#{state}", "fio": job, **common})
 
@@ -236,11 +256,12 @@ def _operational_steps(session: Session, suite: Suite, test: Test, drive: Drive,
 def _non_operational_steps(session: Session, suite: Suite, test: Test, drive: Drive, choice: Choice) -> None:
     job = _job(session, suite, test, drive, choice)
     idle = idle_seconds(test, choice.scale)
+    _settle(session, test, choice)
     session.steps.append({"name": f"{test.id}-baseline", "fio": job, **_power(test)})
     session.steps.append({"name": f"{test.id}-awake", "idle_s": idle, **_power(test)})
     for state in drive.non_operational:
         for k in range(repeats(test, choice.scale)):
-            wake = {"idle_s": idle, "slba": _wake_address(test, drive, k)}
+            wake = {"idle_s": idle, "slba": _wake_address(session, drive, k)}
             session.steps.append({"name": f"{test.id}-ps{state}#{k + 1}", "wake": wake, "ps": state, **_power(test)})
 
 

@@ -35,9 +35,29 @@ def settled_power(source: Source, phase: Phase) -> Quantity:
     return source.energy(middle, phase.last_tick, source.loss(phase).under_commands)[1]
 
 
+def _note_settling(out: Outcome, source: Source, test: Test) -> None:
+    """What the rail did before the idle time, where it was watched: on a real drive."""
+    step = f"{test.id}-settle"
+    for phase in [*(p for _, p in source.named(step)), *(p for _, _, p in source.numbered(step))]:
+        seen = phase.described.get("settling")
+        if seen is None:
+            continue
+        place = f" ({phase.name})" if "#" in phase.name else ""
+        mean_w, range_w, window_s, after_s = (seen.get(key) for key in ("mean_w", "range_w", "window_s", "after_s"))
+        if mean_w is None:
+            out.notes.append(f"NOT KNOWN to be at rest before the idle time{place}: no whole seconds of the rail in {after_s:.0f} s")
+            continue
+        level = f"{mean_w:.4g} W, its seconds within {range_w:.3g} W over {window_s:g} s"
+        if seen.get("settled"):
+            out.notes.append(f"at rest before the idle time{place}: {level}, after {after_s:.0f} s")
+        else:
+            out.notes.append(f"NOT AT REST before the idle time{place}: {level}, after {after_s:.0f} s of waiting")
+
+
 def idle(source: Source, test: Test) -> Outcome:
     """Power at the end of the idle time, and over all of it."""
     out = Outcome()
+    _note_settling(out, source, test)
     for _, phase in source.named(test.id):
         out.add_loss(source, phase)
         out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
@@ -83,6 +103,7 @@ def find_wake(source: Source, phase: Phase) -> Wake | None:
 def wake_up(source: Source, test: Test) -> Outcome:
     """Latency of the first read after idle: from its doorbell (headline), and from CLKREQ#."""
     out = Outcome()
+    _note_settling(out, source, test)
     rows: list[dict[str, Any]] = []
     for number, _, phase in source.numbered(test.id):
         out.add_loss(source, phase)
@@ -115,6 +136,7 @@ def _declared(source: Source) -> dict[int, Mapping[str, Any]]:
 def operational(source: Source, test: Test) -> Outcome:
     """Idle power, and speed and power under each load (section of the job file), in each operational state."""
     out = Outcome()
+    _note_settling(out, source, test)
     declared = _declared(source)
     points: dict[int, dict[str, Any]] = {}
     for number, _, phase in source.numbered(f"{test.id}-idle"):
@@ -177,6 +199,7 @@ def _transition(source: Source, wake: Wake) -> Transition | None:
 def non_operational(source: Source, test: Test) -> Outcome:
     """Power, entry and exit latency against the declared, transition energy, break-even idle time of each state."""
     out = Outcome()
+    _note_settling(out, source, test)
     declared = _declared(source)
     baseline, awake = source.named(f"{test.id}-baseline"), source.named(f"{test.id}-awake")
     base = measure(source, baseline[0][1]).latency()[0] if baseline else quantity(None)

@@ -49,7 +49,7 @@ def rounds(source: Source, test: Test, sections: Mapping[str, Section]) -> Outco
     out.series = pl.DataFrame(rows, infer_schema_length=None)
     ordered = [by_round[k] for k in sorted(by_round)]
     tracked = [[r[s][test.quantity]["value"] or 0.0 for r in ordered if s in r] for s in test.track]
-    first = find_steady(tracked) if test.fill is not None else _at_the_end(tracked)
+    first = _first_steady(test, tracked)
     out.unfinished = first is None and len(ordered) < test.rounds_max
     chosen = _chosen(out, test, ordered, tracked, first)
     for name in chosen[0]:
@@ -62,6 +62,16 @@ def rounds(source: Source, test: Test, sections: Mapping[str, Section]) -> Outco
         text = "their I/Os are larger than a command of this drive: IOPS counts I/Os of the host, latency is that of a command"
         out.notes.append(f"{', '.join(split)}: {text}")
     return out
+
+
+def enough(test: Test, tracked: Sequence[Sequence[float]]) -> bool:
+    """Whether a test needs no more rounds than those of which ``tracked`` has the values, for each of the test's ``track``."""
+    return min(map(len, tracked), default=0) >= test.rounds_first and _first_steady(test, tracked) is not None
+
+
+def _first_steady(test: Test, tracked: Sequence[Sequence[float]]) -> int | None:
+    """The first round of the window of which the figures are; None where no such window is steady."""
+    return find_steady(tracked) if test.fill is not None else _at_the_end(tracked)
 
 
 def _is_split(measured: Measured, block: int) -> bool:

@@ -97,7 +97,7 @@ REFUSED = [
     ("drive", "Samsung"), ("drive.namespaces", {}), ("drive.namespaces.0.lba_size_bytes", 0), ("drive.namespaces.0.nsid", -1),
     ("drive.power_states", [{}]), ("drive.power_states.0.max_power_w", -1.0), ("drive.power_states.0.state", 99), ("drive.firmware", None),
     ("workload.phases", {}), ("workload.phases.0.phase", "1"), ("workload.phases.0.phase", 1 << 24), ("workload.phases.0.name", 5),
-    ("workload.phases.0.jobs", [1]), ("workload", 1), ("loss", None), ("loss.lossless", 1), ("loss.missing_blocks", -1),
+    ("workload.phases.0.jobs", [1]), ("workload.phases.0.settling", {"settled": True}), ("workload", 1), ("loss", None), ("loss.lossless", 1), ("loss.missing_blocks", -1),
     ("loss.gaps", {"RAIL": "many"}), ("counts.commands", -3), ("counts", None), ("journal", {}), ("journal.cuts", [-1]),
     ("journal.tick_offsets", []), ("software", []), ("files", {"../../etc/passwd": {"bytes": 0, "sha256": "0" * 64}}),
     ("files", {"/etc/passwd": {"bytes": 0, "sha256": "0" * 64}}), ("files", {"rail.jls": {"bytes": 5}}), ("self", "0"), ("self", 0),

@@ -39,6 +39,7 @@ class Machine:
             write(block / "size", "2048")
             write(block / "dev", f"259:{number * 2}")
             write(block / "queue/logical_block_size", "512")
+            write(block / "nsid", str(1 + 4 * number))
             (block / "holders").mkdir()
             (block / "device").symlink_to(node)
             (self.sys / "class/block" / name).symlink_to(block)
@@ -72,7 +73,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_what_the_drive_is(machine: Machine) -> None:
     found = machine.device
-    assert found == Device(str(machine.dev / "nvme0n1"), "nvme0n1", "nvme0", "GOOD DRIVE", "SN 1", "1.0", 1 << 20, 512, "0000:01:00.0")
+    path = str(machine.dev / "nvme0n1")
+    assert found == Device(path, "nvme0n1", "nvme0", "GOOD DRIVE", "SN 1", "1.0", 1 << 20, 512, "0000:01:00.0", nsid=1)
+    assert inspect(machine.dev / "nvme0n2", machine.sys).nsid == 5, "the kernel counts block devices, the drive names namespaces"
     assert found.character_device == "/dev/nvme0"
     machine.refuse()
 

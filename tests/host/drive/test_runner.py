@@ -8,9 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from wattbell.analysis.fio import load_jobs
 from wattbell.drive.device import Device
+from wattbell.drive.rounds import value
 from wattbell.drive.runner import Runner
 from wattbell.drive.settings import Settings
+from wattbell.drive.settle import Rest, Seen
 from wattbell.drive.tools import Tools
 from wattbell.errors import WattbellError
 
@@ -40,12 +43,17 @@ def runner(tmp_path: Path) -> Runner:
     nvme = tmp_path / "nvme"
     nvme.write_text("#!/bin/sh\nexit 0\n")
     nvme.chmod(0o755)
-    device = Device(str(drive), "nvme9n1", "nvme9", "M", "S", "F", 1 << 20, 512, "")
+    device = Device(str(drive), "nvme9n1", "nvme9", "M", "S", "F", 1 << 20, 512, "", 1)
     tools = Tools({"nvme": str(nvme)})
     files, results = tmp_path / "plans", tmp_path / "plans/results"
     results.mkdir(parents=True)
     (files / "j.fio").write_text(JOB)
-    return Runner(device, tools, Settings(device, tools, tmp_path / "restore.json", tmp_path / "sys"), files, results, lambda _: None)
+    settings = Settings(device, tools, tmp_path / "restore.json", tmp_path / "sys")
+
+    def no_rig(_marker: int, _rest: Rest) -> Seen:
+        raise AssertionError("nothing is to be watched")
+
+    return Runner(device, tools, settings, files, results, lambda _: None, no_rig)
 
 
 def test_jobs_run_one_group_a_phase(runner: Runner) -> None:
@@ -53,6 +61,16 @@ def test_jobs_run_one_group_a_phase(runner: Runner) -> None:
     assert [phase["name"] for phase in runner.phases] == ["t/a", "t/b", "t/c"]
     counts = [json.loads((runner.results / phase["fio"]).read_text())["jobs"][0]["read"]["total_ios"] for phase in runner.phases]
     assert counts == [3, 5, 7]
+
+
+def test_what_fio_says_of_a_round(runner: Runner) -> None:
+    """fio's own JSON: 100 reads at 200 a second."""
+    (runner.files / "j.fio").write_text(JOB.partition("[b]")[0].replace("number_ios=3", "number_ios=100\nrate_iops=200"))
+    runner.run([{"name": "t", "fio": "j.fio"}])
+    jobs = load_jobs(runner.results / runner.phases[0]["fio"])
+    assert value(jobs, "iops") == pytest.approx(200, rel=0.3)
+    assert value(jobs, "mb_per_s") == pytest.approx(value(jobs, "iops") * 4096e-6, rel=0.02)
+    assert 1e-7 < value(jobs, "mean_latency_s") < 0.5
 
 
 @pytest.mark.parametrize(

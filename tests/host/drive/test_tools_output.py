@@ -20,7 +20,7 @@ from wattbell.errors import DriveError
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzzing import examples
 
-DEVICE = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S1", "F", 1 << 30, 512, "0000:01:00.0")
+DEVICE = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S1", "F", 1 << 30, 512, "0000:01:00.0", 1)
 
 
 def test_power_states_of_nvme_cli() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from wattbell.cli import simtools, suiterun
+from wattbell.cli import drivesuite, simtools, suiterun
 from wattbell.errors import UsageError
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive, from_profile
@@ -105,6 +107,60 @@ def test_a_run_says_whether_its_drive_was_written(
     bench = suiterun.VirtualBench(simtools.profiles_dir() / "intel-660p-1tb.toml", Choice())
     bench.run(session, tmp_path / "plans", tmp_path / "capture")
     assert len(notes) == 1 and says in notes[0] and ("not written" in notes[0]) == ("not written" in says)
+
+
+@pytest.mark.parametrize(
+    ("suite", "test", "settled"),
+    [
+        ("anandtech-2018", "active-idle", 1), ("anandtech-2018", "idle", 1), ("anandtech-2018", "idle-wake-up", 1),
+        ("quick", "idle", 1), ("power-states", "operational", 2), ("power-states", "non-operational", 1),
+    ],
+)  # fmt: skip
+def test_on_a_real_drive_idle_times_find_data_and_a_rail_at_rest(suite: str, test: str, settled: int) -> None:
+    (session,) = plans(suite, test, written=True, real=True)
+    purge, fill, first, *rest = session.steps
+    assert "format" in purge
+    written_bytes = fill["fill"]["span"] * TB
+    assert written_bytes == pytest.approx(1 << 30 if suite == "quick" else 16 << 30)
+    assert "settle" in first and not {"apst", "aspm", "ps"} & set(first), "awake: what sleeps may leave its work for later"
+    assert sum("settle" in step for step in session.steps) == settled
+    assert all(step["wake"]["slba"] * 512 < written_bytes for step in rest if "wake" in step)
+    assert tomllib.loads(session.plan)["step"][2]["settle"]["longest_s"] > 60
+
+
+def test_a_suite_that_names_no_amount_of_data_gets_some(tmp_path: Path) -> None:
+    (tmp_path / "manifest.toml").write_text(
+        '[[test]]\nid = "w"\nname = "W"\nkind = "wake"\nconditions = ["test-data"]\nrepeat = 10\nrepeat_min = 10\nidle_s = 1.0\n'
+    )
+    suite = load_suite(tmp_path)
+    for scale in (1.0, 1e-4):
+        (session,) = plan_sessions(suite, choose_tests(suite, (), None), DRIVE, Choice(scale, True, real=True))
+        written_bytes = session.steps[1]["fill"]["span"] * TB
+        addresses = [step["wake"]["slba"] * 512 for step in session.steps if "wake" in step]
+        assert len(set(addresses)) == len(addresses) == 10
+        assert written_bytes >= 32 << 20 and max(addresses) + 4096 <= written_bytes and not any(a % 4096 for a in addresses)
+
+
+def test_a_real_drive_is_planned_all_rounds_and_formatted_by_its_own_namespace() -> None:
+    suite = load_suite("snia-pts")
+    second = Drive("test", TB, (0,), (), nsid=2)
+    (session,) = plan_sessions(suite, choose_tests(suite, ("iops",), None), second, Choice(written=True, real=True))
+    assert session.steps[0]["format"] == {"nsid": 2, "ses": 1}
+    assert session.steps[-1]["name"] == "iops#25"
+    (few,) = plan_sessions(suite, choose_tests(suite, ("iops",), None), second, Choice(written=True, rounds=3, real=True))
+    assert few.steps[-1]["name"] == "iops#3"
+
+
+@pytest.mark.parametrize(("suite", "test", "interval_s"), [("quick", "random-read", 1e-3), ("anandtech-2018", "idle-wake-up", 1e-5)])
+def test_a_real_rig_converts_each_microsecond_and_averages(suite: str, test: str, interval_s: float) -> None:
+    asked: dict[str, float] = {}
+    rig: Any = SimpleNamespace(
+        set_interval=lambda seconds: asked.update(interval_s=seconds), set_decimation=lambda factor: asked.update(factor=factor)
+    )
+    (session,) = plans(suite, test)
+    drivesuite.set_sampling(rig, drivesuite.DriveOptions(suite, "", None, None, Path()), session)
+    assert asked["interval_s"] == 1e-6
+    assert asked["interval_s"] * asked["factor"] == pytest.approx(interval_s)
 
 
 def test_scaled_plans_keep_what_a_drive_needs_to_fall_asleep() -> None:

@@ -1,0 +1,52 @@
+"""Tests to steady state on a real drive: when their rounds are enough.
+
+The recording goes on meanwhile, so this goes by fio's own figures; the figures of the results are the rig's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..analysis.fio import Direction, Job, load_jobs
+from ..suites.manifest import Test
+from ..suites.rounds import enough
+
+
+class Rounds:
+    """Of each step of a plan whether it is a round that is not needed any more. ``results``: where fio's JSON is."""
+
+    def __init__(self, tests: Sequence[Test], results: Path) -> None:
+        self._tests = {test.id: test for test in tests if test.kind == "rounds"}
+        self._results = results
+
+    def over(self, step: Mapping[str, Any], phases: Sequence[Mapping[str, Any]]) -> bool:
+        """``phases``: those that were run, as in ``workload.phases``. CaptureError when fio's JSON of one of them cannot be read."""
+        test = self._tests.get(str(step["name"]).rpartition("#")[0])
+        return test is not None and enough(test, self._tracked(test, phases))
+
+    def _tracked(self, test: Test, phases: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+        """Values by round of each of the test's ``track``."""
+        found: dict[str, list[float]] = {name: [] for name in test.track}
+        for phase in phases:
+            if str(phase["name"]).partition("/")[0].rpartition("#")[0] != test.id or "fio" not in phase:
+                continue
+            jobs = load_jobs(self._results / str(phase["fio"]))
+            for name, values in found.items():
+                mine = [job for job in jobs if job.jobname == name]
+                if mine:
+                    values.append(value(mine, test.quantity))
+        return list(found.values())
+
+
+def value(jobs: Sequence[Job], quantity: str) -> float:
+    """``iops``, ``mb_per_s`` or ``mean_latency_s`` of jobs that ran together; 0 where they moved nothing."""
+    sides: list[Direction] = [side for job in jobs for side in (job.read, job.write) if side is not None]
+    if quantity == "iops":
+        return sum(side.iops for side in sides)
+    if quantity == "mb_per_s":
+        return sum(side.bw_bytes for side in sides) / 1e6
+    timed = [(side.total_ios, side.lat_ns.mean) for side in sides if side.lat_ns is not None]
+    count = sum(n for n, _ in timed)
+    return sum(n * mean_ns for n, mean_ns in timed) * 1e-9 / count if count else 0.0

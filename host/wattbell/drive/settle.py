@@ -1,0 +1,116 @@
+"""Whether a drive has come to rest: the power of its rail, watched while it is recorded.
+
+After Format and a fill a drive goes on erasing and moving data for seconds to minutes, and idle power is not yet its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..wire import spec
+from ..wire.records import Rail
+
+BIN_S = 1.0
+FLOOR_W = 2e-3
+"""Means of a bin that differ by this little are one level, however low it is."""
+_WATT = spec.VOLTAGE_LSB_UV * 1e-6 * spec.CURRENT_LSB_NA * 1e-9
+"""Of the product of a sample's two numbers."""
+_COVERED = 0.5
+"""A bin counts when this share of it was received."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """When a rail is at rest: the means of its seconds differ by at most ``range_share`` of their mean over ``window_s``. It is waited for
+    at most ``longest_s``."""
+
+    window_s: float = 10.0
+    range_share: float = 0.05
+    longest_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a rail did: ``after_s`` since the watch began, and over the last whole window mean and range of its seconds (None: it did
+    not come, or not whole)."""
+
+    settled: bool
+    after_s: float
+    window_s: float
+    mean_w: float | None
+    range_w: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """``settling`` of a phase of ``workload.phases``."""
+        return {
+            "settled": self.settled,
+            "after_s": round(self.after_s, 3),
+            "window_s": self.window_s,
+            "mean_w": self.mean_w,
+            "range_w": self.range_w,
+        }
+
+
+class RailWatch:
+    """Power of the rail by second since :meth:`begin`. The recorder's thread adds to it, another one looks."""
+
+    def __init__(self, tick_s: float) -> None:
+        self._tick_s = tick_s
+        self._lock = threading.Lock()
+        self._bins: dict[int, tuple[float, float]] = {}
+        self._began: int | None = None
+        self._last = 0
+
+    def begin(self, tick: int) -> None:
+        """Watch from ``tick`` on."""
+        with self._lock:
+            self._bins, self._began, self._last = {}, tick, tick
+
+    def add(self, rail: Rail, tick_offset: int) -> None:
+        """The samples of some blocks; those before the beginning do not count. A block lies in the second in which it begins."""
+        count = rail.columns["count"].astype(np.int64)
+        if self._began is None or not count.any():
+            return
+        step = rail.columns["interval_ticks"].astype(np.int64)
+        first = rail.first_tick + tick_offset
+        power = np.concatenate(([0.0], np.cumsum(rail.voltage.astype(np.float64) * rail.current)))
+        ends = np.cumsum(count)
+        watts = (power[ends] - power[ends - count]) * _WATT / np.maximum(count, 1)
+        seconds = count * step * self._tick_s
+        with self._lock:
+            self._last = max(self._last, int((first + count * step).max()))
+            places = np.floor((first - self._began) * self._tick_s / BIN_S).astype(np.int64)
+            for place, watt, length in zip(places.tolist(), watts.tolist(), seconds.tolist(), strict=True):
+                if place >= 0 and length > 0:
+                    joules, covered = self._bins.get(place, (0.0, 0.0))
+                    self._bins[place] = joules + watt * length, covered + length
+
+    def look(self, rest: Rest, now_tick: int) -> Seen:
+        """What was seen until ``now_tick``, by the rig's clock. Only whole seconds count."""
+        window = max(2, round(rest.window_s / BIN_S))
+        assert self._began is not None, "begin() comes first"
+        with self._lock:
+            whole = int((self._last - self._began) * self._tick_s / BIN_S)
+            last = [self._bins.get(place) for place in range(whole - window, whole)]
+            after_s = max(now_tick - self._began, 0) * self._tick_s
+        means = [joules / covered for joules, covered in filter(None, last) if covered >= _COVERED * BIN_S]
+        if len(means) < window:
+            return Seen(False, after_s, window * BIN_S, None, None)
+        mean_w, range_w = sum(means) / window, max(means) - min(means)
+        settled = range_w <= max(rest.range_share * mean_w, FLOOR_W)
+        return Seen(settled, after_s, window * BIN_S, mean_w, range_w)
+
+
+def wait(look: Callable[[], Seen], longest_s: float, pause: Callable[[], None]) -> Seen:
+    """Until the rail is at rest, or ``longest_s`` of the rig's clock are over."""
+    while not (seen := look()).settled and seen.after_s < longest_s:
+        pause()
+    return seen
+
+
+__all__ = ["RailWatch", "Rest", "Seen", "wait"]
