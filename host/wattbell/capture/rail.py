@@ -31,6 +31,10 @@ SIGNALS = ((VOLTAGE, "voltage", "V"), (CURRENT, "current", "A"), (POWER, "power"
 NAME = "rail.jls"
 _SAMPLE_BYTES, _FIXED_BYTES = 13, 256 << 10
 """What the file grows by: 12.43 a sample, and its summaries."""
+_FIRST_ENTRY, _ENTRIES_AN_ENTRY, _ENTRIES = 128, 20, 640
+"""Of the summaries of f32 signals: samples of an entry of level 1, entries of one level for one of the next, entries of a chunk."""
+_MOST_AT_ONCE = 1 << 16
+"""Samples of padding in one call; its queue to its thread takes 100 MB at most."""
 _UTC_EPOCH_NS = 1_514_764_800 * 1_000_000_000
 """JLS counts time from 2018-01-01 UTC in units of 2**-30 s."""
 
@@ -38,6 +42,21 @@ _UTC_EPOCH_NS = 1_514_764_800 * 1_000_000_000
 def jls_time(utc_ns: int) -> int:
     """JLS timestamp of a UTC in nanoseconds since 1970."""
     return ((utc_ns - _UTC_EPOCH_NS) << 30) // 1_000_000_000
+
+
+def padded(samples: int) -> int:
+    """Samples that a file of `samples` is given, so that JLS gives all of them back: NaN behind the last one, seldom any.
+
+    JLS (0.17.0) loses the end of a signal that is less than one entry of a level of its summaries, when all before it fills whole chunks
+    of that level: 1 to 127 samples behind each 81 920, 1 to 2 559 behind each 1 638 400, and so on.
+    """
+    entry = _FIRST_ENTRY
+    while samples >= entry * _ENTRIES:
+        rest = samples % (entry * _ENTRIES)
+        if 0 < rest < entry:
+            samples += entry - rest
+        entry *= _ENTRIES_AN_ENTRY
+    return samples
 
 
 def grid_index(first_tick: npt.NDArray[np.int64], origin: int, interval_ticks: int) -> npt.NDArray[np.int64]:
@@ -114,6 +133,7 @@ class RailWriter:
     def close(self, utc_ns: list[tuple[int, int]]) -> None:
         """Finish the file, and read back that all is in it. `utc_ns`: samples in order and their UTC, between which time is mapped."""
         try:
+            self._pad()
             for signal, _, _ in SIGNALS:
                 for sample, at_ns in utc_ns:
                     self._jls.utc(signal, sample, jls_time(at_ns))
@@ -121,10 +141,16 @@ class RailWriter:
             self._release()
             self._reserve.close()
             with_all = not self._faults.seen() and self._is_whole()
-        except (RuntimeError, OSError, ValueError):
+        except (RuntimeError, OSError, ValueError, CaptureError):
             with_all = False
         if not with_all:
             raise self._error()
+
+    def _pad(self) -> None:
+        samples = self.samples
+        while self.samples < padded(samples):
+            self.append_missing(min(padded(samples) - self.samples, _MOST_AT_ONCE))
+        self.samples = samples
 
     def abandon(self) -> None:
         """Let the file go as it is."""
@@ -143,7 +169,7 @@ class RailWriter:
         with pyjls.Reader(str(self.path)) as reader:
             lengths = {s.name: int(s.length) for s in reader.signals.values()}
             return all(
-                lengths.get(name) == self.samples and (not self.samples or len(reader.fsr(signal, self.samples - 1, 1)) == 1)
+                lengths.get(name) == padded(self.samples) and (not self.samples or len(reader.fsr(signal, self.samples - 1, 1)) == 1)
                 for signal, name, _ in SIGNALS
             )
 
@@ -163,8 +189,9 @@ class _Piece:
 class RailReader:
     """Random access to ``rail.jls`` by the samples of the grid."""
 
-    def __init__(self, directory: Path, first_tick: int, interval_ticks: int, tick_ps: int, breaks: int = 0) -> None:
-        """`breaks`: long gaps that the file leaves out (``rail.breaks`` of ``meta.json``)."""
+    def __init__(self, directory: Path, first_tick: int, interval_ticks: int, tick_ps: int, samples: int, breaks: int = 0) -> None:
+        """`samples`: in the file (``rail.stored_samples`` of ``meta.json``); `breaks`: long gaps that it leaves out (``rail.breaks``).
+        CaptureError when it holds fewer, or more than JLS needs."""
         self.first_tick = first_tick
         """Tick of sample 0."""
         self.interval_ticks = interval_ticks
@@ -175,8 +202,14 @@ class RailReader:
             raise CaptureError(f"{directory / NAME} cannot be read ({error}).") from None
         weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
         lengths = {s.name: int(s.length) for s in self._jls.signals.values()}
-        stored = min((lengths.get(name, 0) for _, name, _ in SIGNALS), default=0)
-        self._pieces = _pieces(directory, first_tick, interval_ticks, stored) if breaks else [_Piece(0, stored, 0)]
+        stored = {lengths.get(name, 0) for _, name, _ in SIGNALS}
+        if stored != {padded(samples)}:
+            found = min(stored, default=0)
+            raise CaptureError(
+                f"{directory / NAME} is damaged: it has {found} samples and not {padded(samples)}, "
+                f"for the {samples} that were recorded. `wattbell check {directory}` tells what is whole."
+            )
+        self._pieces = _pieces(directory, first_tick, interval_ticks, samples) if breaks else [_Piece(0, samples, 0)]
         self._starts = [piece.start for piece in self._pieces]
         self.samples = self._pieces[-1].stop
         """Number of samples of the grid, gaps included."""

@@ -188,7 +188,8 @@ class Capture:
         breaks = about.get("breaks") or 0
         if breaks:
             self._verify("rail_blocks.parquet")  # which tells where they are
-        reader = RailReader(self.path, about["first_tick"], about["interval_ticks"], self.tick_ps, breaks)
+        stored = about.get("stored_samples") or about["samples"]
+        reader = RailReader(self.path, about["first_tick"], about["interval_ticks"], self.tick_ps, stored, breaks)
         if len(reader) != about["samples"]:
             raise damaged(self.path / RAIL, f"{len(reader)} samples of the {about['samples']} that were recorded")
         return reader

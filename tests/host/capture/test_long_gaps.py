@@ -161,4 +161,4 @@ def test_a_waveform_that_does_not_fit_its_table_is_an_error(gapped: Capture) -> 
     rows = pl.read_parquet(path)
     rows.with_columns(sample_id=pl.col("sample_id") + 10**6).write_parquet(path)
     with pytest.raises(CaptureError, match="does not fit"):
-        RailReader(gapped.path, 1000, STEP, 1000, breaks=2)
+        RailReader(gapped.path, 1000, STEP, 1000, gapped.meta["rail"]["stored_samples"], breaks=2)
