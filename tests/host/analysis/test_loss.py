@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 from wattbell.analysis import analyze, render
-from wattbell.analysis.loss import LossBook
+from wattbell.analysis.loss import LossBook, lost_counts, lost_parts
 from wattbell.capture import CaptureWriter, open_capture, schema
 from wattbell.wire.decode import Gap
 from wattbell.wire.spec import EventType, Kind, LossSource
@@ -62,6 +62,27 @@ def test_what_is_missing_beyond_the_ends_counts_in_the_windows_that_reach_them()
     assert found.between(100, 500).unknown_gaps == 1
     assert found.between(500, 1000).unknown_gaps == 1
     assert not found.between(101, 999).any
+
+
+def test_what_is_lost_is_said_in_words_and_a_doubt_without_a_number_too():
+    nothing = {"commands": 0, "rail_samples": 0, "missing_blocks": 0, "gaps_of_unknown_size": 0, "rig": {}}
+    assert lost_parts({**nothing, "lossless": True}) == []
+    for doubt in (False, None):
+        assert lost_parts({**nothing, "lossless": doubt}) == ["the recorder does not say that nothing was, see `wattbell info`"]
+    some = {**nothing, "commands": 17, "rig": {"slots": 2, "tlp_up": 3, "source_99": 1}, "lossless": False}
+    assert lost_counts(some) == {"commands": 17, "TLPs from drive to host": 3, "source_99": 1}, "slots are among the commands"
+    assert lost_parts(some) == ["17 commands", "3 TLPs from drive to host", "1 source_99"]
+
+
+def test_a_loss_that_the_rig_tells_in_the_tick_of_an_edge_is_of_the_window_that_begins_there():
+    found = book(losses=[(500, LossSource.TLP_UP, 4)])
+    assert not found.between(400, 500).any
+    assert found.between(500, 600).under_commands == 4
+
+
+def test_commands_without_a_slot_are_commands():
+    loss = book(losses=[(500, LossSource.SLOTS, 2), (510, LossSource.SLOTS, 3)]).between(400, 600)
+    assert (loss.commands, loss.under_commands, loss.hidden_commands, loss.under_rail) == (5, 5, 0, 0)
 
 
 def figures(node, path=""):

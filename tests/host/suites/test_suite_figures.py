@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from wattbell.suites import load_suite
+from wattbell.suites.drive import Drive
 from wattbell.suites.measure import Source, measure
+from wattbell.suites.outcome import Outcome
+from wattbell.suites.results import Results
 from wattbell.wire.spec import CommandFlag
 
 US = 1_000
@@ -33,3 +38,18 @@ def test_failed_and_aborted_commands_are_in_no_figure_of_a_phase(builder: Any) -
     counts, sums = measured.per_bin(3 * MS)
     # one that ends with a bin is in the next one: of the reads, those at 0.1 .. 2.9 ms, 3.0 .. 5.9 ms, and 6.0 ms
     assert (counts.tolist(), sums.tolist()) == ([29, 30, 1], [29 * 4096, 30 * 4096, 4096])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [(["empty"], "empty"), (["full", "full"], "full"), (["empty", "full"], "both"), (["empty", "written"], "test-data")],
+)
+def test_results_say_what_the_drive_held_and_add_up_what_was_lost(tmp_path: Path, conditions: list[str], said: str) -> None:
+    made = load_suite("power-states")
+    results = Results(tmp_path, made, Drive("p", 10**12, (0,), ()), 1.0, {"fidelity": "rtl"})
+    for k, condition in enumerate(conditions, 1):
+        outcome = Outcome()
+        outcome.lost = {"commands": k}
+        results.add(made.tests[0], condition, outcome, tmp_path / "captures", 1.0)
+    assert results.data["condition"] == said
+    assert results.data["lost"] == {"commands": sum(range(1, len(conditions) + 1))}
