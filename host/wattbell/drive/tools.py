@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import DriveError
 
+_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PACKAGES = {"fio": "fio", "nvme": "nvme-cli", "setpci": "pciutils"}
 
 
@@ -43,10 +45,23 @@ class Tools:
     def attempt(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Runs the program, whatever its exit code. DriveError when it hangs or cannot be started."""
         command = [self.find(name), *map(str, arguments)]
+        # A session of its own: Ctrl-C is for us, and must not kill the program that puts settings back. A signal to our group may come
+        # before it has that session, so it also has these signals blocked, from its first moment.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_US)
         try:
-            # a session of its own: Ctrl-C is for us, and must not kill the program that puts settings back
-            return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False, start_new_session=True)
-        except subprocess.TimeoutExpired:
-            raise DriveError(f"{' '.join(command)} did not end within {timeout_s:g} s; does the drive still answer?") from None
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )  # fmt: skip
         except OSError as error:
             raise DriveError(f"{command[0]} cannot be started ({error.strerror}).") from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with process:
+            try:
+                out, err = process.communicate(stdin, timeout_s)
+            except BaseException as error:
+                process.kill()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise DriveError(f"{' '.join(command)} did not end within {timeout_s:g} s; does the drive still answer?") from None
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, out, err)

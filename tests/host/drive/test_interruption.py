@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+from wattbell.drive.tools import Tools
+from wattbell.errors import DriveError
 
 # A session whose drive is a folder: sysfs files, an `nvme` that takes its time and keeps its features in a file, no rig.
 CHILD = r"""
@@ -118,7 +120,7 @@ def test_signals_while_settings_are_put_back_change_nothing(bench: Bench, first:
     _, err = process.communicate()
     assert sent > 1, "the signals came too late: the test proves nothing"
     assert process.returncode != 0
-    assert {n: v.lower() for n, v in bench.now().items()} == bench.settings
+    assert {n: v.lower() for n, v in bench.now().items()} == bench.settings, err
     assert not (bench.root / "restore.json").exists()
     assert "being put back; this ends by itself" in err
     assert json.loads((bench.root / "capture/workload/phases.json").read_text()) == [], "the way out goes to its end"
@@ -147,6 +149,21 @@ def test_a_storm_of_signals_from_the_first_moment_on(bench: Bench) -> None:
     process.communicate()
     assert process.returncode != 0
     assert bench.now() == bench.settings
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_puts_settings_back_is_not_ended_by_a_signal_for_us(tmp_path: Path, number: signal.Signals) -> None:
+    """One to the whole group may reach it before it has a session of its own."""
+    (tmp_path / "nvme").write_text(f"#!/bin/sh\nkill -{int(number)} $$\necho done\n")
+    (tmp_path / "nvme").chmod(0o755)
+    assert Tools({"nvme": str(tmp_path / "nvme")}).run("nvme") == "done\n"
+
+
+def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
+    (tmp_path / "nvme").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "nvme").chmod(0o755)
+    with pytest.raises(DriveError, match="did not end within 0.5 s"):
+        Tools({"nvme": str(tmp_path / "nvme")}).run("nvme", timeout_s=0.5)
 
 
 def test_nohup_stays_in_force(tmp_path: Path) -> None:
