@@ -13,39 +13,25 @@ from wattbell.analysis.context import Context
 from wattbell.analysis.table import NONE
 from wattbell.analysis.text import duration
 from wattbell.report import series
+from wattbell.report.colours import Look, look
 from wattbell.report.series import Detail, Envelope
 from wattbell.wire.spec import CommandFlag
 
 Float = npt.NDArray[np.float64]
 
-PHASE_COLOURS = (
-    "#1f6f9f",
-    "#c2571a",
-    "#3c7d3c",
-    "#8a4a9e",
-    "#b0892a",
-    "#b23a48",
-    "#2a8c82",
-    "#4a5d73",
-    "#d17fb3",
-    "#7d8c2a",
-    "#6d4c33",
-    "#5aa6d6",
-)
-"""Colour of a phase in every plot, by its place among the phases with I/O."""
 MAX_DETAILS = 6
 
 
 @dataclass(frozen=True)
 class PhaseSpan:
-    """Where a phase lies on the time axis; ``colour`` empty without I/O."""
+    """Where a phase lies on the time axis; ``look`` by its place among the phases with I/O, the same in every plot; None without I/O."""
 
     number: int
     name: str
     kind: str
     first_s: float
     last_s: float
-    colour: str
+    look: Look | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class Curve:
     """A latency distribution: ``latency_s`` and the share of commands that are at most that slow."""
 
     name: str
-    colour: str
+    look: Look
     latency_s: Float
     share: Float
 
@@ -63,7 +49,7 @@ class Point:
     """A phase as performance against power."""
 
     name: str
-    colour: str
+    look: Look
     watt: float
     mb_per_s: float
 
@@ -89,7 +75,7 @@ class ReportData:
 def collect(context: Context, result: Mapping[str, Any]) -> ReportData:
     """Compute the series of a capture that was analyzed into ``result``."""
     bins = series.load_bins(context)
-    phases, colours = _phases(context, result)
+    phases, looks = _phases(context, result)
     drive = context.capture.meta.get("drive") or {}
     return ReportData(
         title=str(drive.get("model") or context.capture.path.name),
@@ -101,54 +87,52 @@ def collect(context: Context, result: Mapping[str, Any]) -> ReportData:
         depth=series.queue_depth(context.steps, bins),
         latency=series.latency(context, bins),
         latency_from=str(result["commands"]["all"]["latency_s"]["from"]),
-        curves=_curves(context, result, colours),
-        points=_points(result, colours),
+        curves=_curves(context, result, looks),
+        points=_points(result, looks),
         details=_details(context, result) if context.rail is not None else [],
     )
 
 
-def _phases(context: Context, result: Mapping[str, Any]) -> tuple[list[PhaseSpan], dict[int, str]]:
+def _phases(context: Context, result: Mapping[str, Any]) -> tuple[list[PhaseSpan], dict[int, Look]]:
     spans: list[PhaseSpan] = []
-    colours: dict[int, str] = {}
+    looks: dict[int, Look] = {}
     for i, phase in enumerate(result["phases"]):
-        colour = ""
         if phase["rates"]["count"] and phase["kind"] != "wake":
-            colour = PHASE_COLOURS[len(colours) % len(PHASE_COLOURS)]
-            colours[i] = colour
+            looks[i] = look(len(looks))
         first, last = ((phase[k] - context.first_tick) * context.tick_s for k in ("first_tick", "last_tick"))
-        spans.append(PhaseSpan(phase["phase"], phase["name"], phase["kind"], first, last, colour))
-    return spans, colours
+        spans.append(PhaseSpan(phase["phase"], phase["name"], phase["kind"], first, last, looks.get(i)))
+    return spans, looks
 
 
-def _curves(context: Context, result: Mapping[str, Any], colours: Mapping[int, str]) -> list[Curve]:
+def _curves(context: Context, result: Mapping[str, Any], looks: Mapping[int, Look]) -> list[Curve]:
     """One curve a phase with I/O; one for everything where there are no phases."""
     windows = [
-        (p["name"], colours[i], p["first_tick"], p["last_tick"])
+        (p["name"], looks[i], p["first_tick"], p["last_tick"])
         for i, p in enumerate(result["phases"])
-        if i in colours
+        if i in looks
     ]
     if not windows:
-        windows = [("whole capture", PHASE_COLOURS[0], context.first_tick, context.last_tick)]
+        windows = [("whole capture", look(0), context.first_tick, context.last_tick)]
     out = []
-    for name, colour, first, last in windows:
+    for name, its_look, first, last in windows:
         table = context.commands.between(first, last)
         keep = (table.qid > 0) & ~table.has(CommandFlag.ABORTED) & ~table.has(CommandFlag.NO_SQE)
         keep &= (table.doorbell_tick != NONE) | (table.fetch_tick != NONE)
         table = table.take(keep)
         x, y = series.cdf(table.cqe_tick - table.start_tick, context.tick_s)
         if len(x):
-            out.append(Curve(name, colour, x, y))
+            out.append(Curve(name, its_look, x, y))
     return out
 
 
-def _points(result: Mapping[str, Any], colours: Mapping[int, str]) -> list[Point]:
+def _points(result: Mapping[str, Any], looks: Mapping[int, Look]) -> list[Point]:
     out = []
-    for i, colour in colours.items():
+    for i, its_look in looks.items():
         phase = result["phases"][i]
         watt = (phase["power"].get("active") or {}).get("mean_w")
         rate = phase["rates"].get("mb_per_s")
         if watt and rate and watt["value"] and rate["value"]:
-            out.append(Point(phase["name"], colour, watt["value"], rate["value"]))
+            out.append(Point(phase["name"], its_look, watt["value"], rate["value"]))
     return out
 
 

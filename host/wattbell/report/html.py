@@ -14,10 +14,11 @@ from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.render import phases_or_whole
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.report import tables
+from wattbell.report.colours import READ, WRITE, Look
 from wattbell.report.data import ReportData
 from wattbell.report.embed import bullets, document, label, note_below
 from wattbell.report.series import Envelope
-from wattbell.report.static import DEPTH, LATENCY, POWER, READ, WRITE
+from wattbell.report.static import DEPTH, LATENCY, POWER
 
 
 def _envelope(e: Envelope) -> dict[str, Any]:
@@ -63,15 +64,21 @@ def _plot_data(data: ReportData) -> dict[str, Any]:
         "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in data.phases],
         "latencyFrom": label(data.latency_from),
         "curves": [
-            {"name": label(c.name), "colour": c.colour, "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
+            {"name": label(c.name), **_look(c.look), "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
             for c in data.curves
         ],
-        "points": [{"name": label(p.name), "colour": p.colour, "watt": p.watt, "rate": p.mb_per_s} for p in data.points],
+        "points": [
+            {"name": label(p.name), **_look(p.look), "watt": p.watt, "rate": p.mb_per_s} for p in data.points
+        ],
         "details": [
             {"t": _rounded(d.t_s), "power": _rounded(d.power_w), "marks": {label(text): at for text, at in d.marks.items()}}
             for d in data.details
         ],
     }
+
+
+def _look(look: Look) -> dict[str, Any]:
+    return {"colour": look.colour, "dashed": look.dashed}
 
 
 def _rounded(values: Any) -> list[float | None]:
@@ -165,7 +172,7 @@ def _chips(data: ReportData) -> Markup:
 
 def _body(data: ReportData, result: Mapping[str, Any]) -> Markup:
     phases = phases_or_whole(result)
-    colours = {i: p.colour for i, p in enumerate(data.phases) if p.colour}
+    looks = {i: p.look for i, p in enumerate(data.phases) if p.look}
     origin = data.latency_from
     drive = result["capture"].get("drive") or {}
     conditions = result["capture"]["conditions"]
@@ -195,17 +202,17 @@ def _body(data: ReportData, result: Mapping[str, Any]) -> Markup:
         ),
         _section(
             "Workloads",
-            tables.workloads(phases, colours),
+            tables.workloads(phases, looks),
             f"Over the active span: first doorbell to last CQE without gaps of 10 ms and more. Latency from {origin} "
             "to CQE. A dash: the sample is too small for that percentile.",
         ),
         _section(
             "Power and efficiency",
-            tables.power(phases, colours),
+            tables.power(phases, looks),
             "The figure in brackets is the expanded uncertainty (k = 2) in the last digits. Efficiency and active "
             "power are over the active span; energy per command is above idle.",
         ),
-        _section("Bursts", tables.bursts(phases, colours), "Two readings of the rate of a duty-cycled load."),
+        _section("Bursts", tables.bursts(phases, looks), "Two readings of the rate of a duty-cycled load."),
         pairs.format(plots) if plots else Markup(),
         _section("Latency by command", tables.latencies(result["commands"]), f"Whole capture, {origin} to CQE."),
         _section("Where the time goes", tables.splits(result["commands"])),

@@ -33,12 +33,21 @@ function visible(e, a, b) {
 
 const config = { responsive: true, displayModeBar: false };
 
-// Ticks at 1, 2 and 5 times the powers of ten between two positive values.
-function decades(low, high) {
-  const out = [];
-  for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
-    for (const m of [1, 2, 5]) { const v = m * 10 ** e; if (v >= low * 0.999 && v <= high * 1.001) out.push(v); }
-  return out.length > 9 ? out.filter((v) => /^1e|^1$/.test(v.toExponential(0).replace("+0", "").slice(0, 2))) : out;
+// Ticks of a log axis between two positive values, three to nine where that can be: powers of ten; 1, 2, 5; finer; within a part of a
+// decade even steps.
+function logTicks(low, high) {
+  const even = 10 ** Math.floor(Math.log10((high - low) / 3 || low / 10));
+  for (const mantissas of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
+    const out = [];
+    for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
+      for (const m of mantissas) { const v = +`${m}e${e}`; if (v >= low * 0.999 && v <= high * 1.001) out.push(v); }
+    if (out.length >= 3) return out.length > 9 ? out.filter((v, i) => i % Math.ceil(out.length / 9) === 0) : out;
+  }
+  for (const step of [1, 2, 5].map((m) => m * even)) {
+    const first = Math.ceil(low / step - 1e-9), n = Math.floor(high / step + 1e-9) - first + 1;
+    if (n <= 9) return Array.from({ length: n }, (_, i) => +((first + i) * step).toPrecision(12));
+  }
+  return [];
 }
 function seconds(v) {
   for (const [scale, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]])
@@ -112,7 +121,7 @@ function timeline() {
       showarrow: false, font: { size: 12, color: INK } });
     layout[name] = { domain: [Math.max(0, top - height), top],
       gridcolor: GRID, zeroline: false, type: row.log ? "log" : "linear", rangemode: row.log ? "normal" : "tozero",
-      tickformat: row.tickformat || "", ticksuffix: row.suffix || "", fixedrange: true, nticks: 6, dtick: row.log ? 1 : undefined,
+      tickformat: row.tickformat || "", ticksuffix: row.suffix || "", fixedrange: true, nticks: 6,
       exponentformat: "SI", automargin: false };
     top -= height + gap;
   });
@@ -122,12 +131,34 @@ function timeline() {
     if (p.last - p.first > 0.012 * D.duration) layout.annotations.push({ x: (p.first + p.last) / 2, y: 1, xref: "x", yref: "paper",
       text: String(p.number), showarrow: false, yanchor: "bottom", yshift: 17, font: { size: 11, color: MUTED } });
   });
+  const marks = layout.annotations;
+  // What depends on the stretch that is shown: ticks of log axes, and a word where there is nothing to draw.
+  function fit(a, b) {
+    layout.annotations = [...marks];
+    for (const row of D.rows) {
+      const of = layout[row.axis === "y" ? "yaxis" : "yaxis" + row.axis.slice(1)], values = [];
+      for (const s of row.series) {
+        const v = visible(D.envelopes[s.key], a, b);
+        v.t.forEach((t, i) => { if (v.mean[i] !== null && t + v.half > a && t - v.half < b) values.push(v.low[i], v.high[i]); });
+      }
+      if (!values.length) layout.annotations.push({ x: 0.5, xref: "paper", y: (of.domain[0] + of.domain[1]) / 2, yref: "paper", showarrow: false,
+        text: `${row.title.split(",")[0]}: nothing in this stretch`, font: { size: 12, color: MUTED } });
+      of.showticklabels = values.length > 0;
+      if (!row.log || !values.length) continue;
+      const low = values.reduce((x, y) => Math.min(x, y)) / 1.08, high = values.reduce((x, y) => Math.max(x, y)) * 1.08;
+      of.range = [Math.log10(low), Math.log10(high)];
+      of.tickvals = logTicks(low, high);
+      of.ticktext = of.tickvals.map(seconds);
+    }
+  }
+  fit(0, D.duration);
   Plotly.newPlot(div, timelineTraces(0, D.duration), layout, config);
   const chips = [...document.querySelectorAll("#phases button")];
   let busy = false;
   function show(a, b) {
     busy = true;
     layout.xaxis.range = [a, b];
+    fit(a, b);
     Plotly.react(div, timelineTraces(a, b), layout, config).then(() => { busy = false; });
   }
   div.on("plotly_relayout", (e) => {
@@ -164,9 +195,9 @@ function distribution() {
   if (!div) return;
   const nines = (s) => -Math.log10(1 - s), ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
   const top = Math.max(...D.curves.map((c) => nines(c.share[c.share.length - 1])));
-  const ticksX = decades(Math.min(...D.curves.map((c) => c.latency[0])), Math.max(...D.curves.map((c) => c.latency[c.latency.length - 1])));
+  const ticksX = logTicks(Math.min(...D.curves.map((c) => c.latency[0])), Math.max(...D.curves.map((c) => c.latency[c.latency.length - 1])));
   Plotly.newPlot(div, D.curves.map((c) => ({ x: c.latency, y: c.share.map(nines), customdata: c.share.map((s) => (100 * s).toPrecision(6)),
-    mode: "lines", name: c.name, line: { color: c.colour, width: 1.8 }, hovertemplate: `${c.name}: %{customdata} % ≤ %{x:.4~s}s<extra></extra>` })),
+    mode: "lines", name: c.name, line: { color: c.colour, width: 1.8, dash: c.dashed ? "dash" : "solid" }, hovertemplate: `${c.name}: %{customdata} % ≤ %{x:.4~s}s<extra></extra>` })),
   { ...small, height: tall, hovermode: "closest", showlegend: D.curves.length > 1,
     xaxis: axis(D.latencyFrom + " → CQE", { type: "log", tickvals: ticksX, ticktext: ticksX.map(seconds), tickangle: 0 }),
     yaxis: axis("", { range: [0, top + 0.15], tickvals: ticks.map(nines), ticktext: ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"] }) }, config);
@@ -183,11 +214,11 @@ function efficiency() {
   const position = D.points.map((p, i) => places[D.points.slice(0, i).filter((q) => Math.abs(q.watt - p.watt) < pad
     && Math.abs(f(q.rate) - f(p.rate)) < room).length % places.length]);
   Plotly.newPlot(div, D.points.map((p, i) => ({ x: [p.watt], y: [p.rate], mode: named ? "markers+text" : "markers", text: [p.name], textposition: position[i],
-    textfont: { size: 12, color: INK }, marker: { color: p.colour, size: 10 }, cliponaxis: false,
+    textfont: { size: 12, color: INK }, marker: { color: p.colour, size: 10, symbol: p.dashed ? "circle-open" : "circle", line: { width: 2 } }, cliponaxis: false,
     hovertemplate: `${p.name}: %{y:.4~g} MB/s at %{x:.4~g} W = ${(p.rate / p.watt).toPrecision(4)} MB/s/W<extra></extra>` })),
   { ...small, height: tall, showlegend: false, hovermode: "closest", xaxis: axis("mean power, W", { range: [w0 - pad, w1 + pad] }),
-    yaxis: axis("MB/s", logarithmic ? { type: "log", range: [f(r0) - room, f(r1) + room], tickvals: decades(r0 / 2, r1 * 2),
-      ticktext: decades(r0 / 2, r1 * 2).map(String) } : { range: [Math.max(0, r0 - room), r1 + room] }) }, config);
+    yaxis: axis("MB/s", logarithmic ? { type: "log", range: [f(r0) - room, f(r1) + room], tickvals: logTicks(r0 / 2, r1 * 2),
+      ticktext: logTicks(r0 / 2, r1 * 2).map(String) } : { range: [Math.max(0, r0 - room), r1 + room] }) }, config);
 }
 
 function details() {

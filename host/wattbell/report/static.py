@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
 from wattbell.analysis.text import si
+from wattbell.report.colours import READ, WRITE, Look
 from wattbell.report.data import ReportData
 from wattbell.report.series import Envelope
 
 INK, MUTED, GRID = "#1c2530", "#66707c", "#e4e7eb"
-POWER, READ, WRITE, DEPTH, LATENCY = "#c2571a", "#1f6f9f", "#8a4a9e", "#3c7d3c", "#4a5d73"
+POWER, DEPTH, LATENCY = "#c2571a", "#3c7d3c", "#4a5d73"
 _POINTS = 3000
 STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "text.parse_math": False}
 """No formulas: a dollar in the name of a drive is a dollar."""
@@ -116,12 +117,16 @@ def _latency(data: ReportData) -> Figure | None:
     return figure
 
 
+def _line(look: Look) -> dict[str, Any]:
+    return {"color": look.colour, "linewidth": 1.3, "linestyle": "--" if look.dashed else "-"}
+
+
 def _cdf(data: ReportData) -> Figure | None:
     if not data.curves:
         return None
     figure, axes = _axes(7.0, 4.2)
     for curve in data.curves:
-        axes.plot(curve.latency_s, -np.log10(1 - curve.share), color=curve.colour, linewidth=1.3, label=curve.name)
+        axes.plot(curve.latency_s, -np.log10(1 - curve.share), label=curve.name, **_line(curve.look))
     axes.set_xscale("log")
     _seconds(axes.xaxis)
     names = {0: "0 %", 0.30103: "50 %", 1: "90 %", 2: "99 %", 3: "99.9 %", 4: "99.99 %", 5: "99.999 %"}
@@ -140,7 +145,9 @@ def _efficiency(data: ReportData) -> Figure | None:
         return None
     figure, axes = _axes(5.6, 4.2)
     for point in data.points:
-        axes.plot(point.watt, point.mb_per_s, "o", color=point.colour, markersize=6)
+        axes.plot(
+            point.watt, point.mb_per_s, "o", color=point.look.colour, markersize=6, fillstyle="none" if point.look.dashed else "full"
+        )
         axes.annotate(
             point.name, (point.watt, point.mb_per_s), xytext=(6, 4), textcoords="offset points", fontsize=8, color=INK
         )

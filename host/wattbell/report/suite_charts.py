@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from wattbell.results import Quantity
 
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d00", "#56b4e9", "#4d4d4d", "#e69f00")
-"""Okabe and Ito's colours, told apart with every kind of colour vision; yellow darkened to be read on white."""
 BACKGROUND = "#98a2ae"
 """Colour of drives that are shown for comparison only."""
 MAX_DIRECT_LABELS = 5

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
-from wattbell.report.suite_charts import PALETTE, Block, Chart, Line, Mark, Panel, Section
+from wattbell.report.colours import PALETTE
+from wattbell.report.suite_charts import Block, Chart, Line, Mark, Panel, Section
 from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
 from wattbell.report.suite_sections import bars_of, slug
 from wattbell.results import Run, TestResult
@@ -173,7 +174,10 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
             names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if s.name.startswith("median"))
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name, behind=others))]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
-            if lines:
+            if lines and not any(_spread(line) for line in lines):
+                # one upright line, which the bar above says better
+                section.note += f" {title}: too few or too alike (within {_ALIKE:.0%}) for a distribution."
+            elif lines:
                 # From 0 where all lie close together: a spread of microseconds must not look like one of milliseconds.
                 top = max(max(line.x) for line in lines)
                 wide = top > 20 * min(min(line.x) for line in lines) > 0
@@ -181,6 +185,15 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
                 panel = Panel("latency", "share of wake-ups", lines, x_log=wide, x_range=reach, y_range=(0, 1.02), seconds="x")
                 section.blocks.append(Chart(slug(f"{key[0]}-{test}-distribution"), f"{title}: distribution", [panel], columns=1))
     return section
+
+
+_ALIKE = 0.01
+_LEAST_VALUES = 3
+
+
+def _spread(line: Line) -> bool:
+    """Whether a distribution shows more than its median does."""
+    return len(line.x) >= 2 * _LEAST_VALUES and max(line.x) - min(line.x) > _ALIKE * max(line.x)
 
 
 def _distribution(entity: Entity, key: TestKey) -> Line | None:

@@ -14,6 +14,7 @@ from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
 from wattbell.analysis.render import phase_kind, truth_faults
 from wattbell.analysis.text import NOTHING, concise, count, digits, duration, si, signed, size_bytes
+from wattbell.report.colours import Look
 
 Row = Sequence[str]
 BREAK = Markup("<br>")
@@ -54,12 +55,14 @@ def _lat(latency: Mapping[str, Any], key: str) -> str:
     return NOTHING if latency.get(key) is None else bound + duration(latency[key])
 
 
-def _name(phase: Mapping[str, Any], colours: Mapping[int, str], i: int) -> Markup:
-    dot = Markup('<span class=dot style="background:{}"></span>').format(colours[i]) if colours.get(i) else Markup()
+def _name(phase: Mapping[str, Any], looks: Mapping[int, Look], i: int) -> Markup:
+    dot = Markup()
+    if i in looks:
+        dot = Markup('<span class="dot{}" style="color:{}"></span>').format(" hollow" if looks[i].dashed else "", looks[i].colour)
     return dot + str(phase["name"])
 
 
-def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Markup:
+def workloads(phases: Sequence[Mapping[str, Any]], looks: Mapping[int, Look]) -> Markup:
     """Rates and latency by phase."""
     rows = []
     for i, phase in enumerate(phases):
@@ -68,7 +71,7 @@ def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -
         latency, depth = phase["commands"]["all"]["latency_s"], phase["queue_depth"]["mean_busy"]
         rows.append(
             [
-                _name(phase, colours, i),
+                _name(phase, looks, i),
                 span("u", phase_kind(phase)),
                 count(phase["rates"]["count"]),
                 size_bytes(phase["rates"]["bytes"]),
@@ -82,7 +85,7 @@ def workloads(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -
     return table(head, rows, 2)
 
 
-def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Markup:
+def power(phases: Sequence[Mapping[str, Any]], looks: Mapping[int, Look]) -> Markup:
     """Power, energy and efficiency by phase."""
     rows = []
     for i, phase in enumerate(phases):
@@ -93,7 +96,7 @@ def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Ma
         each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
         rows.append(
             [
-                _name(phase, colours, i),
+                _name(phase, looks, i),
                 pair(p["mean_w"]),
                 pair(p.get("active", {}).get("mean_w")) if useful else NOTHING,
                 plain(p["max_moving_w"]["100us"]),
@@ -107,7 +110,7 @@ def power(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Ma
     return table(("phase", *watts, "energy, J", "MB/s/W", "IOPS/W", "J/GB", "µJ/command"), rows)
 
 
-def bursts(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> Markup:
+def bursts(phases: Sequence[Mapping[str, Any]], looks: Mapping[int, Look]) -> Markup:
     """Both readings of the rate of a duty-cycled load."""
     rows = []
     for i, phase in enumerate(phases):
@@ -115,7 +118,7 @@ def bursts(phases: Sequence[Mapping[str, Any]], colours: Mapping[int, str]) -> M
         if not found or phase["kind"] == "wake":
             continue
         values = (pair(found["mb_per_s_mean_of_bursts"]), plain(rate["mb_per_s"]), plain(rate["mb_per_s_whole"]))
-        rows.append([_name(phase, colours, i), str(found["count"]), f"{found['duty']:.0%}", *values])
+        rows.append([_name(phase, looks, i), str(found["count"]), f"{found['duty']:.0%}", *values])
     rates = ("mean of bursts, MB/s", "data / active time, MB/s", "idle included, MB/s")
     return table(("phase", "bursts", "duty", *rates), rows)
 

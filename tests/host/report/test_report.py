@@ -1,8 +1,11 @@
 """Reports: complete, self-contained, and what the series show is what was captured."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import numpy as np
 import pytest
@@ -53,9 +56,37 @@ def test_report_of_a_capture_without_rail(builder, tmp_path):
     assert "latency.png" in names
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
-def test_script_draws_every_plot_in_a_browser(capture, tmp_path):
+PROBE = """
+const probe = document.createElement("pre"), at = document.getElementById("timeline"), seen = { ticks: {} };
+for (const [low, high] of RANGES) seen.ticks[low + " " + high] = logTicks(low, high);
+seen.axis = at.layout.yaxis4.ticktext;
+document.querySelectorAll("#phases button")[2].click();
+setTimeout(() => {
+  seen.words = [...at.querySelectorAll(".annotation-text")].map((e) => e.textContent);
+  document.querySelectorAll("#phases button")[0].click();
+  setTimeout(() => {
+    seen.back = [...at.querySelectorAll(".annotation-text")].map((e) => e.textContent);
+    probe.id = "probe"; probe.textContent = JSON.stringify(seen); document.body.append(probe);
+  }, 500);
+}, 500);
+"""
+RANGES = [(49e-6, 54e-6), (80e-6, 80.6e-6), (18e-6, 24e-6), (19e-6, 0.055), (90e-6, 310e-6), (1e-7, 10.0), (0.9, 1.1)]
+
+
+@pytest.mark.skipif(not shutil.which("chromium") and not os.environ.get("CI"), reason="chromium is not installed")
+def test_script_draws_every_plot_in_a_browser(builder, tmp_path):
+    builder.power(0, 0.6)
+    builder.phase(1, 10 * MS, 110 * MS, "reads")
+    builder.phase(2, 120 * MS, 180 * MS, "nothing", kind="idle")
+    builder.power(20 * MS, 2.0)
+    tick = 20 * MS
+    for k in range(800):
+        tick = builder.command(tick, 80_000 + 100 * (k % 7), opcode=2 if k % 4 else 1) + 20_000
+    builder.power(tick, 0.6)
+    capture = builder.write(300 * MS)
     html = write_report(capture, analyze(capture), tmp_path / "out", plots=False)
+    with html.open("a", encoding="utf-8") as file:
+        file.write(f"<script>{PROBE.replace('RANGES', json.dumps(RANGES))}</script>")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", html.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
@@ -63,6 +94,14 @@ def test_script_draws_every_plot_in_a_browser(capture, tmp_path):
         found = re.search(rf"<div id=\"{plot}\"[^>]*>(.{{2000}})", done.stdout, re.DOTALL)
         assert found, f"{plot} is missing"
         assert "svg" in found.group(1), f"{plot} was not drawn"
+    seen = json.loads(unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)[1]))
+    assert len(seen["ticks"]) == len(RANGES)
+    for (low, high), ticks in zip(RANGES, seen["ticks"].values(), strict=True):
+        assert 3 <= len(ticks) <= 9, (low, high, ticks)
+        assert all(low * 0.998 <= tick <= high * 1.002 for tick in ticks)
+    assert len(set(seen["axis"])) == len(seen["axis"]) >= 3, "the latencies lie within a part of a decade"
+    assert "latency: nothing in this stretch" in seen["words"], "phase 2 has no command"
+    assert not [text for text in seen["back"] if "nothing" in text]
 
 
 def test_envelope_keeps_extremes_when_coarser():

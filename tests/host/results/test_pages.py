@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from wattbell.errors import ResultsError
 from wattbell.report.suite import comparable, sections, write_suite_page
@@ -49,6 +51,18 @@ def test_one_file_that_needs_no_other(folders: dict[str, Path], tmp_path: Path) 
     every = own[own.index("<summary>Every figure") :]
     assert "<td class=l>QD32</td>" in every and "<td class=l>30 % writes</td>" in every
     assert "mean latency, µs</th>" in every and "energy, J</th>" in every
+
+
+def test_a_distribution_of_one_line_is_said_instead_of_drawn(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Ten wake-ups of a model that always takes as long."""
+    folder = tmp_path / "alike"
+    shutil.copytree(folders["660p"], folder)
+    assert chart(sections([read_run(folder)]), "anandtech-2018-idle-wake-up-distribution")
+    series = pl.read_parquet(folder / "series/idle-wake-up.parquet")
+    series.with_columns(latency_s=pl.lit(0.055) + pl.int_range(pl.len()) * 1e-9).write_parquet(folder / "series/idle-wake-up.parquet")
+    made = sections([read_run(folder)])
+    assert not [b for s in made for b in s.blocks if isinstance(b, Chart) and b.key.endswith("wake-up-distribution")]
+    assert any("too alike (within 1%) for a distribution" in s.note for s in made)
 
 
 def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:

@@ -1,0 +1,23 @@
+"""Colours of all plots. What stands in one pair of axes is told apart with every kind of colour vision, or by its dashes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#661100", "#56b4e9", "#4d4d4d", "#e69f00")
+"""Okabe and Ito's colours. Their yellow cannot be read on white: a dark brown (of Paul Tol's) in its place, and grey for their black."""
+READ, WRITE = PALETTE[0], PALETTE[1]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one of many is drawn: ``dashed`` (lines dashed, points hollow) from where the palette is used up."""
+
+    colour: str
+    dashed: bool = False
+
+
+def look(place: int) -> Look:
+    """The look of the ``place``-th of many; after twice the palette they come again."""
+    round_, colour = divmod(place, len(PALETTE))
+    return Look(PALETTE[colour], dashed=round_ % 2 == 1)
