@@ -317,8 +317,9 @@ class TestMap:
             data = {"support": support, "blobs": {}, "seconds": {}, "lines": {}}
         other = {name for name in {*data["blobs"], *blobs} if data["blobs"].get(name) != blobs.get(name) and name.endswith(".py")}
         changed = {name for name in other if name in files or _lines_of(data["blobs"].get(name)) != _lines_of(blobs.get(name))}
+        sources = {name for name in changed if name.startswith(tuple(f"host/wattbell/{package}/" for package in PACKAGES))}
         stale = set(files) & changed
-        for name in changed & data["lines"].keys():
+        for name in sources & data["lines"].keys():
             stale |= {node.partition("::")[0] for nodes in data["lines"][name].values() for node in nodes}
         gone = {name for name in data["blobs"] if name not in blobs}
         self.seconds: dict[str, float] = {k: v for k, v in data["seconds"].items() if k.partition("::")[0] not in stale | gone}

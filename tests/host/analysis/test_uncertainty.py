@@ -175,3 +175,45 @@ def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monke
     assert power["max_sample_w"]["u"] == pytest.approx(2 * 0.03, rel=0.08) and power["max_sample_w"]["u"] < 0.06
     assert power["max_moving_w"]["100us"]["u"] == pytest.approx(power["max_sample_w"]["u"] / math.sqrt(10), rel=1e-6)
     assert power["mean_w"]["u"] >= power["max_sample_w"]["u"] / math.sqrt(samples)
+
+
+def test_a_doubt_of_the_idle_level_is_shared_out_by_what_each_class_took(builder: Any) -> None:
+    """Reads take 1 mJ above idle, writes 2 mJ, in an order that tells them apart. 10 mW of idle power over all of the time, shared by
+    energy, is 10 mW x T x 1 mJ / (all energy above idle) for a read, twice that for a write."""
+    kinds = np.random.default_rng(2).integers(1, 3, 300)  # 1: write, 2: read
+    builder.power(0, 0.5)
+    tick = 100 * MS
+    for opcode in kinds.tolist():
+        builder.power(tick, 0.5 + (2.0 if opcode == 1 else 1.0))
+        builder.command(tick, MS, opcode=opcode)
+        tick += MS
+    builder.power(tick, 0.5)
+    capture = builder.write(tick + 50 * MS)
+    capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 0.0}
+    context = load(capture)
+    assert context.rail is not None
+    io = context.commands.take(context.commands.qid > 0)
+    found = energy_per_command(context.rail, io, Span(np.array([[100 * MS, tick]])), figure(0.5, "W", 10e-3), 0)
+    read, write = found["classes"]["read 4 KiB"], found["classes"]["write 4 KiB"]
+    assert (read["value"], write["value"]) == (pytest.approx(1e-3, rel=5e-3), pytest.approx(2e-3, rel=5e-3))
+    reads, writes = int((kinds == 2).sum()), int((kinds == 1).sum())
+    assert (read["conditions"]["commands"], write["conditions"]["commands"]) == (reads, writes)
+    share = 10e-3 * 0.3 * 1e-3 / (reads * 1e-3 + writes * 2e-3)
+    # the least squares' own part is small: each millisecond is one command
+    assert share < read["u"] < 1.1 * share
+    assert 2 * share < write["u"] < 1.1 * 2 * share
+
+
+def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
+    """0.52 and 0.54 W: a standard deviation of 20 mW / sqrt(2), and twice that / sqrt(2) under the mean."""
+    for k, watt in enumerate((0.50, 0.52, 0.54)):
+        builder.power(k * 101 * MS, watt)
+        builder.command(k * 101 * MS + 100 * MS, MS)
+    builder.levels.append((303 * MS, 0.54))
+    capture = builder.write(310 * MS)
+    capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 5e-6}
+    (level,) = analyze(capture)["idle"]["levels"]
+    assert level["segments"] == 2, "before the first command nothing is known to be idle"
+    assert level["mean_w"]["value"] == pytest.approx(0.53, rel=1e-3)
+    assert level["mean_w"]["u"] == pytest.approx(math.hypot(2 * 0.02 / math.sqrt(2) / math.sqrt(2), 16.5e-6), rel=5e-3)
+    assert level["duration_s"] == pytest.approx(0.2, abs=3e-3)
