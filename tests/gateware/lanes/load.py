@@ -57,15 +57,15 @@ class Host:
         model, link, q = self._model, self._link, self._model.queues[1 + k % QUEUES]
         cid, tag, buffer = k // QUEUES & 0xFFFF, k % 256, _BUFFERS + 4096 * (k % _BUFFER_PAGES)
         slot, blocks = q.tail, max(1, data_bytes // 512)
-        q.tail = (q.tail + 1) % q.sq_size
+        q.tail = (q.tail + 1) % q.size
         sqe = struct.pack("<BBHL8x8xQQ6L", READ if data_bytes else FLUSH, 0, cid, 1, buffer if data_bytes else 0, 0,
                           k if data_bytes else 0, 0, blocks - 1 if data_bytes else 0, 0, 0, 0)  # fmt: skip
 
         def fetch() -> None:
-            self._then(link.read(UP, q.sq + 64 * slot, 64, tag), 400, complete)
+            self._then(link.read(UP, q.base + 64 * slot, 64, tag), 400, complete)
 
         def complete() -> None:
-            self._then(link.completion(DOWN, q.sq + 64 * slot, sqe, tag, 64), 2300, move)
+            self._then(link.completion(DOWN, q.base + 64 * slot, sqe, tag, 64), 2300, move)
 
         def move() -> None:
             tick = self._link.clockwork.now
@@ -74,13 +74,14 @@ class Host:
             self._then(tick, 100, post)
 
         def post() -> None:
-            place, phase = q.cq_tail, q.phase
-            q.cq_tail = (q.cq_tail + 1) % q.cq_size
-            q.phase ^= q.cq_tail == 0
-            head = q.cq_tail
-            link.write(UP, q.cq + 16 * place, struct.pack("<LLHHHH", 0, 0, (slot + 1) % q.sq_size, q.qid, cid, phase))
-            tick = link.write(UP, 0xFEE00000 + (q.vector << 12), struct.pack("<L", 0x4020 + q.vector))
-            self._then(tick, 900, lambda: model.doorbell(q.qid, 1, head))
+            cq = q.cq
+            place, phase = cq.tail, cq.phase
+            cq.tail = (cq.tail + 1) % cq.size
+            cq.phase ^= cq.tail == 0
+            head = cq.tail
+            link.write(UP, cq.base + 16 * place, struct.pack("<LLHHHH", 0, 0, (slot + 1) % q.size, q.qid, cid, phase))
+            tick = link.write(UP, 0xFEE00000 + (cq.vector << 12), struct.pack("<L", 0x4020 + cq.vector))
+            self._then(tick, 900, lambda: model.doorbell(cq.cqid, 1, head))
 
         self._then(model.doorbell(q.qid, 0, q.tail), 300, fetch)
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 
 import cocotb
 from expect import FLUSH, GUESS, READ, SHADOW, WRITE
+from hosts import part, use_shadow_doorbells
 from link import UP
-from model import Model
-from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
+from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, delete_cq, delete_sq, make, run, workload
 
 from bench import Bench, Pin
-
-
-def part(model: Model, ticks: int) -> None:
-    """Let the model run for `ticks`, then hold it."""
-    end = model.clock.now + ticks
-    queue = model.clock._queue
-    while queue and queue[0][0] <= end:
-        model.clock.step()
-    model.clock.now = max(model.clock.now, end)
 
 
 @cocotb.test()
@@ -62,25 +52,11 @@ async def deletes(dut):
     boot(model, 3, sizes=(8, 300))
     workload(model, 300)
     part(model, 30_000)
-    q = model.queues[2]
-    q.alive = False
-    part(model, 5_000)
-
-    def deleted(command) -> None:
-        model.events.append((command.ticks["cqe"], "QUEUE_DELETED", 0, 2, 0))
-        model.kill(command.ticks["cqe"], q)
-        model.admin(0x04, cdw=(2, 0), done=cq_deleted)
-        model.ring(0)
-
-    def cq_deleted(command) -> None:
-        model.events.append((command.ticks["cqe"], "QUEUE_DELETED", 1, 2, 0))
-        for c in [c for c in model.live if c.qid == 2]:
-            model.finish(c)
-
-    model.admin(0x00, cdw=(2, 0), done=deleted)
-    model.ring(0)
+    q = delete_sq(model, 2)
+    q.cq.alive = False
     clock.run()
-    del model.queues[2]
+    delete_cq(model, q.cq)
+    clock.run()
     create_queues(model, 2, (8, 300), only=(2,))
     workload(model, 100)
     clock.run()
@@ -92,26 +68,8 @@ async def shadow_doorbells(dut):
     """After Doorbell Buffer Config, doorbells are rung now and then only."""
     clock, link, model = make(SEED + 3)
     boot(model, 2, sizes=(16, 64))
-    model.elide = 0.7
-    buffers = model.pages(2)
-
-    def on(command) -> None:
-        model.events.append((command.ticks["cqe"], "SHADOW_DOORBELLS", 0, 0, 0))
-        model.shadow = True
-
-    command = model.admin(0x7C, done=on)
-    command.sqe = model.sqe(0x7C, command.cid, 0, buffers[0], buffers[1], (0,) * 6)
-    model.ring(0)
-    clock.run()
+    use_shadow_doorbells(model)
     workload(model, 150)
-
-    def drive_looks() -> None:  # at the shadow doorbells, and says where it wants to be woken
-        if clock._queue:
-            index = struct.pack("<L", clock.random.getrandbits(6))
-            link.write(UP, buffers[1] + 8 * clock.random.randrange(1, 3), index)
-            clock.after(clock.random.randrange(100, 3000), drive_looks)
-
-    clock.after(100, drive_looks)
     clock.run()
     bench = await run(dut, model, link)
     assert sum(r["flags"] == SHADOW for r in bench.records) == 150
@@ -131,8 +89,8 @@ async def late_attach(dut):
     at = clock.now
     words = [{"op": 0, "address": model.bar0}, {"op": 1, "size": model.stride}]
     for q in model.queues.values():
-        words.append({"op": 4, "qid": q.qid, "address": q.cq, "size": q.cq_size, "link": q.vector})
-        words.append({"op": 3, "qid": q.qid, "address": q.sq, "size": q.sq_size, "link": q.qid})
+        words.append({"op": 4, "qid": q.cq.cqid, "address": q.cq.base, "size": q.cq.size, "link": q.cq.vector})
+        words.append({"op": 3, "qid": q.qid, "address": q.base, "size": q.size, "link": q.cq.cqid})
     pins = [Bench.config(at + 400_000 * n, **w) for n, w in enumerate(words)]
     clock.now = at + 400_000 * len(words)
     for qid in model.queues:

@@ -32,30 +32,42 @@ class Command:
     flags: int = 0
     done: object = None
     record: tuple[int, int] = (0, 0)  # slba, blocks
+    queue: Queue | None = None
+
+
+@dataclass(eq=False)
+class CompletionQueue:
+    cqid: int
+    base: int
+    size: int
+    vector: int
+    tail: int = 0  # drive: where the next CQE goes
+    head: int = 0
+    phase: int = 1
+    held: list[tuple[Command, bytes]] = field(default_factory=list)  # drive: CQEs to be written in one TLP
+    unseen: list[Command] = field(default_factory=list)  # CQEs the host has not taken yet
+    waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
+    interrupt_set: bool = False
+    in_flight: int = 0  # commands of all its submission queues
+    unrung: list[Command] = field(default_factory=list)  # CQEs that the host has taken and not rung for
+    alive: bool = True
 
 
 @dataclass(eq=False)
 class Queue:
+    """A submission queue; others may complete to the same `cq`."""
+
     qid: int
-    sq: int
-    sq_size: int
-    cq: int
-    cq_size: int
-    vector: int
+    base: int
+    size: int
+    cq: CompletionQueue
     tail: int = 0  # host: where the next SQE goes
     rung: int = 0  # host: last doorbell
     bell: int = 0  # drive: the last doorbell it has seen
     rings: int = 0
     heard: int = 0
     head: int = 0  # drive: next to fetch
-    cq_tail: int = 0
-    cq_head: int = 0
-    phase: int = 1
     entries: dict[int, Command] = field(default_factory=dict)
-    held: list[tuple[Command, bytes]] = field(default_factory=list)  # drive: CQEs to be written in one TLP
-    unseen: list[Command] = field(default_factory=list)  # CQEs the host has not taken yet
-    waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
-    interrupt_set: bool = False
     in_flight: int = 0
     alive: bool = True
     cids: int = 0
@@ -68,7 +80,7 @@ def expected_record(c: Command) -> dict[str, int] | None:
     if c.killed:
         t = {name: tick for name, tick in t.items() if tick < c.killed}
         data = [tick for tick in data if tick < c.killed]
-        if "doorbell" not in t:
+        if ("fetch" if flags & SHADOW else "doorbell") not in t:
             return None
     if aborted:
         t["cqe"] = c.killed

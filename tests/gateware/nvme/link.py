@@ -15,6 +15,8 @@ from cocotbext.pcie.core.utils import PcieId
 DOWN, UP = 0, 1
 HOST = PcieId(0, 0, 0)
 DRIVE = PcieId(1, 0, 0)
+NEIGHBOUR = PcieId(2, 0, 0)
+"""Another device below the same root complex."""
 
 
 @dataclass
@@ -95,14 +97,14 @@ class Link:
     def write(self, direction: int, address: int, data: bytes) -> int:
         return self.send(direction, self.request(True, address, 0, data, who=(HOST, DRIVE)[direction]))
 
-    def read(self, direction: int, address: int, length: int, tag: int) -> int:
-        return self.send(direction, self.request(False, address, length, tag=tag, who=(HOST, DRIVE)[direction]))
+    def read(self, direction: int, address: int, length: int, tag: int, who: PcieId | None = None) -> int:
+        return self.send(direction, self.request(False, address, length, tag=tag, who=who or (HOST, DRIVE)[direction]))
 
-    def completion(self, direction: int, address: int, data: bytes, tag: int, remaining: int) -> int:
+    def completion(self, direction: int, address: int, data: bytes, tag: int, remaining: int, who: PcieId | None = None) -> int:
         """Data of [address, ...) for the read `tag` of the other side; `remaining` bytes with this TLP's."""
         tlp = Tlp()
         tlp.fmt_type = TlpType.CPL_DATA
-        tlp.requester_id, tlp.completer_id = (HOST, DRIVE) if direction == UP else (DRIVE, HOST)
+        tlp.requester_id, tlp.completer_id = (who or HOST, DRIVE) if direction == UP else (DRIVE, HOST)
         tlp.tag = tag
         tlp.byte_count = remaining & 0xFFF
         tlp.lower_address = address & 0x7F

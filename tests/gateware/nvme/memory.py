@@ -60,6 +60,10 @@ class Memory:
         self.next_page = base + -(-size // self.page) * self.page
         return base
 
+    def free(self, base: int, size: int) -> None:
+        """What :meth:`contiguous` gave is used for data from now on, and soon."""
+        self.recycled += range(base, base + size, self.page)
+
     def give_back(self, command: Command) -> None:
         """What the host does with the memory of a completed command."""
         base = ~(self.page - 1)
@@ -80,7 +84,9 @@ class Memory:
             at = self.lists.take()
             command.lists.append((at, struct.pack(f"<{len(pages)}Q", *pages)))
             return at
-        offset = self.random.choice((0, 0, self.random.randrange(self.page // 8) * 8, self.page - 16))
+        exact = max(0, self.page - 8 * len(pages))  # the last entry ends the page, or the one before it would have
+        anywhere = self.random.randrange(self.page // 8) * 8
+        offset = self.random.choice((0, 0, anywhere, self.page - 16, exact, min(exact + 8, self.page - 16)))
         entries, at = list(pages), None
         room = (self.page - offset) // 8
         (page,) = self.pages(1)

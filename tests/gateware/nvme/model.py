@@ -10,13 +10,14 @@ from __future__ import annotations
 import struct
 from functools import partial
 
-from expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, Queue, expected_record
-from link import DOWN, UP, Clockwork, Link
+from expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, CompletionQueue, Queue, expected_record
+from link import DOWN, NEIGHBOUR, UP, Clockwork, Link
 from memory import Memory
 
 
 class Model(Memory):
-    """`bar0`, `stride`: of the drive. `tags`: tags it may use. `mps`: CC.MPS. `lba`: bytes of a logical block."""
+    """`bar0`, `stride`: of the drive. `tags`: tags it may use. `mps`: CC.MPS. `lba`: bytes of a logical block, in namespaces that are
+    not in `lbas`."""
 
     def __init__(
         self,
@@ -28,21 +29,26 @@ class Model(Memory):
         tags: int = 1024,
         mps: int = 0,
         lba: int = 512,
+        lbas: dict[int, int] | None = None,
     ) -> None:
         self.free_tags = list(range(tags))
         clockwork.random.shuffle(self.free_tags)
         super().__init__(clockwork.random, 4096 << mps)
-        self.mps, self.lba = mps, lba
+        self.mps, self.lba, self.lbas = mps, lba, lbas or {}
         self.clock, self.link = clockwork, link
         self.bar0, self.stride = bar0, stride
         self.queues: dict[int, Queue] = {}
+        self.cqs: dict[int, CompletionQueue] = {}
+        self.turn = 0  # which message belongs to which vector is the operating system's to say
         self.tags = tags
         self.reads = min(128, tags - 8)  # data reads under way at once; any of the tags may be used
         self.ended: list[Command] = []
         self.events: list[tuple[int, str, int, int, int]] = []
         self.shadow = False
         self.elide = 0.0
+        self.lazy = 0.0  # CQ head doorbells that are left to a later one
         self.mps_bytes = 128
+        self.boundary = 64  # of read completions, in bytes
         self.cqes = 1  # written in one TLP, at most
         self.coalesce = 3000  # highest interrupt delay in ticks
         self.list_read, self.list_step, self.reread = 256, 8, 0.0  # PRP lists: longest read, its granularity, again
@@ -79,7 +85,10 @@ class Model(Memory):
         tag = self.random.randrange(256)
         if self.random.random() < 0.5:
             self.link.read(DOWN, self.bar0, 8, tag)
+            self.link.read(DOWN, self.bar0 + 0x20, 8, tag, NEIGHBOUR)  # its tags are its own
             self.clock.now += 300
+            other = struct.pack("<LL", self.stride + 1, self.stride + 1)
+            self.link.completion(UP, self.bar0 + 0x20, other, tag, 8, NEIGHBOUR)
             self.link.completion(UP, self.bar0, cap, tag, 8)
         else:
             for offset in (0, 4):
@@ -106,7 +115,8 @@ class Model(Memory):
             (tick, "QUEUE_CREATED", 1, 0, cq_size),
             (tick, "QUEUE_CREATED", 0, 0, sq_size),
         ]
-        self.queues = {0: Queue(0, sq, sq_size, cq, cq_size, 0)}
+        self.cqs = {0: CompletionQueue(0, cq, cq_size, 0)}
+        self.queues = {0: Queue(0, sq, sq_size, self.cqs[0])}
         self.shadow = False
         self.clock.now += 30000
 
@@ -119,13 +129,15 @@ class Model(Memory):
 
     def kill(self, tick: int, queue: Queue | None) -> None:
         """The commands of a queue (or all) end at `tick` without completion."""
-        for q in [queue] if queue else list(self.queues.values()):
+        for q in [queue] if queue else [*self.queues.values(), *self.cqs.values()]:
             q.alive = False
         for command in list(self.live):
-            open_ = queue is self.queues[command.qid] and command.ticks.get("cqe", tick + 1) > tick
+            open_ = queue is command.queue and command.ticks.get("cqe", tick + 1) > tick
             if queue is None or open_:
                 command.killed = tick
                 self.finish(command)
+                if open_ and all(command is not held for held, _ in queue.cq.held):
+                    queue.cq.in_flight -= 1
 
     # --- commands -------------------------------------------------------------------------------------------------
     def sqe(self, opcode: int, cid: int, nsid: int, prp1: int, prp2: int, cdw: tuple[int, ...]) -> bytes:
@@ -169,7 +181,7 @@ class Model(Memory):
         prp2 = 0
         command = Command(qid, cid, opcode, b"", nsid=nsid, done=done)
         if opcode in (READ, WRITE):
-            command.length = blocks * self.lba
+            command.length = blocks * self.lbas.get(nsid, self.lba)
             if buffer is not None:
                 offset, command.own_pages = buffer % self.page, False
             elif offset is None:
@@ -209,15 +221,17 @@ class Model(Memory):
 
     def submit(self, command: Command) -> None:
         q = self.queues[command.qid]
-        assert q.in_flight < min(q.sq_size - 1, q.cq_size - 1), "the caller keeps to the queue's size"
+        assert self.room(q.qid) > 0, "the caller keeps to the queue's size"
         q.in_flight += 1
+        q.cq.in_flight += 1
         self.live.add(command)
+        command.queue = q
         q.entries[q.tail] = command
-        q.tail = (q.tail + 1) % q.sq_size
+        q.tail = (q.tail + 1) % q.size
 
     def room(self, qid: int) -> int:
         q = self.queues[qid]
-        return min(q.sq_size - 1, q.cq_size - 1) - q.in_flight
+        return min(q.size - 1 - q.in_flight, q.cq.size - 1 - q.cq.in_flight - len(q.cq.unrung))
 
     def ring(self, qid: int) -> None:
         """SQ tail doorbell for all that was submitted."""
@@ -233,7 +247,7 @@ class Model(Memory):
             q.entries[index].ticks["doorbell"] = self.clock.now if eliding else tick
             if eliding:
                 q.entries[index].flags |= SHADOW
-            index = (index + 1) % q.sq_size
+            index = (index + 1) % q.size
         q.rung = q.tail
         tail = q.tail
 
@@ -269,8 +283,9 @@ class Model(Memory):
 
         def complete(at: int) -> None:
             # Completions end at multiples of the read completion boundary, or at the end.
-            step = 64 * self.random.choice((1, 1, 2, 4))
-            end = min(len(data), (address + at + step) // 64 * 64 - address)
+            cut = self.boundary
+            step = cut * self.random.choice((1, 1, 2, 4))
+            end = min(len(data), (address + at + step) // cut * cut - address)
             part = data[at:end]
             seen = self.link.completion(DOWN, address + at, part, tag, len(data) - at)
             if note:
@@ -289,9 +304,9 @@ class Model(Memory):
             if not self.free_tags:
                 self.clock.after(300, lambda: self.fetch(q))
                 return
-            ahead = (q.bell - q.head) % q.sq_size
-            count = min(self.random.randint(1, self.fetch_burst), ahead, q.sq_size - q.head)
-            address = q.sq + 64 * q.head
+            ahead = (q.bell - q.head) % q.size
+            count = min(self.random.randint(1, self.fetch_burst), ahead, q.size - q.head)
+            address = q.base + 64 * q.head
             count = min(count, (4096 - address % 4096) // 64)
             commands = [q.entries[q.head + i] for i in range(count)]
             data = b"".join(c.sqe for c in commands)
@@ -307,7 +322,7 @@ class Model(Memory):
             tick = self.read_request(address, data, 0, each, note)
             for command in commands:
                 command.ticks["fetch"] = tick
-            q.head = (q.head + count) % q.sq_size
+            q.head = (q.head + count) % q.size
             if self.fetch_pause:
                 self.clock.after(self.fetch_pause, lambda: self.fetch(q))
                 return
@@ -398,72 +413,78 @@ class Model(Memory):
     def complete(self, q: Queue, command: Command) -> None:
         if not q.alive:
             return
+        cq = q.cq
         result = self.random.getrandbits(32)
-        cqe = struct.pack(
-            "<LLHHHH", result, 0, q.head, q.qid, command.cid, command.status << 1 | q.phase
-        )
-        q.held.append((command, cqe))
-        at = q.cq + 16 * q.cq_tail
-        q.cq_tail = (q.cq_tail + 1) % q.cq_size
-        q.phase ^= q.cq_tail == 0
-        first = at - 16 * (len(q.held) - 1)
-        if len(q.held) == self.cqes or q.cq_tail == 0 or (at + 16) % self.mps_bytes == 0:
-            self.post(q, first)
-        elif len(q.held) == 1:
-            self.clock.after(1500, lambda: self.post(q, at) if q.held and q.held[0][0] is command else None)
+        cqe = struct.pack("<LLHHHH", result, 0, q.head, q.qid, command.cid, command.status << 1 | cq.phase)
+        cq.held.append((command, cqe))
+        at = cq.base + 16 * cq.tail
+        cq.tail = (cq.tail + 1) % cq.size
+        cq.phase ^= cq.tail == 0
+        first = at - 16 * (len(cq.held) - 1)
+        if len(cq.held) == self.cqes or cq.tail == 0 or (at + 16) % self.mps_bytes == 0:
+            self.post(cq, first)
+        elif len(cq.held) == 1:
+            self.clock.after(1500, lambda: self.post(cq, at) if cq.held and cq.held[0][0] is command else None)
 
-    def post(self, q: Queue, address: int) -> None:
+    def post(self, cq: CompletionQueue, address: int) -> None:
         """Write the CQEs held, the first at `address`."""
-        held, q.held = q.held, []
-        if not q.alive:
+        held, cq.held = cq.held, []
+        if not cq.alive:
             return
         tick = self.link.write(UP, address, b"".join(cqe for _, cqe in held))
         for command, _ in held:
-            self.posted(q, command, tick)
+            self.posted(cq, command, tick)
 
-    def posted(self, q: Queue, command: Command, tick: int) -> None:
+    def posted(self, cq: CompletionQueue, command: Command, tick: int) -> None:
         command.ticks["cqe"] = tick
-        q.waiting.append(command)
-        command.shown_early = bool(self.shadow and q.qid)
+        cq.waiting.append(command)
+        command.shown_early = bool(self.shadow and cq.cqid)
         poll, delay = self.random.random() < self.poll, self.random.randrange(50, self.coalesce)
 
         def seen() -> None:
-            q.unseen.append(command)
+            cq.unseen.append(command)
             if poll:
-                self.clock.after(delay, lambda: self.take(q))
-            elif not q.interrupt_set:
-                q.interrupt_set = True
-                self.clock.after(delay, lambda: self.interrupt(q))
+                self.clock.after(delay, lambda: self.take(cq))
+            elif not cq.interrupt_set:
+                cq.interrupt_set = True
+                self.clock.after(delay, lambda: self.interrupt(cq))
 
         self.later(command.ticks["cqe"], 0, seen)
 
-    def interrupt(self, q: Queue) -> None:
-        q.interrupt_set = False
-        if not q.alive:
+    def interrupt(self, cq: CompletionQueue) -> None:
+        cq.interrupt_set = False
+        if not cq.alive:
             return
-        if q.waiting:
-            tick = self.link.write(UP, 0xFEE00000 + (q.vector << 12), struct.pack("<L", 0x4020 + q.vector))
-            for other in self.queues.values():
-                if other.vector == q.vector:
-                    for command in other.waiting:
-                        command.ticks["msix"] = tick
-                    other.waiting.clear()
-            self.later(tick, self.random.randrange(500, 3000), lambda: self.take(q))
+        if not cq.waiting:  # one of the same vector came before
+            self.take(cq)
+            return
+        message = cq.vector + self.turn
+        tick = self.link.write(UP, 0xFEE00000 + (message << 12), struct.pack("<L", 0x4020 + message))
+        served = [other for other in self.cqs.values() if other.vector == cq.vector]
+        for other in served:
+            for command in other.waiting:
+                command.ticks["msix"] = tick
+            other.waiting.clear()
+        self.later(tick, self.random.randrange(500, 3000), lambda: [self.take(other) for other in served])
 
-    def take(self, q: Queue) -> None:
+    def take(self, cq: CompletionQueue) -> None:
         """The host takes the CQEs it finds and rings the CQ head doorbell."""
-        if not q.alive or not q.unseen:
+        if not cq.alive or not cq.unseen:
             return
-        taken, q.unseen = q.unseen, []
-        q.cq_head = (q.cq_head + len(taken)) % q.cq_size
-        if not (self.shadow and q.qid and self.random.random() < self.elide):
-            tick = self.doorbell(q.qid, 1, q.cq_head)
-            for command in taken:
+        taken, cq.unseen = cq.unseen, []
+        cq.head = (cq.head + len(taken)) % cq.size
+        cq.unrung += taken
+        elided = self.shadow and cq.cqid and self.random.random() < self.elide
+        if not elided and not (self.lazy and len(cq.unrung) < cq.size // 2 and self.random.random() < self.lazy):
+            tick = self.doorbell(cq.cqid, 1, cq.head)
+            for command in cq.unrung:
                 command.ticks["head"] = tick
+            cq.unrung.clear()
         for command in taken:
             self.finish(command)
             self.give_back(command)
-            q.in_flight -= 1
+            cq.in_flight -= 1
+            command.queue.in_flight -= 1
         for command in taken:
             if command.done:
                 command.done(command)

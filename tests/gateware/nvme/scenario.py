@@ -6,7 +6,7 @@ import os
 from collections import Counter
 
 import cocotb
-from expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, Queue
+from expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, CompletionQueue, Queue
 from link import DOWN, UP, Clockwork, Link
 from model import Model
 from wattbell.wire import spec
@@ -38,38 +38,74 @@ def boot(model: Model, queues: int, *, sizes=(2, 1024)) -> None:
     create_queues(model, queues, sizes)
 
 
-def create_queues(model: Model, queues: int, sizes, only=None) -> None:
+def create_queues(model: Model, queues: int, sizes, only=None, completing=None) -> None:
+    """Submission queues 1 to `queues`, or `only` those, in random sizes. `completing`: SQ -> its CQ, where that is not the CQ of the same
+    number; a CQ is created before its first SQ."""
     numbers = only or range(1, queues + 1)
     r = model.random
     for qid in numbers:
-        q = Queue(qid, 0, r.randint(*sizes), 0, r.randint(*sizes), qid % 8)
-        q.sq, q.cq = model.contiguous(q.sq_size * 64), model.contiguous(q.cq_size * 16)
+        cqid = (completing or {}).get(qid, qid)
+        size, cq_size = r.randint(*sizes), r.randint(*sizes)
+        base = model.contiguous(size * 64)
 
-        def created(command, q=q, cq=1) -> None:
-            tick = command.ticks["cqe"]
-            size = q.cq_size if cq else q.sq_size
-            model.events.append((tick, "QUEUE_CREATED", cq, q.qid, size))
-            if cq:
-                model.admin(
-                    0x01,
-                    cdw=(q.sq_size - 1 << 16 | q.qid, q.qid << 16 | 1),
-                    prp1=q.sq,
-                    done=lambda c: created(c, q, 0),
-                )
-                model.ring(0)
-            else:
-                model.queues[q.qid] = q
+        def create_sq(qid=qid, cqid=cqid, base=base, size=size) -> None:
+            def created(command) -> None:
+                model.events.append((command.ticks["cqe"], "QUEUE_CREATED", 0, qid, size))
+                model.queues[qid] = Queue(qid, base, size, model.cqs[cqid])
 
-        model.admin(
-            0x05, cdw=(q.cq_size - 1 << 16 | qid, q.vector << 16 | 3), prp1=q.cq, done=lambda c, q=q: created(c, q, 1)
-        )
-        model.ring(0)
+            model.admin(0x01, cdw=(size - 1 << 16 | qid, cqid << 16 | 1), prp1=base, done=created)
+            model.ring(0)
+
+        if cqid in model.cqs and model.cqs[cqid].alive:
+            create_sq()
+        else:
+            cq = CompletionQueue(cqid, model.contiguous(cq_size * 16), cq_size, cqid % 8)
+
+            def cq_created(command, cq=cq, then=create_sq) -> None:
+                model.events.append((command.ticks["cqe"], "QUEUE_CREATED", 1, cq.cqid, cq.size))
+                model.cqs[cq.cqid] = cq
+                then()
+
+            model.admin(0x05, cdw=(cq.size - 1 << 16 | cq.cqid, cq.vector << 16 | 3), prp1=cq.base, done=cq_created)
+            model.ring(0)
         model.clock.run()
     # Which interrupt message belongs to which queue is learnt when only one queue waits for one.
     for qid in numbers:
         model.io(qid, FLUSH)
         model.ring(qid)
         model.clock.run()
+
+
+def delete_sq(model: Model, qid: int) -> Queue:
+    """Amid its traffic: what is in flight is aborted, and the host uses the queue's memory for something else."""
+    q = model.queues[qid]
+    q.alive = False
+
+    def deleted(command) -> None:
+        model.events.append((command.ticks["cqe"], "QUEUE_DELETED", 0, qid, 0))
+        model.kill(command.ticks["cqe"], q)
+        del model.queues[qid]
+        model.free(q.base, 64 * q.size)
+
+    model.admin(0x00, cdw=(qid, 0), done=deleted)
+    model.ring(0)
+    return q
+
+
+def delete_cq(model: Model, cq: CompletionQueue) -> None:
+    """Once no submission queue completes to it."""
+
+    def deleted(command) -> None:
+        tick = command.ticks["cqe"]
+        model.events.append((tick, "QUEUE_DELETED", 1, cq.cqid, 0))
+        cq.alive = False
+        for c in [c for c in model.live if c.queue.cq is cq]:
+            model.finish(c)
+        del model.cqs[cq.cqid]
+        model.free(cq.base, 16 * cq.size)
+
+    model.admin(0x04, cdw=(cq.cqid, 0), done=deleted)
+    model.ring(0)
 
 
 def workload(model: Model, commands: int, *, opcodes=(READ, WRITE, FLUSH, DSM, WRITE_ZEROES), big=0.03) -> None:

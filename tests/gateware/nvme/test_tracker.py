@@ -21,7 +21,7 @@ def garbled(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "seed"),
-    [("cocotb_tracker", 1), ("cocotb_corners", 1), ("cocotb_pages", 1), ("cocotb_edges", 1), ("cocotb_clocks", 1)],
+    [("cocotb_tracker", 1), ("cocotb_corners", 1), ("cocotb_pages", 1), ("cocotb_edges", 1), ("cocotb_clocks", 1), ("cocotb_hosts", 1)],
 )
 def test_tracker(module, seed):
     env = {"WIDTH": "128", "TICKS": "4", "SEED": str(seed)}

@@ -1,0 +1,68 @@
+"""Writes a bus trace of a host of tests/gateware/nvme (packed by cocotbext-pcie), and what the tracker must say of it.
+
+    host_trace.py SEED STRIDE TRACE EXPECTED [--crowded]
+
+Lives of the controller with tens of milliseconds between them: what the instrument does after a time happens there. EXPECTED gets, as
+JSON, the command records and the tracker's events, their ticks counted from the trace's beginning. With --crowded the host does what
+the tracker's tables cannot hold, which is not foretold. A program, because the modules of those tests belong on the path of a simulator
+and not of pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["WIDTH"], os.environ["TICKS"] = "128", "4"
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "gateware" / "nvme")]
+
+from cocotb_pages import keep_busy  # noqa: E402
+from expect import READ, WRITE  # noqa: E402
+from hosts import make_host, several_lives  # noqa: E402
+from link import UP  # noqa: E402
+from memory import Pool  # noqa: E402
+from model import Model  # noqa: E402
+from rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, rail, sideband  # noqa: E402
+from scenario import boot, create_queues, workload  # noqa: E402
+
+START = 20_000
+"""Ticks from the trace's beginning: the tracker has cleared its tables."""
+PAUSE = 22_000_000
+"""Ticks between lives: a CQ head doorbell that is missing then is given up on at 2**24."""
+END_US = 150_000
+"""Behind the first regular STATUS block."""
+
+
+
+def crowd(model: Model) -> None:
+    """More PRP lists in a page than it has places, again 9 ms later and 18 ms later; a queue beyond the table; SQEs in completions that are
+    cut elsewhere than the specification allows, so that nobody knows what was read."""
+    boot(model, 1, sizes=(128, 128))
+    create_queues(model, 1, (16, 64), only=(64,))
+    model.work = (10_000, 640_000)
+    model.lists = Pool(16, model.pages(1), model.page)
+    model.window = 1 << 32
+    for commands, pause in ((100, 9_000_000), (10, 18_000_000), (40, 2_000_000)):
+        keep_busy(model, commands, 64, lambda _n: model.io(1, model.random.choice((READ, WRITE)), 24, offset=0))
+        model.clock.now += pause
+    model.boundary = 8
+    workload(model, 20)
+    model.clock.run()
+
+
+seed, stride = map(int, sys.argv[1:3])
+clock, link, model = make_host(seed, stride)
+clock.now = START
+if "--crowded" in sys.argv:
+    crowd(model)
+else:
+    several_lives(model, 80, pause=PAUSE)
+rows = [sideband(1, PERST_N, 1), sideband(2, CLKREQ_N, 0)]
+rows += [((TLP_UP if s.direction == UP else TLP_DOWN), 0, s.tick * 1000, s.raw) for s in link.sent]
+rows += [rail(500 * k, 3.3 - 0.01 * (k % 3), 0.05 + 0.4 * (k % 7)) for k in range(END_US // 500)]
+rows += [sideband(1700.3 * k, LINK_STATE, k % 8) for k in range(1, END_US // 1701)]
+Path(sys.argv[3]).write_bytes(encode([*sorted(rows, key=lambda row: row[2]), end(END_US)]))
+Path(sys.argv[4]).write_text(json.dumps({"records": model.records, "events": model.events}))
