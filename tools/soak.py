@@ -241,7 +241,8 @@ def _fuzzed(command: list[str], times: int) -> dict[str, Any]:
     environment = {**os.environ, "WATTBELL_FUZZ": str(times)}
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     # Hypothesis' statistics, and what tests/host/fuzzing.py and sim/bus/tests/common/fuzz.rs print
-    inputs = sum(int(n) for n in re.findall(r"(\d+) (?:passing|failing|invalid) examples", done.stdout))
+    cases = re.findall(r"(\d+) passing, (\d+) failing, and (\d+) invalid", done.stdout)
+    inputs = sum(int(n) for numbers in cases for n in numbers)
     inputs += sum(int(n) for n in re.findall(r"fuzz: (\d+) inputs", done.stdout))
     words = "" if done.returncode == 0 else done.stdout[-2000:]
     return {"passed": done.returncode == 0, "seconds": time.monotonic() - begun, "inputs": inputs, "words": words}

@@ -206,8 +206,8 @@ class RailReader:
         if stored != {padded(samples)}:
             found = min(stored, default=0)
             raise CaptureError(
-                f"{directory / NAME} is damaged: it has {found} samples and not {padded(samples)}, "
-                f"for the {samples} that were recorded. `wattbell check {directory}` tells what is whole."
+                f"{directory / NAME} is damaged: it has {found} samples where {padded(samples)} hold the {samples} samples that were "
+                f"recorded. `wattbell check {directory}` tells what is whole."
             )
         self._pieces = _pieces(directory, first_tick, interval_ticks, samples) if breaks else [_Piece(0, samples, 0)]
         self._starts = [piece.start for piece in self._pieces]

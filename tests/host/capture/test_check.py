@@ -146,7 +146,7 @@ def test_a_waveform_of_other_length_than_recorded_is_not_read_without_hashes_eit
     with CaptureWriter(short) as writer:
         writer.feed(b"".join(maker.stream(20)))
     shutil.copy(short / "rail.jls", older(bare) / "rail.jls")
-    with pytest.raises(CaptureError, match="samples of the 6000 that were recorded"):
+    with pytest.raises(CaptureError, match="2000 samples where 6000"):
         analyze(open_capture(bare))
     assert bad(bare) == ["rail.jls"]
 

@@ -59,5 +59,5 @@ def test_padding_is_seldom_and_small() -> None:
 def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
     write(tmp_path, 5_000)
     for samples in (4_999, 5_001):
-        with pytest.raises(CaptureError, match="5000 samples and not"):
+        with pytest.raises(CaptureError, match="5000 samples where"):
             RailReader(tmp_path, 1_000, 1_000, 1_000, samples)
