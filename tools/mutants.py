@@ -4,9 +4,9 @@ Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is
 once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over four packages of the host, with the
 tests that execute the changed line (coverage by test), quickest first.
 
-Everything runs in a clone, ``build/mutants/clone``, at the commit checked out here: what is not committed is not tried, and no fault is
-ever in this tree. ``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is
-tried anew when the file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests.
+Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
+``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is tried anew when the
+file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def git(*words: str, folder: Path = ROOT) -> str:
     return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def clone() -> str:
-    """Brings the clone to the commit that is checked out here; the commit."""
-    commit = git("rev-parse", "HEAD")
+def clone(revision: str) -> str:
+    """Brings the clone to a commit of this repository; the commit."""
+    commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
     if not (CLONE / ".git").exists():
         git("clone", "--quiet", "--no-checkout", str(ROOT), str(CLONE))
-    git("fetch", "--quiet", "origin", commit, folder=CLONE)
+    git("fetch", "--quiet", "origin", folder=CLONE)
     git("checkout", "--quiet", "--force", "--detach", commit, folder=CLONE)
     # By hash: by time and size, a fault of the same length that is written within the same second would not be seen.
     compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware", "hw"]
@@ -540,6 +540,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=30, metavar="S",
                         help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)")
     parser.add_argument("--again", action="store_true", help="try survivors anew")
+    parser.add_argument("--commit", default="HEAD", help="what is tried (%(default)s)")
     parser.add_argument("--docs", action="store_true", help="write the table of docs/testing.md")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
@@ -564,7 +565,7 @@ def campaign(arguments: argparse.Namespace) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise Mistake(f"another run is at work in {BUILD}") from None
-    commit = clone()
+    commit = clone(arguments.commit)
     results, green = Results(), Green(commit)
     kept, setups = kept_faults(CLONE)
     known = {*PACKAGES, *(fault.area for fault in kept)}
