@@ -69,10 +69,13 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def _value(fig: Mapping[str, Any] | None, significant: int = 4) -> str:
+def _value(fig: Mapping[str, Any] | None, unit: str = "") -> Text:
     if fig is None or fig.get("value") is None:
-        return NOTHING
-    return digits(float(fig["value"]), significant)
+        return Text(NOTHING)
+    text = Text(digits(float(fig["value"]), 4) + unit)
+    if fig.get("lost"):
+        text.append("!", style="yellow")
+    return text
 
 
 def _lat(latency: Mapping[str, Any] | None, key: str) -> Text:
@@ -204,8 +207,8 @@ def _bursts(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
             str(bursts["count"]),
             f"{bursts['duty']:.0%}",
             mean,
-            f"{_value(rate['mb_per_s'])} MB/s",
-            f"{_value(rate['mb_per_s_whole'])} MB/s",
+            _value(rate["mb_per_s"], " MB/s"),
+            _value(rate["mb_per_s_whole"], " MB/s"),
         )
     return table
 

@@ -70,6 +70,8 @@ class ReportData:
     curves: list[Curve] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
     details: list[Detail] = field(default_factory=list)
+    gaps_s: list[tuple[float, float]] = field(default_factory=list)
+    """Where something is missing; a dip there is none of the drive's."""
 
 
 def collect(context: Context, result: Mapping[str, Any]) -> ReportData:
@@ -90,7 +92,21 @@ def collect(context: Context, result: Mapping[str, Any]) -> ReportData:
         curves=_curves(context, result, looks),
         points=_points(result, looks),
         details=_details(context, result) if context.rail is not None else [],
+        gaps_s=_gaps(context),
     )
+
+
+def _gaps(context: Context) -> list[tuple[float, float]]:
+    """Times of the gaps within the capture, from its first tick; those that overlap are one."""
+    rows = context.capture.gaps.select("first_tick", "last_tick").collect().sort("first_tick").rows()
+    merged: list[list[int]] = []
+    for first, last in rows:
+        first, last = max(first, context.first_tick), min(last, context.last_tick)
+        if merged and first <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], last)
+        elif first <= last:
+            merged.append([first, last])
+    return [((a - context.first_tick) * context.tick_s, (b - context.first_tick) * context.tick_s) for a, b in merged]
 
 
 def _phases(context: Context, result: Mapping[str, Any]) -> tuple[list[PhaseSpan], dict[int, Look]]:

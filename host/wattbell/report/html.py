@@ -62,6 +62,7 @@ def _plot_data(data: ReportData) -> dict[str, Any]:
         "envelopes": envelopes,
         "rows": rows,
         "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in data.phases],
+        "gaps": data.gaps_s,
         "latencyFrom": label(data.latency_from),
         "curves": [
             {"name": label(c.name), **_look(c.look), "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
@@ -198,7 +199,7 @@ def _body(data: ReportData, result: Mapping[str, Any]) -> Markup:
             "Time line",
             _chips(data) + Markup("<div id=timeline></div>"),
             "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to "
-            "the largest value of what one point on the screen stands for.",
+            "the largest value of what one point on the screen stands for." + (" Red: something is missing there." if data.gaps_s else ""),
         ),
         _section(
             "Workloads",

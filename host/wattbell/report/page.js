@@ -131,6 +131,8 @@ function timeline() {
     if (p.last - p.first > 0.012 * D.duration) layout.annotations.push({ x: (p.first + p.last) / 2, y: 1, xref: "x", yref: "paper",
       text: String(p.number), showarrow: false, yanchor: "bottom", yshift: 17, font: { size: 11, color: MUTED } });
   });
+  for (const [a, b] of D.gaps) layout.shapes.push({ type: "rect", xref: "x", yref: "paper", x0: a, x1: b, y0: 0, y1: 1,
+    fillcolor: "rgba(179,38,30,.13)", line: { width: 1, color: "rgba(179,38,30,.5)" }, layer: "below" });
   const marks = layout.annotations;
   // What depends on the stretch that is shown: ticks of log axes, and a word where there is nothing to draw.
   function fit(a, b) {

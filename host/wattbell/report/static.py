@@ -48,6 +48,8 @@ def _shade(axes: Any, data: ReportData) -> None:
                 fontsize=8,
                 color=MUTED,
             )
+    for first_s, last_s in data.gaps_s:
+        axes.axvspan(first_s, last_s, facecolor="#b3261e22", edgecolor="#b3261e88", linewidth=0.6, zorder=0.5)
     axes.set_xlim(0, data.duration_s)
     axes.set_xlabel("time, s", color=MUTED)
 

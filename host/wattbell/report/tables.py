@@ -40,14 +40,20 @@ def span(kind: str, text: str) -> Markup:
 
 
 def pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Markup:
-    """A figure with its uncertainty in the last digits."""
+    """A figure with its uncertainty in the last digits; ``!`` where something was lost under it."""
     head, paren, tail = concise(fig, scale).partition("(")
-    return escape(head) + (span("u", paren + tail) if paren else "")
+    return escape(head) + (span("u", paren + tail) if paren else "") + _lost(fig)
 
 
-def plain(fig: Mapping[str, Any] | None) -> str:
-    """A figure to four digits."""
-    return NOTHING if fig is None or fig.get("value") is None else digits(float(fig["value"]), 4)
+def plain(fig: Mapping[str, Any] | None) -> Markup:
+    """A figure to four digits; ``!`` where something was lost under it."""
+    if fig is None or fig.get("value") is None:
+        return escape(NOTHING)
+    return escape(digits(float(fig["value"]), 4)) + _lost(fig)
+
+
+def _lost(fig: Mapping[str, Any] | None) -> Markup:
+    return span("fail", "!") if fig and fig.get("lost") else Markup()
 
 
 def _lat(latency: Mapping[str, Any], key: str) -> str:

@@ -12,7 +12,10 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.context import load
 from wattbell.report import series, write_report
+from wattbell.report.data import collect
 from wattbell.report.series import Envelope
+from wattbell.wire.decode import Gap
+from wattbell.wire.spec import Kind
 
 MS = 1_000_000
 
@@ -102,6 +105,29 @@ def test_script_draws_every_plot_in_a_browser(builder, tmp_path):
     assert len(set(seen["axis"])) == len(seen["axis"]) >= 3, "the latencies lie within a part of a decade"
     assert "latency: nothing in this stretch" in seen["words"], "phase 2 has no command"
     assert not [text for text in seen["back"] if "nothing" in text]
+
+
+def test_loss_is_seen_at_the_top_at_its_time_and_at_its_figures(builder, tmp_path):
+    builder.power(0, 0.6)
+    for phase, start in ((1, 10 * MS), (2, 60 * MS)):
+        builder.phase(phase, start, start + 40 * MS, f"reads {phase}")
+        for k in range(300):
+            builder.command(start + 100_000 * k + 50_000, 80_000)
+    builder.gaps.append(Gap(Kind.COMMANDS, 70 * MS, 71 * MS, 46, "CRC"))
+    builder.gaps.append(Gap(Kind.RAIL, 70 * MS + MS // 2, 72 * MS, 100, "CRC"))
+    capture = builder.write(150 * MS)
+    result = analyze(capture)
+    text = write_report(capture, result, tmp_path / "out", plots=False).read_text(encoding="utf-8")
+    banner = re.search(r'<div class="banner ([a-z]*)">(.*?)</div>', text, re.DOTALL)
+    assert banner[1] == "loss"
+    assert "<b>Data were lost:</b> 46 commands, 100 rail samples." in banner[2]
+    assert "Nothing was lost" not in text
+    first, second = (re.search(rf"<td class=l><span[^>]*></span>reads {n}</td>(.*?)</tr>", text)[1] for n in (1, 2))
+    assert "!</span>" in second and "!</span>" not in first
+    (gap,) = collect(load(capture), result).gaps_s
+    zero = load(capture).first_tick
+    assert gap == pytest.approx(((70 * MS - zero) * 1e-9, (72 * MS - zero) * 1e-9))
+    assert f'"gaps":[[{gap[0]!r},{gap[1]!r}]]' in text
 
 
 def test_envelope_keeps_extremes_when_coarser():
