@@ -46,10 +46,13 @@ class Journal:
         self.path = directory / NAME
 
     def close(self, *, remove: bool) -> None:
-        """Unlock, and remove unless it is to be kept."""
+        """Unlock, and remove unless it is to be kept; once, whoever asks again."""
+        if self._fd < 0:
+            return
         if remove:
             self.path.unlink(missing_ok=True)
         os.close(self._fd)
+        self._fd = -1
 
 
 class JournalReader:
