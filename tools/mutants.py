@@ -21,7 +21,6 @@ import itertools
 import json
 import math
 import os
-import random
 import re
 import resource
 import shutil
@@ -100,15 +99,6 @@ def clone(revision: str) -> str:
     compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware", "hw"]
     subprocess.run(compiled, cwd=CLONE, check=True)
     return commit
-
-
-def prepare(areas: Iterable[str], commands: dict[str, list[str]]) -> None:
-    """Builds in the clone what the tests of an area need: the ``setup`` of its file of faults."""
-    for area in areas:
-        for command in commands.get(area, []):
-            print(f"{area}: {command}", flush=True)
-            if subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=CLONE, env=environment()).returncode:
-                raise Mistake(f"the setup of {area} failed: {command}")
 
 
 def environment(scratch: str | None = None) -> dict[str, str]:
@@ -201,13 +191,11 @@ def put_in(text: str, find: str, replace: str, where: str) -> str:
     return text.replace(find, replace)
 
 
-def kept_faults(root: Path) -> tuple[list[Fault], dict[str, list[str]]]:
-    """The faults of ``tests/mutants/*.toml``, and the commands that set each area up. Mistake with all that is wrong in them."""
-    faults, setups, wrong = [], {}, []
+def kept_faults(root: Path) -> list[Fault]:
+    """The faults of ``tests/mutants/*.toml``. Mistake with all that is wrong in them."""
+    faults, wrong = [], []
     for path in sorted((root / KEPT).glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        for area, commands in data.get("setup", {}).items():
-            setups[area] = list(commands)
         for number, entry in enumerate(data.get("fault", []), 1):
             where = f"{path.name}, fault {number} ({entry.get('file')})"
             try:
@@ -216,7 +204,7 @@ def kept_faults(root: Path) -> tuple[list[Fault], dict[str, list[str]]]:
                 wrong.append(str(error))
     if wrong:
         raise Mistake("\n".join(wrong))
-    return faults, setups
+    return faults
 
 
 def _kept(root: Path, entry: dict[str, Any], where: str) -> Fault:
@@ -387,29 +375,46 @@ class TestMap:
         return [node for k, (node, until) in enumerate(zip(ordered, total)) if not k or until <= budget_s]
 
 
-def made_faults(areas: Sequence[str]) -> list[tuple[str, str, str, int, int]]:
-    """(area, file, operator, occurrence, line) of every fault that can be made in the packages."""
+@dataclass(frozen=True)
+class Place:
+    """Where a fault can be made, and which; ``key`` as of a :class:`Fault`."""
+
+    area: str
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+    key: str
+
+    def draw(self, seed: int) -> bytes:
+        """Its lot: a sample of the same seed stays the same where the code does."""
+        return hashlib.sha256(f"{seed} {self.file} {self.operator} {self.occurrence}".encode()).digest()
+
+
+def made_faults(areas: Sequence[str]) -> list[Place]:
+    """Every fault that can be made in the packages."""
     found = []
     for area in areas:
         for path in sorted((CLONE / "host" / "wattbell" / area).glob("*.py")):
-            name = str(path.relative_to(CLONE))
-            found += [(area, name, operator, occurrence, line) for operator, _, occurrence, line, _ in places(path.read_text())]
+            name, source = str(path.relative_to(CLONE)), path.read_text(encoding="utf-8")
+            for operator, _, occurrence, line, _ in places(source):
+                key = hashlib.sha256("\0".join((name, operator, str(occurrence), source)).encode()).hexdigest()[:16]
+                found.append(Place(area, name, operator, occurrence, line, key))
     return found
 
 
-def make(place: tuple[str, str, str, int, int], tests: TestMap, budget_s: float) -> Fault:
+def make(place: Place, tests: TestMap, budget_s: float) -> Fault:
     from cosmic_ray.mutating import mutate_code
 
-    area, file, name, occurrence, line = place
+    file, line = place.file, place.line
     source = (CLONE / file).read_text(encoding="utf-8")
-    text = mutate_code(source, dict(operators())[name](), occurrence)
+    text = mutate_code(source, dict(operators())[place.operator](), place.occurrence)
     assert text is not None
     old, new = source.splitlines(), text.splitlines()
     at = next((k for k, (a, b) in enumerate(zip(old, new)) if a != b), line - 1)
-    key = hashlib.sha256("\0".join((file, name, str(occurrence), source)).encode()).hexdigest()[:16]
     what = f"{old[at].strip()}  ->  {new[at].strip() if at < len(new) else ''}"
     named = tuple(tests.tests(file, statement_lines(ast.parse(source), line), budget_s))
-    return Fault(area, False, file, line, key, text, named, what)
+    return Fault(place.area, False, file, line, place.key, text, named, what)
 
 
 # -- what was tried ----------------------------------------------------------------------------------------------------
@@ -546,7 +551,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
     try:
         if arguments.check:
-            print(f"{len(kept_faults(ROOT)[0])} faults, each in one place")
+            print(f"{len(kept_faults(ROOT))} faults, each in one place")
             return
         campaign(arguments)
     except Mistake as error:
@@ -567,37 +572,35 @@ def campaign(arguments: argparse.Namespace) -> None:
         raise Mistake(f"another run is at work in {BUILD}") from None
     commit = clone(arguments.commit)
     results, green = Results(), Green(commit)
-    kept, setups = kept_faults(CLONE)
+    kept = kept_faults(CLONE)
     known = {*PACKAGES, *(fault.area for fault in kept)}
     if unknown := set(arguments.area or []) - known:
         raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
     of_kept = {area: sum(fault.area == area for fault in kept) for area in {fault.area for fault in kept}}
+    every = [] if arguments.kept and not arguments.docs else made_faults(PACKAGES)
+    of_made = {area: sum(place.area == area for place in every) for area in PACKAGES}
+    current = {fault.key for fault in kept} | {place.key for place in every}
     kept = [fault for fault in kept if not arguments.area or fault.area in arguments.area]
-    every = made_faults(PACKAGES)
-    of_made = {area: sum(place[0] == area for place in every) for area in PACKAGES}
-    every = [place for place in every if not arguments.area or place[0] in arguments.area]
-    random.Random(arguments.seed).shuffle(every)
-    every = every[: arguments.sample]
+    every = [place for place in every if not arguments.area or place.area in arguments.area]
+    every = sorted(every, key=lambda place: place.draw(arguments.seed))[: arguments.sample]
     if arguments.made:
         kept = []
     if arguments.kept:
         every = []
     tests = TestMap() if every else None
-    prepare({fault.area for fault in kept}, setups)
     done: list[str] = []
-    faults = (fault for fault in [*kept, *every])
     total = len(kept) + len(every)
-    for number, item in enumerate(faults, 1):
+    for number, item in enumerate([*kept, *every], 1):
         if time.monotonic() > deadline:
             print(f"time is over; {total - number + 1} were not tried")
             break
-        if not isinstance(item, Fault):
-            assert tests is not None
-            item = make(item, tests, arguments.budget)
         before = results.rows.get(item.key)
         done.append(item.key)
         if before and not (arguments.again and before["verdict"] in (SURVIVED, NO_TEST)) and before["verdict"] != NOT_GREEN:
             continue
+        if isinstance(item, Place):
+            assert tests is not None
+            item = make(item, tests, arguments.budget)
         begun = time.monotonic()
         verdict = one(item, tests, green)
         results.add(item, verdict, time.monotonic() - begun, commit)
@@ -610,7 +613,7 @@ def campaign(arguments: argparse.Namespace) -> None:
         if row["verdict"] in (SURVIVED, NO_TEST, NOT_GREEN) and not row["equivalent"]:
             print(f"{row['verdict']:9} {row['file']}:{row['line']}  {row['what']}")
     if arguments.docs:
-        write_page(results, set(done), of_kept, of_made)
+        write_page(results, current, of_kept, of_made)
     if any(row["kept"] and row["verdict"] in (SURVIVED, NOT_GREEN) and not row["equivalent"] for row in tried):
         sys.exit(1)
 
