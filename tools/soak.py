@@ -207,6 +207,8 @@ def fuzz(store: Store, minutes: float) -> None:
 
     def both(name: str) -> None:
         command = _fuzzers()[name]
+        if command[0] == "cargo":
+            subprocess.run([*command[: command.index("--")], "--no-run"], check=True, capture_output=True)
         once = _fuzzed(command, 1)
         times = max(1, min(int(minutes * 60 / max(once["seconds"] - _STARTING_S, 0.05)), _MOST_TIMES))
         row = _fuzzed(command, times) if once["passed"] and times > 1 else once

@@ -27,6 +27,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Name of a feature, and the keys it may stand under."""
 
 
+_MOST = 1e9
+"""W, s or us: no drive declares more, and JSON's whole numbers know no end."""
+
+
 @dataclass(frozen=True)
 class PowerState:
     """A power state descriptor. Latencies in s; None where the drive reports nothing."""
@@ -41,7 +45,7 @@ class PowerState:
 def _first(state: Mapping[str, Any], *keys: tuple[str, float]) -> float | None:
     for key, scale in keys:
         value = state.get(key)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _MOST:
             return float(value) * scale
     return None
 
