@@ -53,7 +53,8 @@ class Store:
             kept = json.loads(self.path.read_text())
         except FileNotFoundError:
             kept = {}
-        self.data: dict[str, Any] = kept if kept.get("tree") == self.tree else {"tree": self.tree, "seconds": 0.0, "rows": {}}
+        same = kept.get("tree") == self.tree or part == "fuzz"  # each fuzz test names its own
+        self.data: dict[str, Any] = kept if kept and same else {"tree": self.tree, "seconds": 0.0, "rows": {}}
 
     def save(self) -> None:
         self.data["date"] = time.strftime("%Y-%m-%d", time.gmtime())
@@ -200,10 +201,12 @@ def _filesystem(folder: Path) -> str:
 # -- fuzz --------------------------------------------------------------------------------------------------------------
 
 
-def fuzz(store: Store, minutes: float) -> None:
-    """Every fuzz test for about ``minutes`` of one core each: once as in CI, then as many times as long as that one was short."""
+def fuzz(store: Store, minutes: float, only: str) -> None:
+    """Every fuzz test (that has ``only`` in its name) for about ``minutes`` of one core each, unless it was on this tree: once as in CI,
+    then as many times as long as that one was short."""
     rows = store.data.setdefault("fuzz", {})
-    waiting = [name for name in _fuzzers() if not rows.get(name, {}).get("passed") or rows[name]["minutes"] < minutes]
+    wanted = {"passed": True, "tree": store.tree, "minutes": minutes}
+    waiting = [name for name in _fuzzers() if only in name and not wanted.items() <= rows.get(name, {}).items()]
 
     def both(name: str) -> None:
         command = _fuzzers()[name]
@@ -212,7 +215,7 @@ def fuzz(store: Store, minutes: float) -> None:
         once = _fuzzed(command, 1)
         times = max(1, min(int(minutes * 60 / max(once["seconds"] - _STARTING_S, 0.05)), _MOST_TIMES))
         row = _fuzzed(command, times) if once["passed"] and times > 1 else once
-        rows[name] = {"times": times, "minutes": minutes, **row}
+        rows[name] = {"times": times, "minutes": minutes, "tree": store.tree, **row}
         print(f"{name}: {row['inputs']} inputs, {row['seconds']:.0f} s, {'passed' if row['passed'] else row['words']}", flush=True)
         store.save()
 
@@ -297,12 +300,11 @@ def page(folder: Path) -> str:
             "",
         ]
     if "fuzz" in kept and kept["fuzz"].get("fuzz"):
-        out += ["## Fuzzing", "", _ran(kept["fuzz"]), "", "| tests | inputs | times as long as in CI | minutes | passed |"]
-        out += ["|---|--:|--:|--:|---|"]
+        out += ["## Fuzzing", "", "| tests | inputs | times as long as in CI | minutes | commit | passed |", "|---|--:|--:|--:|---|---|"]
         for name, row in sorted(kept["fuzz"]["fuzz"].items()):
             passed = "yes" if row["passed"] else "**no**"
-            out.append(f"| `{name}` | {row['inputs']} | {row['times']} | {row['seconds'] / 60:.1f} | {passed} |")
-        out += [f"| **all** | {sum(row['inputs'] for row in kept['fuzz']['fuzz'].values())} | | | |", ""]
+            out.append(f"| `{name}` | {row['inputs']} | {row['times']} | {row['seconds'] / 60:.1f} | {row['tree']} | {passed} |")
+        out += [f"| **all** | {sum(row['inputs'] for row in kept['fuzz']['fuzz'].values())} | | | | |", ""]
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -328,6 +330,7 @@ def main() -> int:
     parser.add_argument("--tries", type=int, default=50, help="of each row of the matrix that takes seconds")
     parser.add_argument("--gb", type=float, default=100.0, help="through the recorder, as far as the disk has room")
     parser.add_argument("--fuzz", type=float, default=8.0, help="minutes of a core for each of the fuzz tests")
+    parser.add_argument("--only", default="", help="of the fuzz tests, those with this in their name; the others stay as they were run")
     parser.add_argument("--minutes", type=float, default=0.0, help="end trials and matrix after so many, each; 0: when they are done")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "soak", help="what was done, and the bulk run's capture")
     args = parser.parse_args()
@@ -339,7 +342,7 @@ def main() -> int:
         "trials": lambda store, deadline: trials(store, args.trials, deadline),
         "matrix": lambda store, deadline: matrix(store, args.tries, deadline),
         "bulk": lambda store, _: bulk(store, args.gb, args.folder),
-        "fuzz": lambda store, _: fuzz(store, args.fuzz),
+        "fuzz": lambda store, _: fuzz(store, args.fuzz, args.only),
     }
     if AGAIN in chosen:
         again(args.folder)
