@@ -21,7 +21,6 @@ def examples(n: int) -> Any:
         max_examples=n * times,
         derandomize=times == 1,
         database=None,
-        deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 

@@ -94,7 +94,7 @@ def check(order: dict[str, Any], raw: bytes) -> None:
             assert bytes(tlp.get_data()) == bytes(order["data"])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(orders, min_size=1, max_size=40))
 def test_fields_read_back_by_cocotbext_pcie(programs: tuple[Path, Path], wanted: list[dict[str, Any]]) -> None:
     events = encode(programs, wanted)

@@ -319,7 +319,7 @@ def test_a_pipe_or_a_folder_is_one_clear_error(convert: Any, tmp_path: Path) -> 
         assert "no regular file" in done.stderr
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_crashes_the_converter(convert: Any, tmp_path: Path, data: st.DataObject) -> None:
     """Lines lost, doubled, swapped and cut, numbers changed: a trace that is in order, or a clear error."""

@@ -1,0 +1,28 @@
+"""Hypothesis as all tests have it (tests/conftest.py)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fuzzing import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SLOW_S = 0.3
+"""Longer than Hypothesis allows an example by itself: 0.2 s."""
+
+
+@settings(max_examples=2)
+@given(st.booleans())
+def test_an_example_may_take_as_long_as_the_machine_is_busy(_: bool) -> None:
+    time.sleep(SLOW_S)
+
+
+@examples(2)
+@given(st.booleans())
+def test_one_of_a_fuzz_test_too(_: bool) -> None:
+    time.sleep(SLOW_S)
