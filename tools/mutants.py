@@ -363,13 +363,15 @@ class TestMap:
                 lines[str(number)] = sorted(tests & self.seconds.keys())
 
     def tests(self, file: str, lines: Iterable[int], budget_s: float) -> list[str]:
-        """Those that execute one of the lines, or, of a line that is executed at import, any line of the file; quickest first, the first
-        at least, and as many as fit into the budget."""
+        """Those that execute one of the lines, or, of a line that is executed at import, any line of the file, or all of the package;
+        quickest first, the first at least, and as many as fit into the budget."""
         known = self._lines.get(file, {})
         hit = [known[str(line)] for line in lines if str(line) in known]
         if hit and not any(hit):
             hit = list(known.values())
         found = {node for nodes in hit for node in nodes}
+        if hit and not found:
+            found = {node for node in self.seconds if node.startswith(f"tests/host/{Path(file).parent.name}/")}
         ordered = sorted(found, key=lambda node: self.seconds[node])
         total = itertools.accumulate(self.seconds[node] for node in ordered)
         return [node for k, (node, until) in enumerate(zip(ordered, total)) if not k or until <= budget_s]
@@ -544,7 +546,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="stop after so long; the next run goes on")
     parser.add_argument("--budget", type=float, default=30, metavar="S",
                         help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)")
-    parser.add_argument("--again", action="store_true", help="try survivors anew")
+    parser.add_argument("--again", action="store_true", help="only survivors, anew")
     parser.add_argument("--commit", default="HEAD", help="what is tried (%(default)s)")
     parser.add_argument("--docs", action="store_true", help="write the table of docs/testing.md")
     arguments = parser.parse_args()
@@ -583,6 +585,9 @@ def campaign(arguments: argparse.Namespace) -> None:
     kept = [fault for fault in kept if not arguments.area or fault.area in arguments.area]
     every = [place for place in every if not arguments.area or place.area in arguments.area]
     every = sorted(every, key=lambda place: place.draw(arguments.seed))[: arguments.sample]
+    if arguments.again:
+        alive = {key for key, row in results.rows.items() if row["verdict"] in (SURVIVED, NO_TEST)}
+        kept, every = [fault for fault in kept if fault.key in alive], [place for place in every if place.key in alive]
     if arguments.made:
         kept = []
     if arguments.kept:
@@ -596,7 +601,7 @@ def campaign(arguments: argparse.Namespace) -> None:
             break
         before = results.rows.get(item.key)
         done.append(item.key)
-        if before and not (arguments.again and before["verdict"] in (SURVIVED, NO_TEST)) and before["verdict"] != NOT_GREEN:
+        if before and not arguments.again and before["verdict"] != NOT_GREEN:
             continue
         if isinstance(item, Place):
             assert tests is not None
