@@ -154,7 +154,6 @@ def test_whole_frames_and_nothing_else(size, tmp_path):
     smt.prove(top, top.ports, tmp_path, depth=SIZES[size])
 
 
-@pytest.mark.skipif(not ALL, reason="make formal")
 def test_a_tlp_fits_into_so_many_clocks(tmp_path):
     """So the claim above is not about nothing."""
     top = Framing(2, 2, wrong="no TLP ever comes out")
