@@ -17,7 +17,7 @@ SECTORS = {1: 512, 2: 4096}
 
 def make_host(seed: int, stride: int, **options) -> tuple[Clockwork, Link, Model]:
     clock, link, model = make(seed, stride=stride, lbas=SECTORS, **options)
-    model.brief, model.lazy, model.cqes = True, 0.2, 3
+    model.brief, model.ends, model.lazy, model.cqes = True, True, 0.5, 3
     model.lists = Pool(256, model.pages(1), model.page)
     return clock, link, model
 
@@ -35,7 +35,7 @@ def draw_queues(model: Model, count: int) -> None:
     """`count` submission queues of any numbers that complete to fewer completion queues, of other numbers."""
     r = model.random
     numbers = r.sample(range(1, 64), 2 * count)
-    sqs, cqs = numbers[:count], numbers[count : count + max(1, count // 2)]
+    sqs, cqs = numbers[:count], numbers[count : count + (count + 1) // 2]
     completing = dict(zip(sqs, [*cqs, *r.choices(cqs, k=count - len(cqs))], strict=True))
     create_queues(model, count, (4, 200), only=sqs, completing=completing)
 

@@ -53,6 +53,7 @@ class Model(Memory):
         self.coalesce = 3000  # highest interrupt delay in ticks
         self.list_read, self.list_step, self.reread = 256, 8, 0.0  # PRP lists: longest read, its granularity, again
         self.brief = False  # of each page's data, only one TLP of at most 64 bytes moves
+        self.ends = False  # and one at its end
         self.poll = 0.0
         self.fetch_burst = 8
         self.fetch_pause = 0  # ticks between fetches of a queue
@@ -375,7 +376,12 @@ class Model(Memory):
     def moved(self, command: Command) -> list[tuple[int, int, int]]:
         """The `parts` that go over the bus."""
         brief = self.brief and not command.ranges
-        return [(a, o, min(n, 64 - a % 64) if brief else n) for a, o, n in self.parts(command)]
+        out = [(a, o, min(n, 64 - a % 64) if brief else n) for a, o, n in self.parts(command)]
+        if brief and self.ends:
+            for (_, _, moved), (a, o, n) in zip(list(out), self.parts(command), strict=True):
+                last = max(moved, (a + n - 1) // 64 * 64 - a)
+                out += [(a + last, o + last, n - last)] if last < n else []
+        return out
 
     def move(self, q: Queue, command: Command) -> None:
         """Move the data, then complete."""
