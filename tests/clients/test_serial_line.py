@@ -59,8 +59,6 @@ ols show --show
 ols perst --config samplerate=100k:captureratio=20 --samples 1000 -t 1=01 -O csv
 ols doorbell --config samplerate=10m:captureratio=10 --samples 2000 -C '{NAMES}' -t DOORBELL=01 -o doorbell.sr
 ols wake --config samplerate=1m:captureratio=50:rle=on --samples 600 -t 9=01 -O csv
-timeout 5 sigrok-cli -d ols:conn=/dev/ttyS1 --config samplerate=1m --samples 600 -t 1=0 -O csv > never.txt 2>&1
-ols again --show
 python - > pyserial.txt 2>&1 <<'END'
 import serial
 with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
@@ -78,10 +76,22 @@ with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
     port.write(b'SYST:LANG "WATTBELL";:SYST:LANG?;ERR?\n')
     print(port.readline().decode().strip())
 END
+never() {{
+    for n in 1 2 3 4; do  # it waits 20 ms for its first answer too
+        sigrok-cli -d ols:conn=/dev/ttyS1 --config samplerate=1m --samples 600 -t 1=0 -O csv > never.txt 2>&1 &
+        echo $! > never.pid
+        wait $!
+        grep -q 'No devices found' never.txt || break
+    done
+}}
+never &  # waits until it is killed: while the other rig plays all of the same trace, over a slower line
 date +%s.%N > times
 timeout 250 wattbell record --rig /dev/ttyS2,/dev/ttyS3 --out capture --decimation 500 --keep-stream --json > record.json 2> record.err
 echo "record $?" >> codes
 date +%s.%N >> times
+kill $(cat never.pid) || true
+wait
+ols again --show
 """
 
 
