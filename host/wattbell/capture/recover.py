@@ -51,6 +51,7 @@ def rebuild(
         shutil.rmtree(scratch)
     _require_room(directory, old)
     writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False)
+    writer.expect_stream()  # a recorder that was killed before its first byte has lost the whole run
     for key in ("workload", "drive", "software", "journal"):
         if old.get(key) is not None:
             writer.meta[key] = old[key]

@@ -125,6 +125,15 @@ def test_a_stream_of_which_nothing_came_is_not_complete(tmp_path: Path) -> None:
     assert (capture.state, capture.meta["loss"]["lossless"]) == ("incomplete", False)
 
 
+def test_a_recorder_killed_before_the_first_byte_has_lost_the_run(tmp_path: Path) -> None:
+    writer = CaptureWriter(tmp_path / "c")
+    writer.expect_stream()
+    writer.abandon()
+    capture = open_capture(tmp_path / "c")
+    assert (capture.state, capture.meta["loss"]["lossless"]) == ("recovered", False)
+    assert ("ANY", "the end was not received") in reasons(capture)
+
+
 def test_each_run_of_a_rig_that_restarts_must_begin(tmp_path: Path) -> None:
     first, second = maker.stream(20, stop=False), maker.stream(20)
     for name, begin, wanted in (("whole", 0, 0), ("cut", 12, 1)):
