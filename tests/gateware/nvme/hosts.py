@@ -9,7 +9,8 @@ import struct
 from link import DOWN, UP, Clockwork, Link
 from memory import Pool
 from model import Model
-from scenario import boot, create_queues, delete_cq, delete_sq, make, workload
+from scenario import boot, create_queues, delete_cq, delete_sq, make
+from scenario import workload as any_workload
 
 SECTORS = {1: 512, 2: 4096}
 """Bytes of a logical block by namespace."""
@@ -18,8 +19,13 @@ SECTORS = {1: 512, 2: 4096}
 def make_host(seed: int, stride: int, **options) -> tuple[Clockwork, Link, Model]:
     clock, link, model = make(seed, stride=stride, lbas=SECTORS, **options)
     model.brief, model.ends, model.lazy, model.cqes = True, True, 0.5, 3
-    model.lists = Pool(256, model.pages(1), model.page)
+    model.list_read = 64
     return clock, link, model
+
+
+def workload(model: Model, commands: int) -> None:
+    """With 4096-byte blocks long commands would come faster than the tracker takes their TLPs."""
+    any_workload(model, commands, most=80)
 
 
 def part(model: Model, ticks: int) -> None:
@@ -99,6 +105,7 @@ def live(model: Model, queues: int, commands: int, *, shadow: bool, kill: bool) 
     """A life of the controller, from CC.EN = 1 to CC.EN = 0 amid traffic (`kill`) or to the end of its work, which some CQ head doorbells
     do not tell."""
     r = model.random
+    model.lists = Pool(256, model.pages(1), model.page) if shadow else None
     draw_queues(model, queues)
     for _ in range(2):
         workload(model, commands // 4)

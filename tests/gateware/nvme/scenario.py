@@ -108,8 +108,8 @@ def delete_cq(model: Model, cq: CompletionQueue) -> None:
     model.ring(0)
 
 
-def workload(model: Model, commands: int, *, opcodes=(READ, WRITE, FLUSH, DSM, WRITE_ZEROES), big=0.03) -> None:
-    """Keeps random queues busy until `commands` were submitted."""
+def workload(model: Model, commands: int, *, opcodes=(READ, WRITE, FLUSH, DSM, WRITE_ZEROES), big=0.03, most=600) -> None:
+    """Keeps random queues busy until `commands` were submitted; a part `big` of them has 17 blocks and more, fewer than `most`."""
     r = model.random
     left = [commands]
     mine = dict(model.queues)
@@ -120,7 +120,7 @@ def workload(model: Model, commands: int, *, opcodes=(READ, WRITE, FLUSH, DSM, W
         for number in range(r.choice((1, 1, 2, 8))):
             if left[0] and model.room(qid) > 0 and (number == 0 or len(model.live) < model.limit):
                 left[0] -= 1
-                blocks = r.randrange(1, 17) if r.random() > big else r.randrange(17, 600)
+                blocks = r.randrange(1, 17) if r.random() > big else r.randrange(17, most)
                 opcode = r.choice(opcodes)
                 c = model.io(qid, opcode, blocks)
                 if number == 0:

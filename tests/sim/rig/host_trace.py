@@ -38,7 +38,8 @@ END_US = 150_000
 
 
 def crowd(model: Model) -> None:
-    """More PRP lists in a page than it has places, again 9 ms later and 18 ms later; a queue beyond the table; SQEs in completions that are
+    """More PRP lists in a page than it has places, again 9 ms later and 18 ms later; a queue beyond the table; CQ head
+    doorbells that are never rung, of CQEs that a host takes without an interrupt; SQEs in completions that are
     cut elsewhere than the specification allows, so that nobody knows what was read."""
     boot(model, 1, sizes=(128, 128))
     create_queues(model, 1, (16, 64), only=(64,))
@@ -48,6 +49,11 @@ def crowd(model: Model) -> None:
     for commands, pause in ((100, 9_000_000), (10, 18_000_000), (40, 2_000_000)):
         keep_busy(model, commands, 64, lambda _n: model.io(1, model.random.choice((READ, WRITE)), 24, offset=0))
         model.clock.now += pause
+    model.lazy, model.poll = 1.0, 0.3
+    for _ in range(4):
+        workload(model, 6)
+        model.clock.run()
+        model.clock.now += 1_500_000
     model.boundary = 8
     workload(model, 20)
     model.clock.run()

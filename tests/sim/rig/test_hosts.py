@@ -75,7 +75,7 @@ def test_both_fidelities_are_equal_where_the_tap_missed_something(host: Host, tm
 def test_both_fidelities_are_equal_where_the_tables_are_full(tmp_path: Path) -> None:
     """A page that is too crowded, for as long as that counts; a queue too many; SQEs that nobody can read."""
     trace = tmp_path / "crowded.wbt"
-    program(trace, tmp_path / "none.json", 5, 1, "--crowded")
+    program(trace, tmp_path / "none.json", 6, 1, "--crowded")
     compare(trace, "--interval", 1e-4)
     batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
     events = set(zip(*(column(batches, "events", name) for name in ("type", "arg8")), strict=True))

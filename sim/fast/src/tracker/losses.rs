@@ -56,12 +56,20 @@ impl Losses {
         if let Some((_, clock)) = self.reporting {
             return clock;
         }
-        let since = match self.coming.front() {
-            _ if self.pending != [0; SOURCES] => 0,
-            Some((clock, ..)) => clock + 1,
-            None => return NEVER,
-        };
-        since.max(clock_at(self.next_report))
+        self.since().map_or(NEVER, |since| since.max(clock_at(self.next_report)))
+    }
+
+    /// Whether what there is to do then waits for its time alone.
+    pub fn waits(&self) -> bool {
+        self.reporting.is_none() && self.since().is_some_and(|since| since < clock_at(self.next_report))
+    }
+
+    /// From which clock on there is something to report.
+    fn since(&self) -> Option<Clock> {
+        match self.coming.front() {
+            _ if self.pending != [0; SOURCES] => Some(0),
+            coming => coming.map(|(clock, ..)| clock + 1),
+        }
     }
 
     /// Does what is due in `clock`. `free`: the engine makes no event in it; `run`: events are made.

@@ -228,6 +228,7 @@ impl Tracker {
 
     fn decide(&mut self) -> Next {
         let losses = self.engine.losses.next();
+        let losses = if self.engine.losses.waits() { self.wakes(losses) } else { losses };
         let engine = self.decide_engine();
         if losses < engine.clock() {
             Next::Losses(losses)
