@@ -53,7 +53,7 @@ class Store:
             kept = json.loads(self.path.read_text())
         except FileNotFoundError:
             kept = {}
-        same = kept.get("tree") == self.tree or part == "fuzz"  # each fuzz test names its own
+        same = kept.get("tree") == self.tree or part in ("matrix", "fuzz")  # each of their rows names its own
         self.data: dict[str, Any] = kept if kept and same else {"tree": self.tree, "seconds": 0.0, "rows": {}}
 
     def save(self) -> None:
@@ -157,18 +157,23 @@ def _try(job: tuple[str, int]) -> tuple[str, int, bool, bool, list[str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def matrix(store: Store, number: int, deadline: float) -> None:
-    """Every row of tests/faults/faultmatrix.py, ``number`` tries of those that take seconds."""
+def matrix(store: Store, number: int, deadline: float, only: str) -> None:
+    """Every row of tests/faults/faultmatrix.py (that has ``only`` in its name), ``number`` tries of those that take seconds."""
     from faultmatrix import ROWS
 
     jobs = []
     for name, (_, times) in ROWS.items():
+        if only not in name:
+            continue
+        if store.data["rows"].get(name, {}).get("tree") != store.tree:
+            store.data["rows"].pop(name, None)
         begin = store.data["rows"].get(name, {}).get("tried", 0)
         jobs += [(name, seed) for seed in range(begin, int(number * times))]
     jobs.sort(key=lambda job: job[1] / ROWS[job[0]][1])  # each row gets its share when the time is short
     with multiprocessing.get_context("spawn").Pool(maxtasksperchild=20) as pool:
         for count, (name, seed, lost, told, silent) in enumerate(pool.imap(_try, jobs), 1):
             store.add(name, lost, told, [f"try {seed}: {text}" for text in silent])
+            store.data["rows"][name]["tree"] = store.tree
             store.save()
             print(f"\r{count} of {len(jobs)} tries", end="", flush=True)
             if time.monotonic() > deadline:
@@ -276,11 +281,12 @@ def page(folder: Path) -> str:
     for part, title in (("trials", "## The line between rig and recorder"), ("matrix", "## Recorder, host and files")):
         if part in kept:
             out += [title, "", _PROSE[part], "", _ran(kept[part]), ""]
-            out += ["| fault | tried | lost | flagged | not flagged |", "|---|--:|--:|--:|--:|"]
+            out += ["| fault | tried | lost | flagged | not flagged | commit |", "|---|--:|--:|--:|--:|---|"]
             for name, row in kept[part]["rows"].items():
-                out.append(f"| {name} | {row['tried']} | {row['lost']} | {row['flagged']} | {row['silent']} |")
+                commit = row.get("tree", kept[part]["tree"])
+                out.append(f"| {name} | {row['tried']} | {row['lost']} | {row['flagged']} | {row['silent']} | {commit} |")
             total = {key: sum(row[key] for row in kept[part]["rows"].values()) for key in ("tried", "lost", "flagged", "silent")}
-            out += [f"| **all** | {total['tried']} | {total['lost']} | {total['flagged']} | {total['silent']} |", ""]
+            out += [f"| **all** | {total['tried']} | {total['lost']} | {total['flagged']} | {total['silent']} | |", ""]
             for one in kept[part].get(AGAIN, []):
                 out += [f"Trial {one['seed']} was tried again, at commit {one['tree']}. The first try ended with: `{one['first']}`", ""]
     if "bulk" in kept and "bulk" in kept["bulk"]:
@@ -290,7 +296,7 @@ def page(folder: Path) -> str:
         out += [
             "## Bulk",
             "",
-            _ran(kept["bulk"]),
+            f"{_ran(kept['bulk'])[:-1]}, commit {kept['bulk']['tree']}.",
             "",
             f"{about['gb']:.1f} GB{asked} went over a pty through `wattbell record` at {about['mb_per_s']:.0f} MB/s",
             f"to a disk of type {about['filesystem']}:",
@@ -316,7 +322,7 @@ _PROSE = {
 
 
 def _ran(kept: dict[str, Any]) -> str:
-    return f"{kept['date']}, commit {kept['tree']}, {kept['seconds'] / 60:.1f} minutes."
+    return f"{kept['date']}, {kept['seconds'] / 60:.1f} minutes."
 
 
 def _memory_gb() -> float:
@@ -330,7 +336,7 @@ def main() -> int:
     parser.add_argument("--tries", type=int, default=50, help="of each row of the matrix that takes seconds")
     parser.add_argument("--gb", type=float, default=100.0, help="through the recorder, as far as the disk has room")
     parser.add_argument("--fuzz", type=float, default=8.0, help="minutes of a core for each of the fuzz tests")
-    parser.add_argument("--only", default="", help="of the fuzz tests, those with this in their name; the others stay as they were run")
+    parser.add_argument("--only", default="", help="rows of the matrix or fuzz tests with this in their name; the others stay")
     parser.add_argument("--minutes", type=float, default=0.0, help="end trials and matrix after so many, each; 0: when they are done")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "soak", help="what was done, and the bulk run's capture")
     args = parser.parse_args()
@@ -340,7 +346,7 @@ def main() -> int:
     args.folder.mkdir(parents=True, exist_ok=True)
     run: dict[str, Callable[[Store, float], None]] = {
         "trials": lambda store, deadline: trials(store, args.trials, deadline),
-        "matrix": lambda store, deadline: matrix(store, args.tries, deadline),
+        "matrix": lambda store, deadline: matrix(store, args.tries, deadline, args.only),
         "bulk": lambda store, _: bulk(store, args.gb, args.folder),
         "fuzz": lambda store, _: fuzz(store, args.fuzz, args.only),
     }

@@ -1,7 +1,7 @@
 """A process that behaves like a rig's two serial ports and plays a recorded stream, with faults on demand.
 
 It is no rig: it exists to unplug, damage and stall a stream at chosen places. It answers the few SCPI lines that a
-recorder sends. Every byte it wrote is counted in the file given by --sent.
+recorder sends. Every byte it wrote is counted in the file given by --sent. SIGUSR1 ends the limit of its rate.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import select
+import signal
 import struct
 import termios
 import time
@@ -95,6 +96,7 @@ class Feeder:
     def run(self) -> None:
         args = self.args
         started = time.monotonic()
+        signal.signal(signal.SIGUSR1, lambda *_: setattr(args, "rate", None))
         cut_at = args.cut_at
         sent_file = open(args.sent, "w") if args.sent else None  # noqa: SIM115
         while True:

@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from faultbench import Bench, wait_for
+from faultbench import PATIENCE_S, Bench, wait_for
 from faultline import CUT, Pieces, restart
 from faultoracle import Verdict, judge
 from faultstream import Block, make, parse
@@ -167,11 +167,13 @@ def two_recorders(rng: np.random.Generator, folder: Path) -> Verdict:
     """A second recorder on the rig, and one with --force onto the capture: both are refused, and the first loses nothing."""
     blocks = _long(rng)
     with Bench(folder) as bench:
-        bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 12))
+        # no faster than the others are up, which takes long on a busy machine; then the rest at once
+        feeder = bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / PATIENCE_S))
         recorder = bench.record()
         wait_for(lambda: bench.sent > 0, "the stream")
         others = [bench.record("--force"), bench.record("--out", str(folder / "other"))]
-        answers = [(other.communicate(timeout=60)[1], other.returncode) for other in others]
+        answers = [(other.communicate(timeout=PATIENCE_S / 2)[1], other.returncode) for other in others]
+        feeder.send_signal(signal.SIGUSR1)
         bench.finish(recorder)
     verdict = _verdict(blocks, bench.capture, harmless=True)
     for said, code in answers:
