@@ -129,6 +129,18 @@ def test_totals_count_what_was_converted(quiet: Rig) -> None:
     assert quiet.number("SENS:TOT:ENER?") == 0
 
 
+def test_what_is_converted_while_totals_are_off_does_not_count(quiet: Rig) -> None:
+    quiet.lib.model_set_rail(4.0, 2.0)
+    quiet.do("SENS:TOT ON")
+    quiet.advance(2)
+    quiet.do("SENS:TOT OFF")
+    before = quiet.number("SENS:TOT:ENER?")
+    quiet.advance(5)  # protection goes on converting
+    quiet.do("SENS:TOT ON")
+    quiet.advance(1)
+    assert quiet.number("SENS:TOT:ENER?") == pytest.approx(before + 8, rel=0.02)
+
+
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_two_points_and_a_zero_undo_a_boards_errors(firmware: None, seed: int) -> None:
     rig = Rig(seed)
