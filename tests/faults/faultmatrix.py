@@ -29,6 +29,9 @@ from wattbell.errors import WattbellError
 Row = Callable[[np.random.Generator, Path], Verdict]
 
 
+_LEAST_BYTES = 20_000
+
+
 def _sent(blocks: Sequence[Block]) -> list[Any]:
     return [record for block in blocks for record in block.records]
 
@@ -38,8 +41,11 @@ def _join(blocks: Sequence[Block]) -> bytes:
 
 
 def _long(rng: np.random.Generator) -> list[Block]:
-    """A stream with samples enough that it takes about two seconds at a rate that is a sixth of its size."""
-    return parse(make(rng, scale=3.0))
+    """A stream of more than the pieces of 4096 bytes in which the feeder sends: what is slowed down must not be over at once."""
+    while True:
+        blocks = parse(make(rng, scale=3.0))
+        if len(_join(blocks)) > _LEAST_BYTES:
+            return blocks
 
 
 def _verdict(blocks: Sequence[Block], place: Path, harmless: bool = False) -> Verdict:
