@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cocotb
-from expect import ABORTED, GUESS, LOSS, NO_SQE, REUSED, SHADOW, WRITE_ZEROES
+from expect import ABORTED, GUESS, LOSS, NO_SQE, READ, REUSED, SHADOW, WRITE, WRITE_ZEROES
 from hosts import make_host, several_lives
 from link import DOWN, UP
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, make, run, workload
@@ -41,6 +41,20 @@ async def shadow_doorbells_told(dut):
         link.drain()
     bench = await run(dut, model, link, pins=pins)
     assert sum(r["flags"] == SHADOW for r in bench.records) == 20
+
+
+@cocotb.test()
+async def lists_that_end_their_page(dut):
+    """The last entry of a list's page points to data where nothing follows, and else to the rest of the list."""
+    clock, link, model = make(SEED + 73)
+    boot(model, 1, sizes=(16, 64))
+    model.brief, model.list_offset = True, model.page - 16
+    for pages in (3, 4, 5):
+        for opcode in (WRITE, READ):
+            model.io(1, opcode, 8 * pages, offset=0)
+            model.ring(1)
+            clock.run()
+    await run(dut, model, link)
 
 
 @cocotb.test()

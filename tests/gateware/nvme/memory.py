@@ -35,6 +35,7 @@ class Memory:
         self.next_page = random.randrange(1 << 8, 1 << 30) * page
         self.recycled: list[int] = []
         self.lists: Pool | None = None  # of PRP lists that fit; others, and all without one, lie in pages of their own
+        self.list_offset: int | None = None  # where these begin in their page, if not anywhere
         self.window = 0  # data pages at random within so many bytes (0: upward from a random place)
         self.taken: set[int] = set()
 
@@ -87,6 +88,8 @@ class Memory:
         exact = max(0, self.page - 8 * len(pages))  # the last entry ends the page, or the one before it would have
         anywhere = self.random.randrange(self.page // 8) * 8
         offset = self.random.choice((0, 0, anywhere, self.page - 16, exact, min(exact + 8, self.page - 16)))
+        if self.list_offset is not None:
+            offset = self.list_offset
         entries, at = list(pages), None
         room = (self.page - offset) // 8
         (page,) = self.pages(1)
