@@ -73,3 +73,15 @@ def test_a_hole_closes_when_no_block_in_it_can_be_believed_any_more() -> None:
     tracker.arrive(WINDOW + 2, 0, 0)
     assert [(hole.first, hole.count, hole.after_tick, hole.before_tick) for hole in tracker.take_closed()] == [(1, 1, 100, 300)]
     assert tracker.arrive(1, 0, 0) is Arrival.FAR
+
+
+def test_an_old_hole_closes_though_a_new_one_is_open() -> None:
+    tracker = SequenceTracker()
+    tracker.begin(0, 0)
+    tracker.arrive(2, 0, 0)  # 1 is missing
+    for n in range(3, WINDOW):
+        tracker.arrive(n, 0, 0)
+    for n in range(WINDOW + 1, WINDOW + 4):  # and so is WINDOW
+        tracker.arrive(n, 0, 0)
+    assert [(hole.first, hole.count) for hole in tracker.take_closed()] == [(1, 1)]
+    assert tracker.arrive(WINDOW, 0, 0) is Arrival.LATE
