@@ -215,7 +215,7 @@ def fuzz(store: Store, minutes: float, only: str) -> None:
 
     def both(name: str) -> None:
         command = _fuzzers()[name]
-        if command[0] == "cargo":
+        if command[0] == "cargo":  # to build is none of the time of a run
             subprocess.run([*command[: command.index("--")], "--no-run"], check=True, capture_output=True)
         once = _fuzzed(command, 1)
         times = max(1, min(int(minutes * 60 / max(once["seconds"] - _STARTING_S, 0.05)), _MOST_TIMES))
@@ -233,6 +233,10 @@ _STARTING_S = 1.5
 _MOST_TIMES = 20_000
 
 
+_SCPI, _SCPI_RUNS = "firmware/native/fuzz.c", 200
+"""libFuzzer's, with sanitizers; its runs as in CI. An input is a line of SCPI."""
+
+
 def _fuzzers() -> dict[str, list[str]]:
     """Name and command of each fuzz test; each counts its inputs in its output."""
     files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if re.search(r"\bfuzzing\b", path.read_text()))
@@ -243,17 +247,18 @@ def _fuzzers() -> dict[str, list[str]]:
         assert package, path
         test = ["-p", package[1], "--test", "fuzz", "--", "--nocapture", "--test-threads", "1"]
         found[str(path.relative_to(ROOT))] = ["cargo", "test", "--manifest-path", str(ROOT / "sim" / "Cargo.toml"), "--release", *test]
+    found[_SCPI] = ["make", "-s", "-C", str(ROOT / "firmware"), "fuzz", f"PY={sys.executable}"]
     return found
 
 
 def _fuzzed(command: list[str], times: int) -> dict[str, Any]:
     begun = time.monotonic()
-    environment = {**os.environ, "WATTBELL_FUZZ": str(times)}
+    environment = {**os.environ, "WATTBELL_FUZZ": str(times), "RUNS": str(_SCPI_RUNS * times)}
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    # Hypothesis' statistics, and what tests/host/fuzzing.py and sim/bus/tests/common/fuzz.rs print
+    # Hypothesis' statistics, and what tests/host/fuzzing.py, sim/bus/tests/common/fuzz.rs and firmware/native/fuzz.c print
     cases = re.findall(r"(\d+) passing, (\d+) failing, and (\d+) invalid", done.stdout)
     inputs = sum(int(n) for numbers in cases for n in numbers)
-    inputs += sum(int(n) for n in re.findall(r"fuzz: (\d+) inputs", done.stdout))
+    inputs += sum(int(n) for n in re.findall(r"fuzz: (\d+) (?:inputs|lines)", done.stdout))
     words = "" if done.returncode == 0 else done.stdout[-2000:]
     return {"passed": done.returncode == 0, "seconds": time.monotonic() - begun, "inputs": inputs, "words": words}
 
