@@ -28,7 +28,7 @@ controller: setup firmware  ## the controller Verilated for the virtual rig, and
 	@cmp -s build/firmware/firmware.bin build/rtl/firmware.bin || cp build/firmware/firmware.bin build/rtl/
 
 rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual rig
-	@$(PY) -m wattbell_gateware.generate --out build/rtl $(call only_run,--variant x4_word)
+	@$(PY) -m wattbell_gateware.generate --out build/rtl $(call only_run,--variant instrument_x4_word)
 	@sim/rig/build-rtl.sh x4_word
 
 rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmarks compare the two)
