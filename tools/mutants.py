@@ -6,7 +6,8 @@ tests that execute the changed line (coverage by test), quickest first.
 
 Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
 ``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is tried anew when the
-file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests.
+file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests. Two runs at a time need two folders
+(``--build``).
 """
 
 from __future__ import annotations
@@ -38,8 +39,6 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path("tests/mutants")
-BUILD = ROOT / "build" / "mutants"
-CLONE = BUILD / "clone"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generated -->"
 
@@ -60,6 +59,13 @@ PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWi
 
 CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN = "caught", "timeout", "survived", "no test", "not green"
 """NO_TEST: no test executes the line (survived, too). NOT_GREEN: the tests fail without the fault, which says nothing."""
+
+
+class Work:
+    """Where a run works: ``build`` has its results, ``clone`` in it is what the faults are put into. Set once, from ``--build``."""
+
+    build = ROOT / "build" / "mutants"
+    clone = build / "clone"
 
 
 class Mistake(Exception):
@@ -91,19 +97,19 @@ def git(*words: str, folder: Path = ROOT) -> str:
 def clone(revision: str) -> str:
     """Brings the clone to a commit of this repository; the commit."""
     commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
-    if not (CLONE / ".git").exists():
-        git("clone", "--quiet", "--no-checkout", str(ROOT), str(CLONE))
-    git("fetch", "--quiet", "origin", folder=CLONE)
-    git("checkout", "--quiet", "--force", "--detach", commit, folder=CLONE)
+    if not (Work.clone / ".git").exists():
+        git("clone", "--quiet", "--no-checkout", str(ROOT), str(Work.clone))
+    git("fetch", "--quiet", "origin", folder=Work.clone)
+    git("checkout", "--quiet", "--force", "--detach", commit, folder=Work.clone)
     # By hash: by time and size, a fault of the same length that is written within the same second would not be seen.
     compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware", "hw"]
-    subprocess.run(compiled, cwd=CLONE, check=True)
+    subprocess.run(compiled, cwd=Work.clone, check=True)
     return commit
 
 
 def environment(scratch: str | None = None) -> dict[str, str]:
     """Of the tests: the clone's packages stand before the installed ones."""
-    path = os.pathsep.join(str(CLONE / name) for name in ("host", "gateware"))
+    path = os.pathsep.join(str(Work.clone / name) for name in ("host", "gateware"))
     more = {"PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "POLARS_MAX_THREADS": "1"}
     if scratch:
         more |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
@@ -135,7 +141,7 @@ def child(step: Sequence[str], limit_s: float, scratch: str) -> NoReturn:
     status = 70
     try:
         os.setsid()
-        os.chdir(CLONE)
+        os.chdir(Work.clone)
         os.environ.update(environment(scratch))
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
@@ -281,7 +287,7 @@ def statement_lines(tree: ast.AST, line: int) -> range:
 @cache
 def _lines_of(blob: str | None) -> int:
     """Length of a file as git knows it; what is not there has none."""
-    return git("cat-file", "blob", blob, folder=CLONE).count("\n") if blob else -1
+    return git("cat-file", "blob", blob, folder=Work.clone).count("\n") if blob else -1
 
 
 class TestMap:
@@ -291,12 +297,12 @@ class TestMap:
     __test__ = False
 
     def __init__(self) -> None:
-        self.path = BUILD / "map.json"
+        self.path = Work.build / "map.json"
         try:
             data = json.loads(self.path.read_text())
         except FileNotFoundError:
             data = {"support": "", "blobs": {}, "seconds": {}, "lines": {}}
-        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "host", "tests", folder=CLONE)
+        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "host", "tests", folder=Work.clone)
         blobs = dict(line.split("\t") for line in tree.splitlines())
         files = [name for name in blobs if re.match(rf"tests/host/({'|'.join(PACKAGES)})/test_\w+\.py", name)]
         support = hashlib.sha256("".join(f"{blobs[name]}{name}" for name in sorted(blobs) if re.match(
@@ -324,20 +330,20 @@ class TestMap:
         from coverage import CoverageData
 
         print(f"coverage by test of {len(files)} files", flush=True)
-        report, data = BUILD / "map.jsonl", BUILD / "coverage"
+        report, data = Work.build / "map.jsonl", Work.build / "coverage"
         for path in (report, data):
             path.unlink(missing_ok=True)
-        (BUILD / "mutants_durations.py").write_text(
+        (Work.build / "mutants_durations.py").write_text(
             "import json, os\n"
             "def pytest_runtest_logreport(report):\n"
             "    with open(os.environ['MUTANTS_REPORT'], 'a') as out:\n"
             "        out.write(json.dumps([report.nodeid, report.outcome, report.duration]) + '\\n')\n"
         )
         env = environment() | {"MUTANTS_REPORT": str(report), "COVERAGE_FILE": str(data)}
-        env["PYTHONPATH"] += os.pathsep + str(BUILD)
+        env["PYTHONPATH"] += os.pathsep + str(Work.build)
         subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutants_durations", "--hypothesis-seed=0",
                         "-o", "timeout=0", "--cov=host/wattbell", "--cov-context=test", "--cov-report=", *files],
-                       cwd=CLONE, env=env, stdout=subprocess.DEVNULL)  # fmt: skip
+                       cwd=Work.clone, env=env, stdout=subprocess.DEVNULL)  # fmt: skip
         bad = set()
         for line in report.read_text().splitlines():
             node, outcome, duration = json.loads(line)
@@ -353,7 +359,7 @@ class TestMap:
         cov = CoverageData(str(data))
         cov.read()
         for measured in cov.measured_files():
-            lines = self._lines.setdefault(str(Path(measured).relative_to(CLONE)), {})
+            lines = self._lines.setdefault(str(Path(measured).relative_to(Work.clone)), {})
             for number, contexts in cov.contexts_by_lineno(measured).items():
                 tests: set[str] = set(lines.get(str(number), []))
                 for context in contexts:
@@ -397,8 +403,8 @@ def made_faults(areas: Sequence[str]) -> list[Place]:
     """Every fault that can be made in the packages."""
     found = []
     for area in areas:
-        for path in sorted((CLONE / "host" / "wattbell" / area).glob("*.py")):
-            name, source = str(path.relative_to(CLONE)), path.read_text(encoding="utf-8")
+        for path in sorted((Work.clone / "host" / "wattbell" / area).glob("*.py")):
+            name, source = str(path.relative_to(Work.clone)), path.read_text(encoding="utf-8")
             for operator, _, occurrence, line, _ in places(source):
                 key = hashlib.sha256("\0".join((name, operator, str(occurrence), source)).encode()).hexdigest()[:16]
                 found.append(Place(area, name, operator, occurrence, line, key))
@@ -409,7 +415,7 @@ def make(place: Place, tests: TestMap, budget_s: float) -> Fault:
     from cosmic_ray.mutating import mutate_code
 
     file, line = place.file, place.line
-    source = (CLONE / file).read_text(encoding="utf-8")
+    source = (Work.clone / file).read_text(encoding="utf-8")
     text = mutate_code(source, dict(operators())[place.operator](), place.occurrence)
     assert text is not None
     old, new = source.splitlines(), text.splitlines()
@@ -426,7 +432,7 @@ class Results:
     """One line of JSON for each fault that was tried; the last one of a fault counts."""
 
     def __init__(self) -> None:
-        self.path = BUILD / "results.jsonl"
+        self.path = Work.build / "results.jsonl"
         self.rows: dict[str, dict[str, Any]] = {}
         if self.path.exists():
             for line in self.path.read_text().splitlines():
@@ -446,7 +452,7 @@ class Green:
     """Whether tests pass without a fault, at this commit: a test that fails anyway would catch everything."""
 
     def __init__(self, commit: str) -> None:
-        self.path = BUILD / "green.json"
+        self.path = Work.build / "green.json"
         try:
             data = json.loads(self.path.read_text())
         except FileNotFoundError:
@@ -468,7 +474,7 @@ class Green:
 
 def try_out(fault: Fault, limit_s: float) -> str:
     """Puts the fault into the clone, and takes it out again."""
-    path = CLONE / fault.file
+    path = Work.clone / fault.file
     before = path.read_bytes()
     try:
         path.write_text(fault.text, encoding="utf-8")
@@ -548,8 +554,13 @@ def main() -> None:
                         help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)")
     parser.add_argument("--again", action="store_true", help="only survivors, anew")
     parser.add_argument("--commit", default="HEAD", help="what is tried (%(default)s)")
+    parser.add_argument("--build", type=Path, default=Work.build, metavar="DIR",
+                        help="where it works and keeps results.jsonl: runs with different ones do not hinder each other, and their "
+                             "results.jsonl can be put one behind the other (build/mutants)")
     parser.add_argument("--docs", action="store_true", help="write the table of docs/testing.md")
     arguments = parser.parse_args()
+    Work.build = arguments.build.resolve()
+    Work.clone = Work.build / "clone"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
     try:
         if arguments.check:
@@ -566,15 +577,15 @@ def campaign(arguments: argparse.Namespace) -> None:
     if shutil.which("git") is None:
         raise Mistake("git is missing")
     deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
-    BUILD.mkdir(parents=True, exist_ok=True)
-    lock = (BUILD / "lock").open("w")  # until the end of the process
+    Work.build.mkdir(parents=True, exist_ok=True)
+    lock = (Work.build / "lock").open("w")  # until the end of the process
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise Mistake(f"another run is at work in {BUILD}") from None
+        raise Mistake(f"another run is at work in {Work.build}") from None
     commit = clone(arguments.commit)
     results, green = Results(), Green(commit)
-    kept = kept_faults(CLONE)
+    kept = kept_faults(Work.clone)
     known = {*PACKAGES, *(fault.area for fault in kept)}
     if unknown := set(arguments.area or []) - known:
         raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
