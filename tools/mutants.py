@@ -2,7 +2,7 @@
 
 Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is a replacement of a piece of text that occurs exactly
 once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over four packages of the host, with the
-tests that execute the changed line (coverage by test), quickest first.
+tests of the host that execute the changed line (coverage by test), quickest first.
 
 Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
 ``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is tried anew when the
@@ -291,7 +291,7 @@ def _lines_of(blob: str | None) -> int:
 
 
 class TestMap:
-    """Which tests execute a line, and how long each takes: from runs of the packages' tests, file by file anew when the file changed, or
+    """Which tests execute a line, and how long each takes: from runs of the host's tests, file by file anew when the file changed, or
     a source that it executes got longer or shorter."""
 
     __test__ = False
@@ -304,9 +304,9 @@ class TestMap:
             data = {"support": "", "blobs": {}, "seconds": {}, "lines": {}}
         tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "host", "tests", folder=Work.clone)
         blobs = dict(line.split("\t") for line in tree.splitlines())
-        files = [name for name in blobs if re.match(rf"tests/host/({'|'.join(PACKAGES)})/test_\w+\.py", name)]
-        support = hashlib.sha256("".join(f"{blobs[name]}{name}" for name in sorted(blobs) if re.match(
-            rf"tests/(host/)?(({'|'.join(PACKAGES)})/)?(?!test_)\w+\.py", name)).encode()).hexdigest()  # fmt: skip
+        files = [name for name in blobs if re.fullmatch(r"tests/host/(\w+/)*test_\w+\.py", name)]
+        helpers = [name for name in sorted(blobs) if re.fullmatch(r"tests/(host/(\w+/)*|e2e/)?(?!test_)\w+\.py", name)]
+        support = hashlib.sha256("".join(f"{blobs[name]}{name}" for name in helpers).encode()).hexdigest()
         if data["support"] != support:
             data = {"support": support, "blobs": {}, "seconds": {}, "lines": {}}
         other = {name for name in {*data["blobs"], *blobs} if data["blobs"].get(name) != blobs.get(name) and name.endswith(".py")}
