@@ -28,7 +28,6 @@ from .sequence import WINDOW, Arrival, SequenceTracker, near
 
 __all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
 
-_SIGN = 1 << 63
 _HELD = 4
 _SLACK_TICKS = 100 * spec.FLUSH_TICKS
 """How far behind a later block's first tick one of the same run may be: blocks of one kind wait for those of another, but not a second."""
@@ -167,7 +166,7 @@ class Decoder:
         self._remembered = [-1] * _REMEMBERED
         """Sequence number and CRC of accepted blocks."""
         self._skipped_at_block = 0
-        """Bytes skipped up to the last accepted block."""
+        """Bytes skipped before the last accepted block."""
         self._kind_tick: dict[int, int] = {}
         self._gaps: list[Gap] = []
         self._pending = _Pending()
@@ -222,7 +221,7 @@ class Decoder:
         tracker, remembered = self._sequence, self._remembered
         self._counters.blocks += len(blocks)
         for block in blocks:
-            version, kind, sequence, dropped, tick, run, payload, crc = block
+            version, kind, sequence, dropped, tick, run, payload, crc, skipped = block
             if sequence != tracker.expected or run != self._run or self._held or self._restart_possible:
                 self._judge(block)
                 continue
@@ -233,6 +232,7 @@ class Decoder:
                 continue
             # what nearly all of a busy stream is: COMMANDS with nothing special; the same as in _file
             self._kind_tick[1] = tick
+            self._skipped_at_block = skipped
             if tick > self._last_tick:
                 self._last_tick = tick
             self._pending.commands.append(payload)
@@ -253,9 +253,8 @@ class Decoder:
     def _judge(self, block: Block) -> None:
         """Accept, hold or refuse a block that is not simply the next one."""
         tracker = self._sequence
-        _, _, sequence, _, first_tick, run, _, crc = block
-        tick = _signed(first_tick)
-        if not 0 <= tick <= _LAST_TICK:
+        _, _, sequence, _, tick, run, _, crc, _ = block
+        if tick > _LAST_TICK:
             self._file(block)  # counts it
             if sequence == tracker.expected and run == self._run:
                 tracker.expected = (sequence + 1) & 0xFFFFFFFF
@@ -307,12 +306,11 @@ class Decoder:
 
     def _settle(self, held: Block) -> None:
         """Accept a held block: the first of all, the far side of a long hole, or the first of a restarted rig."""
-        _, _, sequence, _, first_tick, run, _, _ = held
-        tick = _signed(first_tick)
+        _, _, sequence, _, tick, run, _, _, skipped = held
         if self._sequence.expected is None:
             self._run = run
             self._sequence.begin(sequence, tick)
-            if self._framer.skipped_bytes:
+            if skipped:
                 self._gaps.append(Gap(None, max(tick - spec.FLUSH_TICKS, 0), tick, -1, "bytes at the beginning are no whole block"))
         elif run != self._run or tick < self._last_tick - _SLACK_TICKS or not self._sequence.is_ahead(sequence):
             self._begin_epoch(held)
@@ -338,11 +336,10 @@ class Decoder:
 
     def _file(self, block: Block) -> None:
         """Put the payload of an accepted block with its kind, or count why not."""
-        version, kind, sequence, dropped, first_tick, _, payload, crc = block
+        version, kind, sequence, dropped, tick, _, payload, crc, skipped = block
         self._remembered[sequence % _REMEMBERED] = sequence << 32 | crc
-        self._skipped_at_block = self._framer.skipped_bytes
-        tick = _signed(first_tick)
-        if not 0 <= tick <= _LAST_TICK:
+        self._skipped_at_block = skipped
+        if tick > _LAST_TICK:
             self._counters.malformed_blocks += 1
             self._note_unread("a block with an impossible tick")
             return
@@ -411,7 +408,7 @@ class Decoder:
 
     def _begin_epoch(self, block: Block) -> None:
         self._publish()
-        self._sequence.begin(block[2], _signed(block[4]))
+        self._sequence.begin(block[2], block[4])
         self._collect_holes()
         self._publish()
         self._counters.restarts += 1
@@ -424,10 +421,5 @@ class Decoder:
 
 def _confirms(held: Block, block: Block) -> bool:
     """True when two blocks that fit nothing before them fit each other."""
-    apart = abs(_signed(block[4]) - _signed(held[4]))
+    apart = abs(block[4] - held[4])
     return held[5] == block[5] and held[2] != block[2] and near(block[2], held[2]) and apart < 60 * _SLACK_TICKS
-
-
-def _signed(tick: int) -> int:
-    """A 64-bit tick as the int64 it is everywhere behind the decoder."""
-    return tick - (1 << 64) if tick >= _SIGN else tick

@@ -29,8 +29,9 @@ _RESIDUE = 0x2144DF1C
 """CRC-32 of any message followed by its own CRC-32, little-endian."""
 
 
-Block = tuple[int, int, int, int, int, int, memoryview, int]
-"""A block whose CRC held: version, kind, sequence, dropped, first tick, run, payload, CRC. A plain tuple, for speed."""
+Block = tuple[int, int, int, int, int, int, memoryview, int, int]
+"""A block whose CRC held: version, kind, sequence, dropped, first tick, run, payload, CRC, bytes of the stream that were skipped before
+it. A plain tuple, for speed."""
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Framer:
     def _run(self, buffer: bytes, *, final: bool) -> list[Block]:
         found: list[Block] = []
         append, unpack, crc, stored = found.append, _HEADER.unpack_from, crc32, _CRC.unpack_from
-        view = memoryview(buffer)
+        view, skipped = memoryview(buffer), self.skipped_bytes
         size, position, accepted = len(buffer), 0, 0
         while position + spec.HEADER_SIZE <= size:
             magic, version, kind, length, sequence, dropped, tick, run = unpack(buffer, position)
@@ -70,7 +71,8 @@ class Framer:
             fits = length <= spec.MAX_PAYLOAD and not length & 3
             headed = magic == b"WBEL" and fits
             if headed and end <= size and crc(view[position:end]) == _RESIDUE:
-                append((version, kind, sequence, dropped, tick, run, view[position + 28 : end - 4], stored(buffer, end - 4)[0]))
+                payload, before = view[position + spec.HEADER_SIZE : end - spec.CRC_SIZE], skipped + position - accepted
+                append((version, kind, sequence, dropped, tick, run, payload, stored(buffer, end - spec.CRC_SIZE)[0], before))
                 accepted += end - position
                 position = end
                 self._aligned = True

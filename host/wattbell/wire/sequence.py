@@ -120,7 +120,7 @@ class SequenceTracker:
         assert self.expected is not None
         while self._holes:
             hole = self._holes[0]
-            if (self.expected - (hole.first + hole.count)) % MODULUS <= WINDOW and len(self._holes) <= WINDOW:
+            if (self.expected - (hole.first + hole.count)) % MODULUS <= WINDOW:
                 return
             self._close(self._holes.popleft())
 
