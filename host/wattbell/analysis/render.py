@@ -349,7 +349,7 @@ def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
         table.add_row(
             name,
             si(row["energy_truth_j"], "J", 5),
-            f"{row['energy_error'] * 100:+.4f} %",
+            f"{row['energy_error'] * 100:+.4f} %".replace("-", "−"),
             signed(row["mean_error_w"], "W"),
             si(row["mean_limit_w"], "W", 3),
             verdict,

@@ -29,8 +29,8 @@ def digits(value: float, significant: int) -> str:
     """``value`` with so many significant digits, never in exponent form, thousands set apart."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else NOTHING
-    places = max(0, significant - 1 - math.floor(math.log10(abs(value))))
-    return decimals(value, places)
+    exponent = int(f"{value:.{significant - 1}e}".rpartition("e")[2])  # of what it is rounded to: 0.9996 has three digits in 1.00
+    return decimals(value, max(0, significant - 1 - exponent))
 
 
 def count(value: int | None) -> str:
@@ -47,7 +47,7 @@ def si(value: float | None, unit: str, significant: int = 4) -> str:
     if value < 0:
         return "−" + si(-value, unit, significant)
     for scale, prefix in _PREFIXES:
-        if abs(value) >= scale * 0.9995:
+        if value >= scale * (1 - 0.5 * 10**-significant):
             return f"{digits(value / scale, significant)} {prefix}{unit}"
     scale, prefix = _PREFIXES[-1]
     return f"{digits(value / scale, significant)} {prefix}{unit}"

@@ -295,4 +295,4 @@ def test_figures_as_text():
     assert concise(figure(None, "W")) == "–"
     assert si(54.8e-3, "s") == "54.80 ms"
     assert si(-11.65e-6, "s") == "−11.65 µs"
-    assert si(999.99e-6, "s", 3) == "1.000 ms"
+    assert si(999.99e-6, "s", 3) == "1.00 ms"
