@@ -303,7 +303,8 @@ def test_commands_are_read_by_groups_of_rows_that_may_hold_them(tmp_path: Path, 
         return [piece["cqe_tick"].to_list() for piece in capture.command_pieces(first, last, ["cqe_tick"], rows)]
 
     group = [[1000 * g + k for k in range(10)] for g in range(6)]
-    assert pieces(0, 10**6, 10) == group and pieces(0, 10**6, 9) == group and pieces(0, 10**6, 100) == [[tick for part in group for tick in part]]
+    whole = [tick for part in group for tick in part]
+    assert pieces(0, 10**6, 10) == group and pieces(0, 10**6, 9) == group and pieces(0, 10**6, 100) == [whole]
     assert pieces(0, 10**6, 20) == [group[0] + group[1], group[2] + group[3], group[4] + group[5]]
     assert pieces(1009, 3000, 100) == [group[1] + group[2] + group[3]] and pieces(1010, 2999, 100) == [group[2]]
     assert [capture.command_rows(*span) for span in ((1009, 3000), (1010, 1999), (0, 0), (-5, -1))] == [30, 0, 10, 0]
