@@ -5,6 +5,7 @@ once, and names the tests that must fail. **Made** ones come from Cosmic Ray's o
 tests of the host that execute the changed line (coverage by test), quickest first.
 
 Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
+Of the made ones some change nothing that can be seen: ``tests/mutants/equivalent.toml`` argues which, and they are counted apart.
 ``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is tried anew when the
 file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests. Two runs at a time need two folders
 (``--build``).
@@ -39,6 +40,7 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path("tests/mutants")
+ARGUED = KEPT / "equivalent.toml"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generated -->"
 
@@ -57,6 +59,7 @@ PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWi
          "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",
          "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
 
+ARROW = "  ->  "
 CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN = "caught", "timeout", "survived", "no test", "not green"
 """NO_TEST: no test executes the line (survived, too). NOT_GREEN: the tests fail without the fault, which says nothing."""
 
@@ -85,6 +88,7 @@ class Fault:
     tests: tuple[str, ...]
     what: str
     equivalent: str = ""
+    operator: str = ""
 
 
 # -- where it runs -----------------------------------------------------------------------------------------------------
@@ -229,6 +233,52 @@ def _kept(root: Path, entry: dict[str, Any], where: str) -> Fault:
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     tests = tuple(entry["tests"])
     return Fault(entry["area"], True, entry["file"], line, key, text, tests, entry["why"], entry.get("equivalent", ""))
+
+
+# -- faults that are none ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Why no test can notice some of the faults that are made: an entry of ``tests/mutants/equivalent.toml``. ``line`` and ``becomes`` are
+    searched for in the line before and after the fault, ``operator`` is of all of Cosmic Ray's name for it; regular expressions."""
+
+    file: str
+    line: str
+    operator: str
+    becomes: str
+    why: str
+
+    def holds(self, file: str, operator: str, what: str) -> bool:
+        """Whether it is about this fault; ``what`` as of a :class:`Fault`."""
+        before, _, after = what.partition(ARROW)
+        found = re.search(self.line, before) and re.search(self.becomes, after) and re.fullmatch(self.operator, operator)
+        return self.file == file and found is not None
+
+
+def arguments_of(root: Path) -> list[Argument]:
+    """Those that are kept. Mistake when one is incomplete or is about no line any more."""
+    found, wrong = [], []
+    entries = tomllib.loads((root / ARGUED).read_text(encoding="utf-8")).get("equivalent", []) if (root / ARGUED).exists() else []
+    for number, entry in enumerate(entries, 1):
+        where = f"{ARGUED.name}, entry {number} ({entry.get('file')}, {entry.get('line')})"
+        if {*entry, "becomes"} != {"file", "line", "operator", "becomes", "why"}:
+            wrong.append(f"{where}: has {sorted(entry)}, not file, line, operator, why and perhaps becomes")
+            continue
+        argument = Argument(**{"becomes": "", **entry})
+        path = root / argument.file
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        if not any(re.search(argument.line, line.strip()) for line in lines):
+            wrong.append(f"{where}: there is no such line")
+        found.append(argument)
+    if wrong:
+        raise Mistake("\n".join(wrong))
+    return found
+
+
+def argued(arguments: Iterable[Argument], file: str, operator: str, what: str) -> str:
+    """Why a fault is none; empty where nothing says so."""
+    return next((argument.why for argument in arguments if argument.holds(file, operator, what)), "")
 
 
 # -- faults made by Cosmic Ray -----------------------------------------------------------------------------------------
@@ -411,18 +461,38 @@ def made_faults(areas: Sequence[str]) -> list[Place]:
     return found
 
 
-def make(place: Place, tests: TestMap, budget_s: float) -> Fault:
+def mutated(place: Place, source: str) -> tuple[str, str]:
+    """The file with the fault in it, and the line before and after."""
     from cosmic_ray.mutating import mutate_code
 
-    file, line = place.file, place.line
-    source = (Work.clone / file).read_text(encoding="utf-8")
-    text = mutate_code(source, dict(operators())[place.operator](), place.occurrence)
+    text: str | None = mutate_code(source, dict(operators())[place.operator](), place.occurrence)
     assert text is not None
     old, new = source.splitlines(), text.splitlines()
-    at = next((k for k, (a, b) in enumerate(zip(old, new)) if a != b), line - 1)
-    what = f"{old[at].strip()}  ->  {new[at].strip() if at < len(new) else ''}"
+    at = next((k for k, (a, b) in enumerate(zip(old, new)) if a != b), place.line - 1)
+    return text, f"{old[at].strip()}{ARROW}{new[at].strip() if at < len(new) else ''}"
+
+
+def useless(arguments: Iterable[Argument], every: Sequence[Place]) -> list[Argument]:
+    """Arguments that are about none of the faults."""
+    left = []
+    for argument in arguments:
+        near = [place for place in every if place.file == argument.file and re.fullmatch(argument.operator, place.operator)]
+        source = (Work.clone / argument.file).read_text(encoding="utf-8")
+        lines = source.splitlines()
+        fits = {number for number, line in enumerate(lines, 1) if re.search(argument.line, line.strip())}
+        around = [place for place in near if fits & set(range(place.line - 3, place.line + 4))]
+        if not any(argument.holds(place.file, place.operator, mutated(place, source)[1]) for place in around):
+            left.append(argument)
+    return left
+
+
+def make(place: Place, tests: TestMap, budget_s: float, arguments: Iterable[Argument]) -> Fault:
+    file, line = place.file, place.line
+    source = (Work.clone / file).read_text(encoding="utf-8")
+    text, what = mutated(place, source)
     named = tuple(tests.tests(file, statement_lines(ast.parse(source), line), budget_s))
-    return Fault(place.area, False, file, line, place.key, text, named, what)
+    why = argued(arguments, file, place.operator, what)
+    return Fault(place.area, False, file, line, place.key, text, named, what, why, place.operator)
 
 
 # -- what was tried ----------------------------------------------------------------------------------------------------
@@ -438,6 +508,12 @@ class Results:
             for line in self.path.read_text().splitlines():
                 row = json.loads(line)
                 self.rows[row["key"]] = row
+
+    def argue(self, every: Iterable[Place], arguments: Sequence[Argument]) -> None:
+        """What is argued of faults that were tried before."""
+        for place in every:
+            if row := self.rows.get(place.key):
+                row["equivalent"] = argued(arguments, place.file, place.operator, row["what"])
 
     def add(self, fault: Fault, verdict: str, seconds: float, commit: str) -> None:
         row = {"key": fault.key, "area": fault.area, "kept": fault.kept, "file": fault.file, "line": fault.line, "what": fault.what,
@@ -543,7 +619,8 @@ def write_page(results: Results, current: set[str], kept: dict[str, int], made: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="tools/mutants.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only see that each kept fault's text occurs once and its tests are there")
+    parser.add_argument("--check", action="store_true",
+                        help="only see that each kept fault's text occurs once and its tests are there, and each argument's line")
     parser.add_argument("--kept", action="store_true", help="only the faults kept as data")
     parser.add_argument("--made", action="store_true", help="only those that Cosmic Ray makes")
     parser.add_argument("--area", action="append", help="only this area (again for more): " + ", ".join(PACKAGES) + ", or one of the lists")
@@ -564,7 +641,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
     try:
         if arguments.check:
-            print(f"{len(kept_faults(ROOT))} faults, each in one place")
+            print(f"{len(kept_faults(ROOT))} faults, each in one place; {len(arguments_of(ROOT))} arguments, each about a line")
             return
         campaign(arguments)
     except Mistake as error:
@@ -591,6 +668,10 @@ def campaign(arguments: argparse.Namespace) -> None:
         raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
     of_kept = {area: sum(fault.area == area for fault in kept) for area in {fault.area for fault in kept}}
     every = [] if arguments.kept and not arguments.docs else made_faults(PACKAGES)
+    arguments_kept = arguments_of(Work.clone)
+    if every and (left := useless(arguments_kept, every)):
+        raise Mistake("\n".join(f"{ARGUED.name}: about no fault: {argument.file}, {argument.line}" for argument in left))
+    results.argue(every, arguments_kept)
     of_made = {area: sum(place.area == area for place in every) for area in PACKAGES}
     current = {fault.key for fault in kept} | {place.key for place in every}
     kept = [fault for fault in kept if not arguments.area or fault.area in arguments.area]
@@ -616,7 +697,7 @@ def campaign(arguments: argparse.Namespace) -> None:
             continue
         if isinstance(item, Place):
             assert tests is not None
-            item = make(item, tests, arguments.budget)
+            item = make(item, tests, arguments.budget, arguments_kept)
         begun = time.monotonic()
         verdict = one(item, tests, green)
         results.add(item, verdict, time.monotonic() - begun, commit)
@@ -628,6 +709,8 @@ def campaign(arguments: argparse.Namespace) -> None:
     for row in tried:
         if row["verdict"] in (SURVIVED, NO_TEST, NOT_GREEN) and not row["equivalent"]:
             print(f"{row['verdict']:9} {row['file']}:{row['line']}  {row['what']}")
+        if not row["kept"] and row["equivalent"] and row["verdict"] in (CAUGHT, TIMEOUT):
+            print(f"argued to be none, and caught: {row['file']}:{row['line']}  {row['what']}")
     if arguments.docs:
         write_page(results, current, of_kept, of_made)
     if any(row["kept"] and row["verdict"] in (SURVIVED, NOT_GREEN) and not row["equivalent"] for row in tried):

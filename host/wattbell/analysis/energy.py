@@ -64,7 +64,7 @@ class EnergyMeter:
         interval = ordered["interval_ticks"].cast(pl.Int64).to_numpy()
         count = ordered["count"].cast(pl.Int64).to_numpy()
         index = ordered["adc_index"].cast(pl.Int64).to_numpy()
-        low = ordered["energy_raw"].cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64)
+        low = ordered["energy_raw"].cast(pl.Int64).to_numpy().view(np.uint64)
         high = ordered["energy_high"].cast(pl.Int64).to_numpy() << 32 | (low >> np.uint64(32)).astype(np.int64)
         self._tick_s = tick_s
         self._period = period_ticks

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from wattbell.analysis.table import Commands
 from wattbell.capture.meta import save
 from wattbell.errors import UsageError
 from wattbell.suites.changepoint import find_changes
@@ -18,6 +19,7 @@ from wattbell.suites.jobs import Section, scaled, sections
 from wattbell.suites.manifest import Suite, Test, parse_manifest
 from wattbell.suites.measure import Source, measure, measure_whole
 from wattbell.suites.outcome import Outcome
+from wattbell.suites.pieces import tally
 from wattbell.suites.plan import Choice, choose_tests, idle_seconds, plan_sessions, repeats
 from wattbell.suites.quantity import quantity
 from wattbell.suites.results import Results, read_results
@@ -253,11 +255,12 @@ def test_on_a_real_drive_there_is_a_rest_before_what_is_measured_at_rest(tmp_pat
     assert [s["name"] for s in one.steps if "fio" in s] == [f"rounds#{k}" for k in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize(("span_bytes", "pages"), [(1 << 30, 262_143), (8 << 30, 262_144), (4096 * 3, 2)])
+@pytest.mark.parametrize(("span_bytes", "pages"), [(1 << 30, 262_143), (8 << 30, 262_144), (4096 * 3, 2), (4096 * 3 + 512, 2)])
 def test_waking_reads_wrap_at_the_end_of_what_they_may_read(tmp_path: Path, span_bytes: int, pages: int) -> None:
     made, test = suite(tmp_path, "wake", repeat=400, idle_s=1.0)
     (session,) = plan_sessions(made, [(test, "empty")], Drive("d", span_bytes, (0,), ()), Choice())
     assert [step["wake"]["slba"] for step in session.steps] == [(4096 + 7976 * k) % (8 * pages) for k in range(400)]
+    assert all(type(step["wake"]["slba"]) is int for step in session.steps)
 
 
 def test_idle_times_and_repetitions_of_a_scale(tmp_path: Path) -> None:
@@ -366,17 +369,18 @@ def test_commands_belong_to_the_phase_they_began_in(builder: Any) -> None:
     builder.command(200 * MS - 1, 50 * S, slba=3)
     builder.command(200 * MS, 50, slba=4)
     builder.command(150 * MS, 10_000, slba=5, doorbell_tick=None)
-    builder.command(150 * MS, 70 * S, slba=6)
+    builder.command(150 * MS, 60 * S + 50 * MS, slba=9)
+    builder.command(150 * MS, 60 * S + 50 * MS + 1, slba=6)
     builder.command(160 * MS, 10, slba=7, flags=int(CommandFlag.NO_SQE))
     builder.command(160 * MS, 10, slba=8, qid=0)
     builder.power(0, 1.0)
     source = Source(builder.write(end=300 * MS))
     (phase,) = source.phases.values()
-    assert sorted(source.commands(phase).slba.tolist()) == [2, 3, 5, 7, 8]
+    assert sorted(source.commands(phase).slba.tolist()) == [2, 3, 5, 7, 8, 9]
     measured = measure(source, phase)
-    assert isinstance(measured.count, int) and measured.count == 3
+    assert isinstance(measured.count, int) and measured.count == 4
     ticks = measured.latency_ticks().tolist()
-    assert sorted(ticks) == [50, 50 * S]  # no latency without a doorbell
+    assert sorted(ticks) == [50, 50 * S, 60 * S + 50 * MS]  # no latency without a doorbell
 
 
 def test_a_point_by_hand(builder: Any) -> None:
@@ -724,6 +728,25 @@ def test_judged_against_what_the_drive_declares(builder: Any, tmp_path: Path) ->
     assert found["idle in PS0, the base of the break-even time", "W"] == pytest.approx(drawn(0.5), rel=1e-3)
     (row,) = out.points
     assert row["settled_w"]["value"] == pytest.approx(drawn(0.05), rel=2e-3) and row["entry_s"]["u"] is None
+
+
+def test_no_power_is_told_of_a_rest_shorter_than_sixteen_samples(builder: Any, tmp_path: Path) -> None:
+    """Samples 10 us apart: the drive rests for 160 us and for a tick less, behind the marker's completion."""
+    for k, rest in ((1, 160 * US), (2, 160 * US - 1)):
+        builder.phase(k, k * S, k * S + 500 * MS, f"t-ps{k + 2}#1", kind="wake")
+        builder.command(k * S + 5 * US + rest, 6 * MS)
+    builder.power(0, 0.5)
+    out = score_test(Source(builder.write(end=3 * S)), *suite(tmp_path, "non-operational-states", "[b]\nbs=4k\n"), 1.0)
+    assert [("settled_w" in row, row["x"]) for row in out.points] == [(True, {"ps": 3}), (False, {"ps": 4})]
+    assert [row["exit_s"]["value"] for row in out.points] == pytest.approx([6e-3, 6e-3])
+
+
+@pytest.mark.parametrize("ticks", [0, 2**32 - 1, 2**32, 2**33])
+def test_latencies_beyond_32_bits_stay_whole(ticks: int) -> None:
+    one = Commands({"start_tick": np.array([5]), "doorbell_tick": np.array([5]), "cqe_tick": np.array([5 + ticks]), "status": np.array([0]),
+                    "flags": np.array([0], np.uint8), "nbytes": np.array([7]), "opcode": np.array([2], np.uint8)})  # fmt: skip
+    found = tally([one, one], 10)
+    assert found.ticks.tolist() == [ticks, ticks] and (found.bytes, found.count, found.opcode.tolist()) == (14, 2, [2, 2])
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,157 @@
+"""Values at the edges: limits met exactly, tables to the last entry, what is left where something is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from wattbell.analysis import analyze, idle
+from wattbell.analysis.context import load
+from wattbell.analysis.fio import Direction, Job, Latency, totals
+from wattbell.analysis.idle import steady_runs, track
+from wattbell.analysis.names import status_name
+from wattbell.analysis.wakeup import _Sidebands
+from wattbell.capture.meta import save
+from wattbell.wire.spec import EventType, LinkState
+
+US, MS, S = 1_000, 1_000_000, 1_000_000_000
+GENERIC = """01 Invalid Command Opcode|02 Invalid Field in Command|04 Data Transfer Error|05 Aborted due to Power Loss|06 Internal Error
+07 Command Abort Requested|08 Aborted due to SQ Deletion|0b Invalid Namespace or Format|80 LBA Out of Range|81 Capacity Exceeded
+82 Namespace Not Ready"""
+SPECIFIC = """01 Invalid Queue Identifier|0d Feature Identifier Not Saveable|80 Conflicting Attributes|b8 Zoned Boundary Error|b9 Zone Is Full
+ba Zone Is Read Only|bb Zone Is Offline|bc Zone Invalid Write|bd Too Many Active Zones|be Too Many Open Zones
+bf Invalid Zone State Transition"""
+MEDIA = "80 Write Fault|81 Unrecovered Read Error|85 Compare Failure|86 Access Denied|87 Deallocated or Unwritten Logical Block"
+
+
+@pytest.mark.parametrize(("kind", "table"), [(0, GENERIC), (1, SPECIFIC), (2, MEDIA)])
+def test_status_codes_have_the_names_of_the_specification(kind: int, table: str) -> None:
+    """All 256 codes of a type; those that are not listed have a number only."""
+    names = {int(entry[:2], 16): entry[3:] for line in table.splitlines() for entry in line.split("|")}
+    for code in range(256):
+        assert status_name(kind << 8 | code) == f"{kind}/{code:02x} {names.get(code, '')}".strip()
+
+
+def test_a_level_ends_at_what_is_missing_and_begins_behind_it() -> None:
+    nan = math.nan
+    assert steady_runs(np.array([1.0] * 5 + [nan] + [2.0] * 5)) == [(0, 5, 1.0), (6, 11, 2.0)]
+    assert steady_runs(np.array([nan, nan] + [1.0] * 4 + [nan])) == []
+    # within 12 % and 0.4 mW of the mean so far; a bin beyond begins the next run
+    assert steady_runs(np.array([1.0] * 5 + [1.1203] + [1.0] * 4)) == [(0, 10, pytest.approx((9 + 1.1203) / 10))]
+    assert steady_runs(np.array([1.0] * 5 + [1.1205] + [1.1205] * 4)) == [(0, 5, 1.0), (5, 10, pytest.approx(1.1205))]
+    assert steady_runs(np.array([1.0] * 5 + [1.2204] + [1.0] * 4), 0.025) == [(0, 10, pytest.approx((9 + 1.2204) / 10))]
+    assert steady_runs(np.array([1.0] * 5 + [1.2206] + [1.2206] * 4), 0.025) == [(0, 5, 1.0), (5, 10, pytest.approx(1.2206))]
+
+
+def test_long_idle_times_have_wider_bins(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "_MAX_BINS", 100)
+    builder.power(0, 0.5)
+    builder.command(MS, MS)
+    builder.command(1002 * MS, MS)
+    builder.command(2003 * MS, MS)
+    assert analyze(builder.write(end=2004 * MS))["idle"]["bin_s"] == pytest.approx(20e-3)  # 2 s in a hundred
+
+
+def test_at_most_a_thousand_wake_ups_are_listed_and_all_are_counted(builder: Any) -> None:
+    for k in range(1003):
+        builder.command(MS + 25 * MS * k, MS)
+    found = analyze(builder.write())["wakeup"]
+    assert len(found["events"]) == 1000 and sum(group["count"] for group in found["by_state"]) == 1002
+
+
+def events(*rows: tuple[int, EventType, int]) -> pl.DataFrame:
+    kinds = {"tick": pl.Int64, "type": pl.UInt8, "arg8": pl.UInt8, "arg16": pl.UInt16, "arg32": pl.UInt32}
+    columns = zip(*[(tick, int(kind), value, 0, 0) for tick, kind, value in rows])
+    return pl.DataFrame(dict(zip(kinds, map(list, columns), strict=True)), schema=kinds)
+
+
+@pytest.mark.parametrize(("asserted", "exit_ticks", "from_clkreq"), [
+    (99, 180, None), (100, 200, 500), (101, 199, 499), (600, None, 0), (601, 180, None),
+])  # fmt: skip
+def test_clkreq_belongs_to_a_wake_up_from_the_begin_of_the_idle_time_to_its_completion(
+    asserted: int, exit_ticks: int | None, from_clkreq: int | None
+) -> None:
+    """Idle from tick 100, completed at 600; recovery at 120 and L0 at 300."""
+    found = _Sidebands(events((120, EventType.LINK, int(LinkState.RECOVERY)), (300, EventType.LINK, int(LinkState.L0)),
+                              (asserted, EventType.CLKREQ, 0))).link_part(100, 600, 1.0)  # fmt: skip
+    assert found == {"link_exit_s": exit_ticks, "from_clkreq_s": from_clkreq}
+
+
+def test_the_links_exit_is_the_first_within_the_wake_up() -> None:
+    links = [(50, LinkState.L0), (100, LinkState.L1_2), (150, LinkState.RECOVERY), (160, LinkState.RECOVERY), (170, LinkState.L0),
+             (180, LinkState.L0), (600, LinkState.L0)]  # fmt: skip
+    rows = [(tick, EventType.LINK, int(state)) for tick, state in links]
+    assert _Sidebands(events(*rows)).link_part(100, 600, 1.0) == {"link_exit_s": 20, "from_clkreq_s": None}
+    assert _Sidebands(events(*rows)).link_part(165, 600, 1.0)["link_exit_s"] is None  # nothing says when it began
+    assert _Sidebands(events(*rows[:-3], *rows[-1:])).link_part(100, 600, 1.0)["link_exit_s"] is None  # not before the completion
+
+
+def test_a_track_of_a_signal_by_pieces() -> None:
+    signal = track(events((10, EventType.CLKREQ, 1), (30, EventType.CLKREQ, 0), (40, EventType.LINK, 7)), EventType.CLKREQ, 5)
+    assert signal is not None and track(events((1, EventType.LINK, 1)), EventType.CLKREQ, 0) is None
+    assert [signal.at(tick) for tick in (0, 10, 11, 30, 31)] == [5, 5, 1, 1, 0]
+    assert list(signal.pieces(0, 50)) == [(5, 10), (1, 20), (0, 20)] and list(signal.pieces(10, 30)) == [(1, 20)]
+    assert list(signal.pieces(12, 13)) == [(1, 1)] and list(signal.pieces(0, 10)) == [(5, 10)]
+
+
+def test_what_fio_does_not_say_is_nothing() -> None:
+    assert (Direction().total_ios, Direction().io_bytes, Direction().iops, Direction().bw_bytes) == (0, 0, 0.0, 0.0)
+    assert (Latency().min, Latency().mean, Latency().max, Job().groupid) == (0.0, 0.0, 0.0, 0)
+    jobs = [Job(read=Direction(3, 300, lat_ns=Latency(5, 10.0, 20))), Job(read=Direction(1, 100, lat_ns=Latency(2, 30.0, 40))),
+            Job(read=Direction(4, 400, lat_ns=Latency()), trim=Direction(2, 9), write=Direction(0, 5))]  # fmt: skip
+    assert totals(jobs) == {
+        "read": {"count": 8, "bytes": 800, "lat_ns": {"min": 2, "mean": (3 * 10 + 30) / 8, "max": 40}},
+        "dsm": {"count": 2, "bytes": 9, "lat_ns": {"min": None, "mean": None, "max": None}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("off_us", "state", "passes"),
+    [(0, 3, True), (9, 3, True), (11, 3, False), (-9, 3, True), (-11, 3, False), (0, 4, True), (0, None, True)],
+)
+def test_a_wake_up_against_the_truth(builder: Any, off_us: int, state: int | None, passes: bool) -> None:
+    """The limit is a sample of the rail, 10 us; the state is told and is no reason to fail."""
+    builder.phase(1, 100 * MS, 900 * MS, "w", kind="wake")
+    builder.levels += [(0, 0.5), (200 * MS, 0.03), (800 * MS, 0.5)]
+    builder.command(800 * MS, 6 * MS)
+    capture = builder.write(end=1000 * MS)
+    origin = 7 * MS
+    capture.meta["conditions"]["trace_origin_tick"] = origin
+    save(capture.path, capture.meta)
+    capture.workload_dir.mkdir()
+    phase = {"phase": 1, "start_tick": 100 * MS - origin, "end_tick": 900 * MS - origin, "energy_j": 1.0, "mean_w": 1.0,
+             "doorbell_ps": (800 * MS - origin) * 1000 + 400, **({"before": {"power_state": state}} if state is not None else {})}  # fmt: skip
+    (capture.workload_dir / "truth.json").write_text(json.dumps({"phases": [phase, {**phase, "phase": 2}]}))
+    cqe = (806 * MS + off_us * US - origin) * 1000 + 400
+    lines = ["qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,msix_ps,cq_head_ps",
+             f"1,2,2,1,0,8,0,{phase['doorbell_ps']},{phase['doorbell_ps'] + 500_000},,,{cqe},,"]  # fmt: skip
+    (capture.workload_dir / "truth-commands.csv").write_text("\n".join(lines) + "\n")
+    found = analyze(capture)["truth"]
+    (wake,) = found["wakeups"]
+    assert (wake["name"], wake["phase"], wake["true_state"], wake["state"]) == ("w", 1, state, "PS3")
+    assert wake["limit_s"] == pytest.approx(10e-6) and wake["truth_s"] == pytest.approx(6e-3 + off_us * 1e-6)
+    assert wake["error_s"] == pytest.approx(-off_us * 1e-6, abs=1e-12) and wake["measured_s"] == pytest.approx(6e-3)
+    assert (wake["pass"], wake["state_right"]) == (passes, state in (3, None))
+    assert found["missing_phases"] == [2] and not found["pass"]
+    assert (found["phases"][0]["start_ticks_off"], found["phases"][0]["end_ticks_off"]) == (0, 0)
+
+
+def test_a_capture_with_a_context_of_its_own(builder: Any) -> None:
+    """Its first and last tick are of whatever came first and last; what has no end lasts to it."""
+    builder.events.append((5, EventType.CLKREQ, 0, 0))
+    builder.command(1000, 500)
+    builder.command(2000, 9000)
+    builder.command(3000, 100)
+    context = load(builder.write())
+    assert (context.first_tick, context.last_tick, len(context.commands)) == (5, 11_001, 3)
+    assert context.steps.ticks.tolist() == [1000, 1500, 2000, 3000, 3100, 11_000] and context.steps.depth.tolist() == [1, 0, 1, 2, 1, 0]
+
+
+def test_an_empty_capture_has_no_ticks(tmp_path: Path, builder: Any) -> None:
+    context = load(builder.write())
+    assert (context.first_tick, context.last_tick, len(context.gaps), context.phases) == (0, 0, 0, [])
