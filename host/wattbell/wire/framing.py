@@ -105,8 +105,8 @@ class Framer:
         if found >= 0:
             return found
         size = len(buffer)
-        for tail in range(min(len(spec.MAGIC) - 1, size - start), 0, -1):
-            if buffer.endswith(spec.MAGIC[:tail]):
+        for tail in range(len(spec.MAGIC) - 1, 0, -1):
+            if buffer.endswith(spec.MAGIC[:tail], start):
                 return size - tail
         return max(start, size)
 

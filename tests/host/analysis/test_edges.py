@@ -23,7 +23,8 @@ US, MS, S = 1_000, 1_000_000, 1_000_000_000
 GENERIC = """01 Invalid Command Opcode|02 Invalid Field in Command|04 Data Transfer Error|05 Aborted due to Power Loss|06 Internal Error
 07 Command Abort Requested|08 Aborted due to SQ Deletion|0b Invalid Namespace or Format|80 LBA Out of Range|81 Capacity Exceeded
 82 Namespace Not Ready"""
-SPECIFIC = """01 Invalid Queue Identifier|0d Feature Identifier Not Saveable|80 Conflicting Attributes|b8 Zoned Boundary Error|b9 Zone Is Full
+SPECIFIC = """01 Invalid Queue Identifier|0d Feature Identifier Not Saveable|80 Conflicting Attributes|b8 Zoned Boundary Error
+b9 Zone Is Full
 ba Zone Is Read Only|bb Zone Is Offline|bc Zone Invalid Write|bd Too Many Active Zones|be Too Many Open Zones
 bf Invalid Zone State Transition"""
 MEDIA = "80 Write Fault|81 Unrecovered Read Error|85 Compare Failure|86 Access Denied|87 Deallocated or Unwritten Logical Block"
@@ -125,7 +126,7 @@ def test_a_wake_up_against_the_truth(builder: Any, off_us: int, state: int | Non
     save(capture.path, capture.meta)
     capture.workload_dir.mkdir()
     phase = {"phase": 1, "start_tick": 100 * MS - origin, "end_tick": 900 * MS - origin, "energy_j": 1.0, "mean_w": 1.0,
-             "doorbell_ps": (800 * MS - origin) * 1000 + 400, **({"before": {"power_state": state}} if state is not None else {})}  # fmt: skip
+             "doorbell_ps": (800 * MS - origin) * 1000 + 400, "before": {"power_state": state}}  # fmt: skip
     (capture.workload_dir / "truth.json").write_text(json.dumps({"phases": [phase, {**phase, "phase": 2}]}))
     cqe = (806 * MS + off_us * US - origin) * 1000 + 400
     lines = ["qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,msix_ps,cq_head_ps",

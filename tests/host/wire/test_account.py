@@ -265,6 +265,24 @@ def test_the_last_tick_that_a_counter_may_show() -> None:
             assert decoder.counters.malformed_blocks == (0 if good else 1 if lead else 2)
 
 
+@pytest.mark.parametrize(("number", "behind"), [(2, 3), (5, 2), (2**32 - 1, 2)])
+def test_an_impossible_tick_while_another_block_is_held(number: int, behind: int) -> None:
+    """It takes its number when that is the one that is due, and no other."""
+    impossible = e.commands(number, 2**62 + 1, [e.Command(2**62 + 1)])
+    decoder, batches, _ = told(block(0), block(1), block(70, run=9), impossible, block(behind))
+    assert numbers(batches) == [(0, 0), (0, 1), (0, behind)]
+    counters = decoder.counters
+    assert (counters.malformed_blocks, counters.implausible_blocks, counters.missing_blocks, counters.restarts) == (1, 1, 0, 0)
+    other = e.commands(2, 2**62 + 1, [e.Command(2**62 + 1)], run=9)  # the number that is due, of another run
+    assert told(block(0), block(1), other, block(2))[0].counters.missing_blocks == 0
+
+
+def test_a_stream_without_any_block_is_a_gap_from_its_begin() -> None:
+    decoder, batches, gaps = told(b"noise" * 9)
+    assert gaps == [(None, 0, FLUSH, -1, END)] and [batch.last_tick for batch in batches] == [0]
+    assert (decoder.counters.skipped_bytes, decoder.counters.blocks, decoder.counters.lossless) == (45, 0, False)
+
+
 @pytest.mark.parametrize("field", ["skipped_bytes", "bad_crc", "missing_blocks", "malformed_blocks", "implausible_blocks", "unknown_kind",
                                    "unknown_version"])  # fmt: skip
 def test_each_number_alone_is_a_loss(field: str) -> None:
