@@ -102,7 +102,7 @@ def quantity_text(value: Mapping[str, Any] | None, unit: str = "") -> Text:
     if unit in _PREFIXED and not (unit == "s" and abs(value["value"]) >= 1):
         text = si(abs(float(value["value"])), unit, 3)
         shown = text.rpartition(" ")[2]
-        factor = {"n": 1e9, "µ": 1e6, "m": 1e3, "k": 1e-3}.get(shown[: -len(unit)] if shown != unit else "", 1.0)
+        factor = {"n": 1e9, "µ": 1e6, "m": 1e3, "k": 1e-3, "M": 1e-6, "G": 1e-9}.get(shown[: -len(unit)] if shown != unit else "", 1.0)
     number, u = float(value["value"]), value["u"] or 0.0
     # more than five digits are nobody's measurement, however well the clock is known
     plain = concise({"value": number, "u": u}, factor) if u > abs(number) * 2e-5 else digits(number * factor, 5)
