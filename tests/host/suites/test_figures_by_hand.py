@@ -340,6 +340,16 @@ def test_the_interval_of_a_change_grows_with_the_noise(seed: int) -> None:
     assert change.after == pytest.approx(1 / np.mean(1 / rate[change.at + 1 :]))
 
 
+@pytest.mark.parametrize(("variances", "seen"), [(11.7, False), (12.3, True)])
+def test_a_split_takes_twelve_times_the_noise_from_the_residuals(variances: float, seen: bool) -> None:
+    """Two levels of 20 bins, h apart: 10 h^2. Bins a above and below by turns: neighbours differ by 2 a, the noise is as large."""
+    h = 0.2
+    noise = 10 * h * h / variances
+    a = math.sqrt(noise) * 0.6745 * math.sqrt(2) / 2
+    logs = np.repeat([h, 0.0], 20) + a * np.tile([1.0, -1.0], 20)
+    assert [change.at for change in find_changes(np.exp(logs))] == ([20] if seen else [])
+
+
 def test_the_place_of_a_change_is_within_its_two_bins() -> None:
     for middle, place in ((100.0, 11.0), (25.0, 10.0), (1 / (0.5 / 100 + 0.5 / 25), 10.5)):
         rate = np.array([100.0] * 10 + [middle] + [25.0] * 10)
