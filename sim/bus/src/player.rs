@@ -26,6 +26,8 @@ pub enum Item {
     Sideband(Signal, u8),
     /// A command without TLPs is over.
     Summary(Summary),
+    /// The next TLP of this direction comes behind some that the tap missed.
+    Missed(Direction),
     /// The trace ends.
     End,
 }
@@ -94,6 +96,7 @@ impl<R: Read> Player<R> {
         };
         let item = match body {
             Body::Summary(summary) => Item::Summary(summary),
+            Body::Missed(direction) => Item::Missed(direction),
             Body::Rail(rail) => Item::Rail(rail),
             Body::Tlp(direction, tlp) => Item::Tlp(direction, tlp),
             Body::Sideband(signal, value) => Item::Sideband(signal, value),
@@ -139,6 +142,7 @@ impl<R: Read> Player<R> {
                 Body::Rail(rail) => Item::Rail(rail),
                 Body::Sideband(signal, value) => Item::Sideband(signal, value),
                 Body::Summary(summary) => Item::Summary(summary),
+                Body::Missed(direction) => Item::Missed(direction),
                 Body::End => {
                     if self.open.iter().any(Option::is_some) {
                         return Err(Error::Order(format!("END at {time_ps} ps inside a burst")));

@@ -160,6 +160,14 @@ fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(got)
 }
 
+fn direction(number: u8) -> std::result::Result<Direction, String> {
+    match number {
+        1 => Ok(Direction::Down),
+        2 => Ok(Direction::Up),
+        other => Err(format!("direction {other}")),
+    }
+}
+
 #[inline]
 fn decode(kind: u8, flags: u8, body: &[u8]) -> std::result::Result<Body, String> {
     let want = |n: usize| if body.len() == n { Ok(()) } else { Err(format!("type {kind} of {} bytes", body.len())) };
@@ -179,11 +187,7 @@ fn decode(kind: u8, flags: u8, body: &[u8]) -> std::result::Result<Body, String>
                 return Err(format!("a burst of {} bytes", body.len()));
             }
             let word = |at: usize| u32::from_le_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
-            let direction = match body[0] {
-                1 => Direction::Down,
-                2 => Direction::Up,
-                d => return Err(format!("burst direction {d}")),
-            };
+            let direction = direction(body[0])?;
             let header = Header::from_bytes(&body[12..]).ok_or("a burst shorter than its TLP header")?;
             let length = header.as_bytes().len();
             let count = u16::from_le_bytes([body[2], body[3]]);
@@ -210,6 +214,10 @@ fn decode(kind: u8, flags: u8, body: &[u8]) -> std::result::Result<Body, String>
             let body: &[u8; summary::BODY] =
                 body.try_into().map_err(|_| format!("type {kind} of {} bytes", body.len()))?;
             Body::Summary(Summary::decode(body))
+        }
+        MISSED => {
+            want(1)?;
+            Body::Missed(direction(body[0])?)
         }
         END => {
             want(0)?;

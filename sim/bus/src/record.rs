@@ -22,6 +22,7 @@ pub(crate) const RAIL: u8 = 4;
 pub(crate) const SIDEBAND: u8 = 5;
 pub(crate) const END: u8 = 6;
 pub(crate) const SUMMARY: u8 = 7;
+pub(crate) const MISSED: u8 = 8;
 /// Flag of a TLP record: the payload is not in the file and plays as zeros.
 pub(crate) const FLAG_LEFT_OUT: u8 = 1;
 
@@ -187,6 +188,8 @@ pub enum Body {
     Sideband(Signal, u8),
     /// A command, instead of its TLPs.
     Summary(Summary),
+    /// The tap missed TLPs of this direction before its next one, and knows it.
+    Missed(Direction),
     /// Nothing more until this time, and nothing after.
     End,
 }

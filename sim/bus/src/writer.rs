@@ -118,6 +118,14 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
+/// A direction as it is written in a body.
+fn number(direction: Direction) -> u8 {
+    match direction {
+        Direction::Down => 1,
+        Direction::Up => 2,
+    }
+}
+
 fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
     Ok(match body {
         Body::Tlp(direction, tlp) => {
@@ -142,7 +150,7 @@ fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
             if b.count == 0 || !b.header.can_burst() {
                 return Err(Error::Order(format!("no burst of {} x {:?}", b.count, b.header)));
             }
-            out.push(if b.direction == Direction::Down { 1 } else { 2 });
+            out.push(number(b.direction));
             out.push(b.header.as_bytes().len() as u8);
             out.extend_from_slice(&b.count.to_le_bytes());
             out.extend_from_slice(&b.step_ps.to_le_bytes());
@@ -162,6 +170,10 @@ fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
         Body::Summary(summary) => {
             out.extend_from_slice(&summary.encode());
             (SUMMARY, 0)
+        }
+        Body::Missed(direction) => {
+            out.push(number(*direction));
+            (MISSED, 0)
         }
         Body::End => (END, 0),
     })

@@ -18,7 +18,7 @@ fn trace(rng: &mut Rng) -> Vec<u8> {
         let longest = 1 << rng.u8(1..40);
         time_ps += rng.u64(..longest);
         let direction = if rng.bool() { Direction::Down } else { Direction::Up };
-        let body = match rng.u8(..5) {
+        let body = match rng.u8(..6) {
             0 => Body::Tlp(direction, tlp::mem_write(1, 2, rng.u64(..) >> 2, &[7; 64])),
             1 => Body::Tlp(direction, Tlp::left_out(tlp::mem_write_header(3, 0, rng.u32(..).into(), 64))),
             2 => {
@@ -29,7 +29,8 @@ fn trace(rng: &mut Rng) -> Vec<u8> {
                 time_ps += 1 << 20;
                 continue;
             }
-            3 => Body::Rail(Rail { current_na: rng.i64(..), voltage_nv: rng.i64(..) }),
+            3 => Body::Missed(direction),
+            4 => Body::Rail(Rail { current_na: rng.i64(..), voltage_nv: rng.i64(..) }),
             _ => Body::Sideband(Signal::ClkreqN, rng.u8(..)),
         };
         writer.record(&Record { time_ps, body }).unwrap();

@@ -38,6 +38,7 @@ fn any_body() -> impl Strategy<Value = Body> {
             .prop_map(|(d, a, data)| Body::Tlp(d, tlp::mem_write(1, 2, a >> 2, &data))),
         (direction.clone(), any::<u32>())
             .prop_map(|(d, a)| Body::Tlp(d, Tlp::left_out(tlp::mem_write_header(3, 0, u64::from(a), 64)))),
+        direction.clone().prop_map(Body::Missed),
         (direction, 1u16.., any::<u32>()).prop_map(|(d, n, s)| burst(d, 4096, n, s)),
         (any::<i64>(), any::<i64>()).prop_map(|(current_na, voltage_nv)| Body::Rail(Rail { current_na, voltage_nv })),
         any::<u8>().prop_map(|v| Body::Sideband(Signal::ClkreqN, v)),

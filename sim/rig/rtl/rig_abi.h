@@ -4,14 +4,14 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 6u
+#define WB_ABI_VERSION 7u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
     uint64_t tick;
     uint32_t data[4];
-    uint8_t valid, dws, first, last, error;
-    uint8_t pad[3];
+    uint8_t valid, dws, first, last, error, lost;
+    uint8_t pad[2];
 };
 
 // What the instrument sees in the clock behind an edge, but for `step` and `bus_tick`, which belong to the edge.

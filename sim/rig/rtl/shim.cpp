@@ -23,7 +23,7 @@ struct Model {
     bool beat_shown = false;  // a valid beat is in the input registers and must be taken out again
 };
 
-// The payload of a TLP stream as wattbell_gateware.layouts.tlp_beat packs it: data, dws, first, last, error, tick, lost (never here).
+// The payload of a TLP stream as wattbell_gateware.layouts.tlp_beat packs it: data, dws, first, last, error, tick, lost.
 template <typename Wide>
 inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     valid = beat.valid;
@@ -33,7 +33,7 @@ inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     payload[n] = beat.dws | beat.first << kDwsBits | beat.last << (kDwsBits + 1) | beat.error << (kDwsBits + 2) |
                  static_cast<uint32_t>(beat.tick) << kTickAt;
     payload[n + 1] = static_cast<uint32_t>(beat.tick >> (32 - kTickAt));
-    payload[n + 2] = static_cast<uint32_t>(beat.tick >> (64 - kTickAt));
+    payload[n + 2] = static_cast<uint32_t>(beat.tick >> (64 - kTickAt)) | beat.lost << kTickAt;
 }
 
 // As wattbell_gateware.rail.config.CONVERSION packs it: tick, period, v, i, flags, v_code, i_code, f_code.

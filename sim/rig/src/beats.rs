@@ -10,7 +10,8 @@ use wattbell_bus::Tlp;
 pub struct BeatStream {
     beat_dws: usize,
     clock_ticks: u64,
-    waiting: VecDeque<(u64, Tlp)>,
+    waiting: VecDeque<(u64, bool, Tlp)>,
+    missed: bool,
     beat: usize,
     beats: usize,
     /// Tick of the clock in which the next beat of the open TLP is given.
@@ -22,12 +23,26 @@ impl BeatStream {
     /// A stream of `beat_dws` words a beat, `clock_ticks` ticks a clock.
     pub fn new(beat_dws: usize, clock_ticks: u64) -> Self {
         assert!((1..=4).contains(&beat_dws));
-        Self { beat_dws, clock_ticks, waiting: VecDeque::new(), beat: 0, beats: 0, next_at: 0, in_tlp: false }
+        Self {
+            beat_dws,
+            clock_ticks,
+            waiting: VecDeque::new(),
+            missed: false,
+            beat: 0,
+            beats: 0,
+            next_at: 0,
+            in_tlp: false,
+        }
     }
 
     /// Queues a TLP whose first symbol is at `tick`. Ticks do not decrease from call to call.
     pub fn push(&mut self, tick: u64, tlp: Tlp) {
-        self.waiting.push_back((tick, tlp));
+        self.waiting.push_back((tick, std::mem::take(&mut self.missed), tlp));
+    }
+
+    /// The next TLP to be queued comes behind some that were missed.
+    pub fn miss(&mut self) {
+        self.missed = true;
     }
 
     /// Tick from which on a beat is due, if any is known. It may lie in the past.
@@ -36,7 +51,7 @@ impl BeatStream {
         if self.in_tlp {
             Some(self.next_at)
         } else {
-            self.waiting.front().map(|(tick, _)| *tick)
+            self.waiting.front().map(|(tick, ..)| *tick)
         }
     }
 
@@ -57,7 +72,7 @@ impl BeatStream {
             beat.valid = 0;
             return;
         }
-        let (tick, tlp) = self.waiting.front().expect("due() saw it");
+        let (tick, missed, tlp) = self.waiting.front().expect("due() saw it");
         if !self.in_tlp {
             self.in_tlp = true;
             self.beat = 0;
@@ -70,6 +85,7 @@ impl BeatStream {
         beat.first = u8::from(self.beat == 0);
         beat.last = u8::from(self.beat + 1 == self.beats);
         beat.error = 0;
+        beat.lost = u8::from(*missed);
         for i in 0..4 {
             beat.data[i] = if i < usize::from(beat.dws) { dw(tlp, self.beat * self.beat_dws + i) } else { 0 };
         }
@@ -143,6 +159,17 @@ mod tests {
         assert_eq!(beat.data[0].to_le_bytes(), [0x00, 0x00, 0x00, 0x10]); // MRd32, 16 DWs
         assert_eq!(beat.data[2], u32::from_be(0x1234_5678));
         assert!(s.is_empty());
+    }
+
+    #[test]
+    fn what_was_missed_is_said_with_the_next_tlp_alone() {
+        let mut s = BeatStream::new(4, 4);
+        s.push(0, tlp::mem_read(0x0100, 3, 0x1000, 64));
+        s.miss();
+        s.push(4, tlp::mem_write(1, 0, 0x1000, &[7; 16]));
+        s.push(20, tlp::mem_read(0x0100, 3, 0x1000, 64));
+        let beats = collect(&mut s, 10, 4);
+        assert_eq!(beats.iter().map(|(_, b)| b.lost).collect::<Vec<_>>(), [0, 1, 1, 0]);
     }
 
     #[test]

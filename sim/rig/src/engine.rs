@@ -283,6 +283,8 @@ impl Engine {
         match event.item {
             Item::Tlp(Direction::Down, tlp) => self.down.push(tick, tlp),
             Item::Tlp(Direction::Up, tlp) => self.up.push(tick, tlp),
+            Item::Missed(Direction::Down) => self.down.miss(),
+            Item::Missed(Direction::Up) => self.up.miss(),
             Item::Rail(rail) => self.adc.push(time_ps, rail),
             Item::Sideband(signal, value) => self.sidebands.push_back((tick, signal, value)),
             Item::Summary(_) => unreachable!("feed.rs refuses a trace whose header announces summaries"),

@@ -173,6 +173,7 @@ impl Fast {
         self.horizon = tick;
         match event.item {
             Item::Tlp(direction, tlp) => self.instrument.tlp(direction, tick, tlp),
+            Item::Missed(direction) => self.instrument.miss(direction),
             Item::Rail(rail) => self.instrument.analog.push(time_ps, rail),
             Item::Sideband(signal, value) => self.instrument.sideband(tick, signal, value),
             Item::Summary(summary) => self.instrument.summary(tick, self.origin, &summary),

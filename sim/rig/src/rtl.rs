@@ -7,7 +7,7 @@ use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,8 +27,10 @@ pub struct Beat {
     pub last: u8,
     /// With `last`: discard the TLP.
     pub error: u8,
+    /// With `first`: TLPs before this one were missed.
+    pub lost: u8,
     #[doc(hidden)]
-    pub pad: [u8; 3],
+    pub pad: [u8; 2],
 }
 
 /// What the instrument sees in the clock behind an edge; but `step` and `bus_tick` belong to the edge itself.

@@ -27,10 +27,11 @@ fn trace(rng: &mut fastrand::Rng) -> Vec<u8> {
     for _ in 0..rng.usize(..30) {
         time_ps += rng.u64(..1 << 30);
         let direction = if rng.bool() { Direction::Down } else { Direction::Up };
-        let body = match rng.u8(..4) {
+        let body = match rng.u8(..5) {
             0 => Body::Tlp(direction, tlp::mem_write(1, 2, u64::from(rng.u16(..)) & !3, &[rng.u8(..); 64])),
             1 => Body::Tlp(direction, tlp::mem_read(1, 0, rng.u64(..1 << 40) & !63, 64)),
-            2 => Body::Rail(Rail { current_na: rng.i64(..), voltage_nv: rng.i64(..) }),
+            2 => Body::Missed(direction),
+            3 => Body::Rail(Rail { current_na: rng.i64(..), voltage_nv: rng.i64(..) }),
             _ => Body::Sideband([Signal::PerstN, Signal::ClkreqN, Signal::LinkState][rng.usize(..3)], rng.u8(..8)),
         };
         writer.record(&Record { time_ps, body }).unwrap();

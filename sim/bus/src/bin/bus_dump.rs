@@ -11,6 +11,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+fn name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Down => "down",
+        Direction::Up => "up",
+    }
+}
+
 fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
     let input: Box<dyn Read> = if path == "-" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
     let reader = TraceReader::new(BufReader::with_capacity(1 << 18, input))?;
@@ -25,7 +32,7 @@ fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
                 let mut bytes = tlp.header.as_bytes().to_vec();
                 let left_out = tlp.payload.is_none();
                 bytes.extend(tlp.payload.unwrap_or_else(|| vec![0; tlp.header.payload_len()]));
-                let direction = if direction == Direction::Down { "down" } else { "up" };
+                let direction = name(direction);
                 json!({"time_ps": time_ps, "direction": direction, "left_out": left_out, "tlp": hex(&bytes)})
             }
             Item::Rail(r) => {
@@ -45,6 +52,7 @@ fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
                     "cqe_ps": at(i.cqe_ps), "msix_ps": at(i.msix_ps), "cq_head_ps": at(i.cq_head_ps),
                 }})
             }
+            Item::Missed(direction) => json!({"time_ps": time_ps, "missed": name(direction)}),
             Item::End => json!({"time_ps": time_ps, "end": true}),
         };
         writeln!(out, "{line}")?;

@@ -155,6 +155,11 @@ impl<A: Analog> Instrument<A> {
         self.tracker.tlp(direction == Direction::Up, tick, tlp);
     }
 
+    /// The next TLP of `direction` comes behind some that were missed.
+    pub fn miss(&mut self, direction: Direction) {
+        self.tracker.miss(direction == Direction::Up);
+    }
+
     /// A sideband takes a new value at `tick`; ticks do not decrease.
     pub fn sideband(&mut self, tick: u64, signal: Signal, value: u8) {
         self.sidebands.push_back((tick, signal, value));

@@ -229,7 +229,10 @@ impl Engine {
         let position = if sq.tail_known { sq.tail } else { sq.fetch };
         let known = sq.tail_known || sq.fetch_known;
         let tail = value as u16;
-        let mut left = if known { modulo(i64::from(tail) - i64::from(position), size) } else { 1 };
+        let ahead = modulo(i64::from(tail) - i64::from(position), size);
+        // One that was lost and comes when it is sent again, behind a later one.
+        let overtaken = stale && known && ahead << 1 > size;
+        let mut left = if known { ahead } else { 1 };
         let before = if tail == 0 { (size - 1) as u16 } else { tail - 1 };
         let mut index = if known { position } else { before };
         let flags = if stale || !sq.tail_known { flag::GUESS } else { 0 };
@@ -237,8 +240,8 @@ impl Engine {
         if stale {
             self.event(kind::GUESSING, guess::AFTER_LOSS, qid.into(), 0);
         }
-        if value >= size {
-            return; // the drive will refuse it too
+        if value >= size || overtaken {
+            return; // too great a value the drive will refuse, too
         }
         if qid == 0 {
             self.arm = true;

@@ -233,6 +233,7 @@ impl Engine {
                 Before::Dstrd(dstrd) => c.dstrd = *dstrd,
             }
         }
+        c.lost_tlps = self.losses.count(source::TLP_DOWN, clock).wrapping_add(self.losses.count(source::TLP_UP, clock));
         c.lost_commands = self.losses.count(source::SLOTS, clock);
         c.lost_pages = self.losses.count(source::PAGES, clock);
         c

@@ -69,8 +69,8 @@ impl Header {
         }
     }
 
-    /// Decodes `tlp`. `None`: whole, and of no use.
-    pub fn decode(up: bool, tick: u64, tlp: Tlp) -> (Option<Self>, Shape) {
+    /// Decodes `tlp`, which comes behind `lost` ones or not. `None`: whole, and of no use.
+    pub fn decode(up: bool, tick: u64, tlp: Tlp, lost: bool) -> (Option<Self>, Shape) {
         let b = tlp.header.as_bytes();
         let beats_dws = b.len() / 4 + tlp.payload.as_ref().map_or(tlp.header.payload_len(), Vec::len) / 4;
         let (four, has_data) = (b[0] & 0x20 != 0, b[0] & 0x40 != 0);
@@ -113,7 +113,7 @@ impl Header {
         let crosses = matches!(kind, Kind::MemRead | Kind::MemWrite)
             && (address >> 2 & (BOUNDARY - 1)) + u64::from(length) > BOUNDARY;
         let bad = b[0] & 0x80 != 0 || b[2] & 0x40 != 0 || !length_ok || (crosses && useful);
-        let pushed = bad || useful;
+        let pushed = bad || useful || lost;
         let skippable = !kept && total > LONG;
         let shape = Shape { dws: beats_dws, pushed, bad, skippable };
         if !pushed {
@@ -128,7 +128,7 @@ impl Header {
                 kind => kind,
             },
             bad,
-            lost: false,
+            lost,
             tick,
             address,
             length,

@@ -42,6 +42,8 @@ pub struct Lane {
     counted: u64,
     malformed: u32,
     inexact: Option<&'static str>,
+    /// The board's next TLP comes behind some that were missed.
+    missed: bool,
     /// While another pattern is played in the place of the board's TLPs: the board's, from the clock in which that began.
     held: Option<Beats>,
 }
@@ -68,6 +70,7 @@ impl Lane {
             counted: 0,
             malformed: 0,
             inexact: None,
+            missed: false,
             held: None,
         }
     }
@@ -113,22 +116,31 @@ impl Lane {
         }
     }
 
-    /// A TLP of the board, seen or held.
-    pub fn push_board(&mut self, tick: u64, tlp: Tlp) {
-        match self.held.take() {
-            None => self.push(tick, tlp),
-            Some(board) => {
-                let ours = self.exchange(board);
-                self.push(tick, tlp);
-                self.held = Some(self.exchange(ours));
-            }
-        }
+    /// The board's next TLP comes behind some that were missed.
+    pub fn miss(&mut self) {
+        self.missed = true;
     }
 
-    /// A TLP whose first symbol is at `tick`.
+    /// A TLP of the board, seen or held. If some before it were missed: the clock in which that is noticed.
+    pub fn push_board(&mut self, tick: u64, tlp: Tlp) -> Option<Clock> {
+        let missed = std::mem::take(&mut self.missed);
+        if let Some(board) = self.held.take() {
+            let ours = self.exchange(board);
+            self.push(tick, tlp, missed);
+            self.held = Some(self.exchange(ours));
+            if missed {
+                self.inexact = Some("TLPs were missed while the self-test held them back");
+            }
+            return None;
+        }
+        let noticed = self.push(tick, tlp, missed);
+        missed.then_some(noticed)
+    }
+
+    /// A TLP whose first symbol is at `tick`, behind some that were `missed` or not; the clock in which it has been seen whole.
     #[inline]
-    pub fn push(&mut self, tick: u64, tlp: Tlp) {
-        let (header, shape) = Header::decode(self.up, tick, tlp);
+    pub fn push(&mut self, tick: u64, tlp: Tlp, missed: bool) -> Clock {
+        let (header, shape) = Header::decode(self.up, tick, tlp, missed);
         let first = clock_at(tick).max(self.free);
         let last = first + shape.dws.div_ceil(BEAT_DWS).max(1) as Clock - 1;
         self.free = last + 1;
@@ -139,6 +151,7 @@ impl Lane {
         if let Some(header) = header {
             self.queue.push_back((span.done(), first + 1, header));
         }
+        span.done()
     }
 
     /// Nothing before `clock` will be asked about.

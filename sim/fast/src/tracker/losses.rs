@@ -11,7 +11,7 @@ const REPORT_TICKS: u64 = 1 << 20;
 /// Losses, and when they are reported.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// Those that happen in a clock to come: the engine runs ahead.
+    /// Those that happen in a clock to come, by clock: the engine runs ahead, and the parsers do.
     coming: VecDeque<(Clock, u8, u64)>,
     pending: [u32; SOURCES],
     first: [u64; SOURCES],
@@ -22,9 +22,10 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// One is lost in `clock`. Clocks do not decrease.
+    /// One is lost in `clock`.
     pub fn lose(&mut self, source: u8, clock: Clock, tick: u64) {
-        self.coming.push_back((clock, source, tick));
+        let place = self.coming.partition_point(|(at, ..)| *at <= clock);
+        self.coming.insert(place, (clock, source, tick));
     }
 
     /// What is lost before `clock` counts from now on.

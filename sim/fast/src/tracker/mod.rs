@@ -22,7 +22,7 @@ use crate::raw::RawTlp;
 use crate::registers::Attach;
 use crate::status::Counters;
 use crate::time::{clock_at, tick, Clock, NEVER};
-use crate::wire::{reset_cause_code, COMMAND_SIZE};
+use crate::wire::{loss_source_code, reset_cause_code, COMMAND_SIZE};
 use completion::Completion;
 use engine::Engine;
 use lane::Lane;
@@ -113,13 +113,29 @@ impl Tracker {
     #[inline]
     pub fn tlp(&mut self, up: bool, tick: u64, tlp: Tlp) {
         self.next = None;
-        if up { &mut self.up } else { &mut self.down }.push_board(tick, tlp);
+        if let Some(clock) = self.lane(up).push_board(tick, tlp) {
+            let from = if up { loss_source_code::TLP_UP } else { loss_source_code::TLP_DOWN };
+            self.engine.losses.lose(from, clock, tick);
+        }
+    }
+
+    /// The next TLP of the board comes behind some that were missed.
+    pub fn miss(&mut self, up: bool) {
+        self.lane(up).miss();
+    }
+
+    fn lane(&mut self, up: bool) -> &mut Lane {
+        if up {
+            &mut self.up
+        } else {
+            &mut self.down
+        }
     }
 
     /// The same of the self-test, while the board's are held.
     pub fn play(&mut self, up: bool, tick: u64, tlp: Tlp) {
         self.next = None;
-        if up { &mut self.up } else { &mut self.down }.push(tick, tlp);
+        self.lane(up).push(tick, tlp, false);
     }
 
     /// From `clock` on the board's TLPs are not seen, or seen again.
@@ -320,8 +336,7 @@ impl Tracker {
         let mut takes = 1;
         match self.next.take() {
             Some(Next::Take(clock, up)) => {
-                let lane = if up { &mut self.up } else { &mut self.down };
-                if let Some((mut header, first_beat)) = lane.take(clock) {
+                if let Some((mut header, first_beat)) = self.lane(up).take(clock) {
                     if header.kept_if_armed && self.engine.armed_in(first_beat) {
                         header.kept = true;
                     }
