@@ -23,6 +23,7 @@ class Command:
     lists: list[tuple[int, bytes]] = field(default_factory=list)  # PRP list pages: address, content
     pooled: bool = False  # its list lies in a block of the pool
     own_pages: bool = True  # its data pages are its own, and go back when it ends
+    left_over: int = 0  # a page of another command that stands in its PRP2, which it does not need
     ranges: bytes = b""
     status: int = 0
     data: list[int] = field(default_factory=list)  # ticks of its data TLPs

@@ -20,6 +20,9 @@ def make_host(seed: int, stride: int, **options) -> tuple[Clockwork, Link, Model
     clock, link, model = make(seed, stride=stride, lbas=SECTORS, **options)
     model.brief, model.ends, model.lazy, model.cqes = True, True, 0.5, 3
     model.list_read = 64
+    # Drivers that use few CIDs, all of which begin one chain of the tracker's (store.rs, hash), and leave in PRP2 what was there.
+    model.cid_step, model.cid_count = 0x401, 32
+    model.left_over = 0.3
     return clock, link, model
 
 
@@ -89,6 +92,9 @@ def delete_some(model: Model) -> None:
         cq = q.cq
         delete_cq(model, cq)
         model.clock.run()
+        model.admin(0x04, cdw=(cq.cqid, 0))  # to which this drive says yes again
+        model.ring(0)
+        model.clock.run()
         model.doorbell(cq.cqid, 1, r.randrange(cq.size))
     model.clock.now += 2000
 
@@ -110,7 +116,7 @@ def live(model: Model, queues: int, commands: int, *, shadow: bool, kill: bool) 
     for _ in range(2):
         workload(model, commands // 4)
         model.clock.after(2500, lambda: neighbours(model))
-        part(model, 40_000)
+        part(model, r.choice((6_000, 15_000, 40_000)))
         delete_some(model)
         workload(model, commands // 4)  # in the memory of the queue, too
         model.clock.run()
@@ -136,12 +142,17 @@ def live(model: Model, queues: int, commands: int, *, shadow: bool, kill: bool) 
 
 
 def enable_again(model: Model, pause: int) -> None:
-    """Another life: its interrupt messages belong to other vectors."""
+    """Another life: its interrupt messages belong to other vectors, and at its beginning, doorbells of the last one's queues are rung."""
     r = model.random
+    gone = [q for q in model.queues.values() if q.qid]
     model.elide = 0.0
     model.clock.now += pause
     model.turn = (model.turn + r.randrange(1, 8)) % 8
     model.enable(r.randrange(4, 40), r.randrange(4, 40), wide=r.random() < 0.5)
+    for q in gone:
+        model.doorbell(q.qid, 0, r.randrange(q.size))
+        model.doorbell(q.cq.cqid, 1, r.randrange(q.cq.size))
+    model.clock.now += 2000
 
 
 def several_lives(model: Model, commands: int, queues: int = 5, pause: int = 100_000) -> None:

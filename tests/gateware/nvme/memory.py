@@ -39,6 +39,10 @@ class Memory:
         self.window = 0  # data pages at random within so many bytes (0: upward from a random place)
         self.taken: set[int] = set()
 
+    def claimed(self) -> set[int]:
+        """Pages that stand in commands in flight which do not use them."""
+        return set()
+
     def pages(self, count: int, scattered: bool = False) -> list[int]:
         """Fresh or recycled pages of host memory."""
         out = []
@@ -71,7 +75,7 @@ class Memory:
         if self.window:
             self.taken -= {address & base for address in command.pages}
         elif command.own_pages:
-            self.recycled += [address & base for address in command.pages]
+            self.recycled += [address & base for address in command.pages if address & base not in self.claimed()]
         for address, _ in command.lists:
             if command.pooled:
                 self.lists.give(address)

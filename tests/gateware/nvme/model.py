@@ -60,6 +60,8 @@ class Model(Memory):
         self.work = (500, 20000)
         self.live: set[Command] = set()
         self.limit = 24
+        self.cid_step, self.cid_count = 0x1003, 1 << 16
+        self.left_over = 0.0  # commands of one page whose PRP2 is what was in that field before
 
     # --- registers ------------------------------------------------------------------------------------------------
     def register(self, offset: int, data: bytes) -> int:
@@ -149,7 +151,7 @@ class Model(Memory):
         used = {c.cid for c in self.live if c.qid == q.qid}
         while True:
             q.cids += 1
-            cid = (q.cids * 0x1003) & 0xFFFF
+            cid = (q.cids % self.cid_count * self.cid_step) & 0xFFFF
             if cid not in used:
                 return cid
 
@@ -194,7 +196,11 @@ class Model(Memory):
                 pages = self.pages(count, scattered=True)
             command.prp1 = pages[0] + offset
             command.pages = [command.prp1, *pages[1:]]
-            if count == 2:
+            if count == 1 and r.random() < self.left_over:
+                # Of commands whose pages cannot be doubted: of two doubtful claims to a page, nobody can tell which is right.
+                sure = [c for c in self.in_flight() if c.opcode not in (READ, WRITE) or self.lbas.get(c.nsid, self.lba) == 512]
+                prp2 = command.left_over = r.choice([0, *(a & ~(self.page - 1) for c in sure for a in c.pages)])
+            elif count == 2:
                 prp2 = pages[1]
             elif count > 2:
                 prp2 = self.prp_lists(command, pages[1:])
@@ -219,6 +225,13 @@ class Model(Memory):
         command.sqe = self.sqe(opcode, cid, nsid, command.prp1, prp2, (*cdw, 0, 0, 0))
         self.submit(command)
         return command
+
+    def in_flight(self) -> list[Command]:
+        """`live` in an order that is always the same."""
+        return sorted(self.live, key=lambda c: (c.qid, c.cid))
+
+    def claimed(self) -> set[int]:
+        return {c.left_over for c in self.live if c.left_over}
 
     def submit(self, command: Command) -> None:
         q = self.queues[command.qid]
@@ -361,7 +374,7 @@ class Model(Memory):
     def behind(self, address: int, content: bytes) -> bytes:
         """What a drive gets that reads a list up to a multiple of `list_step`: behind its end, what others left."""
         left = (-(address + len(content)) % self.list_step) // 8
-        others = [a & ~(self.page - 1) for c in self.live for a in c.pages]
+        others = [a & ~(self.page - 1) for c in self.in_flight() for a in c.pages]
         return content + b"".join(struct.pack("<Q", self.random.choice(others)) for _ in range(left))
 
     def parts(self, command: Command) -> list[tuple[int, int, int]]:

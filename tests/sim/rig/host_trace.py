@@ -1,11 +1,11 @@
 """Writes a bus trace of a host of tests/gateware/nvme (packed by cocotbext-pcie), and what the tracker must say of it.
 
-    host_trace.py SEED STRIDE TRACE EXPECTED [--crowded]
+    host_trace.py SEED STRIDE TRACE EXPECTED [--crowded | --polled]
 
 Lives of the controller with tens of milliseconds between them: what the instrument does after a time happens there. EXPECTED gets, as
 JSON, the command records and the tracker's events, their ticks counted from the trace's beginning. With --crowded the host does what
-the tracker's tables cannot hold, which is not foretold. A program, because the modules of those tests belong on the path of a simulator
-and not of pytest.
+the tracker's tables cannot hold, with --polled it looks for CQEs before their interrupts; neither is foretold. A program, because the
+modules of those tests belong on the path of a simulator and not of pytest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ END_US = 150_000
 def crowd(model: Model) -> None:
     """More PRP lists in a page than it has places, again 9 ms later and 18 ms later; a queue beyond the table; CQ head
     doorbells that are never rung, of CQEs that a host takes without an interrupt; SQEs in completions that are
-    cut elsewhere than the specification allows, so that nobody knows what was read."""
+    cut elsewhere than the specification allows, so that nobody knows what was read; interrupts that come when some
+    of the CQEs that wait for one are too old to wait any longer."""
+    model.cid_count = 96
     boot(model, 1, sizes=(128, 128))
     create_queues(model, 1, (16, 64), only=(64,))
     model.work = (10_000, 640_000)
@@ -57,11 +59,20 @@ def crowd(model: Model) -> None:
     model.boundary = 8
     workload(model, 20)
     model.clock.run()
+    model.boundary, model.poll = 64, 1.0
+    for _ in range(5):
+        workload(model, 3)
+        model.clock.run()
+        model.clock.now += 6_000_000
+    model.poll = 0.0
+    workload(model, 3)
+    model.clock.run()
 
 
 seed, stride = map(int, sys.argv[1:3])
 clock, link, model = make_host(seed, stride)
 clock.now = START
+model.poll = 0.3 if "--polled" in sys.argv else 0.0
 if "--crowded" in sys.argv:
     crowd(model)
 else:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 TLP_DOWN, TLP_UP, BURST, RAIL, SIDEBAND, END = range(1, 7)
+MISSED = 8
 PERST_N, CLKREQ_N, LINK_STATE = 1, 2, 3
 US = 1_000_000
 """Picoseconds in a microsecond."""
@@ -53,6 +54,11 @@ def rail(time_us: float, volts: float, amps: float) -> Record:
 def sideband(time_us: float, signal: int, value: int) -> Record:
     """A change of a sideband."""
     return SIDEBAND, 0, round(time_us * US), bytes((signal, value))
+
+
+def missed(time_ps: int, kind: int) -> Record:
+    """The tap knows that it missed TLPs before the next one of this `kind` (TLP_DOWN, TLP_UP)."""
+    return MISSED, 0, time_ps, bytes((kind,))
 
 
 def end(time_us: float) -> Record:

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from rig_process import ORIGIN_TICK, column, decode, play, run
-from rig_trace import encode, records
+from rig_trace import TLP_DOWN, TLP_UP, US, Record, encode, missed, records, squeeze
 from test_fidelity import compare, disturbed
-from wattbell.wire.spec import EventType, LossSource
+from wattbell.wire.spec import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
 
 Host = tuple[Path, dict[str, list]]
 TRACKER_EVENTS = [t for t in EventType if t.name not in ("LINK", "CLKREQ", "PERST", "RUN")]
@@ -26,6 +27,14 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     trace, expected = folder / "host.wbt", folder / "expected.json"
     program(trace, expected, *request.param)
     return trace, json.loads(expected.read_text())
+
+
+@pytest.fixture(scope="module")
+def polled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of a host that looks for CQEs before their interrupts come, too."""
+    folder = tmp_path_factory.mktemp("polled")
+    program(folder / "host.wbt", folder / "none.json", 5, 2, "--polled")
+    return folder / "host.wbt"
 
 
 def program(trace: Path, expected: Path, *arguments: object) -> None:
@@ -70,6 +79,89 @@ def test_both_fidelities_are_equal_where_the_tap_missed_something(host: Host, tm
     batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
     events = list(zip(*(column(batches, "events", name) for name in ("type", "arg8")), strict=True))
     assert (EventType.LOSS, LossSource.TAGS) in events and any(column(batches, "commands", "flags"))
+
+
+def test_both_fidelities_are_equal_where_the_host_polls(polled: Path, tmp_path: Path) -> None:
+    """As it is, and without its pauses: then the next TLP waits for the engine, and each clock that it takes for one shows in the clocks
+    of blocks."""
+    assert compare(polled, "--interval", 1e-4)["caveat"] is None
+    trace = tmp_path / "squeezed.wbt"
+    trace.write_bytes(encode(squeeze(records(polled), 0.1)))
+    result = compare(trace, "--interval", 1e-5)
+    assert result["caveat"] is None and result["commands"] > 400
+
+
+def with_gaps(rows: Iterable[Record], seed: int) -> list[Record]:
+    """The records less some TLPs, as of a tap that knows where it missed some."""
+    rng = random.Random(seed)
+    out: list[Record] = []
+    gone = set()
+    for row in rows:
+        kind, _, time_ps, _ = row
+        if kind in (TLP_DOWN, TLP_UP):
+            if len(out) > 200 and rng.random() < 0.01:
+                gone.add(kind)
+                continue
+            if kind in gone:
+                gone.remove(kind)
+                out.append(missed(time_ps, kind))
+        out.append(row)
+    return out
+
+
+def with_late_doorbells(rows: Iterable[Record], seed: int) -> list[Record]:
+    """The records, but some doorbells come behind the next one at their address, as TLPs do that have to be sent again."""
+    rng = random.Random(seed)
+    out: list[Record] = []
+    waiting: dict[bytes, bytes] = {}
+    for row in rows:
+        kind, flags, time_ps, body = row
+        address = body[8:-4]
+        if kind != TLP_DOWN or body[0] & 0x5F != 0x40 or body[3] != 1:
+            out.append(row)
+        elif address in waiting:
+            late = time_ps + 12_000
+            out += [missed(time_ps, kind), row, missed(late, kind), (kind, flags, late, waiting.pop(address))]
+        elif len(out) > 200 and rng.random() < 0.1:
+            waiting[address] = body
+        else:
+            out.append(row)
+    return sorted(out, key=lambda row: row[2])
+
+
+@pytest.mark.parametrize("change", [with_gaps, with_late_doorbells], ids=["gaps", "late"])
+def test_both_fidelities_are_equal_where_the_tap_knows_what_it_missed(
+    host: Host, tmp_path: Path, change: Callable[[Iterable[Record], int], list[Record]]
+) -> None:
+    trace = tmp_path / "missed.wbt"
+    trace.write_bytes(encode(change(records(host[0]), 1)))
+    compare(trace, "--interval", 1e-4)
+    batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
+    events = set(zip(*(column(batches, "events", name) for name in ("type", "arg8")), strict=True))
+    assert {(EventType.LOSS, LossSource.TLP_DOWN), (EventType.GUESSING, GuessReason.AFTER_LOSS)} <= events
+
+
+def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host, tmp_path: Path) -> None:
+    """In the lives with shadow doorbells, too: an admin command was announced on the bus or not at all."""
+    rows = list(records(host[0]))
+    # Behind BAR0 as the first command of the first life rings it: the lowest address of a write of one double word that comes often.
+    bells = Counter(body[8:-4] for kind, _, _, body in rows if kind == TLP_DOWN and body[0] & 0x5F == 0x40 and body[3] == 1)
+    admin = min(address for address, count in bells.items() if count > 20)
+    rng = random.Random(1)
+    trace = tmp_path / "missing.wbt"
+    trace.write_bytes(encode(row for row in rows if not (row[0] == TLP_DOWN and row[3][8:-4] == admin and rng.random() < 0.4)))
+    compare(trace, "--interval", 1e-4)
+
+
+def test_status_counts_up_to_its_clock(host: Host, tmp_path: Path) -> None:
+    """Messages that nobody works on, one in each clock around the regular STATUS block's."""
+    due = STATUS_PERIOD_TICKS  # a comparison plays from tick 0
+    message = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)
+    train = [(TLP_DOWN, 0, (due + 4 * k) * TICK_PS, message) for k in range(-300, 300)]
+    rows = [row for row in records(host[0]) if abs(row[2] - due * TICK_PS) > 5 * US]
+    trace = tmp_path / "train.wbt"
+    trace.write_bytes(encode(sorted([*rows, *train], key=lambda row: row[2])))
+    assert compare(trace, "--interval", 1e-4)["caveat"] is None
 
 
 def test_both_fidelities_are_equal_where_the_tables_are_full(tmp_path: Path) -> None:

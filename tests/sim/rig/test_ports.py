@@ -213,6 +213,7 @@ def test_late_attach(drive_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
     [
         (["no-such.wbt"], "cannot read"),
         (["TRACE", "--usb-mbps", "0"], "--usb-mbps"),
+        (["TRACE", "--fidelity", "fast", "--usb-mbps", "42"], "--usb-mbps needs --fidelity rtl"),
         (["TRACE", "--noise", "-1"], "--noise"),
         (["TRACE", "--serial", "a/b"], "--serial"),
         (["TRACE", "--lib", "no-such.so"], "make rtl"),
