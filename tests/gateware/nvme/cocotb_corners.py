@@ -76,6 +76,27 @@ async def shadow_doorbells(dut):
 
 
 @cocotb.test()
+async def interrupts_that_nobody_knows(dut):
+    """Messages that were never seen while two queues wait: the first is for the queue of the last CQE, then one alone is left."""
+    clock, link, model = make(SEED + 9)
+    boot(model, 2, sizes=(16, 64))
+    model.turn = 4
+    interrupt, held = model.interrupt, []
+    model.interrupt = held.append
+    for qid in (1, 2):
+        model.io(qid, FLUSH)
+        model.ring(qid)
+        clock.run()
+    model.interrupt = interrupt
+    for cq in reversed(held):
+        interrupt(cq)
+        clock.run()
+    workload(model, 40)
+    clock.run()
+    await run(dut, model, link)
+
+
+@cocotb.test()
 async def late_attach(dut):
     """The tracker sees nothing of the enumeration; the host gives it BAR0 and the queues."""
     clock, link, model = make(SEED + 4, stride=1)

@@ -184,6 +184,29 @@ async def boundary_moves_with_the_stream(dut, symbols):
 
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
+async def a_boundary_holds_against_two_forged_coms(dut, symbols):
+    """Bit errors that make a COM four bits beside the boundary: two in a row leave it, a third is taken for a slip."""
+    lane = await start(dut, symbols)
+    com = bytes(map(int, "0011111010"))
+    for forged in (2, 3):
+        link = t.Link(1)
+        for _ in range(2):
+            link.skp()
+            link.idle(30)
+        mark = len(link.columns)
+        link.idle(120)
+        wire = link.bits()[0]
+        for n in range(forged):
+            at = 10 * (mark + 20 + 20 * n) + 4
+            wire[at : at + 10] = com
+        await lane.reset()
+        await lane.play(wire)
+        locked = lane.locks[40 // symbols + LATENCY :]
+        assert (0 in locked) == (forged == 3) and len(locked) > 20
+
+
+@cocotb.test()
+@cocotb.parametrize(symbols=[2, 4])
 async def bit_errors_stay_where_they_are(dut, symbols):
     """1e-4: the boundary stays; a symbol without an error, behind a whole SKP set, is right; every damaged one is wrong or flagged."""
     lane = await start(dut, symbols)
