@@ -221,6 +221,7 @@ def test_reads_and_stretches_across_gaps(tmp_path: Path) -> None:
     for tick, sample in ((0, 0), (1000, 0), (1001, 1), (2000, 1), (10**12, end)):
         assert reader.sample_at(tick) == sample
     assert reader.tick_of(7) == 8000
+    assert len(reader.power()) == len(reader.read()) == len(reader) and reader.power()[0] == 0.0 and reader.read().start == 0
 
 
 def test_statistics_of_stretches(tmp_path: Path) -> None:
@@ -464,6 +465,9 @@ def test_every_field_of_a_controller() -> None:
     assert (found["nvme_version"], found["warning_temperature_c"], found["critical_temperature_c"]) == ("1.3.2", 77, 87)
     assert found["hmb_preferred_bytes"] == 5 * 4096 and found["source"] == "identify"
     assert [(state["state"], state["max_power_w"]) for state in found["power_states"]] == [(0, 9.0), (1, 0.5)]
+    data[4:72] = b"S" * 20 + b"M" * 40 + b"F" * 8  # to the last character of each
+    full = parse_controller(bytes(data))
+    assert (full["serial"], full["model"], full["firmware"]) == ("S" * 20, "M" * 40, "F" * 8)
     none = parse_controller(bytes(4096))
     assert (none["nvme_version"], none["warning_temperature_c"], none["critical_temperature_c"]) == (None, None, None)
     assert len(none["power_states"]) == 1 and none["power_states"][0]["max_power_w"] is None

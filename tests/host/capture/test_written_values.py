@@ -86,6 +86,18 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
     assert gap == ("RAIL", 4000 + 10 * 4000, 4000 + 19 * 4000, 10, "dropped in the rig")
 
 
+@pytest.mark.parametrize(("rail_tick", "noise", "reasons"), [
+    (11_000, b"", ["the rig counted more commands than came"]), (31_000, b"", ["blocks lost on the way to the host"]),
+    (11_000, b"noise", []),
+])  # fmt: skip
+def test_a_known_loss_explains_what_the_rig_counted(tmp_path: Path, rail_tick: int, noise: bytes, reasons: list[str]) -> None:
+    """Seven commands were made and none came: nothing is added where samples are missing, or bytes were no block."""
+    blocks = run(e.rail(2, 1000, [(1, 1)] * 10), e.rail(3, rail_tick, [(1, 1)] * 10), commands=7, last=90_000)
+    capture = recorded(tmp_path / "c", *blocks[:3], noise, *blocks[3:])
+    assert [row[4] for row in capture.gaps.collect().rows()] == reasons
+    assert (capture.state, capture.meta["loss"]["lossless"]) == ("incomplete" if "counted" in "".join(reasons) else "complete", False)
+
+
 def test_a_rail_block_of_every_kind_of_number(tmp_path: Path) -> None:
     energy = -(2**70) + 12345
     capture = recorded(tmp_path / "c", *run(e.rail(2, 7000, [(1, -1)] * 3, interval=500, flags=0x18, adc_index=2**40, energy=energy),

@@ -263,6 +263,12 @@ def test_waking_reads_wrap_at_the_end_of_what_they_may_read(tmp_path: Path, span
     assert all(type(step["wake"]["slba"]) is int for step in session.steps)
 
 
+def test_a_full_drive_is_written_all_over_once(tmp_path: Path) -> None:
+    made, test = suite(tmp_path, "idle", idle_s=1.0)
+    (session,) = plan_sessions(made, [(test, "full")], Drive("d", 1 << 40, (0,), ()), Choice(written=True))
+    assert session.steps[1] == {"name": "fill", "fill": {"span": 1.0, "bs": "128k"}, "measured": False} and session.start == "empty"
+
+
 def test_idle_times_and_repetitions_of_a_scale(tmp_path: Path) -> None:
     _, test = suite(tmp_path, "wake", idle_s=10.0, idle_min_s=3.0, repeat=20, repeat_min=4)
     assert [idle_seconds(test, scale) for scale in (1.0, 0.5, 0.3, 0.1)] == [10.0, 5.0, 3.0, 3.0]

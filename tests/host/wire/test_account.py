@@ -421,6 +421,8 @@ def test_blocks_inside_a_damaged_block_are_taken_when_they_lead_to_its_end() -> 
     forged[6:8] = length.to_bytes(2, "little")
     framer, found = frames(block(0) + bytes(forged) + first + second + block(3) + block(4))
     assert found == 5 and framer.skipped_bytes == len(forged)
+    framer, found = frames(bytes(forged) + first + second + block(3) + block(4))  # also where the stream begins with it
+    assert found == 4 and framer.skipped_bytes == len(forged)
     carrier = bytearray(e.tlps(1, T, [(T, 1, 0, bytes(16) + block(9) + bytes(8))]))
     carrier[30] ^= 1
     framer, found = frames(block(0) + bytes(carrier) + block(7))  # not its successor, yet nothing inside leads there
