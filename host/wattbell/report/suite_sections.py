@@ -12,7 +12,15 @@ from wattbell.results import Run, Score, TestResult
 
 _LESS_IS_BETTER = {"W", "s", "J"}
 _SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
-_ELSEWHERE = ("idle", "active-idle", "whole-drive-fill", "operational", "non-operational")
+_ELSEWHERE = (
+    "idle",
+    "active-idle",
+    "whole-drive-fill",
+    "fill-of-a-90-percent-full-drive",
+    "fill-of-a-full-drive",
+    "operational",
+    "non-operational",
+)
 _ATSB = "atsb-"
 _LONGEST = 120
 """Bytes of a file name, without its ending."""

@@ -87,8 +87,9 @@ def _scaled(seconds: float, scales: Collection[float]) -> str:
 def fill(found: Sequence[Entity]) -> Section:
     """Write rate over the fill, with the size of the SLC cache where it was found."""
     section = Section(
-        "Whole-drive fill",
-        "Sequential 128 KiB writes at queue depth 32 over the erased drive. Dotted line and band: size of the SLC cache, "
+        "Whole-drive fill and SLC cache",
+        "Sequential 128 KiB writes at queue depth 32, over the whole erased drive or over 64 GiB of one that holds data. "
+        "Dotted line and band: size of the SLC cache, "
         "found as the change point of the rate, with its expanded uncertainty (k = 2).",
     )
     for key, title in titles_of(found).items():

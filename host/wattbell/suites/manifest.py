@@ -56,9 +56,10 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One test of a suite. Times in seconds, sizes in bytes; every key of the manifest, with its default.
 
     ``conditions``: what the drive holds before the test; each gives a result of its own. ``more_conditions``: conditions that
-    run only when asked for. ``session``: tests of one
-    session share a drive, in order. ``test_data``: bytes written before the test (condition test-data). ``purge`` and
-    ``fill``: preconditioning that is run, not assumed. ``duty``: after each section of the job file the drive rests for
+    run only when asked for. ``session``: tests of one session share a drive, in order. ``test_data``: bytes written before the
+    test (condition test-data). ``purge`` and ``fill``: preconditioning that is run, not assumed (in condition full: how much of
+    the drive is full, and a model is set to it). ``rest_s``: how long the drive is left alone before a test in condition full;
+    without it, it has just been filled. ``duty``: after each section of the job file the drive rests for
     busy time x (1 - duty) / duty, at most ``idle_max_s``. ``idle_min_s`` and ``repeat_min``: what ``--scale`` may not go
     below. ``score_over``: queue depths of the score. ``track`` and ``quantity``: sections and quantity in which a
     steady state must be reached. ``default``: false runs the test only when it is asked for by name.
@@ -75,6 +76,7 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     test_data: Annotated[int, Meta(ge=0, le=LARGEST)] = 0
     purge: bool = False
     fill: Fill | None = None
+    rest_s: Seconds = 0.0
     jobs: str = ""
     trace: str = ""
     trace_idle_cut_s: Seconds = 0.025

@@ -59,6 +59,8 @@ class Session:
     traces: dict[str, str] = field(default_factory=dict)
     start: str = "test-data"
     """``condition`` of the plan: how the model's drive begins."""
+    data_bytes: int | None = None
+    """``data_bytes`` of the plan: how much the model's drive holds at its beginning, where that is not all of it."""
     written_bytes: int | None = None
     """What the fill writes, from the drive's beginning; None without a fill."""
 
@@ -71,6 +73,7 @@ class Session:
     def plan(self) -> str:
         """The plan as TOML."""
         lines = [f'condition = "{self.start}"']
+        lines += [f"data_bytes = {self.data_bytes}"] if self.data_bytes is not None else []
         for step in self.steps:
             lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.items())]
         return "\n".join(lines) + "\n"
@@ -115,6 +118,8 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
         session = Session(name, condition, members, interval)
         _precondition(session, drive, choice)
         for test in members:
+            if condition == "full" and test.rest_s > 0:
+                session.steps.append({"name": f"{test.id}-rest", "idle_s": test.rest_s, "measured": False})
             _BUILDERS[test.kind](session, suite, test, drive, choice)
         out.append(session)
     return out
@@ -138,6 +143,10 @@ def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
     fill = test.fill
     if not choice.written and (fill is None or session.condition == "full"):
         session.start = session.condition
+        if session.condition == "test-data":
+            session.data_bytes = min(data or WAKE_SPAN_BYTES, drive.capacity_bytes)
+        elif fill is not None:
+            session.data_bytes = round(fill.span * drive.capacity_bytes)
         return
     session.start = "empty"
     if fill is None:

@@ -25,6 +25,7 @@ use crate::selftest::SelfTest;
 use crate::states::PowerStates;
 use crate::thermal::Thermal;
 use crate::uncorrectable::Uncorrectable;
+use crate::variation::Variation;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use wattbell_bus::{LinkState, Signal};
@@ -36,6 +37,8 @@ pub struct Options {
     pub seed: u64,
     /// What the drive held before.
     pub condition: Condition,
+    /// How much it held, from its beginning; see [`crate::flash::Flash::new`].
+    pub data_bytes: Option<u64>,
     /// Keep written data and return it. Without, user data neither enters nor leaves host memory.
     pub store: bool,
     /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device): every vector counts as enabled, and
@@ -177,6 +180,9 @@ pub struct Controller<S: BusSink> {
     pub(crate) reads_outstanding: usize,
     pub(crate) deferred: VecDeque<(Want, u64, u32)>,
     pub(crate) timing: Timing,
+    pub(crate) command_variation: Variation,
+    pub(crate) write_variation: Variation,
+    pub(crate) last_understood: Ps,
     pub(crate) now: Ps,
     pub(crate) heap: BinaryHeap<Reverse<Timed>>,
     pub(crate) serial: u64,
@@ -203,9 +209,11 @@ impl<S: BusSink> Controller<S> {
             config: ConfigSpace::new(&profile, vectors),
             port: Port::new(&profile),
             meter: Meter::new(&profile),
-            states: PowerStates::new(&profile),
+            states: PowerStates::new(&profile, options.seed),
+            command_variation: Variation::new(*c.spread, options.seed ^ 0xC03),
+            write_variation: Variation::new(*c.spread, options.seed ^ 0x3417E),
             heat: Heat::new(&profile),
-            flash: Flash::new(&profile, options.condition, options.seed),
+            flash: Flash::new(&profile, options.condition, options.data_bytes, options.seed),
             store: options.store.then(Store::default),
             features: Features::new(&profile),
             namespaces: Namespaces::new(&profile),
@@ -231,6 +239,7 @@ impl<S: BusSink> Controller<S> {
             burst_left: Some(0),
             arbitrating: false,
             cpu_free: 0,
+            last_understood: 0,
             data_path_free: 0,
             dma_queue: VecDeque::new(),
             dma_active: 0,

@@ -88,11 +88,19 @@ impl<S: BusSink> Controller<S> {
             if qid != 0 {
                 self.health.io_begins(self.now);
             }
-            let slow = self.states.slowdown();
-            let start = self.now.max(self.cpu_free);
-            self.cpu_free = start + (self.timing.occupancy as f64 * slow) as Ps;
-            self.at(start + (self.timing.command as f64 * slow) as Ps, Event::Execute(id));
+            let at = self.understood_ps();
+            self.at(at, Event::Execute(id));
         }
+    }
+
+    /// When the command that was just fetched is understood. Commands stay in the order of their fetch.
+    pub(crate) fn understood_ps(&mut self) -> Ps {
+        let slow = self.states.slowdown();
+        let start = self.now.max(self.cpu_free);
+        self.cpu_free = start + (self.timing.occupancy as f64 * slow) as Ps;
+        let time = self.timing.command as f64 * slow * self.command_variation.factor();
+        self.last_understood = self.last_understood.max(start + time as Ps);
+        self.last_understood
     }
 
     fn new_command(&mut self, command: Command) -> u32 {

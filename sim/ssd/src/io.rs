@@ -4,7 +4,7 @@ use crate::controller::{Controller, Event};
 use crate::flash::UNIT;
 use crate::host::BusSink;
 use crate::nvme::{io, Status};
-use crate::profile::LBA;
+use crate::profile::{Ps, LBA};
 
 /// Force unit access, CDW12.
 const FUA: u32 = 1 << 30;
@@ -211,7 +211,13 @@ impl<S: BusSink> Controller<S> {
             let rest = self.flush_buffer();
             return self.finish_at(id, rest.map_or(programmed, |end| end.max(programmed)));
         }
-        self.finish_at(id, self.now + self.timing.write);
+        let at = self.write_done_ps();
+        self.finish_at(id, at);
+    }
+
+    /// When a write whose data is in the buffer is done with.
+    pub(crate) fn write_done_ps(&mut self) -> Ps {
+        self.now + (self.timing.write as f64 * self.write_variation.factor()) as Ps
     }
 
     /// The ranges of a Dataset Management command have arrived.

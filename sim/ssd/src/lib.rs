@@ -46,6 +46,7 @@ mod tests_offer;
 mod thermal;
 mod transfer;
 mod uncorrectable;
+mod variation;
 
 pub use controller::{Controller, Options};
 pub use flash::Condition;

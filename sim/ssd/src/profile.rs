@@ -149,6 +149,8 @@ table!(
         command_us: Num,
         command_occupancy_us: Num,
         write_us: Num,
+        spread: Num,
+        wake_spread: Num,
         doorbell_to_fetch_ns: Int,
         completion_ns: Int,
         msix_ns: Int,
@@ -318,7 +320,12 @@ impl Profile {
             "flash.stripe_kib, channels and dies_per_channel must be powers of two",
         )?;
         must((1..=4).contains(&*flash.bits_per_cell), "flash.bits_per_cell must be 1 to 4")?;
-        must(["direct", "drain"].contains(&flash.past_cache.as_str()), "flash.past_cache must be direct or drain")?;
+        must(
+            ["direct", "drain", "fold"].contains(&flash.past_cache.as_str()),
+            "flash.past_cache must be direct, drain or fold",
+        )?;
+        must((0.0..=1.0).contains(&*self.controller.spread), "controller.spread must be 0 to 1")?;
+        must((0.0..=1.0).contains(&*self.controller.wake_spread), "controller.wake_spread must be 0 to 1")?;
         must(
             *flash.drain_share >= 0.0 && *flash.gc_cycle_share >= 0.0,
             "flash.drain_share and gc_cycle_share are shares",

@@ -2,6 +2,7 @@
 
 use crate::meter::{Meter, Part};
 use crate::profile::{Profile, Ps, MS, US};
+use crate::variation::Variation;
 
 /// Bytes of the Autonomous Power State Transition table: 32 entries of 8.
 pub const APST_BYTES: usize = 256;
@@ -36,11 +37,12 @@ pub struct PowerStates {
     apst: [u8; APST_BYTES],
     slow: Vec<f64>,
     throttle: f64,
+    variation: Variation,
 }
 
 impl PowerStates {
     /// In PS0, idle from time 0.
-    pub fn new(profile: &Profile) -> Self {
+    pub fn new(profile: &Profile, seed: u64) -> Self {
         let states = profile.power_state.iter().map(|s| State {
             operational: s.operational,
             core_w: *s.core_w,
@@ -61,6 +63,7 @@ impl PowerStates {
             apst: [0; APST_BYTES],
             slow: profile.power_state.iter().map(|s| (top / *s.max_w).max(1.0)).collect(),
             throttle: 1.0,
+            variation: Variation::new(*profile.controller.wake_spread, seed ^ 0xA3A4E),
         }
     }
 
@@ -140,8 +143,8 @@ impl PowerStates {
         }
         let ready = match self.mode {
             Mode::Steady if self.states[self.current].operational => now,
-            Mode::Steady => now + self.states[self.current].exit,
-            Mode::Entering { until, .. } => until.max(now) + self.states[self.current].exit,
+            Mode::Steady => now + self.exit_time(),
+            Mode::Entering { until, .. } => until.max(now) + self.exit_time(),
             Mode::Exiting { until } => until.max(now),
         };
         if ready > now || self.mode != Mode::Steady {
@@ -150,6 +153,11 @@ impl PowerStates {
         }
         self.draw(now, meter);
         ready
+    }
+
+    /// What leaving the current state takes this time.
+    fn exit_time(&mut self) -> Ps {
+        (self.states[self.current].exit as f64 * self.variation.factor()) as Ps
     }
 
     /// Nothing is in hand from `now` on.
@@ -228,8 +236,9 @@ mod tests {
     use super::*;
 
     fn machine() -> (PowerStates, Meter) {
-        let profile = Profile::load("intel-660p-1tb").unwrap();
-        (PowerStates::new(&profile), Meter::new(&profile))
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        profile.controller.wake_spread.value = 0.0;
+        (PowerStates::new(&profile, 1), Meter::new(&profile))
     }
 
     fn run(states: &mut PowerStates, meter: &mut Meter, to: Ps) {

@@ -255,7 +255,8 @@ fn a_doorbell_waits_for_the_link_and_the_fetch_for_the_controller() {
     let seen = d.stop();
     let read = seen.commands.iter().find(|c| c.qid == 1).unwrap();
     assert_eq!(read.doorbell_ps, doorbell);
-    assert!(read.fetch_ps - doorbell >= 54_800 * US && read.fetch_ps - doorbell < 54_810 * US);
+    let woken = read.fetch_ps - doorbell;
+    assert!(woken.abs_diff(54_800 * US) < 5 * 1096 * US, "five sigma of 2 %: {woken}");
     let clkreq: Vec<u8> = seen
         .records
         .iter()
@@ -305,4 +306,40 @@ fn memory_that_is_not_there_is_an_error_not_a_crash() {
         assert_eq!(status(&mut d, 1, entry(opcode, 1, prp, [0, 0, blocks, 0])), failed);
     }
     assert!(!Memory::default().read(0, &mut [0]));
+}
+
+#[test]
+fn writes_and_wake_ups_vary_with_the_seed_and_the_profile_says_how_much() {
+    let times = |seed: u64, spread: f64| {
+        let mut profile = profile();
+        profile.controller.spread.value = spread;
+        profile.controller.wake_spread.value = spread;
+        let options = Options { seed, ..Options::default() };
+        let mut d = Device::start(Controller::new(profile, options, Seen::default()), 2).unwrap();
+        d.set_apst(true).unwrap();
+        let buffer = d.memory.allocate_user(4096);
+        for lba in 0..20 {
+            d.command(1, entry(io::WRITE, 1, [buffer, 0], [8 * lba, 0, 7, 0])).unwrap();
+            d.sleep(MS / 2);
+        }
+        for lba in 20..24 {
+            d.sleep(300 * MS);
+            d.command(1, entry(io::READ, 1, [buffer, 0], [8 * lba, 0, 7, 0])).unwrap();
+        }
+        let seen = d.stop();
+        let io = seen.commands.iter().filter(|c| c.qid == 1);
+        io.map(|c| (c.cqe_ps - c.fetch_ps, c.fetch_ps - c.doorbell_ps)).collect::<Vec<_>>()
+    };
+    let distinct = |mut times: Vec<Ps>| {
+        times.sort_unstable();
+        times.dedup();
+        times.len()
+    };
+    let (one, same, other, none) = (times(1, 0.1), times(1, 0.1), times(2, 0.1), times(1, 0.0));
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+    assert!(distinct(one[..20].iter().map(|t| t.0).collect()) >= 19, "{one:?}");
+    assert_eq!(distinct(one[20..].iter().map(|t| t.1).collect()), 4, "{one:?}");
+    assert!(distinct(none[..20].iter().map(|t| t.0).collect()) <= 3, "{none:?}");
+    assert_eq!(distinct(none[20..].iter().map(|t| t.1).collect()), 1, "{none:?}");
 }

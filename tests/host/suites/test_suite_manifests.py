@@ -56,6 +56,8 @@ def test_job_files_say_what_the_table_says(test_id: str) -> None:
 def test_the_client_suite_has_every_row() -> None:
     ids = {t.id for t in load_suite("anandtech-2018").tests}
     assert ids == {*TABLE, "sustained-sequential-read-after-random-write", "whole-drive-fill", "active-idle", "idle"} | {
+        "fill-of-a-90-percent-full-drive",
+        "fill-of-a-full-drive",
         "idle-wake-up",
         "atsb-destroyer-like",
         "atsb-heavy-like",

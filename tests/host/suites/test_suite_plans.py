@@ -86,8 +86,26 @@ def test_preconditioning_is_set_or_written() -> None:
     assert burst["name"] == "burst-random-read"
     (spare,) = plans("consistency-2016", "random-write-op75")
     assert [s.get("fill", {}).get("span") for s in spare.steps] == [None, 0.75, None]
+    (part,) = plans("anandtech-2018", "fill-of-a-90-percent-full-drive", written=True)
+    assert [s.get("fill", {}).get("span") for s in part.steps] == [None, 0.9, None, None]
+    assert part.steps[2] == {"name": "fill-of-a-90-percent-full-drive-rest", "idle_s": 180.0, "measured": False}
     (twice,) = plans("snia-pts", "iops", rounds=3)
     assert [s["name"] for s in twice.steps] == ["purge", "fill#1", "fill#2", "iops#1", "iops#2", "iops#3"]
+
+
+def test_a_model_is_told_how_much_its_drive_holds() -> None:
+    def start(test: str, condition: str) -> tuple[str, int | None]:
+        (session,) = plans("anandtech-2018", test, condition=condition)
+        assert ("data_bytes" in session.plan) == (session.data_bytes is not None)
+        assert not session.preconditioning
+        return session.start, session.data_bytes
+
+    assert start("sustained-random-write", "test-data") == ("test-data", 64 << 30)
+    assert start("burst-random-read", "test-data") == ("test-data", 16 << 30)
+    assert start("burst-random-read", "full") == ("full", None)
+    assert start("fill-of-a-full-drive", "full") == ("full", None)
+    assert start("fill-of-a-90-percent-full-drive", "full") == ("full", TB * 9 // 10)
+    assert start("whole-drive-fill", "empty") == ("empty", None)
 
 
 @pytest.mark.parametrize(

@@ -188,3 +188,35 @@ def test_bad_input_is_one_line_that_says_where(binaries: Path, tmp_path: Path) -
         assert f"{job}:4: option `zonemode`" in result.stderr
         assert len(result.stderr.splitlines()) == 1
         assert not (tmp_path / "t").exists()
+
+
+def test_each_section_has_random_offsets_of_its_own(binaries: Path, tmp_path: Path) -> None:
+    """fio seeds by a job's number. The same offsets in the same order would let each write over what the last one left."""
+    sections = "".join(f"[qd{depth}]\niodepth={depth}\n" for depth in (1, 2, 4))
+    job = f"[global]\ndirect=1\nstonewall\nrw=randwrite\nbs=4k\nsize=1g\nio_size=1m\n{sections}"
+    (tmp_path / "jobs.fio").write_text(job)
+    plan = '[[step]]\nname = "a"\nfio = "jobs.fio"\n[[step]]\nname = "b"\nfio = "jobs.fio"\n'
+    (tmp_path / "plan.toml").write_text(plan)
+    rows = {}
+    for extra in ([], ["--summaries"]):
+        outputs = [f"--{name}={tmp_path / name}" for name in ("trace", "truth-commands")]
+        command = [binaries / "wattbell-ssd", "run", "--plan", tmp_path / "plan.toml", *outputs, *extra]
+        subprocess.run(command, check=True)
+        rows[bool(extra)] = (tmp_path / "truth-commands").read_text()
+    assert rows[False] == rows[True], "the lean path is the same drive"
+    writes = [int(r["slba"]) // 8 for r in csv.DictReader(rows[True].splitlines()) if r["qid"] != "0" and r["opcode"] == "1"]
+    assert len(writes) == 6 * 256
+    groups = [writes[k : k + 256] for k in range(0, len(writes), 256)]
+    for one, other in pairwise(groups):
+        assert len(set(one) & set(other)) < 8, "256 of 262 144 blocks, drawn twice: about one in common"
+
+
+def test_a_plan_says_how_much_the_drive_holds(binaries: Path, tmp_path: Path) -> None:
+    job = "[global]\ndirect=1\nstonewall\nrw=read\nbs=4k\nsize=1m\n[in]\noffset=0\n[behind]\noffset=1g\n"
+    (tmp_path / "jobs.fio").write_text(job)
+    plan = 'condition = "test-data"\ndata_bytes = 1073741824\n[[step]]\nname = "a"\nfio = "jobs.fio"\n'
+    (tmp_path / "plan.toml").write_text(plan)
+    outputs = [f"--{name}={tmp_path / name}" for name in ("trace", "truth")]
+    subprocess.run([binaries / "wattbell-ssd", "run", "--plan", tmp_path / "plan.toml", *outputs], check=True)
+    inside, behind = (p["read"]["lat_ns"]["max"] for p in json.loads((tmp_path / "truth").read_text())["phases"])
+    assert inside > 30_000 > behind, "flash is read where there is data"

@@ -224,7 +224,7 @@ pub(super) fn make_jobs<S: BusSink>(
     for spec in specs {
         for clone in 0..spec.numjobs {
             let index = jobs.len();
-            jobs.push(make_job(device, spec, index, group, seed ^ (index as u64) << 32 ^ u64::from(clone))?);
+            jobs.push(make_job(device, spec, index, group, seed ^ u64::from(clone))?);
         }
     }
     Ok(jobs)
@@ -252,7 +252,10 @@ fn make_job<S: BusSink>(
     group: usize,
     seed: u64,
 ) -> Result<Job, DriverError> {
-    let seed = spec.randseed.map_or(seed, |s| s ^ (index as u64) << 32);
+    // As in fio, a job's sequence goes by its number: the same blocks in the same order, group after group, would let each write over
+    // what the one before it wrote last.
+    let number = (group as u64) << 32 | index as u64;
+    let seed = spec.randseed.unwrap_or(seed) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let size = spec.size.unwrap_or(device.drive_bytes() - spec.offset);
     let largest = *spec.block_size.iter().max().expect("there are three");
     let count = commands(spec, *device.controller.profile().limits.mdts);

@@ -99,6 +99,8 @@ pub struct Step {
 pub struct Plan {
     /// What the drive held before.
     pub condition: Condition,
+    /// How much of it there was, from the drive's beginning; `None` where the plan does not say.
+    pub data_bytes: Option<u64>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
 }
@@ -108,6 +110,8 @@ pub struct Plan {
 struct RawPlan {
     #[serde(default)]
     condition: Option<String>,
+    #[serde(default)]
+    data_bytes: Option<u64>,
     step: Vec<RawStep>,
 }
 
@@ -131,7 +135,7 @@ impl Plan {
                 }
             })
             .collect();
-        Self { condition: Condition::default(), steps }
+        Self { condition: Condition::default(), data_bytes: None, steps }
     }
 
     /// Reads a plan; job files are looked for beside it. `power_states` and `drive_bytes` are the drive's.
@@ -178,6 +182,6 @@ impl Plan {
                 action,
             });
         }
-        Ok(Self { condition, steps })
+        Ok(Self { condition, data_bytes: raw.data_bytes, steps })
     }
 }

@@ -62,7 +62,7 @@ pub fn run<T: Write, C: Write>(
     commands: Option<C>,
     fidelity: Fidelity,
 ) -> Result<Outcome, RunError> {
-    let options = Options { seed, condition: plan.condition, ..Options::default() };
+    let options = Options { seed, condition: plan.condition, data_bytes: plan.data_bytes, ..Options::default() };
     let sink = TruthSink::new(TraceSink::new(trace), commands);
     let mut controller = Controller::new(profile, options, sink);
     if let Fidelity::Summaries { rail_step_us } = fidelity {

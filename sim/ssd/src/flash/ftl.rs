@@ -24,11 +24,16 @@ const STRIPE: u64 = 64;
 pub enum Before {
     /// Nothing.
     Nothing,
-    /// Written sequentially over the whole drive: unit u lies in slot u, in dense flash.
-    Filled,
-    /// Written sequentially, so many of 256 stripes in SLC and the others in dense flash, but taking up none of the space
-    /// new data needs.
+    /// So many units written sequentially from the drive's beginning: unit u lies in slot u, in dense flash.
+    Filled(u64),
+    /// Written sequentially over the whole drive, so many of 256 stripes in SLC and the others in dense flash, but taking up none
+    /// of the space new data needs: where nobody said how much data there is.
     Aside(u16),
+}
+
+/// A number of 32 bits that looks random, the same for all units of a stripe.
+fn scatter(unit: u64) -> u32 {
+    ((unit / STRIPE) as u32).wrapping_mul(0x9E37_79B1)
 }
 
 /// Who writes: each has a superblock of its own to write to.
@@ -109,7 +114,7 @@ impl Ftl {
     pub fn new(geometry: Geometry, before: Before) -> Self {
         let empty = Superblock { state: State::Free, slc: false, written: 0, valid: 0 };
         let size = 1u64 << geometry.shift;
-        let filled = if before == Before::Filled { geometry.units } else { 0 };
+        let filled = if let Before::Filled(units) = before { units.min(geometry.units) } else { 0 };
         let blocks: Vec<Superblock> = (0..u64::from(geometry.blocks))
             .map(|i| match filled.saturating_sub(i * size).min(size) as u32 {
                 0 => empty,
@@ -132,13 +137,34 @@ impl Ftl {
         }
     }
 
-    /// The last `units` of the drive lie in the SLC cache instead of in dense flash.
+    /// The last `units` of what the drive was filled with lie in the SLC cache instead of in dense flash.
     pub fn hold_in_cache(&mut self, units: u64) {
-        for unit in self.geometry.units.saturating_sub(units)..self.geometry.units {
+        let Before::Filled(end) = self.before else { return };
+        for unit in end.saturating_sub(units)..end {
             if self.open[Stream::Cache as usize].is_none() && !self.open(Stream::Cache) {
                 return;
             }
             self.append(Stream::Cache, unit);
+        }
+    }
+
+    /// Units `0 .. units` hold data: `share` of their stripes, spread over them, in the SLC cache, the others in dense flash.
+    /// New data begins with a page of `page` units.
+    pub fn hold_data(&mut self, units: u64, share: f64, page: u64) {
+        let share = (share * f64::from(1u32 << 24)).round() as u32;
+        for unit in 0..units.min(self.geometry.units) {
+            let slc = scatter(unit) >> 8 < share;
+            let stream = if slc { Stream::Cache } else { Stream::Direct };
+            if self.open[stream as usize].is_none() && !self.open(stream) {
+                return;
+            }
+            self.append(stream, unit);
+        }
+        for stream in [Stream::Cache, Stream::Direct] {
+            if let Some(open) = self.open[stream as usize] {
+                let written = u64::from(self.blocks[open as usize].written);
+                self.pad(stream, written.next_multiple_of(page) - written);
+            }
         }
     }
 
@@ -153,12 +179,8 @@ impl Ftl {
         match self.entry(unit) {
             AS_BEFORE => match self.before {
                 Before::Nothing => None,
-                Before::Filled => Some(Place { slot: unit as u32, slc: false }),
-                Before::Aside(share) => {
-                    let number = (unit / STRIPE) as u32;
-                    let slc = number.wrapping_mul(0x9E37_79B1) >> 24 < u32::from(share);
-                    Some(Place { slot: unit as u32, slc })
-                }
+                Before::Filled(end) => (unit < end).then_some(Place { slot: unit as u32, slc: false }),
+                Before::Aside(share) => Some(Place { slot: unit as u32, slc: scatter(unit) >> 24 < u32::from(share) }),
             },
             GONE => None,
             v => {
@@ -271,7 +293,8 @@ impl Ftl {
     fn void(&mut self, unit: u64, old: u32) {
         let slot = match (old, self.before) {
             (GONE, _) | (AS_BEFORE, Before::Nothing | Before::Aside(_)) => return,
-            (AS_BEFORE, Before::Filled) => unit as u32,
+            (AS_BEFORE, Before::Filled(end)) if unit >= end => return,
+            (AS_BEFORE, Before::Filled(_)) => unit as u32,
             (v, _) => v - 2,
         };
         let index = slot >> self.geometry.shift;
@@ -341,10 +364,8 @@ impl Ftl {
             if self.map[unit as usize] == slot + 2 {
                 return Some((u64::from(unit), slot));
             }
-            if self.before == Before::Filled
-                && u64::from(slot) < self.geometry.units
-                && self.map[slot as usize] == AS_BEFORE
-            {
+            let Before::Filled(end) = self.before else { continue };
+            if u64::from(slot) < end && self.map[slot as usize] == AS_BEFORE {
                 return Some((u64::from(slot), slot));
             }
         }
@@ -378,12 +399,11 @@ mod tests {
     proptest! {
         #[test]
         fn every_unit_is_where_its_last_write_put_it(
-            filled in any::<bool>(),
+            filled in 0u64..=200,
             ops in prop::collection::vec((0u8..8, 0u64..200), 1..2000),
         ) {
-            let before = if filled { Before::Filled } else { Before::Nothing };
-            let mut ftl = Ftl::new(GEOMETRY, before);
-            let mut want: HashMap<u64, bool> = (0..200).map(|u| (u, filled)).collect();
+            let mut ftl = Ftl::new(GEOMETRY, Before::Filled(filled));
+            let mut want: HashMap<u64, bool> = (0..200).map(|u| (u, u < filled)).collect();
             for (op, unit) in ops {
                 match op {
                     0 => ftl.deallocate(unit),

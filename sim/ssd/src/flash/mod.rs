@@ -15,7 +15,7 @@ use crate::meter::Meter;
 use crate::profile::{ps, Profile, Ps, MS, US};
 use ahead::Ahead;
 use ftl::{Before, Ftl, Geometry, Place, Stream};
-use mapcache::MapCache;
+use mapcache::{Lookup, MapCache};
 use relocate::Relocation;
 
 /// Logical pages are mapped in units of this many bytes.
@@ -27,7 +27,7 @@ pub enum Condition {
     /// Only the test's data, sequentially written, a share of it in the SLC cache.
     #[default]
     TestData,
-    /// Filled to the end: data in dense flash, the SLC cache at its smallest.
+    /// Just filled: data in dense flash, and in an SLC cache at its smallest that is full, too.
     Full,
     /// Nothing: reads of what was not written answer zeroes without touching flash.
     Empty,
@@ -63,6 +63,9 @@ pub struct Flash {
     /// What was read ahead last; kept for its memory.
     fetched: Vec<(Ps, u64, u64)>,
     map_own: u64,
+    /// Map pages that wait to be written back together; pages of them written so far.
+    map_changed: u64,
+    map_writes: u64,
     map_lent: u64,
     relocation: Relocation,
     stream: Stream,
@@ -113,26 +116,43 @@ impl Holdings {
 }
 
 impl Flash {
-    /// An array of this profile in this condition; `seed` for the spread of read times.
-    pub fn new(profile: &Profile, condition: Condition, seed: u64) -> Self {
+    /// An array of this profile in this condition; `seed` for the spread of read times. `data_bytes`: how much it holds, from its
+    /// beginning. Where that is not said a full drive is full to its end; and test data is wherever something is read, but
+    /// takes up no room, neither in the SLC cache nor elsewhere.
+    pub fn new(profile: &Profile, condition: Condition, data_bytes: Option<u64>, seed: u64) -> Self {
         let (f, p) = (&profile.flash, &profile.power);
         let dies = *f.channels * *f.dies_per_channel;
         let page = *f.planes * *f.page_kib / 4;
         let stripe = if *f.in_place { 1 } else { *f.stripe_kib / 4 };
         let geometry = geometry(profile);
         let in_slc = (*f.test_data_slc_share * 256.0).round() as u16;
+        let data = data_bytes.map(|bytes| bytes.div_ceil(UNIT).min(geometry.units));
         let before = match condition {
             Condition::Empty => Before::Nothing,
-            Condition::Full if *f.in_place => Before::Aside(0),
-            Condition::Full => Before::Filled,
+            Condition::Full | Condition::TestData if *f.in_place => Before::Aside(0),
+            Condition::Full => Before::Filled(data.unwrap_or(geometry.units)),
+            Condition::TestData if data.is_some() => Before::Nothing,
             Condition::TestData => Before::Aside(in_slc),
         };
         let map_own = *f.map_cache_kib * 1024;
         let mut ftl = Ftl::new(geometry, before);
-        if before == Before::Filled {
-            // What was written last of a drive that was just filled lies in its cache, as much as idle time leaves there.
-            let cache = *f.slc_cache_full_gb * 1e9 / UNIT as f64 / f64::from(geometry.slc_block);
-            ftl.hold_in_cache((cache * *f.fold_at) as u64 * u64::from(geometry.slc_block));
+        let relocation = Relocation::new(profile, geometry);
+        let slc_block = u64::from(geometry.slc_block);
+        if let Before::Filled(units) = before {
+            // What was written last lies in the cache, and fills it: as much as the rest of it leaves.
+            let mut held = 0;
+            while held + slc_block <= units
+                && (held / slc_block + 1) as f64 <= relocation.limit(units - held - slc_block)
+            {
+                held += slc_block;
+            }
+            ftl.hold_in_cache(held);
+        }
+        if let (Condition::TestData, Before::Nothing, Some(units)) = (condition, before, data) {
+            // The cache keeps what folding in idle time does not begin with.
+            let dense = (units as f64 * (1.0 - *f.test_data_slc_share)) as u64;
+            let room = (relocation.limit(dense) * *f.fold_at) as u64 * slc_block;
+            ftl.hold_data(units, f.test_data_slc_share.min(room as f64 / units.max(1) as f64), page);
         }
         Self {
             channels: *f.channels,
@@ -161,7 +181,9 @@ impl Flash {
             fetched: Vec::new(),
             map_own,
             map_lent: 0,
-            relocation: Relocation::new(profile, geometry),
+            relocation,
+            map_changed: 0,
+            map_writes: 0,
             stream: Stream::Direct,
             open: 0,
             first_slot: 0,
@@ -202,9 +224,20 @@ impl Flash {
     /// When the place of a unit is known: at once, or after a read of the map's own page.
     #[inline]
     fn look_up(&mut self, now: Ps, unit: u64, slow: f64, meter: &mut Meter) -> Ps {
+        self.look_up_for(now, unit, false, slow, meter)
+    }
+
+    /// As above, for changing the entry or not. Changed map pages that make room for others are collected until they fill a page
+    /// of the array, which is then programmed in SLC mode. They take up no room there: the map is a thousandth of the data.
+    fn look_up_for(&mut self, now: Ps, unit: u64, change: bool, slow: f64, meter: &mut Meter) -> Ps {
         let Some(cache) = &mut self.map_cache else { return now };
-        if cache.hit(unit) {
-            return now;
+        let Lookup::Miss { write_back } = cache.look_up(unit, change) else { return now };
+        self.map_changed += u64::from(write_back);
+        if self.map_changed >= self.page {
+            self.map_changed = 0;
+            self.map_writes += 1;
+            let slot = (self.map_writes * self.stripe) as u32;
+            self.program_page(now, slot, self.page, true, slow, meter);
         }
         let slot = MapCache::page_of(unit).wrapping_mul(0x9E37_79B1) as u32;
         self.read_page(now, Place { slot, slc: true }, 1, slow, meter)
@@ -219,9 +252,7 @@ impl Flash {
     /// An array read on a die; when the data is in its page register. A read passes programs and erases (they are
     /// suspended for it), but not other reads.
     fn sense(&mut self, now: Ps, die: usize, slc: bool, slow: f64, meter: &mut Meter) -> Ps {
-        let nominal = if slc { self.read_slc } else { self.read_dense } as f64;
-        let spread = 1.0 + self.read_spread * (2.0 * self.rng.f64() - 1.0);
-        let time = (nominal * spread * slow) as Ps;
+        let time = self.read_time(slc, slow);
         let (free, read) = (self.die_free[die], self.die_read[die]);
         let passing = (now + self.suspend).max(read);
         let start = if free > passing && self.suspend > 0 {
@@ -235,6 +266,12 @@ impl Flash {
         self.die_read[die] = start + time;
         meter.pulse(start, start + time, self.die_read_w / slow);
         start + time
+    }
+
+    fn read_time(&mut self, slc: bool, slow: f64) -> Ps {
+        let nominal = if slc { self.read_slc } else { self.read_dense } as f64;
+        let spread = 1.0 + self.read_spread * (2.0 * self.rng.f64() - 1.0);
+        (nominal * spread * slow) as Ps
     }
 
     fn transfer(&mut self, at: Ps, channel: usize, units: u64, slow: f64, meter: &mut Meter) -> Ps {
@@ -288,9 +325,8 @@ impl Flash {
     pub fn write(&mut self, now: Ps, unit: u64, slow: f64, meter: &mut Meter) -> Option<Program> {
         self.written += 1;
         self.ahead.forget();
-        if let Some(cache) = &mut self.map_cache {
-            cache.hit(unit); // the entry is changed in the cache; reading it from flash does not hold the write up
-        }
+        // The entry is changed in the cache. Reading it from flash takes the die's time and does not hold the write up.
+        self.look_up_for(now, unit, true, slow, meter);
         if self.open == 0 {
             self.opened = now;
             if !self.in_place {
@@ -342,6 +378,11 @@ impl Flash {
         let (channel, die) = self.stripe_of(slot);
         // The cache register takes the next page while the array still programs the last: transfer first, then wait.
         let ready = self.transfer(now, channel, units, slow, meter);
+        self.program_die(ready, die, slc, slow, meter)
+    }
+
+    /// Programs a page that is in the die's register at `ready`.
+    fn program_die(&mut self, ready: Ps, die: usize, slc: bool, slow: f64, meter: &mut Meter) -> Ps {
         let start = ready.max(self.die_free[die]);
         let time = if slc { self.program_slc } else { self.program_dense };
         let end = start + (time as f64 * slow) as Ps;

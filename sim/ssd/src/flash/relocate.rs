@@ -2,7 +2,8 @@
 //!
 //! Both empty a superblock, chosen greedily, by reading what is still valid and programming it into dense flash. Idle time
 //! is used for it when the profile says so; otherwise it happens page by page between host writes, as much as is
-//! needed to keep up with them, and costs them the dies' time.
+//! needed to keep up with them, and costs them the dies' time. Reads of the host pass it, as they pass programs. Of the channels what is
+//! moved takes the power and not the time, which is a twentieth of the dies'.
 
 use super::ftl::{Geometry, Stream, Victim};
 use super::{idle_ps, Flash};
@@ -26,6 +27,8 @@ enum Past {
     Direct,
     /// Straight to dense flash, while a part of the cache is folded; then through the cache again.
     Drain,
+    /// Into the cache all the same: for each page as much is folded as makes room for it.
+    Fold,
 }
 
 /// State and constants of moving.
@@ -38,11 +41,14 @@ pub struct Relocation {
     idle_until: Ps,
     /// SLC superblocks of an empty and of a full drive.
     cache_blocks: [f64; 2],
-    units: f64,
+    /// Units in dense flash when the drive is full.
+    dense_units: f64,
     past: Past,
     refill: u32,
     /// Whether the cache is being emptied by `refill` superblocks and is shut until then.
     draining: bool,
+    /// Valid share of the superblock of the cache that is being folded.
+    fold_share: f64,
     /// Pages folded for each page of new data meanwhile.
     drain_share: f64,
     drain_credit: f64,
@@ -70,12 +76,14 @@ impl Relocation {
             idle_fold: false,
             idle_until: 0,
             cache_blocks: [blocks(*f.slc_cache_empty_gb), blocks(*f.slc_cache_full_gb)],
-            units: geometry.units as f64,
+            dense_units: geometry.units as f64 - *f.slc_cache_full_gb * 1e9 / super::UNIT as f64,
             past: match f.past_cache.as_str() {
                 "drain" => Past::Drain,
+                "fold" => Past::Fold,
                 _ => Past::Direct,
             },
             draining: false,
+            fold_share: 1.0,
             drain_share: *f.drain_share,
             drain_credit: 0.0,
             cycle_share: *f.gc_cycle_share,
@@ -89,6 +97,13 @@ impl Relocation {
         }
     }
 
+    /// SLC superblocks of the cache when `dense` units lie in dense flash: shrinks linearly, down to its smallest when all
+    /// that the cache does not hold then is there.
+    pub(super) fn limit(&self, dense: u64) -> f64 {
+        let [empty, full] = self.cache_blocks;
+        full + (empty - full) * (1.0 - dense as f64 / self.dense_units).max(0.0)
+    }
+
     /// Drops what is in hand: the superblocks no longer hold anything.
     pub fn forget(&mut self) {
         (self.fold, self.collect, self.credit, self.idle_fold) = (None, None, 0.0, false);
@@ -97,17 +112,15 @@ impl Relocation {
 }
 
 impl Flash {
-    /// SLC superblocks the cache may have: shrinks linearly as dense flash fills.
+    /// SLC superblocks that the cache may have now.
     pub(super) fn cache_limit(&self) -> f64 {
-        let [empty, full] = self.relocation.cache_blocks;
-        let fill = self.ftl.valid().1 as f64 / self.relocation.units;
-        full + (empty - full) * (1.0 - fill).max(0.0)
+        self.relocation.limit(self.ftl.valid().1)
     }
 
     /// Free superblocks that dense flash may have. A cache that is drained gets what was emptied of it back.
     fn spare_blocks(&self) -> f64 {
         let kept = match self.relocation.past {
-            Past::Direct => 0.0,
+            Past::Direct | Past::Fold => 0.0,
             Past::Drain => (self.cache_limit() - f64::from(self.ftl.slc_blocks())).max(0.0),
         };
         f64::from(self.ftl.free_blocks()) - kept
@@ -118,6 +131,9 @@ impl Flash {
         if self.ftl.has_open(Stream::Cache) {
             self.stream = Stream::Cache;
             return;
+        }
+        if self.relocation.past == Past::Fold {
+            self.fold_for_room(now, slow, meter);
         }
         let limit = self.cache_limit();
         let used = f64::from(self.ftl.slc_blocks());
@@ -135,6 +151,23 @@ impl Flash {
         }
     }
 
+    /// Folds until the cache has a superblock for new data, or nothing that could be folded. Most of it was done page by page while
+    /// the last superblock was written.
+    fn fold_for_room(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
+        while self.cache_excess() > 0.0 {
+            self.make_room(now, slow, meter);
+            if self.fold_step(now, slow, meter).is_none() {
+                return;
+            }
+        }
+        self.make_room(now, slow, meter);
+    }
+
+    /// How many superblocks too many the cache will have with one more.
+    fn cache_excess(&self) -> f64 {
+        f64::from(self.ftl.slc_blocks()) + 1.0 - self.cache_limit()
+    }
+
     /// Garbage collection until the host may take a superblock.
     fn make_room(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
         while self.spare_blocks() <= f64::from(RESERVE) {
@@ -149,6 +182,13 @@ impl Flash {
         let over = f64::from(self.ftl.slc_blocks()) - self.cache_limit();
         if over > 0.0 && self.stream == Stream::Direct {
             for _ in 0..1 + (over / 4.0) as u32 {
+                self.fold_step(now, slow, meter);
+            }
+        }
+        if self.relocation.past == Past::Fold && self.stream == Stream::Cache && self.cache_excess() > 0.0 {
+            self.relocation.drain_credit += units as f64 * self.relocation.fold_share;
+            while self.relocation.drain_credit >= self.page as f64 {
+                self.relocation.drain_credit -= self.page as f64;
                 self.fold_step(now, slow, meter);
             }
         }
@@ -205,7 +245,11 @@ impl Flash {
     fn fold_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
         loop {
             if self.relocation.fold.is_none() {
-                self.relocation.fold = Some(self.ftl.victim(true)?.0);
+                let (victim, share) = self.ftl.victim(true)?;
+                (self.relocation.fold, self.relocation.fold_share) = (Some(victim), share);
+            }
+            if !self.ftl.has_open(Stream::Moved) && self.ftl.free_blocks() == 0 {
+                return None; // nowhere to
             }
             let mut victim = self.relocation.fold?;
             let done = self.move_page(now, &mut victim, true, slow, meter);
@@ -254,7 +298,11 @@ impl Flash {
             }
             self.ftl.pad(Stream::Moved, self.page - moved);
             self.moved += moved;
-            end = slot.map(|slot| self.program_page(ready, slot, moved, false, slow, meter));
+            end = slot.map(|slot| {
+                let in_register = self.move_across(ready, moved, slow, meter);
+                let (_, die) = self.stripe_of(slot);
+                self.program_die(in_register, die, false, slow, meter)
+            });
         }
         self.relocation.sources = sources;
         end
@@ -275,11 +323,23 @@ impl Flash {
         }
         let mut ready = now;
         for &(slot, units) in &runs[..count] {
-            let (channel, die) = self.stripe_of(slot);
-            let sensed = self.sense(now, die, slc, slow, meter);
-            ready = ready.max(self.transfer(sensed, channel, units, slow, meter));
+            let (_, die) = self.stripe_of(slot);
+            let time = self.read_time(slc, slow);
+            let free = self.die_free[die];
+            let start = if self.suspend > 0 { free.min(now + self.suspend).max(now) } else { free.max(now) };
+            self.die_free[die] = free.max(now) + time;
+            let sensed = start + time;
+            meter.pulse(start, sensed, self.die_read_w / slow);
+            ready = ready.max(self.move_across(sensed, units, slow, meter));
         }
         ready
+    }
+
+    /// Data that is moved on its way to or from a die, from `at` on; when it is there.
+    fn move_across(&self, at: Ps, units: u64, slow: f64, meter: &mut Meter) -> Ps {
+        let end = at + (self.unit_transfer as f64 * units as f64 * slow) as Ps;
+        meter.pulse(at, end, self.channel_w / slow);
+        end
     }
 
     /// When moving in idle time goes on, if the host has been idle since then.

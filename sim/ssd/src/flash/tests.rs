@@ -6,6 +6,10 @@ use crate::profile::Profile;
 const RUN: u64 = 32; // 128 KiB
 
 fn flash(name: &str, condition: Condition, change: &str) -> (Flash, Meter) {
+    flash_holding(name, condition, None, change)
+}
+
+fn flash_holding(name: &str, condition: Condition, bytes: Option<u64>, change: &str) -> (Flash, Meter) {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles");
     let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
     let mut table: toml::Table = toml::from_str(&text).unwrap();
@@ -16,7 +20,7 @@ fn flash(name: &str, condition: Condition, change: &str) -> (Flash, Meter) {
         table["flash"].as_table_mut().unwrap().insert(key, toml::Value::Table(fact));
     }
     let profile = Profile::parse(name, &toml::to_string(&table).unwrap()).unwrap();
-    (Flash::new(&profile, condition, 1), Meter::new(&profile))
+    (Flash::new(&profile, condition, bytes, 1), Meter::new(&profile))
 }
 
 /// Reads runs one after the other from an idle array, each when the last is there; how long all take.
@@ -46,6 +50,17 @@ fn write(flash: &mut Flash, meter: &mut Meter, mut now: Ps, from: u64, units: u6
             flash.claim(program.units);
             flash.programmed(program.units);
         }
+    }
+    now
+}
+
+/// Leaves the drive alone until nothing is moved any more; when that is.
+fn fold_idle(flash: &mut Flash, meter: &mut Meter, mut now: Ps) -> Ps {
+    let mut rounds = 0;
+    while let Some(at) = flash.next_relocation_ps(now) {
+        now = flash.relocate_idle(at.max(now), 1.0, meter);
+        rounds += 1;
+        assert!(rounds < 100_000, "it comes to an end");
     }
     now
 }
@@ -82,27 +97,94 @@ fn what_was_read_ahead_and_then_written_is_read_again() {
 }
 
 #[test]
-fn a_drive_that_was_filled_has_little_of_its_cache_left() {
+fn a_drive_that_was_just_filled_has_its_smallest_cache_and_that_is_full() {
     let (full, _) = flash("intel-660p-1tb", Condition::Full, "");
     let held = full.holdings().in_slc * UNIT;
-    assert!((8_500_000_000..9_100_000_000).contains(&held), "three quarters of 12 GB: {held}");
+    assert!((11_900_000_000..=12_000_000_000).contains(&held), "12 GB, in whole superblocks: {held}");
     assert_eq!((full.holdings().in_slc + full.holdings().in_dense) * UNIT, full.units * UNIT);
-    assert_eq!(flash("intel-660p-1tb", Condition::TestData, "").0.holdings().in_slc, 0, "the test's data is aside");
+    assert_eq!(
+        flash("intel-660p-1tb", Condition::TestData, "").0.holdings().in_slc,
+        0,
+        "nobody said how much there is"
+    );
+    let (part, _) = flash_holding("intel-660p-1tb", Condition::Full, Some(900_000_000_000), "");
+    assert_eq!((part.holdings().in_slc + part.holdings().in_dense) * UNIT, 900_000_002_048, "whole units of 4 KiB");
+    // x GB in the cache, 900 - x in dense flash: x = 12 + 128 (1 - (900 - x) / (1024.2 - 12)) gives 30.0.
+    let held = part.holdings().in_slc * UNIT;
+    assert!((29_850_000_000..30_050_000_000).contains(&held), "{held}");
+}
+
+#[test]
+fn test_data_takes_room_of_the_cache_that_holds_it() {
+    let cache = |bytes| {
+        let (flash, _) = flash_holding("intel-660p-1tb", Condition::TestData, Some(bytes), "fold_at = 0.75");
+        let holdings = flash.holdings();
+        assert_eq!((holdings.in_slc + holdings.in_dense) * UNIT, bytes);
+        let free = flash.cache_limit() - f64::from(flash.ftl.slc_blocks());
+        (holdings.in_slc * UNIT, free * f64::from(flash.ftl.slc_block()) * UNIT as f64)
+    };
+    let (in_slc, free) = cache(64 << 30);
+    assert_eq!(in_slc, 64 << 30, "all of it");
+    assert!((70e9..71.5e9).contains(&free), "140 GB less 68.7: {free}");
+    let (in_slc, _) = cache(128 << 30);
+    assert!((100e9..105e9).contains(&(in_slc as f64)), "no more than folding in idle time leaves: {in_slc}");
+    let (some, _) = flash_holding("crucial-p1-1tb", Condition::TestData, Some(64 << 30), "");
+    let share = some.holdings().in_slc as f64 / ((64u64 << 30) / UNIT) as f64;
+    assert!((share - 0.22).abs() < 0.005, "its share, spread over the data: {share}");
+}
+
+#[test]
+fn test_data_is_read_where_it_was_written_and_the_rest_of_the_drive_is_empty() {
+    let (mut flash, mut meter) = flash_holding("crucial-p1-1tb", Condition::TestData, Some(1 << 30), "");
+    let mut at = |first: u64| read_in_turn(&mut flash, &mut meter, std::iter::once(first));
+    assert!(at(1000) > 30 * US);
+    assert_eq!(at((1 << 30) / UNIT), 0, "nothing there, nothing to sense");
+}
+
+#[test]
+fn writes_past_the_cache_go_through_it_at_the_rate_of_folding() {
+    let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::Full, "fold_to = 0.0");
+    let gigabyte = 1_000_000_000 / UNIT;
+    let begin = fold_idle(&mut flash, &mut meter, 0);
+    let (mut now, mut rates) = (begin, Vec::new());
+    for k in 0..20 {
+        for unit in k * gigabyte..(k + 1) * gigabyte {
+            flash.write(begin, unit, 1.0, &mut meter); // as fast as the dies take it
+        }
+        let end = flash.programmed_ps();
+        rates.push(1e12 * 1000.0 / (end - now) as f64); // MB/s
+        now = end;
+        assert!(f64::from(flash.ftl.slc_blocks()) <= flash.cache_limit() + 1.0);
+    }
+    assert!(rates[..11].iter().all(|r| *r > 1000.0), "{rates:?}");
+    assert!(rates[14..].iter().all(|r| (80.0..125.0).contains(r)), "about 100 MB/s past 12 GB: {rates:?}");
+    assert_eq!((flash.holdings().in_slc + flash.holdings().in_dense), flash.units, "nothing is lost on the way");
+}
+
+#[test]
+fn a_cache_of_data_that_was_written_over_is_cheap_to_fold() {
+    let rate = |span: u64| {
+        let (mut flash, mut meter) =
+            flash("intel-660p-1tb", Condition::Empty, "slc_cache_empty_gb = 2.0\nslc_cache_full_gb = 2.0");
+        let mut now = write(&mut flash, &mut meter, 0, 0, span);
+        let begin = now;
+        for k in 0..1_000_000u64 {
+            now = write(&mut flash, &mut meter, now, k.wrapping_mul(2_654_435_761) % span, 1);
+        }
+        1_000_000.0 / (now - begin) as f64
+    };
+    let (narrow, wide) = (rate(120_000), rate(2_000_000));
+    assert!(narrow > 2.0 * wide, "0.5 GB in 2 GB of cache: {narrow}, 8 GB: {wide}");
 }
 
 #[test]
 fn idle_time_folds_the_cache_down_and_leaves_the_data() {
-    let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::Full, "");
-    let mut now = write(&mut flash, &mut meter, 0, 0, 800_000); // beyond 75 % of the smallest cache
+    let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::Full, "fold_to = 0.25");
+    let now = write(&mut flash, &mut meter, 0, 0, 2_000_000); // beyond 75 % of the smallest cache
     let before = flash.holdings();
     let used = f64::from(flash.ftl.slc_blocks());
     assert!(used > 0.75 * flash.cache_limit());
-    let mut rounds = 0;
-    while let Some(at) = flash.next_relocation_ps(now) {
-        now = flash.relocate_idle(at.max(now), 1.0, &mut meter);
-        rounds += 1;
-        assert!(rounds < 100_000, "it comes to an end");
-    }
+    fold_idle(&mut flash, &mut meter, now);
     let after = flash.holdings();
     assert!(f64::from(flash.ftl.slc_blocks()) <= 0.25 * flash.cache_limit() + 1.0);
     assert!(after.in_slc < before.in_slc / 2);
@@ -123,4 +205,19 @@ fn reads_wait_for_the_map_where_it_is_not_in_dram() {
     let slower = |name: &str| time(name, &far) / time(name, &near);
     assert!(slower("toshiba-rc100") > 1.15, "{}", slower("toshiba-rc100"));
     assert!((0.9..1.1).contains(&slower("samsung-970-evo-plus")), "{}", slower("samsung-970-evo-plus"));
+}
+
+#[test]
+fn changed_pages_of_the_map_are_written_back_where_it_is_not_in_dram() {
+    let busy = |name: &str, change: &str| {
+        let (mut flash, mut meter) = flash(name, Condition::Full, change);
+        let begin = flash.programmed_ps();
+        for k in 0..40_000u64 {
+            write(&mut flash, &mut meter, begin, k * 40_503 % 90_000 * 1024, 1);
+        }
+        flash.die_free.iter().map(|&end| end - begin).sum::<u64>() as f64
+    };
+    let own = busy("toshiba-rc100", "map_cache_kib = 256");
+    let whole = busy("toshiba-rc100", "map_cache_kib = 1048576");
+    assert!(own > 1.2 * whole, "a page of the map for each write: {own} {whole}");
 }

@@ -110,11 +110,8 @@ impl<S: BusSink> Drive<'_, S> {
             let done = rest.map_or(programmed, |end| end.max(programmed));
             self.later.push(done + self.c.timing.completion, Later::Complete(id));
         } else {
-            self.soon.push(
-                self.c.now + self.c.timing.write + self.c.timing.completion,
-                kind::COMPLETE_WRITE,
-                Soon::Complete(id),
-            );
+            let at = self.c.write_done_ps() + self.c.timing.completion;
+            self.soon.push(at, kind::COMPLETE_WRITE, Soon::Complete(id));
         }
         self.own = self.own.min(stream::key(self.c.flash.next_flush_ps().unwrap_or(NEVER), kind::OWN));
     }

@@ -357,10 +357,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
             let Some(id) = self.queues[usize::from(queue)].waiting.pop_front() else { return };
             self.commands[id as usize].truth.fetch_ps = first;
             self.c.health.io_begins(self.c.now);
-            let slow = self.c.states.slowdown();
-            let start = self.c.now.max(self.c.cpu_free);
-            self.c.cpu_free = start + (self.c.timing.occupancy as f64 * slow) as Ps;
-            self.execute.push(start + (self.c.timing.command as f64 * slow) as Ps, id);
+            self.execute.push(self.c.understood_ps(), id);
         }
     }
 
