@@ -100,6 +100,20 @@ def test_a_track_of_a_signal_by_pieces() -> None:
     assert list(signal.pieces(12, 13)) == [(1, 1)] and list(signal.pieces(0, 10)) == [(5, 10)]
 
 
+@pytest.mark.parametrize(("bit", "spoiled"), [
+    (0, {"doorbell_to_fetch"}), (1, {"doorbell_to_fetch", "fetch_to_first_data", "fetch_to_cqe"}), (2, {"fetch_to_first_data", "data"}),
+    (3, {"data", "last_data_to_cqe"}), (4, {"cqe_to_msix"}), (5, {"cqe_to_cq_head"}),
+])  # fmt: skip
+def test_a_saturated_age_is_in_no_split_that_begins_or_ends_with_it(builder: Any, bit: int, spoiled: set[str]) -> None:
+    for k in range(3):
+        start = MS * (k + 1)
+        builder.command(start, 100 * US, first_data_tick=start + 50 * US, last_data_tick=start + 60 * US, msix_tick=start + 101 * US,
+                        cq_head_tick=start + 102 * US, saturated=1 << bit if k == 1 else 0)  # fmt: skip
+    splits = analyze(builder.write())["commands"]["by_opcode"]["read"]["splits_s"]
+    names = ("doorbell_to_fetch", "fetch_to_first_data", "data", "last_data_to_cqe", "fetch_to_cqe", "cqe_to_msix", "cqe_to_cq_head")
+    assert {name: split["n"] for name, split in splits.items()} == {name: 2 if name in spoiled else 3 for name in names}
+
+
 def test_what_fio_does_not_say_is_nothing() -> None:
     assert (Direction().total_ios, Direction().io_bytes, Direction().iops, Direction().bw_bytes) == (0, 0, 0.0, 0.0)
     assert (Latency().min, Latency().mean, Latency().max, Job().groupid) == (0.0, 0.0, 0.0, 0)

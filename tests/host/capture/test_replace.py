@@ -46,6 +46,14 @@ def test_one_made_by_hand_replaces_when_it_is_closed(old: Path) -> None:
     assert commands(old) == 1
 
 
+@pytest.mark.parametrize("journal", [True, False])
+def test_of_a_new_one_that_is_complete_no_journal_is_left(old: Path, journal: bool) -> None:
+    with CaptureWriter(old, overwrite=True, journal=journal) as writer:
+        writer.feed(b"".join(maker.stream(5)))
+        assert (old / "stream.wbs").exists() is journal
+    assert commands(old) == 50 and not (old / "stream.wbs").exists()
+
+
 def test_a_capture_that_is_being_recorded_is_not_replaced(tmp_path: Path) -> None:
     writer = CaptureWriter(tmp_path / "c")
     writer.feed(STREAM[:9000])

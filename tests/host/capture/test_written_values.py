@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def test_energy_given_by_hand_is_one_number_of_96_bits(tmp_path: Path, energy: i
 def test_a_restart_lies_as_far_behind_as_the_hosts_clock_says(tmp_path: Path, away_ns: int, offset: int) -> None:
     """And never before what may still have been under way: the first tick of the new run plus a flush."""
     before = [status(0, 500, 1), e.events(1, 600, [(600, 15, 1, 0, 0)]), e.commands(2, 101_000, [e.Command(101_000)])]
-    behind = [status(0, 2000, 1), e.events(1, 2500, [(2500, 15, 1, 0, 0), (2600, 7, 0, 0, 5)])]
+    behind = [status(0, 2000, 1), e.events(1, 2500, [(2500, 15, 1, 0, 0), (2600, 7, 0, 0, 5)]),
+              e.tlps(2, 2500, [(2400, 1, 0, bytes(12))]), e.commands(3, 2500, [e.Command(2450, 10)])]  # fmt: skip
     writer = CaptureWriter(tmp_path / "c")
     for piece in before:
         writer.feed(piece, UTC)
@@ -141,6 +143,8 @@ def test_a_restart_lies_as_far_behind_as_the_hosts_clock_says(tmp_path: Path, aw
     assert capture.meta["journal"]["tick_offsets"] == [0, offset]
     assert capture.events.collect()["tick"].to_list() == [600, offset + 2500, offset + 2600]
     assert capture.status.collect()["tick"].to_list() == [500, offset + 2000]
+    assert capture.tlps.collect()["tick"].to_list() == [offset + 2400]
+    assert capture.commands.collect().select("doorbell_tick", "cqe_tick").rows() == [(None, 101_000), (offset + 2440, offset + 2450)]
     note = "the rig restarted during the capture: times before and behind it are joined by the host's clock"
     assert capture.meta["conditions"]["notes"].count(note) == 1
     rows = {row[4]: row[:4] for row in capture.gaps.collect().rows()}
@@ -200,6 +204,22 @@ def test_identified_drives_go_before_what_the_user_said(tmp_path: Path) -> None:
     assert open_capture(tmp_path / "c").meta["drive"] == {
         "source": "--lba-size", "power_states": [], "namespaces": [{"nsid": 1, "lba_size_bytes": 4096}],
     }  # fmt: skip
+
+
+def test_a_folder_in_which_nothing_could_be_begun_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where somebody else has removed it before."""
+    removed = [False]
+
+    def full(folder: Path, _name: str) -> None:
+        if removed[0]:
+            shutil.rmtree(folder)
+        raise CaptureError("the disk is full")
+
+    monkeypatch.setattr(writer_module, "TableSink", full)
+    for removed[0] in (False, True):
+        with pytest.raises(CaptureError, match="full"):
+            CaptureWriter(tmp_path / "c")
+        assert not (tmp_path / "c").exists()
 
 
 def test_it_is_closed_once(tmp_path: Path) -> None:

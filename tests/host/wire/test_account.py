@@ -429,6 +429,16 @@ def test_blocks_inside_a_damaged_block_are_taken_when_they_lead_to_its_end() -> 
     assert (found, framer.skipped_bytes, framer.bad_crc) == (2, len(carrier), 1)
 
 
+@pytest.mark.parametrize("number", [1, 2, 2**32 - 1])
+def test_a_damaged_block_whose_successor_stands_behind_it_is_skipped_whole(number: int) -> None:
+    """Good blocks inside it lead to its end, too: but its own number says that its length is right."""
+    inside = block(70) + block(71)
+    forged = bytearray(block(number))
+    forged[6:8] = (len(block(0)) - 32 + len(inside)).to_bytes(2, "little")
+    framer, found = frames(bytes(forged) + inside + block((number + 1) % 2**32) + block((number + 2) % 2**32))
+    assert (found, framer.skipped_bytes, framer.bad_crc) == (2, len(forged) + len(inside), 1)
+
+
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
