@@ -114,6 +114,16 @@ def test_a_saturated_age_is_in_no_split_that_begins_or_ends_with_it(builder: Any
     assert {name: split["n"] for name, split in splits.items()} == {name: 2 if name in spoiled else 3 for name in names}
 
 
+@pytest.mark.parametrize(("length", "exact"), [(1, False), (10, True)])
+def test_a_window_inside_one_block_is_summed_from_its_samples(builder: Any, length: int, exact: bool) -> None:
+    """Blocks of 3 ms: a window of 1 ms has no end of one in it, one of 10 ms has."""
+    builder.power(0, 1.0)
+    builder.phase(1, 300_500 * US, 300_500 * US + length * MS, "w")
+    mean = analyze(builder.write(end=400 * MS))["phases"][0]["power"]["mean_w"]
+    assert mean["value"] == pytest.approx(1.0, rel=1e-6)
+    assert mean["conditions"]["source"] == ("96-bit accumulator" if exact else "samples") and ("edge_u_j" in mean["conditions"]) is exact
+
+
 def test_what_fio_does_not_say_is_nothing() -> None:
     assert (Direction().total_ios, Direction().io_bytes, Direction().iops, Direction().bw_bytes) == (0, 0, 0.0, 0.0)
     assert (Latency().min, Latency().mean, Latency().max, Job().groupid) == (0.0, 0.0, 0.0, 0)
