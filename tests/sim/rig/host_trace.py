@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ["WIDTH"], os.environ["TICKS"] = "128", "4"
@@ -60,13 +61,42 @@ def crowd(model: Model) -> None:
     workload(model, 20)
     model.clock.run()
     model.boundary, model.poll = 64, 1.0
-    for _ in range(5):
-        workload(model, 3)
+    for pause in (16_200_000, 15_000_000):
+        for _ in range(3):
+            model.io(1, READ, 1)
+            model.ring(1)
+            model.clock.run()
+        model.clock.now += pause
+    interrupt_late(model, 0)
+    interrupt_late(model, 11_000_000)
+
+
+def interrupt_late(model: Model, pause: int) -> None:
+    """An interrupt, two clocks later the CQ head doorbell, two clocks later a write that nobody knows: so the doorbell waits for the engine
+    and for nothing else. With a `pause`, of two CQEs the host has taken the first one before it."""
+    interrupt, held, later = model.interrupt, [], model.later
+    model.interrupt, model.poll, model.lazy = held.append, 0.0, 0.0
+    for _ in range(2 if pause else 1):
+        model.io(1, READ, 1)
+        model.ring(1)
         model.clock.run()
-        model.clock.now += 6_000_000
-    model.poll = 0.0
-    workload(model, 3)
-    model.clock.run()
+    (cq,) = held
+    if pause:
+        last = cq.unseen.pop()
+        model.take(cq)
+        cq.unseen.append(last)
+        model.clock.now += pause
+
+    def at_once(_tick: int, _delay: int, what: Callable[[], None]) -> None:
+        model.clock.now += 8
+        what()
+
+    model.later = at_once
+    interrupt(cq)
+    model.clock.now += 8
+    model.link.write(UP, 0xFEE0F000, bytes(4))
+    model.interrupt, model.later = interrupt, later
+    model.clock.now += 20_000
 
 
 seed, stride = map(int, sys.argv[1:3])
