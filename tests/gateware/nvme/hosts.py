@@ -100,7 +100,11 @@ def delete_some(model: Model) -> None:
 
 
 def admin_alone(model: Model) -> None:
-    """Get Features and Identify, with whatever doorbells are in use."""
+    """A power state, Get Features and Identify, with whatever doorbells are in use."""
+    state = model.random.randrange(5)
+    model.admin(0x09, cdw=(2, state), done=lambda c: model.events.append((c.ticks["cqe"], "POWER_STATE", state, 0, 0)))
+    model.ring(0)
+    model.clock.run()
     for opcode, length in ((0x0A, 0), (0x06, model.page)):
         model.admin(opcode, cdw=(1, 0), prp1=model.pages(1)[0] if length else 0, length=length)
         model.ring(0)

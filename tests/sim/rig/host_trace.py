@@ -1,10 +1,11 @@
 """Writes a bus trace of a host of tests/gateware/nvme (packed by cocotbext-pcie), and what the tracker must say of it.
 
-    host_trace.py SEED STRIDE TRACE EXPECTED [--crowded | --polled]
+    host_trace.py SEED STRIDE TRACE EXPECTED [--crowded | --polled | --misled]
 
 Lives of the controller with tens of milliseconds between them: what the instrument does after a time happens there. EXPECTED gets, as
 JSON, the command records and the tracker's events, their ticks counted from the trace's beginning. With --crowded the host does what
-the tracker's tables cannot hold, with --polled it looks for CQEs before their interrupts; neither is foretold. A program, because the
+the tracker's tables cannot hold, with --polled it looks for CQEs before their interrupts, with --misled
+it gets interrupts that are another queue's; none of that is foretold. A program, because the
 modules of those tests belong on the path of a simulator and not of pytest.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +23,12 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "gateware" / "nvme")]
 
 from cocotb_pages import keep_busy  # noqa: E402
-from expect import READ, WRITE  # noqa: E402
+from expect import FLUSH, READ, WRITE  # noqa: E402
 from hosts import make_host, several_lives  # noqa: E402
 from link import UP  # noqa: E402
 from memory import Pool  # noqa: E402
 from model import Model  # noqa: E402
-from rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, rail, sideband  # noqa: E402
+from rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, missed, rail, sideband  # noqa: E402
 from scenario import boot, create_queues, workload  # noqa: E402
 
 START = 20_000
@@ -71,6 +73,26 @@ def crowd(model: Model) -> None:
     interrupt_late(model, 11_000_000)
 
 
+def mislead(model: Model) -> None:
+    """While one queue waits, the message of another, again and again: at first right behind TLPs that the tap missed, when it teaches
+    nothing, and 2 ms later."""
+    boot(model, 2, sizes=(16, 64))
+    interrupt, held = model.interrupt, []
+    for calm in (0, 2_000_000):
+        model.interrupt = held.append
+        model.io(2, FLUSH)
+        model.ring(2)
+        model.clock.run()
+        model.interrupt = interrupt
+        model.clock.now += calm
+        for number in range(20):
+            model.link.write(UP, 0xFEE00000 + (1 << 12), struct.pack("<L", 0x4020 + 1))
+            model.link.sent[-1].lost = not calm and not number
+            model.clock.now += 3000
+        interrupt(held.pop())
+        model.clock.run()
+
+
 def interrupt_late(model: Model, pause: int) -> None:
     """An interrupt, two clocks later the CQ head doorbell, two clocks later a write that nobody knows: so the doorbell waits for the engine
     and for nothing else. With a `pause`, of two CQEs the host has taken the first one before it."""
@@ -102,13 +124,18 @@ def interrupt_late(model: Model, pause: int) -> None:
 seed, stride = map(int, sys.argv[1:3])
 clock, link, model = make_host(seed, stride)
 clock.now = START
-model.poll = 0.3 if "--polled" in sys.argv else 0.0
+model.poll = 0.7 if "--polled" in sys.argv else 0.0
 if "--crowded" in sys.argv:
     crowd(model)
+elif "--misled" in sys.argv:
+    mislead(model)
 else:
     several_lives(model, 80, pause=PAUSE)
 rows = [sideband(1, PERST_N, 1), sideband(2, CLKREQ_N, 0)]
-rows += [((TLP_UP if s.direction == UP else TLP_DOWN), 0, s.tick * 1000, s.raw) for s in link.sent]
+for s in link.sent:
+    kind = TLP_UP if s.direction == UP else TLP_DOWN
+    rows += [missed(s.tick * 1000, kind)] if s.lost else []
+    rows.append((kind, 0, s.tick * 1000, s.raw))
 rows += [rail(500 * k, 3.3 - 0.01 * (k % 3), 0.05 + 0.4 * (k % 7)) for k in range(END_US // 500)]
 rows += [sideband(1700.3 * k, LINK_STATE, k % 8) for k in range(1, END_US // 1701)]
 Path(sys.argv[3]).write_bytes(encode([*sorted(rows, key=lambda row: row[2]), end(END_US)]))

@@ -17,6 +17,8 @@ from test_fidelity import compare, disturbed
 from wattbell.wire.spec import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
 
 Host = tuple[Path, dict[str, list]]
+MESSAGE = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)
+"""A TLP that the tracker has no use for."""
 TRACKER_EVENTS = [t for t in EventType if t.name not in ("LINK", "CLKREQ", "PERST", "RUN")]
 
 
@@ -86,6 +88,8 @@ def test_both_fidelities_are_equal_where_the_host_polls(polled: Path, tmp_path: 
     of blocks."""
     assert compare(polled, "--interval", 1e-4)["caveat"] is None
     trace = tmp_path / "squeezed.wbt"
+    trace.write_bytes(encode(with_gaps(records(polled), 1)))
+    compare(trace, "--interval", 1e-4)
     for longest_us in (0.1, 0.11, 0.12, 0.14, 0.2):
         trace.write_bytes(encode(squeeze(records(polled), longest_us)))
         result = compare(trace, "--interval", 1e-5)
@@ -106,6 +110,8 @@ def with_gaps(rows: Iterable[Record], seed: int) -> list[Record]:
             if kind in gone:
                 gone.remove(kind)
                 out.append(missed(time_ps, kind))
+                if rng.random() < 0.5:
+                    out.append((kind, 0, time_ps, MESSAGE))
         out.append(row)
     return out
 
@@ -157,12 +163,21 @@ def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host,
 def test_status_counts_up_to_its_clock(host: Host, tmp_path: Path) -> None:
     """Messages that nobody works on, one in each clock around the regular STATUS block's."""
     due = STATUS_PERIOD_TICKS  # a comparison plays from tick 0
-    message = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)
-    train = [(TLP_DOWN, 0, (due + 4 * k) * TICK_PS, message) for k in range(-300, 300)]
+    train = [(TLP_DOWN, 0, (due + 4 * k) * TICK_PS, MESSAGE) for k in range(-300, 300)]
     rows = [row for row in records(host[0]) if abs(row[2] - due * TICK_PS) > 5 * US]
     trace = tmp_path / "train.wbt"
     trace.write_bytes(encode(sorted([*rows, *train], key=lambda row: row[2])))
     assert compare(trace, "--interval", 1e-4)["caveat"] is None
+
+
+def test_both_fidelities_are_equal_where_interrupts_mislead(tmp_path: Path) -> None:
+    trace = tmp_path / "misled.wbt"
+    program(trace, tmp_path / "none.json", 7, 1, "--misled")
+    compare(trace, "--interval", 1e-4)
+    batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
+    flushes = [n for n, qid in enumerate(column(batches, "commands", "qid")) if qid == 2]
+    first, second = (column(batches, "commands", "msix_after")[n] for n in flushes[-2:])
+    assert first > 50_000 > second - 2_000_000 > 20_000  # its own message; the twentieth of the other's at most
 
 
 def test_both_fidelities_are_equal_where_the_tables_are_full(tmp_path: Path) -> None:
@@ -170,6 +185,9 @@ def test_both_fidelities_are_equal_where_the_tables_are_full(tmp_path: Path) -> 
     trace = tmp_path / "crowded.wbt"
     program(trace, tmp_path / "none.json", 6, 1, "--crowded")
     compare(trace, "--interval", 1e-4)
+    gaps = tmp_path / "gaps.wbt"
+    gaps.write_bytes(encode(with_gaps(records(trace), 1)))
+    compare(gaps, "--interval", 1e-4)
     batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
     events = set(zip(*(column(batches, "events", name) for name in ("type", "arg8")), strict=True))
     assert {(EventType.LOSS, source) for source in (LossSource.PAGES, LossSource.QUEUES, LossSource.TAGS)} <= events
