@@ -80,7 +80,7 @@ def test_a_sleeping_drive_takes_its_time(ran: tuple[Path, str]) -> None:
     folder, _ = ran
     (wake,) = [t for t in results(folder)["tests"] if t["test"] == "idle-wake-up"]
     median = next(s for s in wake["scores"] if s["name"] == "median, doorbell to completion")
-    assert median["value"]["value"] == pytest.approx(55e-3, rel=0.02)
+    assert median["value"]["value"] == pytest.approx(55e-3, rel=0.06), "a few wake-ups, which vary by 2 %"
     series = pl.read_parquet(folder / "results" / wake["series"])
     assert {"latency_s", "from_clkreq_s"} <= set(series.columns)
     assert (series["from_clkreq_s"] > series["latency_s"]).all()
@@ -140,4 +140,4 @@ def test_suites_are_listed() -> None:
     out = CliRunner().invoke(app, ["suites"]).stdout
     assert all(name in out for name in ("anandtech-2018", "consistency-2014", "consistency-2016", "snia-pts", "power-states"))
     listed = json.loads(CliRunner().invoke(app, ["suites", "anandtech-2018", "--json"]).stdout)
-    assert len(listed["tests"]) == 18
+    assert len(listed["tests"]) == 20
