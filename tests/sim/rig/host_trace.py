@@ -4,8 +4,8 @@
 
 Lives of the controller with tens of milliseconds between them: what the instrument does after a time happens there. EXPECTED gets, as
 JSON, the command records and the tracker's events, their ticks counted from the trace's beginning. With --crowded the host does what
-the tracker's tables cannot hold, with --polled it looks for CQEs before their interrupts, with --misled
-it gets interrupts that are another queue's; none of that is foretold. A program, because the
+the tracker's tables cannot hold, with --polled it looks for CQEs before their interrupts and its drive
+reads lists beyond their ends, with --misled it gets interrupts that are another queue's; none of that is foretold. A program, because the
 modules of those tests belong on the path of a simulator and not of pytest.
 """
 
@@ -124,7 +124,8 @@ def interrupt_late(model: Model, pause: int) -> None:
 seed, stride = map(int, sys.argv[1:3])
 clock, link, model = make_host(seed, stride)
 clock.now = START
-model.poll = 0.7 if "--polled" in sys.argv else 0.0
+if "--polled" in sys.argv:
+    model.poll, model.list_step = 0.7, 32
 if "--crowded" in sys.argv:
     crowd(model)
 elif "--misled" in sys.argv:

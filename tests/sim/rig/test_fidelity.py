@@ -80,6 +80,14 @@ def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int,
     compare(trace, "--interval", rng.choice([1e-6, 1.7e-6]), "--decimation", rng.choice([1, 2, 3, 100]), "--seed", seed, *board)
 
 
+def test_sidebands_that_change_in_every_clock_are_equal(tmp_path: Path) -> None:
+    """CLKREQ# and link state, for 1 to 14 clocks: as many changes as may wait. (Where more do, the gateware keeps one that fast loses.)"""
+    rows = [sideband(100 * n + 0.004 * k, signal, k & 1) for n in range(1, 15) for k in range(n) for signal in (2, 3)]
+    trace = tmp_path / "sidebands.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 0.5), *rows, end(12_000)]))
+    compare(trace)
+
+
 def test_it_is_the_stream_of_every_clock_evaluated(busy_trace: Path, tmp_path: Path) -> None:
     assert play(busy_trace, tmp_path, "--fidelity", "fast") == play(busy_trace, tmp_path)
 
