@@ -63,6 +63,7 @@ def make(r: random.Random) -> Tlp:
         tlp.set_addr_be_data(address, r.randbytes(length))
     elif kind == 4:
         tlp.fmt_type = TlpType.CPL_DATA
+        tlp.status = r.choice((CplStatus.SC, CplStatus.SC, CplStatus.SC, CplStatus.CA))  # the last one breaks the rules
         tlp.byte_count, tlp.lower_address = length, r.randrange(32) * 4
         tlp.set_data(r.randbytes(length))
     elif kind == 5:
