@@ -45,7 +45,7 @@ guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build
 demo-takes:
 	@if [ -f build/rtl/lib_x4_word.so ] && [ -x sim/target/release/wattbell-rig ]; then \
 	  echo "demo: about 2 minutes on two cores (more where something is to be built again)"; \
-	else echo "demo: about 6 minutes on two cores: packages and builds take 4, once; the measurement takes 2"; fi
+	else echo "demo: about 5 minutes on two cores: packages and builds take 3, once; the measurement takes 2"; fi
 
 demo: demo-takes setup sim rtl  ## virtual rig, Intel 660p, short suite, report
 	@.venv/bin/wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out $(OUT)/capture --force
