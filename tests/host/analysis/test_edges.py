@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from wattbell.analysis import analyze, idle
+from wattbell.analysis import analyze, idle, rail
 from wattbell.analysis.context import load
 from wattbell.analysis.fio import Direction, Job, Latency, totals
 from wattbell.analysis.idle import steady_runs, track
@@ -180,3 +180,17 @@ def test_a_capture_with_a_context_of_its_own(builder: Any) -> None:
 def test_an_empty_capture_has_no_ticks(tmp_path: Path, builder: Any) -> None:
     context = load(builder.write())
     assert (context.first_tick, context.last_tick, len(context.gaps), context.phases) == (0, 0, 0, [])
+
+
+def test_a_window_that_begins_before_a_piece_of_the_waveform_has_all_of_that_piece(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 W for 10 ms, 2 W for 10 ms, 5 W for 10 ms; the window is 5 to 25 ms, read in pieces of 10 ms."""
+    monkeypatch.setattr(rail, "CHUNK", 1000)
+    for tick, watt in ((0, 1.0), (10 * MS, 2.0), (20 * MS, 5.0)):
+        builder.power(tick, watt)
+    builder.command(MS, US)
+    wave = load(builder.write(30 * MS)).rail
+    assert wave is not None
+    (whole,) = wave.scan([(5 * MS, 25 * MS)]).stats
+    assert (whole.samples, whole.missing) == (2000, 0)
+    assert whole.mean_power_w == pytest.approx((5 * 1 + 10 * 2 + 5 * 5) / 20, rel=1e-4)
+    assert (whole.lowest, whole.peak) == (pytest.approx(1, rel=1e-4), pytest.approx(5, rel=1e-4))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.idle import operational_idle, requested_state
-from wattbell.wire.spec import EventType, LinkState
+from wattbell.wire.spec import CommandFlag, EventType, LinkState
 
 MS = 1_000_000
 US = 1_000
@@ -121,3 +121,14 @@ def test_operational_idle_is_the_level_that_load_stands_upon(levels: list[dict[s
 
 def test_a_drive_that_only_sleeps_has_no_operational_idle() -> None:
     assert operational_idle({"levels": [level("PS3", 0.03, 9, 0.0)]}) is None
+
+
+@pytest.mark.parametrize("flag", [CommandFlag.ABORTED, CommandFlag.NO_SQE])
+def test_a_command_that_did_not_end_by_itself_or_that_nobody_saw_begin_is_no_wake_up(builder: Any, flag: CommandFlag) -> None:
+    builder.power(0, 0.6)
+    for k in range(4):
+        builder.command(MS + k * 100 * US, 80 * US)
+    builder.command(150 * MS, 6 * MS, flags=int(flag))
+    builder.command(300 * MS, 7 * MS)
+    (event,) = analyze(builder.write(400 * MS))["wakeup"]["events"]
+    assert event["latency_s"] == pytest.approx(7e-3)

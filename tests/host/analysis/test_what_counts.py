@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.table import lba_sizes, load_commands
+from wattbell.analysis.throughput import per_second
 from wattbell.wire.spec import CommandFlag
 
 MS = 1_000_000
@@ -132,3 +133,10 @@ def test_consistency_is_of_whole_seconds(builder: Any) -> None:
     assert (found["seconds"], found["iops_mean"]) == (12, 4.0)
     assert found["iops_std"] == pytest.approx(np.std(counts, ddof=1))
     assert found["mean_over_std"] == pytest.approx(4 / np.std(counts, ddof=1))
+
+
+def test_seconds_are_counted_from_the_first_tick() -> None:
+    done = [5_000, 5_999, 6_100, 4_999, 7_999, 8_000]  # ms; of 5 to 8 s
+    table = load_commands(rows(*({"cqe_tick": ms * MS} for ms in done)), {0: 512})
+    assert per_second(table, 5_000 * MS, 8_000 * MS, 1e-9).tolist() == [2, 1, 1]
+    assert per_second(table, 5_000 * MS, 7_999 * MS, 1e-9).tolist() == [2, 1], "whole seconds only"

@@ -522,3 +522,23 @@ def test_a_memory_write_is_read_by_its_header() -> None:
     assert memory_write(bytes([0x40, 0, 0, 0]) + bytes(8) + bytes(4095)) is None
     for kind in (0x00, 0x20, 0x42, 0x44, 0x4A, 0xC0):
         assert memory_write(bytes([kind]) + narrow[1:]) is None
+
+
+def test_whole_numbers_of_any_width_are_taken_and_other_types_are_not(tmp_path: Path) -> None:
+    blocks = run(e.rail(2, 1000, [(1, 1)] * 10), e.rail(4, 90_000, [(1, 1)] * 10), last=200_000)
+    recorded(tmp_path / "c", *blocks)
+    about = json.loads((tmp_path / "c" / NAME).read_text())
+    path = tmp_path / "c" / "gaps.parquet"
+    rows = pl.read_parquet(path)
+    assert rows.height
+
+    def read(*changed: pl.Expr) -> pl.DataFrame:
+        rows.with_columns(*changed).write_parquet(path)
+        save(tmp_path / "c", {**about, "files": {}})
+        return open_capture(tmp_path / "c").gaps.collect()
+
+    assert read(pl.col("count").cast(pl.Int16))["count"].to_list() == rows["count"].to_list()
+    with pytest.raises(CaptureError, match="holds Binary in the column reason; it was not written by wattbell"):
+        read(pl.col("reason").cast(pl.Binary))
+    with pytest.raises(CaptureError, match="holds Float64 in the column count"):
+        read(pl.col("count").cast(pl.Float64))
