@@ -125,7 +125,7 @@ class Framer:
         if crc32(view[position:end]) != _RESIDUE:
             return False
         sequence, following = (_HEADER.unpack_from(view, at)[4] for at in (start, position))
-        return following == (sequence + 1) & 0xFFFFFFFF or not _chain(view, start + 1, position)
+        return following == (sequence + 1) & 0xFFFFFFFF or not _leads_to(view, start + 1, position, following)
 
 
 def _frame_end(view: memoryview, position: int) -> int | None:
@@ -138,14 +138,18 @@ def _frame_end(view: memoryview, position: int) -> int | None:
     return int(position + _OVERHEAD + length)
 
 
-def _chain(view: memoryview, start: int, end: int) -> bool:
-    """True when good blocks, one behind the other, lead from somewhere in ``start`` .. `end` exactly to `end`."""
+def _leads_to(view: memoryview, start: int, end: int, following: int) -> bool:
+    """True when good blocks, one behind the other, lead from somewhere in ``start`` .. `end` exactly to the block at `end`, whose
+    sequence number is `following`; or when one of them has the number before it, whatever stands between them."""
     inside = bytes(view[start:end])
     reaches = {end}
     found = inside.rfind(spec.MAGIC)
     while found >= 0:
         frame_end = _frame_end(view, start + found)
-        if frame_end in reaches and crc32(view[start + found : frame_end]) == _RESIDUE:
-            reaches.add(start + found)
+        if frame_end is not None and frame_end <= end and crc32(view[start + found : frame_end]) == _RESIDUE:
+            if (_HEADER.unpack_from(view, start + found)[4] + 1) & 0xFFFFFFFF == following:
+                return True
+            if frame_end in reaches:
+                reaches.add(start + found)
         found = inside.rfind(spec.MAGIC, 0, found)
     return len(reaches) > 1

@@ -280,6 +280,18 @@ def test_it_starts_anywhere() -> None:
         assert decoder.counters.missing_blocks == 0
 
 
+@pytest.mark.parametrize("between", [0, 28])
+def test_a_header_that_ends_where_a_later_block_begins_does_not_swallow_those_between(between: int) -> None:
+    """Also where other bytes that are no block stand before the later one. Found by Hypothesis."""
+    blocks = [command_block(number) for number in range(4)]
+    junk = b"WBEL" + struct.pack("<BBHIIQI", 2, 1, 0, 0, 0, 0, 0)
+    length = sum(map(len, blocks[:3])) + between - 4
+    header = b"WBEL" + struct.pack("<BBHIIQI", 2, 1, length, 0, 0, 0, 0)
+    batches, decoder = decode(header + b"".join(blocks[:3]) + junk[:between] + blocks[3], 1)
+    assert {slba for _, slba, _ in command_rows(batches)} == {0, 1, 2, 3}
+    assert decoder.counters.skipped_bytes == len(header) + between
+
+
 def test_a_block_inside_a_damaged_block_is_not_taken() -> None:
     inner = command_block(7, base=5)
     carrier = bytearray(e.tlps(1, 10**9, [(10**9, 1, 0, bytes(16) + inner + bytes(8))]))
