@@ -343,3 +343,14 @@ fn writes_and_wake_ups_vary_with_the_seed_and_the_profile_says_how_much() {
     assert!(distinct(none[..20].iter().map(|t| t.0).collect()) <= 3, "{none:?}");
     assert_eq!(distinct(none[20..].iter().map(|t| t.1).collect()), 1, "{none:?}");
 }
+
+#[test]
+fn a_full_cache_is_folded_in_three_minutes_of_idle() {
+    let mut d = drive(Options { condition: crate::Condition::Full, ..Options::default() });
+    let before = d.controller.holdings();
+    d.sleep(180 * 1000 * MS);
+    let after = d.controller.holdings();
+    assert!(before.in_slc * 4096 > 11_900_000_000, "{before:?}");
+    assert!(after.in_slc < before.in_slc / 10, "12 GB at some 100 MB/s: {after:?}");
+    assert_eq!(after.in_slc + after.in_dense, before.in_slc + before.in_dense);
+}

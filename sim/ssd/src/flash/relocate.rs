@@ -348,7 +348,9 @@ impl Flash {
         if self.in_place || self.buffered > 0 || !(self.wants_fold() || self.wants_collection()) {
             return None;
         }
-        Some((idle_since + r.fold_idle).max(r.idle_until))
+        // Moving itself puts off what counts as idle for the power states, and goes on without a pause.
+        let under_way = r.idle_until >= idle_since && r.idle_until > 0;
+        Some(if under_way { r.idle_until } else { idle_since + r.fold_idle })
     }
 
     fn wants_fold(&self) -> bool {
@@ -370,10 +372,10 @@ impl Flash {
         worth
     }
 
-    /// A round of moving in idle time, one page to each die; until when it lasts.
+    /// A round of moving in idle time, a stripe to each die, so that all are at work; until when it lasts.
     pub fn relocate_idle(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Ps {
         let mut end = now;
-        for _ in 0..self.dies {
+        for _ in 0..self.dies * self.stripe / self.page {
             let done = if self.wants_fold() {
                 self.relocation.idle_fold = true;
                 self.fold_step(now, slow, meter)
