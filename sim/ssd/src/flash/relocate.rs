@@ -108,6 +108,7 @@ impl Relocation {
     pub fn forget(&mut self) {
         (self.fold, self.collect, self.credit, self.idle_fold) = (None, None, 0.0, false);
         (self.draining, self.in_cycle) = (false, false);
+        (self.fold_share, self.drain_credit) = (1.0, 0.0);
     }
 }
 
