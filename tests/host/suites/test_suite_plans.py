@@ -54,12 +54,17 @@ def test_plans_are_toml_with_one_step_a_test_in_order() -> None:
     assert plan["condition"] == "full"
     assert [s["name"] for s in plan["step"]] == [
         "sustained-sequential-read",
+        "sustained-sequential-write-rest",
         "sustained-sequential-write",
+        "sustained-random-write-rest",
         "sustained-random-write",
         "sustained-sequential-read-after-random-write",
     ]
-    assert all(s["duty"] == 0.5 and s["duty_idle_max_s"] == 60.0 for s in plan["step"])
-    assert set(session.files) == {s["fio"] for s in plan["step"]}
+    tests = [s for s in plan["step"] if "fio" in s]
+    assert all(s["duty"] == 0.5 and s["duty_idle_max_s"] == 60.0 for s in tests)
+    assert set(session.files) == {s["fio"] for s in tests}
+    assert all(s["idle_s"] == 180.0 and s["measured"] is False for s in plan["step"] if s not in tests)
+    assert "rest" not in "".join(s.plan for s in plans("anandtech-2018", condition="test-data"))
 
 
 def test_conditions_choose_tests() -> None:
