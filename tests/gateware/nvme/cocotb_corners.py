@@ -1,16 +1,37 @@
-"""Resets, deletions, shadow doorbells, late attach, markers, Identify, too many commands, too much traffic."""
+"""Resets, deletions, shadow doorbells, late attach, markers, Identify, trims, too many commands, too much traffic."""
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 
 import cocotb
-from expect import FLUSH, GUESS, READ, SHADOW, WRITE
+from expect import DSM, FLUSH, GUESS, NO_RANGES, READ, SHADOW, WRITE
 from hosts import part, use_shadow_doorbells
-from link import UP
+from link import UP, Sent
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, delete_cq, delete_sq, make, run, workload
 
 from bench import Bench, Pin
+
+
+def data_tlps(sent: list[Sent]) -> list[Sent]:
+    """Writes of data by the drive: what is longer than CQEs and interrupts."""
+    return [s for s in sent if s.direction == UP and len(s.raw) > 100]
+
+
+def raw_tlps(bench: Bench) -> list[tuple[int, bytes]]:
+    """(tick, bytes) of the TLPs that came out as they are."""
+    tlps, words = [], []
+    for w in bench.raw:
+        assert (w["flags"], w["direction"]) == (2, 1)
+        assert w["first"] == (not words)
+        words.append(w["data"])
+        if w["last"]:
+            raw = b"".join(x.to_bytes(4, "little") for x in words)
+            assert len(raw) == w["length"]
+            tlps.append((w["tick"], raw))
+            words = []
+    return tlps
 
 
 @cocotb.test()
@@ -150,20 +171,80 @@ async def markers_and_identify(dut):
     identify = model.admin(0x06, cdw=(1, 0), prp1=page, length=4096)
     model.ring(0)
     clock.run()
-    data = [s for s in link.sent[before:] if s.direction == UP and len(s.raw) > 100]
+    data = data_tlps(link.sent[before:])
     bench = await run(dut, model, link)
-    tlps, words = [], []
-    for w in bench.raw:
-        assert (w["flags"], w["direction"]) == (2, 1)
-        assert w["first"] == (not words)
-        words.append(w["data"])
-        if w["last"]:
-            raw = b"".join(x.to_bytes(4, "little") for x in words)
-            assert len(raw) == w["length"]
-            tlps.append((w["tick"], raw))
-            words = []
-    assert tlps == [(s.tick, s.raw) for s in data]
+    assert raw_tlps(bench) == [(s.tick, s.raw) for s in data]
     assert sum(len(s.raw) for s in data) > identify.length
+
+
+@cocotb.test()
+async def identify_answered_at_once(dut):
+    """Data of Identify on the heels of its SQE, when the tracker has not yet looked at that; so the data of any admin command whose SQE
+    is still to come is kept."""
+    clock, link, model = make(SEED + 10)
+    boot(model, 1, sizes=(16, 64))
+    model.work, link.gap = (0, 1), 40  # words of raw TLPs leave one a clock
+    data = []
+    for _ in range(8):
+        before = len(link.sent)
+        model.admin(0x06, cdw=(1, 0), prp1=model.pages(1)[0], length=4096)
+        model.ring(0)
+        clock.run()
+        data += data_tlps(link.sent[before:])
+    bench = await run(dut, model, link)
+    assert raw_tlps(bench) == [(s.tick, s.raw) for s in data]
+
+
+@cocotb.test()
+async def trims_whose_ranges_are_not_read(dut):
+    """By a drive that refuses them, at once or behind the first range: the record says that its blocks are a lower bound."""
+    clock, link, model = make(SEED + 11)
+    boot(model, 1, sizes=(16, 64))
+    for seen in (0, 16) * 4:
+        command = model.io(1, DSM)
+        while len(command.ranges) < 32:
+            model.ring(1)
+            clock.run()
+            command = model.io(1, DSM)
+        first = struct.unpack("<LLQ", command.ranges[:16])
+        command.length, command.status = seen, 0x4002
+        command.pages = command.pages[:1]
+        command.record = (first[2] & (1 << 40) - 1, first[1]) if seen else (0, 0)
+        command.flags |= NO_RANGES
+        model.ring(1)
+        clock.run()
+    workload(model, 20)
+    clock.run()
+    bench = await run(dut, model, link)
+    assert sum(r["flags"] == NO_RANGES for r in bench.records) == 8
+
+
+@cocotb.test()
+async def middle_of_a_chain_ends_first(dut):
+    """Three commands whose CIDs are one chain of the tracker's: the second ends, and its slot goes to a command of another chain
+    while the others are still in flight."""
+    clock, link, model = make(SEED + 12)
+    boot(model, 2, sizes=(64, 64))
+    step, work = model.cid_step, model.work
+    model.cid_step = 0x401  # CIDs of one chain (engine.py, hash)
+    for ticks in (60_000_000, 200_000, 60_000_000):
+        model.work = (ticks, ticks + 1)
+        model.io(1, FLUSH)
+        model.ring(1)
+        part(model, 100_000)
+    assert len(model.live) == 3
+    part(model, 200_000)
+    model.cid_step, model.work = step, (500, 2_000)
+    assert len(model.live) == 2
+    for _ in range(40):  # more than the tracker has slots
+        for _ in range(30):
+            model.io(2, FLUSH)
+        model.ring(2)
+        part(model, 200_000)
+    assert len(model.live) == 2, "the two ended before the slot went round"
+    model.work = work
+    clock.run()
+    await run(dut, model, link)
 
 
 @cocotb.test()
