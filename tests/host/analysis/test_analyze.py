@@ -124,6 +124,28 @@ def test_a_dead_rail_is_no_power_either(builder, monkeypatch):
     assert "no voltage" in analyze(capture)["power"]["absent"]
 
 
+def test_a_rail_that_is_off_at_the_start_and_amid_is_not_dead(builder, monkeypatch):
+    stream(builder, MS, 5, 80_000, 20_000)
+    builder.power(0, 1.0)
+    capture = builder.write(200 * MS)
+    import numpy as np
+    from wattbell.capture import RailReader, RailWaveform
+
+    read, asked = RailReader.read, []
+
+    def off_at_first_looks(self, start=0, stop=None):
+        part = read(self, start, stop)
+        asked.append((start, stop))
+        volts = np.zeros_like(part.voltage) if len(asked) <= 2 else part.voltage
+        return RailWaveform(part.start, volts, part.current, part.power)
+
+    assert len(capture.rail) > 3 * 4096
+    monkeypatch.setattr(RailReader, "read", off_at_first_looks)
+    assert "absent" not in analyze(capture)["power"]
+    middle = len(capture.rail) // 2
+    assert asked[:2] == [(0, 4096), (middle, middle + 4096)]
+
+
 def test_shadow_doorbells_fall_back_to_the_fetch_and_say_so(builder):
     builder.events.append((100, EventType.SHADOW_DOORBELLS, 0, 0))
     shadow = {"doorbell_tick": None, "flags": int(CommandFlag.SHADOW)}

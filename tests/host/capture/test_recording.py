@@ -40,6 +40,7 @@ class Script:
         self.nothing = 0
 
     def get(self, timeout: float | None = None) -> Any:
+        assert timeout is None or 0 < timeout <= 1, "as queue.Queue wants it, and soon enough for a person who waits"
         while self.left and callable(self.left[0]):
             self.left.pop(0)()
         if not self.left or self.left[0] is NOTHING:

@@ -48,6 +48,12 @@ def test_what_the_rig_counted_is_what_came_and_what_it_lost(tmp_path: Path, made
     assert found == ([(500, 50_000 + FLUSH, missing, reason)] if missing else [])
 
 
+def test_what_a_rig_says_at_its_first_tick_counts(tmp_path: Path) -> None:
+    with CaptureWriter(tmp_path / "c") as writer:
+        writer.feed(e.status(0, 0, run=1) + three(1))
+        assert writer.account.run == 1
+
+
 def test_the_state_of_the_rig_is_what_it_said_last_and_not_what_came_last(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "c") as writer:
         writer.feed(e.status(0, 500, run=1) + e.events(1, 600, [(600, 15, 1, 0, 0)]))

@@ -292,6 +292,16 @@ def test_a_header_that_ends_where_a_later_block_begins_does_not_swallow_those_be
     assert decoder.counters.skipped_bytes == len(header) + between
 
 
+@pytest.mark.parametrize("length", [65_532, 65_535, 6])
+def test_a_length_that_no_block_has_is_not_waited_for(length: int) -> None:
+    """Behind a damaged block stands a header that no rig writes: what follows comes at once, not when so many bytes are there."""
+    damaged = bytearray(command_block(0))
+    damaged[40] ^= 1
+    header = b"WBEL" + struct.pack("<BBHIIQI", 2, 1, length, 0, 0, 0, 0)
+    rows = command_rows(Decoder().feed(bytes(damaged) + header + command_block(2) + command_block(3)))
+    assert {slba for _, slba, _ in rows} == {2, 3}
+
+
 def test_a_block_inside_a_damaged_block_is_not_taken() -> None:
     inner = command_block(7, base=5)
     carrier = bytearray(e.tlps(1, 10**9, [(10**9, 1, 0, bytes(16) + inner + bytes(8))]))
