@@ -127,8 +127,8 @@ def firmware(out: Path) -> list[int]:
 
 def elaborate(out: Path, image: list[int] | None) -> None:
     """``tap.il``, ``tap.lpf`` and, with firmware, ``tap.v``: the soft core. Warnings are errors."""
-    import wattbell.wire.spec as spec
     import wattbell_gateware
+    import wattbell_spec.wire as spec
 
     sources = sorted(Path(wattbell_gateware.__file__).parent.rglob("*.py"))
     inputs = [*sources, Path(spec.__file__), versions(), image]

@@ -66,7 +66,7 @@ static void check_current(void)
     bool protect = words[WB_POWER_CONTROL] & WB_POWER_CONTROL_PROTECT, on = words[WB_POWER_STATE] & WB_POWER_STATE_ON;
     bool early = now < on_since + (int64_t)words[WB_INRUSH_TICKS];
     uint32_t level = words[early ? WB_INRUSH_LEVEL : WB_OCP_LEVEL];
-    bool over = protect && on && converting() && analog_amperes() / 500e-9 > (double)level;
+    bool over = protect && on && converting() && analog_amperes() / (WB_CURRENT_LSB_PA * 1e-12) > (double)level;
     if (over && trip_at == NEVER)
         trip_at = now + (int64_t)words[WB_OCP_COUNT] * period();
     else if (!over)
@@ -95,7 +95,7 @@ static void trip(void)
     bool early = now < on_since + (int64_t)words[WB_INRUSH_TICKS];
     words[WB_POWER_TRIP] |= early ? WB_POWER_TRIP_INRUSH : WB_POWER_TRIP_OVER_CURRENT;
     put64(words, WB_TRIP_TICK_LO, now);
-    words[WB_TRIP_CURRENT] = (uint32_t)(int32_t)round(analog_amperes() / 500e-9);
+    words[WB_TRIP_CURRENT] = (uint32_t)(int32_t)round(analog_amperes() / (WB_CURRENT_LSB_PA * 1e-12));
     trip_at = NEVER;
     power_changed();
 }

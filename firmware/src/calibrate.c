@@ -22,9 +22,9 @@ static const struct {
     uint32_t unit; /* of the register, in 10^-scale */
     uint32_t gain_reset;
 } channels[CHANNELS] = {
-    {WB_V_OFFSET, WB_V_GAIN, 9, VOLT, 20000, WB_V_GAIN_RESET},
-    {WB_I_OFFSET, WB_I_GAIN, 12, AMPERE, 500000, WB_I_GAIN_RESET},
-    {WB_F_OFFSET, WB_F_GAIN, 12, AMPERE, 500000, WB_F_GAIN_RESET},
+    {WB_V_OFFSET, WB_V_GAIN, 9, VOLT, WB_VOLTAGE_LSB_NV, WB_V_GAIN_RESET},
+    {WB_I_OFFSET, WB_I_GAIN, 12, AMPERE, WB_CURRENT_LSB_PA, WB_I_GAIN_RESET},
+    {WB_F_OFFSET, WB_F_GAIN, 12, AMPERE, WB_CURRENT_LSB_PA, WB_F_GAIN_RESET},
 };
 
 static struct calibration in_use;

@@ -11,10 +11,7 @@
 #define TOTALS_EVERY TICKS_S     /* the accumulators wrap after 4 s at full scale */
 #define FINE_FULL_SCALE 100000   /* uA */
 
-/* Units of the registers: 20 uV in nV, 500 nA in pA, 1e-11 W in 1e-13 W. */
-#define VOLTAGE_UNIT 20000
-#define CURRENT_UNIT 500000
-#define POWER_UNIT 100
+#define POWER_UNIT (10 * WB_PRODUCT_LSB_PW) /* 1e-13 W */
 
 static struct reading reading, sums; /* sums.mean: in register units; power in 1e-13 W, a gate's mean each */
 static enum { IDLE, WAITING, GATE } phase;
@@ -118,7 +115,7 @@ static void collect(void)
 {
     static const uint8_t sum_at[3] = {WB_V_SUM_LO, WB_I_SUM_LO, WB_P_SUM_LO};
     static const uint8_t codes_at[3] = {WB_V_CODES_LO, WB_I_CODES_LO, WB_F_CODES_LO};
-    static const int32_t extreme_unit[3] = {VOLTAGE_UNIT, CURRENT_UNIT, 655360}; /* of power: 655.36 nW in pW */
+    static const int32_t extreme_unit[3] = {WB_VOLTAGE_LSB_NV, WB_CURRENT_LSB_PA, WB_POWER_LSB_PW};
     for (unsigned k = 0; k < 3; k++) {
         int64_t sum = read_signed64(sum_at[k]);
         int64_t least = (int64_t)(int32_t)hal_read(WB_V_MIN + 2 * k) * extreme_unit[k];
@@ -148,8 +145,8 @@ static void finish(void)
 {
     uint64_t n = (uint64_t)sums.conversions;
     reading = sums;
-    reading.mean[0] = number_muldiv(sums.mean[0], VOLTAGE_UNIT, n);
-    reading.mean[1] = number_muldiv(sums.mean[1], CURRENT_UNIT, n);
+    reading.mean[0] = number_muldiv(sums.mean[0], WB_VOLTAGE_LSB_NV, n);
+    reading.mean[1] = number_muldiv(sums.mean[1], WB_CURRENT_LSB_PA, n);
     reading.mean[2] = number_muldiv(sums.mean[2], 1, 10 * (uint64_t)gates);
     for (int k = 0; k < 3; k++)
         reading.codes[k] = number_muldiv(sums.codes[k], 256, n);

@@ -13,7 +13,7 @@ enum { ACTION_MARK, ACTION_METER, ACTION_START, ACTION_STOP };
 /* Level or hysteresis of a source in micro-units, in units of TRIGGER_LEVEL. */
 static int32_t level_units(unsigned source, int64_t micro)
 {
-    static const uint32_t pico[3] = {20000000, 500000, 655360}; /* 20 uV, 500 nA, 655.36 nW */
+    static const uint32_t pico[3] = {1000 * WB_VOLTAGE_LSB_NV, WB_CURRENT_LSB_PA, WB_POWER_LSB_PW};
     return (int32_t)number_muldiv(micro, 1000000, pico[source - SOURCE_VOLTAGE]);
 }
 

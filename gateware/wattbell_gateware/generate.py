@@ -1,8 +1,6 @@
-"""``python -m wattbell_gateware.generate --out build/rtl``: everything that others build from the gateware.
+"""``python -m wattbell_gateware.generate --out build/rtl``: the instrument's variants and the controller as Verilog.
 
-Writes the instrument's variants and the controller as Verilog, and Rust constants of the register map and the wire format. Does nothing
-when no source has changed since the last run; files whose content is the same keep their time stamp. With ``--docs``,
-writes the tables in docs/registers.md instead, with ``--header FILE`` the firmware's C header.
+Does nothing when no source has changed since the last run; files whose content is the same keep their time stamp.
 """
 
 from __future__ import annotations
@@ -13,9 +11,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import wattbell.wire.spec as spec
+import wattbell_spec
 
-from . import constants
 from .verilog import ConversionError, convert
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -25,13 +22,12 @@ VARIANTS: dict[str, dict[str, object]] = {
 """Name of the Verilog module and file -> parameters of the instrument."""
 CONTROLLER = "controller"
 """The same of the controller, with its core behind it and nothing in its read-only memory: the virtual rig loads it."""
-DOCS = Path(__file__).parents[2] / "docs" / "registers.md"
 
 
 def sources_digest() -> str:
     """Digest of everything the output depends on: our sources and the versions of the two tools."""
     digest = hashlib.sha256(f"amaranth {version('amaranth')} pyosys {version('pyosys')}".encode())
-    for path in sorted([*Path(__file__).parent.rglob("*.py"), Path(spec.__file__)]):
+    for path in sorted(path for package in (__file__, wattbell_spec.__file__) for path in Path(str(package)).parent.rglob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -54,12 +50,8 @@ def verilog(name: str) -> str:
 
 
 def generate(out: Path, variants: list[str]) -> None:
-    """Write the named variants and the Rust constants into ``out``."""
-
+    """Write the named variants into ``out``."""
     out.mkdir(parents=True, exist_ok=True)
-    write(out / "registers.rs", constants.rust_registers())
-    write(out / "controller.rs", constants.rust_controller())
-    write(out / "wire.rs", constants.rust_wire())
     digest = sources_digest()
     for name in variants:
         stamp = out / f".{name}.digest"
@@ -75,17 +67,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wattbell_gateware.generate", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/rtl"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--variant", choices=[*VARIANTS, CONTROLLER], action="append", help="only this variant (may be repeated)")
-    parser.add_argument("--docs", action="store_true", help="write the generated tables of docs/registers.md instead")
-    parser.add_argument("--header", type=Path, help="write the firmware's C header of the registers to this file instead")
     arguments = parser.parse_args()
     try:
-        if arguments.docs:
-            write(DOCS, constants.markdown_registers())
-        elif arguments.header:
-            arguments.header.parent.mkdir(parents=True, exist_ok=True)
-            write(arguments.header, constants.c_registers())
-        else:
-            generate(arguments.out, arguments.variant or [*VARIANTS, CONTROLLER])
+        generate(arguments.out, arguments.variant or [*VARIANTS, CONTROLLER])
     except OSError as error:
         print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1

@@ -5,17 +5,9 @@ from __future__ import annotations
 from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import (
-    COMMAND_SIZE,
-    CURRENT_LSB_NA,
-    EVENT_SIZE,
-    TICK_PS,
-    VOLTAGE_LSB_UV,
-    EventType,
-    Kind,
-    LossSource,
-    MarkerSource,
-)
+from wattbell_spec.registers import ID, VERSION, by_name
+from wattbell_spec.units import CURRENT_LSB_NA, VOLTAGE_LSB_UV
+from wattbell_spec.wire import COMMAND_SIZE, EVENT_SIZE, TICK_PS, EventType, Kind, LossSource, MarkerSource
 
 from .deadlines import earliest
 from .layouts import EVENT, tlp_beat
@@ -23,7 +15,6 @@ from .nvme import COMMAND, COMPLETION, FULL_SIZE, ConfigOp, MapSizes, NvmeTracke
 from .rail import RailPath, WordFront, serial_front
 from .rail.config import CONVERSION, RAIL_CONFIG, Range
 from .regfile import RegisterFile
-from .registers import ID, VERSION, by_name
 from .selftest import PatternPlayer
 from .stage import Stage
 from .stream.buffer import BlockBuffer

@@ -1,6 +1,6 @@
 """Amaranth layouts of what the wire format describes, and of a beat of a TLP stream.
 
-The wire format is written once, in :mod:`wattbell.wire.spec`; nothing here repeats a width of it.
+The wire format is written once, in :mod:`wattbell_spec.wire`; nothing here repeats a width of it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from amaranth.hdl import Shape, signed, unsigned
 from amaranth.lib import data
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 
 def from_fields(fields: tuple[spec.Field, ...], replace: Mapping[str, int] | None = None) -> data.StructLayout:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
-from .registers import MAP, Access
+from wattbell_spec.registers import MAP, Access
 
 __all__ = ["RegisterFile"]
 

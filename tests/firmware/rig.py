@@ -30,8 +30,8 @@ def make(target: str) -> None:
 
 
 def _registers() -> dict[str, int]:
-    from wattbell_gateware.controller_registers import BOARD
-    from wattbell_gateware.registers import MAP
+    from wattbell_spec.controller_registers import BOARD
+    from wattbell_spec.registers import MAP
 
     return {register.name: register.address for register in (*MAP, *BOARD)}
 

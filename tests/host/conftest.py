@@ -11,7 +11,7 @@ import pytest
 from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.capture.meta import save
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import EventType, Kind
+from wattbell_spec.wire import EventType, Kind
 
 MS = 1_000_000
 POWER_STATES = [

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.fifo import AsyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
-from wattbell.wire.spec import LinkState
+from wattbell_spec.wire import LinkState
 
 from ..layouts import tlp_beat
 from ..link.receiver import LATENCY, Receiver

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import AsyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import LINK_COUNTERS
+from wattbell_spec.wire import LINK_COUNTERS
 
 from ..link.events import LINK_EVENT
 from ..link.ltssm import LANES_IN_USE, State

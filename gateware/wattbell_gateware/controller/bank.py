@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
-from ..registers import Access, Register
+from wattbell_spec.registers import Access, Register
 
 __all__ = ["Bank"]
 

@@ -8,8 +8,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.controller_registers import BASE
 
-from ..controller_registers import BASE
 from .core import wishbone
 from .rom import Rom
 

@@ -6,8 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
-
-from ..controller_registers import board_by_name
+from wattbell_spec.controller_registers import board_by_name
 
 __all__ = ["I2c"]
 

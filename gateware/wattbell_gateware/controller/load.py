@@ -5,9 +5,9 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import LOAD_OFF_MARK, LOAD_ON_MARK
+from wattbell_spec.registers import by_name
+from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
 
-from ..registers import by_name
 from .bus import WRITE
 from .system import NEVER
 

@@ -6,8 +6,8 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.controller_registers import BOARD, board_by_name
 
-from ..controller_registers import BOARD, board_by_name
 from ..rail.config import CONVERSION, FLAGS
 from .trigger import SAMPLE
 

@@ -6,8 +6,8 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.controller_registers import BOARD, board_by_name
 
-from ..controller_registers import BOARD, board_by_name
 from ..deadlines import earliest
 from ..nvme import COMPLETION
 from ..rail.config import FLAGS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
-from ..controller_registers import board_by_name
+from wattbell_spec.controller_registers import board_by_name
 
 __all__ = ["Power"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
-from ..controller_registers import RESTART_KEY, WATCHDOG_KEY
+from wattbell_spec.controller_registers import RESTART_KEY, WATCHDOG_KEY
 
 __all__ = ["NEVER", "RESET_CLOCKS", "System"]
 

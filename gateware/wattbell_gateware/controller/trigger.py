@@ -5,17 +5,18 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import LBA_OPCODES, TRIGGER_MARK
+from wattbell_spec.controller_registers import board_by_name
+from wattbell_spec.nvme import LBA_OPCODES, admin, feature
+from wattbell_spec.registers import by_name
+from wattbell_spec.wire import TRIGGER_MARK
 
-from ..controller_registers import board_by_name
 from ..nvme import COMPLETION
-from ..registers import by_name
 from .bus import WRITE
 from .system import NEVER
 
 __all__ = ["SAMPLE", "Source", "Trigger"]
 
-_SET_FEATURES, _POWER_MANAGEMENT = 0x09, 0x02
+_SET_FEATURES, _POWER_MANAGEMENT = admin("set_features"), feature("power_management")
 _LBA_BITS = 40
 """Of a command's LBA, as in its record."""
 SAMPLE = data.StructLayout({"tick": 64, "v": signed(24), "i": signed(24), "p": signed(32)})

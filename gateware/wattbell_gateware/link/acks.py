@@ -6,8 +6,9 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.link_events import LinkEvent
 
-from .events import LINK_EVENT, LinkEvent
+from .events import LINK_EVENT
 
 __all__ = ["ACK_TIMES", "AckTimer"]
 

@@ -3,35 +3,12 @@
 from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Signal
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.link_events import LinkEvent
 
-__all__ = ["LINK_EVENT", "EventQueue", "LinkEvent", "of_interest"]
-
-
-class LinkEvent(enum.Enum, shape=5):
-    """Kind of an event, and its argument."""
-
-    STATE = 0  # 3:0 the new .ltssm.State
-    LANES = 1  # .ltssm.LANES_IN_USE
-    SPEED = 2  # 7:0 rates of the training sequences that ask for the change (bit 1: 2.5 GT/s, 2: 5, 3: 8)
-    ACK = 3  # 11:0 sequence number
-    NAK = 4  # 11:0 sequence number
-    POWER = 5  # 7:0 type of the PM DLLP (Base 2.1, table 3-1)
-    FLOW_CONTROL_INIT = 6  # the DLLP's bytes, type in 7:0: InitFC1 or InitFC2
-    DUPLICATE = 7  # 11:0 sequence number of a replayed TLP that was delivered before
-    LOST = 8  # 11:0 sequence number of a TLP before which 22:12 are missing
-    RECOVERED = 9  # 11:0 sequence number of a TLP that had counted as lost, and was delivered when it came again
-    NULLIFIED = 10  # 11:0 sequence number as received
-    BAD_LCRC = 11  # 11:0 sequence number as received
-    BAD_FRAME = 12  # 11:0 sequence number as received, of a TLP of which something had come
-    NO_ROOM = 13  # 11:0 sequence number of a good TLP that could not be kept; 22:12 missing before it
-    FAULTS = 14  # .framer.FAULTS without `stray`: at 2.5 and 5 GT/s
-    TLP = 15  # 11:0 sequence number of a TLP that came whole for the first time; for .acks.AckTimer
-    BLOCK_FAULTS = 16  # .block_receiver.BLOCK_EVENTS: at 8 GT/s
-    RATE = 17  # 1:0 the rate that is received from here on (0, 1, 2: 2.5, 5, 8 GT/s)
-    LOCK = 18  # 3:0 wires in lock, 4 lanes are side by side; changed, up to 256 clocks ago if it did before
+__all__ = ["LINK_EVENT", "EventQueue", "of_interest"]
 
 
 LINK_EVENT = data.StructLayout({"tick": 64, "kind": LinkEvent, "argument": 32})

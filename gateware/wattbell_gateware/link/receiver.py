@@ -5,10 +5,11 @@ from __future__ import annotations
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from wattbell_spec.link_events import LinkEvent
 
 from ..layouts import tlp_beat
 from .block_receiver import BlockReceiver
-from .events import LINK_EVENT, EventQueue, LinkEvent, of_interest
+from .events import LINK_EVENT, EventQueue, of_interest
 from .framer import FAULTS
 from .layouts import DLLP
 from .ltssm import LANES_IN_USE, LinkTracker, State

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from . import emit, queues
 from . import engine as _engine
-from . import fetch as op
+from . import tables as op
 from .layouts import Kind
 from .store import Table
 

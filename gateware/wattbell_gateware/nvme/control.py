@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from . import emit, queues
 from . import engine as _engine

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND
 from . import engine as _engine
+from . import tables as op
 
 Flag = spec.CommandFlag
 
@@ -106,7 +107,7 @@ def states(m: Module, e) -> None:
         m.d.comb += cqe.eq(Mux(e.em_aborted, e.h.tick, slot["cqe"]))
         no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
         io = slot["qid"] != 0
-        missing_ranges = io & (slot["opcode"] == spec.DSM_OPCODE) & (slot["ranges"] != slot["ranges_expected"])
+        missing_ranges = io & (slot["opcode"] == op.DSM) & (slot["ranges"] != slot["ranges_expected"])
         m.d.sync += [
             record.cqe_tick.eq(cqe),
             record.opcode.eq(slot["opcode"]),

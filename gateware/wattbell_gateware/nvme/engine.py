@@ -18,7 +18,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT
 from ..tlp import HEADER, MERGED, payload_start, total_dws

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from . import emit
 from . import engine as _engine
+from . import tables as op
 from .layouts import Kind
 
 Flag = spec.CommandFlag
-IDENTIFY, SET_FEATURES, GET_FEATURES, DOORBELL_BUFFER_CONFIG = 0x06, 0x09, 0x0A, 0x7C
-CREATE_SQ, CREATE_CQ, DELETE_SQ, DELETE_CQ = 0x01, 0x05, 0x00, 0x04
-MARKER_FID, POWER_FID = 0xD0, 0x02
 USED_WORDS = 13
 """Words 13 to 15 of an SQE are of no use here."""
 
@@ -171,8 +169,8 @@ def states(m: Module, e) -> None:
     admin = e.t.qid == 0
     page_shift = e.mps + 12
     offset = Cat(prp1[0:2], e.page_offset(prp1))[:16]
-    is_lba = ~admin & (sum(opcode == op for op in spec.LBA_OPCODES) != 0)
-    is_dsm = ~admin & (opcode == spec.DSM_OPCODE)
+    is_lba = ~admin & (sum(opcode == op for op in op.LBA) != 0)
+    is_dsm = ~admin & (opcode == op.DSM)
 
     with m.State("SQE_CHECK"):
         size = e.page_size() << 2
@@ -193,7 +191,7 @@ def states(m: Module, e) -> None:
                 (opcode[0:2] != 0)
                 & (e.s[0][14:16] == 0)
                 & (prp1 != 0)
-                & ~(admin & ((opcode == CREATE_SQ) | (opcode == CREATE_CQ) | (opcode == DOORBELL_BUFFER_CONFIG)))
+                & ~(admin & ((opcode == op.CREATE_SQ) | (opcode == op.CREATE_CQ) | (opcode == op.DOORBELL_BUFFER_CONFIG)))
             ),
         ]
         m.d.sync += [e.find_qid.eq(e.t.qid), e.find_cid.eq(cid), e.ins_generation.eq(e.slots.r["generation"])]
@@ -216,13 +214,13 @@ def states(m: Module, e) -> None:
 
     with m.State("SQE_FOUND"):
         m.d.comb += e.lower_arm.eq(admin)
-        with m.If(admin & (opcode == GET_FEATURES) & (e.s[10][0:8] == MARKER_FID)):
+        with m.If(admin & (opcode == op.GET_FEATURES) & (e.s[10][0:8] == op.MARKER_FID)):
             e.make_event(
                 m, spec.EventType.MARKER, tick=e.marker_tick, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.s[11]
             )
-        with m.If(admin & (opcode == IDENTIFY) & (e.identifies != 31)):
+        with m.If(admin & (opcode == op.IDENTIFY) & (e.identifies != 31)):
             m.d.sync += e.identifies.eq(e.identifies + 1)
-        with m.If(admin & (opcode == DOORBELL_BUFFER_CONFIG)):
+        with m.If(admin & (opcode == op.DOORBELL_BUFFER_CONFIG)):
             m.d.sync += [e.db_buffers[0].eq(prp1), e.db_buffers[1].eq(prp2)]
         m.next = "SQE_STORE"
         with m.If(e.found):

@@ -15,7 +15,7 @@ them one doubtful entry to the end of the page if it may be longer.
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from . import engine as _engine
 from .layouts import Kind

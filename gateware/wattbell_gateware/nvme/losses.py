@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from ..layouts import EVENT
 

@@ -17,10 +17,10 @@ from the host the first 8 bytes that are read tell (a page-aligned address below
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from . import engine as _engine
-from . import fetch as op
+from . import tables as op
 from .layouts import Kind
 from .pagemap import GRANULE_BITS
 

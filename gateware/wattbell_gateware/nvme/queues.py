@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from . import emit
 from . import engine as _engine

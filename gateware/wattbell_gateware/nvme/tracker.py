@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
 from ..stage import Stage

@@ -2,9 +2,9 @@
 
 from amaranth import signed
 from amaranth.lib import data
+from wattbell_spec.units import OFFSET_BITS
 
 from .cic import MUL_BITS
-from .correct import OFFSET_BITS
 from .front import ADC_BITS
 
 __all__ = ["CONVERSION", "FLAGS", "RAIL_CONFIG", "Range"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.units import GAIN_FRACTION_BITS, OFFSET_BITS, OFFSET_FRACTION_BITS
 
 from .front import ADC_BITS
 
-__all__ = ["GAIN_FRACTION_BITS", "OFFSET_BITS", "OFFSET_FRACTION_BITS", "Corrector"]
+__all__ = ["Corrector"]
 
-OFFSET_FRACTION_BITS = 8
-GAIN_FRACTION_BITS = 24
-OFFSET_BITS = 28
 _SHIFT = OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS
 VALUE_BITS = 24
 

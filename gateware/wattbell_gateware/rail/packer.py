@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import FLUSH_TICKS, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE, RailFlag
+from wattbell_spec.wire import FLUSH_TICKS, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE, RailFlag
 
 from ..stream.buffer import fill_port
 

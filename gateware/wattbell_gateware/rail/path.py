@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import RailFlag
+from wattbell_spec.wire import RailFlag
 
 from ..stream.buffer import fill_port
 from .channels import Channels

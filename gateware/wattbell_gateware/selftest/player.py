@@ -5,9 +5,9 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from wattbell_spec.controller_registers import BOARD, board_by_name
 
 from ..controller.bank import Bank
-from ..controller_registers import BOARD, board_by_name
 from ..layouts import tlp_beat
 from .pattern import COMMAND, SETUP, beats
 

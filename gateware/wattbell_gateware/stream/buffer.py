@@ -4,7 +4,7 @@ from amaranth import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import MAX_PAYLOAD
+from wattbell_spec.wire import MAX_PAYLOAD
 
 __all__ = ["PAYLOAD_WORDS", "BlockBuffer", "fill_port", "read_port"]
 

@@ -8,7 +8,7 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import EventType, LossSource
+from wattbell_spec.wire import EventType, LossSource
 
 from ..layouts import EVENT
 

@@ -5,25 +5,23 @@ from __future__ import annotations
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import LINK, LINK_COUNTERS, LINK_SIZE, EventType, LinkState, TlpFate
+from wattbell_spec.link_events import LinkEvent
+from wattbell_spec.wire import LINK, LINK_COUNTERS, LINK_SIZE, EventType, LinkState, TlpFate
 
 from ..layouts import EVENT, from_fields
 from ..link.acks import ACK_TIMES, AckTimer
-from ..link.events import LINK_EVENT, LinkEvent
+from ..link.events import LINK_EVENT
 from ..link.ltssm import LANES_IN_USE, State
 from .buffer import read_port
 from .events import event
 
-__all__ = ["DEFAULT_EVENTS", "LINK_SET", "LINK_SIDE", "SEEN_AS", "LinkReporter", "LinkSource", "link_port", "link_set"]
+__all__ = ["LINK_SET", "LINK_SIDE", "SEEN_AS", "LinkReporter", "LinkSource", "link_port", "link_set"]
 
 SEEN_AS = {
     State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
     State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
 }  # fmt: skip
 """What the wire format has for a state of a direction."""
-DEFAULT_EVENTS = (1 << len(LinkEvent)) - 1 & ~(1 << LinkEvent.ACK.value | 1 << LinkEvent.TLP.value)
-"""Bit n: events of kind n of :class:`LinkEvent` go out. Acks are as many as TLPs; their times are in the LINK blocks."""
-
 COUNTERS_AT = sum(field.bits for field in LINK[: [field.name for field in LINK].index(LINK_COUNTERS[0])]) // 32
 """Which word of a LINK record is the first counter; the others follow."""
 LINK_SIDE = data.StructLayout({"state": State, "lanes": LANES_IN_USE, "rate": 2, "pending": 1, "pending_tick": 64})
@@ -51,7 +49,7 @@ class LinkReporter(wiring.Component):
 
     Ports
     -----
-    down, up : events of the directions. wanted : see :data:`DEFAULT_EVENTS`. enable : a capture runs; without, nothing goes out.
+    down, up : events of the directions. wanted : see `wattbell_spec.link_events`. enable : a capture runs; without, nothing goes out.
     o_valid, o_ready, o_event. acks_down, acks_up : Acks of the TLPs of that direction.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import FLUSH_TICKS, MAX_PAYLOAD, TLP_HEADER_SIZE
+from wattbell_spec.wire import FLUSH_TICKS, MAX_PAYLOAD, TLP_HEADER_SIZE
 
 from ..nvme import RAW
 from .buffer import PAYLOAD_WORDS, fill_port

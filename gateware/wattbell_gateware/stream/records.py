@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import FLUSH_TICKS
+from wattbell_spec.wire import FLUSH_TICKS
 
 from .buffer import PAYLOAD_WORDS, fill_port
 

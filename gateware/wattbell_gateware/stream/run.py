@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import STATUS_PERIOD_TICKS, EventType
+from wattbell_spec.wire import STATUS_PERIOD_TICKS, EventType
 
 from ..layouts import EVENT
 from .events import event

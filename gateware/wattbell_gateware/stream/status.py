@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth import Array, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import STATUS as STATUS_FIELDS
-from wattbell.wire.spec import STATUS_SIZE
+from wattbell_spec.wire import STATUS as STATUS_FIELDS
+from wattbell_spec.wire import STATUS_SIZE
 
 from ..layouts import from_fields
 from .buffer import read_port

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import HEADER_SIZE, MAGIC, VERSION, Kind
+from wattbell_spec.wire import HEADER_SIZE, MAGIC, VERSION, Kind
 
 from .buffer import read_port
 from .crc import CRC32_INIT, Crc32Word

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.analysis import fio, idle, link, perclass, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
@@ -19,7 +20,6 @@ from wattbell.analysis.rail import Scan
 from wattbell.analysis.text import count
 from wattbell.analysis.throughput import BURST_GAP_S, find_span, per_second, rates
 from wattbell.capture import Capture
-from wattbell.wire.spec import CommandFlag, EventType
 
 Progress = Callable[[str], None]
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.nvme import admin
+from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.depth import DepthSteps, depth_steps, idle_gaps
 from wattbell.analysis.figures import ErrorModel, error_model
@@ -15,11 +17,10 @@ from wattbell.analysis.phases import Phase, find_phases
 from wattbell.analysis.rail import Rail, no_rail_reason
 from wattbell.analysis.table import Commands, is_marker, lba_sizes, load_commands
 from wattbell.capture import Capture
-from wattbell.wire.spec import CommandFlag
 
 IDLE_MIN_S = 0.020
 """A time without any command in flight of at least this is idle."""
-AER = 0x0C
+AER = admin("async_event_request")
 
 
 def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int) -> npt.NDArray[np.int64]:

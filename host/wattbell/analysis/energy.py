@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.units import ENERGY_LSB_W
+from wattbell_spec.wire import RailFlag
 
 from wattbell.analysis.figures import K
-from wattbell.wire.spec import ENERGY_LSB_W, RailFlag
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]

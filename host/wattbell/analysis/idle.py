@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.wire import EventType, LinkState
 
 from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.figures import Figure, K, figure
 from wattbell.analysis.table import Commands
-from wattbell.wire.spec import EventType, LinkState
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.wire import LINK_COUNTERS, EventType, LinkState
 
 from ..capture.reader import Capture
-from ..wire.spec import LINK_COUNTERS, EventType, LinkState
 from .figures import absent, error_model, figure
 from .text import count, duration
 
@@ -35,7 +35,7 @@ _FIRST = (LinkState.DETECT, LinkState.RECOVERY, LinkState.L1, LinkState.UNKNOWN)
 def link(capture: Capture) -> list[dict[str, Any]]:
     """One entry a direction for which the capture has LINK records, else an empty list.
 
-    ``counters`` (:data:`~wattbell.wire.spec.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
+    ``counters`` (:data:`~wattbell_spec.wire.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
     counters of 32 bits that wrap between two records (134 ms apart at most) are counted on. ``ack_mean_s``: figure, from the
     first symbol of a TLP to the first symbol of the Ack that names it, over those Acks; its uncertainty is one tick of either and, on a
     board, that of the two directions' clocks (:meth:`~.figures.ErrorModel.clocks_u`).
@@ -71,7 +71,7 @@ def _grown(values: pl.Series, bits: int) -> int:
 
 
 def states(events: pl.DataFrame) -> tuple[Ints, Ints]:
-    """Ticks in order, and the link's state (:class:`~wattbell.wire.spec.LinkState`) from each on.
+    """Ticks in order, and the link's state (:class:`~wattbell_spec.wire.LinkState`) from each on.
 
     Of a tap of lanes from LINK_STATE, the two directions' own events, whose ticks are those of the ordered sets and symbols that told
     them: the link is in L0 when the later one is. (LINK of such a rig is the same seen by the instrument, some 0.1 us later:

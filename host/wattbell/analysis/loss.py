@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+from wattbell_spec.wire import EventType, LossSource
 
 from wattbell.analysis.text import count
-from wattbell.wire.spec import EventType, LossSource
 
 LOSS_TEXT = {
     "tlp_down": "TLPs from host to drive",

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
-
-from wattbell.wire.spec import EventType, MarkerSource
+from wattbell_spec.wire import EventType, MarkerSource
 
 START, END = 1, 2
 

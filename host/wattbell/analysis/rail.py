@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.wire import RailFlag
 
 from wattbell.analysis.energy import Energy, EnergyMeter
 from wattbell.analysis.figures import ErrorModel, Figure, K, figure
 from wattbell.analysis.loss import Loss
 from wattbell.analysis.windows import MovingMax
 from wattbell.capture import Capture
-from wattbell.wire.spec import RailFlag
 
 Float = npt.NDArray[np.float64]
 

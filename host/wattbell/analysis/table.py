@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.nvme import admin, feature
+from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.names import SIZED_OPCODES
-from wattbell.wire.spec import CommandFlag
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -18,8 +19,7 @@ Bool = npt.NDArray[np.bool_]
 NONE = np.iinfo(np.int64).min
 """A tick that was not observed."""
 DEFAULT_LBA_SIZE = 512
-MARKER_FID = 0xD0
-_GET_FEATURES = 0x0A
+_MARKER, _GET_FEATURES = feature("marker"), admin("get_features")
 
 INSTANTS = (
     "doorbell_tick",
@@ -159,6 +159,6 @@ def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], 
 
 def is_marker(commands: Commands) -> Bool:
     """Mask of the in-band markers: admin Get Features with FID D0h (CDW10 7:0). They belong to no figure."""
-    fid = (commands.slba & np.uint64(0xFF)) == MARKER_FID
+    fid = (commands.slba & np.uint64(0xFF)) == _MARKER
     mask: Bool = (commands.qid == 0) & (commands.opcode == _GET_FEATURES) & fid & ~commands.has(CommandFlag.NO_SQE)
     return mask

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.table import INSTANTS
 from wattbell.errors import CaptureError
-from wattbell.wire.spec import CommandFlag
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context

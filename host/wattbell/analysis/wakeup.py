@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from wattbell_spec.wire import CommandFlag, EventType, LinkState
 
 from wattbell.analysis import idle
 from wattbell.analysis.context import IDLE_MIN_S
@@ -19,7 +20,6 @@ from wattbell.analysis.latency import describe
 from wattbell.analysis.link import states
 from wattbell.analysis.names import admin_name, io_name, size_text
 from wattbell.analysis.table import NONE, Commands
-from wattbell.wire.spec import CommandFlag, EventType, LinkState
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context

@@ -7,10 +7,10 @@ the offset in 1/256 code and the scale in wire units a code times 2^24 (docs/reg
 from ..errors import CalibrationError
 from .delay import Delay, Edge, edge_delay
 from .line import Line, Point, autozero, fit
-from .registers import GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, ChannelRegisters, registers
+from .registers import ChannelRegisters, registers
 from .residual import Residual, residual
 
 __all__ = [
-    "GAIN_FRACTION_BITS", "OFFSET_FRACTION_BITS", "CalibrationError", "ChannelRegisters", "Delay", "Edge", "Line", "Point",
+    "CalibrationError", "ChannelRegisters", "Delay", "Edge", "Line", "Point",
     "Residual", "autozero", "edge_delay", "fit", "registers", "residual",
 ]

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from wattbell_spec.units import CURRENT_LSB_A, GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, VOLTAGE_LSB_V
+
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
 from .bench import standard_points
@@ -15,14 +17,11 @@ from .line import Line, Point, autozero, fit
 from .listen import follow, meanwhile
 from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied, Plan
 from .readings import Mean, Reading, Stretches, clipped
-from .registers import GAIN_FRACTION_BITS, OFFSET_FRACTION_BITS, ChannelRegisters, registers
+from .registers import ChannelRegisters, registers
 from .residual import Residual, residual
 
 __all__ = ["Bench", "Channel", "calibrate"]
 
-VOLTAGE_UNIT_V = 20e-6
-CURRENT_UNIT_A = 500e-9
-"""Units of the wire (docs/wire-format.md)."""
 CURRENT_STRAIGHT = 5e-5
 """Standard deviation, relative, by which a point may be off a straight line because the shunt is warm at one and not at another: 5 ppm/K,
 60 K/W in 10 mohm at 4 A (hw/afe/model.toml)."""
@@ -76,13 +75,13 @@ def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Chan
     for applied, reading in readings:
         voltage_clipped, current_clipped = clipped(reading.flags)
         points["voltage"].append(_point(applied.voltage, reading.voltage, before["voltage"], voltage_clipped, 0.0))
-        warm_units = CURRENT_STRAIGHT * abs(applied.current) / CURRENT_UNIT_A
+        warm_units = CURRENT_STRAIGHT * abs(applied.current) / CURRENT_LSB_A
         path = "fine" if fine and abs(applied.current) <= FINE_UP_TO_A else "current"
         points[path].append(_point(applied.current, reading.current, before[path], current_clipped, warm_units))
     source = plan.source
-    found = {"voltage": _channel(points["voltage"], VOLTAGE_UNIT_V, source.voltage_gain, 0.0)}
+    found = {"voltage": _channel(points["voltage"], VOLTAGE_LSB_V, source.voltage_gain, 0.0)}
     for path in list(names)[1:]:
-        found[path] = _channel(points[path], CURRENT_UNIT_A, source.current_gain, source.current_offset)
+        found[path] = _channel(points[path], CURRENT_LSB_A, source.current_gain, source.current_offset)
     with _or_as_before(rig):
         for channel, name in names.items():
             wanted = found[channel].registers
@@ -128,7 +127,7 @@ def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gai
         before, now = found[path], _registers(rig, names[path])
         sigma = min(point.code_sigma for point in before.points) * math.sqrt(point_s / _ZERO_GATE_S)
         line = autozero(before.line, now.offset / (1 << OFFSET_FRACTION_BITS), sigma)
-        found[path] = Channel(before.points, line, now, residual(line, source_gain, 0.0, CURRENT_UNIT_A))
+        found[path] = Channel(before.points, line, now, residual(line, source_gain, 0.0, CURRENT_LSB_A))
 
 
 def _registers(rig: Rig, name: str) -> ChannelRegisters:
@@ -162,7 +161,7 @@ def _one_by_one(rig: Rig, plan: Plan, bench: Bench, fine: bool) -> list[tuple[Ap
         one = Stretches([(plan.settle_s, plan.settle_s + plan.seconds)])
         _capture(rig, one)
         (reading,) = one.readings
-        seen = Applied(reading.voltage.mean * VOLTAGE_UNIT_V, reading.current.mean * CURRENT_UNIT_A)
+        seen = Applied(reading.voltage.mean * VOLTAGE_LSB_V, reading.current.mean * CURRENT_LSB_A)
         found.append((bench.applied(target, seen, fine), reading))
     return found
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK, EventType, MarkerSource
 
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
 from ..rig.delay import DESIGN_DELAY_S
 from ..wire.decode import Decoder
 from ..wire.records import Rail
-from ..wire.spec import LOAD_OFF_MARK, LOAD_ON_MARK, EventType, MarkerSource
 from .delay import Delay, Edge, edge_delay
 from .listen import batches, follow, meanwhile
 from .readings import clipped

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from wattbell_spec.wire import RailFlag
 
 from ..wire.decode import Decoder
 from ..wire.records import Rail
-from ..wire.spec import RailFlag
 from .listen import batches
 
 __all__ = ["Mean", "Reading", "Stretches"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wattbell_spec.units import GAIN_FRACTION_BITS, OFFSET_BITS, OFFSET_FRACTION_BITS
+
 from ..errors import CalibrationError
 from .line import Line
 
-__all__ = ["GAIN_FRACTION_BITS", "OFFSET_FRACTION_BITS", "ChannelRegisters", "registers"]
+__all__ = ["ChannelRegisters", "registers"]
 
-OFFSET_FRACTION_BITS = 8
-GAIN_FRACTION_BITS = 24
-_OFFSET_BITS = 28
 _GAIN_BITS = 32
 
 
@@ -32,7 +31,7 @@ def registers(line: Line, unit: float) -> ChannelRegisters:
     """The registers of a line, where ``unit`` is the wire's (20e-6 V, 500e-9 A). Raises CalibrationError where they do not hold it."""
     offset = round(line.offset * (1 << OFFSET_FRACTION_BITS))
     gain = round(line.scale / unit * (1 << GAIN_FRACTION_BITS))
-    if not -(1 << (_OFFSET_BITS - 1)) <= offset < 1 << (_OFFSET_BITS - 1):
+    if not -(1 << (OFFSET_BITS - 1)) <= offset < 1 << (OFFSET_BITS - 1):
         raise CalibrationError(f"An offset of {line.offset:g} codes does not fit its register.")
     if not 0 < gain < 1 << _GAIN_BITS:
         raise CalibrationError(f"A scale of {line.scale:g} a code does not fit its register.")

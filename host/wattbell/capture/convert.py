@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from wattbell_spec import wire as spec
 
-from ..wire import spec
 from ..wire.decode import Gap
 from ..wire.records import Commands, Events, Rail, Statuses, Tlps
 from . import schema

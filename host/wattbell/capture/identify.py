@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from wattbell_spec.nvme import admin
 
 from ..errors import CaptureError
 from ..wire.records import Tlps
 
 IDENTIFY_BYTES = 4096
-_OPCODE_IDENTIFY = 0x06
+_IDENTIFY = admin("identify")
 _CNS_NAMESPACE, _CNS_CONTROLLER = 0, 1
 _FLAG_IDENTIFY = 2
 _DRIVE_TO_HOST = 1
@@ -54,7 +55,7 @@ class Collector:
         if not self._writes:
             return None
         frame = pl.scan_parquet(commands, glob=False).filter(
-            (pl.col("qid") == 0) & (pl.col("opcode") == _OPCODE_IDENTIFY) & (pl.col("status") == 0) & pl.col("cqe_tick").is_not_null()
+            (pl.col("qid") == 0) & (pl.col("opcode") == _IDENTIFY) & (pl.col("status") == 0) & pl.col("cqe_tick").is_not_null()
         )
         writes = sorted(self._writes, key=_tick)
         controller: bytes | None = None

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec import units
+from wattbell_spec import wire as spec
 
-from ..wire import spec
 from ..wire.decode import Gap
 from ..wire.records import Rail
 from .rail import F32, RailWriter, grid_index
 
-_VOLT = np.float32(spec.VOLTAGE_LSB_UV * 1e-6)
-_AMPERE = np.float32(spec.CURRENT_LSB_NA * 1e-9)
+_VOLT = np.float32(units.VOLTAGE_LSB_V)
+_AMPERE = np.float32(units.CURRENT_LSB_A)
 _FILLED = 1 << 16
 """Samples of a gap up to which the file is filled with NaN (12.5 bytes each)."""
 _MARK = 1 << 10

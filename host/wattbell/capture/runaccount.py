@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from wattbell_spec import wire as spec
 
-from ..wire import spec
 from ..wire.decode import Batch, Gap
 
 _COUNTERS = ("commands", "lost_records")

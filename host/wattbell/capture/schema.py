@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-
-from ..wire import spec
+from wattbell_spec import wire as spec
 
 FORMAT_VERSION = 1
 

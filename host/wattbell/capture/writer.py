@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from wattbell_spec import wire as spec
 
 from ..clock import Anchor, now_ns
-from ..wire import spec
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer, Rail
 from . import convert, hashes, identify, meta, schema

@@ -43,9 +43,10 @@ def _rig(serial: str | None, json: bool) -> None:
 
 
 def _capture(path: Path, json: bool) -> None:
+    from wattbell_spec.wire import RailFlag
+
     from ..analysis import link
     from ..capture import open_capture
-    from ..wire.spec import RailFlag
 
     with output.bar("rebuilding from the journal") as progress:
         capture = open_capture(path, progress)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
 from ..suites.jobs import Section, of_a_suite
@@ -23,7 +24,7 @@ from .settings import Settings
 from .settle import Rest, Seen
 from .tools import Tools
 
-MARKER_FEATURE = 0xD0
+MARKER_FEATURE = feature("marker")
 START, END = 1, 2
 PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
 """A phase's number has 24 bits in a marker: which session, which phase of it."""

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
 from .device import Device
 from .interruption import guarded
 from .tools import Tools
 
-POWER_MANAGEMENT, WRITE_CACHE = 0x02, 0x06
-"""Feature identifiers (NVMe base specification, "Feature Identifiers")."""
+POWER_MANAGEMENT, WRITE_CACHE = feature("power_management"), feature("write_cache")
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SYSFS = (

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from wattbell_spec import units
 
-from ..wire import spec
 from ..wire.records import Rail
 
 BIN_S = 1.0
 FLOOR_W = 2e-3
 """Means of a bin that differ by this little are one level, however low it is."""
-_WATT = spec.VOLTAGE_LSB_UV * 1e-6 * spec.CURRENT_LSB_NA * 1e-9
+_WATT = units.VOLTAGE_LSB_V * units.CURRENT_LSB_A
 """Of the product of a sample's two numbers."""
 _COVERED = 0.5
 """A bin counts when this share of it was received."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from wattbell.analysis.context import Context, load
-from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES
+from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES, SIZED_OPCODES
 from wattbell.analysis.table import INSTANTS, lba_sizes
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
@@ -67,7 +67,7 @@ def _commands(context: Context, window: Window, path: Path) -> Path:
     for nsid, size in sizes.items():
         if nsid:
             lba = pl.when(pl.col("nsid") == nsid).then(pl.lit(size, dtype=pl.Int64)).otherwise(lba)
-    sized = (pl.col("qid") > 0) & pl.col("opcode").is_in([1, 2, 4, 5, 8, 9, 12])
+    sized = (pl.col("qid") > 0) & pl.col("opcode").is_in(SIZED_OPCODES)
     io_name = pl.col("opcode").replace_strict(IO_OPCODES, default=None, return_dtype=pl.String)
     admin_name = pl.col("opcode").replace_strict(ADMIN_OPCODES, default=None, return_dtype=pl.String)
     seconds = [

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.analysis.context import AER, Context, load
 from wattbell.analysis.depth import DepthSteps, depth_steps
@@ -22,7 +23,6 @@ from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.export.window import Window, resolve
 from wattbell.probes import PROBES
-from wattbell.wire.spec import CommandFlag, EventType
 
 Int64 = npt.NDArray[np.int64]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
 from wattbell.analysis.table import NONE
@@ -15,7 +16,6 @@ from wattbell.analysis.text import duration
 from wattbell.report import series
 from wattbell.report.colours import Look, look
 from wattbell.report.series import Detail, Envelope
-from wattbell.wire.spec import CommandFlag
 
 Float = npt.NDArray[np.float64]
 

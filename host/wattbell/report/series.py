@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.nvme import io
+from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
 from wattbell.analysis.depth import DepthSteps
 from wattbell.analysis.names import TRANSFER_OPCODES
 from wattbell.analysis.table import NONE, Commands
-from wattbell.wire.spec import CommandFlag
 
 F32 = npt.NDArray[np.float32]
 Float = npt.NDArray[np.float64]
@@ -25,7 +26,7 @@ POWER_BINS = 1 << 16
 LOAD_BINS = 1 << 13
 MIN_BIN_S = 1e-3
 _CHUNK = 1 << 21
-WRITE_OPCODES = (0x01,)
+WRITE_OPCODES = (io("write"),)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.nvme import io
+from wattbell_spec.wire import CommandFlag, RailFlag
 
 from ..analysis.energy import Energy
 from ..analysis.figures import ErrorModel, error_model
@@ -23,13 +25,12 @@ from ..analysis.rail import Rail, no_rail_reason
 from ..analysis.table import NONE, Commands, is_marker, lba_sizes, load_commands
 from ..analysis.throughput import BURST_GAP_S, Span
 from ..capture import Capture
-from ..wire.spec import CommandFlag, RailFlag
 from .pieces import Tally, active_span, bins, tally, verdicts
 from .quantity import Quantity, quantity, ratio
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
-READ, WRITE = 2, 1
+READ, WRITE = io("read"), io("write")
 COLUMNS = ("start_tick", "doorbell_tick", "cqe_tick", "nbytes", "slba", "opcode", "qid", "status", "flags")
 DOUBT_TEXT = {
     RailFlag.OVERLOAD_I: "current_beyond_the_adc",

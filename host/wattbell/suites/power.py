@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from wattbell_spec.wire import EventType
 
 from ..analysis.phases import Phase
 from ..analysis.table import NONE
-from ..wire.spec import EventType
 from .manifest import Test
 from .measure import Source, describe, measure
 from .outcome import Outcome

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec import units
+from wattbell_spec import wire as spec
 
 from ..probes import PROBES
-from ..wire import spec
 from ..wire.decode import Batch
 from ..wire.records import Commands, Rail
 from .protocol import U32
 from .trigger import I64
 
 QUANTITIES = ("voltage", "current", "power")
-_VOLTS, _AMPS = spec.VOLTAGE_LSB_UV * 1e-6, spec.CURRENT_LSB_NA * 1e-9
+_VOLTS, _AMPS = units.VOLTAGE_LSB_V, units.CURRENT_LSB_A
 _PINS = {"CLKREQ#": (spec.EventType.CLKREQ, 1), "PERST#": (spec.EventType.PERST, 1), "LINK0": (spec.EventType.LINK, 7)}
 MOST_THRESHOLDS = 15 - len(PROBES)
 """Two bytes a sample; RLE takes the top bit."""

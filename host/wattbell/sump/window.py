@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from wattbell_spec import wire as spec
 
-from ..wire import spec
 from ..wire.decode import Batch, Gap
 from .protocol import U32, Settings
 from .timeline import Threshold, Timeline

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from . import spec
+from wattbell_spec import wire as spec
+
 from .framing import Block, Framer, crc32
 from .records import (
     Buffer,
@@ -24,14 +25,14 @@ from .records import (
     rail_payload_ok,
     split_tlps,
 )
-from .sequence import WINDOW, Arrival, SequenceTracker, near
+from .sequence import Arrival, SequenceTracker, near
 
 __all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
 
 _HELD = 4
 _SLACK_TICKS = 100 * spec.FLUSH_TICKS
 """How far behind a later block's first tick one of the same run may be: blocks of one kind wait for those of another, but not a second."""
-_REMEMBERED = 2 * WINDOW
+_REMEMBERED = 2 * spec.SEQUENCE_WINDOW
 """Accepted blocks whose CRC is kept, to tell a block that came again from one of a rig that restarted."""
 _LAST_TICK = 1 << 62
 """No counter gets there (146 years): what claims it is damage that the rig itself put a CRC on."""

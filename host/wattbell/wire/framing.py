@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from . import spec
+from wattbell_spec import wire as spec
 
 try:
     from isal.isal_zlib import crc32

@@ -1,7 +1,7 @@
 """From payload bytes to numpy columns, for many blocks at a time.
 
 Every record of the wire format is a whole number of 32-bit words. The words of all records are transposed once (one
-row a word) and each field of :mod:`wattbell.wire.spec` is then a shift and a mask over one or two contiguous rows.
+row a word) and each field of :mod:`wattbell_spec.wire` is then a shift and a mask over one or two contiguous rows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from . import spec
+from wattbell_spec import wire as spec
 
 I64 = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]

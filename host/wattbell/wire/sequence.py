@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 
-WINDOW = 4096
-"""Blocks a sequence number may be off the expected one and still be believed without a second block."""
+from wattbell_spec.wire import SEQUENCE_WINDOW
+
 MODULUS = 1 << 32
 _HALF = 1 << 31
 
@@ -38,15 +38,15 @@ class Missing:
 
 
 def near(sequence: int, other: int) -> bool:
-    """True when two sequence numbers are within :data:`WINDOW` of each other."""
-    return (sequence - other + WINDOW) % MODULUS <= 2 * WINDOW
+    """True when two sequence numbers are within `SEQUENCE_WINDOW` of each other."""
+    return (sequence - other + SEQUENCE_WINDOW) % MODULUS <= 2 * SEQUENCE_WINDOW
 
 
 class SequenceTracker:
     """Follows 32-bit sequence numbers modulo 2**32.
 
     Policy: a number ahead of the expected one opens a hole; a number in a hole is a late block, is accepted and closes
-    that part of the hole; any other number behind is a duplicate and is refused. A number more than :data:`WINDOW` off
+    that part of the hole; any other number behind is a duplicate and is refused. A number more than `SEQUENCE_WINDOW` off
     is FAR: the caller decides, and calls :meth:`begin` or :meth:`jump`. The blocks just before the first one seen
     count as a hole that is no loss.
     """
@@ -62,7 +62,7 @@ class SequenceTracker:
     def begin(self, sequence: int, tick: int) -> None:
         """Take `sequence` as the first number; close the holes of before. Counts go on."""
         self.finish()
-        self._holes.append(Missing((sequence - WINDOW) % MODULUS, WINDOW, tick, tick, counted=False))
+        self._holes.append(Missing((sequence - SEQUENCE_WINDOW) % MODULUS, SEQUENCE_WINDOW, tick, tick, counted=False))
         self.expected = (sequence + 1) % MODULUS
 
     def arrive(self, sequence: int, after_tick: int, before_tick: int) -> Arrival:
@@ -120,7 +120,7 @@ class SequenceTracker:
         assert self.expected is not None
         while self._holes:
             hole = self._holes[0]
-            if (self.expected - (hole.first + hole.count)) % MODULUS <= WINDOW:
+            if (self.expected - (hole.first + hole.count)) % MODULUS <= SEQUENCE_WINDOW:
                 return
             self._close(self._holes.popleft())
 

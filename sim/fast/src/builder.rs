@@ -2,8 +2,8 @@
 
 use crate::fifo::Fifo;
 use crate::time::{clock_at, tick, Clock, NEVER};
-use crate::wire::{FLUSH_TICKS, MAX_PAYLOAD};
 use crate::writer::{Block, Buffer};
+use wattbell_spec::wire::{FLUSH_TICKS, MAX_PAYLOAD};
 
 /// Clocks a block stays open at most.
 pub const FLUSH_CLOCKS: Clock = FLUSH_TICKS / crate::time::TICKS;

@@ -3,8 +3,8 @@
 use crate::builder::{Builder, Record};
 use crate::field::put;
 use crate::time::{tick, Clock, NEVER};
-use crate::wire::{event as field, event_type_code as kind, loss_source_code, EVENT_SIZE};
 use std::collections::VecDeque;
+use wattbell_spec::wire::{event as field, event_type_code as kind, loss_source_code, EVENT_SIZE};
 
 /// Events the queue holds behind its output register.
 const QUEUE: usize = 63;
@@ -109,7 +109,7 @@ impl EventPort {
 
     /// A marker from the control port, offered from `clock` on.
     pub fn offer_marker(&mut self, clock: Clock, value: u32) {
-        let e = event(tick(clock - 1), kind::MARKER, crate::wire::marker_source_code::CONTROL, 0, value);
+        let e = event(tick(clock - 1), kind::MARKER, wattbell_spec::wire::marker_source_code::CONTROL, 0, value);
         if self.marker.is_some_and(|(from, _)| from < clock) {
             self.lose(Lost::Events, 1);
             self.dropped += 1;

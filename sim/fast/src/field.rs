@@ -9,7 +9,7 @@ pub fn put(record: &mut [u8], field: (usize, usize), value: u64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::wire;
+    use wattbell_spec::wire;
 
     #[test]
     fn every_field_is_whole_bytes() {

@@ -6,7 +6,7 @@
 //! earliest go first. What crosses from one part to another carries the clock in which it becomes visible, so parts may
 //! run ahead of each other.
 //!
-//! [`wire`] is generated from the wire format's one definition. Nothing else is: the logic is written anew from
+//! Numbers of the wire format come from `wattbell_spec`. Nothing else does: the logic is written anew from
 //! `docs/gateware.md` and `docs/wire-format.md`, with the gateware as the judge.
 
 pub mod builder;
@@ -28,8 +28,6 @@ pub mod tracker;
 mod watch;
 #[rustfmt::skip]
 #[allow(missing_docs, dead_code)]
-/// The wire format's constants, as `python -m wattbell_gateware.generate` writes them; tests/sim/fast holds the copy equal.
-pub mod wire;
 pub mod writer;
 
 pub use instrument::{Instrument, Listening, Told};

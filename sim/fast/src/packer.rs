@@ -3,8 +3,8 @@
 use crate::builder::FLUSH_CLOCKS;
 use crate::field::put;
 use crate::time::{Clock, NEVER};
-use crate::wire::{rail_flag_code, rail_header, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE};
 use crate::writer::{Block, Buffer};
+use wattbell_spec::wire::{rail_flag_code, rail_header, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE};
 
 /// Samples a block holds.
 const MAX_SAMPLES: usize = (MAX_PAYLOAD - RAIL_HEADER_SIZE) / RAIL_SAMPLE_SIZE;

@@ -6,8 +6,8 @@ use crate::packer::{Packer, Sample};
 use crate::selftest::Codes;
 use crate::time::{tick, Clock, NEVER, TICKS};
 use crate::watch::{Conversion, Wanted, Watch};
-use crate::wire::{rail_flag_code as flag, TICK_PS};
 use crate::writer::Buffer;
+use wattbell_spec::wire::{rail_flag_code as flag, TICK_PS};
 
 /// Clocks from the hand-over of a conversion to its corrected value.
 const CORRECTED: Clock = 10;

@@ -3,9 +3,9 @@
 use crate::builder::FLUSH_CLOCKS;
 use crate::field::put;
 use crate::time::{Clock, NEVER};
-use crate::wire::{tlp_header, MAX_PAYLOAD, TLP_HEADER_SIZE};
 use crate::writer::{Block, Buffer};
 use std::collections::VecDeque;
+use wattbell_spec::wire::{tlp_header, MAX_PAYLOAD, TLP_HEADER_SIZE};
 
 /// Bytes of a TLP that an empty block takes.
 const LONGEST: usize = MAX_PAYLOAD - TLP_HEADER_SIZE;

@@ -1,7 +1,7 @@
 //! Start and stop of a capture, in the order that leaves nothing behind.
 
 use crate::time::{clock_at, tick, Clock, NEVER};
-use crate::wire::STATUS_PERIOD_TICKS;
+use wattbell_spec::wire::STATUS_PERIOD_TICKS;
 
 /// Where the sequence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

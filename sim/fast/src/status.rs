@@ -2,7 +2,8 @@
 
 use crate::field::put;
 use crate::time::TICKS;
-use crate::wire::{status as f, CURRENT_LSB_NA, STATUS_SIZE, TICK_PS, VOLTAGE_LSB_UV};
+use wattbell_spec::units::{CURRENT_LSB_NA, VOLTAGE_LSB_UV};
+use wattbell_spec::wire::{status as f, STATUS_SIZE, TICK_PS};
 
 /// Bits of a TLP datapath, of a conversion; sizes of the tracker's tables.
 const TLP_WIDTH: u64 = 128;

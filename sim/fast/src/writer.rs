@@ -2,7 +2,7 @@
 
 use crate::field::put;
 use crate::time::{Clock, NEVER};
-use crate::wire;
+use wattbell_spec::wire;
 use std::collections::VecDeque;
 
 /// Banks of a block buffer: one fills while the other waits or is sent.

@@ -6,13 +6,13 @@ use crate::config::{calibration_writes, Sweep};
 use crate::eeprom;
 use crate::i2c::I2c;
 use crate::machine::{Limits, Pause, Until};
-use crate::registers as reg;
 use crate::rig::{Rig, ORIGIN_TICK};
 use nix::sys::resource::{getrusage, UsageWho};
 use nix::sys::time::TimeValLike;
 use std::io::{Cursor, Read};
 use std::time::{Duration, Instant};
 use wattbell_bus::{LinkState, Rail, Signal, TraceHeader, TraceWriter};
+use wattbell_spec::registers as reg;
 
 const PS_PER_S: f64 = 1e12;
 

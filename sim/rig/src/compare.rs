@@ -5,12 +5,12 @@ use crate::build;
 use crate::cli::{Compare, Fidelity};
 use crate::config::{calibration_writes, Sweep};
 use crate::machine::{Limits, Machine, Pause, Until};
-use crate::registers as reg;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
-use wattbell_fast::wire;
+use wattbell_spec::registers as reg;
+use wattbell_spec::wire;
 
 /// Clocks evaluated before the other side goes on.
 const SLICE: u64 = 200_000;

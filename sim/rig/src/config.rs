@@ -2,21 +2,21 @@
 
 use crate::adc::{CURRENT_LSB_A, VOLTAGE_LSB_V};
 use crate::calibration::{Calibration, Line};
-use crate::registers as reg;
+use wattbell_spec::{registers as reg, units};
 
-/// Fraction bits of the DECIM_MUL, OFFSET and GAIN registers (docs/registers.md).
-const DECIM_FRACTION: u32 = 23;
-const OFFSET_UNITS: f64 = 256.0;
-const GAIN_UNITS: f64 = 16_777_216.0;
+/// Fraction bits of the DECIM_MUL register, units of OFFSET and GAIN (docs/registers.md).
+const DECIM_FRACTION: u32 = units::DECIM_FRACTION_BITS;
+const OFFSET_UNITS: f64 = (1u32 << units::OFFSET_FRACTION_BITS) as f64;
+const GAIN_UNITS: f64 = (1u32 << units::GAIN_FRACTION_BITS) as f64;
 /// Largest value of the ADC_PERIOD register.
 const PERIOD_CLOCKS_MAX: u64 = (1 << 20) - 1;
 /// Shortest conversion period: the ADCs are 1 MSPS parts.
 pub const INTERVAL_MIN_S: f64 = 1e-6;
 
 /// Unit of a corrected voltage in volts, and of a corrected current in amperes (the wire format's LSBs).
-pub const OUTPUT_VOLTAGE_LSB_V: f64 = 20e-6;
+pub const OUTPUT_VOLTAGE_LSB_V: f64 = units::VOLTAGE_LSB_UV as f64 / 1e6;
 /// See [`OUTPUT_VOLTAGE_LSB_V`].
-pub const OUTPUT_CURRENT_LSB_A: f64 = 500e-9;
+pub const OUTPUT_CURRENT_LSB_A: f64 = units::CURRENT_LSB_NA as f64 / 1e9;
 
 /// What software sets about the rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::calibration::Calibration;
 use crate::config::calibration_writes;
 use crate::i2c::EEPROM_SIZE;
-use crate::registers as reg;
+use wattbell_spec::registers as reg;
 
 const PLACE: usize = 512;
 const MAGIC: u8 = b'W';

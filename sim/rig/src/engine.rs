@@ -7,12 +7,12 @@ use crate::adc::Adc;
 use crate::beats::BeatStream;
 use crate::feed::{Fed, Feed};
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until, TICK_PS};
-use crate::registers;
 use crate::rtl::{Inputs, Outputs, Rtl};
 use crate::serial_adc::SerialAdc;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wattbell_bus::{Direction, Event, Item, Signal};
+use wattbell_spec::registers;
 
 /// Changes of the rail read ahead of time, at most, while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;

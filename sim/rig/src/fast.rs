@@ -1,16 +1,15 @@
 //! Fast fidelity: the trace played to the model of the instrument's clocks in [`wattbell_fast`].
 
 use crate::adc::Adc;
-use crate::controller_registers as board;
 use crate::feed::{Fed, Feed};
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until, TICK_PS};
-use crate::registers as reg;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use wattbell_bus::{Event, Item};
-use wattbell_fast::registers::Map;
 use wattbell_fast::time::{clock_at, tick, Clock, NEVER, TICKS};
 use wattbell_fast::{Analog, Instrument, Listening, Told, Wanted};
+use wattbell_spec::controller as board;
+use wattbell_spec::registers as reg;
 
 /// Clocks that the Verilated instrument spends on being asked what it is.
 const POWER_ON_CLOCKS: Clock = 3;
@@ -48,43 +47,6 @@ impl From<wattbell_fast::Conversion> for Conversion {
         Self { tick: c.tick, period: c.period, v, i, flags: c.flags, v_code, i_code, f_code }
     }
 }
-
-/// The register map, for an instrument that has none of its own.
-const MAP: Map = Map {
-    version: reg::GATEWARE_VERSION,
-    control: reg::CONTROL,
-    control_run: reg::CONTROL_RUN,
-    command: reg::COMMAND,
-    command_status: reg::COMMAND_STATUS,
-    command_rail_apply: reg::COMMAND_RAIL_APPLY,
-    command_attach: reg::COMMAND_ATTACH,
-    command_tracker_reset: reg::COMMAND_TRACKER_RESET,
-    marker: reg::MARKER,
-    run_id: reg::RUN_ID,
-    adc_period: reg::ADC_PERIOD,
-    decimation: reg::DECIMATION,
-    decim_mul: reg::DECIM_MUL,
-    decim_shift: reg::DECIM_SHIFT,
-    v_offset: reg::V_OFFSET,
-    v_gain: reg::V_GAIN,
-    i_offset: reg::I_OFFSET,
-    i_gain: reg::I_GAIN,
-    f_offset: reg::F_OFFSET,
-    f_gain: reg::F_GAIN,
-    range: reg::RANGE,
-    test_control: board::TEST_CONTROL,
-    test_command: board::TEST_COMMAND,
-    attach_op: reg::ATTACH_OP,
-    attach_qid: reg::ATTACH_QID,
-    attach_link: reg::ATTACH_LINK,
-    attach_size: reg::ATTACH_SIZE,
-    attach_address_lo: reg::ATTACH_ADDRESS_LO,
-    attach_address_hi: reg::ATTACH_ADDRESS_HI,
-    v_gain_reset: reg::V_GAIN_RESET,
-    i_gain_reset: reg::I_GAIN_RESET,
-    f_gain_reset: reg::F_GAIN_RESET,
-    decim_mul_reset: reg::DECIM_MUL_RESET,
-};
 
 /// The model and the trace it is fed from.
 pub struct Fast {
@@ -127,7 +89,7 @@ const KEPT: [(u8, u32); 19] = [
 impl Fast {
     /// An instrument with `adc` on its rail, played to by `feed` from tick `origin` on.
     pub fn new(adc: Adc, feed: Feed, origin: u64) -> Self {
-        let instrument = Instrument::new(MAP, POWER_ON_CLOCKS, adc);
+        let instrument = Instrument::new(POWER_ON_CLOCKS, adc);
         Self {
             instrument,
             feed,

@@ -15,9 +15,6 @@ pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod delay;
-#[rustfmt::skip]
-/// The controller's own registers, written as [`registers`].
-pub mod controller_registers;
 pub mod eeprom;
 pub mod eeprom_file;
 pub mod engine;
@@ -30,9 +27,6 @@ pub mod machine;
 pub mod output;
 pub mod pty;
 pub mod registration;
-#[rustfmt::skip]
-/// The register map, as `python -m wattbell_gateware.generate` writes it; tests/sim/rig holds the copy equal.
-pub mod registers;
 pub mod rig;
 pub mod rtl;
 pub mod serial_adc;

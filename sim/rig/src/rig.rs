@@ -9,10 +9,10 @@
 
 use crate::i2c::I2c;
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until};
-use crate::registers as reg;
 use crate::soc::{Inputs, Soc, Stop, CONSOLE};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+use wattbell_spec::registers as reg;
 
 /// Tick at which the trace begins: the rig was switched on a second before the drive's story.
 pub const ORIGIN_TICK: u64 = 1_000_000_000;

@@ -2,9 +2,9 @@
 //! this crate does not need Verilator.
 
 use crate::machine::Completion;
-use crate::registers;
 use libloading::{Library, Symbol};
 use std::path::{Path, PathBuf};
+use wattbell_spec::registers;
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
 pub const ABI_VERSION: u32 = 7;

@@ -11,7 +11,7 @@ use wattbell_bus::{tlp, Body, Direction, Rail, Record, Signal, TraceHeader, Trac
 use wattbell_rig::build;
 use wattbell_rig::cli::{Cli, Model, Task};
 use wattbell_rig::machine::{Limits, Machine, Pause, Until};
-use wattbell_rig::registers as reg;
+use wattbell_spec::registers as reg;
 
 /// As `wattbell-rig board` takes them; a pause of more than a tenth of a second is refused, so that no case takes long.
 fn model() -> Model {

@@ -14,10 +14,10 @@ impl<S: BusSink> Controller<S> {
             return self.fail(id, Status::SANITIZE_IN_PROGRESS);
         }
         let result = match sqe.opcode() {
-            admin::DELETE_SQ => self.delete_sq(&sqe),
-            admin::CREATE_SQ => self.create_sq(&sqe),
-            admin::DELETE_CQ => self.delete_cq(&sqe),
-            admin::CREATE_CQ => self.create_cq(&sqe),
+            admin::DELETE_IO_SQ => self.delete_sq(&sqe),
+            admin::CREATE_IO_SQ => self.create_sq(&sqe),
+            admin::DELETE_IO_CQ => self.delete_cq(&sqe),
+            admin::CREATE_IO_CQ => self.create_cq(&sqe),
             admin::IDENTIFY => return self.identify(id, &sqe),
             admin::GET_LOG_PAGE => return self.log_page(id, &sqe),
             admin::SET_FEATURES => return self.set_features(id, &sqe),
@@ -26,9 +26,9 @@ impl<S: BusSink> Controller<S> {
                 self.abort(id, &sqe);
                 Ok(())
             }
-            admin::ASYNC_EVENT => return self.async_request(id),
+            admin::ASYNC_EVENT_REQUEST => return self.async_request(id),
             admin::DEVICE_SELF_TEST if self.profile.offer.self_test() => self.device_self_test(&sqe),
-            admin::FORMAT => return self.format(id, &sqe),
+            admin::FORMAT_NVM => return self.format(id, &sqe),
             admin::SANITIZE if !self.profile.offer.sanitize.is_empty() => return self.sanitize(id, &sqe),
             admin::NAMESPACE_MANAGEMENT if *self.profile.offer.namespace_management => {
                 return self.manage_namespace(id, &sqe)

@@ -1,10 +1,10 @@
 //! Set Features and Get Features (NVM Express 1.4, sections 5.13 and 5.21): those with data, and what a value does at once.
 
 use crate::controller::Controller;
-use crate::features::{self, id, Select};
+use crate::features::{self, Select};
 use crate::hmb::DESCRIPTOR_BYTES;
 use crate::host::BusSink;
-use crate::nvme::{Sqe, Status};
+use crate::nvme::{feature, Sqe, Status};
 use crate::profile::{Ps, MS};
 use crate::states::APST_BYTES;
 
@@ -53,10 +53,10 @@ impl<S: BusSink> Controller<S> {
             return self.fail(id, Status::NOT_SAVEABLE);
         }
         match feature {
-            id::APST => self.resolve(id, APST_BYTES as u32),
-            id::TIMESTAMP => self.resolve(id, TIMESTAMP_BYTES),
-            id::HOST_MEMORY_BUFFER => self.ask_hmb(id, sqe),
-            id::POWER_MANAGEMENT => {
+            feature::APST => self.resolve(id, APST_BYTES as u32),
+            feature::TIMESTAMP => self.resolve(id, TIMESTAMP_BYTES),
+            feature::HOST_MEMORY_BUFFER => self.ask_hmb(id, sqe),
+            feature::POWER_MANAGEMENT => {
                 let state = (sqe.cdw(11) & 0x1F) as usize;
                 if state >= self.profile.power_state.len() {
                     return self.fail(id, Status::INVALID_FIELD);
@@ -75,7 +75,7 @@ impl<S: BusSink> Controller<S> {
             Err(status) => return self.fail(id, status),
             Ok(dw0) => self.command(id).dw0 = dw0,
         }
-        if matches!(feature, id::TEMPERATURE_THRESHOLD | id::HCTM) {
+        if matches!(feature, feature::TEMPERATURE_THRESHOLD | feature::HCTM) {
             let composite_k = self.thermal.composite_k();
             self.feel(composite_k); // what was below the old limit may be above the new one
         }
@@ -113,11 +113,11 @@ impl<S: BusSink> Controller<S> {
         let c = self.command(id);
         let (sqe, data) = (c.sqe, std::mem::take(&mut c.data));
         let result = match sqe.cdw(10) as u8 {
-            id::TIMESTAMP => {
+            feature::TIMESTAMP => {
                 self.timestamp.set(now, &data);
                 Ok(())
             }
-            id::HOST_MEMORY_BUFFER => match self.hmb.asked(&sqe) {
+            feature::HOST_MEMORY_BUFFER => match self.hmb.asked(&sqe) {
                 Ok(Some(loan)) => {
                     let taken = self.hmb.take(loan, &data);
                     self.flash.lend(self.hmb.ranges().iter().map(|r| r.1).sum());
@@ -147,7 +147,7 @@ impl<S: BusSink> Controller<S> {
             Err(status) => return self.fail(id, status),
         };
         let with_data = self.feature_data(feature, select);
-        if select == Select::Capabilities && (with_data.is_some() || feature == id::POWER_MANAGEMENT) {
+        if select == Select::Capabilities && (with_data.is_some() || feature == feature::POWER_MANAGEMENT) {
             self.command(id).dw0 = features::capabilities(false);
             return self.finish_at(id, self.now);
         }
@@ -158,8 +158,8 @@ impl<S: BusSink> Controller<S> {
             return self.resolve(id, len);
         }
         let value = match (feature, select) {
-            (id::POWER_MANAGEMENT, Select::Current) => Ok(u32::from(self.states.current())),
-            (id::POWER_MANAGEMENT, _) => Ok(0),
+            (feature::POWER_MANAGEMENT, Select::Current) => Ok(u32::from(self.states.current())),
+            (feature::POWER_MANAGEMENT, _) => Ok(0),
             _ => self.features.get(feature, sqe.cdw(11), select),
         };
         match value {
@@ -175,16 +175,16 @@ impl<S: BusSink> Controller<S> {
     fn feature_data(&self, feature: u8, select: Select) -> Option<(u32, Vec<u8>)> {
         let current = select == Select::Current;
         Some(match feature {
-            id::APST if current => {
+            feature::APST if current => {
                 let (enabled, table) = self.states.apst();
                 (u32::from(enabled), table.to_vec())
             }
-            id::APST => (0, vec![0; APST_BYTES]),
-            id::TIMESTAMP if current => (0, self.timestamp.get(self.now)),
-            id::TIMESTAMP => (0, vec![0; TIMESTAMP_BYTES as usize]),
-            id::HOST_MEMORY_BUFFER if !self.hmb.offered() => return None,
-            id::HOST_MEMORY_BUFFER if current => (self.hmb.dw0(), self.hmb.attributes()),
-            id::HOST_MEMORY_BUFFER => (0, vec![0; 4096]),
+            feature::APST => (0, vec![0; APST_BYTES]),
+            feature::TIMESTAMP if current => (0, self.timestamp.get(self.now)),
+            feature::TIMESTAMP => (0, vec![0; TIMESTAMP_BYTES as usize]),
+            feature::HOST_MEMORY_BUFFER if !self.hmb.offered() => return None,
+            feature::HOST_MEMORY_BUFFER if current => (self.hmb.dw0(), self.hmb.attributes()),
+            feature::HOST_MEMORY_BUFFER => (0, vec![0; 4096]),
             _ => return None,
         })
     }

@@ -4,8 +4,7 @@
 use crate::controller::Controller;
 use crate::host::BusSink;
 use crate::identify::AER_LIMIT;
-use crate::logs;
-use crate::nvme::Status;
+use crate::nvme::{log_page, Status};
 use std::collections::VecDeque;
 
 /// Types, bits 2:0 of DW0.
@@ -20,11 +19,11 @@ pub struct Event(u32);
 
 #[allow(missing_docs)] // names are those of the specification
 impl Event {
-    pub const INVALID_DOORBELL_REGISTER: Self = Self::new(ERROR, 0x00, logs::id::ERRORS);
-    pub const INVALID_DOORBELL_VALUE: Self = Self::new(ERROR, 0x01, logs::id::ERRORS);
-    pub const TEMPERATURE: Self = Self::new(HEALTH, 0x01, logs::id::HEALTH);
-    pub const NAMESPACE_CHANGED: Self = Self::new(NOTICE, 0x00, logs::id::CHANGED_NAMESPACES);
-    pub const SANITIZED: Self = Self::new(IO_COMMAND_SET, 0x01, logs::id::SANITIZE);
+    pub const INVALID_DOORBELL_REGISTER: Self = Self::new(ERROR, 0x00, log_page::ERRORS);
+    pub const INVALID_DOORBELL_VALUE: Self = Self::new(ERROR, 0x01, log_page::ERRORS);
+    pub const TEMPERATURE: Self = Self::new(HEALTH, 0x01, log_page::HEALTH);
+    pub const NAMESPACE_CHANGED: Self = Self::new(NOTICE, 0x00, log_page::CHANGED_NAMESPACES);
+    pub const SANITIZED: Self = Self::new(IO_COMMAND_SET, 0x01, log_page::SANITIZE);
 
     const fn new(kind: u32, information: u32, log: u8) -> Self {
         Self((log as u32) << 16 | information << 8 | kind)
@@ -88,10 +87,10 @@ impl<S: BusSink> Controller<S> {
     /// The host read log page `log` and did not ask to keep the event: its type may be reported again.
     pub(crate) fn log_was_read(&mut self, log: u8) {
         let kind = match log {
-            logs::id::ERRORS => ERROR,
-            logs::id::HEALTH => HEALTH,
-            logs::id::CHANGED_NAMESPACES => NOTICE,
-            logs::id::SANITIZE => IO_COMMAND_SET,
+            log_page::ERRORS => ERROR,
+            log_page::HEALTH => HEALTH,
+            log_page::CHANGED_NAMESPACES => NOTICE,
+            log_page::SANITIZE => IO_COMMAND_SET,
             _ => return,
         };
         self.events.masked &= !(1 << kind);

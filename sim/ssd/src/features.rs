@@ -1,28 +1,8 @@
 //! Features that are a dword, or a dword for each of a few things (NVM Express 1.4, section 5.21): current, saved and
 //! default values.
 
-use crate::nvme::Status;
+use crate::nvme::{feature as id, Status};
 use crate::profile::Profile;
-
-/// Feature identifiers.
-#[allow(missing_docs)]
-pub mod id {
-    pub const ARBITRATION: u8 = 0x01;
-    pub const POWER_MANAGEMENT: u8 = 0x02;
-    pub const TEMPERATURE_THRESHOLD: u8 = 0x04;
-    pub const ERROR_RECOVERY: u8 = 0x05;
-    pub const WRITE_CACHE: u8 = 0x06;
-    pub const QUEUES: u8 = 0x07;
-    pub const COALESCING: u8 = 0x08;
-    pub const VECTOR: u8 = 0x09;
-    pub const ATOMICITY: u8 = 0x0A;
-    pub const ASYNC_EVENTS: u8 = 0x0B;
-    pub const APST: u8 = 0x0C;
-    pub const HOST_MEMORY_BUFFER: u8 = 0x0D;
-    pub const TIMESTAMP: u8 = 0x0E;
-    pub const HCTM: u8 = 0x10;
-    pub const NON_OPERATIONAL: u8 = 0x11;
-}
 
 /// Which value Get Features asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

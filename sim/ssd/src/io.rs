@@ -20,7 +20,7 @@ fn units(at: u64, len: u64) -> (u64, u64) {
 impl<S: BusSink> Controller<S> {
     fn offers(&self, opcode: u8) -> bool {
         match opcode {
-            io::FLUSH | io::WRITE | io::READ | io::WRITE_ZEROES | io::DATASET_MANAGEMENT => true,
+            io::FLUSH | io::WRITE | io::READ | io::WRITE_ZEROES | io::DSM => true,
             io::COMPARE => self.store.is_some(), // without data there is nothing to compare with
             io::WRITE_UNCORRECTABLE => *self.profile.offer.write_uncorrectable,
             _ => false,
@@ -36,7 +36,7 @@ impl<S: BusSink> Controller<S> {
         let c = self.command(id);
         match opcode {
             io::FLUSH => c.truth.blocks = 0,
-            io::DATASET_MANAGEMENT => (c.truth.slba, c.truth.blocks) = (0, 0),
+            io::DSM => (c.truth.slba, c.truth.blocks) = (0, 0),
             _ => (c.truth.slba, c.truth.blocks) = (sqe.slba(), u64::from(sqe.cdw(12) & 0xFFFF) + 1),
         }
         if self.maintenance.sanitizing() && opcode != io::FLUSH {
@@ -56,7 +56,7 @@ impl<S: BusSink> Controller<S> {
         (c.at, c.shift) = (base, shift);
         match opcode {
             io::FLUSH => self.flush(id),
-            io::DATASET_MANAGEMENT => {
+            io::DSM => {
                 let ranges = (sqe.cdw(10) & 0xFF) + 1;
                 self.resolve(id, 16 * ranges);
             }
@@ -115,7 +115,7 @@ impl<S: BusSink> Controller<S> {
     /// The command's PRPs are known.
     pub(crate) fn transfer_io(&mut self, id: u32) {
         match self.command(id).sqe.opcode() {
-            io::DATASET_MANAGEMENT => self.fetch_structure(id),
+            io::DSM => self.fetch_structure(id),
             io::READ | io::COMPARE => self.read_flash(id),
             _ => {
                 self.waiting_writes.push_back(id);

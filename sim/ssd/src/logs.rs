@@ -3,21 +3,9 @@
 use crate::controller::Controller;
 use crate::host::BusSink;
 use crate::identify::{put, text, ERROR_LOG_ENTRIES};
-use crate::nvme::{admin, io, Sqe, Status};
+use crate::nvme::{admin, io, log_page as id, Sqe, Status};
 use crate::profile::{Profile, Ps, S as SECOND};
 use crate::thermal::{seconds, Counters};
-
-/// Log page identifiers.
-#[allow(missing_docs)]
-pub mod id {
-    pub const ERRORS: u8 = 0x01;
-    pub const HEALTH: u8 = 0x02;
-    pub const FIRMWARE: u8 = 0x03;
-    pub const CHANGED_NAMESPACES: u8 = 0x04;
-    pub const EFFECTS: u8 = 0x05;
-    pub const SELF_TEST: u8 = 0x06;
-    pub const SANITIZE: u8 = 0x81;
-}
 
 /// Counters behind the SMART / Health log.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,13 +104,16 @@ fn effects(profile: &Profile, data_kept: bool) -> Vec<u8> {
     let mut d = vec![0; 4096];
     let mut set =
         |at: usize, opcode: u8, effects: u32| put(&mut d, at + 4 * usize::from(opcode), &effects.to_le_bytes());
-    for opcode in [admin::DELETE_SQ, admin::CREATE_SQ, admin::GET_LOG_PAGE, admin::DELETE_CQ, admin::CREATE_CQ] {
+    for opcode in
+        [admin::DELETE_IO_SQ, admin::CREATE_IO_SQ, admin::GET_LOG_PAGE, admin::DELETE_IO_CQ, admin::CREATE_IO_CQ]
+    {
         set(0, opcode, SUPPORTED);
     }
-    for opcode in [admin::IDENTIFY, admin::ABORT, admin::SET_FEATURES, admin::GET_FEATURES, admin::ASYNC_EVENT] {
+    for opcode in [admin::IDENTIFY, admin::ABORT, admin::SET_FEATURES, admin::GET_FEATURES, admin::ASYNC_EVENT_REQUEST]
+    {
         set(0, opcode, SUPPORTED);
     }
-    set(0, admin::FORMAT, SUPPORTED | CONTENT | CAPABILITY | ALONE_IN_NAMESPACE);
+    set(0, admin::FORMAT_NVM, SUPPORTED | CONTENT | CAPABILITY | ALONE_IN_NAMESPACE);
     set(0, admin::SANITIZE, if offer.sanitize.is_empty() { 0 } else { SUPPORTED | CONTENT | ALONE });
     set(0, admin::DEVICE_SELF_TEST, u32::from(offer.self_test()) * SUPPORTED);
     set(0, admin::NAMESPACE_MANAGEMENT, managed * (SUPPORTED | INVENTORY));
@@ -130,7 +121,7 @@ fn effects(profile: &Profile, data_kept: bool) -> Vec<u8> {
     let commands = 1024; // the NVM command set follows the admin commands
     set(commands, io::READ, SUPPORTED);
     set(commands, io::COMPARE, u32::from(data_kept) * SUPPORTED);
-    for opcode in [io::FLUSH, io::WRITE, io::WRITE_ZEROES, io::DATASET_MANAGEMENT] {
+    for opcode in [io::FLUSH, io::WRITE, io::WRITE_ZEROES, io::DSM] {
         set(commands, opcode, SUPPORTED | CONTENT);
     }
     set(commands, io::WRITE_UNCORRECTABLE, u32::from(*offer.write_uncorrectable) * (SUPPORTED | CONTENT));

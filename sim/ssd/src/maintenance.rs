@@ -4,8 +4,7 @@
 use crate::controller::{Controller, Event};
 use crate::events;
 use crate::host::BusSink;
-use crate::logs;
-use crate::nvme::{admin, Sqe, Status};
+use crate::nvme::{admin, log_page, Sqe, Status};
 use crate::offer::Way;
 use crate::profile::{Ps, MS, S as SECOND};
 use crate::selftest::Outcome;
@@ -234,10 +233,10 @@ impl<S: BusSink> Controller<S> {
 
     /// Whether an admin command may run: while the drive is sanitized, only those of section 8.15.
     pub(crate) fn allowed_now(&self, sqe: &Sqe) -> bool {
-        const QUEUES: [u8; 4] = [admin::DELETE_SQ, admin::CREATE_SQ, admin::DELETE_CQ, admin::CREATE_CQ];
+        const QUEUES: [u8; 4] = [admin::DELETE_IO_SQ, admin::CREATE_IO_SQ, admin::DELETE_IO_CQ, admin::CREATE_IO_CQ];
         const OTHERS: [u8; 5] =
-            [admin::IDENTIFY, admin::ABORT, admin::SET_FEATURES, admin::GET_FEATURES, admin::ASYNC_EVENT];
-        const LOGS: [u8; 4] = [logs::id::ERRORS, logs::id::HEALTH, logs::id::CHANGED_NAMESPACES, logs::id::SANITIZE];
+            [admin::IDENTIFY, admin::ABORT, admin::SET_FEATURES, admin::GET_FEATURES, admin::ASYNC_EVENT_REQUEST];
+        const LOGS: [u8; 4] = [log_page::ERRORS, log_page::HEALTH, log_page::CHANGED_NAMESPACES, log_page::SANITIZE];
         if !self.maintenance.sanitizing() {
             return true;
         }

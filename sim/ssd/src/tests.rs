@@ -67,12 +67,12 @@ fn every_refusal_has_the_status_of_the_specification() {
         (entry(admin::IDENTIFY, 0, [page, 0], [0x7F, 0, 0, 0]), Status::INVALID_FIELD),
         (entry(admin::IDENTIFY, 0, [page + 2, 0], [1, 0, 0, 0]), Status::INVALID_PRP_OFFSET),
         (entry(admin::GET_LOG_PAGE, 0, [page, 0], [0x7F << 16 | 0xC0, 0, 0, 0]), Status::LOG_PAGE_INVALID),
-        (entry(admin::CREATE_CQ, 0, [page, 0], [7 << 16 | 1, 1, 0, 0]), Status::QID_INVALID), // exists
-        (entry(admin::CREATE_CQ, 0, [page, 0], [7 << 16 | 3, 1, 0, 0]), Status::QID_INVALID), // beyond what was granted
-        (entry(admin::CREATE_SQ, 0, [page, 0], [7 << 16 | 1, 9 << 16 | 1, 0, 0]), Status::CQ_INVALID),
-        (entry(admin::DELETE_CQ, 0, [0; 2], [1, 0, 0, 0]), Status::QUEUE_DELETION_INVALID),
-        (entry(admin::DELETE_SQ, 0, [0; 2], [9, 0, 0, 0]), Status::QID_INVALID),
-        (entry(admin::DELETE_SQ, 0, [0; 2], [0, 0, 0, 0]), Status::QID_INVALID),
+        (entry(admin::CREATE_IO_CQ, 0, [page, 0], [7 << 16 | 1, 1, 0, 0]), Status::QID_INVALID), // exists
+        (entry(admin::CREATE_IO_CQ, 0, [page, 0], [7 << 16 | 3, 1, 0, 0]), Status::QID_INVALID), // beyond what was granted
+        (entry(admin::CREATE_IO_SQ, 0, [page, 0], [7 << 16 | 1, 9 << 16 | 1, 0, 0]), Status::CQ_INVALID),
+        (entry(admin::DELETE_IO_CQ, 0, [0; 2], [1, 0, 0, 0]), Status::QUEUE_DELETION_INVALID),
+        (entry(admin::DELETE_IO_SQ, 0, [0; 2], [9, 0, 0, 0]), Status::QID_INVALID),
+        (entry(admin::DELETE_IO_SQ, 0, [0; 2], [0, 0, 0, 0]), Status::QID_INVALID),
     ];
     for (e, want) in admin_cases {
         assert_eq!(Status(status(&mut d, 0, e)), want, "{e:02x?}");
@@ -135,7 +135,7 @@ fn data_comes_back_through_any_prp_layout() {
     let range = d.memory.at(list, 16);
     range[4..8].copy_from_slice(&2u32.to_le_bytes());
     range[8..16].copy_from_slice(&1002u64.to_le_bytes());
-    assert_eq!(status(&mut d, 1, entry(io::DATASET_MANAGEMENT, 1, [list, 0], [0, 4, 0, 0])), 0);
+    assert_eq!(status(&mut d, 1, entry(io::DSM, 1, [list, 0], [0, 4, 0, 0])), 0);
     assert_eq!(status(&mut d, 1, entry(io::READ, 1, [buffer, 0], [1001, 0, 3, 0])), 0);
     let got = d.memory.at(buffer, 2048).to_vec();
     assert!(
@@ -165,10 +165,10 @@ fn queues_wrap_and_every_command_is_answered_once() {
 fn a_full_completion_queue_holds_completions_back() {
     let mut d = drive(Options::default());
     let (cq, sq) = (d.memory.allocate(4096), d.memory.allocate(4096));
-    assert_eq!(status(&mut d, 0, entry(admin::DELETE_SQ, 0, [0; 2], [2, 0, 0, 0])), 0);
-    assert_eq!(status(&mut d, 0, entry(admin::DELETE_CQ, 0, [0; 2], [2, 0, 0, 0])), 0);
-    assert_eq!(status(&mut d, 0, entry(admin::CREATE_CQ, 0, [cq, 0], [3 << 16 | 2, 1, 0, 0])), 0); // 4 entries
-    assert_eq!(status(&mut d, 0, entry(admin::CREATE_SQ, 0, [sq, 0], [15 << 16 | 2, 2 << 16 | 1, 0, 0])), 0);
+    assert_eq!(status(&mut d, 0, entry(admin::DELETE_IO_SQ, 0, [0; 2], [2, 0, 0, 0])), 0);
+    assert_eq!(status(&mut d, 0, entry(admin::DELETE_IO_CQ, 0, [0; 2], [2, 0, 0, 0])), 0);
+    assert_eq!(status(&mut d, 0, entry(admin::CREATE_IO_CQ, 0, [cq, 0], [3 << 16 | 2, 1, 0, 0])), 0); // 4 entries
+    assert_eq!(status(&mut d, 0, entry(admin::CREATE_IO_SQ, 0, [sq, 0], [15 << 16 | 2, 2 << 16 | 1, 0, 0])), 0);
     for i in 0..8u64 {
         let mut e = entry(io::FLUSH, 1, [0; 2], [0; 4]);
         e[2] = i as u8;
@@ -188,7 +188,7 @@ fn a_full_completion_queue_holds_completions_back() {
 #[test]
 fn an_event_request_waits_for_an_event() {
     let mut d = drive(Options::default());
-    let cid = d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4])).0;
+    let cid = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
     d.sleep(MS);
     assert!(d.memory.interrupts.is_empty());
     d.controller.mmio_write(d.now, 0x1000 + 8 * 9, 4, 1, &mut d.memory); // a queue that does not exist

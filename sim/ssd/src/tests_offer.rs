@@ -1,7 +1,7 @@
 //! What a controller offers beyond reading and writing, as a driver meets it.
 
 use crate::driver::Device;
-use crate::features::id as feature;
+use crate::nvme::feature;
 use crate::nvme::{admin, io, Status};
 use crate::profile::{Profile, MS, S, US};
 use crate::tests::{entry, profile, status, Seen};
@@ -136,7 +136,7 @@ fn a_format_takes_its_time_refuses_io_and_changes_the_block_size() {
     let page = d.memory.allocate(8192);
     d.memory.at(page, 4096).fill(0x77);
     assert_eq!(status(&mut d, 1, blocks(io::WRITE, 1, page, 0, 8)), 0);
-    let format = |ses: u32, lbaf: u32| entry(admin::FORMAT, 1, [0; 2], [ses << 9 | lbaf, 0, 0, 0]);
+    let format = |ses: u32, lbaf: u32| entry(admin::FORMAT_NVM, 1, [0; 2], [ses << 9 | lbaf, 0, 0, 0]);
     for (e, want) in [(format(3, 0), Status::INVALID_FIELD), (format(0, 2), Status::INVALID_FORMAT)] {
         assert_eq!(Status(status(&mut d, 0, e)), want);
     }
@@ -167,7 +167,7 @@ fn sanitize_goes_on_through_a_reset_and_says_when_it_is_done() {
     d.memory.at(page, 4096).fill(0x77);
     assert_eq!(log(&mut d, page + 4096, 0x81)[2..4], [0, 1]); // never sanitized, nothing written
     assert_eq!(status(&mut d, 1, blocks(io::WRITE, 1, page, 0, 8)), 0);
-    let event = d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4])).0;
+    let event = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
     let sanitize = |cdw10: u32| entry(admin::SANITIZE, 0, [0; 2], [cdw10, 0, 0, 0]);
     assert_eq!(Status(status(&mut d, 0, sanitize(2 | 1 << 9))), Status::INVALID_FIELD); // it always deallocates
     assert_eq!(status(&mut d, 0, sanitize(2)), 0);
@@ -178,7 +178,7 @@ fn sanitize_goes_on_through_a_reset_and_says_when_it_is_done() {
     let refused = [
         (1, blocks(io::READ, 1, page, 0, 8)),
         (0, sanitize(4)),
-        (0, entry(admin::FORMAT, 1, [0; 2], [0; 4])),
+        (0, entry(admin::FORMAT_NVM, 1, [0; 2], [0; 4])),
         (0, entry(admin::GET_LOG_PAGE, 0, [page, 0], [127 << 16 | 3, 0, 0, 0])),
     ];
     for (queue, e) in refused {
@@ -207,7 +207,7 @@ fn temperature_thresholds_raise_an_event_once_and_thermal_management_counts() {
     assert_eq!(status(&mut d, 0, set(feature::ASYNC_EVENTS, 1 << 1)), 0);
     assert_eq!(status(&mut d, 0, set(feature::HCTM, 333 << 16 | 343)), 0);
     assert_eq!(status(&mut d, 0, set(feature::TEMPERATURE_THRESHOLD, 340)), 0);
-    let event = d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4])).0;
+    let event = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
     d.sleep(10 * MS);
     assert_eq!(d.controller.temperature(335), Throttle::Light);
     d.sleep(5 * S);
@@ -215,7 +215,7 @@ fn temperature_thresholds_raise_an_event_once_and_thermal_management_counts() {
     assert_eq!(d.controller.temperature(345), Throttle::Heavy);
     d.sleep(3 * S);
     assert_eq!(arrived(&mut d), [(event, 0x02_01_01, 0)]);
-    let again = d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4])).0;
+    let again = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
     for kelvin in [330, 345] {
         d.controller.temperature(kelvin);
         d.sleep(S);
@@ -300,7 +300,7 @@ fn namespaces_are_made_attached_kept_apart_and_deleted() {
     assert_eq!(long(&identify(&mut d, page, 3, 0x11), 0), 512);
     assert_eq!(Status(status(&mut d, 1, blocks(io::READ, 3, page, 0, 1))), Status::INVALID_FIELD);
     assert_eq!(attach(&mut d, 3, 2, 0), Status::CONTROLLER_LIST_INVALID);
-    d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4]));
+    d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4]));
     assert_eq!(attach(&mut d, 3, 1, 0), Status::SUCCESS);
     assert_eq!(attach(&mut d, 3, 1, 0), Status::ALREADY_ATTACHED);
     assert_eq!(word(&log(&mut d, page, 4), 0), 3);
@@ -332,8 +332,8 @@ fn namespaces_are_made_attached_kept_apart_and_deleted() {
 fn a_doorbell_value_that_cannot_be_is_an_event_and_an_entry_of_the_error_log() {
     let mut d = drive(|_| {});
     let page = d.memory.allocate(4096);
-    let first = d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4])).0;
-    let second = d.submit(0, d.now, entry(admin::ASYNC_EVENT, 0, [0; 2], [0; 4])).0;
+    let first = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
+    let second = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
     d.sleep(MS);
     d.controller.mmio_write(d.now, 0x1000 + 12, 4, 1, &mut d.memory); // releases an entry that was never posted
     d.sleep(MS);
@@ -419,7 +419,7 @@ fn a_self_test_runs_behind_io_and_leaves_a_result() {
     d.sleep(1000 * S);
     assert_eq!(log(&mut d, page, 6), results, "the time of a test that was ended does nothing");
     assert_eq!(status(&mut d, 0, test(1, 0)), 0);
-    assert_eq!(status(&mut d, 0, entry(admin::FORMAT, 1, [0; 2], [0; 4])), 0);
+    assert_eq!(status(&mut d, 0, entry(admin::FORMAT_NVM, 1, [0; 2], [0; 4])), 0);
     assert_eq!(log(&mut d, page, 6)[4], 0x14);
     for (code, running, result) in [(1, false, 0x12), (2, true, 0xF)] {
         let mut d = drive(|_| {});

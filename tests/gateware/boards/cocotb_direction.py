@@ -12,7 +12,7 @@ from cocotb.utils import get_sim_time
 from sender import Sender, Wiring
 from traffic import some_tlp
 from transmitter.fast import words
-from wattbell_gateware.link.events import LinkEvent
+from wattbell_spec.link_events import LinkEvent
 
 BOARD = os.environ["BOARD"]
 MOST_OFF_NS = {"ecp5": 6, "kintex7": 4}[BOARD]

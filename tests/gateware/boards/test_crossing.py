@@ -5,11 +5,11 @@ from random import Random
 import pytest
 from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.sim import Simulator
-from wattbell.wire.spec import LinkState
 from wattbell_gateware.boards.direction import BeatCrossing, BeatPairs, link_state
 from wattbell_gateware.boards.ecp5.lanes import LATE_TICKS, LanePair
 from wattbell_gateware.boards.linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 from wattbell_gateware.boards.rephase import LATENCY, Rephase
+from wattbell_spec.wire import LinkState
 
 
 @pytest.mark.parametrize("phase_ps", [0, 900, 2000, 3100, 3999])

@@ -2,7 +2,7 @@
 
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly
-from wattbell_gateware.controller_registers import BOARD
+from wattbell_spec.controller_registers import BOARD
 
 ADDRESS = {register.name: register.address for register in BOARD}
 CLOCK_TICKS = 16

@@ -7,7 +7,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, First, RisingEdge, Timer, ValueChange
 from core_top import assemble
-from wattbell_gateware.controller_registers import BASE, BOARD, RESTART_KEY
+from wattbell_spec.controller_registers import BASE, BOARD, RESTART_KEY
 
 from bench import Eeprom
 

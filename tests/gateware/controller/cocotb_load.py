@@ -5,8 +5,8 @@ import random
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from wattbell.wire.spec import LOAD_OFF_MARK, LOAD_ON_MARK
 from wattbell_gateware.controller.load import JITTER_BITS, LONGEST_TICKS, PULSE_TICKS
+from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
 
 TICKS = 4
 LATEST = PULSE_TICKS + (1 << JITTER_BITS) + 8 * TICKS

@@ -1,7 +1,7 @@
 import random
 
 import cocotb
-from wattbell_gateware.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
+from wattbell_spec.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
 
 from bench import ADDRESS, Bench, Eeprom
 

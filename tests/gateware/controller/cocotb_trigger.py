@@ -4,7 +4,7 @@ import random
 
 import cocotb
 from wattbell_gateware.nvme import COMPLETION
-from wattbell_gateware.registers import by_name
+from wattbell_spec.registers import by_name
 
 from bench import CLOCK_TICKS, Bench
 

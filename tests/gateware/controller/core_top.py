@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 from wattbell_gateware.controller import Controller, verilog_path
 from wattbell_gateware.controller.rom import SLICE
 from wattbell_gateware.regfile import RegisterFile
-from wattbell_gateware.registers import ID, VERSION
 from wattbell_gateware.verilog import ports_of
+from wattbell_spec.registers import ID, VERSION
 
 __all__ = ["CLOCK_TICKS", "CoreTop", "assemble", "wrapper"]
 

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_gateware.controller.bus import Bus
 from wattbell_gateware.controller.load import Load
-from wattbell_gateware.controller_registers import BASE
 from wattbell_gateware.regfile import RegisterFile
+from wattbell_spec.controller_registers import BASE
 
 __all__ = ["LoadTop"]
 

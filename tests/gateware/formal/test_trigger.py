@@ -13,9 +13,9 @@ import pytest
 import smt
 from amaranth import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.hdl import Assert, Assume
-from wattbell.wire.spec import LBA_OPCODES
 from wattbell_gateware.controller.trigger import Source, Trigger
-from wattbell_gateware.registers import by_name
+from wattbell_spec.nvme import LBA_OPCODES
+from wattbell_spec.registers import by_name
 
 LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 DEPTH = 14 if LONG else 12

@@ -20,9 +20,9 @@ from lanes_top import InstrumentTop, ReceiverTop
 from transmitter.fast import words
 from wattbell_gateware import verilog
 from wattbell_gateware.generate import sources_digest
-from wattbell_gateware.link.events import LinkEvent
 from wattbell_gateware.link.receiver import COUNTERS
-from wattbell_gateware.registers import by_name
+from wattbell_spec.link_events import LinkEvent
+from wattbell_spec.registers import by_name
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build/gateware"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from amaranth import Array, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import LINK_COUNTERS
 from wattbell_gateware.instrument import Instrument
 from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.link.events import LINK_EVENT
 from wattbell_gateware.link.receiver import COUNTERS, Receiver
 from wattbell_gateware.stream.linkside import LINK_SIDE
+from wattbell_spec.wire import LINK_COUNTERS
 
 LANES, SYMBOLS, TICKS = 4, 4, 4
 BEAT = tlp_beat(32 * LANES)

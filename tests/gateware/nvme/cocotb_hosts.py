@@ -7,7 +7,7 @@ from expect import ABORTED, GUESS, LOSS, NO_SQE, READ, REUSED, SHADOW, WRITE, WR
 from hosts import make_host, several_lives
 from link import DOWN, UP
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, make, run, workload
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from bench import Bench
 

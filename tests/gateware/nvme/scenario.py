@@ -9,7 +9,7 @@ import cocotb
 from expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, CompletionQueue, Queue
 from link import DOWN, UP, Clockwork, Link
 from model import Model
-from wattbell.wire import spec
+from wattbell_spec import wire as spec
 
 from bench import Bench
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import pytest
 from amaranth.sim import Simulator
-from wattbell.wire import spec
 from wattbell_gateware.nvme.losses import REPORT_TICKS, SOURCES, LossReporter
+from wattbell_spec import wire as spec
 
 ENGINE = [int(s) for s in spec.LossSource if s.name in ("SLOTS", "QUEUES", "PAGES", "RAW", "TAGS")]
 OTHERS = [int(s) for s in spec.LossSource if s.name in ("TLP_DOWN", "TLP_UP", "RECORDS", "EVENTS")]

@@ -3,11 +3,11 @@
 from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import Kind
 from wattbell_gateware.rail import RailPath, SerialFront, WordFront
 from wattbell_gateware.rail.config import RAIL_CONFIG
 from wattbell_gateware.stream.buffer import BlockBuffer
 from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
+from wattbell_spec.wire import Kind
 
 
 class RailTop(wiring.Component):

@@ -5,8 +5,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, Timer
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from wattbell_gateware.controller_registers import board_by_name
 from wattbell_gateware.layouts import tlp_beat
+from wattbell_spec.controller_registers import board_by_name
 
 TICKS, WIDTH, CONVERSIONS = 16, 128, 63
 """Ticks a clock; clocks from conversion to conversion, so that they drift along the commands."""

@@ -3,7 +3,6 @@
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell.wire.spec import Kind
 from wattbell_gateware.nvme import RAW
 from wattbell_gateware.stream.buffer import BlockBuffer, fill_port
 from wattbell_gateware.stream.fifo import CountingFifo
@@ -11,6 +10,7 @@ from wattbell_gateware.stream.rawtlp import RawBuilder
 from wattbell_gateware.stream.recordqueue import RecordQueue
 from wattbell_gateware.stream.records import RecordBuilder
 from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
+from wattbell_spec.wire import Kind
 
 
 class WriterTop(wiring.Component):

@@ -6,10 +6,11 @@ import random
 import struct
 
 from amaranth.sim import Simulator
-from wattbell.wire.spec import LINK_COUNTERS
 from wattbell_gateware.link.acks import AckTimer
 from wattbell_gateware.link.receiver import COUNTERS as RECEIVER_COUNTERS
-from wattbell_gateware.stream.linkside import DEFAULT_EVENTS, LinkReporter, LinkSource
+from wattbell_gateware.stream.linkside import LinkReporter, LinkSource
+from wattbell_spec.link_events import DEFAULT_EVENTS
+from wattbell_spec.wire import LINK_COUNTERS
 
 STATE, LANES, SPEED, ACK, NAK, POWER, INIT_FC, DUPLICATE, LOST, RECOVERED = range(10)
 NULLIFIED, BAD_LCRC, BAD_FRAME, NO_ROOM, FAULTS, TLP, BLOCK_FAULTS, RATE, LOCK = range(10, 19)

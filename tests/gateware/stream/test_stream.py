@@ -2,8 +2,8 @@
 
 import harness
 import stream_tops
-from wattbell.wire.spec import LossSource
 from wattbell_gateware.stream.events import LossReporter, SidebandWatcher
+from wattbell_spec.wire import LossSource
 
 
 def test_writer():

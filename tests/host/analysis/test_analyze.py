@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from wattbell.analysis import analyze, render
 from wattbell.cli.output import PlainConsole
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import CommandFlag, EventType, Kind, LinkState
+from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 
 MS = 1_000_000
 SECOND = 1_000_000_000

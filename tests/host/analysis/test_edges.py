@@ -17,13 +17,18 @@ from wattbell.analysis.idle import steady_runs, track
 from wattbell.analysis.names import status_name
 from wattbell.analysis.wakeup import _Sidebands
 from wattbell.capture.meta import save
-from wattbell.wire.spec import EventType, LinkState
+from wattbell_spec.wire import EventType, LinkState
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 GENERIC = """01 Invalid Command Opcode|02 Invalid Field in Command|04 Data Transfer Error|05 Aborted due to Power Loss|06 Internal Error
-07 Command Abort Requested|08 Aborted due to SQ Deletion|0b Invalid Namespace or Format|80 LBA Out of Range|81 Capacity Exceeded
-82 Namespace Not Ready"""
-SPECIFIC = """01 Invalid Queue Identifier|0d Feature Identifier Not Saveable|80 Conflicting Attributes|b8 Zoned Boundary Error
+07 Command Abort Requested|08 Aborted due to SQ Deletion|0b Invalid Namespace or Format|0c Command Sequence Error
+11 SGL Descriptor Type Invalid|13 PRP Offset Invalid|1d Sanitize In Progress|80 LBA Out of Range|81 Capacity Exceeded
+82 Namespace Not Ready|84 Format In Progress"""
+SPECIFIC = """00 Completion Queue Invalid|01 Invalid Queue Identifier|02 Invalid Queue Size
+05 Asynchronous Event Request Limit Exceeded|08 Invalid Interrupt Vector|09 Invalid Log Page|0a Invalid Format
+0c Invalid Queue Deletion|0d Feature Identifier Not Saveable|15 Namespace Insufficient Capacity|16 Namespace Identifier Unavailable
+18 Namespace Already Attached|1a Namespace Not Attached|1b Thin Provisioning Not Supported|1c Controller List Invalid
+1d Device Self-test In Progress|80 Conflicting Attributes|b8 Zoned Boundary Error
 b9 Zone Is Full
 ba Zone Is Read Only|bb Zone Is Offline|bc Zone Invalid Write|bd Too Many Active Zones|be Too Many Open Zones
 bf Invalid Zone State Transition"""

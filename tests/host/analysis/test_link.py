@@ -13,7 +13,7 @@ from wattbell.analysis.link import describe, link, states
 from wattbell.capture import open_capture
 from wattbell.capture.meta import seal
 from wattbell.capture.writer import CaptureWriter
-from wattbell.wire.spec import LINK_COUNTERS, UNKNOWN32, EventType, LinkState
+from wattbell_spec.wire import LINK_COUNTERS, UNKNOWN32, EventType, LinkState
 
 RECORD = struct.Struct("<BBBB21I" + "III" + "Q")
 """docs/wire-format.md, by hand."""

@@ -12,7 +12,7 @@ from wattbell.analysis import analyze, render
 from wattbell.analysis.loss import LossBook, lost_counts, lost_parts
 from wattbell.capture import CaptureWriter, open_capture, schema
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import EventType, Kind, LossSource
+from wattbell_spec.wire import EventType, Kind, LossSource
 
 MS = 1_000_000
 

@@ -15,7 +15,7 @@ from wattbell.analysis.text import clip, concise, count, decimals, digits, durat
 from wattbell.capture.meta import save
 from wattbell.cli.output import PlainConsole
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import CommandFlag, EventType, Kind, LinkState
+from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 
 _described = importlib.util.spec_from_file_location("wattbell_test_builder", Path(__file__).parents[1] / "conftest.py")
 assert _described is not None and _described.loader is not None

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.idle import operational_idle, requested_state
-from wattbell.wire.spec import CommandFlag, EventType, LinkState
+from wattbell_spec.wire import CommandFlag, EventType, LinkState
 
 MS = 1_000_000
 US = 1_000

@@ -11,7 +11,7 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.table import lba_sizes, load_commands
 from wattbell.analysis.throughput import per_second
-from wattbell.wire.spec import CommandFlag
+from wattbell_spec.wire import CommandFlag
 
 MS = 1_000_000
 US = 1_000

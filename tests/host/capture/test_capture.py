@@ -15,7 +15,7 @@ import pytest
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import Kind
+from wattbell_spec.wire import Kind
 
 _path = Path(__file__).parents[1] / "wire" / "encoder.py"
 _described = importlib.util.spec_from_file_location("wattbell_test_encoder", _path)

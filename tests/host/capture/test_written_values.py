@@ -18,7 +18,7 @@ from wattbell.capture import writer as writer_module
 from wattbell.capture.meta import NAME, UNITS
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import Kind
+from wattbell_spec.wire import Kind
 
 FLUSH = 10_000_000
 UTC = 1_700_000_000_000_000_000

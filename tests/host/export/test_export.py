@@ -15,7 +15,7 @@ from wattbell.capture import open_capture
 from wattbell.errors import UsageError
 from wattbell.export import export_csv, export_sigrok
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import CommandFlag, EventType, Kind
+from wattbell_spec.wire import CommandFlag, EventType, Kind
 
 MS = 1_000_000
 needs_sigrok = pytest.mark.skipif(

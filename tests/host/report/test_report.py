@@ -15,7 +15,7 @@ from wattbell.report import series, write_report
 from wattbell.report.data import collect
 from wattbell.report.series import Envelope
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import Kind
+from wattbell_spec.wire import Kind
 
 MS = 1_000_000
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.export import export_sigrok
 from wattbell.sigrok import DECODERS
-from wattbell.wire.spec import CommandFlag, EventType
+from wattbell_spec.wire import CommandFlag, EventType
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
 

@@ -28,7 +28,7 @@ from wattbell.suites.scoring import score_test
 from wattbell.suites.steady import window
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import CommandFlag, EventType, Kind
+from wattbell_spec.wire import CommandFlag, EventType, Kind
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 WATT = 165_000 * 20e-6 * 500e-9

@@ -11,7 +11,7 @@ from wattbell.suites.drive import Drive
 from wattbell.suites.measure import Source, measure
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results
-from wattbell.wire.spec import CommandFlag
+from wattbell_spec.wire import CommandFlag
 
 US = 1_000
 MS = 1_000_000

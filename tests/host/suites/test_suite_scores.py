@@ -29,7 +29,7 @@ from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.show import show
 from wattbell.wire.decode import Gap
-from wattbell.wire.spec import EventType, Kind, RailFlag
+from wattbell_spec.wire import EventType, Kind, RailFlag
 
 MS = 1_000_000
 US = 1_000

@@ -16,7 +16,7 @@ from wattbell.suites.outcome import Outcome
 from wattbell.suites.power import find_wake
 from wattbell.suites.quantity import from_figure, mean, quantity, ratio, total
 from wattbell.suites.scoring import score_test
-from wattbell.wire.spec import EventType
+from wattbell_spec.wire import EventType
 
 US = 1_000
 MS = 1_000_000

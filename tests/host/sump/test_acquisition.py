@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
 from encoder import events, rail, status
 from wattbell.sump.acquisition import Acquisition, Options
 from wattbell.sump.protocol import Settings
-from wattbell.wire.spec import EventType
+from wattbell_spec.wire import EventType
 
 BEGIN = 7_000_000_000
 MS = 1_000_000

@@ -18,7 +18,7 @@ from wattbell.sump.protocol import Settings, Stage
 from wattbell.sump.timeline import Threshold, Timeline
 from wattbell.sump.window import Window
 from wattbell.wire.decode import Decoder
-from wattbell.wire.spec import EventType
+from wattbell_spec.wire import EventType
 
 ORIGIN = 5_000_000_000
 MS = 1_000_000

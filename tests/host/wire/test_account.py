@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wattbell.wire import doc, spec
 from wattbell.wire.decode import Batch, Counters, Decoder, Gap
 from wattbell.wire.framing import Framer
 from wattbell.wire.sequence import Arrival, SequenceTracker
+from wattbell_spec import wire as spec
 
 _described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
 assert _described is not None
@@ -464,12 +464,3 @@ def test_as_many_holes_are_kept_as_the_window_is_wide() -> None:
 
 
 # -- the page's command ------------------------------------------------------------------------------------------------
-
-
-def test_the_page_is_written_or_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["doc"])
-    doc.main()
-    assert capsys.readouterr().out == doc.markdown()
-    monkeypatch.setattr(sys, "argv", ["doc", str(tmp_path / "page.md")])
-    doc.main()
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == doc.markdown() and capsys.readouterr().out == ""

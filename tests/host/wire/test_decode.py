@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wattbell.wire.decode import Batch, Decoder
-from wattbell.wire.spec import FLUSH_TICKS, Kind
+from wattbell_spec.wire import FLUSH_TICKS, Kind
 
 _described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
 assert _described is not None

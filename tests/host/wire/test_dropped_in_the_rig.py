@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from wattbell.wire.decode import Decoder
-from wattbell.wire.spec import Kind
+from wattbell_spec.wire import Kind
 
 _described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
 assert _described is not None

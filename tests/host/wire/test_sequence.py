@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.wire.sequence import MODULUS, WINDOW, Arrival, SequenceTracker, near
+from wattbell.wire.sequence import MODULUS, Arrival, SequenceTracker, near
+from wattbell_spec.wire import SEQUENCE_WINDOW as WINDOW
 
 START = st.sampled_from([0, 1, 1000, MODULUS - 30, MODULUS - 1])
 

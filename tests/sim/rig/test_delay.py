@@ -14,7 +14,7 @@ from rig_trace import PERST_N, encode, end, rail, sideband
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
-from wattbell.wire.spec import LOAD_OFF_MARK, LOAD_ON_MARK
+from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
 
 GOAL_S = 50e-9
 """docs/accuracy.md: ADC to bus."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run
 from rig_trace import BURST, TLP_DOWN, TLP_UP, Record, encode, end, rail, records, sideband, squeeze
-from wattbell.wire.spec import UNKNOWN24, UNKNOWN32, CommandFlag, EventType, ResetCause
-from wattbell_gateware.constants import rust_wire
+from wattbell_spec.wire import UNKNOWN24, UNKNOWN32, CommandFlag, EventType, ResetCause
 
 SUMMARY = 7
 ABSENT = (1 << 64) - 1
@@ -19,11 +18,6 @@ ABSENT = (1 << 64) - 1
 def compare(trace: Path, *options: object) -> dict[str, object]:
     """Plays `trace` in both fidelities; fails, naming the first difference, unless they are equal."""
     return json.loads(run([find("wattbell-rig"), "compare", trace, *options]).stdout)
-
-
-def test_the_wire_constants_are_the_wire_formats() -> None:
-    """If this fails: python -m wattbell_gateware.generate --out build/rtl && cp build/rtl/wire.rs sim/fast/src/"""
-    assert (ROOT / "sim/fast/src/wire.rs").read_text() == rust_wire()
 
 
 @pytest.mark.parametrize("sweep", [(), ("--decimation", 7, "--interval", 1.3e-6), ("--interval", 2.5e-5)], ids=str)

@@ -14,7 +14,7 @@ import pytest
 from rig_process import ORIGIN_TICK, column, decode, play, run
 from rig_trace import TLP_DOWN, TLP_UP, US, Record, encode, missed, records, squeeze
 from test_fidelity import compare, disturbed
-from wattbell.wire.spec import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
+from wattbell_spec.wire import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
 
 Host = tuple[Path, dict[str, list]]
 MESSAGE = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)

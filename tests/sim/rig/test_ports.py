@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rig_process import Rig, column, decode, find, wait_until
 from rig_trace import encode, end, rail, records, sideband
-from wattbell.wire.spec import EventType, MarkerSource
+from wattbell_spec.wire import EventType, MarkerSource
 
 
 def test_it_registers_while_it_runs(quiet_trace: Path, rig: type[Rig], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rig_process import ROOT, Rig, column, decode, play
 from rig_trace import encode, end, rail
-from wattbell.wire.spec import EventType
+from wattbell_spec.wire import EventType
 
 
 @pytest.fixture(scope="module")

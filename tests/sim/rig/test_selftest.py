@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rig_process import Rig, wait_until
 from rig_trace import US, encode, end, rail, records, sideband
-from wattbell_gateware.registers import by_name
+from wattbell_spec.registers import by_name
 
 RAIL = 64
 FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])

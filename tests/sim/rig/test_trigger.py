@@ -7,7 +7,7 @@ import pytest
 from rig_process import ORIGIN_TICK, ROOT, Rig, column, decode, wait_until
 from rig_trace import encode, end, rail, sideband
 from wattbell.wire.decode import Batch
-from wattbell.wire.spec import EventType, LinkState
+from wattbell_spec.wire import EventType, LinkState
 
 MARK = 0xFFFFFFFF
 ACT_CLOCKS = 20

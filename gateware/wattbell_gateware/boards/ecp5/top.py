@@ -9,7 +9,7 @@ from amaranth import Cat, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
-from wattbell.wire.spec import LinkState
+from wattbell_spec.wire import LinkState
 
 from ...controller import Controller
 from ...instrument import Instrument

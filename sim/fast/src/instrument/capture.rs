@@ -6,8 +6,8 @@ use crate::rail::Analog;
 use crate::run::State;
 use crate::status::{self, Counters};
 use crate::time::{tick, Clock, NEVER};
-use crate::wire::event_type_code as kind;
 use crate::writer::{Block, Source};
+use wattbell_spec::wire::event_type_code as kind;
 
 impl<A: Analog> Instrument<A> {
     /// What the run's present state does in `clock`.
@@ -114,7 +114,7 @@ impl<A: Analog> Instrument<A> {
         counters.commands += self.summarised;
         let config = *self.rail.announced_by(clock);
         let rig = status::Rig {
-            version: self.map.version,
+            version: wattbell_spec::registers::GATEWARE_VERSION,
             run,
             period_clocks: config.period,
             decimation: config.decimation,

@@ -8,17 +8,17 @@ use crate::builder::{Builder, Record};
 use crate::events::{EventPort, Levels, Lost};
 use crate::rail::{Analog, Rail};
 use crate::raw::RawBuilder;
-use crate::registers::{Effect, Map, Registers};
+use crate::registers::{Effect, Registers};
 use crate::run::{Run, State};
 use crate::selftest::Player;
 use crate::time::{clock_at, tick, Clock, NEVER};
 use crate::tracker::completion::Completion;
 use crate::tracker::Tracker;
 use crate::watch::{Conversion, Wanted};
-use crate::wire::{COMMAND_SIZE, EVENT_SIZE};
 use crate::writer::{Source, Writer};
 use std::collections::VecDeque;
 use wattbell_bus::{Direction, Signal, Summary, Tlp};
+use wattbell_spec::wire::{COMMAND_SIZE, EVENT_SIZE};
 
 /// Command records the queue holds behind its output register.
 const RECORD_QUEUE: usize = 511;
@@ -45,7 +45,6 @@ enum Part {
 
 /// The instrument.
 pub struct Instrument<A> {
-    map: Map,
     /// The clock up to which everything has happened.
     clock: Clock,
     registers: Registers,
@@ -109,8 +108,8 @@ pub enum Told {
 
 impl<A: Analog> Instrument<A> {
     /// An instrument in its power-on state that was `clock` clocks in it, with `analog` on the rail.
-    pub fn new(map: Map, clock: Clock, analog: A) -> Self {
-        let registers = Registers::new(&map, analog.has_fine());
+    pub fn new(clock: Clock, analog: A) -> Self {
+        let registers = Registers::new(analog.has_fine());
         Self {
             clock,
             writes: VecDeque::new(),
@@ -141,7 +140,6 @@ impl<A: Analog> Instrument<A> {
             listening: Listening::default(),
             completions: VecDeque::new(),
             moved: false,
-            map,
         }
     }
 
@@ -365,7 +363,7 @@ impl<A: Analog> Instrument<A> {
     fn write_step(&mut self, clock: Clock) {
         let Some((address, value)) = self.writes.pop_front() else { return };
         self.write_at = clock + 1;
-        match self.registers.write(&self.map, address, value) {
+        match self.registers.write(address, value) {
             Effect::None => {}
             Effect::Run(run) => {
                 if run != self.run.wanted.1 {

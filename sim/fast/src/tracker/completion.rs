@@ -1,8 +1,8 @@
 //! What the instrument tells a controller of a command at its CQE.
 
 use super::record::UNKNOWN;
-use crate::wire::TICK_PS;
 use wattbell_bus::summary::{Instants, Summary};
+use wattbell_spec::wire::TICK_PS;
 
 /// See COMPLETION of nvme/layouts.py.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

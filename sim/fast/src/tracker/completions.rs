@@ -3,19 +3,18 @@
 use super::completion::Completion;
 use super::control::NewQueue;
 use super::engine::Engine;
-use super::fetch::*;
 use super::header::Header;
 use super::record::UNKNOWN;
 use super::store::*;
 use crate::status::QUEUES;
-use crate::wire::{
+use wattbell_spec::nvme::{admin, feature};
+use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, guess_reason_code as guess, loss_source_code as source,
 };
 
 /// For so many ticks after a loss of TLPs, interrupts without completions teach nothing.
 const CALM_TICKS: u64 = 1 << 20;
 const CQE_WORDS: usize = 4;
-const POWER_FID: u8 = 0x02;
 
 impl Engine {
     /// A write in a page of completion queue `qid`.
@@ -76,7 +75,7 @@ impl Engine {
             done = Some(*s);
             (s.state, s.cqe, s.status, s.index) = (State::Completed, tick, status, index);
             s.flags |= guessed;
-            let identify = s.opcode == IDENTIFY;
+            let identify = s.opcode == admin::IDENTIFY;
             if sqid == 0 {
                 if identify && self.identifies != 0 {
                     self.identifies -= 1;
@@ -140,18 +139,18 @@ impl Engine {
         self.go(); // ADMIN_DONE
         let (qid, size) = (command.lba as u16, (command.lba >> 16 & 0xFFFF) as u32 + 1);
         match command.opcode {
-            CREATE_SQ | CREATE_CQ => {
-                let (cq, link) = (command.opcode == CREATE_CQ, (command.blocks >> 16) as u16);
+            admin::CREATE_IO_SQ | admin::CREATE_IO_CQ => {
+                let (cq, link) = (command.opcode == admin::CREATE_IO_CQ, (command.blocks >> 16) as u16);
                 self.create(NewQueue { cq, qid, base: command.prp1, size, link, guess: false });
             }
-            DELETE_SQ | DELETE_CQ => {
-                let cq = command.opcode == DELETE_CQ;
+            admin::DELETE_IO_SQ | admin::DELETE_IO_CQ => {
+                let cq = command.opcode == admin::DELETE_IO_CQ;
                 let valid = if cq { self.tables.cq_valid } else { self.tables.sq_valid };
                 if qid != 0 && usize::from(qid) < QUEUES && valid >> qid & 1 != 0 {
                     self.delete(cq, qid);
                 }
             }
-            DOORBELL_BUFFER_CONFIG => {
+            admin::DOORBELL_BUFFER_CONFIG => {
                 self.shadow = true;
                 self.event(kind::SHADOW_DOORBELLS, 0, 0, 0);
                 for address in self.db_buffers {
@@ -161,7 +160,7 @@ impl Engine {
                 }
                 self.go(); // SHADOW_PAGE, to its end
             }
-            SET_FEATURES if command.lba as u8 == POWER_FID => {
+            admin::SET_FEATURES if command.lba as u8 == feature::POWER_MANAGEMENT => {
                 self.event(kind::POWER_STATE, command.blocks as u8, 0, 0);
             }
             _ => {}

@@ -7,7 +7,7 @@ use super::store::*;
 use crate::registers::Attach;
 use crate::status::QUEUES;
 use crate::time::{tick, Clock};
-use crate::wire::{
+use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, guess_reason_code as guess, loss_source_code as source,
     reset_cause_code as cause,
 };

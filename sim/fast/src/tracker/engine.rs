@@ -14,11 +14,10 @@ use crate::events::{event, Event};
 use crate::raw::RawTlp;
 use crate::status::{Counters, SLOTS};
 use crate::time::{tick, Clock, NEVER};
-use crate::wire::{command_flag_code as flag, event_type_code as kind, loss_source_code as source, COMMAND_SIZE};
-
-/// DSM, and the opcodes whose record carries SLBA and a block count.
-pub(super) const DSM: u8 = 0x09;
-pub(super) const LBA_OPCODES: [u8; 6] = [0x01, 0x02, 0x04, 0x05, 0x08, 0x0C];
+use wattbell_spec::nvme::io;
+use wattbell_spec::wire::{
+    command_flag_code as flag, event_type_code as kind, loss_source_code as source, COMMAND_SIZE,
+};
 
 /// A counter as it was before a clock.
 #[derive(Debug, Clone, Copy)]
@@ -296,7 +295,7 @@ impl Engine {
         if matches!(s.state, State::Announced | State::Fetching) {
             flags |= flag::NO_SQE;
         }
-        if s.qid != 0 && s.opcode == DSM && s.ranges != s.ranges_expected {
+        if s.qid != 0 && s.opcode == io::DSM && s.ranges != s.ranges_expected {
             flags |= flag::NO_RANGES;
         }
         if s.epoch != self.epoch {
@@ -441,7 +440,7 @@ impl Engine {
         (self.shadow, self.arm, self.identifies, self.dirty) = (false, false, 0, false);
         (self.crowded, self.untracked) = (None, false);
         self.note_armed();
-        if cause == crate::wire::reset_cause_code::PERST {
+        if cause == wattbell_spec::wire::reset_cause_code::PERST {
             self.set_bar0(0);
             (self.enabled, self.aqa, self.asq, self.acq, self.cap) = (false, 0, 0, 0, None);
         }

@@ -1,21 +1,15 @@
 //! Reads of submission queue entries by the drive, and the completions that bring them.
 
-use super::engine::{Engine, DSM, LBA_OPCODES};
+use super::engine::Engine;
 use super::header::Header;
 use super::record::{short_nsid, UNKNOWN};
 use super::store::*;
 use crate::time::Clock;
-use crate::wire::{command_flag_code as flag, event_type_code as kind, loss_source_code as source, marker_source_code};
+use wattbell_spec::nvme::{admin, feature, io, LBA_OPCODES};
+use wattbell_spec::wire::{
+    command_flag_code as flag, event_type_code as kind, loss_source_code as source, marker_source_code,
+};
 
-pub(super) const IDENTIFY: u8 = 0x06;
-pub(super) const SET_FEATURES: u8 = 0x09;
-const GET_FEATURES: u8 = 0x0A;
-pub(super) const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
-pub(super) const CREATE_SQ: u8 = 0x01;
-pub(super) const CREATE_CQ: u8 = 0x05;
-pub(super) const DELETE_SQ: u8 = 0x00;
-pub(super) const DELETE_CQ: u8 = 0x04;
-const MARKER_FID: u8 = 0xD0;
 /// Double words of an SQE that are read, and clocks that takes.
 const USED_WORDS: usize = 13;
 const SQE_WORDS: usize = 16;
@@ -154,16 +148,16 @@ impl Engine {
         let found = self.find(t.qid, cid);
         self.go(); // SQE_FOUND
         let admin = t.qid == 0;
-        if admin && opcode == GET_FEATURES && s[10] as u8 == MARKER_FID {
+        if admin && opcode == admin::GET_FEATURES && s[10] as u8 == feature::MARKER {
             self.event_at(seen, kind::MARKER, marker_source_code::IN_BAND, 0, s[11]);
         }
         let long = |low: usize| u64::from(s[low]) | u64::from(s[low + 1]) << 32;
         let (prp1, prp2) = (long(6), long(8));
-        if admin && opcode == IDENTIFY && self.identifies != 31 {
+        if admin && opcode == admin::IDENTIFY && self.identifies != 31 {
             self.identifies += 1;
             self.note_armed();
         }
-        if admin && opcode == DOORBELL_BUFFER_CONFIG {
+        if admin && opcode == admin::DOORBELL_BUFFER_CONFIG {
             self.db_buffers = [prp1, prp2];
         }
         if let Some(found) = found {
@@ -174,7 +168,7 @@ impl Engine {
         self.go(); // SQE_STORE
         let nlb = (s[12] & 0xFFFF) + 1;
         let is_lba = !admin && LBA_OPCODES.contains(&opcode);
-        let is_dsm = !admin && opcode == DSM;
+        let is_dsm = !admin && opcode == io::DSM;
         let (sgl, has_pointer) = (s[0] >> 14 & 3 != 0, opcode & 3 != 0);
         let partial = if has_pointer && sgl { flag::DATA_PARTIAL } else { 0 };
         let flush = !admin && opcode == 0;
@@ -212,7 +206,8 @@ impl Engine {
         self.go(); // SQE_LINK
         let chain = &mut self.tables.hash_head[hash(t.qid, cid)];
         self.tables.hash_next[usize::from(number)] = chain.replace(number);
-        let no_data = admin && matches!(opcode, CREATE_SQ | CREATE_CQ | DOORBELL_BUFFER_CONFIG);
+        let no_data =
+            admin && matches!(opcode, admin::CREATE_IO_SQ | admin::CREATE_IO_CQ | admin::DOORBELL_BUFFER_CONFIG);
         if has_pointer && !sgl && prp1 != 0 && !no_data {
             let words = self.page_words();
             let known_most = |most: u64| if known { most } else { u64::MAX };

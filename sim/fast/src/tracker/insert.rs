@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::store::*;
-use crate::wire::{command_flag_code as flag, loss_source_code as source};
+use wattbell_spec::wire::{command_flag_code as flag, loss_source_code as source};
 
 /// Index bits of an entry.
 const INDEX: u64 = 0x3FFF;

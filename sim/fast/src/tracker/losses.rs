@@ -2,8 +2,8 @@
 
 use crate::events::{event, Event};
 use crate::time::{clock_at, tick, Clock, NEVER};
-use crate::wire::event_type_code;
 use std::collections::VecDeque;
+use wattbell_spec::wire::event_type_code;
 
 const SOURCES: usize = 10;
 const REPORT_TICKS: u64 = 1 << 20;

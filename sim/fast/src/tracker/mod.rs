@@ -22,11 +22,11 @@ use crate::raw::RawTlp;
 use crate::registers::Attach;
 use crate::status::Counters;
 use crate::time::{clock_at, tick, Clock, NEVER};
-use crate::wire::{loss_source_code, reset_cause_code, COMMAND_SIZE};
 use completion::Completion;
 use engine::Engine;
 use lane::Lane;
 use wattbell_bus::Tlp;
+use wattbell_spec::wire::{loss_source_code, reset_cause_code, COMMAND_SIZE};
 
 /// Clocks the tracker takes to clear its tables at power-on.
 const INIT_CLOCKS: Clock = store::SETS as Clock;

@@ -1,12 +1,12 @@
 //! The map of host pages, data spans, PRP lists, range lists.
 
 use super::engine::Engine;
-use super::fetch::IDENTIFY;
 use super::header::{Header, Kind};
 use super::store::*;
 use crate::raw::RawTlp;
 use crate::time::Clock;
-use crate::wire::loss_source_code as source;
+use wattbell_spec::nvme::admin;
+use wattbell_spec::wire::loss_source_code as source;
 
 const IDENTIFY_DATA: u8 = 2;
 
@@ -99,7 +99,7 @@ impl Engine {
                 };
                 return;
             }
-            let identify = slot.qid == 0 && slot.opcode == IDENTIFY;
+            let identify = slot.qid == 0 && slot.opcode == admin::IDENTIFY;
             self.see_data(entry.slot);
             if identify && self.runs() {
                 self.raw(h);

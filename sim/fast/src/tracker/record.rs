@@ -2,8 +2,8 @@
 
 use crate::builder::Record;
 use crate::field::put;
-use crate::wire::{command as f, COMMAND_SIZE, TICK_PS};
 use wattbell_bus::summary::{Instants, Summary};
+use wattbell_spec::wire::{command as f, COMMAND_SIZE, TICK_PS};
 
 /// A tick that was not observed.
 pub const UNKNOWN: u64 = u64::MAX;

@@ -1,6 +1,6 @@
 //! One command: what the log's lines say about it, gathered, and its submission queue entry rebuilt.
 
-use super::event::{admin, opcode, Event};
+use super::event::Event;
 use super::identify;
 use super::queues::Action;
 use super::setup::{cq, sq};
@@ -8,6 +8,7 @@ use super::sqe::{dsm_range, sgl_descriptor, Sqe};
 use super::survey::{lba_size, Survey};
 use super::wire::DataFlow;
 use std::collections::HashMap;
+use wattbell_spec::nvme::{admin, io};
 
 /// Pages for data whose addresses the log does not tell: far above any guest memory, handed out in turn.
 const PAGE_MEMORY: u64 = 0x80_0000_0000;
@@ -76,7 +77,7 @@ impl Command {
             }
             Event::Copy { cid, nr, .. } if self.io && same(cid, self.cid) => self.copy_ranges = Some(nr),
             Event::FlushNs | Event::DsmRange { .. } => {}
-            Event::Dsm { nr, attr } if self.io && self.opc == opcode::DSM => self.dsm = Some((nr, attr)),
+            Event::Dsm { nr, attr } if self.io && self.opc == io::DSM => self.dsm = Some((nr, attr)),
             // A compare maps its data long after its command: what comes then may be another's.
             Event::MapPrp { len, prp1, prp2 } if self.maps() => {
                 self.prp.get_or_insert((len, prp1, prp2));
@@ -112,7 +113,7 @@ impl Command {
 
     /// Whether the log's next mapping of memory is this command's.
     fn maps(&self) -> bool {
-        !self.io || !matches!(self.opc, opcode::FLUSH | opcode::WRITE_ZEROES | opcode::VERIFY | opcode::COMPARE)
+        !self.io || !matches!(self.opc, io::FLUSH | io::WRITE_ZEROES | io::VERIFY | io::COMPARE)
     }
 
     /// A command known from a detail line alone: `io_cmd` or `admin_cmd` is not in the log.
@@ -120,17 +121,17 @@ impl Command {
         let base = |io, cid, opc| Self { io, sqid: if io { sqid } else { 0 }, cid, opc, ..Self::default() };
         let mut command = match *event {
             Event::Blocks { cid, nsid, opc, .. } => Self { nsid, ..base(true, Some(cid), opc) },
-            Event::Copy { cid, nsid, .. } => Self { nsid, ..base(true, Some(cid), opcode::COPY) },
+            Event::Copy { cid, nsid, .. } => Self { nsid, ..base(true, Some(cid), io::COPY) },
             Event::Identify { cid, .. } => base(false, Some(cid), admin::IDENTIFY),
             Event::GetLog { cid, .. } => base(false, Some(cid), admin::GET_LOG_PAGE),
             Event::GetFeature { cid, .. } => base(false, Some(cid), admin::GET_FEATURES),
             Event::SetFeature { cid, .. } => base(false, Some(cid), admin::SET_FEATURES),
-            Event::Aer { cid } => base(false, Some(cid), admin::ASYNC_EVENT),
-            Event::CreateSq { .. } => base(false, None, admin::CREATE_SQ),
-            Event::CreateCq { .. } => base(false, None, admin::CREATE_CQ),
-            Event::DelSq { .. } => base(false, None, admin::DELETE_SQ),
-            Event::DelCq { .. } => base(false, None, admin::DELETE_CQ),
-            Event::DbBuf { .. } => base(false, None, admin::DBBUF_CONFIG),
+            Event::Aer { cid } => base(false, Some(cid), admin::ASYNC_EVENT_REQUEST),
+            Event::CreateSq { .. } => base(false, None, admin::CREATE_IO_SQ),
+            Event::CreateCq { .. } => base(false, None, admin::CREATE_IO_CQ),
+            Event::DelSq { .. } => base(false, None, admin::DELETE_IO_SQ),
+            Event::DelCq { .. } => base(false, None, admin::DELETE_IO_CQ),
+            Event::DbBuf { .. } => base(false, None, admin::DOORBELL_BUFFER_CONFIG),
             _ => return None,
         };
         command.absorb(event);
@@ -152,19 +153,19 @@ impl Command {
     fn build_io(&self, built: &mut Built, context: &mut Context<'_>) {
         let lba_size = context.survey.namespaces.get(&self.nsid).copied().unwrap_or_default().lba_size();
         let scale = context.scale(self, lba_size);
-        let moves = matches!(self.opc, opcode::READ | opcode::WRITE | opcode::COMPARE | opcode::ZONE_APPEND);
+        let moves = matches!(self.opc, io::READ | io::WRITE | io::COMPARE | io::ZONE_APPEND);
         let mapped = self.prp.map(|p| u64::from(p.0)).or(self.sgl.map(|s| s.1));
         let blocks = self.blocks.map(|(slba, nlb)| (slba.saturating_mul(scale.into()), nlb.saturating_mul(scale)));
         context.unsized_commands += u64::from(scale > 1 && blocks.is_some_and(|b| b.1 > 1 << 16)); // NLB has 16 bits
         if let Some((slba, nlb)) = blocks {
             built.sqe = built.sqe.blocks(slba, nlb);
-        } else if moves || matches!(self.opc, opcode::WRITE_ZEROES | opcode::VERIFY) {
+        } else if moves || matches!(self.opc, io::WRITE_ZEROES | io::VERIFY) {
             context.unsized_commands += 1;
             built.sqe = built.sqe.blocks(0, mapped.map_or(1, |bytes| (bytes / u64::from(lba_size)) as u32));
         }
         let blocks = blocks.map_or(0, |b| u64::from(b.1));
         let mut len = if moves { mapped.or(self.bytes).unwrap_or(blocks * u64::from(lba_size)) } else { 0 };
-        if self.opc == opcode::DSM {
+        if self.opc == io::DSM {
             let known = self.dsm_index.and_then(|i| context.survey.dsm.get(i)).map_or(&[][..], Vec::as_slice);
             let from_len = mapped.map(|bytes| (bytes / 16) as u32);
             let (nr, attr) = self.dsm.unwrap_or((from_len.unwrap_or(known.len() as u32).max(1), 4));
@@ -174,13 +175,13 @@ impl Command {
             data.resize(16 * nr as usize, 0);
             len = data.len() as u64;
             built.data = Some(data);
-        } else if self.opc == opcode::COPY {
+        } else if self.opc == io::COPY {
             let nr = self.copy_ranges.unwrap_or(1);
             built.sqe = built.sqe.dword(12, nr.saturating_sub(1) & 0xFF);
             len = mapped.unwrap_or(32 * u64::from(nr));
         }
         if len > 0 {
-            let to_host = matches!(self.opc, opcode::READ);
+            let to_host = matches!(self.opc, io::READ);
             built.flow = Some(if to_host { DataFlow::ToHost } else { DataFlow::FromHost });
             self.place(built, context, len.min(1 << 26));
         }

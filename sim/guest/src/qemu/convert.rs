@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::command::{Command, Context};
-use super::event::{admin, opcode, Event};
+use super::event::Event;
 use super::merge::Merge;
 use super::queues::{InFlight, Queues};
 use super::setup::{Registers, ADDED_PS};
@@ -15,6 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
+use wattbell_spec::nvme::{admin, io};
 
 /// The log's first event is this long after power-on: room for enumeration,
 const LEAD_PS: u64 = 1_000_000_000;
@@ -206,7 +207,7 @@ impl<W: Write> Converter<'_, W> {
         self.wire.advance(time_ps)?;
         match *event {
             Event::IoCmd { cid, nsid, sqid, opc } => {
-                let dsm_index = (opc == opcode::DSM).then(|| {
+                let dsm_index = (opc == io::DSM).then(|| {
                     self.dsm_index += 1;
                     self.dsm_index - 1
                 });
@@ -298,7 +299,7 @@ impl<W: Write> Converter<'_, W> {
         if let Some(flow) = built.flow {
             self.wire.transfer(owner, flow, &built.pages, built.data.as_deref());
         }
-        if command.opc == admin::DBBUF_CONFIG && !command.io {
+        if command.opc == admin::DOORBELL_BUFFER_CONFIG && !command.io {
             self.queues.shadow = true;
         }
         if self.survey.seen.complete {

@@ -1,6 +1,7 @@
 //! The events of QEMU's `hw/nvme/trace-events` that say something about the bus.
 
 use super::line::{number, Segment};
+use wattbell_spec::nvme::io;
 
 /// A parsed event. Fields are named as in the log; block counts are numbers of blocks (not zero-based).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,36 +166,6 @@ pub enum Event {
     Other,
 }
 
-/// NVM command set opcodes the log has details of.
-pub mod opcode {
-    #![allow(missing_docs)]
-    pub const FLUSH: u8 = 0x00;
-    pub const WRITE: u8 = 0x01;
-    pub const READ: u8 = 0x02;
-    pub const COMPARE: u8 = 0x05;
-    pub const WRITE_ZEROES: u8 = 0x08;
-    pub const DSM: u8 = 0x09;
-    pub const VERIFY: u8 = 0x0C;
-    pub const COPY: u8 = 0x19;
-    pub const ZONE_APPEND: u8 = 0x7D;
-}
-
-/// Admin opcodes the log has details of.
-pub mod admin {
-    #![allow(missing_docs)]
-    pub const DELETE_SQ: u8 = 0x00;
-    pub const CREATE_SQ: u8 = 0x01;
-    pub const GET_LOG_PAGE: u8 = 0x02;
-    pub const DELETE_CQ: u8 = 0x04;
-    pub const CREATE_CQ: u8 = 0x05;
-    pub const IDENTIFY: u8 = 0x06;
-    pub const SET_FEATURES: u8 = 0x09;
-    pub const GET_FEATURES: u8 = 0x0A;
-    pub const ASYNC_EVENT: u8 = 0x0C;
-    pub const DBBUF_CONFIG: u8 = 0x7C;
-    pub const FORMAT: u8 = 0x80;
-}
-
 /// A computer's addresses have no more bits; a number beyond that is damage.
 const ADDRESS_BITS: u32 = 52;
 /// NLB has 16 bits and is zero-based.
@@ -219,12 +190,12 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
     Some(match segment.name {
         "admin_cmd" => Event::AdminCmd { cid: n16("cid")?, sqid: n16("sqid")?, opc: n8("opc")? },
         "io_cmd" => Event::IoCmd { cid: n16("cid")?, nsid: n32("nsid")?, sqid: n16("sqid")?, opc: n8("opc")? },
-        "read" => blocks(opcode::READ, "lba")?,
-        "write" if a.contains("WRITE_ZEROES") => blocks(opcode::WRITE_ZEROES, "lba")?,
-        "write" if a.contains("APPEND") => blocks(opcode::ZONE_APPEND, "lba")?,
-        "write" => blocks(opcode::WRITE, "lba")?,
-        "compare" => blocks(opcode::COMPARE, "slba")?,
-        "verify" => blocks(opcode::VERIFY, "slba")?,
+        "read" => blocks(io::READ, "lba")?,
+        "write" if a.contains("WRITE_ZEROES") => blocks(io::WRITE_ZEROES, "lba")?,
+        "write" if a.contains("APPEND") => blocks(io::ZONE_APPEND, "lba")?,
+        "write" => blocks(io::WRITE, "lba")?,
+        "compare" => blocks(io::COMPARE, "slba")?,
+        "verify" => blocks(io::VERIFY, "slba")?,
         "flush_ns" => Event::FlushNs,
         "dsm" => Event::Dsm { nr: n32("nr")?, attr: n32("attr")? },
         "dsm_deallocate" => Event::DsmRange { slba: n("slba")?, nlb: n32("nlb")? },
@@ -332,7 +303,7 @@ mod tests {
         );
         assert_eq!(
             event("write cid 7 opname 'NVME_NVM_CMD_WRITE_ZEROES' nsid 1 nlb 8 count 4096 lba 0x10"),
-            Some(Event::Blocks { cid: 7, nsid: 1, nlb: 8, count: Some(4096), lba: 16, opc: opcode::WRITE_ZEROES })
+            Some(Event::Blocks { cid: 7, nsid: 1, nlb: 8, count: Some(4096), lba: 16, opc: io::WRITE_ZEROES })
         );
         assert_eq!(
             event("mmio_asqaddr_hi wrote MMIO, admin submission queue high half=0x2, new_address=0x2000"),

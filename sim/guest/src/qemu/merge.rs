@@ -1,8 +1,9 @@
 //! Logs that two controllers share. No event names its controller, so they become one: queues of the converter's own,
 //! every command under an identifier of its own, doorbells and administration left out.
 
-use super::event::{admin, Event};
+use super::event::Event;
 use std::collections::{HashMap, VecDeque};
+use wattbell_spec::nvme::admin;
 
 /// Identifiers go round below those of added commands; far more than commands are ever in flight.
 const IDENTIFIERS: u16 = 0xF000;

@@ -2,7 +2,7 @@
 //! enumeration, admin queue, Identify, I/O queues.
 
 use super::convert::Converter;
-use super::event::{admin, Event};
+use super::event::Event;
 use super::identify;
 use super::queues::{Action, Cq, InFlight, Queues, Sq};
 use super::sqe::{Cqe, Sqe};
@@ -10,6 +10,7 @@ use super::wire::{DataFlow, BAR0};
 use std::collections::VecDeque;
 use std::io::Write;
 use wattbell_bus::{LinkState, Result, Signal};
+use wattbell_spec::nvme::admin;
 
 /// CC of a driver that uses 64-byte SQEs, 16-byte CQEs and 4 KiB pages, enabled.
 const CC_ENABLED: u32 = 0x0046_0001;
@@ -165,7 +166,7 @@ impl<W: Write> Converter<'_, W> {
         }
         let cqid = if self.queues.cqs.contains_key(&sqid) { sqid } else { self.create_cq(sqid)? };
         let address = QUEUE_MEMORY + QUEUE_STRIDE * u64::from(sqid);
-        let sqe = Sqe::new(admin::CREATE_SQ, 0, 0)
+        let sqe = Sqe::new(admin::CREATE_IO_SQ, 0, 0)
             .prp(address, 0)
             .dword(10, u32::from(sqid) | (QUEUE_SIZE - 1) << 16)
             .dword(11, 1 | u32::from(cqid) << 16);
@@ -186,7 +187,7 @@ impl<W: Write> Converter<'_, W> {
 
     fn create_cq(&mut self, cqid: u16) -> Result<u16> {
         let address = QUEUE_MEMORY + QUEUE_STRIDE * u64::from(cqid) + QUEUE_STRIDE / 2;
-        let sqe = Sqe::new(admin::CREATE_CQ, 0, 0)
+        let sqe = Sqe::new(admin::CREATE_IO_CQ, 0, 0)
             .prp(address, 0)
             .dword(10, u32::from(cqid) | (QUEUE_SIZE - 1) << 16)
             .dword(11, 3 | u32::from(cqid) << 16);
@@ -203,16 +204,16 @@ impl<W: Write> Converter<'_, W> {
         let address = |id: u16| QUEUE_MEMORY + QUEUE_STRIDE * u64::from(id);
         let qsize = QUEUE_SIZE - 1;
         Some(match opc {
-            admin::CREATE_CQ => {
+            admin::CREATE_IO_CQ => {
                 let cqid = cqs.keys().next_back().map_or(1, |id| id + 1);
                 Event::CreateCq { addr: address(cqid) + QUEUE_STRIDE / 2, cqid, vector: cqid, qsize, qflags: 3 }
             }
-            admin::CREATE_SQ => {
+            admin::CREATE_IO_SQ => {
                 let sqid = cqs.keys().copied().find(|id| !sqs.contains_key(id))?;
                 Event::CreateSq { addr: address(sqid), sqid, cqid: sqid, qsize, qflags: 1 }
             }
-            admin::DELETE_SQ => Event::DelSq { sqid: last(sqs.keys().next_back())? },
-            admin::DELETE_CQ => Event::DelCq { cqid: last(cqs.keys().next_back())? },
+            admin::DELETE_IO_SQ => Event::DelSq { sqid: last(sqs.keys().next_back())? },
+            admin::DELETE_IO_CQ => Event::DelCq { cqid: last(cqs.keys().next_back())? },
             _ => return None,
         })
     }

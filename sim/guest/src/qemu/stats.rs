@@ -2,10 +2,11 @@
 //!
 //! Nothing here looks at queues, slots or times; phases are told by the in-band marker (docs/capture.md).
 
-use super::event::{opcode, Event};
+use super::event::Event;
 use super::survey::{lba_size, opcode_name, Namespace};
 use serde_json::{json, Map, Value};
 use std::collections::{BTreeMap, HashMap};
+use wattbell_spec::nvme::io;
 
 /// Feature identifier of the in-band marker.
 const MARKER_FID: u8 = 0xD0;
@@ -36,7 +37,7 @@ impl Counts {
         match *event {
             Event::IoCmd { nsid, opc, .. } => {
                 self.tallies.entry((self.phase, true, opc)).or_default().count += 1;
-                if opc == opcode::DSM {
+                if opc == io::DSM {
                     self.dsm = (self.phase, nsid);
                 }
             }
@@ -48,7 +49,7 @@ impl Counts {
                 self.tallies.entry((self.phase, true, opc)).or_default().bytes += count;
             }
             Event::Blocks { count: None, nsid, nlb, opc, .. } => self.add_blocks(self.phase, nsid, opc, nlb),
-            Event::DsmRange { nlb, .. } => self.add_blocks(self.dsm.0, self.dsm.1, opcode::DSM, nlb),
+            Event::DsmRange { nlb, .. } => self.add_blocks(self.dsm.0, self.dsm.1, io::DSM, nlb),
             Event::GetFeature { fid: MARKER_FID, cdw11, .. } => match cdw11 & 0xFF {
                 1 => self.phase = cdw11 >> 8,
                 2 => self.phase = 0,

@@ -1,13 +1,14 @@
 //! First reading of a log: what only the whole of it tells.
 
 use super::clock::Clock;
-use super::event::{admin, opcode, Event};
+use super::event::Event;
 use super::intake::{self, Lines};
 use super::stats::Counts;
 use super::twins::Twins;
 use super::Error;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
+use wattbell_spec::nvme::{self, io};
 
 /// What is known of a namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -145,7 +146,7 @@ impl Reader {
                 self.touch(nsid);
                 self.fetched(sqid);
                 *self.under_way.entry(cid).or_default() += 1;
-                if opc == opcode::DSM {
+                if opc == io::DSM {
                     self.survey.dsm.push(Vec::new());
                     let index = self.survey.dsm.len() - 1;
                     self.open_dsm.push_back(OpenDsm { index, left: 0, cid });
@@ -261,27 +262,6 @@ impl Reader {
 
 /// Name of an admin or I/O opcode, as the analysis names it; `opcode_xx` where the log gives no more.
 pub fn opcode_name(io: bool, opc: u8) -> String {
-    let name = match (io, opc) {
-        (true, opcode::FLUSH) => "flush",
-        (true, opcode::WRITE) => "write",
-        (true, opcode::READ) => "read",
-        (true, opcode::COMPARE) => "compare",
-        (true, opcode::WRITE_ZEROES) => "write_zeroes",
-        (true, opcode::DSM) => "dsm",
-        (true, opcode::VERIFY) => "verify",
-        (true, opcode::COPY) => "copy",
-        (false, admin::DELETE_SQ) => "delete_io_sq",
-        (false, admin::CREATE_SQ) => "create_io_sq",
-        (false, admin::GET_LOG_PAGE) => "get_log_page",
-        (false, admin::DELETE_CQ) => "delete_io_cq",
-        (false, admin::CREATE_CQ) => "create_io_cq",
-        (false, admin::IDENTIFY) => "identify",
-        (false, admin::SET_FEATURES) => "set_features",
-        (false, admin::GET_FEATURES) => "get_features",
-        (false, admin::ASYNC_EVENT) => "async_event_request",
-        (false, admin::DBBUF_CONFIG) => "doorbell_buffer_config",
-        (false, admin::FORMAT) => "format_nvm",
-        _ => return format!("opcode_{opc:02x}"),
-    };
-    name.into()
+    let name = if io { nvme::io_name(opc) } else { nvme::admin_name(opc) };
+    name.map_or_else(|| format!("opcode_{opc:02x}"), Into::into)
 }

@@ -199,8 +199,8 @@ impl<S: BusSink> Device<S> {
             let pair = self.pair(qid, depth);
             let size = (depth - 1) << 16 | u32::from(qid);
             let vector = u32::from(qid) << 16;
-            self.admin("Create I/O CQ", sqe(admin::CREATE_CQ, 0, pair.cq, [size, vector | 3]))?;
-            self.admin("Create I/O SQ", sqe(admin::CREATE_SQ, 0, pair.sq, [size, vector | 1]))?;
+            self.admin("Create I/O CQ", sqe(admin::CREATE_IO_CQ, 0, pair.cq, [size, vector | 3]))?;
+            self.admin("Create I/O SQ", sqe(admin::CREATE_IO_SQ, 0, pair.sq, [size, vector | 1]))?;
             self.queues.push(pair);
         }
         Ok(())
@@ -341,7 +341,7 @@ impl<S: BusSink> Device<S> {
 
     /// Formats namespace `nsid`; `ses` 0, 1 or 2 says what becomes of the data.
     pub fn format(&mut self, nsid: u32, ses: u8) -> Result<(), DriverError> {
-        self.admin("Format NVM", sqe(admin::FORMAT, nsid, 0, [u32::from(ses) << 9, 0])).map(drop)
+        self.admin("Format NVM", sqe(admin::FORMAT_NVM, nsid, 0, [u32::from(ses) << 9, 0])).map(drop)
     }
 
     /// Starts a sanitize operation (SANACT 2 block erase, 3 overwrite once, 4 crypto erase) and waits until it is over.

@@ -338,7 +338,7 @@ fn entry<S: BusSink>(
         range[0..4].fill(0);
         range[4..8].copy_from_slice(&(blocks as u32).to_le_bytes());
         range[8..16].copy_from_slice(&slba.to_le_bytes());
-        return sqe(io::DATASET_MANAGEMENT, 1, list, [0, 4]);
+        return sqe(io::DSM, 1, list, [0, 4]);
     }
     let opcode = if direction == Direction::Read { io::READ } else { io::WRITE };
     let mut entry = sqe(opcode, 1, buffer, [slba as u32, (slba >> 32) as u32]);

@@ -3,11 +3,30 @@
 
 import struct
 
-from .tables import ADMIN, COMMAND_FLAGS, EVENTS, IO, LINK_STATES, LOSSES, RAIL_FLAGS, flags
+from .tables import (
+    ADMIN,
+    COMMAND_BYTES,
+    COMMAND_FLAGS,
+    CURRENT_A,
+    EVENT_BYTES,
+    EVENTS,
+    IO,
+    LINK_BYTES,
+    LINK_STATES,
+    LOSSES,
+    RAIL_FLAGS,
+    RAIL_HEADER_BYTES,
+    RAIL_SAMPLE_BYTES,
+    STATUS_BYTES,
+    VOLTAGE_V,
+)
 
-COMMAND_BYTES, EVENT_BYTES, RAIL_HEADER_BYTES, SAMPLE_BYTES, LINK_BYTES = 44, 16, 28, 6, 108
 NOT_SEEN, NO_LESS = 0xFFFFFFFF, 0xFFFFFFFE
-VOLTAGE_V, CURRENT_A = 20e-6, 500e-9
+
+
+def flags(value, names):
+    """Names of the bits that are set, each with a space in front."""
+    return ''.join(' ' + name for bit, name in enumerate(names) if value >> bit & 1)
 
 
 def us(ticks):
@@ -33,7 +52,7 @@ def rail(payload):
     """One text for the samples of a block: how many, how far apart, their mean power."""
     interval, count, flag_bits = struct.unpack_from('<IHH', payload)
     power = 0.0
-    for at in range(RAIL_HEADER_BYTES, RAIL_HEADER_BYTES + count * SAMPLE_BYTES, SAMPLE_BYTES):
+    for at in range(RAIL_HEADER_BYTES, RAIL_HEADER_BYTES + count * RAIL_SAMPLE_BYTES, RAIL_SAMPLE_BYTES):
         volts = int.from_bytes(payload[at:at + 3], 'little', signed=True) * VOLTAGE_V
         amperes = int.from_bytes(payload[at + 3:at + 6], 'little', signed=True) * CURRENT_A
         power += volts * amperes
@@ -101,9 +120,9 @@ def whole(kind, payload):
     if kind == 1:
         return size % COMMAND_BYTES == 0
     if kind == 2:
-        return size >= RAIL_HEADER_BYTES and size >= RAIL_HEADER_BYTES + SAMPLE_BYTES * struct.unpack_from('<H', payload, 4)[0]
+        return size >= RAIL_HEADER_BYTES and size >= RAIL_HEADER_BYTES + RAIL_SAMPLE_BYTES * struct.unpack_from('<H', payload, 4)[0]
     if kind == 3:
         return size % EVENT_BYTES == 0
     if kind == 5:
-        return size >= 104
+        return size >= STATUS_BYTES
     return kind != 6 or size % LINK_BYTES == 0

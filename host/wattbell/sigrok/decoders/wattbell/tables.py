@@ -1,33 +1,102 @@
 # mypy: ignore-errors
-"""Numbers of docs/wire-format.md, copied by hand: this decoder is a second witness and shares nothing with the host's."""
+"""Made by `python -m wattbell_spec` from spec/. Do not edit."""
 
-KINDS = {1: 'COMMANDS', 2: 'RAIL', 3: 'EVENTS', 4: 'TLP', 5: 'STATUS', 6: 'LINK'}
+KINDS = {
+    1: 'COMMANDS',
+    2: 'RAIL',
+    3: 'EVENTS',
+    4: 'TLP',
+    5: 'STATUS',
+    6: 'LINK',
+}
 
 EVENTS = {
-    1: 'LINK', 2: 'CLKREQ', 3: 'PERST', 4: 'CC_EN', 5: 'SHADOW_DOORBELLS', 6: 'TRACKER_RESET', 7: 'MARKER', 8: 'LOSS',
-    9: 'QUEUE_CREATED', 10: 'QUEUE_DELETED', 11: 'BAR0', 12: 'POWER_STATE', 13: 'GUESSING', 14: 'MALFORMED', 15: 'RUN',
-    16: 'LINK_STATE', 17: 'LINK_LANES', 18: 'LINK_SPEED', 19: 'LINK_RATE', 20: 'LINK_LOCK', 21: 'DLLP', 22: 'LINK_TLP',
-    23: 'LINK_FAULTS', 24: 'BLOCK_FAULTS',
+    1: 'LINK',
+    2: 'CLKREQ',
+    3: 'PERST',
+    4: 'CC_EN',
+    5: 'SHADOW_DOORBELLS',
+    6: 'TRACKER_RESET',
+    7: 'MARKER',
+    8: 'LOSS',
+    9: 'QUEUE_CREATED',
+    10: 'QUEUE_DELETED',
+    11: 'BAR0',
+    12: 'POWER_STATE',
+    13: 'GUESSING',
+    14: 'MALFORMED',
+    15: 'RUN',
+    16: 'LINK_STATE',
+    17: 'LINK_LANES',
+    18: 'LINK_SPEED',
+    19: 'LINK_RATE',
+    20: 'LINK_LOCK',
+    21: 'DLLP',
+    22: 'LINK_TLP',
+    23: 'LINK_FAULTS',
+    24: 'BLOCK_FAULTS',
+}
+
+ADMIN = {
+    0x00: 'Delete SQ',
+    0x01: 'Create SQ',
+    0x02: 'Get Log Page',
+    0x04: 'Delete CQ',
+    0x05: 'Create CQ',
+    0x06: 'Identify',
+    0x08: 'Abort',
+    0x09: 'Set Features',
+    0x0A: 'Get Features',
+    0x0C: 'Async Event',
+    0x0D: 'Namespace Management',
+    0x10: 'Firmware Commit',
+    0x11: 'Firmware Download',
+    0x14: 'Device Self-test',
+    0x15: 'Namespace Attachment',
+    0x18: 'Keep Alive',
+    0x19: 'Directive Send',
+    0x1A: 'Directive Receive',
+    0x1C: 'Virtualization Management',
+    0x1D: 'NVMe-MI Send',
+    0x1E: 'NVMe-MI Receive',
+    0x7C: 'Doorbell Buffer Config',
+    0x80: 'Format',
+    0x81: 'Security Send',
+    0x82: 'Security Receive',
+    0x84: 'Sanitize',
+}
+
+IO = {
+    0x00: 'Flush',
+    0x01: 'Write',
+    0x02: 'Read',
+    0x04: 'Write Uncorrectable',
+    0x05: 'Compare',
+    0x08: 'Write Zeroes',
+    0x09: 'Dataset Management',
+    0x0C: 'Verify',
+    0x0D: 'Reservation Register',
+    0x0E: 'Reservation Report',
+    0x11: 'Reservation Acquire',
+    0x12: 'I/O Management Receive',
+    0x15: 'Reservation Release',
+    0x18: 'Cancel',
+    0x19: 'Copy',
+    0x1D: 'I/O Management Send',
+    0x79: 'Zone Management Send',
+    0x7A: 'Zone Management Receive',
+    0x7D: 'Zone Append',
 }
 
 LINK_STATES = ('UNKNOWN', 'L0', 'L0s', 'L1', 'L1.1', 'L1.2', 'Recovery', 'Detect')
-
 LOSSES = ('TLP_DOWN', 'TLP_UP', 'SLOTS', 'QUEUES', 'PAGES', 'RECORDS', 'EVENTS', 'RAIL', 'RAW', 'TAGS')
-
-# NVM Express Base 1.4, figure 139; NVM command set, figure 346
-ADMIN = {
-    0x00: 'Delete SQ', 0x01: 'Create SQ', 0x02: 'Get Log Page', 0x04: 'Delete CQ', 0x05: 'Create CQ', 0x06: 'Identify',
-    0x08: 'Abort', 0x09: 'Set Features', 0x0A: 'Get Features', 0x0C: 'Async Event', 0x80: 'Format', 0x84: 'Sanitize',
-}
-IO = {
-    0x00: 'Flush', 0x01: 'Write', 0x02: 'Read', 0x04: 'Write Uncorrectable', 0x05: 'Compare', 0x08: 'Write Zeroes',
-    0x09: 'Dataset Management', 0x0C: 'Verify',
-}
-
 COMMAND_FLAGS = ('GUESS', 'SHADOW', 'DATA_PARTIAL', 'ABORTED', 'NO_SQE', 'CID_REUSED', 'LOSS', 'NO_RANGES')
 RAIL_FLAGS = ('OVERLOAD_I', 'OVERLOAD_V', 'UNCALIBRATED', 'SATURATED', 'RESTARTED')
 
-
-def flags(value, names):
-    """Names of the bits that are set, each with a space in front."""
-    return ''.join(' ' + name for bit, name in enumerate(names) if value >> bit & 1)
+COMMAND_BYTES = 44
+EVENT_BYTES = 16
+RAIL_HEADER_BYTES = 28
+RAIL_SAMPLE_BYTES = 6
+LINK_BYTES = 108
+STATUS_BYTES = 104
+VOLTAGE_V, CURRENT_A = 20e-6, 500e-9

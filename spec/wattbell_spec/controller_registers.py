@@ -9,9 +9,8 @@ second clock to drift, and a simulator may leave out the clocks until the next d
 
 from __future__ import annotations
 
-from wattbell.wire.spec import CURRENT_LSB_NA, VOLTAGE_LSB_UV
-
 from .registers import Access, Bits, Register, numbered
+from .units import CURRENT_LSB_NA, VOLTAGE_LSB_UV
 
 __all__ = ["BASE", "BOARD", "RESTART_KEY", "WATCHDOG_KEY", "board_by_name"]
 

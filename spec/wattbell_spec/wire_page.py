@@ -1,6 +1,6 @@
-"""Writes ``docs/wire-format.md`` from the definition of the format: ``python -m wattbell.wire.doc [FILE]``.
+"""docs/wire-format.md, from the definition of the format.
 
-Without FILE the text goes to stdout. The comments behind the members of the enumerations are documentation too, and
+The comments behind the members of the enumerations are documentation too, and
 are taken from the source.
 """
 
@@ -9,17 +9,15 @@ from __future__ import annotations
 import enum
 import inspect
 import re
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-from . import spec
-from .sequence import WINDOW
+from . import nvme, units
+from . import wire as spec
 
 _PROSE = """\
 # Wire format
 
-What a rig sends over its data port. Generated from `host/wattbell/wire/spec.py` by `python -m wattbell.wire.doc`;
+What a rig sends over its data port. Generated from `spec/wattbell_spec/wire.py` by `python -m wattbell_spec`;
 do not edit this page. Gateware, virtual rig and host decoder take their layouts from the same module.
 
 A stream is a sequence of blocks. Everything is little-endian. There is no file header and no state between
@@ -112,7 +110,7 @@ def markdown() -> str:
             largest=spec.HEADER_SIZE + spec.MAX_PAYLOAD + spec.CRC_SIZE,
             tick_ps=spec.TICK_PS,
             flush_ms=spec.FLUSH_TICKS * spec.TICK_PS * 1e-9,
-            window=WINDOW,
+            window=spec.SEQUENCE_WINDOW,
         ),
         "## Kinds\n\n" + _kinds(),
         f"""## COMMANDS: {spec.COMMAND_SIZE} bytes a record
@@ -121,8 +119,8 @@ def markdown() -> str:
 
 An age of all ones was not observed; one less than that is a lower bound (the true age is that long or longer).
 
-Opcodes whose record carries SLBA and a block count: {", ".join(f"{o:02X}h" for o in spec.LBA_OPCODES)}; and Dataset
-Management, {spec.DSM_OPCODE:02X}h.
+Opcodes whose record carries SLBA and a block count: {", ".join(f"{o:02X}h" for o in nvme.LBA_OPCODES)}; and Dataset
+Management, {nvme.io("dsm"):02X}h.
 
 ### Flags of a command
 
@@ -135,10 +133,10 @@ The header is followed by `count` samples of {spec.RAIL_SAMPLE_SIZE} bytes, and 
 
 {_fields(spec.RAIL_SAMPLE)}
 
-One unit of voltage is {spec.VOLTAGE_LSB_UV} uV, one of current {spec.CURRENT_LSB_NA} nA. The block's first tick is the
+One unit of voltage is {units.VOLTAGE_LSB_UV} uV, one of current {units.CURRENT_LSB_NA} nA. The block's first tick is the
 instant of the first sample; with decimation, the centre of the filter's impulse response. `energy` and `energy_high` are one
 number, the exact integer sum over every conversion up to the one that completed the last sample; one unit is
-{spec.ENERGY_LSB_W:g} W times the conversion period. The difference between two blocks is the energy between them, also when
+{units.ENERGY_LSB_W:g} W times the conversion period. The difference between two blocks is the energy between them, also when
 samples between were lost. At 1 MSPS and full scale the number lasts for 17 years.
 
 ### Flags of a RAIL block
@@ -183,15 +181,3 @@ Only from a rig that taps the lanes: one record for each direction. Sent togethe
 {_fields(spec.LINK)}""",
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def main() -> None:
-    """Command line."""
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(markdown(), encoding="utf-8")
-    else:
-        sys.stdout.write(markdown())
-
-
-if __name__ == "__main__":
-    main()

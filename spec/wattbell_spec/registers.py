@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from wattbell.wire.spec import CURRENT_LSB_NA, VOLTAGE_LSB_UV
-
-from .link.events import LinkEvent
-from .rail.correct import GAIN_FRACTION_BITS
-from .stream.linkside import DEFAULT_EVENTS
+from .link_events import DEFAULT_EVENTS, LinkEvent
+from .units import CURRENT_LSB_NA, GAIN_FRACTION_BITS, VOLTAGE_LSB_UV
 
 __all__ = ["MAP", "VERSION", "Access", "Bits", "Register", "by_name", "numbered"]
 

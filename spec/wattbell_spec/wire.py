@@ -1,7 +1,7 @@
 """The wire format, written once, as plain data.
 
 Gateware layouts, the Rust constants of the virtual rig, the host decoder and the table in ``docs/wire-format.md``
-are all derived from this module. It imports nothing outside the standard library, so that every one of them can.
+are all derived from this module.
 
 A stream is a sequence of blocks. Everything is little-endian. A block is a 28-byte header, a payload whose length
 is a multiple of 4, and a CRC-32 (the zlib/Ethernet polynomial) over header and payload:
@@ -36,6 +36,8 @@ CRC_SIZE = 4
 MAX_PAYLOAD = 2048
 TICK_PS = 1000
 """Length of a tick in picoseconds. The counter advances by the clock period in ticks at each clock."""
+SEQUENCE_WINDOW = 4096
+"""Blocks whose sequence number is farther off than this are not believed until a second one confirms them."""
 FLUSH_TICKS = 10_000_000
 """An open block is closed this long after its first record, full or not (10 ms)."""
 
@@ -125,19 +127,7 @@ class CommandFlag(IntFlag):
     NO_RANGES = 0x80  # DSM whose range list was not (all) seen: blocks is a lower bound
 
 
-# Opcodes of the NVM command set whose record carries SLBA and a block count rather than CDW10/CDW11.
-# Write, Read, Write Uncorrectable, Compare, Write Zeroes, Verify, (Dataset Management apart), Copy is not one.
-LBA_OPCODES = (0x01, 0x02, 0x04, 0x05, 0x08, 0x0C)
-DSM_OPCODE = 0x09
-
 # --- RAIL -------------------------------------------------------------------------------------------------------
-
-VOLTAGE_LSB_UV = 20
-"""Microvolt in one unit of a corrected voltage."""
-CURRENT_LSB_NA = 500
-"""Nanoampere in one unit of a corrected current."""
-ENERGY_LSB_W = 1e-11
-"""Watt in one unit of the product voltage x current; times the conversion period it is an energy."""
 
 RAIL_HEADER = (
     Field("interval_ticks", 32, "ticks between samples of this block: conversion period x decimation"),

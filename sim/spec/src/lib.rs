@@ -1,0 +1,42 @@
+//! Facts that `spec/` holds, as constants. Everything here but this file is written by `python -m wattbell_spec`.
+//!
+//! Numbers alone are shared: how a word is put together or taken apart is written anew by each side that does it.
+
+/// The wire format.
+#[rustfmt::skip]
+#[allow(missing_docs)] // as in docs/wire-format.md
+pub mod wire;
+
+/// The controller's own registers.
+#[rustfmt::skip]
+pub mod controller;
+/// Opcodes, features, log pages and statuses of NVM Express.
+#[rustfmt::skip]
+pub mod nvme;
+/// The register map.
+#[rustfmt::skip]
+pub mod registers;
+/// Units of samples, and fixed-point formats of their corrections.
+#[rustfmt::skip]
+pub mod units;
+
+/// Status field of a completion, bits 14:0 as in CQE bits 127:113.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status(pub u16);
+
+impl Status {
+    /// Do Not Retry.
+    pub const DNR: u16 = 1 << 14;
+    /// More: the error information log has an entry.
+    pub const MORE: u16 = 1 << 13;
+
+    /// Whether the command did what it should.
+    pub fn is_success(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the error information log has an entry.
+    pub fn has_more(self) -> bool {
+        self.0 & Self::MORE != 0
+    }
+}
