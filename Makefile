@@ -95,7 +95,7 @@ kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and 
 	@$(PY) tools/kintex7.py --resources --docs
 
 afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
-	@PYTHONPATH=hw:host $(PY) -m afe --quick
+	@PYTHONPATH=hw:spec:host $(PY) -m afe --quick
 
 firmware: setup  ## the controller's firmware for its soft core: build/firmware
 	@$(MAKE) --no-print-directory -C firmware

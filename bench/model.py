@@ -65,7 +65,7 @@ def spent(*command: object) -> resource.struct_rusage:
 
 def asked(*command: object) -> tuple[resource.struct_rusage, str]:
     """The same, and what it printed."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "host"), str(ROOT / "gateware")))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("spec", "host", "gateware"))}
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output:
         process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors, env=environment)
         _, status, usage = os.wait4(process.pid, 0)

@@ -113,7 +113,7 @@ def clone(revision: str) -> str:
 
 def environment(scratch: str | None = None) -> dict[str, str]:
     """Of the tests: the clone's packages stand before the installed ones."""
-    path = os.pathsep.join(str(Work.clone / name) for name in ("host", "gateware"))
+    path = os.pathsep.join(str(Work.clone / name) for name in ("spec", "host", "gateware"))
     more = {"PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "POLARS_MAX_THREADS": "1"}
     if scratch:
         more |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
@@ -352,7 +352,7 @@ class TestMap:
             data = json.loads(self.path.read_text())
         except FileNotFoundError:
             data = {"support": "", "blobs": {}, "seconds": {}, "lines": {}}
-        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "host", "tests", folder=Work.clone)
+        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "spec", "host", "tests", folder=Work.clone)
         blobs = dict(line.split("\t") for line in tree.splitlines())
         files = [name for name in blobs if re.fullmatch(r"tests/host/(\w+/)*test_\w+\.py", name)]
         helpers = [name for name in sorted(blobs) if re.fullmatch(r"tests/(host/(\w+/)*|e2e/)?(?!test_)\w+\.py", name)]
