@@ -44,9 +44,13 @@ pub struct Flash {
     shift: u32,
     in_place: bool,
     channel_free: Vec<Ps>,
+    /// End of the last transfer of data that is moved.
+    channel_moved: Vec<Ps>,
     /// End of everything a die has to do; end of the last read it has to do.
     die_free: Vec<Ps>,
     die_read: Vec<Ps>,
+    /// End of the last page that a die senses because it is moved.
+    die_moved: Vec<Ps>,
     unit_transfer: Ps,
     read_slc: Ps,
     read_dense: Ps,
@@ -163,8 +167,10 @@ impl Flash {
             shift: geometry.shift,
             in_place: *f.in_place,
             channel_free: vec![0; *f.channels as usize],
+            channel_moved: vec![0; *f.channels as usize],
             die_free: vec![0; dies as usize],
             die_read: vec![0; dies as usize],
+            die_moved: vec![0; dies as usize],
             unit_transfer: ps(UNIT as f64 / *f.channel_mb_per_s, US),
             read_slc: ps(*f.read_slc_us, US),
             read_dense: ps(*f.read_dense_us, US),

@@ -300,8 +300,8 @@ impl Flash {
             self.ftl.pad(Stream::Moved, self.page - moved);
             self.moved += moved;
             end = slot.map(|slot| {
-                let in_register = self.move_across(ready, moved, slow, meter);
-                let (_, die) = self.stripe_of(slot);
+                let (channel, die) = self.stripe_of(slot);
+                let in_register = self.move_across(ready, channel, moved, slow, meter);
                 self.program_die(in_register, die, false, slow, meter)
             });
         }
@@ -324,22 +324,28 @@ impl Flash {
         }
         let mut ready = now;
         for &(slot, units) in &runs[..count] {
-            let (_, die) = self.stripe_of(slot);
+            let (channel, die) = self.stripe_of(slot);
             let time = self.read_time(slc, slow);
             let free = self.die_free[die];
-            let start = if self.suspend > 0 { free.min(now + self.suspend).max(now) } else { free.max(now) };
+            // Passes programs as the host's reads do, but not other reads of its kind: a die senses one page at a time.
+            let passing = if self.suspend > 0 { (now + self.suspend).max(self.die_moved[die]) } else { Ps::MAX };
+            let start = free.max(now).min(passing);
             self.die_free[die] = free.max(now) + time;
             let sensed = start + time;
+            self.die_moved[die] = sensed;
             meter.pulse(start, sensed, self.die_read_w / slow);
-            ready = ready.max(self.move_across(sensed, units, slow, meter));
+            ready = ready.max(self.move_across(sensed, channel, units, slow, meter));
         }
         ready
     }
 
-    /// Data that is moved on its way to or from a die, from `at` on; when it is there.
-    fn move_across(&self, at: Ps, units: u64, slow: f64, meter: &mut Meter) -> Ps {
-        let end = at + (self.unit_transfer as f64 * units as f64 * slow) as Ps;
-        meter.pulse(at, end, self.channel_w / slow);
+    /// Data that is moved on its way to or from a die, from `at` on, behind what else is moved on this channel; when it is there. The
+    /// host's data does not wait for it.
+    fn move_across(&mut self, at: Ps, channel: usize, units: u64, slow: f64, meter: &mut Meter) -> Ps {
+        let start = at.max(self.channel_moved[channel]);
+        let end = start + (self.unit_transfer as f64 * units as f64 * slow) as Ps;
+        self.channel_moved[channel] = end;
+        meter.pulse(start, end, self.channel_w / slow);
         end
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::profile::Profile;
+use wattbell_bus::Rail;
 
 const RUN: u64 = 32; // 128 KiB
 
@@ -220,4 +221,21 @@ fn changed_pages_of_the_map_are_written_back_where_it_is_not_in_dram() {
     let own = busy("toshiba-rc100", "map_cache_kib = 256");
     let whole = busy("toshiba-rc100", "map_cache_kib = 1048576");
     assert!(own > 1.2 * whole, "a page of the map for each write: {own} {whole}");
+}
+
+#[test]
+fn a_die_does_one_thing_at_a_time_and_draws_no_more_than_that() {
+    let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::Full, "fold_to = 0.25");
+    let mut now = 0;
+    let mut most = 0.0f64;
+    for k in 0..3000 {
+        now = write(&mut flash, &mut meter, now, k * 97 % 1000 * 2000, 300);
+        meter.advance(now);
+        let watt = |rail: &Rail| rail.current_na as f64 * 1e-9 * rail.voltage_nv as f64 * 1e-9;
+        most = meter.take().map(|(_, rail)| watt(&rail)).fold(most, f64::max);
+    }
+    assert!(flash.holdings().moved > 1 << 16);
+    // 8 dies that program while another page of theirs is sensed, and 4 channels with the host's data and what is moved
+    let bound = 8.0 * (0.165 + 0.075) + 4.0 * 2.0 * 0.09;
+    assert!((1.0..bound).contains(&most), "{most} W, at most {bound}");
 }
