@@ -34,7 +34,8 @@ from pathlib import Path
 from host_stream import MIXES, make_stream
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / name) for name in ("spec", "host")]
+PACKAGES = [str(HERE.parent / name) for name in ("spec", "host")]
+sys.path[:0] = PACKAGES
 
 USB_HIGH_SPEED = 42e6
 """Bytes a second that USB 2.0 high speed carries in practice."""
@@ -77,7 +78,7 @@ def bench_decode(stream: bytes) -> dict[str, float]:
 def bench_live(stream: Path, transport: str, what: str, first: tuple[str, ...] = ()) -> dict[str, float]:
     """`what` (``record`` or ``read``) done with `stream` at 42 MB/s: rate reached, and shares of a core."""
     with tempfile.TemporaryDirectory(prefix="wattbell-bench-", dir=stream.parent) as folder:
-        environment = {**os.environ, "WATTBELL_RUNTIME": folder, "PYTHONPATH": os.pathsep.join(str(HERE.parent / name) for name in ("spec", "host"))}
+        environment = {**os.environ, "WATTBELL_RUNTIME": folder, "PYTHONPATH": os.pathsep.join(PACKAGES)}
         told, size = Path(folder, "told"), stream.stat().st_size
         feed = [*first, sys.executable, str(HERE / "host_bench_feeder.py"), str(stream), str(USB_HIGH_SPEED), str(told)]
         take = [*first, sys.executable, str(HERE / "host_bench_reader.py"), what, f"{folder}/capture", str(size)]

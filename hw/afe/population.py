@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from wattbell.calibration import Line, Point, autozero, fit, registers
+from wattbell_spec.units import CURRENT_LSB_A, VOLTAGE_LSB_V
 
 from . import boards
 from .design import Design, design
@@ -18,7 +19,7 @@ __all__ = ["CURRENTS_A", "LIMIT_A", "LIMIT_ENERGY", "LIMIT_GAIN", "SCENARIOS", "
 LIMIT_GAIN, LIMIT_A = 1e-3, 5e-6
 LIMIT_ENERGY = 2e-3
 CURRENTS_A = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 5e-2, 1e-1, 1.0, 4.0)
-CURRENT_UNIT, VOLTAGE_UNIT = 500e-9, 20e-6
+CURRENT_UNIT, VOLTAGE_UNIT = CURRENT_LSB_A, VOLTAGE_LSB_V
 POINT_S = 1.0
 """Averaging at each calibration point."""
 AUTOZERO_S = 1.0

@@ -6,10 +6,7 @@ use super::event::Event;
 use super::survey::{lba_size, opcode_name, Namespace};
 use serde_json::{json, Map, Value};
 use std::collections::{BTreeMap, HashMap};
-use wattbell_spec::nvme::io;
-
-/// Feature identifier of the in-band marker.
-const MARKER_FID: u8 = 0xD0;
+use wattbell_spec::nvme::{feature, io};
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
@@ -50,7 +47,7 @@ impl Counts {
             }
             Event::Blocks { count: None, nsid, nlb, opc, .. } => self.add_blocks(self.phase, nsid, opc, nlb),
             Event::DsmRange { nlb, .. } => self.add_blocks(self.dsm.0, self.dsm.1, io::DSM, nlb),
-            Event::GetFeature { fid: MARKER_FID, cdw11, .. } => match cdw11 & 0xFF {
+            Event::GetFeature { fid: feature::MARKER, cdw11, .. } => match cdw11 & 0xFF {
                 1 => self.phase = cdw11 >> 8,
                 2 => self.phase = 0,
                 _ => {}
