@@ -67,6 +67,24 @@ async def resets(dut):
 
 
 @cocotb.test()
+async def perst_right_behind_a_completion(dut):
+    """A CQE that waits in front of the tracker's engine when PERST# falls was before it: its command has completed."""
+    for behind in range(4, 9):  # clocks; nearer ones are within the latency of the parser, which is 3
+        clock, link, model = make(SEED + 13 + behind)
+        boot(model, 1, sizes=(16, 64))
+        command = model.io(1, FLUSH)
+        model.ring(1)
+        while "cqe" not in command.ticks:
+            clock.step()
+        low = (command.ticks["cqe"] // TICKS + behind) * TICKS
+        clock._queue.clear()
+        link.sent = [sent for sent in link.sent if sent.tick < low]
+        model.kill(low, None)
+        model.events.append((low, "TRACKER_RESET", 1, 0, 0))
+        await run(dut, model, link, pins=[Pin(low, "perst_n", 0), Pin(low + 100_000, "perst_n", 1)])
+
+
+@cocotb.test()
 async def deletes(dut):
     """Delete SQ with commands in flight, delete its CQ, create both again in another size."""
     clock, link, model = make(SEED + 2)

@@ -47,5 +47,8 @@ async def random_traffic(dut):
 
     clock.after(100, noise)
     clock.run()
-    await run(dut, model, link)
+    bench = await run(dut, model, link)
+    refused = [event for event in model.events if event[1] == "MALFORMED"]
+    assert {event[2] for event in refused} == {0, 1}, "of both directions"
+    assert (await bench.counters())["malformed"] == len(refused)
 
