@@ -49,7 +49,7 @@ def test_events_keep_their_order_and_their_ticks(bench):
             ctx.set(dut.o.events.ready, r.random() < 0.7)
             *_, valid, ready, event = await ctx.tick().sample(dut.o.events.valid, dut.o.events.ready, dut.o.events.payload)
             if valid and ready:
-                got.append((event.tick, event.kind.value, event.argument))
+                got.append((event.tick, event.kind, event.argument))
 
     simulator.add_testbench(send)
     simulator.add_testbench(take, background=True)
