@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "firmware")]
-
-from rig import ON_CORE, Rig, make  # noqa: E402 (tests/firmware)
-from terminal import Bridged, Terminal  # noqa: E402
+from tests.clients.terminal import Bridged, Terminal
+from tests.firmware.rig import ON_CORE, Rig, make
 
 
 @pytest.fixture(scope="session")

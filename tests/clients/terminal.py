@@ -6,9 +6,10 @@ import os
 import threading
 import tty
 
-from rig import Rig
 from wattbell.bridge import Bridge
 from wattbell.rig.discovery import find
+
+from tests.firmware.rig import Rig
 
 
 class Terminal(threading.Thread):

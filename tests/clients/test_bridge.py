@@ -9,10 +9,11 @@ import subprocess
 import sys
 
 import pytest
-from terminal import Bridged, Terminal
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
+
+from tests.clients.terminal import Bridged, Terminal
 
 
 def connect(bridged: Bridged) -> socket.socket:

@@ -9,19 +9,16 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim/rig"))
-
-from rig_process import Rig, find, run
-from rig_trace import RAIL, records
-from screen import Screen
-from terminal import Bridged
+from tests.clients.screen import Screen
+from tests.clients.terminal import Bridged
+from tests.sim.rig.rig_process import Rig, find, run
+from tests.sim.rig.rig_trace import RAIL, records
 
 pyvisa = pytest.importorskip("pyvisa")
 pytestmark = pytest.mark.xdist_group("virtual-rig")

@@ -18,12 +18,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/sim/rig"))
+from tests.clients.trace_samples import BIT, PIN_MASK, Truth, Words, aligned, rises
+from tests.sim.rig.rig_process import ORIGIN_TICK, Rig, find, run
+from tests.sim.rig.rig_trace import CLKREQ_N, PERST_N
 
-from rig_process import ORIGIN_TICK, Rig, find, run  # noqa: E402
-from rig_trace import CLKREQ_N, PERST_N  # noqa: E402
-from trace_samples import BIT, PIN_MASK, Truth, Words, aligned, rises  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
+
 from wattbell.capture import open_capture  # noqa: E402
 from wattbell.probes import PROBES  # noqa: E402
 from wattbell.sigrok import DECODERS  # noqa: E402

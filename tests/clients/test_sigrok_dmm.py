@@ -9,8 +9,9 @@ import socket
 import subprocess
 
 import pytest
-from terminal import Bridged, Terminal
 from wattbell.rig import Scpi
+
+from tests.clients.terminal import Bridged, Terminal
 
 pytestmark = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
 

@@ -19,10 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim/rig"))
-
-from rig_process import PATIENCE_S, Rig, find, run, wait_until
 from wattbell.cli.app import app
 from wattbell.errors import RigError, WattbellError
 from wattbell.probes import PROBES
@@ -30,6 +26,8 @@ from wattbell.rig import Rig as HostRig
 from wattbell.rig.discovery import at_ports
 from wattbell.sump import Options, Server, Threshold, open_pty
 from wattbell.sump.protocol import IDENTITY, metadata
+
+from tests.sim.rig.rig_process import PATIENCE_S, Rig, find, run, wait_until
 
 pytestmark = pytest.mark.xdist_group("virtual-rig")
 

@@ -6,8 +6,9 @@ import os
 import shutil
 
 import pytest
-from screen import Screen
-from terminal import Terminal
+
+from tests.clients.screen import Screen
+from tests.clients.terminal import Terminal
 
 pytestmark = pytest.mark.skipif(not shutil.which("picocom") and not os.environ.get("CI"), reason="picocom is not installed")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from terminal import Bridged, Terminal
+
+from tests.clients.terminal import Bridged, Terminal
 
 pyvisa = pytest.importorskip("pyvisa")
 

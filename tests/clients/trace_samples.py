@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from rig_trace import CLKREQ_N, LINK_STATE, PERST_N, RAIL, SIDEBAND, records
 from wattbell.probes import PROBES
+
+from tests.sim.rig.rig_trace import CLKREQ_N, LINK_STATE, PERST_N, RAIL, SIDEBAND, records
 
 Words = npt.NDArray[np.int64]
 STROBES = ("DOORBELL", "FETCH", "CQE")

@@ -2,28 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
-ROOT = Path(__file__).parents[2]
-
-
-def load(path: Path, name: str) -> ModuleType:
-    """Import a helper file by its path (tests are not packages)."""
-    if name in sys.modules:
-        return sys.modules[name]
-    described = importlib.util.spec_from_file_location(name, path)
-    assert described is not None
-    assert described.loader is not None
-    module = importlib.util.module_from_spec(described)
-    sys.modules[name] = module
-    described.loader.exec_module(module)
-    return module
-
-
-encoder = load(ROOT / "tests" / "host" / "wire" / "encoder.py", "wattbell_test_encoder")
+from tests.host.wire import encoder
 
 SAMPLES_A_BLOCK = 100
 COMMANDS_A_BLOCK = 10

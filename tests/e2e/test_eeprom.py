@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 import serial
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim" / "rig"))
-
-from rig_trace import encode, end, rail
+from tests.sim.rig.rig_trace import encode, end, rail
 
 DWELL_US = 20_000
 POINTS = [(1.0, 0.0), (4.5, 3.5)]

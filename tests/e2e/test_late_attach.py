@@ -14,8 +14,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from virtual import MARKS, finished, wattbell
 from wattbell.capture import open_capture
+
+from tests.e2e.virtual import MARKS, finished, wattbell
 
 pytestmark = MARKS
 

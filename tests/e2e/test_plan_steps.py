@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual import MARKS, finished, wattbell
+
+from tests.e2e.virtual import MARKS, finished, wattbell
 
 pytestmark = MARKS
 READ = "[r]\nrw=randread\nbs=4k\nsize=64m\nio_size=1m\ndirect=1\niodepth=1\n"

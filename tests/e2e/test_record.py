@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -18,13 +17,9 @@ import polars as pl
 import pytest
 from wattbell.capture import open_capture
 
+from tests.e2e import stream_maker as maker
+
 HERE = Path(__file__).parent
-_spec = importlib.util.spec_from_file_location("wattbell_stream_maker", HERE / "stream_maker.py")
-assert _spec is not None
-assert _spec.loader is not None
-maker = importlib.util.module_from_spec(_spec)
-sys.modules["wattbell_stream_maker"] = maker
-_spec.loader.exec_module(maker)
 
 
 class Bench:

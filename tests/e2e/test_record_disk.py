@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from test_record import Bench, finished, maker, wait_for
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.rail import RailWriter
 from wattbell.capture.reserve import Reserve
 from wattbell.errors import CaptureError
+
+from tests.e2e import stream_maker as maker
+from tests.e2e.test_record import Bench, finished, wait_for
 
 LIMITED = "import resource, runpy, sys; n = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)); " \
     "runpy.run_module('wattbell', run_name='__main__')"  # fmt: skip

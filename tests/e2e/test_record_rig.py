@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_record import Bench, finished, maker, wait_for
 from wattbell.capture import open_capture
+
+from tests.e2e import stream_maker as maker
+from tests.e2e.test_record import Bench, finished, wait_for
 
 STREAM = b"".join(maker.stream(1000))
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from virtual import MARKS, finished, wattbell
 from wattbell.analysis.context import load
 from wattbell.capture import open_capture
 from wattbell.export import export_sigrok
 from wattbell.sigrok import DECODERS
+
+from tests.e2e.virtual import MARKS, finished, wattbell
 
 pytestmark = MARKS
 needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")

@@ -16,10 +16,11 @@ from typing import Any
 import polars as pl
 import pytest
 from typer.testing import CliRunner
-from virtual import MARKS
 from wattbell.capture import open_capture
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
+
+from tests.e2e.virtual import MARKS
 
 pytestmark = MARKS
 TESTS = ["burst-random-read", "random-read", "random-write", "mixed-random", "active-idle"]

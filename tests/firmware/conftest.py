@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from rig import ON_CORE, Rig, make
+from tests.firmware.rig import ON_CORE, Rig, make
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from rig import BUILD, ROOT, Rig, make
+
+from tests.firmware.rig import BUILD, ROOT, Rig, make
 
 sys.path.insert(0, str(ROOT / "firmware"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rig import Rig
+from tests.firmware.rig import Rig
 
 
 def test_identity(rig: Rig) -> None:

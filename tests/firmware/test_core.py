@@ -8,7 +8,8 @@ import re
 import sys
 
 import pytest
-from rig import ON_CORE, ROOT, Rig
+
+from tests.firmware.rig import ON_CORE, ROOT, Rig
 
 sys.path.insert(0, str(ROOT / "firmware"))
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rig import Rig
+
+from tests.firmware.rig import Rig
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rig import Rig
+
+from tests.firmware.rig import Rig
 
 
 def state(rig: Rig) -> tuple[bool, bool]:

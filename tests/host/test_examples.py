@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fuzzing import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.host.fuzzing import examples
 
 SLOW_S = 0.3
 """Longer than Hypothesis allows an example by itself: 0.2 s."""

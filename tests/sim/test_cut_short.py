@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "rig"))
-
-from rig_process import PATIENCE_S, ROOT
-from rig_trace import encode, end, rail
+from tests.sim.rig.rig_process import PATIENCE_S, ROOT
+from tests.sim.rig.rig_trace import encode, end, rail
 
 pytestmark = pytest.mark.xdist_group("virtual-rig")
 

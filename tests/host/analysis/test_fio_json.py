@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from wattbell.analysis import fio
 from wattbell.errors import CaptureError
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples
+from tests.host.fuzzing import examples
 
 CONTEXT: Any = SimpleNamespace(
     first_tick=0, last_tick=1, loss=SimpleNamespace(between=lambda _first, _last: SimpleNamespace(under_commands=0))

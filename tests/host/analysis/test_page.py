@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +15,8 @@ from wattbell.cli.output import PlainConsole
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 
-_described = importlib.util.spec_from_file_location("wattbell_test_builder", Path(__file__).parents[1] / "conftest.py")
-assert _described is not None and _described.loader is not None
-_builders: Any = importlib.util.module_from_spec(_described)
-_described.loader.exec_module(_builders)
-Builder = _builders.Builder
+from tests.host.conftest import Builder
+
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 WATT = 165_000 * 20e-6 * 500e-9
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import tty
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from fuzzing import examples
 from wattbell.bridge.line import CLEAR, ControlLine
+
+from tests.host.fuzzing import examples
 
 LONGEST = ControlLine.LONGEST
 LONG_TEXT = st.integers(LONGEST - 2, 3 * LONGEST).map(lambda size: b"y" * size)

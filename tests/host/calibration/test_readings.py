@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from wattbell.calibration.readings import Mean, Stretches, clipped
 from wattbell.errors import CalibrationError
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
-
-import encoder
+from tests.host.wire import encoder
 
 
 def stream(values: list[tuple[int, int]], first_tick: int = 5_000_000, flags_of_block: dict[int, int] | None = None) -> bytes:

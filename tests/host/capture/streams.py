@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 from wattbell.capture import Capture, CaptureWriter, open_capture
 
-TESTS = Path(__file__).parents[2]
-
-
-def _load(path: Path, name: str) -> Any:
-    if name in sys.modules:
-        return sys.modules[name]
-    described = importlib.util.spec_from_file_location(name, path)
-    assert described is not None
-    assert described.loader is not None
-    module = importlib.util.module_from_spec(described)
-    sys.modules[name] = module
-    described.loader.exec_module(module)
-    return module
-
-
-encoder = _load(TESTS / "host" / "wire" / "encoder.py", "wattbell_test_encoder")
-maker = _load(TESTS / "e2e" / "stream_maker.py", "wattbell_stream_maker")
+from tests.host.wire import encoder
 
 
 def recorded(path: Path, *pieces: bytes, **options: Any) -> Capture:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,7 @@ from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import Kind
 
-_path = Path(__file__).parents[1] / "wire" / "encoder.py"
-_described = importlib.util.spec_from_file_location("wattbell_test_encoder", _path)
-assert _described is not None
-assert _described.loader is not None
-e: Any = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_test_encoder"] = e
-_described.loader.exec_module(e)
+from tests.host.wire import encoder as e
 
 
 def written(path: Path, *blocks: bytes, **options: Any) -> Any:

@@ -19,10 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples, multiplier, seeds
-from streams import maker
 from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.check import Health, check
@@ -32,6 +28,9 @@ from wattbell.capture.repair import repair
 from wattbell.cli.info import info
 from wattbell.errors import CaptureError, WattbellError
 from wattbell.report import write_report
+
+from tests.e2e import stream_maker as maker
+from tests.host.fuzzing import examples, multiplier, seeds
 
 STREAM = b"".join(maker.stream(60))
 TABLES = ("commands", "rail_blocks", "events", "gaps", "tlps", "status", "link")

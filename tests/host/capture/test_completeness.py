@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streams import encoder as e
-from streams import maker, recorded
 from wattbell.capture import Capture, CaptureWriter, open_capture
+
+from tests.e2e import stream_maker as maker
+from tests.host.capture.streams import recorded
+from tests.host.wire import encoder as e
 
 BLOCKS = maker.stream(100)
 LAST = 1000 + 100 * maker.SAMPLES_A_BLOCK * 1000

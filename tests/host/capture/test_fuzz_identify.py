@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from wattbell.capture.metamodel import DriveAbout
 from wattbell.errors import WattbellError
 from wattbell.wire.records import Tlps
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples
+from tests.host.fuzzing import examples
 
 COLUMNS = ("qid", "opcode", "status", "nsid", "slba", "first_data_tick", "fetch_tick", "doorbell_tick", "cqe_tick")
 PLACES = [0, 4, 24, 26, 64, 80, 96, 128, 130, 191, 263, 265, 266, 268, 272, 322, 525, 2048, 2080, 3071]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,7 @@ import pytest
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.identify import memory_write
 
-_path = Path(__file__).parents[1] / "wire" / "encoder.py"
-_described = importlib.util.spec_from_file_location("wattbell_test_encoder", _path)
-assert _described is not None
-assert _described.loader is not None
-e: Any = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_test_encoder"] = e
-_described.loader.exec_module(e)
+from tests.host.wire import encoder as e
 
 
 def controller(model: bytes = b"INTEL SSDPEKNW010T8") -> bytes:

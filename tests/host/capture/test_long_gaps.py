@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyjls
 import pytest
-from streams import encoder as e
-from streams import maker, recorded, run
 from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.capture.rail import SIGNALS, jls_time
+
+from tests.e2e import stream_maker as maker
+from tests.host.capture.streams import recorded, run
+from tests.host.wire import encoder as e
 
 HOUR = 3600 * 10**9
 STEP = 1000

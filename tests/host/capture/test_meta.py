@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples
-from streams import maker
 from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.meta import NAME, save
@@ -27,6 +22,9 @@ from wattbell.cli.info import info
 from wattbell.errors import CaptureError, WattbellError
 from wattbell.report import write_report
 from wattbell.results.from_capture import run_from_capture
+
+from tests.e2e import stream_maker as maker
+from tests.host.fuzzing import examples
 
 STREAM = b"".join(maker.stream(60))
 

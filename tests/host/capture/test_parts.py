@@ -16,8 +16,6 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from streams import encoder as e
-from streams import maker, recorded, run
 from wattbell.capture import CaptureWriter, hashes, identify, jlsfaults, memory, open_capture, recover, reserve, room, schema, tables
 from wattbell.capture import repair as repairs
 from wattbell.capture.check import Health, check
@@ -27,6 +25,10 @@ from wattbell.capture.meta import NAME, save
 from wattbell.capture.rail import RailReader, grid_index, jls_time, padded
 from wattbell.capture.reserve import Reserve
 from wattbell.errors import CaptureError
+
+from tests.e2e import stream_maker as maker
+from tests.host.capture.streams import recorded, run
+from tests.host.wire import encoder as e
 
 MB = 1 << 20
 

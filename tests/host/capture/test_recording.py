@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streams import encoder as e
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture import record as module
 from wattbell.capture.record import Limits, Progress, record
 from wattbell.errors import CaptureError, RigError
 from wattbell.rig.reader import Line
+
+from tests.host.wire import encoder as e
 
 NOTHING = object()
 """In a script: nothing comes for a while."""

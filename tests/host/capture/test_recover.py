@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from streams import maker
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.errors import CaptureError
+
+from tests.e2e import stream_maker as maker
 
 STREAM = b"".join(maker.stream(60))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from streams import maker, recorded
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.errors import CaptureError
+
+from tests.e2e import stream_maker as maker
+from tests.host.capture.streams import recorded
 
 STREAM = b"".join(maker.stream(20))
 

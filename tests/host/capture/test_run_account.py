@@ -7,9 +7,10 @@ import zlib
 from pathlib import Path
 
 import pytest
-from streams import encoder as e
-from streams import recorded, run
 from wattbell.capture import Capture, CaptureWriter
+
+from tests.host.capture.streams import recorded, run
+from tests.host.wire import encoder as e
 
 FLUSH = 10_000_000
 """Ticks for which the rig may hold a block open, and where it says how many command records it lost: docs/wire-format.md."""

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from streams import encoder as e
-from streams import recorded, run
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture import writer as writer_module
 from wattbell.capture.meta import NAME, UNITS
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import Kind
+
+from tests.host.capture.streams import recorded, run
+from tests.host.wire import encoder as e
 
 FLUSH = 10_000_000
 UTC = 1_700_000_000_000_000_000

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.cli.virtual import read_phases
 from wattbell.errors import UsageError
+
+from tests.host.fuzzing import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),

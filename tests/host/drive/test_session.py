@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,18 +23,8 @@ from wattbell.suites.measure import Source
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.scoring import score_test
 
+from tests.host.wire import encoder as e
 
-def load(path: Path, name: str) -> ModuleType:
-    described = importlib.util.spec_from_file_location(name, path)
-    assert described is not None
-    assert described.loader is not None
-    module = importlib.util.module_from_spec(described)
-    sys.modules[name] = module
-    described.loader.exec_module(module)
-    return module
-
-
-e: Any = load(Path(__file__).parents[1] / "wire" / "encoder.py", "wattbell_test_encoder")
 S = 1_000_000_000
 STEP_S, SAMPLE_S = 1.0, 0.02
 NVME = """#!/bin/sh

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from wattbell.drive.settings import restore_left_over
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples
+from tests.host.fuzzing import examples
 
 DEVICE = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S1", "F", 1 << 30, 512, "0000:01:00.0", 1)
 

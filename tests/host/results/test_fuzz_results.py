@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from fuzzing import examples
 from wattbell.errors import ResultsError
 from wattbell.report.suite import write_suite_page
 from wattbell.results import Store, read_run
 from wattbell.results.seriesfile import read_series
+
+from tests.host.fuzzing import examples
 
 ODD = [
     None, True, False, 0, -1, 1, 2**31, 2**63 - 1, 2**63, 2**70, 10**400, 0.0, -0.5, 1e-320, 1e29, 1e31, 1e308, "", "x", "full", "\x00",

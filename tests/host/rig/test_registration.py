@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from fuzzing import examples
 from wattbell.errors import RigError
 from wattbell.rig import discovery
+
+from tests.host.fuzzing import examples
 
 
 def register(folder: Path, serial: str) -> None:

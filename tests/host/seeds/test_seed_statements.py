@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -24,17 +23,15 @@ from wattbell.seeds.markdown import markdown, to_json
 from wattbell.seeds.reduce import POINTS, SERIES, WHOLE_SERIES
 from wattbell.seeds.statements import Book, parse_book
 
+from tests.host.conftest import Builder
+from tests.host.results import samples as maker
+
 DRIVES = {"drives": {"x": {"title": "X", "profiles": ["x-*"]}, "y": {"title": "Y", "profiles": ["y-*"]}}, "groups": {"both": ["x", "y"]}}
 
 
 @pytest.fixture(scope="module")
 def samples() -> ModuleType:
-    path = Path(__file__).parents[1] / "results" / "samples.py"
-    spec = importlib.util.spec_from_file_location("wattbell_seed_samples", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return maker
 
 
 def book(**statement: Any) -> Book:
@@ -169,12 +166,7 @@ def test_the_published_triple_through_the_real_arithmetic(tmp_path: Path) -> Non
 
 def test_the_published_triple_through_a_capture(tmp_path: Path) -> None:
     """The same through capture and analysis: 128 KiB reads back to back at a constant 3.79 W."""
-    conftest = Path(__file__).parents[1] / "conftest.py"
-    spec = importlib.util.spec_from_file_location("wattbell_builder", conftest)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    builder = module.Builder(tmp_path / "capture")
+    builder = Builder(tmp_path / "capture")
     builder.power(0, 3.79)
     latency = round(131072 / 1888e6 * 1e9)
     builder.phase(1, 1_000_000, 150_000_000, "sequential read")

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,7 @@ from wattbell.export import export_sigrok
 from wattbell.sigrok import DECODERS
 from wattbell_spec.wire import CommandFlag, EventType
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
-
-import encoder
+from tests.host.wire import encoder
 
 US, MS = 1_000, 1_000_000
 pytestmark = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")

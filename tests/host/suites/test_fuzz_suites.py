@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from wattbell.suites.manifest import CONDITIONS, KINDS, QUANTITIES, Test, load_s
 from wattbell.suites.plan import Choice, choose_tests, plan_sessions
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import examples
+from tests.host.fuzzing import examples
 
 JOB = "[global]\nfilename=${WATTBELL_DRIVE}\n[a]\nrw=randread\nbs=4k\n[b]\nstonewall\niodepth=4\n"
 NUMBERS = st.one_of(

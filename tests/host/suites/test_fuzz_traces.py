@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from fuzzing import examples
 from wattbell.cli.bustrace import read_header
 from wattbell.errors import SimError, UsageError
 from wattbell.suites import traces
+
+from tests.host.fuzzing import examples
 
 IOLOG_3 = ["fio version 3 iolog", "0 d add", "0 d open", "5 d write 4096 8192", "9 d read 0 512", "9 d trim 0 4096", "12 d sync 0 0"]
 IOLOG_2 = ["fio version 2 iolog", "d add", "d open", "d write 4096 8192", "d wait 100 0", "d read 0 512", "d datasync 0 0", "d close"]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
-
-from encoder import events, rail, status
 from wattbell.sump.acquisition import Acquisition, Options
 from wattbell.sump.protocol import Settings
 from wattbell_spec.wire import EventType
+
+from tests.host.wire.encoder import events, rail, status
 
 BEGIN = 7_000_000_000
 MS = 1_000_000

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from fuzzing import examples
 from wattbell.errors import RigError
 from wattbell.probes import PROBES
 from wattbell.sump import Options, Server, open_pty
 from wattbell.sump.protocol import IDENTITY, Parser, Settings, metadata
+
+from tests.host.fuzzing import examples
 
 PATIENCE_S = 60.0
 RESET, ARM, ID, METADATA = bytes(5), b"\x01", b"\x02", b"\x04"

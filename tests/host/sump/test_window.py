@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
-
-from encoder import Command, commands, events, rail
 from wattbell.probes import PROBES
 from wattbell.sump.protocol import Settings, Stage
 from wattbell.sump.timeline import Threshold, Timeline
 from wattbell.sump.window import Window
 from wattbell.wire.decode import Decoder
 from wattbell_spec.wire import EventType
+
+from tests.host.wire.encoder import Command, commands, events, rail
 
 ORIGIN = 5_000_000_000
 MS = 1_000_000

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +11,7 @@ from wattbell.wire.framing import Framer
 from wattbell.wire.sequence import Arrival, SequenceTracker
 from wattbell_spec import wire as spec
 
-_described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
-assert _described is not None
-assert _described.loader is not None
-e: Any = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_test_encoder"] = e
-_described.loader.exec_module(e)
+from tests.host.wire import encoder as e
 
 FLUSH = 10_000_000
 """Ticks for which the rig may hold a block open."""

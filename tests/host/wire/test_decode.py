@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import struct
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +13,7 @@ from hypothesis import strategies as st
 from wattbell.wire.decode import Batch, Decoder
 from wattbell_spec.wire import FLUSH_TICKS, Kind
 
-_described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
-assert _described is not None
-assert _described.loader is not None
-e: Any = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_test_encoder"] = e
-_described.loader.exec_module(e)
+from tests.host.wire import encoder as e
 
 U8, U16, U24, U32, U40 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 24, 32, 40))
 I24 = st.integers(-(2**23), 2**23 - 1)

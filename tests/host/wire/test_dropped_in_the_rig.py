@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from wattbell.wire.decode import Decoder
 from wattbell_spec.wire import Kind
 
-_described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
-assert _described is not None
-assert _described.loader is not None
-e: Any = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_test_encoder"] = e
-_described.loader.exec_module(e)
+from tests.host.wire import encoder as e
 
 MAKERS: dict[Kind, Callable[[int, int, int], bytes]] = {
     Kind.COMMANDS: lambda n, tick, dropped: e.commands(n, tick, [e.Command(tick)], dropped),

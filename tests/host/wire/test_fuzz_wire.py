@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import sys
-from pathlib import Path
 
 import pytest
 from wattbell.wire.decode import Decoder
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzzing import seeds
-
-_described = importlib.util.spec_from_file_location("wattbell_test_encoder", Path(__file__).parent / "encoder.py")
-assert _described and _described.loader
-e = importlib.util.module_from_spec(_described)
-sys.modules["wattbell_test_encoder"] = e
-_described.loader.exec_module(e)
+from tests.host.fuzzing import seeds
+from tests.host.wire import encoder as e
 
 INPUTS = 2_000
 """Of each kind of damage, in a short run."""

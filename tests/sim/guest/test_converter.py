@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HERE, as_10_0, log_lines, write_log
-from tap import Command, Tap, header_json
+
+from tests.sim.guest.conftest import HERE, as_10_0, log_lines, write_log
+from tests.sim.guest.tap import Command, Tap, header_json
 
 FLUSH, WRITE, READ, COMPARE, WRITE_ZEROES, DSM, VERIFY, COPY = 0, 1, 2, 5, 8, 9, 12, 0x19
 DIRECTION = {READ: "read", WRITE: "write", DSM: "trim", FLUSH: "sync"}

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import as_10_0, log_lines, write_log
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tap import Tap, items
+
+from tests.sim.guest.conftest import as_10_0, log_lines, write_log
+from tests.sim.guest.tap import Tap, items
 
 NAME = "fio-11.1"
 

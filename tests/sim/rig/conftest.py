@@ -1,15 +1,12 @@
 """The virtual rig as tests see it: a program, two ports, a stream."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from rig_process import Rig, find, run
-from rig_trace import encode, end, rail, records, sideband, squeeze
+from tests.sim.rig.rig_process import Rig, find, run
+from tests.sim.rig.rig_trace import encode, end, rail, records, sideband, squeeze
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from rig_trace import END, PERST_N, SIDEBAND, TLP_DOWN, Record
+from tests.sim.rig.rig_trace import END, PERST_N, SIDEBAND, TLP_DOWN, Record
 
 CFGWR0, CPLD, MWR32, MWR64 = 0x44, 0x4A, 0x40, 0x60
 

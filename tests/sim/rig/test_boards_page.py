@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig_process import ROOT
+
+from tests.sim.rig.rig_process import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import boards_page

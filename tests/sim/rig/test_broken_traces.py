@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig_process import PATIENCE_S, ROOT, Rig, find, run
-from rig_trace import encode, end, rail
+
+from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig, find, run
+from tests.sim.rig.rig_trace import encode, end, rail
 
 HOUR_US = 3.6e9
 ROWS = [rail(1, 3.3, 0.1), rail(1000, 3.3, 0.2)]

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rig_process import ROOT, Rig
-from rig_trace import encode, end, rail
 from typer.testing import CliRunner
 from wattbell.capture import open_capture
 from wattbell.cli.app import app
 from wattbell.errors import CalibrationError
+
+from tests.sim.rig.rig_process import ROOT, Rig
+from tests.sim.rig.rig_trace import encode, end, rail
 
 DWELL_US = 200_000.0
 POINTS = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)]

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rig_process import PATIENCE_S, Rig, wait_until
-from rig_trace import encode, rail
 from wattbell.calibration.bench import parse_reading, standard_points, why_not
+
+from tests.sim.rig.rig_process import PATIENCE_S, Rig, wait_until
+from tests.sim.rig.rig_trace import encode, rail
 
 LEAD_US = 20_000.0
 """How far the trace is written ahead of the rig's time: what is set now is there so much later."""

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from rig_process import ROOT, Rig, column, decode, find, run, wait_until
-from rig_trace import PERST_N, encode, end, rail, sideband
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
+
+from tests.sim.rig.rig_process import ROOT, Rig, column, decode, find, run, wait_until
+from tests.sim.rig.rig_trace import PERST_N, encode, end, rail, sideband
 
 GOAL_S = 50e-9
 """docs/accuracy.md: ADC to bus."""

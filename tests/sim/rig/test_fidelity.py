@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run
-from rig_trace import BURST, TLP_DOWN, TLP_UP, Record, encode, end, rail, records, sideband, squeeze
 from wattbell_spec.wire import UNKNOWN24, UNKNOWN32, CommandFlag, EventType, ResetCause
+
+from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run
+from tests.sim.rig.rig_trace import BURST, TLP_DOWN, TLP_UP, Record, encode, end, rail, records, sideband, squeeze
 
 SUMMARY = 7
 ABSENT = (1 << 64) - 1

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from rig_process import ORIGIN_TICK, column, decode, play, run
-from rig_trace import TLP_DOWN, TLP_UP, US, Record, encode, missed, records, squeeze
-from test_fidelity import compare, disturbed
 from wattbell_spec.wire import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
+
+from tests.sim.rig.rig_process import ORIGIN_TICK, column, decode, play, run
+from tests.sim.rig.rig_trace import TLP_DOWN, TLP_UP, US, Record, encode, missed, records, squeeze
+from tests.sim.rig.test_fidelity import compare, disturbed
 
 Host = tuple[Path, dict[str, list]]
 MESSAGE = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)

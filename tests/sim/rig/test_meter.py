@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from rig_process import PATIENCE_S, ROOT, Rig
-from rig_trace import encode, end, rail, sideband
+
+from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig
+from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 STEADY_US = 400_000
 FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])

@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rig_process import Rig, column, decode, find, wait_until
-from rig_trace import encode, end, rail, records, sideband
 from wattbell_spec.wire import EventType, MarkerSource
+
+from tests.sim.rig.rig_process import Rig, column, decode, find, wait_until
+from tests.sim.rig.rig_trace import encode, end, rail, records, sideband
 
 
 def test_it_registers_while_it_runs(quiet_trace: Path, rig: type[Rig], tmp_path: Path) -> None:

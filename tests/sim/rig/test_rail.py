@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rig_process import ORIGIN_TICK, ROOT, Rig, column, decode, play
-from rig_trace import encode, end, rail
 from wattbell_spec.units import CURRENT_LSB_NA, ENERGY_LSB_W, VOLTAGE_LSB_UV
 from wattbell_spec.wire import RailFlag
+
+from tests.sim.rig.rig_process import ORIGIN_TICK, ROOT, Rig, column, decode, play
+from tests.sim.rig.rig_trace import encode, end, rail
 
 V, A = VOLTAGE_LSB_UV * 1e-6, CURRENT_LSB_NA * 1e-9
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from rig_process import ROOT, Rig, column, decode, play
-from rig_trace import encode, end, rail
 from wattbell_spec.wire import EventType
+
+from tests.sim.rig.rig_process import ROOT, Rig, column, decode, play
+from tests.sim.rig.rig_trace import encode, end, rail
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from rig_process import Rig, wait_until
-from rig_trace import US, encode, end, rail, records, sideband
 from wattbell_spec.registers import by_name
+
+from tests.sim.rig.rig_process import Rig, wait_until
+from tests.sim.rig.rig_trace import US, encode, end, rail, records, sideband
 
 RAIL = 64
 FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])

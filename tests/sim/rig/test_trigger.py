@@ -4,10 +4,11 @@ both have it, and then the same streams, byte for byte."""
 from pathlib import Path
 
 import pytest
-from rig_process import ORIGIN_TICK, ROOT, Rig, column, decode, wait_until
-from rig_trace import encode, end, rail, sideband
 from wattbell.wire.decode import Batch
 from wattbell_spec.wire import EventType, LinkState
+
+from tests.sim.rig.rig_process import ORIGIN_TICK, ROOT, Rig, column, decode, wait_until
+from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 MARK = 0xFFFFFFFF
 ACT_CLOCKS = 20
