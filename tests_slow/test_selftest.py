@@ -10,10 +10,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests/sim/rig"))
 
-from tests.sim.rig.rig_process import Rig  # noqa: E402
-from tests.sim.rig.rig_trace import encode, end, rail, sideband  # noqa: E402
 from wattbell_gateware import generate  # noqa: E402
 from wattbell_gateware.nvme import fetch  # noqa: E402
+
+from tests.sim.rig.rig_process import Rig  # noqa: E402
+from tests.sim.rig.rig_trace import encode, end, rail, sideband  # noqa: E402
 
 RECORDS = 32
 
