@@ -2,26 +2,23 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from wattbell_gateware import generate
+from wattbell_gateware.nvme import tables
+
+from tests.sim.rig.rig_process import Rig
+from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests/sim/rig"))
-
-from wattbell_gateware import generate  # noqa: E402
-from wattbell_gateware.nvme import fetch  # noqa: E402
-
-from tests.sim.rig.rig_process import Rig  # noqa: E402
-from tests.sim.rig.rig_trace import encode, end, rail, sideband  # noqa: E402
 
 RECORDS = 32
 
 
 def no_submission_queues(monkeypatch: pytest.MonkeyPatch) -> int:
     """The tracker takes another opcode for Create I/O Submission Queue."""
-    monkeypatch.setattr(fetch, "CREATE_SQ", 0x11)
+    monkeypatch.setattr(tables, "CREATE_SQ", 0x11)
     return RECORDS
 
 
