@@ -85,6 +85,30 @@ async def perst_right_behind_a_completion(dut):
 
 
 @cocotb.test()
+async def late_head_doorbell(dut):
+    """A host that takes a CQE and rings for it with the next one, up to 16.7 ms later, which is as long as a record can say: before
+    that the command is not given up, behind it the record says that nothing came."""
+    clock, link, model = make(SEED + 18, stride=0)
+    boot(model, 1, sizes=(4, 4))
+    model.lazy = 1.0
+    ages = []
+    for pause in (12_000_000, 16_500_000, 17_500_000):
+        first = model.io(1, FLUSH)
+        model.ring(1)
+        clock.run()
+        link.drain()
+        clock.now += pause
+        model.io(1, FLUSH)
+        model.ring(1)
+        clock.run()
+        ages.append(first.ticks["head"] - first.ticks["cqe"])
+        if ages[-1] >= (1 << 24):
+            del first.ticks["head"]
+    assert ages[0] > 1 << 23 and ages[1] < 1 << 24 < ages[2]
+    await run(dut, model, link)
+
+
+@cocotb.test()
 async def deletes(dut):
     """Delete SQ with commands in flight, delete its CQ, create both again in another size."""
     clock, link, model = make(SEED + 2)
