@@ -23,6 +23,7 @@ def make_host(seed: int, stride: int, **options) -> tuple[Clockwork, Link, Model
     # Drivers that use few CIDs, all of which begin one chain of the tracker's (store.rs, hash), and leave in PRP2 what was there.
     model.cid_step, model.cid_count = 0x401, 32
     model.left_over = 0.3
+    model.small = 0.5
     return clock, link, model
 
 

@@ -7,6 +7,7 @@ from docs of the wire format.
 
 from __future__ import annotations
 
+import random
 import struct
 from functools import partial
 
@@ -54,6 +55,8 @@ class Model(Memory):
         self.list_read, self.list_step, self.reread = 256, 8, 0.0  # PRP lists: longest read, its granularity, again
         self.brief = False  # of each page's data, only one TLP of at most 64 bytes moves
         self.ends = False  # and one at its end
+        # Writes whose data is 64-bit numbers below 2^20, which but for their low bits could be addresses.
+        self.small, self.numbers = 0.0, random.Random(1)
         self.poll = 0.0
         self.fetch_burst = 8
         self.fetch_pause = 0  # ticks between fetches of a queue
@@ -427,6 +430,8 @@ class Model(Memory):
 
         for address, offset, size in parts:
             data = command.ranges[offset : offset + size] or self.random.randbytes(size)
+            if not command.ranges and self.numbers.random() < self.small:
+                data = b"".join(struct.pack("<Q", self.numbers.randrange(1 << 20) | 1) for _ in range(size // 8)) + data[size // 8 * 8 :]
             self.read_host(address, data, each, note)
 
     def complete(self, q: Queue, command: Command) -> None:
