@@ -75,12 +75,13 @@ def _profile(book: Book, drive: str) -> str:
 
 
 def stamp(job: Job) -> str:
-    """What the run rests on: both programs, the host package, the profile and the suite."""
+    """What the run rests on: both programs, the host package, the specification, the profile and the suite."""
     digest = hashlib.sha256(repr(job).encode())
     package = ROOT / "host" / "wattbell"
     files = [simtools.find_program("wattbell-ssd"), simtools.find_program("wattbell-rig")]
     files += [simtools.profiles_dir() / f"{job.profile}.toml"]
-    files += sorted(path for name in ("suites", "analysis", "capture") for path in (package / name).rglob("*.py"))
+    folders = (ROOT / "spec" / "wattbell_spec", package / "suites", package / "analysis", package / "capture")
+    files += sorted(path for folder in folders for path in folder.rglob("*.py"))
     files += sorted(path for path in (package / "suites" / "data" / job.suite).iterdir() if path.is_file())
     for path in files:
         digest.update(hashlib.sha256(path.read_bytes()).digest())

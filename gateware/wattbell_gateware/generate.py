@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import wattbell_spec
+from wattbell_spec.files import write
 
 from .verilog import ConversionError, convert
 
@@ -30,12 +31,6 @@ def sources_digest() -> str:
     for path in sorted(path for package in (__file__, wattbell_spec.__file__) for path in Path(str(package)).parent.rglob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def write(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` unless it holds that already."""
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
 
 
 def verilog(name: str) -> str:

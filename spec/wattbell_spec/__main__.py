@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from . import c, registers_page, rust, sigrok, wire_page
+from .files import write
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,13 +19,6 @@ def texts() -> dict[str, str]:
     made["docs/registers.md"] = registers_page.markdown()
     made[sigrok.PATH] = sigrok.tables()
     return made
-
-
-def write(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` unless it holds that already, so that nothing is built again for nothing."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
 
 
 def main() -> int:

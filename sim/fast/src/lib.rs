@@ -6,7 +6,7 @@
 //! earliest go first. What crosses from one part to another carries the clock in which it becomes visible, so parts may
 //! run ahead of each other.
 //!
-//! Numbers of the wire format come from `wattbell_spec`. Nothing else does: the logic is written anew from
+//! Numbers (of the wire format, the registers, NVMe) come from `wattbell_spec`. Nothing else does: the logic is written anew from
 //! `docs/gateware.md` and `docs/wire-format.md`, with the gateware as the judge.
 
 pub mod builder;
@@ -26,8 +26,6 @@ pub mod status;
 pub mod time;
 pub mod tracker;
 mod watch;
-#[rustfmt::skip]
-#[allow(missing_docs, dead_code)]
 pub mod writer;
 
 pub use instrument::{Instrument, Listening, Told};

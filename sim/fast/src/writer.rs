@@ -2,8 +2,8 @@
 
 use crate::field::put;
 use crate::time::{Clock, NEVER};
-use wattbell_spec::wire;
 use std::collections::VecDeque;
+use wattbell_spec::wire;
 
 /// Banks of a block buffer: one fills while the other waits or is sent.
 const BANKS: usize = 2;
