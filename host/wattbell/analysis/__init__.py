@@ -1,8 +1,7 @@
-"""From a capture to figures: :func:`analyze` computes them, :func:`render` prints them."""
+"""From a capture to figures: :func:`analyze` computes them."""
 
 from .analyze import analyze
 from .depth import DepthSteps, depth_steps
 from .figures import SCHEMA_VERSION
-from .render import render
 
-__all__ = ["SCHEMA_VERSION", "DepthSteps", "analyze", "depth_steps", "render"]
+__all__ = ["SCHEMA_VERSION", "DepthSteps", "analyze", "depth_steps"]

@@ -38,8 +38,8 @@ def compare(
 
       wattbell compare 3f2a 91bc --json
     """
+    from ..present.suite.entities import mixtures
     from ..report.suite import write_suite_page
-    from ..report.suite_entities import mixtures
     from ..results import default_path
     from ..results.load import resolve
 

@@ -18,8 +18,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.segment import Segment
 from rich.text import Text
 
-from ..analysis.fitting import WholeTable
 from ..analysis.text import printable
+from ..present.terminal import WholeTable
 
 
 class PlainConsole(Console):

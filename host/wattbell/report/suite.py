@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.errors import ResultsError
-from wattbell.report import suite_power, suite_sections, suite_series, suite_tables
-from wattbell.report.embed import plain
-from wattbell.report.suite_charts import Section, TableBlock
-from wattbell.report.suite_entities import drive_key, entities, stamp
-from wattbell.report.suite_html import page
-from wattbell.report.suite_static import write_pictures
+from wattbell.present.chart import Section, TableBlock
+from wattbell.present.embed import plain
+from wattbell.present.pictures import write_pictures
+from wattbell.present.suite import curves, power, scores, tables
+from wattbell.present.suite.entities import drive_key, entities, stamp
+from wattbell.report.suite_page import page
 from wattbell.results import Run, Store, provenance
 
 
@@ -21,19 +21,19 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
     """Every section of the page that these runs have something for."""
     found = entities(runs)
     made = [
-        suite_sections.scores(found, background),
-        suite_sections.queue_depths(found),
-        suite_sections.mixes(found),
-        suite_tables.matrices(found),
-        suite_series.rounds(found),
-        suite_sections.against_power(found, background),
-        suite_series.fill(found),
-        suite_series.consistency(found),
-        suite_sections.traces(found, background),
-        suite_series.idle(found, background),
-        suite_power.features(runs),
-        suite_tables.every_figure(found),
-        suite_tables.provenance(runs, rests_on or {}),
+        scores.scores(found, background),
+        scores.queue_depths(found),
+        scores.mixes(found),
+        tables.matrices(found),
+        curves.rounds(found),
+        scores.against_power(found, background),
+        curves.fill(found),
+        curves.consistency(found),
+        scores.traces(found, background),
+        curves.idle(found, background),
+        power.features(runs),
+        tables.every_figure(found),
+        tables.provenance(runs, rests_on or {}),
     ]
     return _named_apart([plain(section) for section in made if section.blocks])
 

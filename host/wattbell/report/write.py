@@ -9,10 +9,10 @@ from typing import Any
 from wattbell.analysis.context import load
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
-from wattbell.report.data import ReportData, collect
-from wattbell.report.embed import plain
-from wattbell.report.html import page
-from wattbell.report.static import write_plots
+from wattbell.present.capture.charts import ReportData, collect
+from wattbell.present.embed import plain
+from wattbell.present.static import write_plots
+from wattbell.report.capture import page
 
 
 def write_report(capture: Capture, result: Mapping[str, Any], out: str | Path, plots: bool = True) -> Path:

@@ -7,8 +7,9 @@ import re
 
 import pytest
 from rich.cells import cell_len
-from wattbell.analysis import analyze, render
+from wattbell.analysis import analyze
 from wattbell.cli.output import PlainConsole
+from wattbell.present.capture.tables import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from wattbell.report.colours import PALETTE, READ, WRITE, look
+from wattbell.present.colours import PALETTE, READ, WRITE, look
 
 Float = npt.NDArray[np.float64]
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.context import load
-from wattbell.report import series, write_report
-from wattbell.report.data import collect
-from wattbell.report.series import Envelope
+from wattbell.present.capture import series
+from wattbell.present.capture.charts import collect
+from wattbell.present.capture.series import Envelope
+from wattbell.report import write_report
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import Kind
 

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 from wattbell.errors import ResultsError
+from wattbell.present.chart import BACKGROUND, Bars, Chart, Panel, TableBlock, needs_legend, spread
+from wattbell.present.suite.entities import entities, mixtures, stamp
 from wattbell.report.suite import comparable, sections, write_suite_page
-from wattbell.report.suite_charts import BACKGROUND, Bars, Chart, Panel, TableBlock, needs_legend, spread
-from wattbell.report.suite_entities import entities, mixtures, stamp
 from wattbell.results import Store, read_run
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from wattbell.report.embed import bullets, document, note_below
-from wattbell.report.suite_charts import Bars, Block, Chart, Line, Section, TableBlock, needs_legend, readable, shown
-from wattbell.report.suite_entities import Entity, mixtures
-from wattbell.report.suite_plotly import figure
-from wattbell.report.tables import pair, table
+from wattbell.present.chart import Bars, Block, Chart, Line, Section, TableBlock, needs_legend, readable, shown
+from wattbell.present.embed import bullets, document, note_below
+from wattbell.present.html import pair, table
+from wattbell.present.interactive import figure
+from wattbell.present.suite.entities import Entity, mixtures
 from wattbell.results import Run
 
 

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatter, NullFormatter, NullLocator
 
 from wattbell.analysis.text import concise, digits, si
-from wattbell.report.static import GRID, INK, MUTED, STYLE
-from wattbell.report.suite_charts import Bars, Chart, Line, Panel, Section, needs_legend, readable, shown, spread, y_limits
+from wattbell.present.chart import Bars, Chart, Line, Panel, Section, needs_legend, readable, shown, spread, y_limits
+from wattbell.present.static import GRID, INK, MUTED, STYLE
 
 _STYLE: Any = {**STYLE, "hatch.linewidth": 0.9}
 _MANY = 400

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
 from wattbell.analysis.text import si
-from wattbell.report.colours import READ, WRITE, Look
-from wattbell.report.data import ReportData
-from wattbell.report.series import Envelope
+from wattbell.present.capture.charts import ReportData
+from wattbell.present.capture.series import Envelope
+from wattbell.present.colours import READ, WRITE, Look
 
 INK, MUTED, GRID = "#1c2530", "#66707c", "#e4e7eb"
 POWER, DEPTH, LATENCY = "#c2571a", "#3c7d3c", "#4a5d73"

@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
-from wattbell.report.suite_charts import Section, TableBlock, shown
-from wattbell.report.suite_entities import Entity, titles_of
-from wattbell.report.tables import pair
+from wattbell.present.chart import Section, TableBlock, shown
+from wattbell.present.html import pair
+from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.results import Point, Run
 
 

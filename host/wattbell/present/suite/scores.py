@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from wattbell.analysis.text import digits
-from wattbell.report.suite_charts import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
-from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
+from wattbell.present.chart import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
+from wattbell.present.suite.entities import Entity, TestKey, entities, titles_of
 from wattbell.results import Run, Score, TestResult
 
 _LESS_IS_BETTER = {"W", "s", "J"}

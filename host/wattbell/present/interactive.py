@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from wattbell.report.embed import label
-from wattbell.report.static import INK, MUTED
-from wattbell.report.suite_charts import Line, Panel, spread, y_limits
+from wattbell.present.chart import Line, Panel, spread, y_limits
+from wattbell.present.embed import label
+from wattbell.present.static import INK, MUTED
 
 _GRID = "#e8ebee"
 _MANY = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wattbell.report.colours import PALETTE
+from wattbell.present.colours import PALETTE
 from wattbell.results import Run, TestResult
 
 FULL = "full"

@@ -8,9 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from wattbell.analysis.text import NOTHING, duration, si, size_bytes
-from wattbell.report.suite_charts import Section, TableBlock, readable, shown
-from wattbell.report.suite_entities import drive_key
-from wattbell.report.tables import BREAK, pair, span
+from wattbell.present.chart import Section, TableBlock, readable, shown
+from wattbell.present.html import BREAK, pair, span
+from wattbell.present.suite.entities import drive_key
 from wattbell.results import Quantity, Run
 from wattbell.results.declared import PowerState, feature, power_states
 from wattbell.results.document import LARGEST

@@ -8,8 +8,8 @@ import re
 import pytest
 from rich.cells import cell_len
 from rich.text import Text
-from wattbell.analysis.fitting import WholeTable, WholeText
 from wattbell.cli.output import PlainConsole
+from wattbell.present.terminal import WholeTable, WholeText
 
 FIGURES = {
     "mean": ["49.44 µs", "1\u202f234 µs", "≥12.5 ms"],

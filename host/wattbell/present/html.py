@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 
 from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
-from wattbell.analysis.render import phase_kind, truth_faults
 from wattbell.analysis.text import NOTHING, concise, count, digits, duration, si, signed, size_bytes
-from wattbell.report.colours import Look
+from wattbell.present.capture.tables import phase_kind, truth_faults
+from wattbell.present.colours import Look
 
 Row = Sequence[str]
 BREAK = Markup("<br>")

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
-from wattbell.report.colours import PALETTE
-from wattbell.report.suite_charts import Block, Chart, Line, Mark, Panel, Section
-from wattbell.report.suite_entities import Entity, TestKey, entities, titles_of
-from wattbell.report.suite_sections import bars_of, slug
+from wattbell.present.chart import Block, Chart, Line, Mark, Panel, Section
+from wattbell.present.colours import PALETTE
+from wattbell.present.suite.entities import Entity, TestKey, entities, titles_of
+from wattbell.present.suite.scores import bars_of, slug
 from wattbell.results import Run, TestResult
 
 STEADY_FROM_S = 1400.0

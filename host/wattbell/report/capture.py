@@ -11,14 +11,14 @@ from markupsafe import Markup
 
 from wattbell.analysis import link
 from wattbell.analysis.loss import lost_parts
-from wattbell.analysis.render import phases_or_whole
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
-from wattbell.report import tables
-from wattbell.report.colours import READ, WRITE, Look
-from wattbell.report.data import ReportData
-from wattbell.report.embed import bullets, document, label, note_below
-from wattbell.report.series import Envelope
-from wattbell.report.static import DEPTH, LATENCY, POWER
+from wattbell.present import html as tables
+from wattbell.present.capture.charts import ReportData
+from wattbell.present.capture.series import Envelope
+from wattbell.present.capture.tables import phases_or_whole
+from wattbell.present.colours import READ, WRITE, Look
+from wattbell.present.embed import bullets, document, label, note_below
+from wattbell.present.static import DEPTH, LATENCY, POWER
 
 
 def _envelope(e: Envelope) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from wattbell_spec.wire import CommandFlag
 from wattbell.analysis.context import Context
 from wattbell.analysis.table import NONE
 from wattbell.analysis.text import duration
-from wattbell.report import series
-from wattbell.report.colours import Look, look
-from wattbell.report.series import Detail, Envelope
+from wattbell.present.capture import series
+from wattbell.present.capture.series import Detail, Envelope
+from wattbell.present.colours import Look, look
 
 Float = npt.NDArray[np.float64]
 

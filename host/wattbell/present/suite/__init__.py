@@ -1,0 +1,1 @@
+"""What is shown of suite runs, one or many."""
