@@ -22,7 +22,7 @@ OPCODE = re.compile(rf"""(?x) \b _? (OPCODE_)? (({OPCODES.upper()}) | ({FEATURES
 UNIT = re.compile(r"\b(20e-6|500e-9|0\.00002|5e-7|655_?360|0x000A0000)\b")
 OTHERS = {
     "gateware/wattbell_gateware/boards/controller.py": "WRITE, READ = 0x02, 0x03",  # of an SPI memory
-    "sim/ssd/src/selftest.rs": "const ABORT: u8 = 0xF;",  # a code of Device Self-test
+    "sim/ssd/src/admin/selftest.rs": "const ABORT: u8 = 0xF;",  # a code of Device Self-test
     "hw/afe/studies.py": "DRIVE_CAPACITANCES_F = (20e-6, 100e-6, 400e-6)",
 }
 """Lines that look like one and are none."""

@@ -6,54 +6,27 @@
 //! the `wattbell-ssd` program) and real time (a vfio-user server).
 
 mod admin;
-mod admin_features;
-mod admin_namespaces;
-mod admin_queues;
-mod agenda;
-mod bins;
-mod complete;
-pub mod config_space;
 mod controller;
 pub mod driver;
-mod events;
-mod features;
-mod fetch;
 pub mod fio;
 mod flash;
-mod heat;
-mod hmb;
 mod host;
-mod identify;
 mod io;
-mod logs;
-mod maintenance;
-mod meter;
-mod mmio;
-mod namespaces;
 mod nvme;
-mod offer;
-mod port;
+mod pcie;
+mod power;
 mod profile;
-mod prp;
-mod queue;
-mod selftest;
 mod sink;
-mod states;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_offer;
-mod thermal;
-mod transfer;
-mod uncorrectable;
 mod variation;
 
+pub use controller::mmio::DOORBELLS;
 pub use controller::{Controller, Options};
 pub use flash::Condition;
 pub use host::{BusSink, CommandTruth, Host, Store};
-pub use mmio::DOORBELLS;
-pub use offer::{Offer, Way};
-pub use port::Aspm;
-pub use profile::{Fact, Profile, ProfileError, Ps, LBA, MS, NS, S, US};
+pub use pcie::config_space::BAR0_SIZE;
+pub use pcie::port::Aspm;
+pub use power::thermal::Throttle;
+pub use profile::{Fact, Offer, Profile, ProfileError, Ps, Way, LBA, MS, NS, S, US};
 pub use sink::TraceSink;
-pub use thermal::Throttle;

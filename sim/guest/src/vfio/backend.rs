@@ -11,7 +11,7 @@ use vfio_bindings::bindings::vfio::{
     VFIO_REGION_INFO_FLAG_WRITE,
 };
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, ServerBackend, ServerRegion};
-use wattbell_ssd::config_space::BAR0_SIZE;
+use wattbell_ssd::BAR0_SIZE;
 
 const CONFIG_SIZE: u64 = 4096;
 

@@ -1,14 +1,14 @@
 //! A small NVMe driver in virtual time: enumeration, controller start-up, queues, submission and completion.
 
 use super::memory::Memory;
-use crate::config_space::{L1SS_CAP, MSIX_CAP, MSIX_TABLE, PCIE_CAP};
+use crate::controller::mmio::DOORBELLS;
 use crate::controller::Controller;
 use crate::host::BusSink;
-use crate::mmio::DOORBELLS;
 use crate::nvme::admin;
-use crate::port::Aspm;
+use crate::pcie::config_space::{L1SS_CAP, MSIX_CAP, MSIX_TABLE, PCIE_CAP};
+use crate::pcie::port::Aspm;
+use crate::power::states::APST_BYTES;
 use crate::profile::{Ps, MS, NS};
-use crate::states::APST_BYTES;
 
 /// Where the virtual BIOS puts BAR0.
 const BAR0: u64 = 0xFE80_0000;

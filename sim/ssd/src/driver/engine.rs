@@ -5,8 +5,8 @@ use super::replay::{Replay, Wait};
 use crate::fio::{Direction, JobResult, JobSpec, Offsets, Pattern};
 use crate::host::BusSink;
 use crate::nvme::io;
+use crate::nvme::prp::PAGE;
 use crate::profile::{Ps, LBA, NS, S as SECOND, US};
-use crate::prp::PAGE;
 use std::collections::VecDeque;
 
 /// One I/O in flight: of one or, beyond the drive's largest transfer, several commands.

@@ -3,7 +3,7 @@
 use super::actions::{RawAction, RawStep};
 use crate::fio::{FioError, JobFile};
 use crate::flash::Condition;
-use crate::port::Aspm;
+use crate::pcie::port::Aspm;
 use serde::Deserialize;
 use std::path::Path;
 

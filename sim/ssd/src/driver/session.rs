@@ -8,7 +8,7 @@ use super::truth::{Phase, TruthSink};
 use crate::controller::{Controller, Options};
 use crate::fio::{JobResult, JobSpec};
 use crate::nvme::io;
-use crate::port::Aspm;
+use crate::pcie::port::Aspm;
 use crate::profile::{ps, Profile, S as SECOND, US};
 use crate::sink::TraceSink;
 use serde_json::{json, Value};

@@ -5,7 +5,7 @@
 //! them: the buffer is the writes', and so mixed sequential loads lose most of the gain.
 
 use super::{Flash, Place};
-use crate::meter::Meter;
+use crate::power::meter::Meter;
 use crate::profile::Ps;
 use std::collections::VecDeque;
 

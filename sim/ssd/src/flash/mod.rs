@@ -11,7 +11,7 @@ mod relocate;
 #[cfg(test)]
 mod tests;
 
-use crate::meter::Meter;
+use crate::power::meter::Meter;
 use crate::profile::{ps, Profile, Ps, MS, US};
 use ahead::Ahead;
 use ftl::{Before, Ftl, Geometry, Place, Stream};

@@ -7,7 +7,7 @@
 
 use super::ftl::{Geometry, Stream, Victim};
 use super::{idle_ps, Flash};
-use crate::meter::Meter;
+use crate::power::meter::Meter;
 use crate::profile::{Profile, Ps};
 use std::cell::Cell;
 

@@ -1,0 +1,116 @@
+//! Host Memory Buffer (NVM Express 1.4, sections 5.21.1.13 and 8.9): memory the host lends the controller.
+
+use crate::nvme::prp::PAGE;
+use crate::nvme::{Sqe, Status};
+
+/// Most descriptors the controller takes (HMMAXD); their list is read in one piece.
+pub const DESCRIPTORS: u32 = 64;
+/// Bytes of a descriptor.
+pub const DESCRIPTOR_BYTES: u32 = 16;
+
+/// What Set Features 0Dh asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loan {
+    /// Pages of 4096 bytes.
+    pub pages: u32,
+    /// Address of the descriptor list.
+    pub list: u64,
+    /// Its entries.
+    pub entries: u32,
+    /// The host says that the memory still holds what the controller left in it.
+    pub returned: bool,
+}
+
+/// The lent memory.
+#[derive(Debug, Default)]
+pub struct Hmb {
+    minimum_pages: u32,
+    offered: bool,
+    enabled: bool,
+    last: Loan,
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Hmb {
+    /// A buffer the drive wants at least `minimum_pages` of; nothing is lent yet.
+    pub fn new(offered: bool, minimum_pages: u32) -> Self {
+        Self { minimum_pages, offered, ..Self::default() }
+    }
+
+    /// Whether the drive has a use for it.
+    pub fn offered(&self) -> bool {
+        self.offered
+    }
+
+    /// The lent memory: address and length in bytes. Empty when none is lent.
+    pub fn ranges(&self) -> &[(u64, u64)] {
+        &self.ranges
+    }
+
+    /// Reads a Set Features command: `Some` loan whose descriptors have to be read, or `None` to give the memory back.
+    pub fn asked(&self, sqe: &Sqe) -> Result<Option<Loan>, Status> {
+        if !self.offered {
+            return Err(Status::INVALID_FIELD);
+        }
+        if sqe.cdw(11) & 1 == 0 {
+            return Ok(None);
+        }
+        if self.enabled {
+            return Err(Status::SEQUENCE_ERROR);
+        }
+        let loan = Loan {
+            pages: sqe.cdw(12),
+            list: u64::from(sqe.cdw(13)) | u64::from(sqe.cdw(14)) << 32,
+            entries: sqe.cdw(15),
+            returned: sqe.cdw(11) & 2 != 0,
+        };
+        let fits = loan.pages >= self.minimum_pages.max(1) && (1..=DESCRIPTORS).contains(&loan.entries);
+        if fits && loan.list % u64::from(DESCRIPTOR_BYTES) == 0 {
+            Ok(Some(loan))
+        } else {
+            Err(Status::INVALID_FIELD)
+        }
+    }
+
+    /// Takes the memory whose descriptors are in `list`. They must be page aligned and add up to what was announced.
+    pub fn take(&mut self, loan: Loan, list: &[u8]) -> Result<(), Status> {
+        let mut ranges = Vec::with_capacity(loan.entries as usize);
+        for entry in list.chunks_exact(DESCRIPTOR_BYTES as usize) {
+            let mut address = [0; 8];
+            address.copy_from_slice(&entry[..8]);
+            let address = u64::from_le_bytes(address);
+            let pages = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
+            if address % PAGE != 0 {
+                return Err(Status::INVALID_FIELD);
+            }
+            if pages > 0 {
+                ranges.push((address, u64::from(pages) * PAGE));
+            }
+        }
+        if ranges.iter().map(|r| r.1).sum::<u64>() != u64::from(loan.pages) * PAGE {
+            return Err(Status::INVALID_FIELD);
+        }
+        (self.enabled, self.last, self.ranges) = (true, loan, ranges);
+        Ok(())
+    }
+
+    /// The host takes its memory back, or a reset ended the loan.
+    pub fn give_back(&mut self) {
+        self.enabled = false;
+        self.ranges.clear();
+    }
+
+    /// Data structure of Get Features: 4096 bytes.
+    pub fn attributes(&self) -> Vec<u8> {
+        let mut d = vec![0; 4096];
+        d[0..4].copy_from_slice(&self.last.pages.to_le_bytes());
+        d[4..12].copy_from_slice(&self.last.list.to_le_bytes());
+        d[12..16].copy_from_slice(&self.last.entries.to_le_bytes());
+        d
+    }
+
+    /// DW0 of Get Features.
+    pub fn dw0(&self) -> u32 {
+        u32::from(self.enabled) | u32::from(self.enabled && self.last.returned) << 1
+    }
+}

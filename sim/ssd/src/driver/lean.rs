@@ -1,0 +1,176 @@
+//! Jobs without TLPs: for traces whose I/O commands are SUMMARY records.
+//!
+//! Host and drive do the same things at the same times as in `engine` and in the controller; only what carries them is
+//! leaner. Instants agree to the picosecond except where two events fall on the same one (their order is then another) and
+//! where several threads' doorbells meet on the link. What the lean path cannot do (trims, interrupt coalescing) runs
+//! through the controller with its TLPs.
+
+use super::device::{cpu, Device, DriverError};
+use super::engine::{commands, finish_jobs, make_jobs, Job};
+use crate::controller::lean::drive::Drive;
+use crate::controller::lean::out::Merger;
+use crate::controller::lean::stream::NEVER;
+use crate::fio::{Direction, JobResult, JobSpec};
+use crate::host::{BusSink, CommandTruth};
+use crate::nvme::io;
+use crate::nvme::prp::PAGE;
+use crate::profile::{Ps, LBA, MS};
+
+/// Virtual time between handing out records.
+const HAND_OUT: Ps = MS;
+
+/// Whether these jobs can run without TLPs.
+pub fn can_run(specs: &[JobSpec]) -> bool {
+    specs.iter().all(|s| !s.trims())
+}
+
+/// As `engine::run_group`, without TLPs; `None` if the controller has something in hand that needs them.
+pub fn run_group<S: BusSink>(
+    device: &mut Device<S>,
+    specs: &[JobSpec],
+    group: usize,
+    seed: u64,
+) -> Result<Option<Vec<JobResult>>, DriverError> {
+    device.controller.advance(device.now, &mut device.memory);
+    let mut jobs = make_jobs(device, specs, group, seed)?;
+    let now = device.now;
+    let Device { controller, queues, .. } = device;
+    let Some(drive) = Drive::new(controller, queues.len(), cpu::INTERRUPT) else { return Ok(None) };
+    let mut host = Host {
+        next: jobs.iter_mut().map(|j| j.next_start()).collect(),
+        need: jobs.iter().map(|j| commands(&j.spec, drive.c.profile.limits.mdts.value)).collect(),
+        drive,
+        queues,
+        now,
+        done: Vec::with_capacity(64),
+        merger: Merger::default(),
+        handed_out: now,
+    };
+    host.run(&mut jobs)?;
+    let end = host.now.max(host.drive.c.now);
+    host.hand_out();
+    host.merger.finish(&mut host.drive.c.sink);
+    host.drive.give_back();
+    device.now = end;
+    Ok(Some(finish_jobs(jobs)))
+}
+
+/// Whether no job has anything left to do.
+fn all_done(jobs: &[Job]) -> bool {
+    jobs.iter().all(|j| j.stopped && j.in_flight() == 0 && !j.syncing)
+}
+
+struct Host<'a, S: BusSink> {
+    drive: Drive<'a, S>,
+    queues: &'a mut Vec<super::device::QueuePair>,
+    /// When each job can start its next I/O, and how many commands that may take.
+    next: Vec<Option<Ps>>,
+    need: Vec<usize>,
+    now: Ps,
+    done: Vec<u32>,
+    merger: Merger,
+    handed_out: Ps,
+}
+
+impl<S: BusSink> Host<'_, S> {
+    fn run(&mut self, jobs: &mut [Job]) -> Result<(), DriverError> {
+        let (mut issue, mut index) = self.next_issue(jobs);
+        let mut over = all_done(jobs);
+        loop {
+            let handler = self.drive.handlers.front().map_or(NEVER, |h| h.0);
+            let event = self.drive.next_ps();
+            if event < issue.min(handler) && !over {
+                self.drive.limit = issue.min(handler);
+                self.drive.run(self.handed_out + HAND_OUT);
+            } else if issue != NEVER && issue <= handler.min(event) {
+                self.now = self.now.max(issue);
+                self.start_io(&mut jobs[index], index, issue);
+                self.next[index] = jobs[index].next_start();
+                ((issue, index), over) = (self.next_issue(jobs), all_done(jobs));
+            } else if handler != NEVER && handler <= event {
+                let Some((_, queue)) = self.drive.handlers.pop_front() else { continue };
+                self.handle(jobs, queue, handler);
+                ((issue, index), over) = (self.next_issue(jobs), all_done(jobs));
+            } else if over {
+                return Ok(());
+            } else {
+                return Err(DriverError::Stuck("I/O".into()));
+            }
+            if self.drive.c.now >= self.handed_out + HAND_OUT {
+                self.hand_out();
+            }
+        }
+    }
+
+    /// When the next I/O of a job that has room in its queue can start, and which job's it is.
+    fn next_issue(&self, jobs: &[Job]) -> (Ps, usize) {
+        let (mut issue, mut index) = (NEVER, 0);
+        for (i, next) in self.next.iter().enumerate() {
+            let Some(at) = *next else { continue };
+            if at < issue && self.queues[jobs[i].queue].room() >= self.need[i] {
+                (issue, index) = (at, i);
+            }
+        }
+        (issue, index)
+    }
+
+    fn start_io(&mut self, job: &mut Job, index: usize, at: Ps) {
+        let id = job.free.pop().expect("the caller looked for a free slot");
+        let submitted = at + cpu::SUBMIT;
+        job.cpu_free = submitted;
+        let queue = job.queue;
+        let owner = (index as u32, id as u32);
+        if job.flush_is_due() {
+            job.begin_flush(id, at, submitted);
+            return self.submit(queue, submitted, io::FLUSH, 0, 0, owner);
+        }
+        let (direction, offset, bytes) = job.begin_io(id, at, submitted);
+        let most = PAGE << *self.drive.c.profile.limits.mdts;
+        let parts = bytes.div_ceil(most);
+        job.slots[id].left = parts as u32;
+        let opcode = if direction == Direction::Read { io::READ } else { io::WRITE };
+        for part in 0..parts {
+            let from = part * most;
+            let len = most.min(bytes - from);
+            self.submit(queue, submitted, opcode, (offset + from) / LBA, len / LBA, owner);
+        }
+    }
+
+    fn submit(&mut self, queue: usize, at: Ps, opcode: u8, slba: u64, blocks: u64, owner: (u32, u32)) {
+        let pair = &mut self.queues[queue];
+        let cid = pair.take_cid();
+        let truth = CommandTruth { qid: pair.qid, cid, opcode, nsid: 1, slba, blocks, ..CommandTruth::default() };
+        self.drive.submit(at, truth, owner);
+    }
+
+    /// The interrupt handler of a queue, and what it wakes.
+    fn handle(&mut self, jobs: &mut [Job], queue: u16, at: Ps) {
+        let at = at.max(self.drive.c.now);
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.reap(queue, at, &mut done);
+        let mut now = at;
+        for id in done.drain(..) {
+            let command = &self.drive.commands[id as usize];
+            self.queues[usize::from(queue)].give_cid(command.truth.cid);
+            self.merger.command(&command.truth);
+            let (index, slot) = (command.owner.0 as usize, command.owner.1 as usize);
+            let job = &mut jobs[index];
+            now += cpu::COMPLETE;
+            job.end_command(slot, now, command.truth.status != 0);
+            self.drive.c.sink.command(&command.truth);
+            self.next[index] = job.next_start();
+        }
+        self.done = done;
+        self.now = self.now.max(now);
+    }
+
+    /// Hands out what cannot change any more.
+    fn hand_out(&mut self) {
+        let c = &mut *self.drive.c;
+        c.heat();
+        c.meter.advance(c.now);
+        let horizon = c.meter.horizon().min(c.now);
+        self.merger.hand_out(horizon, &mut c.port, &mut c.meter, &mut c.sink);
+        self.handed_out = c.now;
+    }
+}

@@ -1,0 +1,3 @@
+//! What I/O commands work on.
+
+pub mod uncorrectable;

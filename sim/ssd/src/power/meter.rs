@@ -1,0 +1,270 @@
+//! The 3.3 V rail: the sum of what every part draws, as a piecewise constant current.
+//!
+//! Parts report power levels and pulses. Changes within the coalescing window that an isolated change opens are merged
+//! into one step whose level is their mean, so the energy over each window is kept (to the rounding of a nanoampere).
+
+use crate::power::bins::Bins;
+use crate::profile::{PowerFacts, Profile, Ps};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use wattbell_bus::Rail;
+
+/// Something that draws a level until told otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Controller core, by power state.
+    Core,
+    /// Link PHY, by link state.
+    Link,
+    /// Added while commands are in hand.
+    Active,
+}
+
+/// Adds up power and turns it into rail records.
+pub struct Meter {
+    parts_nw: [i64; 3],
+    pulses_nw: i64,
+    pulses: BinaryHeap<Reverse<(Ps, i64)>>,
+    now: Ps,
+    window: Option<Window>,
+    coalesce: Ps,
+    emitted_nw: Option<i64>,
+    out: Vec<(Ps, Rail)>,
+    supply_v: f64,
+    source_ohm: f64,
+    energy_j: f64,
+    bins: Option<Bins>,
+}
+
+/// Changes since `start` wait here until `start + coalesce`.
+struct Window {
+    start: Ps,
+    energy_nw_ps: i128,
+}
+
+impl Meter {
+    /// A rail of this profile, everything off.
+    pub fn new(profile: &Profile) -> Self {
+        let PowerFacts { supply_v, source_mohm, coalesce_ns, .. } = &profile.power;
+        Self {
+            parts_nw: [0; 3],
+            pulses_nw: 0,
+            pulses: BinaryHeap::new(),
+            now: 0,
+            window: None,
+            coalesce: **coalesce_ns * 1000,
+            emitted_nw: None,
+            out: Vec::new(),
+            supply_v: **supply_v,
+            source_ohm: **source_mohm / 1000.0,
+            energy_j: 0.0,
+            bins: None,
+        }
+    }
+
+    /// From here on the rail is given as means over steps of `width`: cheaper, with the same energy. Call it first.
+    pub fn use_steps(&mut self, width: Ps) {
+        self.bins = Some(Bins::new(width));
+    }
+
+    /// Energy drawn so far in joule, to a step.
+    pub fn energy_j(&self) -> f64 {
+        self.bins.as_ref().map_or(self.energy_j, Bins::energy_j)
+    }
+
+    /// The level of `part` becomes `watt` at `now`.
+    pub fn set(&mut self, now: Ps, part: Part, watt: f64) {
+        let nw = to_nw(watt);
+        if let Some(bins) = &mut self.bins {
+            let old = std::mem::replace(&mut self.parts_nw[part as usize], nw);
+            return bins.edge(now, nw - old);
+        }
+        self.advance(now);
+        if self.parts_nw[part as usize] != nw {
+            self.open(now);
+            self.parts_nw[part as usize] = nw;
+        }
+    }
+
+    /// Draws `watt` more from `start` to `end`; `start` must not lie before what was already advanced over.
+    pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64) {
+        let nw = to_nw(watt);
+        if let Some(bins) = &mut self.bins {
+            return bins.pulse(start, end, nw);
+        }
+        if nw != 0 && end > start {
+            let start = start.max(self.now);
+            self.pulses.push(Reverse((start, nw)));
+            self.pulses.push(Reverse((end.max(start), -nw)));
+        }
+    }
+
+    /// Power at the time last advanced to, in watt.
+    pub fn power_w(&self) -> f64 {
+        if let Some(bins) = &self.bins {
+            return bins.level_nw() as f64 * 1e-9;
+        }
+        self.total_nw() as f64 * 1e-9
+    }
+
+    /// Goes to `now`; the records that became final are in [`Meter::take`].
+    pub fn advance(&mut self, now: Ps) {
+        if let Some(mut bins) = self.bins.take() {
+            bins.close(now, |time, nw| self.emit(time, nw));
+            self.bins = Some(bins);
+            return;
+        }
+        while let Some(&Reverse((time, nw))) = self.pulses.peek() {
+            if time > now {
+                break;
+            }
+            self.pulses.pop();
+            self.run_to(time);
+            self.open(time);
+            self.pulses_nw += nw;
+        }
+        self.run_to(now.max(self.now));
+    }
+
+    /// Earliest time a record not yet taken can have.
+    pub fn horizon(&self) -> Ps {
+        if let Some(bins) = &self.bins {
+            return bins.horizon();
+        }
+        self.window.as_ref().map_or(self.now, |w| w.start)
+    }
+
+    /// Records made since the last call, in time order.
+    pub fn take(&mut self) -> std::vec::Drain<'_, (Ps, Rail)> {
+        self.out.drain(..)
+    }
+
+    /// Closes an open window at the present time, which must be the end of the trace.
+    pub fn finish(&mut self) {
+        if let Some(mut bins) = self.bins.take() {
+            bins.finish(|time, nw| self.emit(time, nw));
+        }
+        if let Some(window) = self.window.take() {
+            let length = i128::from(self.now - window.start);
+            let nw = if length == 0 { i128::from(self.total_nw()) } else { window.energy_nw_ps / length };
+            self.emit(window.start, nw as i64);
+        }
+    }
+
+    fn total_nw(&self) -> i64 {
+        self.parts_nw.iter().sum::<i64>() + self.pulses_nw
+    }
+
+    fn open(&mut self, time: Ps) {
+        if self.window.is_none() {
+            self.window = Some(Window { start: time, energy_nw_ps: 0 });
+        }
+    }
+
+    fn run_to(&mut self, time: Ps) {
+        let level = self.total_nw();
+        self.energy_j += level as f64 * 1e-9 * (time - self.now) as f64 * 1e-12;
+        if let Some(window) = &mut self.window {
+            let close = window.start + self.coalesce;
+            window.energy_nw_ps += i128::from(level) * i128::from(time.min(close) - self.now.min(close));
+            if time >= close {
+                let (start, energy) = (window.start, window.energy_nw_ps);
+                self.window = None;
+                self.emit(start, (energy / i128::from(self.coalesce)) as i64);
+                if self.emitted_nw != Some(level) {
+                    // The window closed on another level than its mean: that level starts here, and may be merged on.
+                    self.window = Some(Window {
+                        start: close,
+                        energy_nw_ps: i128::from(level) * i128::from(time.min(close + self.coalesce) - close),
+                    });
+                    if time >= close + self.coalesce {
+                        self.window = None;
+                        self.emit(close, level);
+                    }
+                }
+            }
+        }
+        self.now = time;
+    }
+
+    fn emit(&mut self, time: Ps, nw: i64) {
+        if self.emitted_nw != Some(nw) {
+            self.emitted_nw = Some(nw);
+            self.out.push((time, self.rail(nw)));
+        }
+    }
+
+    /// Current and voltage behind the source resistance at which the drive draws this power: I (V - I R) = P.
+    fn rail(&self, nw: i64) -> Rail {
+        let (v, r, p) = (self.supply_v, self.source_ohm, nw as f64 * 1e-9);
+        // The smaller root, in the form that does not cancel.
+        let current = 2.0 * p / (v + (v * v - 4.0 * r * p).max(0.0).sqrt());
+        let voltage = v - current * r;
+        Rail { current_na: (current * 1e9 + 0.5) as i64, voltage_nv: (voltage * 1e9 + 0.5) as i64 }
+    }
+}
+
+fn to_nw(watt: f64) -> i64 {
+    (watt * 1e9 + 0.5) as i64 // never negative
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{MS, US};
+    use proptest::prelude::*;
+
+    fn energy(records: &[(Ps, Rail)], from: Ps, to: Ps) -> f64 {
+        let ends = records.iter().skip(1).map(|r| r.0).chain([u64::MAX]);
+        records
+            .iter()
+            .zip(ends)
+            .map(|(&(start, rail), end)| {
+                let dt = end.clamp(from, to) - start.clamp(from, to);
+                rail.current_na as f64 * 1e-9 * (rail.voltage_nv as f64 * 1e-9) * (dt as f64 * 1e-12)
+            })
+            .sum()
+    }
+
+    proptest! {
+        #[test]
+        fn energy_of_the_records_is_energy_drawn(
+            pulses in prop::collection::vec((0u64..2000, 1u64..400, 1u32..2000), 0..80),
+            levels in prop::collection::vec((1u64..100, 0u32..3000), 0..20),
+        ) {
+            let mut meter = Meter::new(&Profile::load("intel-660p-1tb").unwrap());
+            let (mut want, mut now, end) = (0.0, 0, 10 * MS);
+            for &(start, len, mw) in &pulses {
+                let (start, len) = (start * US / 10, len * US / 10);
+                meter.pulse(start, start + len, f64::from(mw) * 1e-3);
+                want += f64::from(mw) * 1e-3 * len as f64 * 1e-12;
+            }
+            let mut level = 0.0;
+            for &(dt, mw) in &levels {
+                want += level * (dt * US / 10) as f64 * 1e-12;
+                now += dt * US / 10;
+                level = f64::from(mw) * 1e-3;
+                meter.set(now, Part::Core, level);
+            }
+            want += level * (end - now) as f64 * 1e-12;
+            meter.advance(end);
+            meter.finish();
+            let records: Vec<_> = meter.take().collect();
+            prop_assert!(records.windows(2).all(|w| w[0].0 + US <= w[1].0), "closer than the window");
+            let got = energy(&records, 0, end);
+            prop_assert!((got - want).abs() <= 1e-6 * want + 1e-12, "{} J for {} J", got, want);
+        }
+    }
+
+    #[test]
+    fn an_isolated_change_is_one_record() {
+        let mut meter = Meter::new(&Profile::load("intel-660p-1tb").unwrap());
+        meter.set(0, Part::Core, 1.0);
+        meter.set(5 * MS, Part::Core, 2.0);
+        meter.advance(9 * MS);
+        let records: Vec<_> = meter.take().collect();
+        assert_eq!(records.iter().map(|r| r.0).collect::<Vec<_>>(), [0, 5 * MS]);
+        let volt = 3.3 - records[1].1.current_na as f64 * 1e-9 * 0.045;
+        assert!((records[1].1.voltage_nv as f64 * 1e-9 - volt).abs() < 2e-9);
+    }
+}

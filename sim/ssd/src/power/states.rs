@@ -1,0 +1,314 @@
+//! Power states: which one the controller is in, when it moves by itself, and how long that takes.
+
+use crate::power::meter::{Meter, Part};
+use crate::profile::{Profile, Ps, MS, US};
+use crate::variation::Variation;
+
+/// Bytes of the Autonomous Power State Transition table: 32 entries of 8.
+pub const APST_BYTES: usize = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Steady,
+    Entering { until: Ps, from: usize },
+    Exiting { until: Ps },
+}
+
+struct State {
+    operational: bool,
+    core_w: f64,
+    entry: Ps,
+    exit: Ps,
+}
+
+/// The power state machine.
+pub struct PowerStates {
+    states: Vec<State>,
+    active_w: f64,
+    current: usize,
+    operational: usize,
+    mode: Mode,
+    /// Since when nothing is in hand; `None` while something is.
+    idle_since: Option<Ps>,
+    since: Ps,
+    /// Non-operational state the host asked for; an admin command only interrupts it.
+    host_asked: Option<usize>,
+    apst_enabled: bool,
+    apst: [u8; APST_BYTES],
+    slow: Vec<f64>,
+    throttle: f64,
+    variation: Variation,
+}
+
+impl PowerStates {
+    /// In PS0, idle from time 0.
+    pub fn new(profile: &Profile, seed: u64) -> Self {
+        let states = profile.power_state.iter().map(|s| State {
+            operational: s.operational,
+            core_w: *s.core_w,
+            entry: *s.real_entry_us * US,
+            exit: *s.real_exit_us * US,
+        });
+        let top = *profile.power_state[0].max_w;
+        Self {
+            states: states.collect(),
+            active_w: *profile.power.core_active_w,
+            current: 0,
+            operational: 0,
+            mode: Mode::Steady,
+            idle_since: Some(0),
+            since: 0,
+            host_asked: None,
+            apst_enabled: false,
+            apst: [0; APST_BYTES],
+            slow: profile.power_state.iter().map(|s| (top / *s.max_w).max(1.0)).collect(),
+            throttle: 1.0,
+            variation: Variation::new(*profile.controller.wake_spread, seed ^ 0xA3A4E),
+        }
+    }
+
+    /// Back to what a controller reset leaves: PS0, APST off.
+    pub fn reset(&mut self, now: Ps, meter: &mut Meter) {
+        self.apst_enabled = false;
+        self.apst = [0; APST_BYTES];
+        self.host_asked = None;
+        (self.current, self.operational, self.mode, self.since) = (0, 0, Mode::Steady, now);
+        self.draw(now, meter);
+    }
+
+    /// The state Get Features 02h reports: the one the controller is in, or is on its way to.
+    pub fn current(&self) -> u8 {
+        self.current as u8
+    }
+
+    /// How many times slower than in PS0 the controller works, to keep to the power of the operational state.
+    pub fn slowdown(&self) -> f64 {
+        self.slow[self.operational] * self.throttle
+    }
+
+    /// Heat makes everything slower by this factor, on top of the power state.
+    pub fn set_throttle(&mut self, factor: f64) {
+        self.throttle = factor;
+    }
+
+    /// Whether the controller is awake and, by itself, stays so until `at`.
+    pub fn stays_awake_until(&self, at: Ps) -> bool {
+        self.mode == Mode::Steady
+            && self.states[self.current].operational
+            && self.due().is_none_or(|(move_at, target)| move_at > at || self.states[target].operational)
+    }
+
+    /// The controller is at work for itself until `until`: that does not count as idle.
+    pub fn hold(&mut self, until: Ps) {
+        self.idle_since = self.idle_since.map(|since| since.max(until));
+    }
+
+    /// Whether APST is on, and its table.
+    pub fn apst(&self) -> (bool, &[u8; APST_BYTES]) {
+        (self.apst_enabled, &self.apst)
+    }
+
+    /// Sets APST. Entries must name non-operational states that exist: if not, nothing changes and it is false.
+    pub fn set_apst(&mut self, enabled: bool, table: &[u8; APST_BYTES]) -> bool {
+        for entry in table.chunks_exact(8).take(self.states.len()) {
+            let (target, wait) = apst_entry(entry);
+            if wait > 0 && self.states.get(target).is_none_or(|s| s.operational) {
+                return false;
+            }
+        }
+        (self.apst_enabled, self.apst) = (enabled, *table);
+        true
+    }
+
+    /// The host asks for a power state (Set Features 02h) that must exist; it is taken up when the controller is idle
+    /// (non-operational) or at once (operational).
+    pub fn request(&mut self, now: Ps, state: usize, meter: &mut Meter) {
+        self.host_asked = (!self.states[state].operational).then_some(state);
+        if self.states[state].operational {
+            (self.current, self.operational) = (state, state);
+            self.since = now;
+        }
+        self.draw(now, meter);
+    }
+
+    /// Work arrives at `now`: the time from which the controller can take it up.
+    pub fn busy(&mut self, now: Ps, io: bool, meter: &mut Meter) -> Ps {
+        let nothing_new = self.idle_since.is_none() && self.host_asked.is_none();
+        if nothing_new && self.mode == Mode::Steady && self.states[self.current].operational {
+            return now;
+        }
+        self.idle_since = None;
+        if io {
+            self.host_asked = None;
+        }
+        let ready = match self.mode {
+            Mode::Steady if self.states[self.current].operational => now,
+            Mode::Steady => now + self.exit_time(),
+            Mode::Entering { until, .. } => until.max(now) + self.exit_time(),
+            Mode::Exiting { until } => until.max(now),
+        };
+        if ready > now || self.mode != Mode::Steady {
+            self.mode = Mode::Exiting { until: ready };
+            self.current = self.operational;
+        }
+        self.draw(now, meter);
+        ready
+    }
+
+    /// What leaving the current state takes this time.
+    fn exit_time(&mut self) -> Ps {
+        (self.states[self.current].exit as f64 * self.variation.factor()) as Ps
+    }
+
+    /// Nothing is in hand from `now` on.
+    pub fn idle(&mut self, now: Ps, meter: &mut Meter) {
+        if self.idle_since.is_none() {
+            self.idle_since = Some(now);
+            self.draw(now, meter);
+        }
+    }
+
+    /// Since when nothing is in hand.
+    pub fn idle_since(&self) -> Option<Ps> {
+        self.idle_since
+    }
+
+    /// When [`PowerStates::step`] has something to do.
+    pub fn next_ps(&self) -> Option<Ps> {
+        match self.mode {
+            Mode::Entering { until, .. } | Mode::Exiting { until } => Some(until),
+            Mode::Steady => self.due().map(|(at, _)| at),
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn step(&mut self, now: Ps, meter: &mut Meter) {
+        match self.mode {
+            Mode::Entering { .. } | Mode::Exiting { .. } => {
+                self.mode = Mode::Steady;
+                self.since = now;
+            }
+            Mode::Steady => {
+                if let Some((_, target)) = self.due() {
+                    let from = self.current;
+                    self.current = target;
+                    self.mode = Mode::Entering { until: now + self.states[target].entry, from };
+                }
+            }
+        }
+        self.draw(now, meter);
+    }
+
+    /// The next move out of a steady state: when, and where to.
+    fn due(&self) -> Option<(Ps, usize)> {
+        let idle = self.idle_since?.max(self.since);
+        if let Some(target) = self.host_asked.filter(|&t| t != self.current) {
+            // Long enough for the completion of the Set Features itself to be fetched by the host.
+            return Some((idle + 10 * US, target));
+        }
+        if !self.apst_enabled || self.host_asked.is_some() {
+            return None;
+        }
+        let (target, wait) = apst_entry(&self.apst[8 * self.current..8 * self.current + 8]);
+        (wait > 0 && target != self.current).then_some((idle + wait, target))
+    }
+
+    fn draw(&mut self, now: Ps, meter: &mut Meter) {
+        let core = match self.mode {
+            Mode::Steady => self.states[self.current].core_w,
+            Mode::Entering { from, .. } => self.states[from].core_w,
+            Mode::Exiting { .. } => self.states[self.operational].core_w,
+        };
+        meter.set(now, Part::Core, core);
+        let active = self.idle_since.is_none();
+        meter.set(now, Part::Active, if active { self.active_w / self.slowdown() } else { 0.0 });
+    }
+}
+
+/// Target state and idle time of an APST entry; time 0: no transition.
+fn apst_entry(entry: &[u8]) -> (usize, Ps) {
+    let wait_ms = u64::from(entry[1]) | u64::from(entry[2]) << 8 | u64::from(entry[3]) << 16;
+    (usize::from(entry[0] >> 3), wait_ms * MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> (PowerStates, Meter) {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        profile.controller.wake_spread.value = 0.0;
+        (PowerStates::new(&profile, 1), Meter::new(&profile))
+    }
+
+    fn run(states: &mut PowerStates, meter: &mut Meter, to: Ps) {
+        while let Some(at) = states.next_ps().filter(|&t| t <= to) {
+            states.step(at, meter);
+        }
+        meter.advance(to);
+    }
+
+    fn table() -> [u8; APST_BYTES] {
+        let mut table = [0; APST_BYTES];
+        for (state, (target, ms)) in [(0, (3u8, 100u8)), (1, (3, 100)), (2, (3, 100)), (3, (4, 200))] {
+            table[8 * state] = target << 3;
+            table[8 * state + 1] = ms;
+        }
+        table
+    }
+
+    #[test]
+    fn apst_walks_down_and_io_wakes_after_the_real_exit_latency() {
+        let (mut s, mut m) = machine();
+        assert!(s.set_apst(true, &table()));
+        s.busy(0, true, &mut m);
+        s.idle(MS, &mut m);
+        run(&mut s, &mut m, 100 * MS);
+        assert_eq!(s.current(), 0);
+        run(&mut s, &mut m, 106 * MS); // 101 ms, and 5 ms to enter
+        assert_eq!(s.current(), 3);
+        assert!((m.power_w() - 0.027).abs() < 1e-9);
+        run(&mut s, &mut m, 400 * MS);
+        assert_eq!(s.current(), 4);
+        assert_eq!(s.busy(400 * MS, true, &mut m), 400 * MS + 54_800 * US);
+        assert_eq!(s.current(), 0);
+    }
+
+    #[test]
+    fn work_during_entry_waits_for_entry_and_exit() {
+        let (mut s, mut m) = machine();
+        s.set_apst(true, &table());
+        s.idle(0, &mut m);
+        run(&mut s, &mut m, 102 * MS);
+        assert_eq!(s.busy(102 * MS, true, &mut m), 105 * MS + 6200 * US);
+    }
+
+    #[test]
+    fn a_state_the_host_asked_for_survives_admin_commands_but_not_io() {
+        let (mut s, mut m) = machine();
+        s.busy(0, false, &mut m);
+        s.request(0, 4, &mut m);
+        s.idle(MS, &mut m);
+        run(&mut s, &mut m, 20 * MS);
+        assert_eq!(s.current(), 4);
+        let ready = s.busy(20 * MS, false, &mut m);
+        run(&mut s, &mut m, ready);
+        assert_eq!(s.current(), 0);
+        s.idle(ready + MS, &mut m);
+        run(&mut s, &mut m, ready + 20 * MS);
+        assert_eq!(s.current(), 4);
+        let ready = s.busy(ready + 20 * MS, true, &mut m);
+        s.idle(ready + MS, &mut m);
+        run(&mut s, &mut m, ready + 900 * MS);
+        assert_eq!(s.current(), 0);
+    }
+
+    #[test]
+    fn an_apst_table_that_names_an_operational_state_is_refused() {
+        let (mut s, _) = machine();
+        let mut bad = table();
+        bad[0] = 1 << 3;
+        assert!(!s.set_apst(true, &bad));
+        assert!(!s.apst().0);
+    }
+}

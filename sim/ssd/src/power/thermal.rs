@@ -1,0 +1,184 @@
+//! The controller's side of temperature: thresholds, host controlled thermal management, and the counters of both.
+//!
+//! The composite temperature comes from outside ([`Controller::temperature`](crate::Controller::temperature), called by
+//! the thermal model); what the drive does about it is the throttle level that this gives back.
+
+use crate::admin::async_events::AsyncEvent;
+use crate::controller::Controller;
+use crate::host::BusSink;
+use crate::profile::{Ps, S};
+
+/// How far host controlled thermal management holds the drive back (NVM Express 1.4, section 8.4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Throttle {
+    /// Not at all.
+    #[default]
+    None,
+    /// Above thermal management temperature 1: with little effect on performance.
+    Light,
+    /// Above thermal management temperature 2: whatever it costs.
+    Heavy,
+}
+
+/// Temperatures in kelvin that the drive and the host set; 0: none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// Over- and under-temperature threshold, feature 04h.
+    pub thresholds: (u16, u16),
+    /// Thermal management temperatures 1 and 2, feature 10h.
+    pub management: (u16, u16),
+    /// WCTEMP and CCTEMP.
+    pub composite: (u16, u16),
+}
+
+/// What the drive has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Time at or above WCTEMP.
+    pub warning: Ps,
+    /// Time at or above CCTEMP.
+    pub critical: Ps,
+    /// Transitions to light throttling from none.
+    pub light_count: u32,
+    /// Transitions to heavy throttling.
+    pub heavy_count: u32,
+    /// Time of light throttling.
+    pub light: Ps,
+    /// Time of heavy throttling.
+    pub heavy: Ps,
+}
+
+/// Composite temperature and what follows from it.
+pub struct Thermal {
+    composite_k: u16,
+    level: Throttle,
+    beyond: bool,
+    since: Ps,
+    counters: Counters,
+}
+
+impl Thermal {
+    /// A drive at rest.
+    pub fn new(composite_k: u16) -> Self {
+        Self { composite_k, level: Throttle::None, beyond: false, since: 0, counters: Counters::default() }
+    }
+
+    /// Composite temperature in kelvin.
+    pub fn composite_k(&self) -> u16 {
+        self.composite_k
+    }
+
+    /// Throttle level of host controlled thermal management.
+    pub fn level(&self) -> Throttle {
+        self.level
+    }
+
+    /// Whether the composite temperature is beyond a threshold of feature 04h: critical warning bit 1.
+    pub fn beyond(&self) -> bool {
+        self.beyond
+    }
+
+    /// The counters at `now`.
+    pub fn counters(&mut self, now: Ps, limits: &Limits) -> Counters {
+        self.count(now, limits);
+        self.counters
+    }
+
+    /// The composite temperature is `composite_k` from `now` on, or a limit changed (then with the present one): whether
+    /// it just went beyond a threshold.
+    pub fn update(&mut self, now: Ps, composite_k: u16, limits: &Limits) -> bool {
+        self.count(now, limits);
+        self.composite_k = composite_k;
+        let above = |limit: u16| limit != 0 && composite_k >= limit;
+        let level = match (above(limits.management.0), above(limits.management.1)) {
+            (_, true) => Throttle::Heavy,
+            (true, false) => Throttle::Light,
+            (false, false) => Throttle::None,
+        };
+        self.counters.light_count += u32::from(level == Throttle::Light && self.level == Throttle::None);
+        self.counters.heavy_count += u32::from(level == Throttle::Heavy && self.level != Throttle::Heavy);
+        self.level = level;
+        let (over, under) = limits.thresholds;
+        let beyond = above(over) || composite_k <= under;
+        let new = beyond && !self.beyond;
+        self.beyond = beyond;
+        new
+    }
+
+    fn count(&mut self, now: Ps, limits: &Limits) {
+        let passed = now.saturating_sub(self.since);
+        self.since = now;
+        let c = &mut self.counters;
+        match self.level {
+            Throttle::None => {}
+            Throttle::Light => c.light += passed,
+            Throttle::Heavy => c.heavy += passed,
+        }
+        let (warning, critical) = limits.composite;
+        if critical != 0 && self.composite_k >= critical {
+            c.critical += passed;
+        }
+        if warning != 0 && self.composite_k >= warning {
+            c.warning += passed;
+        }
+    }
+}
+
+/// Whole seconds of a time.
+pub fn seconds(time: Ps) -> u32 {
+    u32::try_from(time / S).unwrap_or(u32::MAX)
+}
+
+impl<B: BusSink> Controller<B> {
+    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on, and no longer the thermal model's: what host
+    /// controlled thermal management then asks of the drive.
+    pub fn temperature(&mut self, kelvin: u16) -> Throttle {
+        self.heat.leave_to_others();
+        self.feel(kelvin)
+    }
+
+    /// Takes note of a temperature: thresholds passed become events, counters of the SMART / Health log run.
+    pub(crate) fn feel(&mut self, kelvin: u16) -> Throttle {
+        let limits = self.thermal_limits();
+        if self.thermal.update(self.now, kelvin, &limits) {
+            self.async_event(AsyncEvent::TEMPERATURE);
+        }
+        self.thermal.level()
+    }
+
+    pub(crate) fn thermal_limits(&self) -> Limits {
+        let limits = &self.profile.limits;
+        let kelvin = |celsius: u64| celsius as u16 + 273;
+        Limits {
+            thresholds: self.features.thresholds_k(),
+            management: self.features.thermal_management_k(),
+            composite: (kelvin(*limits.warning_temperature_c), kelvin(*limits.critical_temperature_c)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_counters_follow_the_temperature() {
+        let limits = Limits { thresholds: (350, 0), management: (340, 345), composite: (350, 353) };
+        let mut t = Thermal::new(308);
+        let steps =
+            [(10, 341, Throttle::Light, false), (20, 346, Throttle::Heavy, false), (25, 351, Throttle::Heavy, true)];
+        for (second, kelvin, level, event) in steps {
+            assert_eq!(t.update(second * S, kelvin, &limits), event);
+            assert_eq!(t.level(), level);
+        }
+        assert!(t.beyond());
+        assert!(!t.update(26 * S, 352, &limits), "still beyond: not new");
+        assert!(!t.update(35 * S, 342, &limits));
+        assert!(!t.update(40 * S, 320, &limits));
+        assert!(t.update(41 * S, 350, &limits), "beyond again");
+        let c = t.counters(42 * S, &limits);
+        assert_eq!((c.light_count, c.heavy_count), (1, 2));
+        assert_eq!((seconds(c.light), seconds(c.heavy)), (10 + 5, 5 + 10 + 1));
+        assert_eq!((seconds(c.warning), seconds(c.critical)), (10 + 1, 0));
+    }
+}
