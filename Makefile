@@ -69,7 +69,7 @@ lint-rtl: setup
 	@tools/lint-rtl.sh
 
 box: setup sim rtl guest  ## a suite on the modelled drive by real Linux, fio and nvme-cli in one guest (minutes)
-	@$(PY) -m pytest -q tests_slow/test_bench_in_a_box.py
+	@$(PY) -m pytest -q tests/slow/test_bench_in_a_box.py
 
 compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)
 	@mkdir -p build
@@ -80,11 +80,11 @@ formal: setup  ## every proof, the long ones too (minutes)
 	@WATTBELL_FORMAL=all $(PY) -m pytest -q --timeout 3600 tests/gateware/formal
 
 tap: setup  ## the tap of lanes over a million packets with bit errors, replays, retraining, at every width and speed (an hour)
-	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q tests_slow/test_lanes.py
-	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q tests_slow/test_tap.py
+	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q tests/slow/test_lanes.py
+	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q tests/slow/test_tap.py
 
 load: setup  ## how many commands a second the gateware takes before it loses one, with the stream at 42 MB/s and without a limit
-	@$(PY) bench/load.py
+	@$(PY) tests/bench/load.py
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
@@ -124,7 +124,7 @@ mutants: setup  ## single faults put into the code, in a clone: which of them a 
 	@$(PY) tools/mutants.py --docs $(MUTANTS)
 
 bench: setup sim rtl-all  ## speed, as ratios
-	@$(PY) bench/run.py
+	@$(PY) tests/bench/run.py
 
 clean:  ## removes what was built (not the set-up)
 	rm -rf build/rtl build/demo sim/target

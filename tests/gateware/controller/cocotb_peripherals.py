@@ -1,9 +1,8 @@
 import random
 
 import cocotb
-from wattbell_spec.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
-
 from bench import ADDRESS, Bench, Eeprom
+from wattbell_spec.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
 
 CONSOLE_IN, CONSOLE_OUT, WAKE, METER, POWER, TRIGGER, I2C = (1 << k for k in range(7))
 UNIT = 1 << 20

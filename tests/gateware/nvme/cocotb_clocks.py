@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 import cocotb
+from bench import Bench
 from cocotb.triggers import ReadOnly, RisingEdge
 from expect import FLUSH, READ, WRITE
 from link import UP, Sent
 from memory import Pool
 from scenario import TICKS, WIDTH, boot, make
-
-from bench import Bench
 
 
 async def clocks(dut, bench: Bench, sent: Sent) -> int:

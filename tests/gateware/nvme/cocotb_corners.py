@@ -6,12 +6,11 @@ import struct
 from collections import Counter
 
 import cocotb
+from bench import Bench, Pin
 from expect import DSM, FLUSH, GUESS, NO_RANGES, READ, SHADOW, WRITE
 from hosts import part, use_shadow_doorbells
 from link import UP, Sent
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, delete_cq, delete_sq, make, run, workload
-
-from bench import Bench, Pin
 
 
 def data_tlps(sent: list[Sent]) -> list[Sent]:

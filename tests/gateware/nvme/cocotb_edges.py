@@ -7,13 +7,12 @@ import dataclasses
 from collections import Counter
 
 import cocotb
+from bench import Bench, Pin
 from cocotb.triggers import RisingEdge
 from cocotb_pages import keep_busy, start
 from expect import FLUSH, PARTIAL, READ, WRITE
 from memory import Pool
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
-
-from bench import Bench, Pin
 
 EVENT_REQUEST = 0x0C
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import cocotb
+from bench import Bench
 from expect import ABORTED, GUESS, LOSS, NO_SQE, READ, REUSED, SHADOW, WRITE, WRITE_ZEROES
 from hosts import make_host, several_lives
 from link import DOWN, UP
 from scenario import NAMES, SEED, TICKS, WIDTH, boot, make, run, workload
 from wattbell_spec import wire as spec
-
-from bench import Bench
 
 CPLD = 0x4A
 """First byte of a completion with data."""

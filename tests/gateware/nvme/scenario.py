@@ -6,12 +6,11 @@ import os
 from collections import Counter
 
 import cocotb
+from bench import Bench
 from expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, CompletionQueue, Queue
 from link import DOWN, UP, Clockwork, Link
 from model import Model
 from wattbell_spec import wire as spec
-
-from bench import Bench
 
 WIDTH = int(os.environ.get("WIDTH", "128"))
 TICKS = int(os.environ.get("TICKS", "4"))

@@ -42,7 +42,7 @@ def test_it_passes(trace: Path, rig: type[Rig], fidelity: str) -> None:
 
 @FIDELITIES
 def test_a_rail_path_without_gain_fails(trace: Path, rig: type[Rig], fidelity: str) -> None:
-    """The tracker's turn is in tests_slow/test_selftest.py: nothing that can be set breaks it over the pattern's PERST#."""
+    """The tracker's turn is in tests/slow/test_selftest.py: nothing that can be set breaks it over the pattern's PERST#."""
     one = rig(trace, "--fidelity", fidelity)
     one.send(f"DIAG:REG {by_name('I_GAIN').address},0")
     assert int(one.ask("*TST?")) == RAIL

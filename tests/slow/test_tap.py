@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from wattbell_gateware.link.receiver import Receiver
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/gateware"), str(ROOT / "tests/gateware/phy")]
 
 import harness  # noqa: E402

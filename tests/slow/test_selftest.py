@@ -11,7 +11,7 @@ from wattbell_gateware.nvme import tables
 from tests.sim.rig.rig_process import Rig
 from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 RECORDS = 32
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed of the host side, as ratios: decoding on one core, and recording live.
 
-    bench/host_bench.py [--json] [--seconds S] [--runs R] [--urgent]
+    tests/bench/host_bench.py [--json] [--seconds S] [--runs R] [--urgent]
 
 Decode: a realistic stream (``host_stream.py``) from memory to numpy columns, in one thread; compared with USB high
 speed (42 MB/s) and with one bare ``zlib.crc32`` pass over the same bytes, both measured in CPU time.
@@ -34,7 +34,7 @@ from pathlib import Path
 from host_stream import MIXES, make_stream
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = [str(HERE.parent / name) for name in ("spec", "host")]
+PACKAGES = [str(HERE.parents[1] / name) for name in ("spec", "host")]
 sys.path[:0] = PACKAGES
 
 USB_HIGH_SPEED = 42e6

@@ -1,6 +1,6 @@
 """Speed of the RTL simulation, as JSON: clocks evaluated and simulated a second, and virtual to wall time.
 
-``python bench/rtl.py [--seconds S]``. Needs ``make sim rtl``. Five scenes: a sleeping drive at 10 kSPS and at 1 MSPS
+``python tests/bench/rtl.py [--seconds S]``. Needs ``make sim rtl``. Five scenes: a sleeping drive at 10 kSPS and at 1 MSPS
 with the ADC words handed in, at 1 MSPS with the ADCs' serial pins simulated, a sleeping drive with every clock
 evaluated, and 20 000 random reads of 4 KiB a second from the SSD model at 10 kSPS.
 """
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GOALS = {"idle, 10 kSPS": 10.0, "idle, 1 MSPS": 0.2}
 """Virtual seconds a wall second that the project aims at."""
 JOB = """[reads]
@@ -102,7 +102,7 @@ def main() -> int:
     try:
         print(json.dumps(measure(arguments.seconds), indent=2))
     except BenchError as error:
-        print(f"bench/rtl.py: error: {error}", file=sys.stderr)
+        print(f"tests/bench/rtl.py: error: {error}", file=sys.stderr)
         return 1
     return 0
 

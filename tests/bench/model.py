@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed of virtual drives in fast fidelity, as JSON: commands a second of one core, memory, time of a suite.
 
-``python bench/model.py [--commands N] [--runs R] [--suite]``. Needs ``make sim``. Random reads of 4 KiB on the Intel 660p, at
+``python tests/bench/model.py [--commands N] [--runs R] [--suite]``. Needs ``make sim``. Random reads of 4 KiB on the Intel 660p, at
 queue depths 1 and 32. Rates are by processor time (user and system) of the programs concerned, with what a run of hardly
 any command takes subtracted; of several runs, the best and the worst.
 
@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROFILE = "intel-660p-1tb"
 AIM = 3e6
 FEW = 1000
@@ -184,7 +184,7 @@ def main() -> int:
         else:
             print(json.dumps(measured(arguments.commands, arguments.runs, arguments.suite), indent=2))
     except BenchError as error:
-        print(f"bench/model.py: error: {error}", file=sys.stderr)
+        print(f"tests/bench/model.py: error: {error}", file=sys.stderr)
         return 1
     return 0
 

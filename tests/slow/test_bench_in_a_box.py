@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from wattbell.capture import open_capture
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.xdist_group("box"), pytest.mark.timeout(900)]
 
 MANIFEST = """

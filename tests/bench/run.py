@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """``make bench``: every speed figure of the house in one run, each beside its aim.
 
-Runs ``bench/model.py``, ``bench/rtl.py`` and ``bench/host_bench.py`` one after the other (they would disturb each other) and
+Runs ``model.py``, ``rtl.py`` and ``host_bench.py`` one after the other (they would disturb each other) and
 prints what they say as one table, or as one JSON object with ``--json``. An aim that is missed is printed, not an error. It
 takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more. For root the live
 recording runs before everything else on the machine (``--urgent``).
