@@ -20,11 +20,12 @@ from ..errors import DriveError
 from ..rig import Rig
 from ..suites import load_suite
 from ..suites.jobs import of_a_suite
-from ..suites.manifest import Suite, Test
-from ..suites.plan import Choice, Session, choose_tests, plan_sessions
+from ..suites.plan import choose_tests, plan_sessions
 from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
+from ..suites.session import Choice, Session
 from ..suites.show import header, show_test
+from ..suites.suite import Suite, Test
 from . import output
 from .suitebegin import announce, begin, kept
 from .suiteend import Ending, finish

@@ -127,7 +127,7 @@ def run(
             plan = replay_plan(job, scratch(stack)) if is_trace(job) else job
             _run_job(plan, profile, out, fidelity, seed, interval, decimation, keep_trace, force, keep_stream, json)
         return
-    from ..suites.plan import Choice
+    from ..suites.session import Choice
     from .suiterun import SuiteOptions, VirtualBench, run_suite
 
     if job.suffix in (".fio", ".toml"):

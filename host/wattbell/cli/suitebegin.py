@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SimError, UsageError
-from ..suites.plan import Session
 from ..suites.results import RESULTS, Results, read_results
+from ..suites.session import Session
 from . import output
 
 _NEW = "start anew in another --out"

@@ -12,11 +12,12 @@ from ..capture import open_capture
 from ..errors import SimError
 from ..suites import load_suite
 from ..suites.drive import Drive, from_profile
-from ..suites.manifest import Suite
-from ..suites.plan import Choice, Session, choose_tests, plan_sessions
+from ..suites.plan import choose_tests, plan_sessions
 from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
+from ..suites.session import Choice, Session
 from ..suites.show import header, show_test
+from ..suites.suite import Suite
 from . import output, simtools
 from .playplan import Fidelity, ModelRun, run_model
 from .suitebegin import announce, begin, kept

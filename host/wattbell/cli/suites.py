@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ..suites import load_suite, suite_names
 from . import output
 from .record import Json
 
@@ -22,6 +21,8 @@ def suites(
 
     wattbell suites anandtech-2018
     """
+    from ..suites import load_suite, suite_names
+
     if name is None:
         loaded = [load_suite(n) for n in suite_names()]
         if json:

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.fio import Direction, Job, load_jobs
-from ..suites.manifest import Test
-from ..suites.rounds import enough
+from ..suites.kinds import KINDS
+from ..suites.suite import Test
 
 
 class Rounds:
     """Of each step of a plan whether it is a round that is not needed any more. ``results``: where fio's JSON is."""
 
     def __init__(self, tests: Sequence[Test], results: Path) -> None:
-        self._tests = {test.id: test for test in tests if test.kind == "rounds"}
+        self._tests = {test.id: test for test in tests}
         self._results = results
 
     def over(self, step: Mapping[str, Any], phases: Sequence[Mapping[str, Any]]) -> bool:
         """``phases``: those that were run, as in ``workload.phases``. CaptureError when fio's JSON of one of them cannot be read."""
         test = self._tests.get(str(step["name"]).rpartition("#")[0])
-        return test is not None and enough(test, self._tracked(test, phases))
+        return test is not None and KINDS[test.kind].enough(test, self._tracked(test, phases))
 
     def _tracked(self, test: Test, phases: Sequence[Mapping[str, Any]]) -> list[list[float]]:
         """Values by round of each of the test's ``track``."""

@@ -1,9 +1,10 @@
 """Test suites: manifests and fio job files (``data/``), plans made of them, scores computed from captures.
 
-:mod:`.manifest` reads a suite, :mod:`.plan` turns it into plans, :mod:`.measure` and :mod:`.scores` turn the captures
+:mod:`.manifest` reads a suite, :mod:`.plan` turns it into plans, :mod:`.measure` and the :mod:`.kinds` turn the captures
 into points and scores, :mod:`.results` writes ``results.json``. :mod:`.traces` generates and converts I/O traces.
 """
 
-from .manifest import Suite, Test, load_suite, suite_names
+from .manifest import load_suite, suite_names
+from .suite import Suite, Test
 
 __all__ = ["Suite", "Test", "load_suite", "suite_names"]

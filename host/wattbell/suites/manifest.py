@@ -6,7 +6,6 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,109 +14,13 @@ from msgspec import Meta
 
 from ..errors import UsageError
 from .jobs import sections
-from .traces import COMPOSITIONS
-from .units import LARGEST, size_bytes
+from .kinds import KINDS
+from .suite import CONDITIONS, Suite, Test
+from .units import size_bytes
 
-KINDS = (
-    "burst",
-    "queue-depths",
-    "mixes",
-    "fill",
-    "consistency",
-    "rounds",
-    "idle",
-    "wake",
-    "trace",
-    "operational-states",
-    "non-operational-states",
-)
-CONDITIONS = ("test-data", "full", "empty")
-QUANTITIES = ("iops", "mb_per_s", "mean_latency_s")
-"""In which a steady state can be reached."""
 DATA = Path(__file__).parent / "data"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 """Of a test, a session, a job file: they become names of files."""
-
-Seconds = Annotated[float, Meta(ge=0, le=1e8)]
-Positive = Annotated[float, Meta(gt=0, le=1e8)]
-Count = Annotated[int, Meta(ge=0, le=100_000)]
-AtLeastOne = Annotated[int, Meta(ge=1, le=100_000)]
-
-
-class Fill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Sequential write of ``span`` (share of the namespace) in blocks of ``bs``, ``times`` times, before a test."""
-
-    span: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    bs: str = "128k"
-    times: Annotated[int, Meta(ge=1, le=100)] = 1
-
-
-class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One test of a suite. Times in seconds, sizes in bytes; every key of the manifest, with its default.
-
-    ``conditions``: what the drive holds before the test; each gives a result of its own. ``more_conditions``: conditions that
-    run only when asked for. ``session``: tests of one session share a drive, in order. ``test_data``: bytes written before the
-    test (condition test-data). ``purge`` and ``fill``: preconditioning that is run, not assumed (in condition full: how much of
-    the drive is full, and a model is set to it). ``rest_s``: how long the drive is left alone before a test in condition full;
-    without it, it has just been filled. ``duty``: after each section of the job file the drive rests for
-    busy time x (1 - duty) / duty, at most ``idle_max_s``. ``idle_min_s`` and ``repeat_min``: what ``--scale`` may not go
-    below. ``score_over``: queue depths of the score. ``track`` and ``quantity``: sections and quantity in which a
-    steady state must be reached. ``default``: false runs the test only when it is asked for by name.
-    """
-
-    __test__ = False  # not a test of ours
-
-    id: str
-    name: str
-    kind: str
-    conditions: tuple[str, ...]
-    more_conditions: tuple[str, ...] = ()
-    session: str = ""
-    test_data: Annotated[int, Meta(ge=0, le=LARGEST)] = 0
-    purge: bool = False
-    fill: Fill | None = None
-    rest_s: Seconds = 0.0
-    jobs: str = ""
-    trace: str = ""
-    trace_idle_cut_s: Seconds = 0.025
-    duty: Annotated[float, Meta(gt=0, le=1)] | None = None
-    idle_max_s: Seconds = 600.0
-    idle_s: Seconds = 0.0
-    idle_min_s: Seconds = 0.0
-    repeat: AtLeastOne = 1
-    repeat_min: AtLeastOne = 1
-    apst: bool = False
-    aspm: str = "off"
-    score_over: tuple[AtLeastOne, ...] = ()
-    score_last_s: Seconds = 0.0
-    steady_from_s: Seconds = 0.0
-    series_s: Positive = 1.0
-    series_gb: Positive = 1.0
-    rounds_max: Count = 0
-    rounds_first: Count = 0
-    track: tuple[str, ...] = ()
-    quantity: str = ""
-    rail_interval_s: Annotated[float, Meta(gt=0, le=1)] = 1e-3
-    default: bool = True
-
-
-@dataclass(frozen=True)
-class Suite:
-    """A suite: ``folder`` holds the manifest and the job files; ``digest`` is ``sha256:...`` of all of them."""
-
-    name: str
-    title: str
-    folder: Path
-    tests: tuple[Test, ...]
-    digest: str
-
-    def test(self, test_id: str) -> Test:
-        """The test of that id; UsageError with the list of ids when there is none."""
-        for test in self.tests:
-            if test.id == test_id:
-                return test
-        known = ", ".join(t.id for t in self.tests)
-        raise UsageError(f"{self.name} has no test {test_id}; its tests: {known}.")
 
 
 def suite_names() -> list[str]:
@@ -236,19 +139,16 @@ def _problem(test: Test) -> str | None:
             return f"{key} = {_shown(text)}: a name has up to 100 letters, digits and ._- only, and does not begin with a dot"
     if not test.name.isprintable() or len(test.name) > 200:
         return "name must be up to 200 printable characters"
-    if test.kind not in KINDS:
+    kind = KINDS.get(test.kind)
+    if kind is None:
         return f"kind {_shown(test.kind)} is none of {', '.join(KINDS)}"
     if not test.conditions or set(test.conditions + test.more_conditions) - set(CONDITIONS):
         return f"conditions must be some of {', '.join(CONDITIONS)}"
     if test.aspm not in ("off", "l1", "l1.2"):
         return f"aspm {_shown(test.aspm)} is none of off, l1, l1.2"
-    if test.kind == "trace" and test.trace not in COMPOSITIONS:
-        return f"a trace test needs `trace`, one of {', '.join(COMPOSITIONS)}"
-    if test.kind not in ("idle", "wake", "trace") and not test.jobs:
+    if kind.needs_jobs and not test.jobs:
         return f"a test of kind {test.kind} needs `jobs`"
-    if test.kind == "rounds" and not (test.rounds_max and test.track and test.quantity in QUANTITIES):
-        return f"a test of kind rounds needs `rounds_max`, `track` and a `quantity` of {', '.join(QUANTITIES)}"
-    return None
+    return kind.problem(test)
 
 
 def _digest(folder: Path) -> str:

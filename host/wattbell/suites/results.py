@@ -14,8 +14,8 @@ from ..capture import Capture
 from ..errors import UsageError
 from ..version import described
 from .drive import Drive
-from .manifest import Suite, Test
 from .outcome import Outcome
+from .suite import Suite, Test
 
 FORMAT = 1
 RESULTS = "results.json"

@@ -16,16 +16,18 @@ from wattbell.errors import UsageError
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.drive import Drive
 from wattbell.suites.jobs import Section, scaled, sections
-from wattbell.suites.manifest import Suite, Test, parse_manifest
+from wattbell.suites.kinds import KINDS
+from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.measure import Source, measure, measure_whole
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.pieces import tally
-from wattbell.suites.plan import Choice, choose_tests, idle_seconds, plan_sessions, repeats
+from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.quantity import quantity
 from wattbell.suites.results import Results, read_results
-from wattbell.suites.rounds import enough
 from wattbell.suites.scoring import score_test
+from wattbell.suites.session import Choice
 from wattbell.suites.steady import window
+from wattbell.suites.suite import Suite, Test
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind
@@ -271,10 +273,10 @@ def test_a_full_drive_is_written_all_over_once(tmp_path: Path) -> None:
 
 def test_idle_times_and_repetitions_of_a_scale(tmp_path: Path) -> None:
     _, test = suite(tmp_path, "wake", idle_s=10.0, idle_min_s=3.0, repeat=20, repeat_min=4)
-    assert [idle_seconds(test, scale) for scale in (1.0, 0.5, 0.3, 0.1)] == [10.0, 5.0, 3.0, 3.0]
-    assert [repeats(test, scale) for scale in (1.0, 0.5, 0.2, 0.1)] == [20, 10, 4, 4]
+    assert [test.idle_at(scale) for scale in (1.0, 0.5, 0.3, 0.1)] == [10.0, 5.0, 3.0, 3.0]
+    assert [test.repeats_at(scale) for scale in (1.0, 0.5, 0.2, 0.1)] == [20, 10, 4, 4]
     _, short = suite(tmp_path, "wake", idle_s=1.0, idle_min_s=3.0, repeat=2, repeat_min=4)
-    assert (idle_seconds(short, 0.1), repeats(short, 0.1)) == (1.0, 2)
+    assert (short.idle_at(0.1), short.repeats_at(0.1)) == (1.0, 2)
     for wrong in (0.0, -0.1, 1.01):
         with pytest.raises(UsageError, match="above 0 and at most 1"):
             Choice(wrong)
@@ -305,6 +307,7 @@ def test_a_window_by_hand() -> None:
 def test_enough_rounds(tmp_path: Path, first: int, purged: bool, rounds: int, done: bool) -> None:
     keys = {"rounds_max": 9, "rounds_first": first, "track": ["m"], "quantity": "iops", **({"fill": {}} if purged else {})}
     _, test = suite(tmp_path, "rounds", "[m]\nbs=4k\n", **keys)
+    enough = KINDS[test.kind].enough
     assert enough(test, [[100.0] * rounds]) is done
     assert enough(test, []) is False and enough(test, [[100.0] * rounds, [100.0] * (first - 1)]) is False
 

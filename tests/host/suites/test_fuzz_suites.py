@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.errors import WattbellError
-from wattbell.suites import plan
 from wattbell.suites.drive import Drive
 from wattbell.suites.jobs import DRIVE, OPTIONS, of_a_suite, scaled, sections
-from wattbell.suites.manifest import CONDITIONS, KINDS, QUANTITIES, Test, load_suite, parse_manifest
-from wattbell.suites.plan import Choice, choose_tests, plan_sessions
+from wattbell.suites.kinds import KINDS
+from wattbell.suites.kinds.rounds import QUANTITIES
+from wattbell.suites.manifest import load_suite, parse_manifest
+from wattbell.suites.plan import choose_tests, plan_sessions
+from wattbell.suites.session import Choice
+from wattbell.suites.suite import CONDITIONS, Test
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 
 from tests.host.fuzzing import examples
@@ -28,7 +31,7 @@ VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dict
 RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "id": st.sampled_from(["a", "b", "c"]),
     "name": st.just("A"),
-    "kind": st.sampled_from(KINDS),
+    "kind": st.sampled_from(sorted(KINDS)),
     "conditions": st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=2),
     "jobs": st.just("j.fio"),
     "trace": st.just("light"),
@@ -76,7 +79,7 @@ def test_any_tables_are_a_suite_or_an_error(tmp_path: Path, raw: dict[str, Any],
                 assert session.steps and session.plan
                 assert (where / "out" / f"{session.name}-{session.condition}").resolve().parent == (where / "out").resolve()
     for test in suite.tests:
-        for section in plan.test_sections(suite, test).values():
+        for section in suite.sections(test).values():
             assert section.depth >= 1 and 0 <= section.write_share <= 1
 
 

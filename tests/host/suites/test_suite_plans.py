@@ -13,7 +13,8 @@ from wattbell.errors import UsageError
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive, from_profile
 from wattbell.suites.jobs import scaled, sections
-from wattbell.suites.plan import Choice, Session, choose_tests, plan_sessions
+from wattbell.suites.plan import choose_tests, plan_sessions
+from wattbell.suites.session import Choice, Session
 from wattbell.suites.units import size_bytes, time_s
 
 TB = 1_000_000_000_000

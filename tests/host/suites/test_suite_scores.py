@@ -21,13 +21,14 @@ from wattbell.capture import Capture, open_capture
 from wattbell.capture.meta import seal
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
-from wattbell.suites.manifest import Suite, Test, parse_manifest
+from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.measure import Source
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.pieces import active_span
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.show import show
+from wattbell.suites.suite import Suite, Test
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, RailFlag
 

@@ -1,0 +1,52 @@
+"""Bursts with rests between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source, measure
+from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
+from ..quantity import quantity
+from ..rates import Rests, pooled
+from ..suite import Test
+
+
+class Burst(Kind):
+    """Each section of the job file is a burst."""
+
+    name = "burst"
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """Mean of the bursts' rates, and all data over all busy time."""
+        out = Outcome()
+        rows: list[dict[str, Any]] = []
+        points = []
+        rest = Rests(out, source)
+        for section, phase in source.named(test.id):
+            measured = measure(source, phase)
+            rest.add(measured)
+            out.add_measured(measured)
+            point = measured.point({"qd": sections[section].depth if section in sections else 1})
+            points.append(point)
+            rows.append({"burst": len(rows) + 1, **{k: point[k]["value"] for k in ("mb_per_s", "mean_w", "mean_latency_s")}})
+        if not points:
+            return out
+        out.points = [pooled(points)]
+        rates = [p["mb_per_s"]["value"] for p in points]
+        if all(r is not None for r in rates):
+            spread = 2 * float(np.std(rates, ddof=1)) / math.sqrt(len(rates)) if len(rates) > 1 else None
+            lost = sum(p["mb_per_s"]["n_lost"] for p in points)
+            out.score("mean of the bursts", "MB/s", quantity(float(np.mean(rates)), spread, lost), OVER_RATIOS)
+        out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], RATIO_OF_MEANS)
+        out.score("power while busy", "W", out.points[0]["mean_w"])
+        out.score("efficiency", "MB/s/W", out.points[0]["mb_per_s_per_w"], RATIO_OF_MEANS)
+        out.series = pl.DataFrame(rows)
+        rest.note()
+        return out

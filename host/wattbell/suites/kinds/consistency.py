@@ -1,0 +1,72 @@
+"""Performance consistency: I/O by the second over a long run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from ...analysis.latency import standard_error
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Measured, Source, measure
+from ..outcome import Outcome
+from ..quantity import quantity
+from ..suite import Test
+
+
+class Consistency(Kind):
+    """One load for long enough to come to a steady state."""
+
+    name = "consistency"
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """IOPS by second, and the score over the last seconds: mean, and mean over standard deviation."""
+        out = Outcome()
+        phases = source.named(test.id)
+        if not phases:
+            return out
+        measured = measure(source, phases[0][1])
+        out.add_measured(measured)
+        series = time_series(measured, test.series_s * scale)
+        out.series = series
+        out.points = [measured.point({"t_s": 0.0})]
+        tail = series.tail(max(2, round(test.score_last_s / test.series_s)))
+        iops = tail["iops"].to_numpy()
+        if len(iops) < 2:
+            out.notes.append("too short for a score")
+            return out
+        error = standard_error(iops)
+        average, spread = float(iops.mean()), float(np.std(iops, ddof=1))
+        last = f"last {test.score_last_s * scale:g} s"
+        out.score(f"mean, {last}", "IOPS", quantity(average, None if error is None else 2 * error, measured.lost))
+        consistent = quantity(average / spread if spread else None, None, measured.lost)
+        out.score(f"mean / standard deviation, {last}", "1", consistent)
+        out.score(f"lowest second, {last}", "IOPS", quantity(float(iops.min()), None, measured.lost))
+        out.score(f"highest second, {last}", "IOPS", quantity(float(iops.max()), None, measured.lost))
+        watts = tail["mean_w"].drop_nulls()
+        if len(watts):
+            mean_w = float(watts.mean())  # type: ignore[arg-type]
+            out.score(f"power, {last}", "W", quantity(mean_w, source.power_u(mean_w)))
+        out.score("mean latency, whole run", "s", out.points[0]["mean_latency_s"])
+        out.score("99th percentile of latency, whole run", "s", out.points[0]["p99_latency_s"])
+        return out
+
+
+def time_series(measured: Measured, bin_s: float) -> pl.DataFrame:
+    """t_s (start of the bin), iops, mb_per_s, mean_w by bins of ``bin_s``."""
+    source = measured.source
+    bin_ticks = max(1, round(bin_s / source.tick_s))
+    counts, nbytes = measured.per_bin(bin_ticks)
+    first = measured.span.first_tick if measured.span else 0
+    power = [source.energy(first + k * bin_ticks, first + (k + 1) * bin_ticks)[1]["value"] for k in range(len(counts))]
+    return pl.DataFrame(
+        {
+            "t_s": np.arange(len(counts)) * bin_s,
+            "iops": counts / bin_s,
+            "mb_per_s": nbytes / 1e6 / bin_s,
+            "mean_w": power,
+        },
+        schema_overrides={"mean_w": pl.Float64},
+    )

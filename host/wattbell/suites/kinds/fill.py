@@ -1,0 +1,117 @@
+"""The fill of a drive: its rate, and the size of the SLC cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..changepoint import find_changes
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source, Whole, measure_whole
+from ..outcome import Outcome
+from ..quantity import quantity, ratio
+from ..suite import Test
+
+MAX_POINTS = 64
+MIN_BINS = 200
+
+
+class Fill(Kind):
+    """One long sequential write."""
+
+    name = "fill"
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """Rate for each GB written; SLC cache size by change point; rate after it."""
+        out = Outcome()
+        phases = source.named(test.id)
+        if not phases:
+            return out
+        phase = phases[0][1]
+        measured = measure_whole(source, phase)
+        out.add_measured(measured)
+        point = measured.point({"gb": 0.0})
+        out.score("whole fill", "MB/s", point["mb_per_s"])
+        out.score("whole fill", "W", point["mean_w"])
+        out.score("energy of the fill", "J", point["energy_j"])
+        series = _series(measured, test.series_gb)
+        if series is None:
+            out.points = [point]
+            return out
+        out.series = series
+        step = max(1, -(-len(series) // MAX_POINTS))
+        for first in range(0, len(series), step):
+            out.points.append(_point(series[first : first + step]))
+        _cache_scores(out, series)
+        return out
+
+
+def _series(measured: Whole, bin_gb: float) -> pl.DataFrame | None:
+    """gb (end of the bin), t_s, mb_per_s, mean_w, energy_j, for bins of equal data; None when there is too little of it."""
+    source = measured.source
+    where = np.flatnonzero(measured.moved)
+    if len(where) < 2 * MIN_BINS or measured.span is None:
+        return None
+    order = np.argsort(measured.io.cqe_tick[where], kind="stable")
+    done = np.cumsum(measured.io.nbytes[where][order])
+    ticks = measured.io.cqe_tick[where][order]
+    size = min(bin_gb * 1e9, float(done[-1]) / MIN_BINS)
+    bins = int(done[-1] // size)
+    ends = np.searchsorted(done, size * np.arange(1, bins + 1) * (1 - 1e-12))
+    edges = np.concatenate(([measured.span.first_tick], ticks[np.minimum(ends, len(ticks) - 1)]))
+    amounts = np.diff(np.concatenate(([0], done[np.minimum(ends, len(done) - 1)])))
+    seconds = np.maximum(np.diff(edges), 1) * source.tick_s
+    energies = [source.energy(a, b)[0]["value"] for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    joules = np.array([math.nan if e is None else e for e in energies])
+    return pl.DataFrame(
+        {
+            "gb": np.cumsum(amounts) / 1e9,
+            "t_s": (edges[1:] - edges[0]) * source.tick_s,
+            "mb_per_s": amounts / 1e6 / seconds,
+            "mean_w": joules / seconds,
+            "energy_j": joules,
+            "seconds": seconds,
+        }
+    )
+
+
+def _point(part: pl.DataFrame) -> dict[str, Any]:
+    seconds, joules = float(part["seconds"].sum()), float(part["energy_j"].sum())
+    megabytes = float((part["mb_per_s"] * part["seconds"]).sum())
+    rate = quantity(megabytes / seconds)
+    power = quantity(None if math.isnan(joules) else joules / seconds)
+    none = quantity(None)
+    return {
+        "x": {"gb": float(part["gb"][-1])},
+        "mb_per_s": rate,
+        "iops": none,
+        "mean_w": power,
+        "mb_per_s_per_w": ratio(rate, power),
+        "mean_latency_s": none,
+        "p99_latency_s": none,
+        "energy_j": quantity(None if math.isnan(joules) else joules),
+    }
+
+
+def _cache_scores(out: Outcome, series: pl.DataFrame) -> None:
+    rate = series["mb_per_s"].to_numpy()
+    gb = np.concatenate(([0.0], series["gb"].to_numpy()))
+    changes = [c for c in find_changes(rate) if c.after < c.before]
+    if not changes:
+        out.notes.append(f"the write rate has one level: no SLC cache smaller than {gb[-1]:.4g} GB was seen")
+        return
+    first = changes[0]
+    place = float(np.interp(first.place, np.arange(len(gb)), gb))
+    half_bin = (gb[1] - gb[0]) / 2
+    u = max(gb[first.high] - gb[first.at], gb[first.at] - gb[first.low]) + half_bin
+    out.score("written before the rate falls (SLC cache)", "GB", quantity(place, float(u)))
+    out.score("before the rate falls", "MB/s", quantity(first.before))
+    out.score("after the last change", "MB/s", quantity(changes[-1].after))
+    if len(changes) > 1:
+        levels = ", ".join(f"{c.after:.0f} MB/s from {gb[c.at]:.4g} GB" for c in changes)
+        out.notes.append(f"several levels after the first: {levels}")

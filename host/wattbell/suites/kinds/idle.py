@@ -1,0 +1,36 @@
+"""Idle power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source
+from ..outcome import Outcome
+from ..power import note_settling, settled_power
+from ..quantity import quantity
+from ..session import Steps
+from ..suite import Test
+
+
+class Idle(Kind):
+    """The drive is left alone."""
+
+    name = "idle"
+    needs_jobs = False
+
+    def steps(self, to: Steps) -> None:
+        to.settle()
+        to.add(idle_s=to.idle_s)
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """Power at the end of the idle time, and over all of it."""
+        out = Outcome()
+        note_settling(out, source, test)
+        for _, phase in source.named(test.id):
+            out.add_loss(source, phase)
+            out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
+            out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick)[1])
+            out.score("idle for", "s", quantity(source.seconds(phase.last_tick - phase.first_tick), 0.0))
+        return out

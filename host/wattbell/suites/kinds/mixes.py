@@ -1,0 +1,26 @@
+"""Rates by share of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source
+from ..outcome import Outcome
+from ..rates import score_over, sweep
+from ..suite import Test
+
+
+class Mixes(Kind):
+    """Each section of the job file is a mix of reads and writes."""
+
+    name = "mixes"
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """One point a mix; the score is over all of them."""
+        out = Outcome()
+        sweep(out, source, test, lambda name: {"write_share": sections[name].write_share})
+        if out.points:
+            score_over(out, out.points, "all mixes")
+        return out

@@ -1,0 +1,50 @@
+"""Operational power states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source, measure
+from ..outcome import Outcome
+from ..power import declared_states, note_settling, settled_power
+from ..session import Steps
+from ..suite import Test
+
+
+class OperationalStates(Kind):
+    """Each operational state that the drive has: idle, and under each load of the job file."""
+
+    name = "operational-states"
+
+    def steps(self, to: Steps) -> None:
+        job = to.job()
+        for state in to.drive.operational:
+            to.settle(state)
+            to.add(f"-idle#{state}", idle_s=to.idle_s, ps=state)
+            to.add(f"#{state}", fio=job, ps=state)
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """Idle power, and speed and power under each load (section of the job file), in each operational state."""
+        out = Outcome()
+        note_settling(out, source, test)
+        declared = declared_states(source)
+        points: dict[int, dict[str, Any]] = {}
+        for number, _, phase in source.numbered(f"{test.id}-idle"):
+            points[number] = {"x": {"ps": number}, "idle_w": settled_power(source, phase)}
+        for number, section, phase in source.numbered(test.id):
+            measured = measure(source, phase)
+            out.add_measured(measured)
+            found = measured.point({})
+            row = points.setdefault(number, {"x": {"ps": number}})
+            load = section.replace("-", "_")
+            row[f"{load}_mb_per_s"], row[f"{load}_w"] = found["mb_per_s"], found["mean_w"]
+        out.points = [points[number] for number in sorted(points)]
+        for number, row in sorted(points.items()):
+            drawn = [q["value"] for key, q in row.items() if key.endswith("_w") and q["value"] is not None]
+            limit = declared.get(number, {}).get("max_power_w")
+            if limit and drawn and max(drawn) > limit:
+                out.notes.append(f"PS{number} draws {max(drawn):.3g} W on average, more than the declared {limit:g} W")
+        return out

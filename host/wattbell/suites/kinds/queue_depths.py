@@ -1,0 +1,29 @@
+"""Rates by queue depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source
+from ..outcome import Outcome
+from ..rates import score_over, sweep
+from ..suite import Test
+
+
+class QueueDepths(Kind):
+    """Each section of the job file is a queue depth."""
+
+    name = "queue-depths"
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """One point a queue depth; the score is over the low ones."""
+        out = Outcome()
+        sweep(out, source, test, lambda name: {"qd": sections[name].depth})
+        over = [p for p in out.points if p["x"]["qd"] in test.score_over]
+        if over and len(over) == len(test.score_over):
+            score_over(out, over, "mean of QD" + ", ".join(str(d) for d in test.score_over))
+        elif out.points:
+            out.notes.append("no score: not every queue depth it needs was run")
+        return out

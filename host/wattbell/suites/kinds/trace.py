@@ -1,0 +1,86 @@
+"""The replay of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import READ, WRITE, Source, Whole, measure_whole
+from ..outcome import Outcome
+from ..quantity import quantity, ratio
+from ..session import Steps
+from ..suite import Test
+from ..traces import COMPOSITIONS
+
+
+class Trace(Kind):
+    """A generated trace, its pauses cut short."""
+
+    name = "trace"
+    needs_jobs = False
+
+    def problem(self, test: Test) -> str | None:
+        return None if test.trace in COMPOSITIONS else f"a trace test needs `trace`, one of {', '.join(COMPOSITIONS)}"
+
+    def steps(self, to: Steps) -> None:
+        name = f"{to.test.trace}-like.iolog"
+        to.session.traces[name] = to.test.trace
+        to.add(trace=name, trace_idle_cut_s=to.test.trace_idle_cut_s)
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """Data rate, latency of all, reads and writes, and energy of a replay."""
+        out = Outcome()
+        phases = source.named(test.id)
+        if not phases:
+            return out
+        phase = phases[0][1]
+        measured = measure_whole(source, phase)
+        out.add_measured(measured)
+        if measured.span is None:
+            return out
+        first, last = measured.span.first_tick, measured.span.last_tick
+        elapsed = source.seconds(last - first)
+        busy = source.seconds(busy_ticks(measured))
+        energy, power = source.energy(first, last, measured.lost)
+        megabytes = measured.bytes / 1e6
+        out.score("data over busy time", "MB/s", measured.rate(megabytes, busy))
+        out.score("data over elapsed time", "MB/s", measured.rate(megabytes, elapsed))
+        all_mean, all_p99 = measured.latency()
+        for name, opcode in (("all", None), ("reads", READ), ("writes", WRITE)):
+            average, p99 = measured.latency(opcode)
+            out.score(f"mean latency, {name}", "s", average)
+            out.score(f"99th percentile of latency, {name}", "s", p99)
+        whole = measured.rate(megabytes, elapsed)
+        out.score("energy", "J", energy)
+        out.score("all data over all energy", "MB/s/W", ratio(whole, power))
+        out.score("power", "W", power)
+        out.score("elapsed", "s", quantity(elapsed, source.model.interval_u(elapsed), measured.lost))
+        rate = measured.rate(megabytes, busy)
+        out.points = [
+            {
+                "x": {"t_s": 0.0},
+                "mb_per_s": rate,
+                "iops": measured.rate(measured.count, busy),
+                "mean_w": power,
+                "mb_per_s_per_w": ratio(whole, power),
+                "mean_latency_s": all_mean,
+                "p99_latency_s": all_p99,
+                "energy_j": energy,
+                "bytes": measured.bytes,
+                "active_s": busy,
+            }
+        ]
+        return out
+
+
+def busy_ticks(measured: Whole) -> int:
+    """Time with at least one I/O in flight: the union of doorbell to CQE."""
+    start = measured.io.start_tick
+    end = np.maximum.accumulate(np.maximum(measured.io.cqe_tick, start))
+    if not len(start):
+        return 0
+    begin = np.maximum(start[1:], end[:-1])
+    return int(end[0] - start[0] + np.maximum(end[1:] - begin, 0).sum())

@@ -1,0 +1,57 @@
+"""Wake-up: the first read after an idle time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..jobs import Section
+from ..kind import Kind
+from ..measure import Source, describe
+from ..outcome import Outcome
+from ..power import find_wake, note_settling
+from ..quantity import quantity
+from ..session import Steps
+from ..suite import Test
+
+
+class Wake(Kind):
+    """The drive is left alone, then read once; again and again."""
+
+    name = "wake"
+    needs_jobs = False
+
+    def steps(self, to: Steps) -> None:
+        to.settle()
+        for k in range(to.repeats):
+            to.add(f"#{k + 1}", wake=to.wake(k))
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """Latency of the first read after idle: from its doorbell (headline), and from CLKREQ#."""
+        out = Outcome()
+        note_settling(out, source, test)
+        rows: list[dict[str, Any]] = []
+        for number, _, phase in source.numbered(test.id):
+            out.add_loss(source, phase)
+            found = find_wake(source, phase)
+            if found is not None:
+                row: dict[str, Any] = {"wake": number, "latency_s": source.seconds(found.cqe - found.doorbell)}
+                row["from_clkreq_s"] = None if found.clkreq is None else source.seconds(found.cqe - found.clkreq)
+                row["idle_s"] = source.seconds(found.begin - found.quiet_from)
+                rows.append(row)
+        if not rows:
+            out.notes.append("no waking read was seen")
+            return out
+        out.series = pl.DataFrame(rows, schema_overrides={"from_clkreq_s": pl.Float64})
+        for name, column in (("doorbell to completion", "latency_s"), ("CLKREQ# to completion", "from_clkreq_s")):
+            values = out.series[column].drop_nulls().to_numpy()
+            if not len(values):
+                continue
+            ticks = np.rint(values / source.tick_s).astype(np.int64)
+            out.score(f"mean, {name}", "s", describe(ticks, source)[0])
+            out.score(f"median, {name}", "s", quantity(float(np.median(values))))
+            out.score(f"longest, {name}", "s", quantity(float(values.max()), source.model.interval_u(float(values.max()))))
+        return out

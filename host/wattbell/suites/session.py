@@ -1,0 +1,140 @@
+"""A session of a suite: a run of the drive from power-on, and the steps of its plan.
+
+Tests that share a session run in order on the same drive. The plan's keys are those of docs/ssd-model.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from .drive import Drive
+from .jobs import scaled
+from .suite import Suite, Test
+from .traces import make_trace
+
+WAKE_SPAN_BYTES = 1 << 30
+"""Waking reads are spread over so much of the drive; tests in condition test-data that name no amount have so much data."""
+SETTLE = {"window_s": 10.0, "range_share": 0.05, "longest_s": 600.0}
+"""When the rail of a real drive is at rest (:class:`wattbell.drive.settle.Rest`). Not scaled: a drive takes its time."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user asked for. ``written``: precondition by writing, where false sets the model's drive to the condition
+    at once; ``rounds``: rounds of tests that run to steady state (None: as many as it takes). ``real``: for a real drive, whose rail is to
+    be at rest before an idle time, and whose rounds cannot be begun again to go on with: all that there may be are planned."""
+
+    scale: float = 1.0
+    written: bool = False
+    rounds: int | None = None
+    seed: int = 1
+    real: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale <= 1:
+            raise UsageError(f"--scale {self.scale:g}: give a number above 0 and at most 1.")
+
+
+@dataclass
+class Session:
+    """One plan. ``steps``: tables of the plan; ``files``: contents by name; ``traces``: generated iologs by name;
+    ``members``: its tests, in order."""
+
+    name: str
+    condition: str
+    members: list[Test]
+    rail_interval_s: float
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    traces: dict[str, str] = field(default_factory=dict)
+    start: str = "test-data"
+    """``condition`` of the plan: how the model's drive begins."""
+    data_bytes: int | None = None
+    """``data_bytes`` of the plan: how much the model's drive holds at its beginning, where that is not all of it."""
+    written_bytes: int | None = None
+    """What the fill writes, from the drive's beginning; None without a fill."""
+
+    @property
+    def preconditioning(self) -> list[str]:
+        """Names of the steps that bring the drive to its condition; none where the model's drive is set to it at once."""
+        return [str(step["name"]) for step in self.steps if "format" in step or "fill" in step]
+
+    @property
+    def plan(self) -> str:
+        """The plan as TOML."""
+        lines = [f'condition = "{self.start}"']
+        lines += [f"data_bytes = {self.data_bytes}"] if self.data_bytes is not None else []
+        for step in self.steps:
+            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.items())]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path, scale: float, seed: int) -> Path:
+        """Write plan, job files and traces into ``folder``; returns the plan's path."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.files.items():
+            (folder / name).write_text(content, encoding="utf-8")
+        for name, composition in self.traces.items():
+            make_trace(composition, folder / name, scale, seed)
+        path = folder / "plan.toml"
+        path.write_text(self.plan, encoding="utf-8")
+        return path
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Where a test puts its steps: the end of its session's plan."""
+
+    session: Session
+    suite: Suite
+    test: Test
+    drive: Drive
+    choice: Choice
+
+    def add(self, suffix: str = "", **action: Any) -> None:
+        """A step named after the test, with what is done in it and the test's power management."""
+        power: dict[str, Any] = {"apst": True} if self.test.apst else {}
+        if self.test.aspm != "off":
+            power["aspm"] = self.test.aspm
+        self.session.steps.append({"name": self.test.id + suffix, **action, **power})
+
+    def job(self) -> str:
+        """Put the test's job file, scaled, into the session; its name there."""
+        name = self.test.jobs
+        where = str(self.suite.folder / name)
+        self.session.files[name] = scaled(self.suite.job_text(self.test), self.choice.scale, self.drive.capacity_bytes, where)
+        return name
+
+    def settle(self, number: int | None = None) -> None:
+        """On a real drive: wait until what was written before is put away. Awake, as a drive that sleeps may leave it for later."""
+        if self.choice.real:
+            name = f"{self.test.id}-settle" if number is None else f"{self.test.id}-settle#{number}"
+            self.session.steps.append({"name": name, "settle": SETTLE, "measured": False})
+
+    @property
+    def idle_s(self) -> float:
+        """The test's idle time at this scale."""
+        return self.test.idle_at(self.choice.scale)
+
+    @property
+    def repeats(self) -> int:
+        """The test's number of repetitions at this scale."""
+        return self.test.repeats_at(self.choice.scale)
+
+    def wake(self, k: int) -> dict[str, Any]:
+        """The k-th idle time with the read that ends it: spread over the first GiB, a different page each time, none that a fill did not
+        write."""
+        span_bytes = min(self.drive.capacity_bytes - 4096, WAKE_SPAN_BYTES, self.session.written_bytes or WAKE_SPAN_BYTES)
+        return {"idle_s": self.idle_s, "slba": (4096 + 997 * 8 * k) % (span_bytes // 4096 * 8)}
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    return json.dumps(value)  # numbers and strings are written alike
