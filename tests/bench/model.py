@@ -133,7 +133,7 @@ def run_chain(path: Path, capture: Path) -> None:
 def run_score(path: Path) -> None:
     """The figures of the capture's phase."""
     from wattbell.capture import open_capture
-    from wattbell.suites.measure import Source, measure
+    from wattbell.measure.phase import Source, measure
 
     source = Source(open_capture(path))
     for phase in source.phases.values():

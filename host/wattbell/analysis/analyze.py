@@ -12,14 +12,15 @@ from wattbell_spec.wire import CommandFlag, EventType
 from wattbell.analysis import fio, idle, link, perclass, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
-from wattbell.analysis.depth import depth_steps, depth_summary
-from wattbell.analysis.figures import SCHEMA_VERSION, Figure, figure, ratio
-from wattbell.analysis.loss import LOSS_TEXT, Loss
-from wattbell.analysis.phases import Phase
-from wattbell.analysis.rail import Scan
+from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.text import count
-from wattbell.analysis.throughput import BURST_GAP_S, find_span, per_second, rates
 from wattbell.capture import Capture
+from wattbell.measure.depth import depth_steps, depth_summary
+from wattbell.measure.figure import SCHEMA_VERSION, Figure, figure, ratio
+from wattbell.measure.loss import Loss
+from wattbell.measure.phases import Phase
+from wattbell.measure.rail import Scan
+from wattbell.measure.throughput import BURST_GAP_S, find_span, per_second, rates
 
 Progress = Callable[[str], None]
 

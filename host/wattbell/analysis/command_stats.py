@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import CommandFlag
 
-from wattbell.analysis.figures import ErrorModel
-from wattbell.analysis.latency import describe
-from wattbell.analysis.names import SIZED_OPCODES, admin_name, io_name, status_name
-from wattbell.analysis.table import NONE, Commands
+from wattbell.analysis.names import admin_name, io_name, status_name
+from wattbell.measure.figure import ErrorModel
+from wattbell.measure.latency import describe
+from wattbell.measure.table import NONE, SIZED_OPCODES, Commands
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]

@@ -10,13 +10,13 @@ import polars as pl
 from wattbell_spec.nvme import admin
 from wattbell_spec.wire import CommandFlag
 
-from wattbell.analysis.depth import DepthSteps, depth_steps, idle_gaps
-from wattbell.analysis.figures import ErrorModel, error_model
-from wattbell.analysis.loss import LossBook
-from wattbell.analysis.phases import Phase, find_phases
-from wattbell.analysis.rail import Rail, no_rail_reason
-from wattbell.analysis.table import Commands, is_marker, lba_sizes, load_commands
 from wattbell.capture import Capture
+from wattbell.measure.depth import DepthSteps, depth_steps, idle_gaps
+from wattbell.measure.figure import ErrorModel, error_model
+from wattbell.measure.loss import LossBook
+from wattbell.measure.phases import Phase, find_phases
+from wattbell.measure.rail import Rail, no_rail_reason
+from wattbell.measure.table import Commands, is_marker, lba_sizes, load_commands
 
 IDLE_MIN_S = 0.020
 """A time without any command in flight of at least this is idle."""

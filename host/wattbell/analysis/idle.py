@@ -17,12 +17,12 @@ import polars as pl
 from wattbell_spec.wire import EventType, LinkState
 
 from wattbell.analysis.context import IDLE_MIN_S
-from wattbell.analysis.figures import Figure, K, figure
-from wattbell.analysis.table import Commands
+from wattbell.measure.figure import Figure, K, figure
+from wattbell.measure.table import Commands
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
-    from wattbell.analysis.rail import Rail
+    from wattbell.measure.rail import Rail
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

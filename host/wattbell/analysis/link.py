@@ -12,7 +12,7 @@ import polars as pl
 from wattbell_spec.wire import LINK_COUNTERS, EventType, LinkState
 
 from ..capture.reader import Capture
-from .figures import absent, error_model, figure
+from ..measure.figure import absent, error_model, figure
 from .text import count, duration
 
 DIRECTIONS = ("host to drive", "drive to host")

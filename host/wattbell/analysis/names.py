@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from wattbell_spec import nvme
-from wattbell_spec.nvme import TRANSFER_OPCODES
 
-__all__ = ["ADMIN_OPCODES", "IO_OPCODES", "SIZED_OPCODES", "TRANSFER_OPCODES", "admin_name", "io_name", "size_text", "status_name"]
+__all__ = ["ADMIN_OPCODES", "IO_OPCODES", "admin_name", "io_name", "size_text", "status_name"]
 
 IO_OPCODES = {opcode.code: opcode.name for opcode in nvme.IO}
 ADMIN_OPCODES = {opcode.code: opcode.name for opcode in nvme.ADMIN}
-SIZED_OPCODES = (*nvme.LBA_OPCODES, nvme.io("dsm"))
-"""I/O opcodes whose record carries a number of logical blocks."""
 _STATUSES = {(status.sct, status.sc): status.title for status in nvme.STATUSES}
 
 

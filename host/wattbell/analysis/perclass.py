@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wattbell.analysis.figures import Figure, K, figure
 from wattbell.analysis.names import io_name, size_text
-from wattbell.analysis.rail import Rail
-from wattbell.analysis.table import Commands
-from wattbell.analysis.throughput import Span
+from wattbell.measure.figure import Figure, K, figure
+from wattbell.measure.rail import Rail
+from wattbell.measure.table import Commands
+from wattbell.measure.throughput import Span
 
 Float = npt.NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from wattbell_spec.wire import CommandFlag
 
-from wattbell.analysis.table import INSTANTS
 from wattbell.errors import CaptureError
+from wattbell.measure.table import INSTANTS
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context

@@ -16,10 +16,10 @@ from wattbell_spec.wire import CommandFlag, EventType, LinkState
 
 from wattbell.analysis import idle
 from wattbell.analysis.context import IDLE_MIN_S
-from wattbell.analysis.latency import describe
 from wattbell.analysis.link import states
 from wattbell.analysis.names import admin_name, io_name, size_text
-from wattbell.analysis.table import NONE, Commands
+from wattbell.measure.latency import describe
+from wattbell.measure.table import NONE, Commands
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.fio import Direction, Job, load_jobs
+from ..measure.fiojson import Direction, Job, load_jobs
 from ..suites.kinds import KINDS
 from ..suites.suite import Test
 

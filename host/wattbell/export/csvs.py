@@ -12,11 +12,11 @@ import numpy.typing as npt
 import polars as pl
 
 from wattbell.analysis.context import Context, load
-from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES, SIZED_OPCODES
-from wattbell.analysis.table import INSTANTS, lba_sizes
+from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.export.window import Window, resolve
+from wattbell.measure.table import INSTANTS, SIZED_OPCODES, lba_sizes
 
 _CHUNK = 1 << 20
 

@@ -16,12 +16,12 @@ import polars as pl
 from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.analysis.context import AER, Context, load
-from wattbell.analysis.depth import DepthSteps, depth_steps
-from wattbell.analysis.loss import HIDES_COMMANDS
-from wattbell.analysis.table import NONE, Commands
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.export.window import Window, resolve
+from wattbell.measure.depth import DepthSteps, depth_steps
+from wattbell.measure.loss import HIDES_COMMANDS
+from wattbell.measure.table import NONE, Commands
 from wattbell.probes import PROBES
 
 Int64 = npt.NDArray[np.int64]

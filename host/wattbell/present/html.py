@@ -10,9 +10,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, concise, count, digits, duration, si, signed, size_bytes
+from wattbell.measure.latency import QUANTILES
 from wattbell.present.capture.tables import phase_kind, truth_faults
 from wattbell.present.colours import Look
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..measure.phase import Source
 from .jobs import Section
-from .measure import Source
 from .outcome import Outcome
 from .session import Steps
 from .suite import Test

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from ..analysis.phases import Phase
-from .measure import Measured, Source
+from ..measure.phase import Measured, Source
+from ..measure.phases import Phase
 from .quantity import Quantity
 
 OVER_RATIOS = "mean of ratios"

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 from wattbell_spec.wire import EventType
 
-from ..analysis.phases import Phase
-from ..analysis.table import NONE
-from .measure import Source
+from ..measure.phase import Source
+from ..measure.phases import Phase
+from ..measure.table import NONE
 from .outcome import Outcome
 from .quantity import Quantity
 from .suite import Test

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..analysis.text import si
-from ..analysis.throughput import Span
-from .measure import Measured, Source, measure
+from ..measure.phase import Measured, Source, measure
+from ..measure.throughput import Span
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
 from .quantity import mean, quantity, ratio, total
 from .suite import Test

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..analysis.figures import error_model
 from ..capture import Capture
 from ..errors import UsageError
+from ..measure.figure import error_model
 from ..version import described
 from .drive import Drive
 from .outcome import Outcome

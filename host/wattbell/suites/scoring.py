@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..capture import Capture
+from ..measure.phase import Source
 from .kinds import KINDS
-from .measure import Source
 from .outcome import Outcome
 from .session import Session
 from .suite import Suite, Test

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from wattbell.analysis import analyze, idle, rail
+from wattbell.analysis import analyze, idle
 from wattbell.analysis.context import load
-from wattbell.analysis.fio import Direction, Job, Latency, totals
+from wattbell.analysis.fio import totals
 from wattbell.analysis.idle import steady_runs, track
 from wattbell.analysis.names import status_name
 from wattbell.analysis.wakeup import _Sidebands
 from wattbell.capture.meta import save
+from wattbell.measure import rail
+from wattbell.measure.fiojson import Direction, Job, Latency
 from wattbell_spec.wire import EventType, LinkState
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000

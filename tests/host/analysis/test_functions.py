@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.analysis.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
-from wattbell.analysis.energy import EnergyMeter
-from wattbell.analysis.figures import ErrorModel, figure, ratio
 from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
-from wattbell.analysis.latency import describe, supported
 from wattbell.analysis.perclass import solve, spread_counts
 from wattbell.analysis.text import concise, si
-from wattbell.analysis.windows import MovingMax, moving_mean
+from wattbell.measure.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
+from wattbell.measure.energy import EnergyMeter
+from wattbell.measure.figure import ErrorModel, figure, ratio
+from wattbell.measure.latency import describe, supported
+from wattbell.measure.windows import MovingMax, moving_mean
 
 EXACT = ErrorModel(gain=0.0, offset_a=0.0, timebase=0.0, tick_resolution_s=1e-9)
 samples = st.lists(st.one_of(st.floats(0, 10), st.just(math.nan)), max_size=200)

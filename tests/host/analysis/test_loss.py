@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 from wattbell.analysis import analyze
-from wattbell.analysis.loss import LossBook, lost_counts, lost_parts
+from wattbell.analysis.loss import lost_counts, lost_parts
 from wattbell.capture import CaptureWriter, open_capture, schema
+from wattbell.measure.loss import LossBook
 from wattbell.present.capture.tables import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, LossSource

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES, SIZED_OPCODES, TRANSFER_OPCODES, admin_name, io_name, size_text, status_name
+from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES, admin_name, io_name, size_text, status_name
+from wattbell.measure.table import SIZED_OPCODES
+from wattbell_spec.nvme import TRANSFER_OPCODES
 
 ADMIN = """00 delete_io_sq 01 create_io_sq 02 get_log_page 04 delete_io_cq 05 create_io_cq 06 identify 08 abort 09 set_features
 0a get_features 0c async_event_request 0d namespace_management 10 firmware_commit 11 firmware_download 14 device_self_test

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.context import load
-from wattbell.analysis.figures import ErrorModel, error_model, figure, ratio
 from wattbell.analysis.perclass import energy_per_command
-from wattbell.analysis.throughput import Span
+from wattbell.measure.figure import ErrorModel, error_model, figure, ratio
+from wattbell.measure.throughput import Span
 
 MS = 1_000_000
 INTERVAL_S = 10e-6  # of the builder's rail

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from wattbell.analysis.fio import load_jobs
 from wattbell.drive.device import Device
 from wattbell.drive.rounds import value
 from wattbell.drive.runner import Runner
@@ -16,6 +15,7 @@ from wattbell.drive.settings import Settings
 from wattbell.drive.settle import Rest, Seen
 from wattbell.drive.tools import Tools
 from wattbell.errors import WattbellError
+from wattbell.measure.fiojson import load_jobs
 
 JOB = """[global]
 filename=${WATTBELL_DRIVE}

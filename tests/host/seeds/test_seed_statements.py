@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.analysis.figures import figure, ratio
 from wattbell.cli.simtools import profiles_dir
 from wattbell.errors import ResultsError
+from wattbell.measure.figure import figure, ratio
 from wattbell.results import Quantity, read_run
 from wattbell.results.model import parse
 from wattbell.seeds import check, load_statements

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from wattbell.analysis.table import Commands
 from wattbell.capture.meta import save
 from wattbell.errors import UsageError
+from wattbell.measure.phase import Source, measure, measure_whole
+from wattbell.measure.pieces import tally
+from wattbell.measure.table import Commands
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.drive import Drive
 from wattbell.suites.jobs import Section, scaled, sections
 from wattbell.suites.kinds import KINDS
 from wattbell.suites.manifest import parse_manifest
-from wattbell.suites.measure import Source, measure, measure_whole
 from wattbell.suites.outcome import Outcome
-from wattbell.suites.pieces import tally
 from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.quantity import quantity
 from wattbell.suites.results import Results, read_results

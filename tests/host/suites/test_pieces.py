@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from wattbell.capture import Capture
 from wattbell.capture.meta import seal
-from wattbell.suites import measure as module
-from wattbell.suites.measure import InPieces, Source, Whole, measure
+from wattbell.measure import phase as module
+from wattbell.measure.phase import InPieces, Source, Whole, measure
 
 MS = 1_000_000
 US = 1_000

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wattbell.measure.phase import Source, measure
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
-from wattbell.suites.measure import Source, measure
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results
 from wattbell_spec.wire import CommandFlag

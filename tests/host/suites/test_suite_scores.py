@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from wattbell.analysis.depth import depth_steps
-from wattbell.analysis.table import Commands
-from wattbell.analysis.throughput import find_span
 from wattbell.capture import Capture, open_capture
 from wattbell.capture.meta import seal
+from wattbell.measure.depth import depth_steps
+from wattbell.measure.phase import Source
+from wattbell.measure.pieces import active_span
+from wattbell.measure.table import Commands
+from wattbell.measure.throughput import find_span
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import parse_manifest
-from wattbell.suites.measure import Source
 from wattbell.suites.outcome import Outcome
-from wattbell.suites.pieces import active_span
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.show import show

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from wattbell.analysis import analyze
 from wattbell.capture.meta import save
+from wattbell.measure.phase import Source, describe, measure
 from wattbell.suites.manifest import parse_manifest
-from wattbell.suites.measure import Source, describe, measure
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.power import find_wake
 from wattbell.suites.quantity import from_figure, mean, quantity, ratio, total

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
-from wattbell.analysis.table import NONE
 from wattbell.analysis.text import duration
+from wattbell.measure.table import NONE
 from wattbell.present.capture import series
 from wattbell.present.capture.series import Detail, Envelope
 from wattbell.present.colours import Look, look

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from wattbell_spec.nvme import io
+from wattbell_spec.nvme import TRANSFER_OPCODES, io
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
-from wattbell.analysis.depth import DepthSteps
-from wattbell.analysis.names import TRANSFER_OPCODES
-from wattbell.analysis.table import NONE, Commands
+from wattbell.measure.depth import DepthSteps
+from wattbell.measure.table import NONE, Commands
 
 F32 = npt.NDArray[np.float32]
 Float = npt.NDArray[np.float64]

@@ -11,11 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from wattbell.analysis.latency import QUANTILES
 from wattbell.analysis.link import describe
 from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
+from wattbell.measure.latency import QUANTILES
 from wattbell.present.terminal import WholeTable, WholeText
 
 _DIM = "grey58"

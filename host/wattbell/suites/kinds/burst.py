@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...measure.phase import Source, measure
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source, measure
 from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
 from ..quantity import quantity
 from ..rates import Rests, pooled

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from ...analysis.latency import standard_error
+from ...measure.latency import standard_error
+from ...measure.phase import Measured, Source, measure
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Measured, Source, measure
 from ..outcome import Outcome
 from ..quantity import quantity
 from ..suite import Test

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...measure.phase import Source, Whole, measure_whole
 from ..changepoint import find_changes
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source, Whole, measure_whole
 from ..outcome import Outcome
 from ..quantity import quantity, ratio
 from ..suite import Test

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...measure.phase import Source
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source
 from ..outcome import Outcome
 from ..power import note_settling, settled_power
 from ..quantity import quantity

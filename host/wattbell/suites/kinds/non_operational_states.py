@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ...measure.phase import Source, measure
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source, measure
 from ..outcome import Outcome
 from ..power import Wake, declared_states, find_wake, note_settling, settled_power
 from ..quantity import Quantity, quantity

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...measure.phase import Source, measure
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source, measure
 from ..outcome import Outcome
 from ..power import declared_states, note_settling, settled_power
 from ..session import Steps

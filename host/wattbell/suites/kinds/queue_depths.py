@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...measure.phase import Source
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source
 from ..outcome import Outcome
 from ..rates import score_over, sweep
 from ..suite import Test

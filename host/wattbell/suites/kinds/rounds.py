@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from ...errors import UsageError
+from ...measure.phase import Measured, Source, measure
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Measured, Source, measure
 from ..outcome import Outcome
 from ..quantity import mean, quantity, ratio
 from ..session import Steps

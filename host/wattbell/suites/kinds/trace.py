@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...measure.phase import READ, WRITE, Source, Whole, measure_whole
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import READ, WRITE, Source, Whole, measure_whole
 from ..outcome import Outcome
 from ..quantity import quantity, ratio
 from ..session import Steps

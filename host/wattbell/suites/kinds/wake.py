@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...measure.phase import Source, describe
 from ..jobs import Section
 from ..kind import Kind
-from ..measure import Source, describe
 from ..outcome import Outcome
 from ..power import find_wake, note_settling
 from ..quantity import quantity

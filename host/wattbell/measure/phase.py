@@ -15,18 +15,18 @@ import polars as pl
 from wattbell_spec.nvme import io
 from wattbell_spec.wire import CommandFlag, RailFlag
 
-from ..analysis.energy import Energy
-from ..analysis.figures import ErrorModel, error_model
-from ..analysis.fio import inside, load_jobs
-from ..analysis.latency import quantile_ranks, standard_error, supported
-from ..analysis.loss import Loss, LossBook
-from ..analysis.phases import Phase, find_phases
-from ..analysis.rail import Rail, no_rail_reason
-from ..analysis.table import NONE, Commands, is_marker, lba_sizes, load_commands
-from ..analysis.throughput import BURST_GAP_S, Span
 from ..capture import Capture
+from ..suites.quantity import Quantity, quantity, ratio
+from .energy import Energy
+from .figure import ErrorModel, error_model
+from .fiojson import inside, load_jobs
+from .latency import quantile_ranks, standard_error, supported
+from .loss import Loss, LossBook
+from .phases import Phase, find_phases
 from .pieces import Tally, active_span, bins, tally, verdicts
-from .quantity import Quantity, quantity, ratio
+from .rail import Rail, no_rail_reason
+from .table import NONE, Commands, is_marker, lba_sizes, load_commands
+from .throughput import BURST_GAP_S, Span
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wattbell.analysis.figures import ErrorModel, K
+from .figure import ErrorModel, K
 
 Int64 = npt.NDArray[np.int64]
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import RailFlag
 
-from wattbell.analysis.energy import Energy, EnergyMeter
-from wattbell.analysis.figures import ErrorModel, Figure, K, figure
-from wattbell.analysis.loss import Loss
-from wattbell.analysis.windows import MovingMax
-from wattbell.capture import Capture
+from ..capture import Capture
+from .energy import Energy, EnergyMeter
+from .figure import ErrorModel, Figure, K, figure
+from .loss import Loss
+from .windows import MovingMax
 
 Float = npt.NDArray[np.float64]
 

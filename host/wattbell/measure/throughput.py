@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.nvme import TRANSFER_OPCODES
 from wattbell_spec.wire import CommandFlag
 
-from wattbell.analysis.depth import DepthSteps, idle_gaps
-from wattbell.analysis.figures import ErrorModel, Figure, figure
-from wattbell.analysis.names import TRANSFER_OPCODES
-from wattbell.analysis.table import Commands
+from .depth import DepthSteps, idle_gaps
+from .figure import ErrorModel, Figure, figure
+from .table import Commands
 
 Int64 = npt.NDArray[np.int64]
 BURST_GAP_S = 0.010

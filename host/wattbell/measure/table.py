@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from wattbell_spec.nvme import admin, feature
+from wattbell_spec.nvme import LBA_OPCODES, admin, feature, io
 from wattbell_spec.wire import CommandFlag
-
-from wattbell.analysis.names import SIZED_OPCODES
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -19,6 +17,8 @@ Bool = npt.NDArray[np.bool_]
 NONE = np.iinfo(np.int64).min
 """A tick that was not observed."""
 DEFAULT_LBA_SIZE = 512
+SIZED_OPCODES = (*LBA_OPCODES, io("dsm"))
+"""I/O opcodes whose record carries a number of logical blocks."""
 _MARKER, _GET_FEATURES = feature("marker"), admin("get_features")
 
 INSTANTS = (

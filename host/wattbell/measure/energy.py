@@ -18,7 +18,7 @@ import polars as pl
 from wattbell_spec.units import ENERGY_LSB_W
 from wattbell_spec.wire import RailFlag
 
-from wattbell.analysis.figures import K
+from .figure import K
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.nvme import TRANSFER_OPCODES
 from wattbell_spec.wire import CommandFlag
 
-from ..analysis.names import TRANSFER_OPCODES
-from ..analysis.table import NONE, Commands
-from ..analysis.throughput import Span
+from .table import NONE, Commands
+from .throughput import Span
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
