@@ -16,7 +16,6 @@ from wattbell_spec.nvme import io
 from wattbell_spec.wire import CommandFlag, RailFlag
 
 from ..capture import Capture
-from ..suites.quantity import Quantity, quantity, ratio
 from .energy import Energy
 from .figure import ErrorModel, error_model
 from .fiojson import inside, load_jobs
@@ -24,6 +23,7 @@ from .latency import quantile_ranks, standard_error, supported
 from .loss import Loss, LossBook
 from .phases import Phase, find_phases
 from .pieces import Tally, active_span, bins, tally, verdicts
+from .quantity import Quantity, quantity, ratio
 from .rail import Rail, no_rail_reason
 from .table import NONE, Commands, is_marker, lba_sizes, load_commands
 from .throughput import BURST_GAP_S, Span

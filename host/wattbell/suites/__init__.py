@@ -1,6 +1,6 @@
 """Test suites: manifests and fio job files (``data/``), plans made of them, scores computed from captures.
 
-:mod:`.manifest` reads a suite, :mod:`.plan` turns it into plans, :mod:`.measure` and the :mod:`.kinds` turn the captures
+:mod:`.manifest` reads a suite, :mod:`.plan` turns it into plans, the :mod:`.kinds` turn the captures
 into points and scores, :mod:`.results` writes ``results.json``. :mod:`.traces` generates and converts I/O traces.
 """
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from ..measure.phase import Measured, Source
 from ..measure.phases import Phase
-from .quantity import Quantity
+from ..measure.quantity import Quantity
 
 OVER_RATIOS = "mean of ratios"
 RATIO_OF_MEANS = "ratio of means"

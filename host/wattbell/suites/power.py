@@ -11,9 +11,9 @@ from wattbell_spec.wire import EventType
 
 from ..measure.phase import Source
 from ..measure.phases import Phase
+from ..measure.quantity import Quantity
 from ..measure.table import NONE
 from .outcome import Outcome
-from .quantity import Quantity
 from .suite import Test
 
 SETTLED_PART = 0.5

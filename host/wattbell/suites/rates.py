@@ -7,9 +7,9 @@ from typing import Any
 
 from ..analysis.text import si
 from ..measure.phase import Measured, Source, measure
+from ..measure.quantity import mean, quantity, ratio, total
 from ..measure.throughput import Span
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
-from .quantity import mean, quantity, ratio, total
 from .suite import Test
 
 

@@ -14,6 +14,7 @@ from wattbell.capture.meta import save
 from wattbell.errors import UsageError
 from wattbell.measure.phase import Source, measure, measure_whole
 from wattbell.measure.pieces import tally
+from wattbell.measure.quantity import quantity
 from wattbell.measure.table import Commands
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.drive import Drive
@@ -22,7 +23,6 @@ from wattbell.suites.kinds import KINDS
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.plan import choose_tests, plan_sessions
-from wattbell.suites.quantity import quantity
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.session import Choice

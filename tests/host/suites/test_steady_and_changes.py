@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from wattbell.measure.quantity import mean, quantity, ratio, total
 from wattbell.suites.changepoint import find_changes
-from wattbell.suites.quantity import mean, quantity, ratio, total
 from wattbell.suites.steady import find_steady, window
 
 

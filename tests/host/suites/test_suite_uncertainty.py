@@ -11,10 +11,10 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.capture.meta import save
 from wattbell.measure.phase import Source, describe, measure
+from wattbell.measure.quantity import from_figure, mean, quantity, ratio, total
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.power import find_wake
-from wattbell.suites.quantity import from_figure, mean, quantity, ratio, total
 from wattbell.suites.scoring import score_test
 from wattbell.suites.suite import Suite, Test
 from wattbell_spec.wire import EventType

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from ...measure.phase import Source, measure
+from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
-from ..quantity import quantity
 from ..rates import Rests, pooled
 from ..suite import Test
 

@@ -9,10 +9,10 @@ import polars as pl
 
 from ...measure.latency import standard_error
 from ...measure.phase import Measured, Source, measure
+from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
-from ..quantity import quantity
 from ..suite import Test
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from ...measure.phase import Source, Whole, measure_whole
+from ...measure.quantity import quantity, ratio
 from ..changepoint import find_changes
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
-from ..quantity import quantity, ratio
 from ..suite import Test
 
 MAX_POINTS = 64

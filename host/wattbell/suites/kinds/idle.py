@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...measure.phase import Source
+from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
 from ..power import note_settling, settled_power
-from ..quantity import quantity
 from ..session import Steps
 from ..suite import Test
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ...measure.phase import Source, measure
+from ...measure.quantity import Quantity, quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
 from ..power import Wake, declared_states, find_wake, note_settling, settled_power
-from ..quantity import Quantity, quantity
 from ..session import Steps
 from ..suite import Test
 

@@ -9,10 +9,10 @@ import polars as pl
 
 from ...errors import UsageError
 from ...measure.phase import Measured, Source, measure
+from ...measure.quantity import mean, quantity, ratio
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
-from ..quantity import mean, quantity, ratio
 from ..session import Steps
 from ..steady import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, find_steady, window
 from ..suite import Test

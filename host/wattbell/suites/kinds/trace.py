@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...measure.phase import READ, WRITE, Source, Whole, measure_whole
+from ...measure.quantity import quantity, ratio
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
-from ..quantity import quantity, ratio
 from ..session import Steps
 from ..suite import Test
 from ..traces import COMPOSITIONS

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from ...measure.phase import Source, describe
+from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
 from ..power import find_wake, note_settling
-from ..quantity import quantity
 from ..session import Steps
 from ..suite import Test
 
