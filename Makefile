@@ -88,11 +88,11 @@ load: setup  ## how many commands a second the gateware takes before it loses on
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
-	@$(PY) tools/bitstream.py --seeds 1,3,5 --docs $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
+	@$(PY) -m wattbell_gateware.build --board ecp5 --seeds 1,3,5 --docs $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
-	@$(PY) tools/kintex7.py --resources --docs
+	@$(PY) -m wattbell_gateware.build --board kintex7 --resources --docs
 
 afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
 	@PYTHONPATH=hw:spec:host $(PY) -m afe --quick

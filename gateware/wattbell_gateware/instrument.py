@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -16,7 +18,7 @@ from .rail import RailPath, WordFront, serial_front
 from .rail.config import CONVERSION, RAIL_CONFIG, Range
 from .regfile import RegisterFile
 from .selftest import PatternPlayer
-from .stage import Stage
+from .skid import SkidBuffer
 from .stream.buffer import BlockBuffer
 from .stream.events import LossReporter, SidebandWatcher, event
 from .stream.fifo import CountingFifo
@@ -28,7 +30,7 @@ from .stream.run import RunControl
 from .stream.status import STATUS, StatusSource
 from .stream.writer import OUT_WORD, BlockWriter
 
-__all__ = ["Instrument"]
+__all__ = ["Instrument", "Options"]
 
 MIN_PERIOD_TICKS = 640
 DEFAULT_PERIOD_TICKS = 1000
@@ -38,40 +40,74 @@ EVENT_FIFO = 64
 COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What an instrument is built with. Raises :class:`ValueError`.
+
+    ``width`` : TLP datapath in bits, 64 or 128.
+    ``ticks_per_clock`` : nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
+    ``adc`` : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator). At 62.5 MHz the serial ADCs
+    need a domain ``fast`` of 125 MHz that rises with ``sync``.
+    ``queues``, ``slots``, ``sizes``, ``tags`` : entries of the tracker's queue tables, commands in flight, its page map, tags of reads.
+    ``beats``, ``beats_up`` : payload that the tracker keeps of each direction; of the drive's, if that is another number.
+    ``slow`` : for parts on which the rest is too fast: the tracker's engine runs in a domain ``half``, of half the frequency of ``sync``
+    and rising with it, and idle clocks cannot be left out.
+    ``lanes`` : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
+    blocks, link events. Idle clocks cannot be left out then.
+    ``fine`` : there may be a second current ADC, of a path with more gain: ports ``adc_sdo_f`` or ``adc_f``, and ``adc_fine``, high
+    where the board has that path.
+    ``conversions`` : what a controller works with: the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`);
+    ``completed``, high for a clock with ``completion``, a command at its CQE, whether there is a capture or not; the registers of the
+    self-test, F0h and on, and its pattern (`width` 128).
+    """
+
+    width: int = 128
+    ticks_per_clock: int = 4
+    adc: str = "serial"
+    queues: int = 64
+    slots: int = 1024
+    sizes: MapSizes = FULL_SIZE
+    tags: int = 1024
+    beats: int = 2048
+    beats_up: int | None = None
+    slow: bool = False
+    lanes: bool = False
+    fine: bool = False
+    conversions: bool = False
+
+    def __post_init__(self) -> None:
+        tlp_beat(self.width)
+        if self.adc not in ("serial", "word"):
+            raise ValueError(f"adc must be 'serial' or 'word', not {self.adc!r}")
+        if self.ticks_per_clock not in (4, 8, 16):
+            raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {self.ticks_per_clock!r}")
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The submodules that the parts of :class:`Instrument` connect."""
+
+    regs: RegisterFile
+    run: RunControl
+    rail: RailPath
+    tracker: NvmeTracker
+    records: RecordQueue | CountingFifo
+    events: CountingFifo
+    event_blocks: RecordBuilder
+    status: StatusSource
+    writer: BlockWriter
+    player: PatternPlayer | None
+
+
 class Instrument(wiring.Component):
     """The whole rig between the packet layer of the link and the host transport.
 
-    Parameters
-    ----------
-    width : TLP datapath in bits, 64 or 128.
-    ticks_per_clock : nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
-    adc : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator). At 62.5 MHz the serial ADCs
-        need a domain ``fast`` of 125 MHz that rises with ``sync``.
-    queues, slots, sizes, tags : size of the tracker's queue table, commands in flight, its page map, tags of reads.
-    beats, beats_up : payload that the tracker keeps of each direction; of the drive's, if that is another number.
-    slow : for parts on which the rest is too fast: the tracker's engine runs in a domain ``half``, of half the frequency of ``sync`` and
-        rising with it, and no idle clocks can be left out.
-    lanes : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
-        blocks, link events. Idle clocks cannot be left out then.
-    fine : there may be a second current ADC, of a path with more gain: ports ``adc_sdo_f`` or ``adc_f``, and ``adc_fine``, high where the
-        board has that path.
-    conversions : what a controller works with: the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`);
-        ``completed``, high for a clock with ``completion``, a command at its CQE, whether there is a capture or not. The registers of
-        the self-test, F0h and on, and its pattern: `width` must be 128.
+    Its ports are listed one by one in docs/architecture.md, "The instrument's ports".
     """
 
-    def __init__(self, *, width: int = 128, ticks_per_clock: int = 4, adc: str = "serial",
-                 queues: int = 64, slots: int = 1024, beats: int = 2048, beats_up: int | None = None,
-                 lanes: bool = False, slow: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = 1024,
-                 conversions: bool = False, fine: bool = False):
-        if adc not in ("serial", "word"):
-            raise ValueError(f"adc must be 'serial' or 'word', not {adc!r}")
-        if ticks_per_clock not in (4, 8, 16):
-            raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {ticks_per_clock!r}")
-        self.width, self.ticks_per_clock, self.adc, self.queues, self.slots = width, ticks_per_clock, adc, queues, slots
-        self.lanes, self.slow, self.sizes, self.tags = lanes, slow, sizes, tags
-        self.beats, self.beats_up = beats, beats_up
-        self.conversions, self.fine = conversions, fine
+    def __init__(self, options: Options):
+        self.options = options
+        width, adc, fine = options.width, options.adc, options.fine
         tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
             "tlp_down": In(tlp_beats), "tlp_up": In(tlp_beats), "skip_down": Out(1), "skip_up": Out(1),
@@ -87,32 +123,34 @@ class Instrument(wiring.Component):
             ports |= {"adc_start": Out(1), "adc_valid": In(1), "adc_v": In(ADC_BITS), "adc_i": In(ADC_BITS)}
         if fine:
             ports |= {"adc_fine": In(1), **({"adc_sdo_f": In(1)} if adc == "serial" else {"adc_f": In(ADC_BITS)})}
-        if conversions:
+        if options.conversions:
             ports |= {"convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION)}
             ports |= {"completed": Out(1), "completion": Out(COMPLETION)}
-        if lanes:
+        if options.lanes:
             ports |= {"link_down": Out(link_port()), "link_up": Out(link_port())}
         super().__init__(ports)
 
     def elaborate(self, platform):
         m = Module()
+        options = self.options
+        ticks, slow = options.ticks_per_clock, options.slow
         m.submodules.regs = regs = RegisterFile(
-            {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // self.ticks_per_clock}, absent=() if self.fine else ("F_OFFSET", "F_GAIN", "RANGE"))
-        m.submodules.run = run = RunControl(ahead=self.ticks_per_clock if self.slow else 0)
-        m.submodules.rail = rail = RailPath(self.ticks_per_clock, self.fine)
+            {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // ticks}, absent=() if options.fine else ("F_OFFSET", "F_GAIN", "RANGE"))
+        m.submodules.run = run = RunControl(ahead=ticks if slow else 0)
+        m.submodules.rail = rail = RailPath(ticks, options.fine)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
-                self.width, self.ticks_per_clock, self.queues, self.slots, beats=self.beats, beats_up=self.beats_up, at_once=True,
-                halved=self.slow, sizes=self.sizes, tags=self.tags))
+                options.width, ticks, options.queues, options.slots, beats=options.beats, beats_up=options.beats_up, at_once=True,
+                halved=slow, sizes=options.sizes, tags=options.tags))
         # At half the speed a record takes its time, so it may be taken apart.
         words = COMMAND_SIZE // 4
-        m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if self.slow else CountingFifo(COMMAND, RECORD_FIFO)
+        m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(COMMAND, RECORD_FIFO)
         m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
-        m.submodules.command_blocks = command_blocks = RecordBuilder(words, relative=True, slow=self.slow, words=self.slow)
-        m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=self.slow)
-        m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=self.slow)
+        m.submodules.command_blocks = command_blocks = RecordBuilder(words, relative=True, slow=slow, words=slow)
+        m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=slow)
+        m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=slow)
         m.submodules.status = status = StatusSource()
-        first = (Kind.STATUS, Kind.LINK) if self.lanes else (Kind.STATUS,)
+        first = (Kind.STATUS, Kind.LINK) if options.lanes else (Kind.STATUS,)
         m.submodules.writer = writer = BlockWriter((*first, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
         fillers = {"event": event_blocks.fill, "rail": rail.fill, "command": command_blocks.fill, "raw": raw_blocks.fill}
         wiring.connect(m, writer.source0, status.read)
@@ -126,7 +164,7 @@ class Instrument(wiring.Component):
             regs.addr.eq(self.reg_addr), regs.wdata.eq(self.reg_wdata), regs.we.eq(self.reg_we),
             self.reg_rdata.eq(regs.rdata),
         ]
-        self._player = player = PatternPlayer() if self.conversions else None
+        player = PatternPlayer() if options.conversions else None
         if player:
             m.submodules.player = player
             m.d.comb += [
@@ -137,7 +175,7 @@ class Instrument(wiring.Component):
         # Time.
         now = self.now
         then = Signal(64)
-        m.d.comb += then.eq(now + (self.step + 1) * self.ticks_per_clock)
+        m.d.comb += then.eq(now + (self.step + 1) * ticks)
         m.d.sync += now.eq(then)
         timed = (run, rail, command_blocks, event_blocks, raw_blocks)
         m.d.comb += [part.now.eq(now) for part in (*timed, status)]
@@ -151,14 +189,14 @@ class Instrument(wiring.Component):
         seen = Signal(2)
         m.d.bus += seen.eq(levels)
         bus_now = Signal(64)
-        with m.If(self.bus_active | self.slow):
+        with m.If(self.bus_active | slow):
             m.d.bus += bus_now.eq(then)
         m.d.comb += tracker.now.eq(bus_now)
         comes = []
         for lane in ("tlp_down", "tlp_up"):
             port, inner = getattr(self, lane), getattr(tracker, lane)
             valid, came = Signal(name=f"{lane}_valid"), Signal(name=f"{lane}_came")
-            beat = Signal(tlp_beat(self.width), name=f"{lane}_beat")
+            beat = Signal(tlp_beat(options.width), name=f"{lane}_beat")
             m.d.comb += came.eq(port.valid)
             m.d.bus += valid.eq(came)
             with m.If(port.valid):
@@ -170,12 +208,11 @@ class Instrument(wiring.Component):
                     m.d.bus += beat.eq(own.p)
             m.d.comb += [inner.valid.eq(valid), inner.p.eq(beat)]
             comes.append(came)
-        if self.conversions:
+        if options.conversions:
             m.d.comb += [self.completed.eq(tracker.completed), self.completion.eq(tracker.completion)]
         command = data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
-        self._attach = attach
         offered = Signal()
         m.d.bus += offered.eq(attach & ~(offered & tracker.cfg.ready))
         with m.If(offered & tracker.cfg.ready):
@@ -212,7 +249,7 @@ class Instrument(wiring.Component):
         ]
         # The builder puts its offset in the place of the low half of the tick.
         made, out = Value.cast(tracker.commands.p), command_blocks
-        if self.slow:
+        if slow:
             m.d.comb += [
                 records.i_tick.eq(tracker.commands.p.cqe_tick), records.i_record.eq(Cat(made[:32], made[64:])),
                 out.tick.eq(records.o_tick), out.word.eq(records.o_word), records.o_index.eq(out.index),
@@ -223,16 +260,17 @@ class Instrument(wiring.Component):
                 records.i_data.eq(tracker.commands.p), out.tick.eq(records.o_data.cqe_tick), out.record.eq(Cat(kept[:32], kept[64:])),
             ]
 
-        link = self._link(m, regs, run, tracker, writer) if self.lanes else None
-        self._events(m, regs, run, tracker, events, event_blocks, records, rail, link)
-        self._rail(m, regs, run, rail)
+        parts = _Parts(regs, run, rail, tracker, records, events, event_blocks, status, writer, player)
+        link = self._link(m, parts) if options.lanes else None
+        watchers, marker_waits, lost_here = self._events(m, parts, link)
+        front, config, fine_there = self._rail(m, parts)
 
         # Run control and status.
         drained = Signal()
         done = (rail.idle & ~tracker.busy & ~tracker.commands.valid & ~tracker.events.valid & ~tracker.raw.valid
                 & records.empty & command_blocks.quiet)
         sent = command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle
-        if self.slow:  # once it is so nothing comes any more
+        if slow:  # once it is so nothing comes any more
             m.d.sync += [drained.eq(done & ~run.capturing), run.stream_idle.eq(sent)]
         else:
             m.d.comb += [drained.eq(done), run.stream_idle.eq(sent)]
@@ -245,60 +283,61 @@ class Instrument(wiring.Component):
             *(blocks.flush.eq(run.flush) for blocks in (command_blocks, event_blocks, raw_blocks)),
             status.request.eq(run.status),
         ]
-        self._status(m, regs, run, tracker, rail, records, events, status, writer)
+        self._status(m, parts, attach=attach, config=config, fine_there=fine_there, lost_here=lost_here)
 
-        loss, sidebands, front = (m.submodules[n] for n in ("losses", "sidebands", "front"))
-        quiet = (regs, run, rail, command_blocks, event_blocks, raw_blocks, writer, loss, sidebands, front)
+        quiet = (regs, run, rail, command_blocks, event_blocks, raw_blocks, writer, *watchers, front)
         if player:
             quiet += (player,)
         m.d.comb += [
-            self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~self._marker_waits
+            self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~marker_waits
                           & records.empty & events.empty),
-            self.deadline.eq(earliest([part.deadline for part in (*timed, loss)] + [tracker.deadline])),
+            self.deadline.eq(earliest([part.deadline for part in (*timed, watchers[0])] + [tracker.deadline])),
         ]
         return m
 
-    def _rail(self, m: Module, regs, run, rail) -> None:
-        player = self._player
-        if self.adc == "serial":
-            m.submodules.front = front = serial_front(self.ticks_per_clock, self.fine)
+    def _rail(self, m: Module, parts: _Parts):
+        """The ADCs and their configuration. Returns the front end, the configuration, and whether there is a fine path."""
+        options, regs, rail, player = self.options, parts.regs, parts.rail, parts.player
+        if options.adc == "serial":
+            m.submodules.front = front = serial_front(options.ticks_per_clock, options.fine)
             m.d.comb += [
                 self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
                 front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i),
             ]
         else:
-            m.submodules.front = front = WordFront(self.fine)
+            m.submodules.front = front = WordFront(options.fine)
             m.d.comb += [
                 self.adc_start.eq(rail.adc_start), front.valid.eq(self.adc_valid),
                 front.v.eq(self.adc_v), front.i.eq(self.adc_i),
             ]
         m.d.comb += [
             front.start.eq(rail.adc_start), rail.v_word.eq(front.v_word), rail.i_word.eq(front.i_word),
-            rail.run.eq(run.rail_run),
+            rail.run.eq(parts.run.rail_run),
         ]
         if player:
             m.d.comb += player.start.eq(rail.adc_start)
-        there = self.adc_fine if self.fine else Const(0)
-        if self.fine:
-            m.d.comb += [front.sdo_f.eq(self.adc_sdo_f) if self.adc == "serial" else front.f.eq(self.adc_f), rail.f_word.eq(front.f_word)]
+        there = self.adc_fine if options.fine else Const(0)
+        if options.fine:
+            pin = front.sdo_f.eq(self.adc_sdo_f) if options.adc == "serial" else front.f.eq(self.adc_f)
+            m.d.comb += [pin, rail.f_word.eq(front.f_word)]
         if player:
             with m.If(player.on):
-                m.d.comb += [getattr(rail, f"{name}_word").eq(getattr(player, name)) for name in ("vif" if self.fine else "vi")]
-        if self.conversions:
+                m.d.comb += [getattr(rail, f"{name}_word").eq(getattr(player, name)) for name in ("vif" if options.fine else "vi")]
+        if options.conversions:
             m.d.comb += [rail.convert.eq(self.convert), self.converted.eq(rail.converted), self.conversion.eq(rail.conversion)]
-        shortest = MIN_PERIOD_TICKS // self.ticks_per_clock
+        shortest = MIN_PERIOD_TICKS // options.ticks_per_clock
         members = {
             "decimation": regs.decimation, "mul": regs.decim_mul, "shift": regs.decim_shift,
             "v_offset": regs.v_offset, "v_gain": regs.v_gain, "i_offset": regs.i_offset, "i_gain": regs.i_gain,
         }
         lines = ["v_offset", "v_gain", "i_offset", "i_gain"]
-        if self.fine:
+        if options.fine:
             members |= {"f_offset": regs.f_offset, "f_gain": regs.f_gain, "range": regs.range}
             lines += ["f_offset", "f_gain"]
         reset = {name: by_name(f"DECIM_{name}".upper() if name in ("mul", "shift") else name.upper()).reset
                  for name in members}
         config = Signal(RAIL_CONFIG, init={
-            "period": DEFAULT_PERIOD_TICKS // self.ticks_per_clock, "uncalibrated": 1, **reset})
+            "period": DEFAULT_PERIOD_TICKS // options.ticks_per_clock, "uncalibrated": 1, **reset})
         calibrated = Signal(6)
         changed = Signal()
         m.d.sync += changed.eq(0)
@@ -313,15 +352,17 @@ class Instrument(wiring.Component):
                 *(config[name].eq(value) for name, value in members.items()),
             ]
         m.d.comb += [rail.config.eq(config), rail.changed.eq(changed)]
-        if self.fine:
+        if options.fine:
             with m.If(~there):
                 m.d.comb += rail.config.range.eq(Range.COARSE)
-        self._config, self._fine_there = config, there
+        return front, config, there
 
-    def _link(self, m: Module, regs, run, tracker, writer) -> Stage:
+    def _link(self, m: Module, parts: _Parts) -> stream.Interface:
+        """LINK blocks and link events; returns the events of the stream."""
+        regs, run, player = parts.regs, parts.run, parts.player
         m.submodules.link = link = LinkReporter()
         m.submodules.link_source = source = LinkSource()
-        wiring.connect(m, writer.source1, source.read)
+        wiring.connect(m, parts.writer.source1, source.read)
         m.d.comb += [
             link.wanted.eq(regs.link_events), link.enable.eq(run.active), source.now.eq(self.now), source.request.eq(run.status),
             source.acks_down.eq(link.acks_down), source.acks_up.eq(link.acks_up),
@@ -333,20 +374,24 @@ class Instrument(wiring.Component):
                 getattr(source, name).eq(port.side), port.counter.eq(source.counter), getattr(source, f"count_{name}").eq(port.count),
             ]
             m.d.bus += [
-                getattr(tracker, f"pending_{name}").eq(port.side.pending & ~(self._player.on if self._player else 0)),
-                getattr(tracker, f"pending_tick_{name}").eq(port.side.pending_tick),
+                getattr(parts.tracker, f"pending_{name}").eq(port.side.pending & ~(player.on if player else 0)),
+                getattr(parts.tracker, f"pending_tick_{name}").eq(port.side.pending_tick),
             ]
             link_set(m, getattr(regs, f"link_set_{name}"), getattr(regs, f"link_set_{name}_written"), port.set)
-        m.submodules.link_stage = stage = Stage(EVENT)
-        m.d.comb += [stage.i.valid.eq(link.o_valid), stage.i.payload.eq(link.o_event), link.o_ready.eq(stage.i.ready)]
-        return stage
+        m.submodules.link_stage = skid = SkidBuffer(EVENT)
+        m.d.comb += [skid.i.valid.eq(link.o_valid), skid.i.payload.eq(link.o_event), link.o_ready.eq(skid.i.ready)]
+        return skid.o
 
-    def _events(self, m: Module, regs, run, tracker, events, event_blocks, records, rail, link: Stage | None) -> None:
+    def _events(self, m: Module, parts: _Parts, link: stream.Interface | None):
+        """All events into one queue, and that into blocks.
+
+        Returns what watches for events (the loss reporter first), whether a marker waits, and the losses counted here.
+        """
+        regs, run, tracker, events, event_blocks = parts.regs, parts.run, parts.tracker, parts.events, parts.event_blocks
         m.submodules.sidebands = sidebands = SidebandWatcher()
         m.submodules.losses = losses = LossReporter((LossSource.RECORDS, LossSource.EVENTS, LossSource.RAIL))
         marker = Signal(EVENT)
         waits = Signal()
-        self._marker_waits = waits
         marker_lost = Signal()
         m.d.comb += [
             sidebands.now.eq(self.now), losses.now.eq(self.now),
@@ -354,8 +399,8 @@ class Instrument(wiring.Component):
             sidebands.perst_n.eq(self.perst_n), sidebands.clkreq_n.eq(self.clkreq_n),
             sidebands.link_state.eq(self.link_state),
             losses.enable.eq(run.active | run.begin), losses.flush.eq(run.flush_losses),
-            losses.add0.eq(records.lost), losses.add1.eq(events.lost + sidebands.lost + marker_lost),
-            losses.add2.eq(rail.lost),
+            losses.add0.eq(parts.records.lost), losses.add1.eq(events.lost + sidebands.lost + marker_lost),
+            losses.add2.eq(parts.rail.lost),
             run.losses_clean.eq(losses.clean),
         ]
         # The tracker's events cannot wait; the others hold theirs until there is room.
@@ -364,7 +409,7 @@ class Instrument(wiring.Component):
             (run.o_valid, run.o_ready, run.o_event), (waits, None, marker),
             (sidebands.o_valid, sidebands.o_ready, sidebands.o_event),
             (losses.o_valid, losses.o_ready, losses.o_event),
-            *([(link.o.valid, link.o.ready, link.o.payload)] if link else []),
+            *([(link.valid, link.ready, link.payload)] if link else []),
         ]
         marker_taken = Signal()
         m.d.comb += [
@@ -382,8 +427,8 @@ class Instrument(wiring.Component):
             with m.Elif(losses.o_valid):
                 m.d.comb += [events.i_data.eq(losses.o_event), losses.o_ready.eq(1)]
             if link:
-                with m.Elif(link.o.valid):
-                    m.d.comb += [events.i_data.eq(link.o.payload), link.o.ready.eq(1)]
+                with m.Elif(link.valid):
+                    m.d.comb += [events.i_data.eq(link.payload), link.ready.eq(1)]
         with m.If(marker_taken):
             m.d.sync += waits.eq(0)
         with m.If(regs.marker_written & run.capturing):
@@ -401,23 +446,25 @@ class Instrument(wiring.Component):
             event_blocks.tick.eq(events.o_data.tick), event_blocks.record.eq(events.o_data),
             event_blocks.dropped.eq(events.o_dropped),
         ]
-        self._lost_here = {"records": Signal(32), "events": Signal(32), "samples": Signal(32)}
-        for total, add in zip(self._lost_here.values(), (losses.add0, losses.add1, losses.add2), strict=True):
+        lost_here = {"records": Signal(32), "events": Signal(32), "samples": Signal(32)}
+        for total, add in zip(lost_here.values(), (losses.add0, losses.add1, losses.add2), strict=True):
             with m.If(add.any()):
                 m.d.sync += total.eq(total + add)
+        return (losses, sidebands), waits, lost_here
 
-    def _status(self, m: Module, regs, run, tracker, rail, records, events, status, writer) -> None:
-        counters = tracker.counters
+    def _status(self, m: Module, parts: _Parts, *, attach, config, fine_there, lost_here) -> None:
+        """What STATUS blocks and registers show."""
+        options, regs, run, counters = self.options, parts.regs, parts.run, parts.tracker.counters
         version = VERSION[0] << 16 | VERSION[1] << 8 | VERSION[2]
-        lost_records = counters.lost_records + self._lost_here["records"]
-        lost_events = counters.lost_events + self._lost_here["events"]
-        lost_samples = self._lost_here["samples"]
+        lost_records = counters.lost_records + lost_here["records"]
+        lost_events = counters.lost_events + lost_here["events"]
+        lost_samples = lost_here["samples"]
         values = {
-            "gateware_version": version, "tick_ps": TICK_PS, "clock_ticks": self.ticks_per_clock,
-            "tlp_width": self.width, "queues": self.queues, "slots": self.slots, "adc_bits": ADC_BITS,
+            "gateware_version": version, "tick_ps": TICK_PS, "clock_ticks": options.ticks_per_clock,
+            "tlp_width": options.width, "queues": options.queues, "slots": options.slots, "adc_bits": ADC_BITS,
             "run": run.capturing | run.begin, "dstrd": counters.dstrd,
             "voltage_lsb_uv": VOLTAGE_LSB_UV, "current_lsb_na": CURRENT_LSB_NA,
-            "adc_period_ticks": self._config.period * self.ticks_per_clock, "decimation": self._config.decimation,
+            "adc_period_ticks": config.period * options.ticks_per_clock, "decimation": config.decimation,
             "reserved": 0, "tlps_down": counters.tlps_down, "tlps_up": counters.tlps_up,
             "commands": counters.commands, "in_flight": counters.in_flight, "malformed": counters.malformed,
             "unmatched": counters.unmatched, "lost_tlps": counters.lost_tlps_down + counters.lost_tlps_up,
@@ -425,15 +472,15 @@ class Instrument(wiring.Component):
             "lost_samples": lost_samples, "lost_pages": counters.lost_pages, "bar0": counters.bar0,
         }
         assert values.keys() == dict(STATUS).keys()
-        m.d.comb += [status.status[name].eq(value) for name, value in values.items()]
+        m.d.comb += [parts.status.status[name].eq(value) for name, value in values.items()]
         m.d.comb += [
             regs.id.eq(ID), regs.version.eq(version),
-            regs.build.eq(self.ticks_per_clock | (self.width // 8) << 8 | (self.adc == "serial") << 16 | self.lanes << 17
-                          | self._fine_there << 18),
-            regs.state.eq(Cat(run.active, run.stopping, rail.pending, self._attach)),
+            regs.build.eq(options.ticks_per_clock | (options.width // 8) << 8 | (options.adc == "serial") << 16 | options.lanes << 17
+                          | fine_there << 18),
+            regs.state.eq(Cat(run.active, run.stopping, parts.rail.pending, attach)),
             regs.now_lo.eq(self.now[:32]), regs.now_hi.eq(self.now[32:]),
             regs.tlps_down.eq(counters.tlps_down), regs.tlps_up.eq(counters.tlps_up),
             regs.commands.eq(counters.commands), regs.in_flight.eq(counters.in_flight),
             regs.lost_records.eq(lost_records), regs.lost_events.eq(lost_events),
-            regs.lost_samples.eq(lost_samples), regs.blocks.eq(writer.sequence),
+            regs.lost_samples.eq(lost_samples), regs.blocks.eq(parts.writer.sequence),
         ]

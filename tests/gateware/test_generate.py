@@ -2,7 +2,7 @@
 
 import pytest
 from wattbell_gateware import generate
-from wattbell_gateware.instrument import Instrument
+from wattbell_gateware.instrument import Instrument, Options
 
 # Instruments are made here and not elaborated; Amaranth would warn when they are collected, some time later.
 Instrument._MustUse__silence = True
@@ -11,7 +11,7 @@ Instrument._MustUse__silence = True
 @pytest.mark.parametrize("arguments", [{"width": 96}, {"adc": "parallel"}, {"ticks_per_clock": 5}])
 def test_bad_parameters_are_refused(arguments):
     with pytest.raises(ValueError) as refused:
-        Instrument(**arguments)
+        Options(**arguments)
     assert str(refused.value).startswith(("adc must", "ticks_per_clock must", "TLP datapath width must"))
 
 

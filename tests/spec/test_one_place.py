@@ -21,7 +21,7 @@ OPCODE = re.compile(rf"""(?x) \b _? (OPCODE_)? (({OPCODES.upper()}) | ({FEATURES
     | 0x[0-9A-Fa-f]{{2}} \s* (:|=>|,) \s* ["'] ({OPCODES}) ["']                                             # or a table""")
 UNIT = re.compile(r"\b(20e-6|500e-9|0\.00002|5e-7|655_?360|0x000A0000)\b")
 OTHERS = {
-    "gateware/wattbell_gateware/boards/controller.py": "WRITE, READ = 0x02, 0x03",  # of an SPI memory
+    "gateware/wattbell_gateware/boards/spi.py": "WRITE, READ = 0x02, 0x03",  # of an SPI memory
     "sim/ssd/src/admin/selftest.rs": "const ABORT: u8 = 0xF;",  # a code of Device Self-test
     "hw/afe/studies.py": "DRIVE_CAPACITANCES_F = (20e-6, 100e-6, 400e-6)",
 }

@@ -11,7 +11,7 @@ from wattbell_spec.wire import LINK_COUNTERS
 
 from ..link.events import LINK_EVENT
 from ..link.ltssm import LANES_IN_USE, State
-from ..stage import Stage
+from ..skid import SkidBuffer
 from ..stream.linkside import LINK_SET, link_port
 from .linktime import LOW_BITS, whole_tick
 from .snapshot import Snapshot
@@ -67,14 +67,14 @@ class LinkPort(wiring.Component):
             into.tick.eq(event.tick), into.kind.eq(event.kind), into.argument.eq(event.argument), fifo.w_data.eq(into),
             fifo.w_en.eq(self.events.valid), self.events.ready.eq(fifo.w_rdy),
         ]  # fmt: skip
-        # A register behind the whole tick; and who takes the event does not move the queue in the same clock.
-        m.submodules.stage = stage = Stage(narrow)
-        m.d.comb += [stage.i.valid.eq(fifo.r_rdy), stage.i.payload.eq(fifo.r_data), fifo.r_en.eq(stage.i.ready), head.eq(stage.o.payload)]
+        # The skid buffer keeps the reader's `ready` from reaching the queue in the same clock.
+        m.submodules.stage = skid = SkidBuffer(narrow)
+        m.d.comb += [skid.i.valid.eq(fifo.r_rdy), skid.i.payload.eq(fifo.r_data), fifo.r_en.eq(skid.i.ready), head.eq(skid.o.payload)]
         free = ~out.valid | out.ready
-        m.d.comb += stage.o.ready.eq(free)
+        m.d.comb += skid.o.ready.eq(free)
         with m.If(free):
             m.d.sync += [
-                out.valid.eq(stage.o.valid), out.payload.tick.eq(whole_tick(m, self.now, head.tick)), out.payload.kind.eq(head.kind),
+                out.valid.eq(skid.o.valid), out.payload.tick.eq(whole_tick(m, self.now, head.tick)), out.payload.kind.eq(head.kind),
                 out.payload.argument.eq(head.argument),
             ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
-from ..stage import Stage
+from ..skid import SkidBuffer
 from ..tlp import MERGED, TlpMerge, TlpParser
 from .engine import TAGS, Engine
 from .layouts import COMPLETION, CONFIG, COUNTERS, IDENTIFY_DATA, RAW, RAW_WORD
@@ -124,9 +124,9 @@ class NvmeTracker(wiring.Component):
         ]
 
         if self.halved:
-            m.submodules.stage = stage = DomainRenamer("half")(Stage(MERGED))
-            wiring.connect(m, merge.out, stage.i)
-            wiring.connect(m, stage.o, engine.tlps)
+            m.submodules.stage = skid = DomainRenamer("half")(SkidBuffer(MERGED))
+            wiring.connect(m, merge.out, skid.i)
+            wiring.connect(m, skid.o, engine.tlps)
             m.d.comb += merge.pace.eq(told.last)
         else:
             wiring.connect(m, merge.out, engine.tlps)

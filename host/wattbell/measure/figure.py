@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wattbell_spec.boards import BOARDS
+
 SCHEMA_VERSION = 2
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
 
@@ -71,8 +73,8 @@ def ratio(top: Figure, bottom: Figure, unit: str, scale: float = 1.0, **conditio
     return figure(value, unit, abs(value) * relative, int(top["lost"]) + int(bottom["lost"]), conditions)
 
 
-BOARD_INSTANT_S = 6e-9
-"""Of the ECP5 board, whose is the greater of the two (docs/accuracy.md)."""
+BOARD_INSTANT_S = max(board.instant_s for board in BOARDS)
+"""A capture does not say which board made it: the greatest of all."""
 
 
 @dataclass(frozen=True)

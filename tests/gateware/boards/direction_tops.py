@@ -7,10 +7,11 @@ from amaranth import ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_gateware.boards.direction import Direction
-from wattbell_gateware.boards.ecp5 import top as ecp5
 from wattbell_gateware.boards.ecp5.lanes import LanePair
-from wattbell_gateware.boards.kintex7 import top as kintex7
+from wattbell_gateware.boards.ecp5.transceiver import DcuTransceiver
+from wattbell_gateware.boards.kintex7.transceiver import GtxTransceiver
 from wattbell_gateware.boards.kintex7.words import WordGear
+from wattbell_spec.boards import ECP5, KINTEX7
 
 _BEAT = ("data", "dws", "first", "last", "error", "tick", "lost")
 
@@ -44,7 +45,7 @@ class Ecp5Top(_DirectionTop):
     """Two lanes. Clocks from outside: ``words``, ``other`` (lanes 0 and 1), ``fast``. ``sync`` is half of ``fast``."""
 
     def __init__(self):
-        super().__init__(2, 20, core_ticks=ecp5.INSTRUMENT["ticks_per_clock"])
+        super().__init__(2, 20, core_ticks=ECP5.ticks_per_clock)
 
     def elaborate(self, platform):
         m = Module()
@@ -54,7 +55,7 @@ class Ecp5Top(_DirectionTop):
         m.submodules.pair = pair = LanePair()
         m.d.comb += [ClockSignal().eq(half), ClockSignal("link").eq(pair.half), pair.word[0].eq(self.word0), pair.word[1].eq(self.word1),
                      pair.up.eq(self.up)]  # fmt: skip
-        direction = ecp5.board_direction()
+        direction = DcuTransceiver().direction()
         m.d.comb += [direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid)]
         self._behind(m, direction)
         return m
@@ -64,12 +65,12 @@ class Kintex7Top(_DirectionTop):
     """Four lanes, three rates. Clocks from outside: ``link``, ``sync``."""
 
     def __init__(self):
-        super().__init__(4, 32, core_ticks=kintex7.INSTRUMENT["ticks_per_clock"])
+        super().__init__(4, 32, core_ticks=KINTEX7.ticks_per_clock)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.gear = gear = WordGear()
-        direction = kintex7.board_direction()
+        direction = GtxTransceiver().direction()
         m.d.comb += [
             *(gear.word[n].eq(getattr(self, f"word{n}")) for n in range(4)), gear.up.eq(self.up), gear.rate.eq(self.rate),
             direction.raw.eq(gear.raw), direction.raw_valid.eq(gear.raw_valid), direction.raw8.eq(gear.raw8),

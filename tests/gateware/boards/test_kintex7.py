@@ -3,20 +3,19 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from amaranth import ClockDomain, Module, Signal
 from amaranth.sim import Simulator
 from wattbell_gateware.boards.direction import Direction
+from wattbell_gateware.boards.kintex7 import build as kintex7
+from wattbell_gateware.boards.kintex7.board import BOARD
 from wattbell_gateware.boards.kintex7.clocks import Clocks
 from wattbell_gateware.boards.kintex7.rates import REGISTERS, RateChange
-from wattbell_gateware.boards.kintex7.top import INSTRUMENT, Kintex7Tap
+from wattbell_gateware.boards.kintex7.transceiver import GtxTransceiver
 from wattbell_gateware.boards.kintex7.words import LATE_BLOCKS_TICKS, LATE_TICKS, WordGear
+from wattbell_gateware.boards.tap import Tap
 from wattbell_gateware.instrument import Instrument
-
-sys.path.append(str(Path(__file__).parents[3] / "tools"))
-import kintex7
 
 CHECK = """
 import sys
@@ -33,7 +32,7 @@ class Ports(Instrument):
 
     def elaborate(self, _platform):
         m = Module()
-        m.d.sync += self.now.eq(self.now + INSTRUMENT["ticks_per_clock"])
+        m.d.sync += self.now.eq(self.now + self.options.ticks_per_clock)
         return m
 
 
@@ -51,7 +50,7 @@ class NoDirection(Direction):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     out = tmp_path_factory.mktemp("kintex7")
-    kintex7.elaborate(out, Kintex7Tap(Ports(**INSTRUMENT), NoDirection))
+    kintex7.elaborate(out, Tap(BOARD, GtxTransceiver(NoDirection), instrument=Ports))
     kintex7.verilog(out)
     return {path.name: path.read_text() for path in out.iterdir()} | {"folder": out}
 
@@ -76,7 +75,7 @@ def test_every_port_has_a_pin_and_every_pin_a_port(project):
 
 def test_every_clock_has_a_frequency_and_a_net_of_its_name(project):
     clocks = {name: float(period) for name, period in re.findall(r"create_clock -name (\S+) -period (\S+)", project["tap.xdc"])}
-    assert clocks["clock_sync"] == INSTRUMENT["ticks_per_clock"]
+    assert clocks["clock_sync"] == BOARD.instrument.ticks_per_clock
     # 8 GT/s over 32 bits.
     assert clocks["clock_link0"] == clocks["clock_link1"] == 32 / 8
     assert {f"clock_{domain.name}" for domain in Clocks.domains()} - set(clocks) == {"clock_usb"}  # it has its frequency from the pin

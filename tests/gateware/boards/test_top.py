@@ -6,9 +6,9 @@ import warnings
 
 import pytest
 from amaranth import Module
+from wattbell_gateware.boards.ecp5.board import BOARD
 from wattbell_gateware.boards.ecp5.clocks import Clocks
-from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
-from wattbell_gateware.boards.ecp5.top import INSTRUMENT, Ecp5Tap
+from wattbell_gateware.boards.tap import Tap
 from wattbell_gateware.controller.rom import SLICE
 from wattbell_gateware.instrument import Instrument
 
@@ -20,7 +20,7 @@ class Ports(Instrument):
 
     def elaborate(self, _platform):
         m = Module()
-        m.d.sync += self.now.eq(self.now + INSTRUMENT["ticks_per_clock"])
+        m.d.sync += self.now.eq(self.now + self.options.ticks_per_clock)
         return m
 
 
@@ -28,7 +28,7 @@ class Ports(Instrument):
 def files():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return Ecp5TapPlatform().prepare(Ecp5Tap(Ports(**INSTRUMENT, conversions=True, fine=True), firmware=FIRMWARE), "tap").files
+        return BOARD.platform().prepare(Tap(BOARD, firmware=FIRMWARE, instrument=Ports), "tap").files
 
 
 def ports(rtlil: str) -> dict[str, int]:
@@ -52,7 +52,7 @@ def test_every_port_has_a_pin_and_no_pin_two(files):
 def test_every_clock_has_its_frequency(files):
     frequencies = {name: float(hz) for name, hz in re.findall(r'FREQUENCY (?:NET|PORT) "(\S+)" (\S+) HZ', files["tap.lpf"])}
     clocks = {name.split(".")[-1].removeprefix("clock_"): hz for name, hz in frequencies.items()}
-    assert clocks["sync"] == 1e9 / INSTRUMENT["ticks_per_clock"]
+    assert clocks["sync"] == 1e9 / BOARD.instrument.ticks_per_clock == BOARD.facts.clock_hz
     assert clocks["fast"] == 2 * clocks["sync"] == 4 * clocks["half"]
     assert clocks["ulpi_0__clk__io"] == 60e6
     # 5 GT/s over 20 bits, and half of it.

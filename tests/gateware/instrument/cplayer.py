@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wattbell_gateware import generate
-from wattbell_gateware.instrument import Instrument
+from wattbell_gateware.instrument import Instrument, Options
 from wattbell_gateware.verilog import convert
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build"
-SLOW = {"instrument_slow": {"width": 128, "ticks_per_clock": 4, "adc": "serial", "slow": True}}
+SLOW = {"instrument_slow": Options(width=128, ticks_per_clock=4, adc="serial", slow=True)}
 """As the ECP5 has it, but for its sizes."""
 PACE = {"instrument_slow": ("16",)}
 """Ticks in which the link carries a beat, where it is not a clock's."""
@@ -35,14 +35,14 @@ class Run:
 
 def build(variant: str) -> Path:
     """The executable for one of :data:`VARIANTS`."""
-    parameters = VARIANTS[variant]
-    width, ticks, serial = parameters["width"], parameters["ticks_per_clock"], parameters["adc"] == "serial"
+    options = VARIANTS[variant]
+    width, ticks, serial = options.width, options.ticks_per_clock, options.adc == "serial"
     rtl = BUILD / "rtl"
     rtl.mkdir(parents=True, exist_ok=True)
     with (rtl / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if variant in SLOW:
-            generate.write(rtl / f"{variant}.v", convert(Instrument(**parameters), variant))
+            generate.write(rtl / f"{variant}.v", convert(Instrument(options), variant))
         else:
             generate.generate(rtl, [variant])
     sources = [HERE / "top.v", rtl / f"{variant}.v", HERE / "player.cpp"]

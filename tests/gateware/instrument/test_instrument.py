@@ -40,9 +40,9 @@ def played(request, tmp_path_factory):
     variant = request.param
     folder = tmp_path_factory.mktemp(variant)
     script, expected = folder / "script", folder / "expected.json"
-    parameters = cplayer.VARIANTS[variant]
-    subprocess.run([sys.executable, str(Path(__file__).with_name("scripted.py")), str(parameters["width"]),
-                    str(parameters["ticks_per_clock"]), "7", str(script), str(expected), *cplayer.PACE.get(variant, ())], check=True)
+    options = cplayer.VARIANTS[variant]
+    subprocess.run([sys.executable, str(Path(__file__).with_name("scripted.py")), str(options.width),
+                    str(options.ticks_per_clock), "7", str(script), str(expected), *cplayer.PACE.get(variant, ())], check=True)
     player = cplayer.build(variant)
     runs = {mode: cplayer.play(player, script, folder / "stream", *mode.split())
             for mode in ("", "skip", "gate", "skip gate")[: 1 if variant in cplayer.SLOW else 4]}
@@ -86,7 +86,7 @@ def test_records_are_the_traffic_models(played):
 
 def test_events(played):
     variant, expected, runs = played
-    clock = cplayer.VARIANTS[variant]["ticks_per_clock"]
+    clock = cplayer.VARIANTS[variant].ticks_per_clock
     found = last_run(runs)
     got = [(e.tick, EVENT_NAMES[e.type], e.arg8, e.arg16, e.arg32) for b in found if b.kind == blockparser.EVENTS
            for e in blockparser.events(b)]
@@ -116,8 +116,8 @@ def test_status_blocks(played):
     assert len(found) == 3 and found[1].first_tick == 1 << 27
     first, second, last = (STATUS.unpack(b.payload) for b in found)
     assert (first[7], second[7], last[7]) == (1, 1, 0)
-    parameters = cplayer.VARIANTS[variant]
-    assert last[1:7] == (1000, parameters["ticks_per_clock"], parameters["width"], 64, 1024, 18)
+    options = cplayer.VARIANTS[variant]
+    assert last[1:7] == (1000, options.ticks_per_clock, options.width, 64, 1024, 18)
     assert last[9:12] == (20, 500, 2000) and last[14:16] == (expected["tlps_down"], expected["tlps_up"])
     assert last[-1] == expected["bar0"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Array, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell_gateware.instrument import Instrument
+from wattbell_gateware.instrument import Instrument, Options
 from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.link.events import LINK_EVENT
 from wattbell_gateware.link.receiver import COUNTERS, Receiver
@@ -84,7 +84,7 @@ class InstrumentTop(wiring.Component):
 
     def elaborate(self, platform):
         m = clocked(self.clk)
-        instrument = DomainRenamer({"bus": "sync"})(Instrument(width=32 * LANES, ticks_per_clock=TICKS, adc="word", lanes=True))
+        instrument = DomainRenamer({"bus": "sync"})(Instrument(Options(width=32 * LANES, ticks_per_clock=TICKS, adc="word", lanes=True)))
         m.submodules.instrument = instrument
         for name in ("down", "up"):
             port = {key: getattr(self, name + key) for key in ("", "_valid", "_event", "_event_valid", "_side", "_event_ready")}

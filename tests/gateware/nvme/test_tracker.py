@@ -6,7 +6,7 @@ import gc
 
 import harness
 import pytest
-from wattbell_gateware.boards.ecp5.top import INSTRUMENT
+from wattbell_gateware.boards.ecp5.board import BOARD
 from wattbell_gateware.nvme import NvmeTracker
 from wattbell_gateware.nvme.store import Table
 
@@ -31,8 +31,8 @@ def test_tracker(module, seed):
 def test_tracker_of_the_ecp5():
     """In its sizes but for the queues, its engine at half the frequency, with four times the clocks for the same traffic. The page map is
     what there is least of."""
-    sizes = {name: INSTRUMENT[name] for name in ("slots", "beats", "beats_up", "sizes", "tags")}
-    env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(INSTRUMENT["tags"])}
+    sizes = {name: getattr(BOARD.instrument, name) for name in ("slots", "beats", "beats_up", "sizes", "tags")}
+    env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(sizes["tags"])}
     dut = NvmeTracker(128, 1, halved=True, **sizes)
     for testcase in ("lists_from_a_pool_of_512_bytes", "sectors_of_shared_pages"):
         harness.run(dut, name="tracker_ecp5", test_module="cocotb_pages", here=__file__, env=env, testcase=testcase, seed=2)

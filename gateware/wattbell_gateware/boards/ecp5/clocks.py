@@ -25,7 +25,7 @@ def clock_buffer(source, target) -> Instance:
     Eight of the part's 16 global clocks reach block RAMs. nextpnr hands them out to the buffers that it put in itself first, the one with
     the fewest users first; a clock with block RAMs that comes when those eight are gone it leaves to the general wires, without a word.
     Clocks without block RAMs that have this buffer come behind all others, and take the other eight. Resets need one of the first eight,
-    too: five clocks have block RAMs, so there is room for three. tools/bitstream.py has them come before the clocks that have this buffer.
+    too: five clocks have block RAMs, so there is room for three. the build has them come before the clocks that have this buffer.
     """
     return Instance("DCCA", i_CLKI=source, o_CLKO=target)
 

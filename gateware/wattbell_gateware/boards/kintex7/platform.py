@@ -69,7 +69,7 @@ class Kintex7TapPlatform(XilinxPlatform):
 
     @property
     def file_templates(self):
-        """The design as RTLIL, which `tools/kintex7.py` turns into Verilog with the native Yosys; no copy of it for a debugger."""
+        """The design as RTLIL, which the build turns into Verilog with the native Yosys; no copy of it for a debugger."""
         templates = dict(super().file_templates)
         del templates["{{name}}.v"], templates["{{name}}.debug.v"]
         return templates | {"{{name}}.il": "{{emit_rtlil()}}"}

@@ -1,4 +1,4 @@
-"""A register in a stream: what decides before it does not add up with what is decided behind it."""
+"""A skid buffer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+__all__ = ["SkidBuffer"]
 
-class Stage(wiring.Component):
-    """``i`` to ``o``, one clock later; a payload of `shape` a clock. ``i.ready`` does not hang on ``o.ready``."""
+
+class SkidBuffer(wiring.Component):
+    """Two registers in a stream, which cut the path of ``ready`` as well as that of ``valid``.
+
+    Latency 1 clock, a payload a clock.
+
+    Ports
+    -----
+    i : stream of `shape`; ``i.ready`` does not depend on ``o.ready`` of the same clock.
+    o : the same stream.
+    """
 
     def __init__(self, shape) -> None:
         self.shape = shape

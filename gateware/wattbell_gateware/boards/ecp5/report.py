@@ -7,23 +7,20 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DOCS", "FULL", "NAME", "SLACK", "BuildError", "Clock", "Placement", "asked", "clock_names", "read_report", "table", "verdict",
-           "write_docs"]  # fmt: skip
+from ... import toolchain
+from ...toolchain import NAME, ROOT, BuildError
 
-NAME = "tap"
-"""Of the top module."""
-DOCS = Path(__file__).parents[1] / "docs" / "bitstream.md"
-BEGIN, END = "<!-- generated: tools/bitstream.py --controller {} -->", "<!-- end of generated -->"
+__all__ = ["DOCS", "FULL", "SLACK", "Clock", "Placement", "asked", "clock_names", "read_report", "table", "verdict", "write_docs"]
+
+DOCS = ROOT / "docs" / "bitstream.md"
+COMMAND = "python -m wattbell_gateware.build --board ecp5 --controller {}"
+BEGIN = f"<!-- generated: {COMMAND} -->"
 SLACK, FULL = 0.10, 0.60
 """What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
 
 UNCONSTRAINED_MHZ = 12.0
 """nextpnr's frequency for clocks that nobody gave one."""
-
-
-class BuildError(Exception):
-    """Ends the build; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str
         clocks[domain] = Clock(clock["achieved"], wanted.get(domain, clock["constraint"]))
     used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
     if not clocks or not used:
-        raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See tools/bitstream.py.")
+        raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See boards/ecp5/build.py.")
     without = [name for name, clock in clocks.items() if clock.wanted == UNCONSTRAINED_MHZ]
     if without:
         raise BuildError(f"no frequency is given for: {', '.join(without)}. See boards/ecp5/clocks.py.")
@@ -98,7 +95,7 @@ def table(placements: list[Placement], controller: str, tools: str) -> str:
     """The generated part of docs/bitstream.md. `tools`: names and versions."""
     first = placements[0]
     seeds = [f"seed {placement.seed}" for placement in placements]
-    command = f"tools/bitstream.py --controller {controller} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
+    command = f"{COMMAND.format(controller)} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
     lines = [
         f"Made by `{command}` with {tools}.", "",
         "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
@@ -115,12 +112,7 @@ def table(placements: list[Placement], controller: str, tools: str) -> str:
 
 def write_docs(text: str, controller: str, path: Path = DOCS) -> None:
     """Put the table of the build with this controller between its marks."""
-    begin = BEGIN.format(controller)
-    before, _, rest = path.read_text().partition(begin)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise BuildError(f"{path} has lost its marks {begin!r} and {END!r}; put them back where the table goes.")
-    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")
+    toolchain.write_docs(path, BEGIN.format(controller), text)
 
 
 def verdict(placements: list[Placement], *, strict: bool) -> int:

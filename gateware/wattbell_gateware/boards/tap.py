@@ -1,8 +1,9 @@
-"""Everything on the ECP5: lanes -> TLPs -> instrument -> USB, and the controller's bus."""
+"""Everything on a board: lanes -> TLPs -> instrument -> USB, and the controller's bus."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 
 from amaranth import Cat, DomainRenamer, Elaboratable, Module, Signal
@@ -11,31 +12,21 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
 from wattbell_spec.wire import LinkState
 
-from ...controller import Controller
-from ...instrument import Instrument
-from ...nvme import MapSizes
-from ...rail.config import CONVERSION
-from ...stage import Stage
-from ..controller import Controller as SpiController
-from ..direction import Direction, link_state
-from ..speed import SpeedSearch
-from ..usb import UsbPorts
-from .clocks import CORE_HZ, Clocks
-from .dcu import DualReceiver
-from .lanes import GEARED, LATE_TICKS, LanePair
+from ..controller import Controller
+from ..instrument import Instrument
+from ..rail.config import CONVERSION
+from ..skid import SkidBuffer
+from .board import Board
+from .direction import link_state
+from .speed import SpeedSearch
+from .spi import SpiBridge
+from .transceiver import Transceiver
+from .usb import UsbPorts
 
-__all__ = ["INSTRUMENT", "Ecp5Tap", "board_direction"]
+__all__ = ["Tap"]
 
-_LINK_TICKS = 8
-INSTRUMENT = {"width": 128, "ticks_per_clock": 2 * _LINK_TICKS, "adc": "serial", "slots": 512, "queues": 32, "beats": 1024,
-              "beats_up": 512, "slow": True, "lanes": True, "sizes": MapSizes(pages=4, pieces=2, key_bits=42), "tags": 256}  # fmt: skip
-"""Parameters of the instrument on this board: two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, queues and the ways of
-the page map are half of what the larger target has, and the payload kept: this part has 208 block RAMs, and every one of them costs 60 long
-wires. There are no tags of 10 bits at its speeds. Addresses are below 2**54 (those of x86 and ARM are
-below 2**52)."""
-_KEPT = 4096
-"""Bytes of TLPs that wait for their LCRC; the longest TLP. Drives have a Max_Payload_Size of 128 to 512 bytes."""
-_LANES = 2
+_SHOWN = 2
+"""Lanes of each direction in ``LINK``."""
 _SERIAL = "ECP5-0001"
 """Of the one board; a number a board wants a place to keep it, which firmware and hw/ will bring."""
 
@@ -49,83 +40,78 @@ def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespa
     return SimpleNamespace(**buffers)
 
 
-def board_direction() -> Direction:
-    """One direction, as this board has it behind a :class:`.lanes.LanePair`."""
-    return Direction(_LANES, GEARED, ticks_per_clock=_LINK_TICKS, late_ticks=LATE_TICKS, half=True, bytes_kept=_KEPT)
-
-class Ecp5Tap(Elaboratable):
+class Tap(Elaboratable):
     """The tap.
 
     | bits of ``LINK`` (see docs/bitstream.md) | |
     |---|---|
     | 3:0, 7:4 | state of the host's and of the drive's direction (``LinkState`` of the wire format) |
-    | 9:8, 11:10 | lanes with symbol lock, host's and drive's |
-    | 12, 13 | lanes side by side, host's and drive's |
+    | 9:8, 11:10 | lanes 0 and 1 with symbol lock, host's and drive's |
+    | 12, 13 | lanes deskewed, host's and drive's |
     | 14 | 2.5 GT/s |
     | 15 | beats were lost between the clocks since power-on |
-    | 19:16 | receivers up: host's lanes, drive's lanes |
+    | 19:16 | receivers up: lanes 0 and 1 of the host's direction, of the drive's |
 
     Parameters
     ----------
-    instrument : with the ports of :class:`~wattbell_gateware.instrument.Instrument` of :data:`INSTRUMENT`; the default is that one.
-        With ``firmware`` it has ``conversions`` and ``fine`` too.
+    board : the descriptor. transceiver : of the board; None: the descriptor's.
     firmware : little-endian words (``firmware.hex``) for the soft core; None: there is none, the bus is a microcontroller's
-        (:class:`..controller.Controller`).
+        (:class:`.spi.SpiBridge`).
+    instrument : in place of :class:`~wattbell_gateware.instrument.Instrument`, for tests of what is around it.
     """
 
-    def __init__(self, instrument=None, *, firmware: Iterable[int] | None = None):
-        self._firmware = firmware
-        soft = {} if firmware is None else {"conversions": True, "fine": True}
-        self._instrument = Instrument(**INSTRUMENT, **soft) if instrument is None else instrument
+    def __init__(self, board: Board, transceiver: Transceiver | None = None, *, firmware: Iterable[int] | None = None,
+                 instrument: type[Instrument] = Instrument):  # fmt: skip
+        self._board, self._transceiver, self._firmware = board, transceiver or board.transceiver(), firmware
+        options = board.instrument if firmware is None else replace(board.instrument, conversions=True, fine=True)
+        self._instrument = instrument(options)
 
     def elaborate(self, platform):
         m = Module()
-        m.domains += Clocks.domains()
-        m.submodules.clocks = clocks = Clocks()
-        instrument = self._instrument
+        instrument, transceiver = self._instrument, self._transceiver
+        m.domains += self._board.clocks.domains()
+        m.submodules.clocks = clocks = self._board.clocks()
         m.submodules.instrument = DomainRenamer({"bus": "sync"})(instrument)
-        m.submodules.speed = speed = SpeedSearch(2 * _LANES, clock_hz=CORE_HZ)
+        setup = DomainRenamer(transceiver.domain)
+        search = SpeedSearch(2 * transceiver.lanes, clock_hz=transceiver.clock_hz, rates=transceiver.rates)
+        m.submodules.speed = speed = setup(search)
         m.submodules.clk25 = clk25 = io.Buffer("i", platform.request("clk25", 0, dir="-"))
         m.d.comb += clocks.board.eq(clk25.i)
+        rate = speed.rate
+        if transceiver.domain != "sync":
+            rate = Signal(2)  # at a change it may show one that was not meant, for a moment
+            m.submodules.rate = FFSynchronizer(speed.rate, rate)
 
-        # Lanes to TLPs.
         directions, ups = [], []
         for n in range(2):
-            lanes = [platform.request("lane", _LANES * n + lane, dir="-") for lane in range(_LANES)]
-            reference = platform.request("dcu_reference", n, dir="-")
-            m.submodules[f"dcu{n}"] = dcu = DualReceiver(n, lanes, reference, clock_hz=CORE_HZ)
-            own = DomainRenamer({"words": f"words{n}", "other": f"other{n}", "link": f"link{n}"})
-            m.submodules[f"lanes{n}"] = pair = own(LanePair())
-            m.submodules[f"direction{n}"] = direction = own(board_direction())
+            direction, lanes_up = transceiver.receive(m, platform, clocks, n, speed.rate)
             m.d.comb += [
-                dcu.slow.eq(speed.rate == 0), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(_LANES)),
-                pair.word.eq(dcu.word), pair.up.eq(dcu.up), clocks.halves[n].eq(pair.half),
-                direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid), direction.rate.eq(speed.rate),
-                direction.now.eq(instrument.now), speed.rates[n].eq(direction.rates), speed.leaving[n].eq(direction.leaving),
-                speed.heard[n].eq(direction.heard),
+                direction.rate.eq(rate), direction.now.eq(instrument.now),
+                speed.rates[n].eq(direction.rates), speed.leaving[n].eq(direction.leaving), speed.heard[n].eq(direction.heard),
             ]  # fmt: skip
             directions.append(direction)
-            ups.append(dcu.up)
+            ups.append(lanes_up)
         m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(direction.locked for direction in directions))]
-        self._behind(m, platform, clocks, directions, slow=speed.rate == 0, up=Cat(ups))
-        return m
+        up = Cat(lanes_up[:_SHOWN] for lanes_up in ups)
+        if transceiver.domain != "sync":
+            shown, up = up, Signal(2 * _SHOWN)
+            m.submodules.up = FFSynchronizer(shown, up)
 
-    def _behind(self, m: Module, platform, clocks, directions, *, slow, up) -> None:
-        """Everything behind the receivers. `slow` (2.5 GT/s) and `up` (two lanes of each direction) are in ``sync``."""
-        instrument, (host, drive) = self._instrument, directions
+        host, drive = directions
         for direction, tlps, link in ((host, instrument.tlp_down, instrument.link_down), (drive, instrument.tlp_up, instrument.link_up)):
             connect(m, direction.tlps, tlps)
             connect(m, direction.link, link)
         self._sidebands(m, platform, instrument, directions)
         lost = Signal()
         m.d.sync += lost.eq(host.lost | drive.lost)
-        aligned, locked = Signal(2), Signal(4)
+        aligned, locked = Signal(2), Signal(2 * _SHOWN)
         m.submodules.aligned = FFSynchronizer(Cat(host.aligned, drive.aligned), aligned)
-        m.submodules.locked = FFSynchronizer(Cat(host.locked[:2], drive.locked[:2]), locked)
-        self._transport(m, platform, clocks, instrument, Cat(host.state, drive.state, locked, aligned, slow, lost, up))
+        m.submodules.locked = FFSynchronizer(Cat(direction.locked[:_SHOWN] for direction in directions), locked)
+        self._transport(m, platform, clocks, instrument, Cat(host.state, drive.state, locked, aligned, rate == 0, lost, up))
         for n, shown in enumerate((1, aligned[0], aligned[1], lost)):
             m.submodules[f"led{n}"] = led = io.Buffer("o", platform.request("led", n, dir="-"))
             m.d.comb += led.o.eq(shown)
+        return m
 
     def _sidebands(self, m: Module, platform, instrument, directions) -> None:
         pins = _buffers(m, platform, "sideband", perst_n="i", clkreq_n="i")
@@ -155,14 +141,14 @@ class Ecp5Tap(Elaboratable):
             instrument.reg_we.eq(controller.reg_we), controller.reg_rdata.eq(instrument.reg_rdata), controller.link.eq(link),
             instrument.step.eq(0),
         ]  # fmt: skip
-        m.submodules.stage = stage = Stage(instrument.out.payload.shape())
-        connect(m, instrument.out, stage.i)
-        connect(m, stage.o, usb.blocks)
+        m.submodules.stage = skid = SkidBuffer(instrument.out.payload.shape())
+        connect(m, instrument.out, skid.i)
+        connect(m, skid.o, usb.blocks)
         connect(m, usb.console_in, controller.console_in)
         connect(m, controller.console_out, usb.console_out)
 
-    def _spi(self, m: Module, platform) -> SpiController:
-        m.submodules.controller = controller = SpiController()
+    def _spi(self, m: Module, platform) -> SpiBridge:
+        m.submodules.controller = controller = SpiBridge()
         pins = _buffers(m, platform, "controller", cs="i", sck="i", copi="i", cipo="o", irq="o")
         m.d.comb += [
             controller.cs.eq(pins.cs.i), controller.sck.eq(pins.sck.i), controller.copi.eq(pins.copi.i),
@@ -171,7 +157,7 @@ class Ecp5Tap(Elaboratable):
         return controller
 
     def _soft_core(self, m: Module, platform, instrument) -> Controller:
-        m.submodules.controller = controller = Controller(self._firmware, halved=True)
+        m.submodules.controller = controller = Controller(self._firmware, halved=self._board.instrument.slow)
         power = _buffers(m, platform, "power", load_switch="o", rail_good="i", perst_low="o", clkreq_low="o")
         front, i2c = _buffers(m, platform, "afe", zero="o"), _buffers(m, platform, "i2c", scl="io", sda="io")
         load, fine = _buffers(m, platform, "load", gate="o"), _buffers(m, platform, "adc_fine", sdo="i")

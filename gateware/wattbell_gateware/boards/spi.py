@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["BOARD_PAGE", "CONSOLE_IN", "CONSOLE_OUT", "LINK", "READ", "WRITE", "Controller"]
+__all__ = ["BOARD_PAGE", "CONSOLE_IN", "CONSOLE_OUT", "LINK", "READ", "WRITE", "SpiBridge"]
 
 WRITE, READ = 0x02, 0x03
 """First byte of a frame."""
@@ -19,7 +19,7 @@ LINK = 0x82
 """Read: what the board sees of the link, see docs/bitstream.md."""
 
 
-class Controller(wiring.Component):
+class SpiBridge(wiring.Component):
     """SPI mode 0, most significant bit first, one frame a word:
 
     - write: ``02h``, address, 4 bytes;

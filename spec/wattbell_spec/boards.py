@@ -1,0 +1,32 @@
+"""The boards that tap the lanes of a link. A capture does not say which of them made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .wire import TICK_PS
+
+
+@dataclass(frozen=True)
+class Board:
+    """`lanes` of each direction and the rates they run at; `ticks_per_clock` of the instrument.
+
+    ``instant_s``: by how much the instant of a TLP may be off, to either side, against the rail, the sidebands and the other direction
+    (docs/accuracy.md; tests/gateware/boards/test_direction.py holds the boards to it).
+    """
+
+    name: str
+    lanes: int
+    rates_gt_s: tuple[float, ...]
+    ticks_per_clock: int
+    instant_s: float
+
+    @property
+    def clock_hz(self) -> int:
+        """Of the instrument."""
+        return 10**12 // (TICK_PS * self.ticks_per_clock)
+
+
+ECP5 = Board("ecp5", lanes=2, rates_gt_s=(2.5, 5.0), ticks_per_clock=16, instant_s=6e-9)
+KINTEX7 = Board("kintex7", lanes=4, rates_gt_s=(2.5, 5.0, 8.0), ticks_per_clock=4, instant_s=4e-9)
+BOARDS = (ECP5, KINTEX7)
