@@ -1,5 +1,5 @@
-"""The firmware on the model of the registers (firmware/native/model.h): compiled for this machine, or, with WATTBELL_FIRMWARE=core in
-the environment, built for the soft core and run on it (firmware/native/core.cpp)."""
+"""The firmware on the model of the registers (firmware/native/model.h): compiled for this machine, or built for the soft core and run on
+it (firmware/native/core.cpp). With WATTBELL_FIRMWARE=core in the environment every test takes the latter."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ REGISTERS = _registers()
 class Rig:
     """One rig: its own copy of the library, so its own memory."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, core: bool = ON_CORE) -> None:
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "lib.so"
-            shutil.copy(BUILD / ("libcore.so" if ON_CORE else "libfirmware.so"), copy)
+            shutil.copy(BUILD / ("libcore.so" if core else "libfirmware.so"), copy)
             self.lib = ctypes.CDLL(str(copy))
-        if ON_CORE:
+        if core:
             self.load()
         lib = self.lib
         lib.model_eeprom.restype = ctypes.POINTER(ctypes.c_uint8)

@@ -1,4 +1,4 @@
-"""On the soft core alone (WATTBELL_FIRMWARE=core): crashes, the watchdog, the stack, and many bad lines."""
+"""What only the soft core can show: crashes, the watchdog, the stack; and bad lines on it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ import sys
 
 import pytest
 
-from tests.firmware.rig import ON_CORE, ROOT, Rig
+from tests.firmware.rig import ROOT, Rig, make
 
 sys.path.insert(0, str(ROOT / "firmware"))
 
 import docs
 
-pytestmark = pytest.mark.skipif(not ON_CORE, reason="WATTBELL_FIRMWARE=core runs these on the soft core")
+pytestmark = pytest.mark.xdist_group("firmware-core")  # one worker builds the core
 
-LINES = int(os.environ.get("WATTBELL_LINES", "1000"))
+LINES = int(os.environ.get("WATTBELL_LINES", "200"))
 STACK_SPARE_BYTES = 512
 PARAMETERS = ["", "1", "0", "MAX", "DEF", "ON", "OFF", "1,2", "1,3.3 V", "#HFF,1E-3", '"34405A"', "SQ,1,#H1000,16", "IMM", "2026,11,21",
               "1E-3 S", "-1E99", "'", "#15abcde", "(@1)", "2 MA", "250 US", "1" * 260]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def core() -> None:
+    """The core is Verilated and the firmware built for it."""
+    make("core")
+
+
+@pytest.fixture
+def rig(core: None) -> Rig:
+    """A rig whose firmware runs on the core, just switched on."""
+    return Rig(core=True)
 
 
 def patch(rig: Rig, function: str, *halfwords: int) -> None:
