@@ -72,7 +72,6 @@ ADMIN = (
     Opcode(0x81, "security_send", "Security Send"),
     Opcode(0x82, "security_receive", "Security Receive"),
     Opcode(0x84, "sanitize", "Sanitize"),
-    Opcode(0xC0, "vendor_c0", "Vendor C0h"),
 )
 """Opcodes of the admin queue."""
 

@@ -96,8 +96,6 @@ pub mod admin {
     pub const SECURITY_RECEIVE: u8 = 0x82;
     /// Sanitize.
     pub const SANITIZE: u8 = 0x84;
-    /// Vendor C0h.
-    pub const VENDOR_C0: u8 = 0xC0;
 }
 
 /// Feature identifiers.
@@ -214,7 +212,6 @@ pub fn admin_name(code: u8) -> Option<&'static str> {
         0x81 => "security_send",
         0x82 => "security_receive",
         0x84 => "sanitize",
-        0xC0 => "vendor_c0",
         _ => return None,
     })
 }

@@ -64,7 +64,6 @@ ADMIN = {
     0x81: 'Security Send',
     0x82: 'Security Receive',
     0x84: 'Sanitize',
-    0xC0: 'Vendor C0h',
 }
 
 IO = {
