@@ -16,12 +16,15 @@ from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.text import count
 from wattbell.capture import Capture
 from wattbell.measure.depth import depth_steps, depth_summary
-from wattbell.measure.figure import SCHEMA_VERSION, Figure, figure, ratio
+from wattbell.measure.encode import tree_json
+from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.loss import Loss
 from wattbell.measure.phases import Phase
 from wattbell.measure.rail import Scan
 from wattbell.measure.throughput import BURST_GAP_S, find_span, per_second, rates
 
+SCHEMA_VERSION = 2
+"""Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
 Progress = Callable[[str], None]
 
 
@@ -66,7 +69,8 @@ def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any
     say("comparisons")
     result["truth"] = truth.compare(context, result, workload)
     result["fio"] = fio.compare(context, result, workload)
-    return result
+    json: dict[str, Any] = tree_json(result)
+    return json
 
 
 def _window(
@@ -139,11 +143,11 @@ def _active_power(context: Context, bursts: Any, loss: Loss) -> dict[str, Any]:
         return {"absent": "no rail samples under the I/O"}
     mean = joules / covered
     u = (context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0) ** 2 + edge / covered**2) ** 0.5
-    conditions = {"over": "active span", "covered_s": covered}
+    conditions: dict[str, str | float] = {"over": "active span", "covered_s": covered}
     lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands
     return {
-        "energy_j": figure(joules, "J", u * covered, lost, conditions),
-        "mean_w": figure(mean, "W", u, lost, conditions),
+        "energy_j": Figure(joules, u * covered, "J", lost, conditions),
+        "mean_w": Figure(mean, u, "W", lost, conditions),
     }
 
 
@@ -152,7 +156,7 @@ def _efficiency(rate: dict[str, Any], power: dict[str, Any]) -> dict[str, Any]:
     active = power["active"]
     if "absent" in active or rate.get("mb_per_s") is None:
         return {"absent": active.get("absent", "no I/O in this window")}
-    gigabytes = figure(rate["bytes"] / 1e9, "GB", 0.0, rate["mb_per_s"]["lost"])
+    gigabytes = Figure(rate["bytes"] / 1e9, 0.0, "GB", rate["mb_per_s"].lost)
     out = {
         "mb_per_s_per_w": ratio(rate["mb_per_s"], active["mean_w"], "MB/s/W", over="active span"),
         "iops_per_w": ratio(rate["iops"], active["mean_w"], "1/s/W", over="active span"),

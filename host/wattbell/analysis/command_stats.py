@@ -10,7 +10,7 @@ import numpy.typing as npt
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.names import admin_name, io_name, status_name
-from wattbell.measure.figure import ErrorModel
+from wattbell.measure.errormodel import ErrorModel
 from wattbell.measure.latency import describe
 from wattbell.measure.table import NONE, SIZED_OPCODES, Commands
 

@@ -12,7 +12,7 @@ from wattbell_spec.wire import CommandFlag
 
 from wattbell.capture import Capture
 from wattbell.measure.depth import DepthSteps, depth_steps, idle_gaps
-from wattbell.measure.figure import ErrorModel, error_model
+from wattbell.measure.errormodel import ErrorModel, error_model
 from wattbell.measure.loss import LossBook
 from wattbell.measure.phases import Phase, find_phases
 from wattbell.measure.rail import Rail, no_rail_reason

@@ -17,7 +17,7 @@ import polars as pl
 from wattbell_spec.wire import EventType, LinkState
 
 from wattbell.analysis.context import IDLE_MIN_S
-from wattbell.measure.figure import Figure, K, figure
+from wattbell.measure.figure import Figure, K
 from wattbell.measure.table import Commands
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _level(
         "label": f"PS{state}" if state is not None else "operational idle",
         "state": state,
         "how": how,
-        "mean_w": figure(mean, "W", u, lost, {"steady_s": ticks * context.tick_s}),
+        "mean_w": Figure(mean, u, "W", lost, {"steady_s": ticks * context.tick_s}),
         "declared_max_w": declared.get("max_power_w") if declared else None,
         "duration_s": ticks * context.tick_s,
         "segments": len(segments),
@@ -311,8 +311,8 @@ def operational_idle(result: Mapping[str, Any]) -> Figure | None:
     in_l0 = [x for x in awake if (x["link"] or {}).get(LinkState.L0.name, 0.0) > 0.9]
     chosen = longest = max(awake, key=lambda x: float(x["duration_s"]))
     if in_l0:
-        lowest = min(in_l0, key=lambda x: float(x["mean_w"]["value"]))
-        if lowest["mean_w"]["value"] <= 1.5 * longest["mean_w"]["value"]:
+        lowest = min(in_l0, key=lambda x: x["mean_w"].known)
+        if lowest["mean_w"].known <= 1.5 * longest["mean_w"].known:
             chosen = lowest
     found: Figure = chosen["mean_w"]
     return found

@@ -12,7 +12,9 @@ import polars as pl
 from wattbell_spec.wire import LINK_COUNTERS, EventType, LinkState
 
 from ..capture.reader import Capture
-from ..measure.figure import absent, error_model, figure
+from ..measure.encode import figure_json
+from ..measure.errormodel import error_model
+from ..measure.figure import Figure, absent
 from .text import count, duration
 
 DIRECTIONS = ("host to drive", "drive to host")
@@ -38,7 +40,7 @@ def link(capture: Capture) -> list[dict[str, Any]]:
     ``counters`` (:data:`~wattbell_spec.wire.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
     counters of 32 bits that wrap between two records (134 ms apart at most) are counted on. ``ack_mean_s``: figure, from the
     first symbol of a TLP to the first symbol of the Ack that names it, over those Acks; its uncertainty is one tick of either and, on a
-    board, that of the two directions' clocks (:meth:`~.figures.ErrorModel.clocks_u`).
+    board, that of the two directions' clocks (:meth:`~wattbell.measure.errormodel.ErrorModel.clocks_u`).
     ``ack_min_s``, ``ack_max_s``: since the rig's power-on.
     """
     rows = capture.link.sort("tick").collect()
@@ -52,7 +54,7 @@ def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -
     counters = {name: _grown(rows[name], 32) for name in LINK_COUNTERS}
     acks, total = _grown(rows["acks"], 32), _grown(rows["ack_sum"], 64)
     span = {"least_s": last["ack_min"] * tick_s, "greatest_s": last["ack_max"] * tick_s, "acks": acks}
-    mean = figure(total / acks * tick_s, "s", ack_u_s, conditions=span) if acks else absent("s", "no Ack was timed")
+    mean = Figure(total / acks * tick_s, ack_u_s, "s", conditions=span) if acks else absent("no Ack was timed", "s")
     return {
         "direction": DIRECTIONS[number],
         "state": LinkState(last["state"]).name if last["state"] in set(LinkState) else str(last["state"]),
@@ -60,7 +62,7 @@ def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -
         "reversed": bool(last["lanes"] >> 4 & 1),
         "rate_gt_s": RATES_GT_S.get(last["rate"]),
         "counters": counters,
-        "ack_mean_s": mean,
+        "ack_mean_s": figure_json(mean),
     }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wattbell.analysis.names import io_name, size_text
-from wattbell.measure.figure import Figure, K, figure
+from wattbell.measure.figure import Figure, K
 from wattbell.measure.rail import Rail
 from wattbell.measure.table import Commands
 from wattbell.measure.throughput import Span
@@ -74,7 +74,7 @@ def spread_counts(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], ed
 
 def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figure | None, lost: int) -> dict[str, Any]:
     """``{"method", "classes": {"read 4 KiB": figure in J}, ...}``, or ``{"absent": reason}``; ``lost`` is missing under all of them."""
-    if idle_w is None or idle_w["value"] is None:
+    if idle_w is None or idle_w.value is None:
         return {"absent": "no steady operational idle level in this capture to measure above"}
     keys = commands.opcode.astype(np.int64) << 40 | np.minimum(commands.nbytes, (1 << 40) - 1)
     classes, counts = np.unique(keys, return_counts=True)
@@ -83,7 +83,7 @@ def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figur
     seconds = span.active_ticks * rail.tick_s
     if seconds < _MIN_BIN_SAMPLES * rail.interval_s or len(span.bursts) > 4096:
         return {"absent": "active time too short, or too many bursts, for the sample rate"}
-    base, base_u = float(idle_w["value"]), float(idle_w["u"] or 0.0)
+    base, base_u = idle_w.value, idle_w.u or 0.0
     names = [_name(int(k)) for k in classes]
     if len(classes) == 1:
         parts = [rail.energy(a, b) for a, b in span.bursts.tolist()]
@@ -96,7 +96,7 @@ def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figur
         conditions = {"idle_w": base, "commands": int(counts[0])}
         return {
             "method": "accounting: (energy of the active span - idle power x active time) / commands",
-            "classes": {names[0]: figure(above / int(counts[0]), "J", u / int(counts[0]), lost, conditions)},
+            "classes": {names[0]: Figure(above / int(counts[0]), u / int(counts[0]), "J", lost, conditions)},
         }
     return _regression(rail, commands, span, keys, classes, names, base, base_u, lost)
 
@@ -130,7 +130,7 @@ def _regression(
         # An error of the idle power shifts all classes together: shared out by their part of the energy above idle.
         share = base_u * bins * bin_s * abs(x[i]) / max(float(np.abs(x) @ total), 1e-30)
         u = math.sqrt((K * error[i]) ** 2 + share**2 + (rail.model.gain * x[i]) ** 2)
-        out[name] = figure(float(x[i]), "J", u, lost, {"idle_w": base, "commands": round(float(total[i]))})
+        out[name] = Figure(float(x[i]), u, "J", lost, {"idle_w": base, "commands": round(float(total[i]))})
     return {
         "method": f"least squares over {bins} bins of {bin_s:.3g} s",
         "condition": condition,

@@ -79,10 +79,10 @@ def _phase(phase: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]
     power = phase["power"]
     if "mean_w" not in power:
         return {**out, "absent": power.get("absent"), "pass": edges}
-    energy, mean = float(power["energy_j"]["value"]), float(power["mean_w"]["value"])
+    energy, mean = power["energy_j"].known, power["mean_w"].known
     energy_error = energy / float(truth["energy_j"]) - 1
     mean_error = mean - float(truth["mean_w"])
-    limit = POWER_LIMIT * float(truth["mean_w"]) + POWER_LIMIT_A * float(power["mean_voltage_v"]["value"])
+    limit = POWER_LIMIT * float(truth["mean_w"]) + POWER_LIMIT_A * power["mean_voltage_v"].known
     return {
         **out,
         "energy_truth_j": float(truth["energy_j"]),

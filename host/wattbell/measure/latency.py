@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .figure import ErrorModel, K
+from .errormodel import ErrorModel
+from .figure import K
 
 Int64 = npt.NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,16 +17,17 @@ from wattbell_spec.wire import CommandFlag, RailFlag
 
 from ..capture import Capture
 from .energy import Energy
-from .figure import ErrorModel, error_model
+from .errormodel import ErrorModel, error_model
+from .figure import Figure, absent, ratio
 from .fiojson import inside, load_jobs
 from .latency import quantile_ranks, standard_error, supported
 from .loss import Loss, LossBook
 from .phases import Phase, find_phases
 from .pieces import Tally, active_span, bins, tally, verdicts
-from .quantity import Quantity, quantity, ratio
+from .point import Point
 from .rail import Rail, no_rail_reason
 from .table import NONE, Commands, is_marker, lba_sizes, load_commands
-from .throughput import BURST_GAP_S, Span
+from .throughput import BURST_GAP_S, Span, rate
 
 Int64 = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
@@ -45,6 +46,7 @@ WHOLE_ROWS = 8_000_000
 """A phase of more commands is measured in pieces of at most"""
 PIECE_ROWS = 1_000_000
 """so many."""
+NO_RAIL = "no rail was recorded"
 LONGEST_S = 60.0
 """No command takes longer; hosts give up after 30 s."""
 
@@ -151,17 +153,17 @@ class Source:
         part = self.rail.energy(first_tick, last_tick) if self.rail and last_tick > first_tick else None
         return part if part and part.covered_s > 0 else None
 
-    def energy(self, first_tick: float, last_tick: float, lost: int = 0) -> tuple[Quantity, Quantity]:
+    def energy(self, first_tick: float, last_tick: float, lost: int = 0) -> tuple[Figure, Figure]:
         """(energy in J, mean power in W) between two ticks; no values without a rail."""
         part = self.covered(first_tick, last_tick)
         if part is None:
-            return quantity(None), quantity(None)
+            return absent(NO_RAIL, "J"), absent(NO_RAIL, "W")
         mean = part.joules / part.covered_s
         doubtful = sum(self.doubtful_blocks(first_tick, last_tick).values())
         if doubtful:  # the error model holds for a calibrated rail within its range only
-            return quantity(part.joules, None, lost + doubtful), quantity(mean, None, lost + doubtful)
+            return Figure(part.joules, None, "J", lost + doubtful), Figure(mean, None, "W", lost + doubtful)
         u = math.hypot(self.power_u(mean), part.edge_u_j / part.covered_s)
-        return quantity(part.joules, u * part.covered_s, lost), quantity(mean, u, lost)
+        return Figure(part.joules, u * part.covered_s, "J", lost), Figure(mean, u, "W", lost)
 
     def seconds(self, ticks: float) -> float:
         return float(ticks) * self.tick_s
@@ -199,55 +201,50 @@ class Measured(ABC):
         """Length of the active span: gaps of 10 ms and more with nothing in flight are left out."""
         return self.source.seconds(self.span.active_ticks) if self.span else 0.0
 
-    def rate(self, amount: float, seconds: float | None = None) -> Quantity:
+    def rate(self, amount: float, unit: str, seconds: float | None = None) -> Figure:
         """``amount`` a second of the active span (or of ``seconds``)."""
         over = self.active_s if seconds is None else seconds
-        if over <= 0:
-            return quantity(None, None, self.lost)
-        value = amount / over
-        return quantity(value, value * self.source.model.interval_u(over) / over, self.lost)
+        return rate(amount, over, unit, self.source.model, self.lost)
 
-    def power(self) -> tuple[Quantity, Quantity]:
+    def power(self) -> tuple[Figure, Figure]:
         """(energy, mean power) over the active span."""
         if self.span is None:
-            return quantity(None), quantity(None)
+            return absent("no I/O", "J"), absent("no I/O", "W")
         bursts = self.span.bursts if len(self.span.bursts) <= 4096 else self.span.bursts[[0, -1], [0, 1]][None, :]
         joules = seconds = edges = 0.0
         doubtful = 0
         for first, last in bursts.tolist():
             part = self.source.covered(first, last)
             if part is None:
-                return quantity(None, None, self.lost), quantity(None, None, self.lost)
+                return absent(NO_RAIL, "J", self.lost), absent(NO_RAIL, "W", self.lost)
             joules, seconds, edges = joules + part.joules, seconds + part.covered_s, edges + part.edge_u_j**2
             doubtful += sum(self.source.doubtful_blocks(first, last).values())
         mean_w = joules / seconds
         if doubtful:
-            return quantity(joules, None, self.lost + doubtful), quantity(mean_w, None, self.lost + doubtful)
+            return Figure(joules, None, "J", self.lost + doubtful), Figure(mean_w, None, "W", self.lost + doubtful)
         # what the front end is off by is common to all bursts; the edges are not
         u = math.hypot(self.source.power_u(mean_w), math.sqrt(edges) / seconds)
-        return quantity(joules, u * seconds, self.lost), quantity(mean_w, u, self.lost)
+        return Figure(joules, u * seconds, "J", self.lost), Figure(mean_w, u, "W", self.lost)
 
-    def latency(self, opcode: int | None = None) -> tuple[Quantity, Quantity]:
+    def latency(self, opcode: int | None = None) -> tuple[Figure, Figure]:
         """(mean, 99th percentile) of doorbell to CQE in s, of one opcode or of all I/O."""
         return describe(self.latency_ticks(opcode), self.source, self.lost)
 
-    def point(self, x: dict[str, float]) -> dict[str, Any]:
-        """The point of results.json."""
-        mb_per_s = self.rate(self.bytes / 1e6)
+    def point(self, x: Mapping[str, float]) -> Point:
+        """The figures of the phase as a point of a test."""
+        mb_per_s = self.rate(self.bytes / 1e6, "MB/s")
         energy, mean_w = self.power()
         mean_s, p99_s = self.latency()
-        return {
-            "x": x,
+        figures = {
             "mb_per_s": mb_per_s,
-            "iops": self.rate(self.count),
+            "iops": self.rate(self.count, "1/s"),
             "mean_w": mean_w,
-            "mb_per_s_per_w": ratio(mb_per_s, mean_w),
+            "mb_per_s_per_w": ratio(mb_per_s, mean_w, "MB/s/W"),
             "mean_latency_s": mean_s,
             "p99_latency_s": p99_s,
             "energy_j": energy,
-            "bytes": self.bytes,
-            "active_s": self.active_s,
         }
+        return Point(x, figures, self.bytes, self.active_s)
 
 
 @dataclass(frozen=True)
@@ -298,24 +295,24 @@ class InPieces(Measured):
         return bins(self.source.io_pieces(self.phase), self.span, bin_ticks)
 
 
-def describe(ticks: npt.NDArray[Any], source: Source, lost: int = 0) -> tuple[Quantity, Quantity]:
+def describe(ticks: npt.NDArray[Any], source: Source, lost: int = 0) -> tuple[Figure, Figure]:
     """(mean, 99th percentile) of durations in ticks, as s. The percentile is None below 377 samples (docs/methodology.md)."""
     n = len(ticks)
     if n == 0:
-        return quantity(None, None, lost), quantity(None, None, lost)
+        return absent("no command", "s", lost), absent("no command", "s", lost)
     error = standard_error(ticks)
     mean_s = float(ticks.sum()) / n * source.tick_s
     u = None if error is None else math.hypot(2 * error * source.tick_s, source.model.clocks_u(), source.model.timebase * mean_s)
-    mean = quantity(mean_s, u, lost)
+    mean = Figure(mean_s, u, "s", lost)
     if not supported(n, 0.99):
-        return mean, quantity(None, None, lost)
+        return mean, absent("too few commands", "s", lost)
     rank, low, high = quantile_ranks(n, 0.99)
     wanted = sorted({rank - 1, *(r - 1 for r in (low, high) if r is not None)})
     part = np.partition(ticks, wanted)
     value = float(part[rank - 1]) * source.tick_s
     half = None if low is None or high is None else float(part[high - 1] - part[low - 1]) / 2 * source.tick_s
     p99_u = None if half is None else math.hypot(half, source.model.interval_u(value))
-    return mean, quantity(value, p99_u, lost)
+    return mean, Figure(value, p99_u, "s", lost)
 
 
 def _fio_bytes(capture: Capture) -> dict[int, int]:

@@ -14,7 +14,8 @@ from wattbell_spec.wire import RailFlag
 
 from ..capture import Capture
 from .energy import Energy, EnergyMeter
-from .figure import ErrorModel, Figure, K, figure
+from .errormodel import ErrorModel
+from .figure import Figure, K
 from .loss import Loss
 from .windows import MovingMax
 
@@ -221,12 +222,12 @@ class Rail:
         u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)
         peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
         out: dict[str, Any] = {
-            "mean_w": figure(mean, "W", u_mean, lost, conditions),
-            "energy_j": figure(energy.joules, "J", u_energy if whole else None, lost, conditions),
-            "max_sample_w": figure(stat.peak, "W", peak_u, lost, {"window_s": self.interval_s}),
-            "min_sample_w": figure(stat.lowest, "W", self.model.power_u(stat.lowest, volts), lost),
-            "mean_voltage_v": figure(volts, "V", self.model.gain * abs(volts), lost),
-            "mean_current_a": figure(stat.mean_current_a, "A", u_current, lost),
+            "mean_w": Figure(mean, u_mean, "W", lost, conditions),
+            "energy_j": Figure(energy.joules, u_energy if whole else None, "J", lost, conditions),
+            "max_sample_w": Figure(stat.peak, peak_u, "W", lost, {"window_s": self.interval_s}),
+            "min_sample_w": Figure(stat.lowest, self.model.power_u(stat.lowest, volts), "W", lost),
+            "mean_voltage_v": Figure(volts, self.model.gain * abs(volts), "V", lost),
+            "mean_current_a": Figure(stat.mean_current_a, u_current, "A", lost),
             "max_moving_w": {},
         }
         for window_length, moving in zip(OCP_WINDOWS_S, scan.moving, strict=True):
@@ -244,10 +245,10 @@ class Rail:
         if moving.skipped[i]:
             conditions["windows_skipped"] = moving.skipped[i]
         if not math.isfinite(best):
-            return figure(None, "W", conditions={**conditions, "absent": "shorter than the averaging window"})
+            return Figure(unit="W", conditions={**conditions, "absent": "shorter than the averaging window"})
         conditions["at_tick"] = self.reader.tick_of(moving.best_at[i])
         u = math.hypot(self.model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
-        return figure(best, "W", u, lost, conditions)
+        return Figure(best, u, "W", lost, conditions)
 
     def describe(self) -> dict[str, Any]:
         """How the rail was sampled, and its flags in words."""

@@ -12,7 +12,8 @@ from wattbell_spec.nvme import TRANSFER_OPCODES
 from wattbell_spec.wire import CommandFlag
 
 from .depth import DepthSteps, idle_gaps
-from .figure import ErrorModel, Figure, figure
+from .errormodel import ErrorModel
+from .figure import Figure, absent
 from .table import Commands
 
 Int64 = npt.NDArray[np.int64]
@@ -55,13 +56,12 @@ def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
     return Span(np.stack((starts, ends), axis=1))
 
 
-def _rate(amount: float, ticks: int, tick_s: float, model: ErrorModel, unit: str, **more: Any) -> Figure:
-    seconds = ticks * tick_s
+def rate(amount: float, seconds: float, unit: str, model: ErrorModel, lost: int, **conditions: str) -> Figure:
+    """``amount`` a second; as uncertain as the time is. Absent where there was none."""
     if seconds <= 0:
-        return figure(None, unit, conditions={"absent": "no active time"})
+        return absent("no active time", unit, lost)
     value = amount / seconds
-    lost = int(more.pop("lost", 0))
-    return figure(value, unit, value * model.interval_u(seconds) / seconds, lost, more)
+    return Figure(value, value * model.interval_u(seconds) / seconds, unit, lost, conditions)
 
 
 def rates(commands: Commands, span: Span | None, tick_s: float, model: ErrorModel, lost: int) -> dict[str, Any]:
@@ -83,10 +83,10 @@ def rates(commands: Commands, span: Span | None, tick_s: float, model: ErrorMode
         "count": count,
         "span_s": whole * tick_s,
         "active_s": active * tick_s,
-        "mb_per_s": _rate(nbytes / 1e6, active, tick_s, model, "MB/s", lost=lost, over="active span"),
-        "iops": _rate(count, active, tick_s, model, "1/s", lost=lost, over="active span"),
-        "mb_per_s_whole": _rate(nbytes / 1e6, whole, tick_s, model, "MB/s", lost=lost, over="whole span"),
-        "iops_whole": _rate(count, whole, tick_s, model, "1/s", lost=lost, over="whole span"),
+        "mb_per_s": rate(nbytes / 1e6, active * tick_s, "MB/s", model, lost, over="active span"),
+        "iops": rate(count, active * tick_s, "1/s", model, lost, over="active span"),
+        "mb_per_s_whole": rate(nbytes / 1e6, whole * tick_s, "MB/s", model, lost, over="whole span"),
+        "iops_whole": rate(count, whole * tick_s, "1/s", model, lost, over="whole span"),
         "bursts": None,
     }
     n = len(span.bursts)
@@ -114,11 +114,11 @@ def _burst_figures(
         "gap_s": BURST_GAP_S,
         "duty": span.active_ticks * tick_s / period if period else None,
         "bytes_each": float(np.mean(per_bytes)),
-        "mb_per_s_mean_of_bursts": figure(
-            float(mb.mean()) if n else None, "MB/s", error, lost, {"reading": "mean of the bursts' rates"}
+        "mb_per_s_mean_of_bursts": Figure(
+            float(mb.mean()) if n else None, error, "MB/s", lost, {"reading": "mean of the bursts' rates"}
         ),
-        "iops_mean_of_bursts": figure(
-            float(ops.mean()) if n else None, "1/s", error_ops, lost, {"reading": "mean of the bursts' rates"}
+        "iops_mean_of_bursts": Figure(
+            float(ops.mean()) if n else None, error_ops, "1/s", lost, {"reading": "mean of the bursts' rates"}
         ),
         "mb_per_s_min": float(mb.min()) if n else None,
         "mb_per_s_max": float(mb.max()) if n else None,

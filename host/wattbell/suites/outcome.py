@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
+from ..measure.figure import Figure
 from ..measure.phase import Measured, Source
 from ..measure.phases import Phase
-from ..measure.quantity import Quantity
+from ..measure.point import Point, Score
 
 OVER_RATIOS = "mean of ratios"
 RATIO_OF_MEANS = "ratio of means"
@@ -21,16 +21,16 @@ class Outcome:
     ``lost``: what is missing under the test, by kind.
     ``unfinished``: more rounds are needed."""
 
-    points: list[dict[str, Any]] = field(default_factory=list)
-    scores: list[dict[str, Any]] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
     series: pl.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
     unfinished: bool = False
 
-    def score(self, name: str, unit: str, value: Quantity, reading: str | None = None) -> None:
+    def score(self, name: str, unit: str, value: Figure, reading: str | None = None) -> None:
         """One more score."""
-        self.scores.append({"name": name, "unit": unit, "value": value, "reading": reading})
+        self.scores.append(Score(name, unit, value, reading))
 
     def add_loss(self, source: Source, phase: Phase) -> None:
         """Count what is missing in a phase, and rail blocks whose power is not to be believed."""

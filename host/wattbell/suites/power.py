@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 from wattbell_spec.wire import EventType
 
+from ..measure.figure import Figure
 from ..measure.phase import Source
 from ..measure.phases import Phase
-from ..measure.quantity import Quantity
 from ..measure.table import NONE
 from .outcome import Outcome
 from .suite import Test
@@ -20,7 +20,7 @@ SETTLED_PART = 0.5
 """Last part of an idle time over which its settled power is taken."""
 
 
-def settled_power(source: Source, phase: Phase) -> Quantity:
+def settled_power(source: Source, phase: Phase) -> Figure:
     """Mean power of the second half of a phase, in W."""
     middle = phase.first_tick + (phase.last_tick - phase.first_tick) * (1 - SETTLED_PART)
     return source.energy(middle, phase.last_tick, source.loss(phase).under_commands)[1]

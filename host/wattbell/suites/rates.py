@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 from ..analysis.text import si
+from ..measure.figure import Figure, absent, mean, ratio, total
 from ..measure.phase import Measured, Source, measure
-from ..measure.quantity import mean, quantity, ratio, total
+from ..measure.point import Point
 from ..measure.throughput import Span
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
 from .suite import Test
@@ -36,30 +37,29 @@ class Rests:
         self._out.notes.append(f"busy for {busy / whole:.1%} of the time; rests of {low} to {high}")
 
 
-def pooled(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def pooled(points: Sequence[Point]) -> Point:
     """One point of several with equal loads: data and energy over the sum of active times."""
-    seconds = sum(p["active_s"] for p in points)
-    nbytes = sum(p["bytes"] for p in points)
+    each_s = [p.active_s or 0.0 for p in points]
+    seconds = sum(each_s)
+    nbytes = sum(p.bytes or 0 for p in points)
     energy = total([p["energy_j"] for p in points])
-    share = [p["active_s"] / seconds if seconds else 0.0 for p in points]
     # Every rate of a phase has one relative uncertainty, that of its length.
-    rate = quantity(nbytes / 1e6 / seconds if seconds else None, None, energy["n_lost"])
-    if rate["value"] and all(p["mb_per_s"]["u"] is not None for p in points):
-        rate["u"] = rate["value"] * sum(s * p["mb_per_s"]["u"] / p["mb_per_s"]["value"] for s, p in zip(share, points, strict=True))
-    ops = sum(p["iops"]["value"] * p["active_s"] for p in points if p["iops"]["value"] is not None)
-    power = ratio(energy, quantity(seconds, 0.0))
-    return {
-        "x": points[0]["x"],
+    rate = Figure(nbytes / 1e6 / seconds if seconds else None, None, "MB/s", energy.lost)
+    us = [s / seconds * r.u / r.known for s, p in zip(each_s, points, strict=True) if (r := p["mb_per_s"]).u is not None and seconds]
+    if rate.value and len(us) == len(points):
+        rate = replace(rate, u=rate.value * sum(us))
+    ops = sum(p["iops"].known * s for s, p in zip(each_s, points, strict=True) if p["iops"].value is not None)
+    power = ratio(energy, Figure(seconds, 0.0, "s"), "W")
+    figures = {
         "mb_per_s": rate,
-        "iops": quantity(ops / seconds if seconds else None, None, rate["n_lost"]),
+        "iops": Figure(ops / seconds if seconds else None, None, "1/s", rate.lost),
         "mean_w": power,
-        "mb_per_s_per_w": ratio(rate, power),
+        "mb_per_s_per_w": ratio(rate, power, "MB/s/W"),
         "mean_latency_s": mean([p["mean_latency_s"] for p in points]),
-        "p99_latency_s": quantity(None, None, rate["n_lost"]),
+        "p99_latency_s": absent("percentiles of parts are no percentile of the whole", "s", rate.lost),
         "energy_j": energy,
-        "bytes": nbytes,
-        "active_s": seconds,
     }
+    return Point(points[0].x, figures, nbytes, seconds)
 
 
 def sweep(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[str, float]]) -> None:
@@ -73,7 +73,7 @@ def sweep(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[str,
     rest.note()
 
 
-def score_over(out: Outcome, points: Sequence[dict[str, Any]], name: str) -> None:
+def score_over(out: Outcome, points: Sequence[Point], name: str) -> None:
     """Rate, power and efficiency over several points, in both readings."""
     over_all = pooled(points)
     rate, power = mean([p["mb_per_s"] for p in points]), mean([p["mean_w"] for p in points])
@@ -82,7 +82,7 @@ def score_over(out: Outcome, points: Sequence[dict[str, Any]], name: str) -> Non
     out.score(name, "W", power, OVER_RATIOS)
     out.score(name, "W", over_all["mean_w"], RATIO_OF_MEANS)
     out.score(name, "MB/s/W", mean([p["mb_per_s_per_w"] for p in points]), OVER_RATIOS)
-    out.score(name, "MB/s/W", ratio(rate, power), RATIO_OF_MEANS)
-    if points[0]["x"].keys() == {"qd"}:
-        best = max(out.points, key=lambda p: p["mb_per_s"]["value"] or 0.0)
-        out.score(f"highest, at QD{best['x']['qd']}", "MB/s", best["mb_per_s"])
+    out.score(name, "MB/s/W", ratio(rate, power, "MB/s/W"), RATIO_OF_MEANS)
+    if points[0].x.keys() == {"qd"}:
+        best = max(out.points, key=lambda p: p["mb_per_s"].value or 0.0)
+        out.score(f"highest, at QD{best.x['qd']}", "MB/s", best["mb_per_s"])

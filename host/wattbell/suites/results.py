@@ -11,7 +11,8 @@ from typing import Any
 
 from ..capture import Capture
 from ..errors import UsageError
-from ..measure.figure import error_model
+from ..measure.encode import point_json, score_json
+from ..measure.errormodel import error_model
 from ..version import described
 from .drive import Drive
 from .outcome import Outcome
@@ -73,8 +74,8 @@ class Results:
             "name": test.name,
             "kind": test.kind,
             "condition": condition,
-            "points": outcome.points,
-            "scores": outcome.scores,
+            "points": [point_json(point) for point in outcome.points],
+            "scores": [score_json(score) for score in outcome.scores],
             "series": series,
             "notes": outcome.notes,
             "lost": outcome.lost,

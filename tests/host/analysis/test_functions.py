@@ -12,8 +12,10 @@ from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
 from wattbell.analysis.perclass import solve, spread_counts
 from wattbell.analysis.text import concise, si
 from wattbell.measure.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
+from wattbell.measure.encode import figure_json
 from wattbell.measure.energy import EnergyMeter
-from wattbell.measure.figure import ErrorModel, figure, ratio
+from wattbell.measure.errormodel import ErrorModel
+from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.latency import describe, supported
 from wattbell.measure.windows import MovingMax, moving_mean
 
@@ -282,17 +284,17 @@ def test_state_is_inferred_from_the_declared_table():
 
 
 def test_ratio_adds_relative_uncertainties_in_squares():
-    got = ratio(figure(1000.0, "MB/s", 3.0, lost=2), figure(2.0, "W", 0.008, lost=1), "MB/s/W")
-    assert got["value"] == 500
-    assert got["u"] == pytest.approx(500 * math.hypot(0.003, 0.004))
-    assert got["lost"] == 3
-    assert ratio(figure(None, "MB/s"), figure(1.0, "W"), "x")["value"] is None
+    got = ratio(Figure(1000.0, 3.0, "MB/s", lost=2), Figure(2.0, 0.008, "W", lost=1), "MB/s/W")
+    assert got.value == 500
+    assert got.u == pytest.approx(500 * math.hypot(0.003, 0.004))
+    assert got.lost == 3
+    assert ratio(Figure(None, None, "MB/s"), Figure(1.0, None, "W"), "x").value is None
 
 
 def test_figures_as_text():
-    assert concise(figure(1.44961, "W", 0.00145)) == "1.4496(14)"
-    assert concise(figure(0.0276, "W", 3.2e-5), 1e3) == "27.600(32)"
-    assert concise(figure(None, "W")) == "–"
+    assert concise(figure_json(Figure(1.44961, 0.00145, "W"))) == "1.4496(14)"
+    assert concise(figure_json(Figure(0.0276, 3.2e-5, "W")), 1e3) == "27.600(32)"
+    assert concise(figure_json(Figure(None, None, "W"))) == "–"
     assert si(54.8e-3, "s") == "54.80 ms"
     assert si(-11.65e-6, "s") == "−11.65 µs"
     assert si(999.99e-6, "s", 3) == "1.00 ms"

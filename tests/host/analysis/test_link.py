@@ -12,7 +12,7 @@ from wattbell.analysis.link import describe, link, states
 from wattbell.capture import open_capture
 from wattbell.capture.meta import seal
 from wattbell.capture.writer import CaptureWriter
-from wattbell.measure.figure import error_model
+from wattbell.measure.errormodel import error_model
 from wattbell_spec.wire import LINK_COUNTERS, UNKNOWN32, EventType, LinkState
 
 RECORD = struct.Struct("<BBBB21I" + "III" + "Q")

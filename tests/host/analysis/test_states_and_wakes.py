@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.idle import operational_idle, requested_state
+from wattbell.measure.figure import Figure
 from wattbell_spec.wire import CommandFlag, EventType, LinkState
 
 MS = 1_000_000
@@ -99,7 +100,7 @@ def test_idle_is_twenty_milliseconds_or_more(builder: Any, idle: int, found: int
 
 
 def level(label: str, watt: float, seconds: float, l0: float | None) -> dict[str, Any]:
-    return {"label": label, "mean_w": {"value": watt}, "duration_s": seconds, "link": None if l0 is None else {"L0": l0, "L1_2": 1 - l0}}
+    return {"label": label, "mean_w": Figure(watt), "duration_s": seconds, "link": None if l0 is None else {"L0": l0, "L1_2": 1 - l0}}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def level(label: str, watt: float, seconds: float, l0: float | None) -> dict[str
 )
 def test_operational_idle_is_the_level_that_load_stands_upon(levels: list[dict[str, Any]], watt: float) -> None:
     found = operational_idle({"levels": levels})
-    assert found is not None and found["value"] == watt
+    assert found is not None and found.value == watt
 
 
 def test_a_drive_that_only_sleeps_has_no_operational_idle() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.measure.figure import ErrorModel
+from wattbell.measure.errormodel import ErrorModel
 from wattbell.measure.latency import QUANTILES, describe, quantile_ranks, standard_error, supported
 
 EXACT = ErrorModel(gain=0.0, offset_a=0.0, timebase=0.0, tick_resolution_s=1e-9, instant_s=0.0)

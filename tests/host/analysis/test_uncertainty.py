@@ -10,7 +10,8 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.context import load
 from wattbell.analysis.perclass import energy_per_command
-from wattbell.measure.figure import ErrorModel, error_model, figure, ratio
+from wattbell.measure.errormodel import ErrorModel, error_model
+from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.throughput import Span
 
 MS = 1_000_000
@@ -41,13 +42,13 @@ def test_an_interval_is_uncertain_by_the_resolution_the_clocks_and_the_time_base
 
 
 def test_a_ratio_without_one_of_the_uncertainties_has_the_others() -> None:
-    top, bottom = figure(10.0, "MB/s", 0.3), figure(4.0, "W", None, lost=2)
-    found = ratio(top, bottom, "MB/s/W", scale=2.0)
-    assert (found["value"], found["lost"]) == (5.0, 2)
-    assert found["u"] == pytest.approx(5 * 0.03)
-    assert ratio(figure(-10.0, "x", 0.3), bottom, "x")["u"] == pytest.approx(2.5 * 0.03)
+    top, bottom = Figure(10.0, 0.3, "MB/s"), Figure(4.0, None, "W", lost=2)
+    found = ratio(top, bottom, "MB/s/W", factor=2.0)
+    assert (found.value, found.lost) == (5.0, 2)
+    assert found.u == pytest.approx(5 * 0.03)
+    assert ratio(Figure(-10.0, 0.3, "x"), bottom, "x").u == pytest.approx(2.5 * 0.03)
     for divisor in (0.0, -1.0):
-        assert ratio(top, figure(divisor, "W", 0.1), "x")["value"] is None
+        assert ratio(top, Figure(divisor, 0.1, "W"), "x").value is None
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,8 @@ def test_a_ratio_without_one_of_the_uncertainties_has_the_others() -> None:
      (2.0, 0.5, (2.0, 0.5))],
 )  # fmt: skip
 def test_no_figure_has_a_number_that_is_none(value: float | None, u: float, expected: tuple[float | None, float | None]) -> None:
-    found = figure(value, "W", u)
-    assert (found["value"], found["u"]) == expected
+    found = Figure(value, u, "W")
+    assert (found.value, found.u) == expected
 
 
 def test_what_a_rig_states_of_itself_goes_before_what_is_assumed() -> None:
@@ -135,20 +136,20 @@ def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: 
     io = context.commands.take(context.commands.qid > 0)
     span = Span(np.array(spans))
 
-    def found(u_w: float) -> dict[str, Any]:
-        result = energy_per_command(context.rail, io, span, figure(0.5, "W", u_w), 3)
+    def found(u_w: float) -> Figure:
+        result = energy_per_command(context.rail, io, span, Figure(0.5, u_w, "W"), 3)
         (one,) = result["classes"].values()
         return one
 
     edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
-    assert found(0.0)["value"] == pytest.approx(2.5 * 2e-3, rel=3e-3)
-    assert found(0.0)["u"] == pytest.approx(edges / bursts, rel=1e-3)
+    assert found(0.0).value == pytest.approx(2.5 * 2e-3, rel=3e-3)
+    assert found(0.0).u == pytest.approx(edges / bursts, rel=1e-3)
     # 10 mW of idle power, over all of the active time
-    assert found(10e-3)["u"] == pytest.approx(math.hypot(edges / bursts, 10e-3 * 2e-3), rel=1e-3)
-    assert found(0.0)["lost"] == 3
+    assert found(10e-3).u == pytest.approx(math.hypot(edges / bursts, 10e-3 * 2e-3), rel=1e-3)
+    assert found(0.0).lost == 3
     capture.meta["rig"]["error_model"] = {"gain": 1e-2, "offset_a": 0.0}
     context = load(capture)
-    assert found(0.0)["u"] == pytest.approx(math.hypot(edges / bursts, 1e-2 * 3.0 * 2e-3), rel=3e-3)
+    assert found(0.0).u == pytest.approx(math.hypot(edges / bursts, 1e-2 * 3.0 * 2e-3), rel=3e-3)
 
 
 def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,15 +194,15 @@ def test_a_doubt_of_the_idle_level_is_shared_out_by_what_each_class_took(builder
     context = load(capture)
     assert context.rail is not None
     io = context.commands.take(context.commands.qid > 0)
-    found = energy_per_command(context.rail, io, Span(np.array([[100 * MS, tick]])), figure(0.5, "W", 10e-3), 0)
+    found = energy_per_command(context.rail, io, Span(np.array([[100 * MS, tick]])), Figure(0.5, 10e-3, "W"), 0)
     read, write = found["classes"]["read 4 KiB"], found["classes"]["write 4 KiB"]
-    assert (read["value"], write["value"]) == (pytest.approx(1e-3, rel=5e-3), pytest.approx(2e-3, rel=5e-3))
+    assert (read.value, write.value) == (pytest.approx(1e-3, rel=5e-3), pytest.approx(2e-3, rel=5e-3))
     reads, writes = int((kinds == 2).sum()), int((kinds == 1).sum())
-    assert (read["conditions"]["commands"], write["conditions"]["commands"]) == (reads, writes)
+    assert (read.conditions["commands"], write.conditions["commands"]) == (reads, writes)
     share = 10e-3 * 0.3 * 1e-3 / (reads * 1e-3 + writes * 2e-3)
     # the least squares' own part is small: each millisecond is one command
-    assert share < read["u"] < 1.1 * share
-    assert 2 * share < write["u"] < 1.1 * 2 * share
+    assert share < read.u < 1.1 * share
+    assert 2 * share < write.u < 1.1 * 2 * share
 
 
 def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.cli.simtools import profiles_dir
 from wattbell.errors import ResultsError
-from wattbell.measure.figure import figure, ratio
+from wattbell.measure.figure import Figure, ratio
 from wattbell.results import Quantity, read_run
 from wattbell.results.model import parse
 from wattbell.seeds import check, load_statements
@@ -157,9 +157,9 @@ def test_declared_figures(tmp_path: Path) -> None:
 
 def test_the_published_triple_through_the_real_arithmetic(tmp_path: Path) -> None:
     """1888 MB/s at 3.79 W is 498 MB/s/W (SM2262EN 2TB): by the analysis' efficiency, and by a quotient of statements."""
-    efficiency = ratio(figure(1888.0, "MB/s", 1.888), figure(3.79, "W", 0.00379), "MB/s/W")
-    assert round(efficiency["value"]) == 498
-    assert efficiency["u"] == pytest.approx(498.15 * math.hypot(1e-3, 1e-3), rel=1e-4)
+    efficiency = ratio(Figure(1888.0, 1.888, "MB/s"), Figure(3.79, 0.00379, "W"), "MB/s/W")
+    assert round(efficiency.value) == 498
+    assert efficiency.u == pytest.approx(498.15 * math.hypot(1e-3, 1e-3), rel=1e-4)
     both = {"a": {"drive": "x", **SCORE}, "b": {"drive": "y", **SCORE}, "op": "a/b", "low": 497.5, "high": 498.5}
     assert verdict(tmp_path, [run("x-1", 1888.0), run("y-1", 3.79)], **both).verdict == "holds"
 

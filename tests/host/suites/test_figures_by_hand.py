@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from wattbell.capture.meta import save
 from wattbell.errors import UsageError
+from wattbell.measure.encode import quantity_json
 from wattbell.measure.phase import Source, measure, measure_whole
 from wattbell.measure.pieces import tally
-from wattbell.measure.quantity import quantity
 from wattbell.measure.table import Commands
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.drive import Drive
@@ -49,7 +49,7 @@ def suite(tmp_path: Path, kind: str, job: str = "", **keys: Any) -> tuple[Suite,
 
 def scores(outcome: Outcome) -> dict[tuple[str, str], Any]:
     """Values by name and unit."""
-    return {(s["name"], s["unit"]): s["value"]["value"] for s in outcome.scores}
+    return {(s.name, s.unit): s.value.value for s in outcome.scores}
 
 
 def drawn(watts: float) -> float:
@@ -421,21 +421,22 @@ def test_a_point_by_hand(builder: Any) -> None:
     joules = 4e-3 * drawn(2.0) + 3e-3 * drawn(3.0)
     clocks = 2 * 1e-6 * math.sqrt(2 / 3)
     u_7ms = math.hypot(clocks, 1e-4 * 7e-3) / 7e-3
-    assert (point["x"], point["bytes"], point["active_s"]) == ({"qd": 1}, nbytes, pytest.approx(7e-3))
-    assert point["mb_per_s"] == {"value": pytest.approx(nbytes / 1e6 / 7e-3), "u": pytest.approx(nbytes / 1e6 / 7e-3 * u_7ms), "n_lost": 2}
-    assert point["iops"] == {"value": pytest.approx(10 / 7e-3), "u": pytest.approx(10 / 7e-3 * u_7ms), "n_lost": 2}
-    assert point["energy_j"]["value"] == pytest.approx(joules, rel=1e-3) and point["energy_j"]["n_lost"] == 2
-    assert point["mean_w"]["value"] == pytest.approx(joules / 7e-3, rel=1e-3)
-    assert point["mb_per_s_per_w"]["value"] == pytest.approx(point["mb_per_s"]["value"] / point["mean_w"]["value"])
-    assert point["mean_latency_s"]["value"] == pytest.approx((4 * 1e-3 + 6 * 5e-4) / 10)
-    assert point["p99_latency_s"] == {"value": None, "u": None, "n_lost": 2}
+    assert (point.x, point.bytes, point.active_s) == ({"qd": 1}, nbytes, pytest.approx(7e-3))
+    rate = nbytes / 1e6 / 7e-3
+    assert quantity_json(point["mb_per_s"]) == {"value": pytest.approx(rate), "u": pytest.approx(rate * u_7ms), "n_lost": 2}
+    assert quantity_json(point["iops"]) == {"value": pytest.approx(10 / 7e-3), "u": pytest.approx(10 / 7e-3 * u_7ms), "n_lost": 2}
+    assert point["energy_j"].value == pytest.approx(joules, rel=1e-3) and point["energy_j"].lost == 2
+    assert point["mean_w"].value == pytest.approx(joules / 7e-3, rel=1e-3)
+    assert point["mb_per_s_per_w"].value == pytest.approx(point["mb_per_s"].value / point["mean_w"].value)
+    assert point["mean_latency_s"].value == pytest.approx((4 * 1e-3 + 6 * 5e-4) / 10)
+    assert quantity_json(point["p99_latency_s"]) == {"value": None, "u": None, "n_lost": 2}
     whole = measure_whole(source, phase)
-    assert whole.latency(2)[0]["value"] == pytest.approx(1e-3) and whole.latency(1)[0]["value"] == pytest.approx(5e-4)
+    assert whole.latency(2)[0].value == pytest.approx(1e-3) and whole.latency(1)[0].value == pytest.approx(5e-4)
     assert source.power_u(2.0) == pytest.approx(math.hypot(2e-3, 5e-6 * 3.3))
     energy, mean = source.energy(30 * MS, 120 * MS, lost=4)
-    assert energy["value"] == pytest.approx(90e-3 * drawn(1.0), rel=1e-6) and (energy["n_lost"], mean["n_lost"]) == (4, 4)
-    assert energy["u"] == pytest.approx(mean["u"] * 90e-3)
-    assert source.energy(20, 20) == (quantity(None), quantity(None))
+    assert energy.value == pytest.approx(90e-3 * drawn(1.0), rel=1e-6) and (energy.lost, mean.lost) == (4, 4)
+    assert energy.u == pytest.approx(mean.u * 90e-3)
+    assert [figure.value for figure in source.energy(20, 20)] == [None, None]
 
 
 def test_without_a_rail_there_is_no_power_and_everything_else(builder: Any) -> None:
@@ -443,8 +444,8 @@ def test_without_a_rail_there_is_no_power_and_everything_else(builder: Any) -> N
     builder.command(20 * MS, MS)
     source = Source(builder.write())
     point = measure(source, source.phases["t"]).point({})
-    assert point["energy_j"] == point["mean_w"] == quantity(None) and point["mb_per_s_per_w"]["value"] is None
-    assert point["iops"]["value"] == pytest.approx(1e3) and source.power_u(2.0) > 0 and source.doubtful_blocks(0, MS) == {}
+    assert point["energy_j"].value is point["mean_w"].value is None and point["mb_per_s_per_w"].value is None
+    assert point["iops"].value == pytest.approx(1e3) and source.power_u(2.0) > 0 and source.doubtful_blocks(0, MS) == {}
 
 
 def test_a_phase_without_commands_has_no_figures(builder: Any) -> None:
@@ -452,8 +453,8 @@ def test_a_phase_without_commands_has_no_figures(builder: Any) -> None:
     builder.power(0, 1.0)
     source = Source(builder.write(end=500 * MS))
     point = measure(source, source.phases["t"]).point({})
-    assert {key: point[key] for key in ("bytes", "active_s")} == {"bytes": 0, "active_s": 0.0}
-    assert all(point[key]["value"] is None for key in ("mb_per_s", "iops", "mean_w", "energy_j", "mean_latency_s"))
+    assert (point.bytes, point.active_s) == (0, 0.0)
+    assert all(point[key].value is None for key in ("mb_per_s", "iops", "mean_w", "energy_j", "mean_latency_s"))
 
 
 # -- scores ------------------------------------------------------------------------------------------------------------
@@ -469,7 +470,7 @@ def test_more_on_the_wire_than_fio_moved_is_noted(builder: Any, tmp_path: Path) 
     (capture.workload_dir / "fio.json").write_text('{"jobs": [{"groupid": 0, "read": {"io_bytes": 4096}, "write": {"io_bytes": 4096}}]}')
     out = score_test(Source(capture), *suite(tmp_path, "mixes", "[a]\nbs=4k\nrw=randrw\nrwmixwrite=40\n"), 1.0)
     assert out.notes == ["t/a: the wire shows 4096 bytes more than fio moved: other traffic"] and out.lost == {}
-    assert [p["x"] for p in out.points] == [{"write_share": 0.4}]
+    assert [p.x for p in out.points] == [{"write_share": 0.4}]
     assert {name for name, _ in scores(out)} == {"all mixes"} and len(out.scores) == 6
 
 
@@ -500,18 +501,18 @@ def test_pooled_bursts_by_hand(builder: Any, tmp_path: Path) -> None:
     out = score_test(Source(capture), *suite(tmp_path, "burst", "[a]\niodepth=4\n[b]\niodepth=4\n"), 1.0)
     (point,) = out.points
     nbytes, joules = 10 * 4096 + 5 * 8192, 1e-3 * drawn(2.0) + 4e-3 * drawn(1.0)
-    assert (point["x"], point["bytes"], point["active_s"]) == ({"qd": 4}, nbytes, pytest.approx(5e-3))
+    assert (point.x, point.bytes, point.active_s) == ({"qd": 4}, nbytes, pytest.approx(5e-3))
     rate = nbytes / 1e6 / 5e-3
     # a share of time of each rate's u: both are 1e-3 of their rate, in shares of 0.2 and 0.8
-    assert point["mb_per_s"] == {"value": pytest.approx(rate), "u": pytest.approx(rate * 1e-3), "n_lost": 0}
-    assert point["iops"]["value"] == pytest.approx(15 / 5e-3)
-    assert point["energy_j"]["value"] == pytest.approx(joules, rel=2e-3) and point["mean_w"]["value"] == pytest.approx(
+    assert quantity_json(point["mb_per_s"]) == {"value": pytest.approx(rate), "u": pytest.approx(rate * 1e-3), "n_lost": 0}
+    assert point["iops"].value == pytest.approx(15 / 5e-3)
+    assert point["energy_j"].value == pytest.approx(joules, rel=2e-3) and point["mean_w"].value == pytest.approx(
         joules / 5e-3, rel=2e-3
     )
-    assert point["mean_latency_s"]["value"] == pytest.approx((100e-6 + 800e-6) / 2)
+    assert point["mean_latency_s"].value == pytest.approx((100e-6 + 800e-6) / 2)
     assert out.series is not None and out.series["burst"].to_list() == [1, 2]
     assert out.notes == ["busy for 1.0% of the time; rests of 99.0 ms to 99.0 ms"]
-    found = {(s["name"], s["unit"], s["reading"]) for s in out.scores}
+    found = {(s.name, s.unit, s.reading) for s in out.scores}
     assert found == {
         ("mean of the bursts", "MB/s", "mean of ratios"),
         ("all data over busy time", "MB/s", "ratio of means"),
@@ -535,18 +536,18 @@ def test_a_fill_bin_by_bin(builder: Any, tmp_path: Path) -> None:
     assert out.series["mb_per_s"].to_list() == pytest.approx([two / 1e6 / (2e-3 if k < 75 else 8e-3) for k in range(200)])
     assert out.series["mean_w"].to_list() == pytest.approx([drawn(2.0) if k < 75 else drawn(1.0) for k in range(200)], rel=6e-3)
     assert out.series["energy_j"].sum() == pytest.approx(0.15 * drawn(2.0) + 1.0 * drawn(1.0), rel=1e-4)
-    assert len(out.points) == 50 and [p["x"]["gb"] for p in out.points] == pytest.approx([4 * two * (k + 1) / 1e9 for k in range(50)])
+    assert len(out.points) == 50 and [p.x["gb"] for p in out.points] == pytest.approx([4 * two * (k + 1) / 1e9 for k in range(50)])
     last = out.points[-1]
-    assert last["mb_per_s"]["value"] == pytest.approx(two / 8e3) and last["mean_w"]["value"] == pytest.approx(drawn(1.0), rel=1e-3)
-    assert last["energy_j"]["value"] == pytest.approx(32e-3 * drawn(1.0), rel=1e-3) and last["iops"]["value"] is None
-    assert last["mb_per_s_per_w"]["value"] == pytest.approx(last["mb_per_s"]["value"] / last["mean_w"]["value"])
+    assert last["mb_per_s"].value == pytest.approx(two / 8e3) and last["mean_w"].value == pytest.approx(drawn(1.0), rel=1e-3)
+    assert last["energy_j"].value == pytest.approx(32e-3 * drawn(1.0), rel=1e-3) and last["iops"].value is None
+    assert last["mb_per_s_per_w"].value == pytest.approx(last["mb_per_s"].value / last["mean_w"].value)
     found = scores(out)
     assert found["written before the rate falls (SLC cache)", "GB"] == pytest.approx(150 * 131072 / 1e9)
     assert found["before the rate falls", "MB/s"] == pytest.approx(131.072) and found["after the last change", "MB/s"] == pytest.approx(
         32.768
     )
-    cache = next(s for s in out.scores if s["unit"] == "GB")["value"]
-    assert cache["u"] == pytest.approx(two / 2 / 1e9)  # the split is exact: half a bin is left
+    cache = next(s for s in out.scores if s.unit == "GB").value
+    assert cache.u == pytest.approx(two / 2 / 1e9)  # the split is exact: half a bin is left
     assert found["whole fill", "MB/s"] == pytest.approx(400 * 131072 / 1e6 / 1.15) and out.notes == []
     assert found["energy of the fill", "J"] == pytest.approx(0.15 * drawn(2.0) + 1.0 * drawn(1.0), rel=1e-4)
 
@@ -592,7 +593,7 @@ def test_consistency_by_hand(builder: Any, tmp_path: Path) -> None:
     assert found["highest second, last 2 s", "IOPS"] == 12
     assert found["mean / standard deviation, last 2 s", "1"] == pytest.approx(7 / math.sqrt((9 + 25 + 9 + 1) / 3))
     assert found["power, last 2 s", "W"] == pytest.approx((2 * drawn(1.0) + 2 * drawn(2.0)) / 4, rel=1e-3)
-    assert ("mean latency, whole run", "s") in found and out.points[0]["x"] == {"t_s": 0.0}
+    assert ("mean latency, whole run", "s") in found and out.points[0].x == {"t_s": 0.0}
 
 
 def test_a_run_too_short_for_a_score_says_so(builder: Any, tmp_path: Path) -> None:
@@ -619,10 +620,10 @@ def test_every_score_of_a_replay(builder: Any, tmp_path: Path) -> None:
     assert found["data over elapsed time", "MB/s"] == pytest.approx(megabytes / elapsed)
     assert found["mean latency, all", "s"] == pytest.approx(250e-6) and found["mean latency, writes", "s"] == pytest.approx(400e-6)
     (point,) = out.points
-    assert point["x"] == {"t_s": 0.0} and point["active_s"] == pytest.approx(busy) and point["bytes"] == 10 * 12288
-    assert point["iops"]["value"] == pytest.approx(20 / busy) and point["mb_per_s"]["value"] == pytest.approx(megabytes / busy)
-    assert point["mb_per_s_per_w"]["value"] == pytest.approx(megabytes / elapsed / drawn(1.5), rel=1e-4)
-    assert point["energy_j"]["value"] == found["energy", "J"] and point["mean_latency_s"]["value"] == pytest.approx(250e-6)
+    assert point.x == {"t_s": 0.0} and point.active_s == pytest.approx(busy) and point.bytes == 10 * 12288
+    assert point["iops"].value == pytest.approx(20 / busy) and point["mb_per_s"].value == pytest.approx(megabytes / busy)
+    assert point["mb_per_s_per_w"].value == pytest.approx(megabytes / elapsed / drawn(1.5), rel=1e-4)
+    assert point["energy_j"].value == found["energy", "J"] and point["mean_latency_s"].value == pytest.approx(250e-6)
 
 
 def test_rounds_are_the_mean_of_their_window(builder: Any, tmp_path: Path) -> None:
@@ -636,9 +637,9 @@ def test_rounds_are_the_mean_of_their_window(builder: Any, tmp_path: Path) -> No
     keys = {"rounds_max": 9, "rounds_first": 5, "track": ["m"], "quantity": "iops"}
     out = score_test(Source(builder.write(end=70 * MS)), *suite(tmp_path, "rounds", "[m]\nbs=4k\nrw=randwrite\niodepth=2\n", **keys), 1.0)
     (point,) = out.points
-    assert point["x"] == {"write_share": 1.0, "block_bytes": 4096, "qd": 2} and point["iops"]["value"] == pytest.approx(20_000)
-    assert point["mean_w"]["value"] == pytest.approx(sum(map(drawn, (1.0, 2.0, 3.0, 2.0, 2.0))) / 5, rel=1e-3)
-    assert point["mb_per_s_per_w"]["value"] == pytest.approx(point["mb_per_s"]["value"] / point["mean_w"]["value"])
+    assert point.x == {"write_share": 1.0, "block_bytes": 4096, "qd": 2} and point["iops"].value == pytest.approx(20_000)
+    assert point["mean_w"].value == pytest.approx(sum(map(drawn, (1.0, 2.0, 3.0, 2.0, 2.0))) / 5, rel=1e-3)
+    assert point["mb_per_s_per_w"].value == pytest.approx(point["mb_per_s"].value / point["mean_w"].value)
     assert out.notes == ["steady in rounds 1 to 5 of 5: m range 0.0%, slope 0.0% (limits 20% and 10%)"] and not out.unfinished
     assert scores(out) == {("m", "IOPS"): pytest.approx(20_000), ("rounds run", "1"): 5.0}
     assert out.series is not None and out.series["round"].to_list() == [1, 2, 3, 4, 5] and set(out.series["section"]) == {"m"}
@@ -666,10 +667,10 @@ def test_operational_states_and_what_they_declared(builder: Any, tmp_path: Path)
         builder.command(base + 40 * MS, 10 * MS, blocks=2048)
     builder.levels.insert(0, (0, 1.0))
     out = score_test(Source(builder.write(end=300 * MS)), *suite(tmp_path, "operational-states", "[seq-read]\nbs=1m\n"), 1.0)
-    assert [p["x"] for p in out.points] == [{"ps": 0}, {"ps": 1}]
-    assert [p["idle_w"]["value"] for p in out.points] == pytest.approx([drawn(0.2), drawn(0.4)], rel=1e-3)
-    assert [p["seq_read_w"]["value"] for p in out.points] == pytest.approx([drawn(5.0), drawn(3.0)], rel=1e-3)
-    assert [p["seq_read_mb_per_s"]["value"] for p in out.points] == pytest.approx([(1 << 20) / 1e6 / 10e-3] * 2)
+    assert [p.x for p in out.points] == [{"ps": 0}, {"ps": 1}]
+    assert [p["idle_w"].value for p in out.points] == pytest.approx([drawn(0.2), drawn(0.4)], rel=1e-3)
+    assert [p["seq_read_w"].value for p in out.points] == pytest.approx([drawn(5.0), drawn(3.0)], rel=1e-3)
+    assert [p["seq_read_mb_per_s"].value for p in out.points] == pytest.approx([(1 << 20) / 1e6 / 10e-3] * 2)
     assert out.notes == ["PS0 draws 5 W on average, more than the declared 4 W"]
 
 
@@ -746,7 +747,7 @@ def test_judged_against_what_the_drive_declares(builder: Any, tmp_path: Path) ->
     assert found["PS3 entry, measured / declared", "1"] == pytest.approx(2.0, rel=0.01)
     assert found["idle in PS0, the base of the break-even time", "W"] == pytest.approx(drawn(0.5), rel=1e-3)
     (row,) = out.points
-    assert row["settled_w"]["value"] == pytest.approx(drawn(0.05), rel=2e-3) and row["entry_s"]["u"] is None
+    assert row["settled_w"].value == pytest.approx(drawn(0.05), rel=2e-3) and row["entry_s"].u is None
 
 
 def test_no_power_is_told_of_a_rest_shorter_than_sixteen_samples(builder: Any, tmp_path: Path) -> None:
@@ -756,8 +757,8 @@ def test_no_power_is_told_of_a_rest_shorter_than_sixteen_samples(builder: Any, t
         builder.command(k * S + 5 * US + rest, 6 * MS)
     builder.power(0, 0.5)
     out = score_test(Source(builder.write(end=3 * S)), *suite(tmp_path, "non-operational-states", "[b]\nbs=4k\n"), 1.0)
-    assert [("settled_w" in row, row["x"]) for row in out.points] == [(True, {"ps": 3}), (False, {"ps": 4})]
-    assert [row["exit_s"]["value"] for row in out.points] == pytest.approx([6e-3, 6e-3])
+    assert [("settled_w" in row.figures, row.x) for row in out.points] == [(True, {"ps": 3}), (False, {"ps": 4})]
+    assert [row["exit_s"].value for row in out.points] == pytest.approx([6e-3, 6e-3])
 
 
 @pytest.mark.parametrize("ticks", [0, 2**32 - 1, 2**32, 2**33])

@@ -62,14 +62,13 @@ def test_figures_do_not_depend_on_the_pieces(builder: Any, monkeypatch: pytest.M
             assert sorted(pieces.latency_ticks(opcode)) == sorted(whole.latency_ticks(opcode))
         assert all(np.array_equal(a, b) for a, b in zip(pieces.per_bin(10 * MS), whole.per_bin(10 * MS), strict=True))
         ours, theirs = pieces.point({}), whole.point({})
-        for key, figure in theirs.items():
-            if isinstance(figure, dict) and "value" in figure:
-                assert ours[key]["value"] == pytest.approx(figure["value"], rel=1e-12), key
-                if key != "mean_latency_s":
-                    assert ours[key]["u"] == pytest.approx(figure["u"], rel=1e-12), key
-                elif slowest < MS:  # else it depends on the batch into which the slow one falls
-                    # batches of 47 commands differ by those in flight between two pieces
-                    assert ours[key]["u"] == pytest.approx(figure["u"], rel=0.2), key
+        for key, figure in theirs.figures.items():
+            assert ours[key].value == pytest.approx(figure.value, rel=1e-12), key
+            if key != "mean_latency_s":
+                assert ours[key].u == pytest.approx(figure.u, rel=1e-12), key
+            elif slowest < MS:  # else it depends on the batch into which the slow one falls
+                # batches of 47 commands differ by those in flight between two pieces
+                assert ours[key].u == pytest.approx(figure.u, rel=0.2), key
 
 
 def test_a_phase_reads_only_what_is_near_it(builder: Any) -> None:

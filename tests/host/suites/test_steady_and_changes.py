@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from wattbell.measure.quantity import mean, quantity, ratio, total
+from wattbell.measure.encode import quantity_json
+from wattbell.measure.figure import Figure, mean, ratio, total
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.steady import find_steady, window
 
@@ -71,13 +72,13 @@ def test_three_levels_give_two_changes() -> None:
 
 
 def test_quantities_carry_uncertainty_and_loss() -> None:
-    a, b = quantity(100.0, 1.0, 2), quantity(50.0, 2.0, 1)
-    assert ratio(a, b) == {"value": 2.0, "u": pytest.approx(2 * np.hypot(0.01, 0.04)), "n_lost": 3}
-    assert mean([a, b]) == {"value": 75.0, "u": 1.5, "n_lost": 3}
-    assert total([a, b])["value"] == 150.0
-    assert mean([a, quantity(None, None, 5)]) == {"value": None, "u": None, "n_lost": 7}
-    assert ratio(a, quantity(0.0))["value"] is None
-    assert quantity(float("nan"), 1.0) == {"value": None, "u": None, "n_lost": 0}
+    a, b = Figure(100.0, 1.0, lost=2), Figure(50.0, 2.0, lost=1)
+    assert quantity_json(ratio(a, b)) == {"value": 2.0, "u": pytest.approx(2 * np.hypot(0.01, 0.04)), "n_lost": 3}
+    assert quantity_json(mean([a, b])) == {"value": 75.0, "u": 1.5, "n_lost": 3}
+    assert total([a, b]).value == 150.0
+    assert quantity_json(mean([a, Figure(lost=5)])) == {"value": None, "u": None, "n_lost": 7}
+    assert ratio(a, Figure(0.0)).value is None
+    assert quantity_json(Figure(float("nan"), 1.0)) == {"value": None, "u": None, "n_lost": 0}
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.95])

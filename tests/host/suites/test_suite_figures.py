@@ -30,10 +30,10 @@ def test_failed_and_aborted_commands_are_in_no_figure_of_a_phase(builder: Any) -
     measured = measure(source, source.phases["t"])
     point = measured.point({})
     assert (measured.count, measured.bytes) == (65, 60 * 4096)
-    assert point["active_s"] == pytest.approx(9.5e-3)
-    assert point["iops"]["value"] == pytest.approx(65 / 9.5e-3)
-    assert point["mb_per_s"]["value"] == pytest.approx(60 * 4096 / 1e6 / 9.5e-3)
-    assert point["mean_latency_s"]["value"] == pytest.approx(100e-6)
+    assert point.active_s == pytest.approx(9.5e-3)
+    assert point["iops"].value == pytest.approx(65 / 9.5e-3)
+    assert point["mb_per_s"].value == pytest.approx(60 * 4096 / 1e6 / 9.5e-3)
+    assert point["mean_latency_s"].value == pytest.approx(100e-6)
     assert sorted(measured.latency_ticks(0).tolist()) == [100 * US] * 5
     counts, sums = measured.per_bin(3 * MS)
     # one that ends with a bin is in the next one: of the reads, those at 0.1 .. 2.9 ms, 3.0 .. 5.9 ms, and 6.0 ms

@@ -52,7 +52,7 @@ def score(capture: Capture, made: tuple[Suite, Test], scale: float = 1.0) -> Out
 
 
 def values(outcome: Outcome, unit: str) -> dict[tuple[str, str | None], float]:
-    return {(s["name"], s["reading"]): s["value"]["value"] for s in outcome.scores if s["unit"] == unit}
+    return {(s.name, s.reading): s.value.value for s in outcome.scores if s.unit == unit}
 
 
 DEPTHS = "[global]\nbs=4k\nrw=randread\n[qd1]\niodepth=1\n[qd2]\niodepth=2\n[qd4]\niodepth=4\n"
@@ -82,16 +82,16 @@ def test_both_readings_of_a_score_over_depths(builder: Any, tmp_path: Path) -> N
     made = suite(tmp_path, "queue-depths", DEPTHS, score_over=[1, 2, 4])
     out = score(three_depths(builder), made)
     rates = [10 * d * 4096 / 1e6 / 1e-3 for d in (1, 2, 4)]
-    assert [p["mb_per_s"]["value"] for p in out.points] == pytest.approx(rates)
-    assert [p["x"] for p in out.points] == [{"qd": 1}, {"qd": 2}, {"qd": 4}]
-    assert [p["mean_w"]["value"] for p in out.points] == pytest.approx([1, 2, 8], rel=1e-3)
+    assert [p["mb_per_s"].value for p in out.points] == pytest.approx(rates)
+    assert [p.x for p in out.points] == [{"qd": 1}, {"qd": 2}, {"qd": 4}]
+    assert [p["mean_w"].value for p in out.points] == pytest.approx([1, 2, 8], rel=1e-3)
     name = "mean of QD1, 2, 4"
     assert values(out, "MB/s")[name, "mean of ratios"] == pytest.approx(sum(rates) / 3)
     assert values(out, "MB/s")[name, "ratio of means"] == pytest.approx(70 * 4096 / 1e6 / 3e-3)
     ratios = [r / w for r, w in zip(rates, (1, 2, 8))]
     assert values(out, "MB/s/W")[name, "mean of ratios"] == pytest.approx(sum(ratios) / 3, rel=1e-3)
     assert values(out, "MB/s/W")[name, "ratio of means"] == pytest.approx(sum(rates) / 11, rel=1e-3)
-    assert all(s["value"]["u"] is not None and s["value"]["u"] > 0 for s in out.scores)
+    assert all(s.value.u is not None and s.value.u > 0 for s in out.scores)
 
 
 def test_lost_commands_mark_points_scores_and_the_test(builder: Any, tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_lost_commands_mark_points_scores_and_the_test(builder: Any, tmp_path: P
     builder.gaps.append(Gap(Kind.COMMANDS, 21 * MS, 22 * MS, 7, "test"))
     out = score(three_depths(builder), made)
     assert out.lost == {"commands": 7}
-    assert [p["iops"]["n_lost"] for p in out.points] == [0, 7, 0]
-    assert all(s["value"]["n_lost"] >= 7 for s in out.scores if s["name"].startswith("mean"))
+    assert [p["iops"].lost for p in out.points] == [0, 7, 0]
+    assert all(s.value.lost >= 7 for s in out.scores if s.name.startswith("mean"))
 
 
 def test_what_fio_moved_and_the_wire_did_not_show_is_lost(builder: Any, tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_the_cache_of_a_fill_is_found(builder: Any, tmp_path: Path) -> None:
     builder.power(0, 3.0)
     made = suite(tmp_path, "fill", "[t]\nbs=128k\n")
     out = score(builder.write(end=4 * S), made)
-    cache = next(s for s in out.scores if s["unit"] == "GB")["value"]
-    assert cache["value"] == pytest.approx(600 * 131072 / 1e9, abs=cache["u"])
-    assert cache["u"] <= 0.002
+    cache = next(s for s in out.scores if s.unit == "GB").value
+    assert cache.value == pytest.approx(600 * 131072 / 1e9, abs=cache.u)
+    assert cache.u <= 0.002
     found = values(out, "MB/s")
     assert found["before the rate falls", None] == pytest.approx(131072 / 100, rel=0.02)
     assert found["after the last change", None] == pytest.approx(131072 / 1000, rel=0.02)
@@ -222,7 +222,7 @@ def test_iops_are_those_of_the_host_where_commands_are_smaller(builder: Any, tmp
     keys = {"rounds_max": 5, "rounds_first": 5, "track": ["m"], "quantity": "iops", "fill": {}}
     out = score(in_rounds(builder, [40] * 5, blocks=256), suite(tmp_path, "rounds", "[m]\nbs=1024k\n", **keys))
     assert values(out, "IOPS")["m", None] == pytest.approx(5_000, rel=1e-3)
-    assert out.points[0]["mb_per_s"]["value"] == pytest.approx(40 * 131072 / 1e6 / 1e-3, rel=1e-3)
+    assert out.points[0]["mb_per_s"].value == pytest.approx(40 * 131072 / 1e6 / 1e-3, rel=1e-3)
     assert "IOPS counts I/Os of the host" in out.notes[-1]
 
 
@@ -273,14 +273,14 @@ def test_transitions_and_break_even_time(builder: Any, tmp_path: Path) -> None:
     capture = builder.write(end=4 * S)
     out = score(capture, suite(tmp_path, "non-operational-states", "[b]\nbs=4k\n"))
     (row,) = out.points
-    assert row["x"] == {"ps": 3}
-    assert row["settled_w"]["value"] == pytest.approx(0.05, rel=0.01)
-    assert row["entry_s"]["value"] == pytest.approx(10e-3, abs=30e-6)
-    assert row["exit_s"]["value"] == pytest.approx(6.08e-3, abs=1e-6)
-    assert row["entry_j"]["value"] == pytest.approx(5e-3, rel=0.01)
-    assert row["exit_j"]["value"] == pytest.approx(0.8 * 6.08e-3, rel=0.01)
+    assert row.x == {"ps": 3}
+    assert row["settled_w"].value == pytest.approx(0.05, rel=0.01)
+    assert row["entry_s"].value == pytest.approx(10e-3, abs=30e-6)
+    assert row["exit_s"].value == pytest.approx(6.08e-3, abs=1e-6)
+    assert row["entry_j"].value == pytest.approx(5e-3, rel=0.01)
+    assert row["exit_j"].value == pytest.approx(0.8 * 6.08e-3, rel=0.01)
     # by hand: 5 mJ + 0.05 W (T - 10 ms) + 4.864 mJ = 0.5 W x T
-    assert row["break_even_s"]["value"] == pytest.approx((5e-3 + 4.864e-3 - 0.5e-3) / 0.45, rel=0.01)
+    assert row["break_even_s"].value == pytest.approx((5e-3 + 4.864e-3 - 0.5e-3) / 0.45, rel=0.01)
 
 
 def test_idle_power_is_of_the_second_half(builder: Any, tmp_path: Path) -> None:
@@ -360,6 +360,6 @@ def test_power_beyond_the_adc_is_marked_and_has_no_uncertainty(builder: Any, tmp
     seal(capture.path)
     out = score(open_capture(capture.path), made)
     assert list(out.lost) == ["rail_blocks_current_beyond_the_adc"]
-    assert [p["mean_w"]["u"] is None for p in out.points] == [False, True, False]
-    assert [p["mean_w"]["n_lost"] > 0 for p in out.points] == [False, True, False]
-    assert all(s["value"]["n_lost"] for s in out.scores if s["unit"] in ("W", "MB/s/W"))
+    assert [p["mean_w"].u is None for p in out.points] == [False, True, False]
+    assert [p["mean_w"].lost > 0 for p in out.points] == [False, True, False]
+    assert all(s.value.lost for s in out.scores if s.unit in ("W", "MB/s/W"))

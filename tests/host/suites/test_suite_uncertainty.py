@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from wattbell.analysis import analyze
 from wattbell.capture.meta import save
+from wattbell.measure.encode import quantity_json
+from wattbell.measure.figure import Figure, mean, ratio, total
 from wattbell.measure.phase import Source, describe, measure
-from wattbell.measure.quantity import from_figure, mean, quantity, ratio, total
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.power import find_wake
@@ -44,18 +45,16 @@ def stated(capture: Any, **model: float) -> Any:
 
 
 def test_quantities_add_up_as_they_say() -> None:
-    a, b = quantity(3.0, 0.3, 1), quantity(5.0, 0.1, 2)
-    assert mean([a, b]) == {"value": 4.0, "u": pytest.approx(0.2), "n_lost": 3}
-    assert total([a, b]) == {"value": 8.0, "u": pytest.approx(0.4), "n_lost": 3}
-    got = ratio(a, b, 10.0)
-    assert got == {"value": 6.0, "u": pytest.approx(6 * math.hypot(0.1, 0.02)), "n_lost": 3}
-    assert ratio(a, quantity(5.0, None))["u"] == pytest.approx(0.6 * 0.1)
-    assert mean([a, quantity(1.0, None)])["u"] is None
-    assert mean([a, quantity(None, None, 5)]) == {"value": None, "u": None, "n_lost": 6}
-    assert ratio(a, quantity(0.0, 0.1))["value"] is None and ratio(a, quantity(-1.0))["value"] is None
-    assert quantity(math.inf, 1.0) == {"value": None, "u": None, "n_lost": 0}
-    assert from_figure(None) == quantity(None) and from_figure({"value": None, "lost": 4})["n_lost"] == 4
-    assert from_figure({"value": 2, "u": 0.5, "lost": 1}) == quantity(2.0, 0.5, 1)
+    a, b = Figure(3.0, 0.3, lost=1), Figure(5.0, 0.1, lost=2)
+    assert quantity_json(mean([a, b])) == {"value": 4.0, "u": pytest.approx(0.2), "n_lost": 3}
+    assert quantity_json(total([a, b])) == {"value": 8.0, "u": pytest.approx(0.4), "n_lost": 3}
+    got = ratio(a, b, factor=10.0)
+    assert quantity_json(got) == {"value": 6.0, "u": pytest.approx(6 * math.hypot(0.1, 0.02)), "n_lost": 3}
+    assert ratio(a, Figure(5.0, None)).u == pytest.approx(0.6 * 0.1)
+    assert mean([a, Figure(1.0, None)]).u is None
+    assert quantity_json(mean([a, Figure(lost=5)])) == {"value": None, "u": None, "n_lost": 6}
+    assert ratio(a, Figure(0.0, 0.1)).value is None and ratio(a, Figure(-1.0)).value is None
+    assert quantity_json(Figure(math.inf, 1.0)) == {"value": None, "u": None, "n_lost": 0}
 
 
 @pytest.mark.parametrize("bursts", [1, 2, 9])
@@ -73,11 +72,11 @@ def test_power_of_a_phase_is_as_uncertain_as_the_analysis_says(builder: Any, bur
     energy, power = measure(source, source.phases["t"]).power()
     seconds = bursts * 2e-3
     edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
-    front = math.hypot(1e-3 * power["value"], 5e-6 * 3.3) * seconds
-    assert energy["u"] == pytest.approx(math.hypot(edges, front), rel=1e-3)
-    assert power["u"] == pytest.approx(energy["u"] / seconds, rel=1e-6)
+    front = math.hypot(1e-3 * power.value, 5e-6 * 3.3) * seconds
+    assert energy.u == pytest.approx(math.hypot(edges, front), rel=1e-3)
+    assert power.u == pytest.approx(energy.u / seconds, rel=1e-6)
     active = analyze(capture)["phases"][0]["power"]["active"]
-    assert (energy["value"], energy["u"]) == (pytest.approx(active["energy_j"]["value"]), pytest.approx(active["energy_j"]["u"]))
+    assert (energy.value, energy.u) == (pytest.approx(active["energy_j"]["value"]), pytest.approx(active["energy_j"]["u"]))
 
 
 def test_a_rate_is_as_uncertain_as_its_time(builder: Any) -> None:
@@ -88,8 +87,8 @@ def test_a_rate_is_as_uncertain_as_its_time(builder: Any) -> None:
     builder.power(0, 1.0)
     source = Source(stated(builder.write(60 * MS), tick_resolution_s=1e-6, instant_s=0.0))
     rate = measure(source, source.phases["t"]).point({})["iops"]
-    assert rate["value"] == pytest.approx(1e4)
-    assert rate["u"] == pytest.approx(1e4 * 2e-6 / math.sqrt(6) / 1e-3, rel=1e-6)
+    assert rate.value == pytest.approx(1e4)
+    assert rate.u == pytest.approx(1e4 * 2e-6 / math.sqrt(6) / 1e-3, rel=1e-6)
 
 
 def test_latency_of_a_phase_has_the_ranks_and_errors_of_the_analysis(builder: Any) -> None:
@@ -102,12 +101,12 @@ def test_latency_of_a_phase_has_the_ranks_and_errors_of_the_analysis(builder: An
     source = Source(capture)
     average, p99 = measure(source, source.phases["t"]).latency()
     figures = analyze(capture)["phases"][0]["commands"]["by_opcode"]["read"]["latency_s"]
-    assert (average["value"], average["u"]) == (pytest.approx(figures["mean"]), pytest.approx(figures["u"]["mean"]))
-    assert (p99["value"], p99["u"]) == (pytest.approx(figures["p99"]), pytest.approx(figures["u"]["p99"]))
-    assert describe(np.array([], np.int64), source, 3) == (quantity(None, None, 3), quantity(None, None, 3))
+    assert (average.value, average.u) == (pytest.approx(figures["mean"]), pytest.approx(figures["u"]["mean"]))
+    assert (p99.value, p99.u) == (pytest.approx(figures["p99"]), pytest.approx(figures["u"]["p99"]))
+    assert [quantity_json(figure) for figure in describe(np.array([], np.int64), source, 3)] == [quantity_json(Figure(lost=3))] * 2
     few = describe(np.full(376, 1000), source)
-    assert few[0]["value"] == pytest.approx(1e-6) and few[1]["value"] is None
-    assert describe(np.full(377, 1000), source)[1]["value"] == pytest.approx(1e-6)
+    assert few[0].value == pytest.approx(1e-6) and few[1].value is None
+    assert describe(np.full(377, 1000), source)[1].value == pytest.approx(1e-6)
 
 
 def transitions(builder: Any, name: str = "t-ps3", baseline: int = 2 * MS, repeats: int = 2) -> Any:
@@ -140,19 +139,19 @@ def test_the_read_that_wakes_is_work_done_and_the_break_even_time_the_shorter_fo
     """Asleep: 5 mJ of entry, 50 mW x (T - 10 ms), 0.8 W x 6.08 ms. Awake: 0.5 W x T and then 2 ms of the same read. Equal at T."""
     row, _ = transition_row(transitions(builder, repeats=1), tmp_path)
     asleep = 0.5 * 10e-3 - 0.05 * 10e-3 + 0.8 * 6.08e-3
-    assert row["break_even_s"]["value"] == pytest.approx((asleep - 0.5 * 2e-3) / (0.5 - 0.05), rel=5e-3)
-    assert row["exit_s"]["value"] == pytest.approx(6.08e-3 - 2e-3, abs=1e-6)
-    assert row["exit_s"]["u"] is None, "once is no spread"
+    assert row["break_even_s"].value == pytest.approx((asleep - 0.5 * 2e-3) / (0.5 - 0.05), rel=5e-3)
+    assert row["exit_s"].value == pytest.approx(6.08e-3 - 2e-3, abs=1e-6)
+    assert row["exit_s"].u is None, "once is no spread"
 
 
 def test_two_transitions_have_the_spread_of_both(builder: Any, tmp_path: Path) -> None:
     row, out = transition_row(transitions(builder), tmp_path)
-    assert row["exit_s"]["value"] == pytest.approx(6.58e-3 - 2e-3, abs=1e-6)
+    assert row["exit_s"].value == pytest.approx(6.58e-3 - 2e-3, abs=1e-6)
     # 6 and 7 ms: s = 1 / sqrt(2) ms, u = 2 s / sqrt(2)
-    assert row["exit_s"]["u"] == pytest.approx(1e-3, rel=1e-3)
-    assert row["doorbell_to_cqe_s"]["value"] == pytest.approx(6.5e-3, abs=1e-6)
-    assert row["exit_j"]["u"] == pytest.approx(math.hypot(0.8e-3, 1e-3 * 0.8 * 6.58e-3), rel=5e-3)
-    found = {score["name"]: score["value"]["value"] for score in out.scores}
+    assert row["exit_s"].u == pytest.approx(1e-3, rel=1e-3)
+    assert row["doorbell_to_cqe_s"].value == pytest.approx(6.5e-3, abs=1e-6)
+    assert row["exit_j"].u == pytest.approx(math.hypot(0.8e-3, 1e-3 * 0.8 * 6.58e-3), rel=5e-3)
+    found = {score.name: score.value.value for score in out.scores}
     assert found["mean latency of the same read when awake"] == pytest.approx(2e-3)
     assert found["idle in PS0, the base of the break-even time"] == pytest.approx(0.5, rel=1e-3)
 
@@ -162,8 +161,8 @@ def test_a_state_that_draws_no_less_than_ps0_never_pays(builder: Any, tmp_path: 
     builder.power(900 * MS, 0.5)
     capture = transitions(builder)
     row, _ = transition_row(capture, tmp_path)
-    assert row["settled_w"]["value"] == pytest.approx(0.05, rel=0.01) and row["entry_j"]["value"] is not None
-    assert row["break_even_s"]["value"] is None
+    assert row["settled_w"].value == pytest.approx(0.05, rel=0.01) and row["entry_j"].value is not None
+    assert row["break_even_s"].value is None
 
 
 @pytest.mark.parametrize(("asserted", "seen"), [(-1, False), (0, False), (1, True), (790, True), (800, True), (801, False)])
@@ -193,10 +192,10 @@ def test_bursts_of_a_test_have_the_error_of_their_mean(builder: Any, tmp_path: P
     made = suite(tmp_path, "burst", "[global]\nbs=4k\n[burst-1]\n[burst-2]\n[burst-3]\n")
     out = score_test(Source(builder.write(end=500 * MS)), *made, 1.0)
     rates = [10 * 4096 / 1e6 / t for t in (1e-3, 2e-3, 4e-3)]
-    (score,) = [s for s in out.scores if s["name"] == "mean of the bursts"]
-    assert score["value"]["value"] == pytest.approx(sum(rates) / 3)
-    assert score["value"]["u"] == pytest.approx(2 * np.std(rates, ddof=1) / math.sqrt(3))
-    assert out.points[0]["iops"]["value"] == pytest.approx(30 / 7e-3)
-    assert out.points[0]["active_s"] == pytest.approx(7e-3)
+    (score,) = [s for s in out.scores if s.name == "mean of the bursts"]
+    assert score.value.value == pytest.approx(sum(rates) / 3)
+    assert score.value.u == pytest.approx(2 * np.std(rates, ddof=1) / math.sqrt(3))
+    assert out.points[0]["iops"].value == pytest.approx(30 / 7e-3)
+    assert out.points[0].active_s == pytest.approx(7e-3)
     # three equal powers: the front end's part is common, and no smaller for being there three times
-    assert out.points[0]["mean_w"]["u"] == pytest.approx(math.hypot(1e-3, 16.5e-6), rel=1e-2)
+    assert out.points[0]["mean_w"].u == pytest.approx(math.hypot(1e-3, 16.5e-6), rel=1e-2)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...measure.figure import Figure
 from ...measure.phase import Source, measure
-from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
@@ -35,15 +35,15 @@ class Burst(Kind):
             out.add_measured(measured)
             point = measured.point({"qd": sections[section].depth if section in sections else 1})
             points.append(point)
-            rows.append({"burst": len(rows) + 1, **{k: point[k]["value"] for k in ("mb_per_s", "mean_w", "mean_latency_s")}})
+            rows.append({"burst": len(rows) + 1, **{k: point[k].value for k in ("mb_per_s", "mean_w", "mean_latency_s")}})
         if not points:
             return out
         out.points = [pooled(points)]
-        rates = [p["mb_per_s"]["value"] for p in points]
-        if all(r is not None for r in rates):
+        rates = [p["mb_per_s"].value for p in points if p["mb_per_s"].value is not None]
+        if len(rates) == len(points):
             spread = 2 * float(np.std(rates, ddof=1)) / math.sqrt(len(rates)) if len(rates) > 1 else None
-            lost = sum(p["mb_per_s"]["n_lost"] for p in points)
-            out.score("mean of the bursts", "MB/s", quantity(float(np.mean(rates)), spread, lost), OVER_RATIOS)
+            lost = sum(p["mb_per_s"].lost for p in points)
+            out.score("mean of the bursts", "MB/s", Figure(float(np.mean(rates)), spread, "MB/s", lost), OVER_RATIOS)
         out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], RATIO_OF_MEANS)
         out.score("power while busy", "W", out.points[0]["mean_w"])
         out.score("efficiency", "MB/s/W", out.points[0]["mb_per_s_per_w"], RATIO_OF_MEANS)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from ...measure.figure import Figure
 from ...measure.latency import standard_error
 from ...measure.phase import Measured, Source, measure
-from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -40,15 +40,15 @@ class Consistency(Kind):
         error = standard_error(iops)
         average, spread = float(iops.mean()), float(np.std(iops, ddof=1))
         last = f"last {test.score_last_s * scale:g} s"
-        out.score(f"mean, {last}", "IOPS", quantity(average, None if error is None else 2 * error, measured.lost))
-        consistent = quantity(average / spread if spread else None, None, measured.lost)
+        out.score(f"mean, {last}", "IOPS", Figure(average, None if error is None else 2 * error, "1/s", measured.lost))
+        consistent = Figure(average / spread if spread else None, None, "1", measured.lost)
         out.score(f"mean / standard deviation, {last}", "1", consistent)
-        out.score(f"lowest second, {last}", "IOPS", quantity(float(iops.min()), None, measured.lost))
-        out.score(f"highest second, {last}", "IOPS", quantity(float(iops.max()), None, measured.lost))
+        out.score(f"lowest second, {last}", "IOPS", Figure(float(iops.min()), None, "1/s", measured.lost))
+        out.score(f"highest second, {last}", "IOPS", Figure(float(iops.max()), None, "1/s", measured.lost))
         watts = tail["mean_w"].drop_nulls()
         if len(watts):
             mean_w = float(watts.mean())  # type: ignore[arg-type]
-            out.score(f"power, {last}", "W", quantity(mean_w, source.power_u(mean_w)))
+            out.score(f"power, {last}", "W", Figure(mean_w, source.power_u(mean_w), "W"))
         out.score("mean latency, whole run", "s", out.points[0]["mean_latency_s"])
         out.score("99th percentile of latency, whole run", "s", out.points[0]["p99_latency_s"])
         return out
@@ -60,7 +60,7 @@ def time_series(measured: Measured, bin_s: float) -> pl.DataFrame:
     bin_ticks = max(1, round(bin_s / source.tick_s))
     counts, nbytes = measured.per_bin(bin_ticks)
     first = measured.span.first_tick if measured.span else 0
-    power = [source.energy(first + k * bin_ticks, first + (k + 1) * bin_ticks)[1]["value"] for k in range(len(counts))]
+    power = [source.energy(first + k * bin_ticks, first + (k + 1) * bin_ticks)[1].value for k in range(len(counts))]
     return pl.DataFrame(
         {
             "t_s": np.arange(len(counts)) * bin_s,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ...measure.figure import Figure, absent, ratio
 from ...measure.phase import Source, Whole, measure_whole
-from ...measure.quantity import quantity, ratio
+from ...measure.point import Point
 from ..changepoint import find_changes
 from ..jobs import Section
 from ..kind import Kind
@@ -66,7 +66,7 @@ def _series(measured: Whole, bin_gb: float) -> pl.DataFrame | None:
     edges = np.concatenate(([measured.span.first_tick], ticks[np.minimum(ends, len(ticks) - 1)]))
     amounts = np.diff(np.concatenate(([0], done[np.minimum(ends, len(done) - 1)])))
     seconds = np.maximum(np.diff(edges), 1) * source.tick_s
-    energies = [source.energy(a, b)[0]["value"] for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    energies = [source.energy(a, b)[0].value for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
     joules = np.array([math.nan if e is None else e for e in energies])
     return pl.DataFrame(
         {
@@ -80,22 +80,21 @@ def _series(measured: Whole, bin_gb: float) -> pl.DataFrame | None:
     )
 
 
-def _point(part: pl.DataFrame) -> dict[str, Any]:
+def _point(part: pl.DataFrame) -> Point:
     seconds, joules = float(part["seconds"].sum()), float(part["energy_j"].sum())
     megabytes = float((part["mb_per_s"] * part["seconds"]).sum())
-    rate = quantity(megabytes / seconds)
-    power = quantity(None if math.isnan(joules) else joules / seconds)
-    none = quantity(None)
-    return {
-        "x": {"gb": float(part["gb"][-1])},
+    rate, power = Figure(megabytes / seconds, unit="MB/s"), Figure(joules / seconds, unit="W")
+    none = absent("not told apart within a fill")
+    figures = {
         "mb_per_s": rate,
         "iops": none,
         "mean_w": power,
-        "mb_per_s_per_w": ratio(rate, power),
+        "mb_per_s_per_w": ratio(rate, power, "MB/s/W"),
         "mean_latency_s": none,
         "p99_latency_s": none,
-        "energy_j": quantity(None if math.isnan(joules) else joules),
+        "energy_j": Figure(joules, unit="J"),
     }
+    return Point({"gb": float(part["gb"][-1])}, figures)
 
 
 def _cache_scores(out: Outcome, series: pl.DataFrame) -> None:
@@ -109,9 +108,9 @@ def _cache_scores(out: Outcome, series: pl.DataFrame) -> None:
     place = float(np.interp(first.place, np.arange(len(gb)), gb))
     half_bin = (gb[1] - gb[0]) / 2
     u = max(gb[first.high] - gb[first.at], gb[first.at] - gb[first.low]) + half_bin
-    out.score("written before the rate falls (SLC cache)", "GB", quantity(place, float(u)))
-    out.score("before the rate falls", "MB/s", quantity(first.before))
-    out.score("after the last change", "MB/s", quantity(changes[-1].after))
+    out.score("written before the rate falls (SLC cache)", "GB", Figure(place, float(u), "GB"))
+    out.score("before the rate falls", "MB/s", Figure(first.before, unit="MB/s"))
+    out.score("after the last change", "MB/s", Figure(changes[-1].after, unit="MB/s"))
     if len(changes) > 1:
         levels = ", ".join(f"{c.after:.0f} MB/s from {gb[c.at]:.4g} GB" for c in changes)
         out.notes.append(f"several levels after the first: {levels}")

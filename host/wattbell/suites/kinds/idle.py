@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...measure.figure import Figure
 from ...measure.phase import Source
-from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -32,5 +32,5 @@ class Idle(Kind):
             out.add_loss(source, phase)
             out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
             out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick)[1])
-            out.score("idle for", "s", quantity(source.seconds(phase.last_tick - phase.first_tick), 0.0))
+            out.score("idle for", "s", Figure(source.seconds(phase.last_tick - phase.first_tick), 0.0, "s"))
         return out

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ...measure.figure import Figure, absent
 from ...measure.phase import Source, measure
-from ...measure.quantity import Quantity, quantity
+from ...measure.point import Point
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -46,9 +47,9 @@ class NonOperationalStates(Kind):
         note_settling(out, source, test)
         declared = declared_states(source)
         baseline, awake = source.named(f"{test.id}-baseline"), source.named(f"{test.id}-awake")
-        base = measure(source, baseline[0][1]).latency()[0] if baseline else quantity(None)
-        idle_w = settled_power(source, awake[0][1]) if awake else quantity(None)
-        base_s = base["value"] or 0.0
+        base = measure(source, baseline[0][1]).latency()[0] if baseline else absent("no read of a drive that is awake", "s")
+        idle_w = settled_power(source, awake[0][1]) if awake else absent("no idle time in PS0", "W")
+        base_s = base.value or 0.0
         out.score("idle in PS0, the base of the break-even time", "W", idle_w)
         out.score("mean latency of the same read when awake", "s", base)
         for state in _states(source, test):
@@ -60,24 +61,20 @@ class NonOperationalStates(Kind):
                     wakes.append(found)
             if not wakes:
                 continue
-            row: dict[str, Any] = {"x": {"ps": state}}
-            row["exit_s"] = _spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes])
-            row["doorbell_to_cqe_s"] = _spread([source.seconds(w.cqe - w.doorbell) for w in wakes])
+            row = {
+                "exit_s": _spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes], "s"),
+                "doorbell_to_cqe_s": _spread([source.seconds(w.cqe - w.doorbell) for w in wakes], "s"),
+            }
             ways = [t for t in (_transition(source, w) for w in wakes) if t is not None]
             if ways:
-                row["settled_w"] = _spread([t.settled_w for t in ways])
-                level = row["settled_w"]["value"]
-                row["settled_w"]["u"] = math.hypot(row["settled_w"]["u"] or 0.0, source.power_u(level))
-                row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None])
-                row["entry_j"] = _spread([t.entry_j for t in ways if t.entry_j is not None])
-                row["exit_j"] = _spread([t.exit_j for t in ways])
-                for key in ("entry_j", "exit_j"):
-                    value = row[key]["value"]
-                    if value is not None and row[key]["u"] is not None:
-                        row[key]["u"] = math.hypot(row[key]["u"], source.model.gain * value)
-                row["break_even_s"] = _break_even(row, idle_w["value"], base_s)
-            out.points.append(row)
-            _judge(out, row, declared.get(state, {}))
+                settled = _spread([t.settled_w for t in ways], "W")
+                row["settled_w"] = replace(settled, u=math.hypot(settled.u or 0.0, source.power_u(settled.known)))
+                row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None], "s")
+                row["entry_j"] = _with_gain(_spread([t.entry_j for t in ways if t.entry_j is not None], "J"), source)
+                row["exit_j"] = _with_gain(_spread([t.exit_j for t in ways], "J"), source)
+                row["break_even_s"] = _break_even(row, idle_w.value, base_s)
+            out.points.append(Point({"ps": state}, row))
+            _judge(out, out.points[-1], declared.get(state, {}))
         return out
 
 
@@ -101,7 +98,7 @@ def _transition(source: Source, wake: Wake) -> Transition | None:
     tail = tail[~np.isnan(tail)]
     if not len(tail):
         return None
-    settled_w = source.energy((wake.quiet_from + wake.begin) / 2, wake.begin)[1]["value"]
+    settled_w = source.energy((wake.quiet_from + wake.begin) / 2, wake.begin)[1].value
     if settled_w is None:
         return None
     scatter = float(np.std(tail))
@@ -113,8 +110,8 @@ def _transition(source: Source, wake: Wake) -> Transition | None:
     if len(above):
         done = first + (int(above[-1]) + 1) * source.rail.interval_ticks - late
         entry_s = source.seconds(done - wake.quiet_from)
-        entry_j = source.energy(wake.quiet_from, done)[0]["value"]
-    exit_j = source.energy(wake.begin, wake.cqe)[0]["value"]
+        entry_j = source.energy(wake.quiet_from, done)[0].value
+    exit_j = source.energy(wake.begin, wake.cqe)[0].value
     if exit_j is None:
         return None
     return Transition(settled_w, entry_s, entry_j, source.seconds(wake.cqe - wake.begin), exit_j)
@@ -126,28 +123,32 @@ def _states(source: Source, test: Test) -> list[int]:
     return sorted(int(n) for n in found if n.isdigit())
 
 
-def _spread(values: list[float]) -> Quantity:
+def _spread(values: list[float], unit: str) -> Figure:
     """Mean of repetitions; u: two standard errors."""
     if not values:
-        return quantity(None)
+        return absent("not seen", unit)
     u = 2 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
-    return quantity(float(np.mean(values)), u)
+    return Figure(float(np.mean(values)), u, unit)
 
 
-def _break_even(row: Mapping[str, Any], idle_w: float | None, base_s: float) -> Quantity:
+def _with_gain(energy: Figure, source: Source) -> Figure:
+    """What the front end's gain may be off by is the same in all repetitions."""
+    return energy if energy.u is None else replace(energy, u=math.hypot(energy.u, source.model.gain * energy.known))
+
+
+def _break_even(row: Mapping[str, Figure], idle_w: float | None, base_s: float) -> Figure:
     """Idle time above which entering the state saves energy: the time T at which
     entry_j + settled_w (T - entry_s) + exit_j = idle_w (T + base_s)."""
-    parts = [row[k]["value"] for k in ("entry_j", "exit_j", "settled_w", "entry_s")]
-    if idle_w is None or any(p is None for p in parts):
-        return quantity(None)
-    entry_j, exit_j, settled_w, entry_s = parts
+    entry_j, exit_j, settled_w, entry_s = (row[k].value for k in ("entry_j", "exit_j", "settled_w", "entry_s"))
+    if idle_w is None or entry_j is None or exit_j is None or settled_w is None or entry_s is None:
+        return absent("one of its parts is missing", "s")
     if settled_w >= idle_w:
-        return quantity(None)
-    return quantity(max(0.0, (entry_j + exit_j - idle_w * base_s - settled_w * entry_s) / (idle_w - settled_w)))
+        return absent("the state draws no less than PS0", "s")
+    return Figure(max(0.0, (entry_j + exit_j - idle_w * base_s - settled_w * entry_s) / (idle_w - settled_w)), unit="s")
 
 
-def _judge(out: Outcome, row: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
+def _judge(out: Outcome, point: Point, declared: Mapping[str, Any]) -> None:
     for what in ("entry", "exit"):
-        measured, said = (row.get(f"{what}_s") or {}).get("value"), declared.get(f"{what}_latency_s")
+        measured, said = point.figures.get(f"{what}_s", Figure()).value, declared.get(f"{what}_latency_s")
         if measured is not None and said:
-            out.score(f"PS{row['x']['ps']} {what}, measured / declared", "1", quantity(measured / said))
+            out.score(f"PS{point.x['ps']} {what}, measured / declared", "1", Figure(measured / said, unit="1"))

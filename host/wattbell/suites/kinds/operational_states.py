@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ...measure.figure import Figure
 from ...measure.phase import Source, measure
+from ...measure.point import Point
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -31,19 +32,19 @@ class OperationalStates(Kind):
         out = Outcome()
         note_settling(out, source, test)
         declared = declared_states(source)
-        points: dict[int, dict[str, Any]] = {}
+        rows: dict[int, dict[str, Figure]] = {}
         for number, _, phase in source.numbered(f"{test.id}-idle"):
-            points[number] = {"x": {"ps": number}, "idle_w": settled_power(source, phase)}
+            rows[number] = {"idle_w": settled_power(source, phase)}
         for number, section, phase in source.numbered(test.id):
             measured = measure(source, phase)
             out.add_measured(measured)
             found = measured.point({})
-            row = points.setdefault(number, {"x": {"ps": number}})
+            row = rows.setdefault(number, {})
             load = section.replace("-", "_")
             row[f"{load}_mb_per_s"], row[f"{load}_w"] = found["mb_per_s"], found["mean_w"]
-        out.points = [points[number] for number in sorted(points)]
-        for number, row in sorted(points.items()):
-            drawn = [q["value"] for key, q in row.items() if key.endswith("_w") and q["value"] is not None]
+        out.points = [Point({"ps": number}, row) for number, row in sorted(rows.items())]
+        for number, row in sorted(rows.items()):
+            drawn = [q.value for key, q in row.items() if key.endswith("_w") and q.value is not None]
             limit = declared.get(number, {}).get("max_power_w")
             if limit and drawn and max(drawn) > limit:
                 out.notes.append(f"PS{number} draws {max(drawn):.3g} W on average, more than the declared {limit:g} W")

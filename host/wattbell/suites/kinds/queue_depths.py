@@ -21,7 +21,7 @@ class QueueDepths(Kind):
         """One point a queue depth; the score is over the low ones."""
         out = Outcome()
         sweep(out, source, test, lambda name: {"qd": sections[name].depth})
-        over = [p for p in out.points if p["x"]["qd"] in test.score_over]
+        over = [p for p in out.points if p.x["qd"] in test.score_over]
         if over and len(over) == len(test.score_over):
             score_over(out, over, "mean of QD" + ", ".join(str(d) for d in test.score_over))
         elif out.points:

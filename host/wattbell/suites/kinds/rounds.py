@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import polars as pl
 
 from ...errors import UsageError
+from ...measure.figure import Figure, mean, ratio
 from ...measure.phase import Measured, Source, measure
-from ...measure.quantity import mean, quantity, ratio
+from ...measure.point import Point
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -49,7 +50,7 @@ class Rounds(Kind):
         drive may be steady before it is saturated) the last five rounds. ``unfinished`` when that window is not steady.
         """
         out = Outcome()
-        by_round: dict[int, dict[str, dict[str, Any]]] = {}
+        by_round: dict[int, dict[str, Point]] = {}
         rows = []
         split: dict[str, None] = {}
         for number, section, phase in source.numbered(test.id):
@@ -65,15 +66,15 @@ class Rounds(Kind):
             point = measured.point({"write_share": job.write_share, "block_bytes": block, "qd": job.depth})
             if _is_split(measured, block):
                 split[name] = None
-                point["iops"] = measured.rate(measured.bytes / block)
+                point = replace(point, figures={**point.figures, "iops": measured.rate(measured.bytes / block, "1/s")})
             out.add_measured(measured)
             by_round.setdefault(number, {})[name] = point
-            rows.append({"round": number, "section": name, **{key: point[key]["value"] for key in _SERIES}})
+            rows.append({"round": number, "section": name, **{key: point[key].value for key in _SERIES}})
         if not by_round:
             return out
         out.series = pl.DataFrame(rows, infer_schema_length=None)
         ordered = [by_round[k] for k in sorted(by_round)]
-        tracked = [[r[s][test.quantity]["value"] or 0.0 for r in ordered if s in r] for s in test.track]
+        tracked = [[r[s][test.quantity].value or 0.0 for r in ordered if s in r] for s in test.track]
         first = _first_steady(test, tracked)
         out.unfinished = first is None and len(ordered) < test.rounds_max
         chosen = _chosen(out, test, ordered, tracked, first)
@@ -82,7 +83,7 @@ class Rounds(Kind):
             out.points.append(merged)
             if name in test.track:
                 out.score(name, _UNITS[test.quantity], merged[test.quantity])
-        out.score("rounds run", "1", quantity(float(len(ordered))))
+        out.score("rounds run", "1", Figure(float(len(ordered)), unit="1"))
         if split:
             text = "their I/Os are larger than a command of this drive: IOPS counts I/Os of the host, latency is that of a command"
             out.notes.append(f"{', '.join(split)}: {text}")
@@ -106,8 +107,8 @@ def _at_the_end(tracked: Sequence[Sequence[float]]) -> int | None:
 
 
 def _chosen(
-    out: Outcome, test: Test, ordered: Sequence[dict[str, Any]], tracked: Sequence[Sequence[float]], first: int | None
-) -> Sequence[dict[str, Any]]:
+    out: Outcome, test: Test, ordered: Sequence[Mapping[str, Point]], tracked: Sequence[Sequence[float]], first: int | None
+) -> Sequence[Mapping[str, Point]]:
     """The rounds that the figures are of; says which, and how steady they were."""
     steady = first is not None
     if first is None:
@@ -125,11 +126,8 @@ def _chosen(
     return ordered[first - 1 : first - 1 + WINDOW]
 
 
-def _merged(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The mean over rounds, quantity by quantity."""
-    merged: dict[str, Any] = {"x": points[0]["x"]}
-    for key, value in points[0].items():
-        if isinstance(value, dict) and key != "x":
-            merged[key] = mean([p[key] for p in points])
-    merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"])
-    return merged
+def _merged(points: Sequence[Point]) -> Point:
+    """The mean over rounds, figure by figure."""
+    merged = {name: mean([p[name] for p in points]) for name in points[0].figures}
+    merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/s/W")
+    return Point(points[0].x, merged)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...measure.figure import Figure, ratio
 from ...measure.phase import READ, WRITE, Source, Whole, measure_whole
-from ...measure.quantity import quantity, ratio
+from ...measure.point import Point
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -46,33 +47,29 @@ class Trace(Kind):
         busy = source.seconds(busy_ticks(measured))
         energy, power = source.energy(first, last, measured.lost)
         megabytes = measured.bytes / 1e6
-        out.score("data over busy time", "MB/s", measured.rate(megabytes, busy))
-        out.score("data over elapsed time", "MB/s", measured.rate(megabytes, elapsed))
+        out.score("data over busy time", "MB/s", measured.rate(megabytes, "MB/s", busy))
+        out.score("data over elapsed time", "MB/s", measured.rate(megabytes, "MB/s", elapsed))
         all_mean, all_p99 = measured.latency()
         for name, opcode in (("all", None), ("reads", READ), ("writes", WRITE)):
             average, p99 = measured.latency(opcode)
             out.score(f"mean latency, {name}", "s", average)
             out.score(f"99th percentile of latency, {name}", "s", p99)
-        whole = measured.rate(megabytes, elapsed)
+        whole = measured.rate(megabytes, "MB/s", elapsed)
         out.score("energy", "J", energy)
-        out.score("all data over all energy", "MB/s/W", ratio(whole, power))
+        out.score("all data over all energy", "MB/s/W", ratio(whole, power, "MB/s/W"))
         out.score("power", "W", power)
-        out.score("elapsed", "s", quantity(elapsed, source.model.interval_u(elapsed), measured.lost))
-        rate = measured.rate(megabytes, busy)
-        out.points = [
-            {
-                "x": {"t_s": 0.0},
-                "mb_per_s": rate,
-                "iops": measured.rate(measured.count, busy),
-                "mean_w": power,
-                "mb_per_s_per_w": ratio(whole, power),
-                "mean_latency_s": all_mean,
-                "p99_latency_s": all_p99,
-                "energy_j": energy,
-                "bytes": measured.bytes,
-                "active_s": busy,
-            }
-        ]
+        out.score("elapsed", "s", Figure(elapsed, source.model.interval_u(elapsed), "s", measured.lost))
+        rate = measured.rate(megabytes, "MB/s", busy)
+        figures = {
+            "mb_per_s": rate,
+            "iops": measured.rate(measured.count, "1/s", busy),
+            "mean_w": power,
+            "mb_per_s_per_w": ratio(whole, power, "MB/s/W"),
+            "mean_latency_s": all_mean,
+            "p99_latency_s": all_p99,
+            "energy_j": energy,
+        }
+        out.points = [Point({"t_s": 0.0}, figures, measured.bytes, busy)]
         return out
 
 

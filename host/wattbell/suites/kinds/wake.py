@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...measure.figure import Figure
 from ...measure.phase import Source, describe
-from ...measure.quantity import quantity
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -52,6 +52,7 @@ class Wake(Kind):
                 continue
             ticks = np.rint(values / source.tick_s).astype(np.int64)
             out.score(f"mean, {name}", "s", describe(ticks, source)[0])
-            out.score(f"median, {name}", "s", quantity(float(np.median(values))))
-            out.score(f"longest, {name}", "s", quantity(float(values.max()), source.model.interval_u(float(values.max()))))
+            out.score(f"median, {name}", "s", Figure(float(np.median(values)), unit="s"))
+            longest = float(values.max())
+            out.score(f"longest, {name}", "s", Figure(longest, source.model.interval_u(longest), "s"))
         return out
