@@ -84,7 +84,7 @@ tap: setup  ## the tap of lanes over a million packets with bit errors, replays,
 	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q tests/slow/test_tap.py
 
 load: setup  ## how many commands a second the gateware takes before it loses one, with the stream at 42 MB/s and without a limit
-	@$(PY) tests/bench/load.py
+	@$(PY) -m tests.bench.load
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
@@ -117,14 +117,14 @@ seeds-check: setup sim controller  ## every quantitative statement of the seed r
 	@$(PY) tools/seeds_check.py
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
-	@$(PY) tools/soak.py $(SOAK)
+	@$(PY) -m tools.soak $(SOAK)
 
 mutants: setup  ## single faults put into the code, in a clone: which of them a test notices (many hours; MUTANTS="--sample 200 --minutes 60"): docs/testing.md
 	@.venv/bin/pip install -q --disable-pip-version-check -e '.[mutants]'
 	@$(PY) tools/mutants.py --docs $(MUTANTS)
 
 bench: setup sim rtl-all  ## speed, as ratios
-	@$(PY) tests/bench/run.py
+	@$(PY) -m tests.bench.run
 
 clean:  ## removes what was built (not the set-up)
 	rm -rf build/rtl build/demo sim/target

@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FAULTS = ROOT / "tests" / "faults"
 PAGE = ROOT / "docs" / "reliability.md"
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # each process works alone: threads of Polars only wait for each other
 # what JLS allocates for each file stays with the process: to get it from the kernel anew is half of a trial's time
 os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
-sys.path.insert(0, str(FAULTS))
 
 PARTS = ("trials", "matrix", "bulk", "fuzz")
 AGAIN = "again"
@@ -91,7 +89,7 @@ def tree() -> str:
 
 
 def _trials(span: tuple[int, int]) -> list[tuple[int, str, bool, bool, list[str]]]:
-    from faulttrial import arrange, scratch, trial
+    from tests.faults.faulttrial import arrange, scratch, trial
 
     folder, done = scratch(), []
     for seed in range(*span):
@@ -143,8 +141,8 @@ def again(folder: Path) -> None:
 
 
 def _try(job: tuple[str, int]) -> tuple[str, int, bool, bool, list[str]]:
-    from faultmatrix import attempt
-    from faulttrial import scratch
+    from tests.faults.faultmatrix import attempt
+    from tests.faults.faulttrial import scratch
 
     name, seed = job
     folder = scratch()
@@ -159,7 +157,7 @@ def _try(job: tuple[str, int]) -> tuple[str, int, bool, bool, list[str]]:
 
 def matrix(store: Store, number: int, deadline: float, only: str) -> None:
     """Every row of tests/faults/faultmatrix.py (that has ``only`` in its name), ``number`` tries of those that take seconds."""
-    from faultmatrix import ROWS
+    from tests.faults.faultmatrix import ROWS
 
     jobs = []
     for name, (_, times) in ROWS.items():
@@ -186,7 +184,7 @@ def matrix(store: Store, number: int, deadline: float, only: str) -> None:
 
 def bulk(store: Store, gigabytes: float, folder: Path) -> None:
     """So many GB through ``wattbell record`` and a pty, its memory sampled; every record is counted and summed up."""
-    from faultbulk import run
+    from tests.faults.faultbulk import run
 
     free = shutil.disk_usage(folder).free
     size = min(gigabytes * 1e9, (free - _FREE_KEPT) / _BULK_FACTOR)

@@ -6,9 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from docs import read
+from firmware.docs import read
 
 PARAMETERS = ("", " 1", " 0", " MAX", " ON", " 1,2", " 1,3.3 V", " #HFF,1E-3", ' "34405A"', " SQ,1,#H1000,16", " IMM", " 1E-3 S")
 

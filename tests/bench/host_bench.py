@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Speed of the host side, as ratios: decoding on one core, and recording live.
 
-    tests/bench/host_bench.py [--json] [--seconds S] [--runs R] [--urgent]
+    python -m tests.bench.host_bench [--json] [--seconds S] [--runs R] [--urgent]
 
 Decode: a realistic stream (``host_stream.py``) from memory to numpy columns, in one thread; compared with USB high
 speed (42 MB/s) and with one bare ``zlib.crc32`` pass over the same bytes, both measured in CPU time.
@@ -31,11 +30,9 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from host_stream import MIXES, make_stream
+from tests.bench.host_stream import MIXES, make_stream
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = [str(HERE.parents[1] / name) for name in ("spec", "host")]
-sys.path[:0] = PACKAGES
 
 USB_HIGH_SPEED = 42e6
 """Bytes a second that USB 2.0 high speed carries in practice."""
@@ -78,7 +75,7 @@ def bench_decode(stream: bytes) -> dict[str, float]:
 def bench_live(stream: Path, transport: str, what: str, first: tuple[str, ...] = ()) -> dict[str, float]:
     """`what` (``record`` or ``read``) done with `stream` at 42 MB/s: rate reached, and shares of a core."""
     with tempfile.TemporaryDirectory(prefix="wattbell-bench-", dir=stream.parent) as folder:
-        environment = {**os.environ, "WATTBELL_RUNTIME": folder, "PYTHONPATH": os.pathsep.join(PACKAGES)}
+        environment = {**os.environ, "WATTBELL_RUNTIME": folder}
         told, size = Path(folder, "told"), stream.stat().st_size
         feed = [*first, sys.executable, str(HERE / "host_bench_feeder.py"), str(stream), str(USB_HIGH_SPEED), str(told)]
         take = [*first, sys.executable, str(HERE / "host_bench_reader.py"), what, f"{folder}/capture", str(size)]

@@ -1,6 +1,6 @@
 """How many commands a second the gateware takes from lane words to records, as JSON: where the first loss is.
 
-``python tests/bench/load.py [--milliseconds N]``. Needs Verilator. Every rate runs on a model of two receivers at 8 GT/s x4 and
+``python -m tests.bench.load [--milliseconds N]``. Needs Verilator. Every rate runs on a model of two receivers at 8 GT/s x4 and
 the instrument (tests/gateware/lanes), with the stream taken at 42 MB/s (USB 2.0) or at once. Loss is any record that is missing,
 marked or dropped.
 """
@@ -15,11 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-GATEWARE = Path(__file__).parents[1] / "gateware"
-sys.path[:0] = [str(GATEWARE), str(GATEWARE / "phy"), str(GATEWARE / "lanes")]
-
-import lane_player  # noqa: E402
-import load  # noqa: E402
+from tests.gateware.lanes import lane_player, load
 
 SUSTAINED = 830_000
 """Commands a second that the project aims at: 4 KiB reads as fast as 8 GT/s x4 carries them."""

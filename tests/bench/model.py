@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Speed of virtual drives in fast fidelity, as JSON: commands a second of one core, memory, time of a suite.
 
-``python tests/bench/model.py [--commands N] [--runs R] [--suite]``. Needs ``make sim``. Random reads of 4 KiB on the Intel 660p, at
+``python -m tests.bench.model [--commands N] [--runs R] [--suite]``. Needs ``make sim``. Random reads of 4 KiB on the Intel 660p, at
 queue depths 1 and 32. Rates are by processor time (user and system) of the programs concerned, with what a run of hardly
 any command takes subtracted; of several runs, the best and the worst.
 
@@ -65,9 +64,8 @@ def spent(*command: object) -> resource.struct_rusage:
 
 def asked(*command: object) -> tuple[resource.struct_rusage, str]:
     """The same, and what it printed."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("spec", "host", "gateware"))}
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors, env=environment)
+        process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:

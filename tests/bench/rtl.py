@@ -1,6 +1,6 @@
 """Speed of the RTL simulation, as JSON: clocks evaluated and simulated a second, and virtual to wall time.
 
-``python tests/bench/rtl.py [--seconds S]``. Needs ``make sim rtl``. Five scenes: a sleeping drive at 10 kSPS and at 1 MSPS
+``python -m tests.bench.rtl [--seconds S]``. Needs ``make sim rtl``. Five scenes: a sleeping drive at 10 kSPS and at 1 MSPS
 with the ADC words handed in, at 1 MSPS with the ADCs' serial pins simulated, a sleeping drive with every clock
 evaluated, and 20 000 random reads of 4 KiB a second from the SSD model at 10 kSPS.
 """

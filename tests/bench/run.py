@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """``make bench``: every speed figure of the house in one run, each beside its aim.
 
 Runs ``model.py``, ``rtl.py`` and ``host_bench.py`` one after the other (they would disturb each other) and
@@ -20,12 +19,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).parents[2]
 
 
 def measured(script: str, *arguments: str) -> dict[str, object]:
     """The JSON a bench script prints; its failure is this program's."""
-    done = subprocess.run([sys.executable, str(HERE / script), *arguments], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-m", f"tests.bench.{script}", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"bench: {script} failed with exit code {done.returncode}; its message stands above")
     return json.loads(done.stdout)
@@ -47,9 +46,9 @@ def main() -> None:
     start = time.monotonic()
     result = {
         "machine": machine,
-        "model": measured("model.py", *(["--suite"] if arguments.suite else [])),
-        "rtl": measured("rtl.py"),
-        "host": measured("host_bench.py", "--json", *([] if os.geteuid() else ["--urgent"])),
+        "model": measured("model", *(["--suite"] if arguments.suite else [])),
+        "rtl": measured("rtl"),
+        "host": measured("host_bench", "--json", *([] if os.geteuid() else ["--urgent"])),
     }
     machine |= {"load_after": os.getloadavg()[0], "minutes": (time.monotonic() - start) / 60}
     if arguments.json:

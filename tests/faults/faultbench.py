@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from faultline import CUT, Pieces
+from tests.faults.faultline import CUT, Pieces
 
 FEEDER = Path(__file__).parents[1] / "e2e" / "feeder.py"
 PATIENCE_S = 120.0

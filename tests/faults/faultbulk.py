@@ -1,11 +1,10 @@
 """Many GB through the recorder: a rig that sends as fast as its port takes it, and the recorder's memory meanwhile.
 
-Started as a program it is that rig: ``faultbulk.py BYTES SERIAL``.
+Started as a program it is that rig: ``python -m tests.faults.faultbulk BYTES SERIAL``.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import select
 import shutil
@@ -18,9 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from faultstream import COMMANDS, EVENTS, RAIL, STATUS, encoder
+from tests.e2e import feeder
+from tests.faults.faultstream import COMMANDS, EVENTS, RAIL, STATUS
+from tests.host.wire import encoder
 
-_FEEDER = Path(__file__).parents[1] / "e2e" / "feeder.py"
+_ROOT = Path(__file__).parents[2]
 _SERIAL = "BULK"
 _SAMPLES, _RECORDS, _COMMAND_BLOCKS = 336, 46, 9
 """Samples of a RAIL block at 1 MSPS, records of a COMMANDS block, and how many of these go with one of those."""
@@ -74,8 +75,9 @@ def run(size: int, folder: Path) -> dict[str, Any]:
     """Record about ``size`` bytes into ``folder``, and say how it went; the capture is removed."""
     import signal
 
-    from faultbench import wait_for
     from wattbell.capture import open_capture
+
+    from tests.faults.faultbench import wait_for
 
     place, runtime = folder / "bulk-capture", folder / "runtime"
     shutil.rmtree(place, ignore_errors=True)
@@ -83,7 +85,7 @@ def run(size: int, folder: Path) -> dict[str, Any]:
     runtime.mkdir(mode=0o700)
     rounds = rounds_of(size)
     env = {**os.environ, "WATTBELL_RUNTIME": str(runtime)}
-    rig = subprocess.Popen([sys.executable, __file__, str(rounds), _SERIAL], env=env)
+    rig = subprocess.Popen([sys.executable, "-m", "tests.faults.faultbulk", str(rounds), _SERIAL], env=env, cwd=_ROOT)
     try:
         wait_for((runtime / "rigs" / f"{_SERIAL}.json").exists, "the rig")
         command = [sys.executable, "-m", "wattbell", "record", "--rig", _SERIAL, "--lba-size", "512", "--out", str(place)]
@@ -132,11 +134,6 @@ def _rss_mb(pid: int) -> float:
 
 
 def _serve(rounds: int, serial: str) -> None:
-    described = importlib.util.spec_from_file_location("feeder", _FEEDER)
-    assert described is not None
-    assert described.loader is not None
-    feeder = importlib.util.module_from_spec(described)
-    described.loader.exec_module(feeder)
     ports = feeder.Ports(serial, Path(os.environ["WATTBELL_RUNTIME"]) / "rigs")
     answers = {b"*IDN?": f"Wattbell,bulk,{serial},0.1", b"SYST:ERR?": '0,"No error"', b"STAT:RIG?": "RUN=0"}
     pieces, rest, line, running, over = stream(rounds), memoryview(b""), b"", False, False

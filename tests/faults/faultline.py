@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from faultstream import Block
+
+from tests.faults.faultstream import Block
 
 CUT = None
 """In a list of pieces: the line was cut here, and is back."""

@@ -16,15 +16,16 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from faultbench import PATIENCE_S, Bench, wait_for
-from faultline import CUT, Pieces, restart
-from faultoracle import Verdict, judge
-from faultstream import Block, make, parse
-from faulttrial import record
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
 from wattbell.capture import writer as writer_module
 from wattbell.errors import WattbellError
+
+from tests.faults.faultbench import PATIENCE_S, Bench, wait_for
+from tests.faults.faultline import CUT, Pieces, restart
+from tests.faults.faultoracle import Verdict, judge
+from tests.faults.faultstream import Block, make, parse
+from tests.faults.faulttrial import record
 
 Row = Callable[[np.random.Generator, Path], Verdict]
 

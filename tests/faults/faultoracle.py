@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from faultstream import COMMANDS, EVENTS, RAIL, STATUS, TLP, Sent
 from wattbell.analysis import analyze
 from wattbell.capture import Capture
+
+from tests.faults.faultstream import COMMANDS, EVENTS, RAIL, STATUS, TLP, Sent
 
 Key = tuple[int, ...]
 _WINDOW_KEYS = ("commands", "rates", "queue_depth", "power", "efficiency", "energy_per_command", "consistency")

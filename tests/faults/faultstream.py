@@ -6,33 +6,14 @@ decoder under test.
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-_ENCODER = Path(__file__).parents[1] / "host" / "wire" / "encoder.py"
-
-
-def _load(path: Path, name: str) -> ModuleType:
-    if name in sys.modules:
-        return sys.modules[name]
-    described = importlib.util.spec_from_file_location(name, path)
-    assert described is not None
-    assert described.loader is not None
-    module = importlib.util.module_from_spec(described)
-    sys.modules[name] = module
-    described.loader.exec_module(module)
-    return module
-
-
-encoder: Any = _load(_ENCODER, "wattbell_test_encoder")
+from tests.host.wire import encoder
 
 HEADER = struct.Struct("<4sBBHIIQI")
 COMMANDS, RAIL, EVENTS, TLP, STATUS, LINK = range(1, 7)

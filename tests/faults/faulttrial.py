@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from faultline import CUT, ONE_RUN, RESTARTS, Pieces, restart
-from faultoracle import Verdict, judge
-from faultstream import Block, make, parse
 from wattbell.capture import CaptureWriter, open_capture
+
+from tests.faults.faultline import CUT, ONE_RUN, RESTARTS, Pieces, restart
+from tests.faults.faultoracle import Verdict, judge
+from tests.faults.faultstream import Block, make, parse
 
 SHARED_MEMORY = Path("/dev/shm")
 CLASSES = [fault.name for fault in ONE_RUN] + list(RESTARTS)

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import numpy as np
-from faultstream import make
-from faulttrial import record
 from wattbell.capture import open_capture
+
+from tests.faults.faultstream import make
+from tests.faults.faulttrial import record
 
 
 def test_a_capture_that_is_read_leaves_no_file_open(tmp_path: Path) -> None:

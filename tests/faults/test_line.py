@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faultbench import Bench
-from faultoracle import judge
-from faulttrial import CLASSES, arrange
 from wattbell.capture import open_capture
+
+from tests.faults.faultbench import Bench
+from tests.faults.faultoracle import judge
+from tests.faults.faulttrial import CLASSES, arrange
 
 
 @pytest.mark.parametrize("seed", range(3, 3 + len(CLASSES)), ids=lambda seed: CLASSES[seed % len(CLASSES)].replace(" ", "-"))

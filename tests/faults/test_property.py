@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faultline import ONE_RUN
-from faultoracle import judge
-from faultstream import make, parse
-from faulttrial import CLASSES, arrange, record, scratch, trial
 from wattbell.capture import open_capture
+
+from tests.faults.faultline import ONE_RUN
+from tests.faults.faultoracle import judge
+from tests.faults.faultstream import make, parse
+from tests.faults.faulttrial import CLASSES, arrange, record, scratch, trial
 
 TRIALS, GROUPS = 2_000, 10
 

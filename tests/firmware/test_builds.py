@@ -10,11 +10,8 @@ import sys
 
 import pytest
 
+from firmware import docs
 from tests.firmware.rig import BUILD, ROOT, Rig, make
-
-sys.path.insert(0, str(ROOT / "firmware"))
-
-import docs
 
 
 def test_the_page_is_the_generated_one() -> None:

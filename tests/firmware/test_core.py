@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import random
 import re
-import sys
 
 import pytest
 
-from tests.firmware.rig import ROOT, Rig, make
-
-sys.path.insert(0, str(ROOT / "firmware"))
-
-import docs
+from firmware import docs
+from tests.firmware.rig import Rig, make
 
 pytestmark = pytest.mark.xdist_group("firmware-core")  # one worker builds the core
 

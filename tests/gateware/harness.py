@@ -26,7 +26,10 @@ import cocotb_tools.config
 from cocotb_tools.runner import get_runner
 from wattbell_gateware import verilog
 
-BUILD = Path(__file__).parents[2] / "build" / "gateware"
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "gateware"
+PATHS = (str(ROOT), str(ROOT / "hw"))
+"""Of what simulated tests import by name: tests.gateware.phy.traffic, afe.merge."""
 OPTIMISE = "-O1"
 """Of the C++ compiler: models here run for seconds, so a quick build wins over a quick model."""
 
@@ -139,13 +142,11 @@ def run(
     runs = folder / f"run-{test_module}-{testcase or 'all'}-{tag}"
     shutil.rmtree(runs, ignore_errors=True)
     runs.mkdir()
-    paths = [str(Path(here).resolve().parent), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    before = os.environ.get("PYTHONPATH")
-    sys.path[:0] = paths[:2]  # cocotb's runner hands sys.path to the simulator
+    package = ".".join(Path(here).resolve().parent.relative_to(ROOT).parts)
     log = runs / "run.log"
     try:
         results = get_runner("verilator").test(
-            test_module=test_module,
+            test_module=[f"{package}.{module}" for module in test_module.split(",")],
             hdl_toplevel=name,
             hdl_toplevel_lang="verilog",
             build_dir=folder,
@@ -153,15 +154,11 @@ def run(
             results_xml=str(runs / "results.xml"),
             testcase=testcase,
             seed=seed,
-            extra_env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            extra_env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join((*PATHS, *filter(None, sys.path))), **(env or {})},
             log_file=log,
         )
     except (SystemExit, RuntimeError) as stop:
         raise SimulationError(f"{name}: the simulation broke off ({stop}):\n{_tail(log)}") from None
-    finally:
-        del sys.path[:2]
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
     cases = list(ElementTree.parse(results).getroot().iter("testcase"))
     failed = [c.get("name") for c in cases if c.find("failure") is not None or c.find("error") is not None]
     if failed or not cases:

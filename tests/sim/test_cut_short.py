@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.rig.rig_process import PATIENCE_S, ROOT
+from tests.sim.rig.rig_process import PATIENCE_S
 from tests.sim.rig.rig_trace import encode, end, rail
 
 pytestmark = pytest.mark.xdist_group("virtual-rig")
@@ -22,7 +22,7 @@ HOURS = 10 * 3600
 
 def cut_short(folder: Path, *words: object) -> tuple[int, str]:
     """Runs the program, ends it by SIGINT once it records; exit code and stderr."""
-    environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime"), "PYTHONPATH": str(ROOT / "host")}
+    environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
     command = [sys.executable, "-m", "wattbell", *map(str, words), "--out", str(folder / "capture")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment) as process:
         late = threading.Timer(PATIENCE_S, process.kill)
@@ -49,7 +49,7 @@ def check(folder: Path, code: int, said: str) -> dict[str, object]:
     assert meta["workload"]["interrupted"] is True
     assert any("cut short" in note for note in meta["conditions"]["notes"])
     command = [sys.executable, "-m", "wattbell", "analyze", str(folder / "capture"), "--json"]
-    shown = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "host")}, check=True)
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert any("cut short" in warning for warning in json.loads(shown.stdout)["warnings"]), "figures say so"
     return dict(meta["workload"])
 

@@ -8,18 +8,13 @@ build/tap/. And that driver's traffic without errors, through the lanes and past
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/gateware" / name) for name in ("", "phy", "lanes")]
+from tests.gateware.lanes import bus_trace, chain, lane_player, long_run
 
-import bus_trace  # noqa: E402
-import chain  # noqa: E402
-import lane_player  # noqa: E402
-import long_run  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 TLPS = os.environ.get("WATTBELL_TAP_TLPS")
 LINKS = {("8", 4): 20, ("8", 2): 16, ("8", 1): 11, ("5", 4): 15, ("5", 2): 11, ("5", 1): 6, ("2.5", 4): 11, ("2.5", 2): 6, ("2.5", 1): 4}

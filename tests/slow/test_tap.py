@@ -8,19 +8,15 @@ counted is left in build/tap/.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from wattbell_gateware.link.receiver import Receiver
 
+from tests.gateware import harness
+from tests.gateware.phy import phy_tops
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/gateware"), str(ROOT / "tests/gateware/phy")]
-
-import harness  # noqa: E402
-from phy_tops import ReceiverTop, Wrapped  # noqa: E402
-
-PHY = str(ROOT / "tests/gateware/phy/test_receiver.py")
 SIZES = [(4, 4, True), (4, 4, False), (2, 4, False), (2, 2, False)]
 """Wires, symbols of a word, 8 GT/s too."""
 TLPS = os.environ.get("WATTBELL_TAP_TLPS")
@@ -32,11 +28,14 @@ pytestmark = [pytest.mark.timeout(0), pytest.mark.skipif(TLPS is None, reason="s
 def test_receiver(size, module):
     lanes, symbols, blocks = size
     ticks = 4 if blocks else 2 * symbols
-    top = ReceiverTop(lanes, ticks_per_clock=ticks) if blocks else Wrapped(Receiver(lanes, symbols, ticks_per_clock=ticks))
+    if blocks:
+        top = phy_tops.ReceiverTop(lanes, ticks_per_clock=ticks)
+    else:
+        top = phy_tops.Wrapped(Receiver(lanes, symbols, ticks_per_clock=ticks))
     result = ROOT / "build/tap" / f"{lanes}x{symbols}{'x8' if blocks else ''}.json"
     result.parent.mkdir(parents=True, exist_ok=True)
     env = {"TAP_LANES": str(lanes), "TAP_SYMBOLS": str(symbols), "TAP_TICKS": str(ticks), "TAP_BLOCKS": str(int(blocks)),
            "TAP_RESULT": str(result)}  # fmt: skip
     if module == "cocotb_long":
         env["TAP_TLPS"] = TLPS
-    harness.run(top, name="receiver", test_module=module, here=PHY, env=env)
+    harness.run(top, name="receiver", test_module=module, here=phy_tops.__file__, env=env)

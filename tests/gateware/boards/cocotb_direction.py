@@ -9,10 +9,11 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, Timer
 from cocotb.utils import get_sim_time
-from sender import Sender, Wiring
-from traffic import some_tlp
-from transmitter.fast import words
 from wattbell_spec.link_events import LinkEvent
+
+from tests.gateware.lanes.sender import Sender, Wiring
+from tests.gateware.phy.traffic import some_tlp
+from tests.gateware.phy.transmitter.fast import words
 
 BOARD = os.environ["BOARD"]
 MOST_OFF_NS = {"ecp5": 6, "kintex7": 4}[BOARD]

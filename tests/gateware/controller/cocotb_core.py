@@ -4,11 +4,12 @@ import zlib
 from pathlib import Path
 
 import cocotb
-from bench import Eeprom
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, First, RisingEdge, Timer, ValueChange
-from core_top import assemble
 from wattbell_spec.controller_registers import BASE, BOARD, RESTART_KEY
+
+from tests.gateware.controller.bench import Eeprom
+from tests.gateware.controller.core_top import assemble
 
 AT = {r.name: BASE + 4 * r.address for r in BOARD}
 NAMES = "\n".join(f".equ {name}, {address}" for name, address in AT.items())

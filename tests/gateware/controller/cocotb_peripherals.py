@@ -1,8 +1,9 @@
 import random
 
 import cocotb
-from bench import ADDRESS, Bench, Eeprom
 from wattbell_spec.controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
+
+from tests.gateware.controller.bench import ADDRESS, Bench, Eeprom
 
 CONSOLE_IN, CONSOLE_OUT, WAKE, METER, POWER, TRIGGER, I2C = (1 << k for k in range(7))
 UNIT = 1 << 20

@@ -3,9 +3,10 @@
 import random
 
 import cocotb
-from bench import CLOCK_TICKS, Bench
 from wattbell_gateware.nvme import COMPLETION
 from wattbell_spec.registers import by_name
+
+from tests.gateware.controller.bench import CLOCK_TICKS, Bench
 
 AT_ONCE, FORCE, VOLTAGE, CURRENT, POWER, CLKREQ, PERST, LINK, COMMAND, POWER_STATE = range(10)
 FALLING, BY_OPCODE, BY_LBA, BY_LATENCY, BY_ERROR = 1 << 4, 1 << 8, 1 << 9, 1 << 10, 1 << 11

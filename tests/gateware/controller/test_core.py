@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import harness
 import pytest
-from core_top import CoreTop, wrapper
+
+from tests.gateware import harness
+from tests.gateware.controller.core_top import CoreTop, wrapper
 
 ROOT = Path(__file__).parents[3]
 

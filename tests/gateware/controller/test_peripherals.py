@@ -1,8 +1,9 @@
 """What is behind the controller's own registers, without the soft core."""
 
-import harness
-from load_top import LoadTop
 from wattbell_gateware.controller import Peripherals
+
+from tests.gateware import harness
+from tests.gateware.controller.load_top import LoadTop
 
 
 def test_peripherals():

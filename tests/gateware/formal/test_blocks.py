@@ -3,7 +3,6 @@
 import os
 
 import pytest
-import smt
 from amaranth import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume
 from wattbell_gateware.link.token_framer import TokenFramer
@@ -11,6 +10,8 @@ from wattbell_gateware.link.token_parser import TokenParser, parsed_word
 from wattbell_gateware.link.token_stream import stream_word
 from wattbell_gateware.pcs.block_descramble import BlockDescrambleStep
 from wattbell_gateware.pcs.blocks import BlockKind
+
+from tests.gateware.formal import smt
 
 LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 

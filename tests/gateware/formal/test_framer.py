@@ -7,11 +7,12 @@ after any damage the framer has recovered with the first symbol of the next fram
 import os
 
 import pytest
-import smt
 from amaranth import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume
 from wattbell_gateware.link.delimit import LATENCY, FrameDelimiter, quads_per_clock
 from wattbell_gateware.link.pack import TlpPacker
+
+from tests.gateware.formal import smt
 
 ALL = os.environ.get("WATTBELL_FORMAL") == "all"
 STP, SDP, END, EDB = 0xFB, 0x5C, 0xFD, 0xFE

@@ -3,12 +3,13 @@
 import os
 
 import pytest
-import smt
 from amaranth import Elaboratable, Module, Mux, Signal
 from amaranth.hdl import Assert
 from wattbell_gateware.link.events import EventQueue
 from wattbell_gateware.stream.events import LossReporter
 from wattbell_spec.wire import LossSource
+
+from tests.gateware.formal import smt
 
 DEPTH = 12 if os.environ.get("WATTBELL_FORMAL") == "all" else 8
 """Clocks: enough for two rounds of LOSS events, and to fill the queues; `make formal` has some more."""

@@ -6,11 +6,12 @@ The serial forms here are written from the specification, one bit a step; they k
 import os
 
 import pytest
-import smt
 from amaranth import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume
 from wattbell_gateware.link import DLLP_CRC, LCRC, CrcStep
 from wattbell_gateware.pcs import STATE, DescrambleStep, symbol_word
+
+from tests.gateware.formal import smt
 
 # --- CRC ----------------------------------------------------------------------------------------------------------------
 

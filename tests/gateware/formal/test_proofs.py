@@ -1,11 +1,12 @@
 """What must hold for every input, shown for every input (CRC) or for every sequence of some length (FIFO)."""
 
 import pytest
-import smt
 from amaranth import Cat, Const, Elaboratable, Module, Signal
 from amaranth.hdl import Assert, Assume
 from wattbell_gateware.stream.crc import Crc32Word
 from wattbell_gateware.stream.fifo import CountingFifo
+
+from tests.gateware.formal import smt
 
 DEPTH = 10
 

@@ -3,13 +3,14 @@
 import os
 
 import pytest
-import smt
 from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, EnableInserter, Module, Mux, ResetSignal, Signal
 from amaranth.hdl import Assert, Assume
 from wattbell_gateware.boards import direction
 from wattbell_gateware.link.layouts import Verdict
 from wattbell_gateware.link.store import Fate, TlpStore
 from wattbell_gateware.stream.recordqueue import BEATS, RecordQueue
+
+from tests.gateware.formal import smt
 
 DEEPER = 2 if os.environ.get("WATTBELL_FORMAL") == "all" else 0
 """Clocks more."""

@@ -5,11 +5,12 @@ the first step from none.
 """
 
 import pytest
-import smt
 from amaranth import Elaboratable, Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume
 from amaranth.lib import data
 from wattbell_gateware.link.sequence import ORDER, SequenceOrder, SequenceWindow
+
+from tests.gateware.formal import smt
 
 WINDOW = 64
 STATE = data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": WINDOW})

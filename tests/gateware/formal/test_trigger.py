@@ -10,12 +10,13 @@ conversion stays for two clocks. Time goes on by a clock, or by more at once, as
 import os
 
 import pytest
-import smt
 from amaranth import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.hdl import Assert, Assume
 from wattbell_gateware.controller.trigger import Source, Trigger
 from wattbell_spec.nvme import LBA_OPCODES
 from wattbell_spec.registers import by_name
+
+from tests.gateware.formal import smt
 
 LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 DEPTH = 14 if LONG else 12

@@ -1,6 +1,6 @@
 """Writes a script for player.cpp: NVMe traffic of tests/gateware/nvme (packed by cocotbext-pcie), registers, sidebands.
 
-    scripted.py WIDTH TICKS SEED SCRIPT EXPECTED [PACE]
+    python -m tests.gateware.instrument.scripted WIDTH TICKS SEED SCRIPT EXPECTED [PACE]
 
 The link carries WIDTH bits in PACE ticks (default: TICKS).
 
@@ -17,9 +17,8 @@ from pathlib import Path
 
 width, ticks, seed = map(int, sys.argv[1:4])
 os.environ["WIDTH"], os.environ["TICKS"], os.environ["SEED"] = map(str, (width, int([*sys.argv, ticks][6]), seed))
-sys.path.insert(0, str(Path(__file__).parents[1] / "nvme"))
 
-from scenario import boot, make, workload  # noqa: E402
+from tests.gateware.nvme.scenario import boot, make, workload  # noqa: E402
 
 STATUS_PERIOD = 1 << 27
 BASE = STATUS_PERIOD - 2_000_000

@@ -10,9 +10,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import blockparser
-import cplayer
 import pytest
+
+from tests.gateware import blockparser
+from tests.gateware.instrument import cplayer
 
 FIELDS = struct.Struct("<iIIII3s3sBBHHHI5sB")
 NAMES = ("cqe_offset", "doorbell_before", "fetch_before", "first_data_before", "last_data_before", "msix_after", "cq_head_after",
@@ -41,8 +42,9 @@ def played(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(variant)
     script, expected = folder / "script", folder / "expected.json"
     options = cplayer.VARIANTS[variant]
-    subprocess.run([sys.executable, str(Path(__file__).with_name("scripted.py")), str(options.width),
-                    str(options.ticks_per_clock), "7", str(script), str(expected), *cplayer.PACE.get(variant, ())], check=True)
+    subprocess.run([sys.executable, "-m", "tests.gateware.instrument.scripted", str(options.width),
+                    str(options.ticks_per_clock), "7", str(script), str(expected), *cplayer.PACE.get(variant, ())], check=True,
+                   cwd=Path(__file__).parents[3])
     player = cplayer.build(variant)
     runs = {mode: cplayer.play(player, script, folder / "stream", *mode.split())
             for mode in ("", "skip", "gate", "skip gate")[: 1 if variant in cplayer.SLOW else 4]}

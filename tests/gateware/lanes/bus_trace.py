@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.sim.guest import tap
 
 ROOT = Path(__file__).resolve().parents[3]
 PS = 1000
@@ -21,15 +21,6 @@ class Timed(NamedTuple):
     ns: int
     direction: int
     raw: bytes
-
-
-def _reader():
-    """The trace reader of tests/sim/guest, whose name others have too."""
-    spec = importlib.util.spec_from_file_location("guest_tap", ROOT / "tests/sim/guest/tap.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up
-    spec.loader.exec_module(module)
-    return module
 
 
 def _whole(raw: bytes) -> bytes:
@@ -47,7 +38,7 @@ _IDENTIFY = 0x06
 def tlps(path: Path, *, longest_gap_ns: int = 200, limit: int | None = None, thin: int = 1) -> list[Timed]:
     """In order of their times, pauses cut to `longest_gap_ns`. `limit`: so many of them, from the first one on. `thin`: of data TLPs (256
     bytes and more) only every so many."""
-    items = [i for i in _reader().items(path) if i.kind == "tlp"]
+    items = [i for i in tap.items(path) if i.kind == "tlp"]
     items.sort(key=lambda i: i.time_ps)
     out, at, before, data = [], 0, None, 0
     identify = False

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import random
 import struct
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import judge
-import lane_player as lp
-from bus_trace import Timed
-from sender import BIT_PS, Copy, Sender, Wiring
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import blockparser
+from tests.gateware import blockparser
+from tests.gateware.lanes import judge
+from tests.gateware.lanes import lane_player as lp
+from tests.gateware.lanes.bus_trace import Timed
+from tests.gateware.lanes.sender import BIT_PS, Copy, Sender, Wiring
 
 START = 4000
 """Tick at which the links begin to train."""

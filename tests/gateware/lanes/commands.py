@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
-from sender import Sender
+from tests.gateware.lanes.sender import Sender
 
 GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
 UNSURE = GUESS | NO_SQE | LOSS

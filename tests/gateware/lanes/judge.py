@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from lane_player import Delivered, Told
-from sender import Sender
+from tests.gateware.lanes.lane_player import Delivered, Told
+from tests.gateware.lanes.sender import Sender
 
 REMEMBERED = 64
 """So many TLPs behind the newest one a lost one is still taken when it comes again (docs/gateware.md)."""

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from lanes_top import InstrumentTop, ReceiverTop
-from transmitter.fast import words
 from wattbell_gateware import verilog
 from wattbell_gateware.generate import sources_digest
 from wattbell_gateware.link.receiver import COUNTERS
 from wattbell_spec.link_events import LinkEvent
 from wattbell_spec.registers import by_name
+
+from tests.gateware.lanes.lanes_top import InstrumentTop, ReceiverTop
+from tests.gateware.phy.transmitter.fast import words
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build/gateware"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import struct
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import blockparser
-import chain
-import lane_player as lp
-from bus_trace import Timed
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "nvme"))
-
-from link import DOWN, UP
-from scenario import boot, make
+from tests.gateware import blockparser
+from tests.gateware.lanes import chain
+from tests.gateware.lanes import lane_player as lp
+from tests.gateware.lanes.bus_trace import Timed
+from tests.gateware.nvme.link import DOWN, UP
+from tests.gateware.nvme.scenario import boot, make
 
 QUEUES, DEPTH = 8, 1024
 _BUFFERS, _BUFFER_PAGES = 0x5A_0000_0000, 2048

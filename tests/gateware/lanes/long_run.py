@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import chain
-import commands
-import judge
-import lane_player as lp
-import traffic as tr
-from bus_trace import Timed
-from sender import Sender, Wiring
+from tests.gateware.lanes import chain, commands, judge
+from tests.gateware.lanes import lane_player as lp
+from tests.gateware.lanes.bus_trace import Timed
+from tests.gateware.lanes.sender import Sender, Wiring
+from tests.gateware.phy import traffic as tr
 
 ERRORS = 1e-4
 STRESS_ROUND = 8000

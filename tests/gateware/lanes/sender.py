@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import traffic as tr
-import transmitter as t
-from transmitter.fast import FastGen3Link, FastLink
-from transmitter.gen3_link import Place
-from transmitter.gen3_tokens import tlp_bytes
+
+from tests.gateware.phy import traffic as tr
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.transmitter.fast import FastGen3Link, FastLink
+from tests.gateware.phy.transmitter.gen3_link import Place
+from tests.gateware.phy.transmitter.gen3_tokens import tlp_bytes
 
 BIT_PS = {"2.5": 400, "5": 200, "8": 125}
 _STRETCH = 1 << 20

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import bus_trace
-import chain
-import commands
-import lane_player
-import load
-import long_run
 import pytest
+
+from tests.gateware.lanes import bus_trace, chain, commands, lane_player, load, long_run
 
 pytestmark = pytest.mark.xdist_group("lanes")  # one player, built by one worker
 

@@ -9,9 +9,10 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge, Timer
 from cocotb.utils import get_sim_time
-from link import DOWN, UP, Sent
 from wattbell_gateware.layouts import COMMAND, EVENT
 from wattbell_gateware.nvme.layouts import CONFIG, COUNTERS, RAW
+
+from tests.gateware.nvme.link import DOWN, UP, Sent
 
 
 def unpack(layout, value: int) -> dict[str, int]:

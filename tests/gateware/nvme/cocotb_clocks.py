@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 import cocotb
-from bench import Bench
 from cocotb.triggers import ReadOnly, RisingEdge
-from expect import FLUSH, READ, WRITE
-from link import UP, Sent
-from memory import Pool
-from scenario import TICKS, WIDTH, boot, make
+
+from tests.gateware.nvme.bench import Bench
+from tests.gateware.nvme.expect import FLUSH, READ, WRITE
+from tests.gateware.nvme.link import UP, Sent
+from tests.gateware.nvme.memory import Pool
+from tests.gateware.nvme.scenario import TICKS, WIDTH, boot, make
 
 
 async def clocks(dut, bench: Bench, sent: Sent) -> int:

@@ -6,11 +6,12 @@ import struct
 from collections import Counter
 
 import cocotb
-from bench import Bench, Pin
-from expect import DSM, FLUSH, GUESS, NO_RANGES, READ, SHADOW, WRITE
-from hosts import part, use_shadow_doorbells
-from link import UP, Sent
-from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, delete_cq, delete_sq, make, run, workload
+
+from tests.gateware.nvme.bench import Bench, Pin
+from tests.gateware.nvme.expect import DSM, FLUSH, GUESS, NO_RANGES, READ, SHADOW, WRITE
+from tests.gateware.nvme.hosts import part, use_shadow_doorbells
+from tests.gateware.nvme.link import UP, Sent
+from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, delete_cq, delete_sq, make, run, workload
 
 
 def data_tlps(sent: list[Sent]) -> list[Sent]:

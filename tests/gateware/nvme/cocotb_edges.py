@@ -7,12 +7,13 @@ import dataclasses
 from collections import Counter
 
 import cocotb
-from bench import Bench, Pin
 from cocotb.triggers import RisingEdge
-from cocotb_pages import keep_busy, start
-from expect import FLUSH, PARTIAL, READ, WRITE
-from memory import Pool
-from scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
+
+from tests.gateware.nvme.bench import Bench, Pin
+from tests.gateware.nvme.cocotb_pages import keep_busy, start
+from tests.gateware.nvme.expect import FLUSH, PARTIAL, READ, WRITE
+from tests.gateware.nvme.memory import Pool
+from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
 
 EVENT_REQUEST = 0x0C
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import cocotb
-from bench import Bench
-from expect import ABORTED, GUESS, LOSS, NO_SQE, READ, REUSED, SHADOW, WRITE, WRITE_ZEROES
-from hosts import make_host, several_lives
-from link import DOWN, UP
-from scenario import NAMES, SEED, TICKS, WIDTH, boot, make, run, workload
 from wattbell_spec import wire as spec
+
+from tests.gateware.nvme.bench import Bench
+from tests.gateware.nvme.expect import ABORTED, GUESS, LOSS, NO_SQE, READ, REUSED, SHADOW, WRITE, WRITE_ZEROES
+from tests.gateware.nvme.hosts import make_host, several_lives
+from tests.gateware.nvme.link import DOWN, UP
+from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, make, run, workload
 
 CPLD = 0x4A
 """First byte of a completion with data."""

@@ -6,10 +6,11 @@ Every record is compared with the model's, and nothing may be counted as lost.
 from __future__ import annotations
 
 import cocotb
-from expect import READ, WRITE
-from memory import Pool
-from model import Model
-from scenario import SEED, boot, make, run
+
+from tests.gateware.nvme.expect import READ, WRITE
+from tests.gateware.nvme.memory import Pool
+from tests.gateware.nvme.model import Model
+from tests.gateware.nvme.scenario import SEED, boot, make, run
 
 GIB = 1 << 30
 

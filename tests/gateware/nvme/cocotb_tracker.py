@@ -6,8 +6,9 @@ import os
 import random
 
 import cocotb
-from expect import READ, WRITE
-from scenario import SEED, boot, make, run, workload
+
+from tests.gateware.nvme.expect import READ, WRITE
+from tests.gateware.nvme.scenario import SEED, boot, make, run, workload
 
 
 @cocotb.test()

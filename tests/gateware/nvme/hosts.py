@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import struct
 
-from link import DOWN, UP, Clockwork, Link
-from memory import Pool
-from model import Model
-from scenario import boot, create_queues, delete_cq, delete_sq, make
-from scenario import workload as any_workload
+from tests.gateware.nvme.link import DOWN, UP, Clockwork, Link
+from tests.gateware.nvme.memory import Pool
+from tests.gateware.nvme.model import Model
+from tests.gateware.nvme.scenario import boot, create_queues, delete_cq, delete_sq, make
+from tests.gateware.nvme.scenario import workload as any_workload
 
 SECTORS = {1: 512, 2: 4096}
 """Bytes of a logical block by namespace."""

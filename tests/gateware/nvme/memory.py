@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from random import Random
 
-from expect import Command
+from tests.gateware.nvme.expect import Command
 
 
 class Pool:

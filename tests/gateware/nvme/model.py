@@ -11,9 +11,9 @@ import random
 import struct
 from functools import partial
 
-from expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, CompletionQueue, Queue, expected_record
-from link import DOWN, NEIGHBOUR, UP, Clockwork, Link
-from memory import Memory
+from tests.gateware.nvme.expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, CompletionQueue, Queue, expected_record
+from tests.gateware.nvme.link import DOWN, NEIGHBOUR, UP, Clockwork, Link
+from tests.gateware.nvme.memory import Memory
 
 
 class Model(Memory):

@@ -6,11 +6,12 @@ import os
 from collections import Counter
 
 import cocotb
-from bench import Bench
-from expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, CompletionQueue, Queue
-from link import DOWN, UP, Clockwork, Link
-from model import Model
 from wattbell_spec import wire as spec
+
+from tests.gateware.nvme.bench import Bench
+from tests.gateware.nvme.expect import DSM, FLUSH, READ, WRITE, WRITE_ZEROES, CompletionQueue, Queue
+from tests.gateware.nvme.link import DOWN, UP, Clockwork, Link
+from tests.gateware.nvme.model import Model
 
 WIDTH = int(os.environ.get("WIDTH", "128"))
 TICKS = int(os.environ.get("TICKS", "4"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 
-import harness
 import pytest
 from wattbell_gateware.boards.ecp5.board import BOARD
 from wattbell_gateware.nvme import NvmeTracker
 from wattbell_gateware.nvme.store import Table
+
+from tests.gateware import harness
 
 pytestmark = pytest.mark.xdist_group("tracker")  # no other worker waits for the model
 

@@ -1,10 +1,11 @@
 """All 1024 codes at both running disparities, in every place of the word, against the transmitter's table."""
 
 import cocotb
-import transmitter as t
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from symbols import Received, unpack
+
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.symbols import Received, unpack
 
 CONTROL = (0x1C, 0x3C, 0x5C, 0x7C, 0x9C, 0xBC, 0xDC, 0xFC, 0xF7, 0xFB, 0xFD, 0xFE)
 COLUMN = {

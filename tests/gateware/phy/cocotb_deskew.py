@@ -4,10 +4,11 @@ import itertools
 import random
 
 import cocotb
-import transmitter as t
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from symbols import BITS, Received, unpack
+
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.symbols import BITS, Received, unpack
 
 NOISE = Received(0x11, False)
 

@@ -3,8 +3,9 @@
 import random
 
 import cocotb
-import gen3_bench as b
-from transmitter.gen3_link import Gen3Link
+
+from tests.gateware.phy import gen3_bench as b
+from tests.gateware.phy.transmitter.gen3_link import Gen3Link
 
 WIDTHS = [1, 2, 4]
 TICK = 4000

@@ -3,10 +3,11 @@
 import random
 
 import cocotb
-import transmitter as t
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from symbols import Received, unpack
+
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.symbols import Received, unpack
 
 LATENCY = 9
 PORTS = ("raw__payload", "raw__valid", "out__payload", "out__valid", "bypass", "polarity_set", "polarity", "locked", "offset", "inverted")

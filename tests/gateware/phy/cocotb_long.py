@@ -7,9 +7,10 @@ import random
 from pathlib import Path
 
 import cocotb
-import traffic as tr
-from cocotb_receiver import RATES, up
-from tap import LANES, Wiring, tap
+
+from tests.gateware.phy import traffic as tr
+from tests.gateware.phy.cocotb_receiver import RATES, up
+from tests.gateware.phy.tap import LANES, Wiring, tap
 
 ROUND = 1000
 

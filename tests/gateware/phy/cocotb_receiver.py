@@ -3,9 +3,10 @@
 import os
 
 import cocotb
-import traffic as tr
-import transmitter as t
-from tap import BLOCKS, LANES, STATES, TICKS, Wiring, tap
+
+from tests.gateware.phy import traffic as tr
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.tap import BLOCKS, LANES, STATES, TICKS, Wiring, tap
 
 TLPS = int(os.environ.get("TAP_TLPS", "120"))
 WIDTHS = [n for n in (1, 2, 4) if n <= LANES]

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import cocotb
 import numpy as np
-import traffic as tr
-from cocotb_receiver import states
-from tap import BITS, PERIOD, TICKS, Wiring, tap
+
+from tests.gateware.phy import traffic as tr
+from tests.gateware.phy.cocotb_receiver import states
+from tests.gateware.phy.tap import BITS, PERIOD, TICKS, Wiring, tap
 
 BIT_NS = (Fraction(2, 5), Fraction(1, 5), Fraction(1, 8))
 GRID_NS = TICKS * max(PERIOD)

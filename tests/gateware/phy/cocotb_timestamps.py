@@ -4,9 +4,10 @@ import random
 from fractions import Fraction
 
 import cocotb
-import traffic as tr
-from cocotb_receiver import RATES, WIDTHS, up
-from tap import BITS, Wiring, tap
+
+from tests.gateware.phy import traffic as tr
+from tests.gateware.phy.cocotb_receiver import RATES, WIDTHS, up
+from tests.gateware.phy.tap import BITS, Wiring, tap
 
 BIT_NS = (Fraction(2, 5), Fraction(1, 5), Fraction(1, 8))
 EARLY_NS = (Fraction(4, 5), Fraction(4, 5), Fraction(7, 8))

@@ -6,12 +6,13 @@ import random
 import struct
 from typing import NamedTuple
 
-import transmitter as t
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from tap import COUNTERS
+
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.tap import COUNTERS
 
 GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
 EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,

@@ -6,10 +6,11 @@ import os
 import random
 from dataclasses import dataclass, field
 
-import traffic as tr
-import transmitter as t
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
+
+from tests.gateware.phy import traffic as tr
+from tests.gateware.phy import transmitter as t
 
 LANES, SYMBOLS = int(os.environ.get("TAP_LANES", "4")), int(os.environ.get("TAP_SYMBOLS", "4"))
 TICKS = int(os.environ.get("TAP_TICKS", "4"))

@@ -6,10 +6,11 @@ import warnings
 import zlib
 
 import pytest
-import transmitter as t
 from amaranth.hdl import UnusedElaboratable
 from amaranth.sim import Simulator
 from wattbell_gateware.link import DLLP_CRC, LCRC, CrcStep
+
+from tests.gateware.phy import transmitter as t
 
 
 def states(step, pieces):

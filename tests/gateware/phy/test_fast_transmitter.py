@@ -6,10 +6,11 @@ import random
 
 import numpy as np
 import pytest
-import transmitter as t
-from transmitter.datalink import dllp_crc
-from transmitter.fast import FastGen3Link, FastLink, quick_dllp_crc, words
-from transmitter.gen3_link import Gen3Link
+
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.transmitter.datalink import dllp_crc
+from tests.gateware.phy.transmitter.fast import FastGen3Link, FastLink, quick_dllp_crc, words
+from tests.gateware.phy.transmitter.gen3_link import Gen3Link
 
 
 def some_bytes(r: random.Random, least: int = 3) -> bytes:

@@ -3,10 +3,11 @@
 import random
 
 import pytest
-import transmitter as t
 from amaranth.sim import Simulator
 from wattbell_gateware.link import Verdict
 from wattbell_gateware.link.framer import Framer
+
+from tests.gateware.phy import transmitter as t
 
 ANY = 0x11
 

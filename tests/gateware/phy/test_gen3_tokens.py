@@ -4,8 +4,9 @@ import random
 
 import pytest
 from amaranth.sim import Simulator
-from transmitter.gen3_tokens import EDB, EDS, SDP, stp
 from wattbell_gateware.link.tokens import TokenDecoder
+
+from tests.gateware.phy.transmitter.gen3_tokens import EDB, EDS, SDP, stp
 
 NUMBER = {*range(16, 20), *range(24, 32)}
 """Bits of the sequence number, which only the LCRC protects."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from transmitter import datalink
-from transmitter.gen3_link import Gen3Link
-from transmitter.gen3_scrambler import SEEDS, Scrambler
-from transmitter.gen3_sets import Block, LaneEncoder, fixed, skip, training
-from transmitter.gen3_tokens import EDS, frame_crc, stp, tlp_bytes
+
+from tests.gateware.phy.transmitter import datalink
+from tests.gateware.phy.transmitter.gen3_link import Gen3Link
+from tests.gateware.phy.transmitter.gen3_scrambler import SEEDS, Scrambler
+from tests.gateware.phy.transmitter.gen3_sets import Block, LaneEncoder, fixed, skip, training
+from tests.gateware.phy.transmitter.gen3_tokens import EDS, frame_crc, stp, tlp_bytes
 
 # What Xilinx's UltraScale endpoint model (hard block) sends on lane 0 when it enters 8 GT/s, captured at the input of its serialiser
 # and published with an open soft endpoint that is held to it: words of 32 bits, first symbol in the low byte. First blocks of

@@ -1,7 +1,7 @@
 """Physical coding sublayer at 2.5 and 5 GT/s against the independent transmitter."""
 
-import harness
-from phy_tops import PcsTop
+from tests.gateware import harness
+from tests.gateware.phy.phy_tops import PcsTop
 
 
 def test_line_code():

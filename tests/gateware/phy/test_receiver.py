@@ -1,7 +1,7 @@
 """A tap on one direction of a link, wired for x4, from the wires on, against the independent transmitter; one model for all."""
 
-import harness
-from phy_tops import ReceiverTop
+from tests.gateware import harness
+from tests.gateware.phy.phy_tops import ReceiverTop
 
 MODULES = ("cocotb_receiver", "cocotb_speeds", "cocotb_timestamps", "cocotb_gen3")
 

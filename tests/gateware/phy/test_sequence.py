@@ -2,9 +2,10 @@
 
 import random
 
-import transmitter as t
 from amaranth.sim import Simulator
 from wattbell_gateware.link import SequenceFilter
+
+from tests.gateware.phy import transmitter as t
 
 
 def test_replays_and_losses():

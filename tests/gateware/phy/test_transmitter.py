@@ -6,9 +6,10 @@ import random
 import re
 
 import pytest
-import transmitter as t
 from cocotbext.pcie.core.dllp import Dllp, DllpType
 from cocotbext.pcie.core.tlp import Tlp, TlpType
+
+from tests.gateware.phy import transmitter as t
 
 # Control symbols at negative and positive disparity, abcdei fghj: table 3-4 of the Teledyne LeCroy serial decode manual
 # (919586 rev. A, page 51), after US patent 4486739.

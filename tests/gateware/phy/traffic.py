@@ -6,11 +6,12 @@ import random
 from bisect import bisect_left
 from dataclasses import dataclass
 
-import transmitter as t
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from transmitter.gen3_link import Gen3Link, Place
-from transmitter.gen3_tokens import tlp_bytes
+
+from tests.gateware.phy import transmitter as t
+from tests.gateware.phy.transmitter.gen3_link import Gen3Link, Place
+from tests.gateware.phy.transmitter.gen3_tokens import tlp_bytes
 
 
 def some_tlp(r: random.Random) -> bytes:

@@ -4,8 +4,9 @@ from fractions import Fraction
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from reference import decimated
 from wattbell_gateware.rail import decimation_constants
+
+from tests.gateware.rail.reference import decimated
 
 
 async def feed(dut, ratio, values):

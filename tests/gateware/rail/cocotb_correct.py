@@ -4,7 +4,8 @@ import random
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from reference import clip, corrected
+
+from tests.gateware.rail.reference import clip, corrected
 
 SIGNED = os.environ["SIGNED"] == "1"
 LOW, HIGH = (-(1 << 17), (1 << 17) - 1) if SIGNED else (0, (1 << 18) - 1)

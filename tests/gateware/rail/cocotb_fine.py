@@ -2,20 +2,16 @@
 
 import os
 import random
-import sys
 from functools import cache
-from pathlib import Path
 
-import blockparser
 import cocotb
-import player
+from afe.merge import BAND, LOW, Merger
 from cocotb.triggers import Timer
-from reference import clip, corrected
 from wattbell_gateware.rail import decimation_constants
 from wattbell_gateware.rail.config import RAIL_CONFIG
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "hw"))
-from afe.merge import BAND, LOW, Merger
+from tests.gateware import blockparser, player
+from tests.gateware.rail.reference import clip, corrected
 
 TPC = int(os.environ["TPC"])
 OVERLOAD_I, SATURATED, RESTARTED = 1, 8, 16

@@ -1,15 +1,11 @@
 """The merger against the reference of the front end's design, with streams that stall."""
 
 import random
-import sys
-from pathlib import Path
 
 import cocotb
+from afe.merge import BAND, HOLD, LOW, Merger
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, Timer
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "hw"))
-from afe.merge import BAND, HOLD, LOW, Merger
 
 TOP = (1 << 23) - 1
 MASK = (1 << 24) - 1

@@ -6,13 +6,13 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
-import blockparser
 import cocotb
-import player
 from cocotb.triggers import Timer
-from reference import clip, corrected, decimated
 from wattbell_gateware.rail import decimation_constants
 from wattbell_gateware.rail.config import RAIL_CONFIG
+
+from tests.gateware import blockparser, player
+from tests.gateware.rail.reference import clip, corrected, decimated
 
 ADC, TPC = os.environ["ADC"], int(os.environ["TPC"])
 OVERLOAD_I, OVERLOAD_V, UNCALIBRATED, SATURATED, RESTARTED = 1, 2, 4, 8, 16

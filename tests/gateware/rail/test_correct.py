@@ -1,7 +1,8 @@
 """Correction and energy against exact arithmetic."""
 
-import harness
 from wattbell_gateware.rail import Corrector, Decimator, EnergyAccumulator
+
+from tests.gateware import harness
 
 
 def test_voltage_channel():

@@ -1,7 +1,8 @@
 """The two gain paths, merged: bit for bit what the front end's reference says."""
 
-import harness
 from wattbell_gateware.rail.merge import Merge
+
+from tests.gateware import harness
 
 
 def test_merge():

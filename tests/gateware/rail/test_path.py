@@ -1,8 +1,9 @@
 """The rail path end to end, with both fronts and both clocks."""
 
-import harness
 import pytest
-from rail_tops import RailTop
+
+from tests.gateware import harness
+from tests.gateware.rail.rail_tops import RailTop
 
 TESTS = ["full_blocks_at_ratio_1", "decimation_flush_and_change_of_settings", "flush_after_10_ms",
          "a_full_buffer_counts_samples"]

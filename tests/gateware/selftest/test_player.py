@@ -1,7 +1,8 @@
 """The self-test's pattern, decoded by cocotbext-pcie."""
 
-import harness
 from wattbell_gateware.selftest import PatternPlayer
+
+from tests.gateware import harness
 
 
 def test_player():

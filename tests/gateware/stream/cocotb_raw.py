@@ -3,9 +3,10 @@
 import random
 import struct
 
-import blockparser
 import cocotb
 from cocotb.triggers import Timer
+
+from tests.gateware import blockparser
 
 LAYOUT = (("data", 32), ("first", 1), ("last", 1), ("tick", 64), ("length", 16), ("direction", 1), ("flags", 8))
 

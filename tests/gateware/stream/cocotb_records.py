@@ -4,9 +4,10 @@ import os
 import random
 import struct
 
-import blockparser
 import cocotb
 from cocotb.triggers import Timer
+
+from tests.gateware import blockparser
 
 WORDS = int(os.environ["WORDS"])
 RELATIVE = WORDS == 11

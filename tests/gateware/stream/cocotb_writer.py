@@ -2,9 +2,10 @@
 
 import random
 
-import blockparser
 import cocotb
 from cocotb.triggers import Timer
+
+from tests.gateware import blockparser
 
 KINDS = (3, 4)
 

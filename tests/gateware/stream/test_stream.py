@@ -1,9 +1,10 @@
 """The block stream, part by part; blocks are read back by tests/gateware/blockparser.py (zlib is the witness of CRCs)."""
 
-import harness
-import stream_tops
 from wattbell_gateware.stream.events import LossReporter, SidebandWatcher
 from wattbell_spec.wire import LossSource
+
+from tests.gateware import harness
+from tests.gateware.stream import stream_tops
 
 
 def test_writer():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import harness
 import pytest
 from wattbell_gateware.tlp import TlpParser
+
+from tests.gateware import harness
 
 BEATS, HEADERS = 64, 16
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+import fetch
 import pytest
 
 GUEST = Path(__file__).resolve().parents[3] / "sim/guest"
-
-
-@pytest.fixture
-def fetch(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(GUEST))
-    return importlib.import_module("fetch")
 
 
 SOURCES = """Types: deb deb-src
@@ -48,19 +41,19 @@ Signed-By:
     ({"sources.list.d/a.list": "deb https://third.example/x stable nodejs\n",
       "sources.list.d/b.list": "deb http://b.example/d trixie main\n"}, "http://b.example/d"),
 ])
-def test_the_mirror_is_the_one_apt_uses(fetch: Any, tmp_path: Path, files: dict[str, str], mirror: str) -> None:
+def test_the_mirror_is_the_one_apt_uses(tmp_path: Path, files: dict[str, str], mirror: str) -> None:
     (tmp_path / "sources.list.d").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert fetch.debian_mirror(tmp_path) == mirror
 
 
-def test_no_mirror_is_an_error(fetch: Any, tmp_path: Path) -> None:
+def test_no_mirror_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(fetch.GuestError, match="no Debian mirror"):
         fetch.debian_mirror(tmp_path)
 
 
-def test_cpio_itself_reads_the_archive(fetch: Any, tmp_path: Path) -> None:
+def test_cpio_itself_reads_the_archive(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     archive = fetch.Newc(buffer)
     archive.directory("bin")

@@ -1,6 +1,6 @@
 """Writes a bus trace of a host of tests/gateware/nvme (packed by cocotbext-pcie), and what the tracker must say of it.
 
-    host_trace.py SEED STRIDE TRACE EXPECTED [--crowded | --polled | --misled]
+    python -m tests.sim.rig.host_trace SEED STRIDE TRACE EXPECTED [--crowded | --polled | --misled]
 
 Lives of the controller with tens of milliseconds between them: what the instrument does after a time happens there. EXPECTED gets, as
 JSON, the command records and the tracker's events, their ticks counted from the trace's beginning. With --crowded the host does what
@@ -19,17 +19,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ["WIDTH"], os.environ["TICKS"] = "128", "4"
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "gateware" / "nvme")]
 
-from cocotb_pages import keep_busy  # noqa: E402
-from expect import FLUSH, READ, WRITE  # noqa: E402
-from hosts import make_host, several_lives  # noqa: E402
-from link import UP  # noqa: E402
-from memory import Pool  # noqa: E402
-from model import Model  # noqa: E402
-from rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, missed, rail, sideband  # noqa: E402
-from scenario import boot, create_queues, workload  # noqa: E402
+from tests.gateware.nvme.cocotb_pages import keep_busy  # noqa: E402
+from tests.gateware.nvme.expect import FLUSH, READ, WRITE  # noqa: E402
+from tests.gateware.nvme.hosts import make_host, several_lives  # noqa: E402
+from tests.gateware.nvme.link import UP  # noqa: E402
+from tests.gateware.nvme.memory import Pool  # noqa: E402
+from tests.gateware.nvme.model import Model  # noqa: E402
+from tests.gateware.nvme.scenario import boot, create_queues, workload  # noqa: E402
+from tests.sim.rig.rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, missed, rail, sideband  # noqa: E402
 
 START = 20_000
 """Ticks from the trace's beginning: the tracker has cleared its tables."""

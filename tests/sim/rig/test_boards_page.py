@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.sim.rig.rig_process import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-import boards_page
+from tools import boards_page
 
 
 def test_a_board_outside_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig, find, run
+from tests.sim.rig.rig_process import PATIENCE_S, Rig, find, run
 from tests.sim.rig.rig_trace import encode, end, rail
 
 HOUR_US = 3.6e9
@@ -18,7 +18,7 @@ ROWS = [rail(1, 3.3, 0.1), rail(1000, 3.3, 0.2)]
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime"), "PYTHONPATH": str(ROOT / "host")}
+    return {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
 
 
 def wattbell(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:

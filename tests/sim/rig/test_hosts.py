@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from wattbell_spec.wire import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
 
-from tests.sim.rig.rig_process import ORIGIN_TICK, column, decode, play, run
+from tests.sim.rig.rig_process import ORIGIN_TICK, ROOT, column, decode, play, run
 from tests.sim.rig.rig_trace import TLP_DOWN, TLP_UP, US, Record, encode, missed, records, squeeze
 from tests.sim.rig.test_fidelity import compare, disturbed
 
@@ -41,7 +41,7 @@ def polled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def program(trace: Path, expected: Path, *arguments: object) -> None:
-    run([sys.executable, Path(__file__).with_name("host_trace.py"), *arguments[:2], trace, expected, *arguments[2:]])
+    run([sys.executable, "-m", "tests.sim.rig.host_trace", *arguments[:2], trace, expected, *arguments[2:]], cwd=ROOT)
 
 
 def rows(table: dict[str, Iterable[int]], names: Iterable[str]) -> Counter[tuple[int, ...]]:
