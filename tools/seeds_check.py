@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from wattbell.cli import simtools
 from wattbell.seeds.statements import Book, Reference, load_statements
 from wattbell.suites import load_suite
+from wattbell.virtual import programs
 
 ROOT = Path(__file__).resolve().parents[1]
 EVERYTHING = {("660p", "anandtech-2018")}
@@ -67,10 +67,10 @@ def _condition(reference: Reference) -> str:
 
 
 def _profile(book: Book, drive: str) -> str:
-    names = sorted(path.stem for path in simtools.profiles_dir().glob("*.toml"))
+    names = sorted(path.stem for path in programs.profiles_dir().glob("*.toml"))
     found = [name for pattern in book.drives[drive].profiles for name in names if fnmatch(name, pattern)]
     if not found:
-        raise SystemExit(f"seeds-check: there is no profile for {drive} in {simtools.profiles_dir()}.")
+        raise SystemExit(f"seeds-check: there is no profile for {drive} in {programs.profiles_dir()}.")
     return found[0]
 
 
@@ -78,8 +78,8 @@ def stamp(job: Job) -> str:
     """What the run rests on: both programs, the host package, the specification, the profile and the suite."""
     digest = hashlib.sha256(repr(job).encode())
     package = ROOT / "host" / "wattbell"
-    files = [simtools.find_program("wattbell-ssd"), simtools.find_program("wattbell-rig")]
-    files += [simtools.profiles_dir() / f"{job.profile}.toml"]
+    files = [programs.find_program("wattbell-ssd"), programs.find_program("wattbell-rig")]
+    files += [programs.profiles_dir() / f"{job.profile}.toml"]
     folders = (ROOT / "spec" / "wattbell_spec", package / "suites", package / "analysis", package / "capture")
     files += sorted(path for folder in folders for path in folder.rglob("*.py"))
     files += sorted(path for path in (package / "suites" / "data" / job.suite).iterdir() if path.is_file())

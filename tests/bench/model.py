@@ -119,10 +119,11 @@ def chained(*command: object) -> tuple[float, float]:
 
 def run_chain(path: Path, capture: Path) -> None:
     """One run of model, instrument and recorder, as a suite does it."""
-    from wattbell.cli.playplan import Fidelity, ModelRun, find_profile, run_model
+    from wattbell.cli import output
+    from wattbell.virtual.model import Fidelity, ModelRun, find_profile, run_model
 
     few = {"interval_s": float(INTERVAL_S), "decimation": 100, "overwrite": True, "truth": False}
-    reason = run_model(ModelRun(path, find_profile(PROFILE), capture, fidelity=Fidelity.fast, **few))
+    reason = run_model(ModelRun(path, find_profile(PROFILE), capture, fidelity=Fidelity.fast, **few), output)
     if reason != "the rig stopped":
         raise BenchError(f"the recording ended early: {reason}")
     print(cpu_s(resource.getrusage(resource.RUSAGE_SELF)))

@@ -12,14 +12,14 @@ from typing import Any
 import polars as pl
 import pytest
 from typer.testing import CliRunner
-from wattbell.cli import simtools
 from wattbell.cli.app import app
 from wattbell.errors import SimError, WattbellError
+from wattbell.virtual import programs
 
 
 def built() -> bool:
     try:
-        return all(simtools.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
+        return all(programs.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
     except SimError:
         return False
 

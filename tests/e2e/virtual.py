@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from wattbell.cli import simtools
 from wattbell.errors import SimError
+from wattbell.virtual import programs
 
 
 def built() -> bool:
     try:
-        return all(simtools.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
+        return all(programs.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
     except SimError:
         return False
 

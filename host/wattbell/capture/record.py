@@ -19,6 +19,10 @@ from .writer import CaptureWriter
 
 _DRAIN_S = 5.0
 _POLL_S = 0.1
+RIG_STOPPED, USER_STOPPED = "the rig stopped", "stopped by the user"
+"""Two of the reasons for which :func:`record` ends."""
+BROKE_OFF = "the trace broke off, and what lay behind that was not played"
+"""Note in the capture of a virtual rig that could not read its trace on."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class _Session:
         while True:
             if self.stop.is_set():
                 self._stop_rig()
-                return "stopped by the user"
+                return USER_STOPPED
             try:
                 item = self.reader.items.get(timeout=_POLL_S)
             except queue.Empty:
@@ -137,7 +141,7 @@ class _Session:
             account = self.writer.account
             if account.run == 0 and (account.has_run or self.writer.attached_late):
                 self._drain(_DRAIN_S)
-                return "the rig stopped"
+                return RIG_STOPPED
             reason = self._limit()
             if reason:
                 self._stop_rig()

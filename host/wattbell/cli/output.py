@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn, TimeRemainingColumn
@@ -20,6 +20,9 @@ from rich.text import Text
 
 from ..analysis.text import printable
 from ..present.terminal import WholeTable
+
+if TYPE_CHECKING:
+    from ..capture.record import Progress as Recorded
 
 
 class PlainConsole(Console):
@@ -89,6 +92,30 @@ def spinner(text: str) -> Iterator[Callable[[str | Text], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("", total=None, words=text)
         yield lambda new: progress.update(task, words=new)
+
+
+@contextmanager
+def recording(serial: str) -> Iterator[Callable[[Recorded], None]]:
+    """A live line about the recording of a rig; call the result with how far it is."""
+    with spinner("recording") as update:
+        told = False
+
+        def show(state: Recorded) -> None:
+            nonlocal told
+            if state.waiting and not told:
+                say(f"Rig {serial} is gone; waiting for it to come back (Ctrl-C stops).")
+            if told and not state.waiting:
+                say("Rig is back; the recording goes on. What was missed is a gap in the capture.")
+            told = state.waiting
+            update(
+                marked(
+                    f"{'[yellow]unplugged[/]' if state.waiting else 'recording'} {state.seconds:.1f} s  "
+                    f"{state.stream_bytes / 1e6:.1f} MB  {state.commands} commands  {state.samples} samples"
+                    f"{'' if state.lossless else '  [red]with loss[/]'}"
+                )
+            )
+
+        yield show
 
 
 @contextmanager

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RigError, UsageError
+from ..virtual.model import Fidelity
 from . import numbers, output
 
 if TYPE_CHECKING:
-    from ..capture import Capture, CaptureWriter
-    from ..capture.record import Progress
-    from ..rig import Rig
+    from ..capture import Capture
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Capture directory to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the capture that is there.")]
@@ -21,8 +20,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LbaSize = Annotated[
     int | None, typer.Option(callback=numbers.between(512, 2**31, "bytes"), help="Bytes of a logical block, if Identify is not seen.")
 ]
-BROKE_OFF = "the trace broke off, and what lay behind that was not played"
-"""Note in a capture."""
+FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")]
 KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
 
 
@@ -57,7 +55,8 @@ def record(
       wattbell record --out capture --until-marker 0x102    until the workload's end marker
     """
     from ..capture import CaptureWriter
-    from ..capture.record import Limits
+    from ..capture.record import BROKE_OFF, Limits
+    from ..capture.record import record as record_stream
     from ..rig import Rig
 
     limits = Limits(duration, _number(until_marker))
@@ -65,16 +64,17 @@ def record(
         if decimation:
             opened.set_decimation(decimation)
         if attach:
-            send_attach(opened, attach)
+            opened.attach(attach)
         with CaptureWriter(
             out,
-            rig=rig_description(opened),
+            rig=opened.description,
             conditions=opened.conditions(),
             lba_size_bytes=lba_size,
             keep_stream=keep_stream,
             overwrite=force,
         ) as writer:
-            reason = record_live(opened, writer, limits)
+            with output.recording(opened.port.serial) as progress:
+                reason = record_stream(opened, writer, limits, progress=progress)
             broken = opened.broke_off()
             if broken:
                 writer.note(f"{BROKE_OFF}: {broken}")
@@ -93,47 +93,6 @@ def _number(text: str | None) -> int | None:
     if not 0 <= value < 1 << 32:
         raise UsageError(f"--until-marker {text}: a marker has 32 bits.")
     return value
-
-
-def send_attach(rig: Rig, path: Path) -> None:
-    """Send the SCPI lines of a late-attach file; empty lines and those that begin with # are left out."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
-    for line in lines:
-        if line.strip() and not line.lstrip().startswith("#"):
-            rig.configure(line.strip())
-
-
-def rig_description(rig: Rig) -> dict[str, Any]:
-    """`rig` of ``meta.json``."""
-    return {**rig.identity, "data_port": rig.port.data}
-
-
-def record_live(rig: Rig, writer: CaptureWriter, limits: Any, watch: Any = None) -> str:
-    """Record with a live line on stderr; returns why it ended."""
-    from ..capture.record import record as record_stream
-
-    with output.spinner("recording") as update:
-        told = False
-
-        def show(state: Progress) -> None:
-            nonlocal told
-            if state.waiting and not told:
-                output.say(f"Rig {rig.port.serial} is gone; waiting for it to come back (Ctrl-C stops).")
-            if told and not state.waiting:
-                output.say("Rig is back; the recording goes on. What was missed is a gap in the capture.")
-            told = state.waiting
-            update(
-                output.marked(
-                    f"{'[yellow]unplugged[/]' if state.waiting else 'recording'} {state.seconds:.1f} s  "
-                    f"{state.stream_bytes / 1e6:.1f} MB  {state.commands} commands  {state.samples} samples"
-                    f"{'' if state.lossless else '  [red]with loss[/]'}"
-                )
-            )
-
-        return record_stream(rig, writer, limits, progress=show, watch=watch)
 
 
 def finish(out: Path, reason: str, json: bool) -> None:

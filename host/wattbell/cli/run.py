@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from ..campaign.bench import Bench
+from ..campaign.ending import Ending
+from ..campaign.real import JOURNAL, RealBench, Setup
+from ..campaign.runner import Order, run_suite
+from ..campaign.virtual import VirtualBench
 from ..errors import UsageError
+from ..results import default_path
+from ..suites.session import Choice
+from ..suites.show import header, show_test
+from ..suites.summary import summary
+from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
+from ..virtual.play import check_whole, refuse_existing, scratch
+from ..virtual.tracefile import is_trace, replay_plan
 from . import captures, numbers, output
-from .playplan import Fidelity, FidelityOption, ModelRun, find_profile, run_model
-from .record import Force, Json, KeepStream, Out
-from .suiteend import Ending
-from .tracefile import is_trace, replay_plan
-from .virtual import check_whole, refuse_existing, scratch
+from .record import FidelityOption, Force, Json, KeepStream, Out
 
 
 class Condition(StrEnum):
@@ -108,12 +118,11 @@ def run(
     if no_store and store is not None:
         raise UsageError("Give one of --store and --no-store.")
     only = None if condition is Condition.both else condition.value
+    order = Order(what, out, only, names, discard, force, resume)
     if drive is not None:
-        from .drivesuite import DriveOptions, run_on_drive
-
-        ending = _ending(store, no_store, page, plots)
-        real = DriveOptions(what, drive, serial, rig, out, scale, only, names, rounds, seed, interval, decimation, resume, force)
-        run_on_drive(real, ending, json)
+        setup = Setup(drive, serial, rig, out / JOURNAL, resume, interval, decimation)
+        choice = Choice(scale, True, rounds, seed, real=True)
+        _run_suite(order, RealBench(setup, choice, output), _ending(store, no_store, page, plots), json)
         return
     if serial or rig:
         raise UsageError("--serial and --rig belong to a real drive (--drive).")
@@ -123,64 +132,66 @@ def run(
     if job.is_file():
         if scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store:
             raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
+        refuse_existing(out, force)
         with ExitStack() as stack:
-            plan = replay_plan(job, scratch(stack)) if is_trace(job) else job
-            _run_job(plan, profile, out, fidelity, seed, interval, decimation, keep_trace, force, keep_stream, json)
+            run = ModelRun(
+                replay_plan(job, scratch(stack), output) if is_trace(job) else job,
+                profile,
+                out,
+                fidelity=fidelity,
+                seed=seed,
+                interval_s=interval,
+                decimation=decimation,
+                keep_trace=keep_trace,
+                keep_stream=keep_stream,
+                overwrite=force,
+            )
+            reason = run_model(run, output)
+        output.say(f"{out}: {reason}.")
+        captures.show_analysis(out, json)
+        check_whole(out, reason)
         return
-    from ..suites.session import Choice
-    from .suiterun import SuiteOptions, VirtualBench, run_suite
-
     if job.suffix in (".fio", ".toml"):
         raise UsageError(f"{what} is no file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
     choice = Choice(scale, written, rounds, seed)
-    bench = VirtualBench(profile, choice, fidelity, interval, decimation, keep_trace, keep_stream)
-    options = SuiteOptions(
-        suite=what,
-        out=out,
-        choice=choice,
-        condition=only,
-        tests=names,
-        discard=discard,
-        force=force,
-        resume=resume,
-    )
-    run_suite(options, bench, _ending(store, no_store, page, plots), json)
+    bench = VirtualBench(profile, choice, output, fidelity, interval, decimation, keep_trace, keep_stream)
+    _run_suite(order, bench, _ending(store, no_store, page, plots), json)
 
 
 def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:
-    from ..results import default_path
-
     return Ending(None if no_store else store or default_path(), page, plots)
 
 
-def _run_job(
-    job: Path,
-    profile: Path,
-    out: Path,
-    fidelity: Fidelity,
-    seed: int,
-    interval: float | None,
-    decimation: int | None,
-    keep_trace: bool,
-    force: bool,
-    keep_stream: bool,
-    json: bool,
-) -> None:
-    refuse_existing(out, force)
-    reason = run_model(
-        ModelRun(
-            job,
-            profile,
-            out,
-            fidelity=fidelity,
-            seed=seed,
-            interval_s=interval,
-            decimation=decimation,
-            keep_trace=keep_trace,
-            keep_stream=keep_stream,
-            overwrite=force,
-        )
-    )
-    output.say(f"{out}: {reason}.")
-    captures.show_analysis(out, json)
-    check_whole(out, reason)
+class _Audience:
+    """The terminal; with ``--json`` nothing is said of a test before the end."""
+
+    def __init__(self, json: bool) -> None:
+        self._json = json
+
+    say = staticmethod(output.say)
+    spinner = staticmethod(output.spinner)
+    recording = staticmethod(output.recording)
+
+    def begun(self, results: Mapping[str, Any]) -> None:
+        if not self._json:
+            output.out.print(header(results))
+
+    def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        if not self._json:
+            show_test(test, results, output.out)
+
+
+def _run_suite(order: Order, bench: Bench, ending: Ending, json: bool) -> None:
+    kept = run_suite(order, bench, ending, _Audience(json))
+    if json:
+        output.print_json(kept.results)
+    else:
+        output.out.print(summary(kept.results))
+        rows = [("results", str(kept.file))]
+        if kept.page is not None:
+            rows.append(("page", str(kept.page)))
+        if kept.known_as is not None:
+            rows.append(("store", f"{kept.store}, as {kept.known_as}"))
+        for name, place in rows:
+            output.out.print(Text.assemble((f"{name:8}", "grey58"), " ", place), soft_wrap=True)
+    kept.check()

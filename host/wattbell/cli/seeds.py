@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..errors import ResultsError
-from . import output, simtools
+from ..virtual import programs
+from . import output
 from .record import Json
 from .results import StoreOption, open_store
 
@@ -37,7 +38,7 @@ def seeds_check(
     if results is not None or not runs:
         runs += open_store(results).runs()
     with output.spinner("checking the statements"):
-        outcomes = check(load_statements(), runs, simtools.profiles_dir())
+        outcomes = check(load_statements(), runs, programs.profiles_dir())
     if out is not None:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)

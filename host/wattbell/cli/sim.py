@@ -12,22 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SimError, UsageError
-from . import numbers, output, simtools
-from .bustrace import read_header
-from .playplan import Fidelity, FidelityOption
-from .record import Force, Json, KeepStream, LbaSize, Out, finish
-from .virtual import (
-    VirtualRun,
-    Workload,
-    check_whole,
-    checked_phases,
-    first_existing,
-    play,
-    read_phases,
-    refuse_existing,
-    scratch,
-    workload_files,
-)
+from ..virtual import programs
+from ..virtual.bustrace import read_header
+from ..virtual.model import Fidelity
+from ..virtual.play import VirtualRun, check_whole, play, refuse_existing, scratch
+from ..virtual.workload import Workload, checked_phases, read_phases, workload_files
+from . import numbers, output
+from .record import FidelityOption, Force, Json, KeepStream, LbaSize, Out, finish
 
 _QEMU_INTERVAL_S = 1e-4
 
@@ -54,14 +45,14 @@ app = typer.Typer(
 def profiles(json: Json = False) -> None:
     """List the drives that [bold]wattbell run --virtual[/] knows."""
     found = []
-    for path in simtools.profile_files():
+    for path in programs.profile_files():
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as error:
             raise SimError(f"{path} is no valid profile ({error}).") from None
         found.append({"profile": path.stem, "path": str(path), **_identity(content)})
     if not found:
-        raise SimError(f"There is no profile in {simtools.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them.")
+        raise SimError(f"There is no profile in {programs.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them.")
     if json:
         output.print_json(found)
         return
@@ -103,7 +94,7 @@ def start(
     _refuse_unplayable(read_header(trace), trace, fidelity)
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
     options += [*(["--eeprom", str(eeprom)] if eeprom else []), *_rig_options(fidelity, longest_gap)]
-    command = [str(simtools.find_program("wattbell-rig")), "play", str(trace), *options]
+    command = [str(programs.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
     # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
     # which then takes its entry from the list of rigs. A parent that only waits would have to pass every signal on.
@@ -143,7 +134,8 @@ def replay(
     refuse_existing(out, force)
     with ExitStack() as stack:
         if phases is None and workload is not None:
-            phases = first_existing([workload / "phases.json"])
+            beside = workload / "phases.json"
+            phases = beside if beside.exists() else None
         trace = _convert(qemu_log, scratch(stack)) if qemu_log else bus_trace
         assert trace is not None
         header = read_header(trace)
@@ -168,7 +160,7 @@ def replay(
             rig_options=_rig_options(fidelity, longest_gap),
             workload={"source": source, "phases": found},
         )
-        reason = play(run, trace, None, lambda: Workload({"source": source, "phases": found}, files))
+        reason = play(run, trace, None, lambda: Workload({"source": source, "phases": found}, files), output)
     finish(out, reason, json)
     check_whole(out, reason)
 
@@ -190,5 +182,5 @@ def _convert(log: Path, folder: Path) -> Path:
         raise UsageError(f"{log} cannot be read; give the log that QEMU wrote with -D.")
     trace = folder / "qemu.wbt"
     with output.spinner("converting the QEMU log"):
-        simtools.run_program("wattbell-guest", "qemu2bus", log, "--out", trace)
+        programs.run_program("wattbell-guest", "qemu2bus", log, "--out", trace)
     return trace

@@ -124,7 +124,7 @@ def run_session(
     results.mkdir(parents=True, exist_ok=True)
     writer = CaptureWriter(
         capture,
-        rig={**rig.identity, "data_port": rig.port.data},
+        rig=rig.description,
         conditions={**rig.conditions(), **conditions},
         lba_size_bytes=device.lba_size_bytes,
         overwrite=True,

@@ -6,10 +6,11 @@ import contextlib
 import re
 import secrets
 from dataclasses import replace
+from pathlib import Path
 
 import serial
 
-from ..errors import RigError
+from ..errors import RigError, UsageError
 from . import discovery
 from .delay import front_end_delay
 from .discovery import RigPort
@@ -83,6 +84,16 @@ class Rig:
         self.control.command(command)
         self._configured.append(command)
 
+    def attach(self, path: Path) -> None:
+        """Send the SCPI lines of a late-attach file; empty lines and those that begin with # are left out."""
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
+        for line in lines:
+            if line.strip() and not line.lstrip().startswith("#"):
+                self.configure(line.strip())
+
     def configure_again(self) -> None:
         """Send every command given to :meth:`configure` again: a rig that lost its supply has forgotten them."""
         for command in self._configured:
@@ -91,6 +102,11 @@ class Rig:
     def mark(self, value: int) -> None:
         """Put a MARKER event with source CONTROL into the stream."""
         self.control.command(f"MARK {value}")
+
+    @property
+    def description(self) -> dict[str, str]:
+        """``rig`` of ``meta.json``."""
+        return {**self.identity, "data_port": self.port.data}
 
     def conditions(self) -> dict[str, object]:
         """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``)."""

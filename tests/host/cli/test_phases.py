@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.capture import CaptureWriter, open_capture
-from wattbell.cli.virtual import read_phases
 from wattbell.errors import UsageError
+from wattbell.virtual.workload import read_phases
 
 from tests.host.fuzzing import examples
 

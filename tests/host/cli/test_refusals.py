@@ -161,10 +161,11 @@ def test_output_that_nobody_takes_is_an_error(tmp_path: Path, arguments: tuple[s
 def test_a_trace_whose_name_is_no_line_stays_one_line(tmp_path: Path) -> None:
     import tomllib
 
-    from wattbell.cli.tracefile import replay_plan
+    from wattbell.cli import output
+    from wattbell.virtual.tracefile import replay_plan
 
     trace = tmp_path / "a\n[[step]]\nname = 'b' \x1b[2J.iolog"
     trace.write_text("fio version 3 iolog\n0 x add\n1 x read 0 4096\n")
-    plan = tomllib.loads(replay_plan(trace, tmp_path).read_text(encoding="utf-8"))
+    plan = tomllib.loads(replay_plan(trace, tmp_path, output).read_text(encoding="utf-8"))
     assert [step["trace"] for step in plan["step"]] == [str(trace)]
     assert "\n" not in plan["step"][0]["name"] and "\x1b" not in plan["step"][0]["name"]

@@ -36,7 +36,7 @@ settings.Settings.__init__ = lambda self, device, tools, journal: made(self, dev
 for _ in range(3):  # as numpy's and Polars' do: the kernel gives them what the main thread blocks
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 device = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S", "F", 1 << 30, 512, "0000:01:00.0", 1)
-rig = SimpleNamespace(identity={}, conditions=dict, port=SimpleNamespace(data="none"))
+rig = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
 steps = [{"name": "rest", "idle_s": float(sys.argv[2]), "ps": 2, "write_cache": False}]
 bench.run_session(device, rig, steps, root / "plans", root / "capture", journal=root / "restore.json", description={}, conditions={},
                   tools=Tools({"nvme": str(root / "nvme")}), say=lambda text: print(text, flush=True))

@@ -96,7 +96,7 @@ class Lab:
         return "stopped by the user"
 
     def run(self, *steps: Mapping[str, Any], **more: Any) -> list[dict[str, Any]]:
-        rig: Any = SimpleNamespace(identity={}, conditions=dict, port=SimpleNamespace(data="none"))
+        rig: Any = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
         return bench.run_session(
             self.device, rig, steps, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
             conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.cli.simtools import profiles_dir
 from wattbell.errors import ResultsError
 from wattbell.measure.figure import Figure, ratio
 from wattbell.results import Quantity, read_run
@@ -22,6 +21,7 @@ from wattbell.seeds.check import Profiles, counts
 from wattbell.seeds.markdown import markdown, to_json
 from wattbell.seeds.reduce import POINTS, SERIES, WHOLE_SERIES
 from wattbell.seeds.statements import Book, parse_book
+from wattbell.virtual.programs import profiles_dir
 
 from tests.host.conftest import Builder
 from tests.host.results import samples as maker

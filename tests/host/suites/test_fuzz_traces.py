@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.cli.bustrace import read_header
 from wattbell.errors import SimError, UsageError
 from wattbell.suites import traces
+from wattbell.virtual.bustrace import read_header
 
 from tests.host.fuzzing import examples
 

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from wattbell.cli import drivesuite, simtools, suiterun
+from wattbell.campaign import real, virtual
+from wattbell.cli import output
 from wattbell.errors import UsageError
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive, from_profile
@@ -16,6 +17,7 @@ from wattbell.suites.jobs import scaled, sections
 from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.session import Choice, Session
 from wattbell.suites.units import size_bytes, time_s
+from wattbell.virtual.programs import profiles_dir
 
 TB = 1_000_000_000_000
 DRIVE = Drive("test", TB, (0, 1), (2, 3))
@@ -126,10 +128,10 @@ def test_a_run_says_whether_its_drive_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str, test: str, says: str
 ) -> None:
     notes: list[str] = []
-    monkeypatch.setattr(suiterun, "run_model", lambda run: notes.extend(run.notes) or "the rig stopped")
+    monkeypatch.setattr(virtual, "run_model", lambda run, _: notes.extend(run.notes) or "the rig stopped")
     (session,) = plans(suite, test)
-    bench = suiterun.VirtualBench(simtools.profiles_dir() / "intel-660p-1tb.toml", Choice())
-    bench.run(session, tmp_path / "plans", tmp_path / "capture")
+    bench = virtual.VirtualBench(profiles_dir() / "intel-660p-1tb.toml", Choice(), output)
+    bench.run(session, tmp_path / "plans", tmp_path / "capture", {})
     assert len(notes) == 1 and says in notes[0] and ("not written" in notes[0]) == ("not written" in says)
 
 
@@ -183,7 +185,7 @@ def test_a_real_rig_converts_each_microsecond_and_averages(suite: str, test: str
         set_interval=lambda seconds: asked.update(interval_s=seconds), set_decimation=lambda factor: asked.update(factor=factor)
     )
     (session,) = plans(suite, test)
-    drivesuite.set_sampling(rig, drivesuite.DriveOptions(suite, "", None, None, Path()), session)
+    real.set_sampling(rig, real.Setup("", None, None, Path()), session)
     assert asked["interval_s"] == 1e-6
     assert asked["interval_s"] * asked["factor"] == pytest.approx(interval_s)
 
@@ -204,7 +206,7 @@ def test_power_states_visits_every_state_of_the_drive() -> None:
 
 
 def test_a_profile_tells_capacity_and_states() -> None:
-    drive = from_profile(simtools.profiles_dir() / "intel-660p-1tb.toml")
+    drive = from_profile(profiles_dir() / "intel-660p-1tb.toml")
     assert drive.capacity_bytes == 1_024_209_543_168
     assert (drive.operational, drive.non_operational) == ((0, 1, 2), (3, 4))
     assert drive.digest and drive.digest.startswith("sha256:")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wattbell.cli.drivesuite import refuse_jobs_without_drive
+from wattbell.campaign.real import refuse_jobs_without_drive
 from wattbell.errors import UsageError, WattbellError
 from wattbell.suites import load_suite
 from wattbell.suites.drive import from_profile

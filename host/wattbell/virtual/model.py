@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..errors import UsageError
-from . import output, simtools
-from .virtual import VirtualRun, Workload, play, read_phases, scratch
+from . import programs
+from .play import VirtualRun, play, scratch
+from .voice import Voice
+from .workload import Workload, read_phases
 
 _M2_SUPPLY_V = 3.3
 _M2_RANGE_V = 4.5
@@ -28,9 +28,6 @@ class Fidelity(StrEnum):
 
     rtl = "rtl"
     fast = "fast"
-
-
-FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")]
 
 
 @dataclass(frozen=True)
@@ -58,9 +55,9 @@ def find_profile(name: str) -> Path:
     path = Path(name)
     if path.suffix == ".toml" and path.is_file():
         return path
-    path = simtools.profiles_dir() / f"{name}.toml"
+    path = programs.profiles_dir() / f"{name}.toml"
     if not path.is_file():
-        known = ", ".join(p.stem for p in simtools.profile_files()) or "none"
+        known = ", ".join(p.stem for p in programs.profile_files()) or "none"
         raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
     return path
 
@@ -75,7 +72,7 @@ def _voltage_range(profile: Path) -> list[str]:
     return ["--voltage-range", str(_HIGH_RANGE_V)] if volts > _M2_RANGE_V else []
 
 
-def run_model(run: ModelRun) -> str:
+def run_model(run: ModelRun, voice: Voice) -> str:
     """Run it and record it; returns why the recording ended."""
     with ExitStack() as stack:
         folder = scratch(stack)
@@ -91,14 +88,14 @@ def run_model(run: ModelRun) -> str:
         if run.fidelity is Fidelity.fast:
             arguments.append("--summaries")
             rig_options += ["--fidelity", "fast"]
-        simtools.find_program("wattbell-rig")
-        producer: simtools.Program | None = None
+        programs.find_program("wattbell-rig")
+        producer: programs.Program | None = None
         if run.keep_trace:
-            with output.spinner("running the drive model"):
-                simtools.run_program("wattbell-ssd", *arguments)
+            with voice.spinner("running the drive model"):
+                programs.run_program("wattbell-ssd", *arguments)
         else:
             os.mkfifo(trace)
-            producer = stack.enter_context(simtools.program("wattbell-ssd", *arguments))
+            producer = stack.enter_context(programs.program("wattbell-ssd", *arguments))
         chosen = VirtualRun(
             run.out,
             {
@@ -120,7 +117,7 @@ def run_model(run: ModelRun) -> str:
                 producer.wait()
             return _workload(run, folder)
 
-        return play(chosen, trace, producer, finish)
+        return play(chosen, trace, producer, finish, voice)
 
 
 def _known(run: ModelRun) -> dict[str, Any]:

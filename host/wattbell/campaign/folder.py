@@ -1,17 +1,15 @@
-"""Where a run of a suite begins: in a folder of its own, or where an interrupted run of the same thing stopped."""
+"""The folder of a campaign: new, or that of an interrupted run of the same thing; what an interrupted session left in it."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import SimError, UsageError
 from ..suites.results import RESULTS, Results, read_results
-from ..suites.session import Session
-from . import output
 
 _NEW = "start anew in another --out"
 _SAME: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -91,28 +89,22 @@ def make_room(out: Path, force: bool) -> None:
         raise UsageError(f"{out} cannot be made ({error.strerror}); choose another --out.") from None
 
 
-def announce(number: int, total: int, session: Session, done: bool = False) -> None:
-    """Say which session is next, or that it was done before."""
-    names = ", ".join(t.id for t in session.members)
-    output.say(f"session {number} of {total}: {names} ({session.condition})" + (": done before" if done else ""))
-
-
 @contextlib.contextmanager
-def kept(session: Session, folder: Path) -> Iterator[None]:
+def set_aside(session: str, folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """What an interrupted session recorded stays, in a folder named as what it is: also what a killed one left in ``folder``."""
     if folder.is_dir():
-        output.say(f"{session.name}: what was recorded before the interruption is in {_set_aside(folder)}.")
+        say(f"{session}: what was recorded before the interruption is in {_moved(folder)}.")
     try:
         yield
     except BaseException:
         if folder.is_dir():
-            output.say(f"{session.name}: interrupted; what was recorded is in {_set_aside(folder)}. Go on with --resume.")
+            say(f"{session}: interrupted; what was recorded is in {_moved(folder)}. Go on with --resume.")
         else:
-            output.say(f"{session.name}: interrupted. Go on with --resume.")
+            say(f"{session}: interrupted. Go on with --resume.")
         raise
 
 
-def _set_aside(folder: Path) -> Path:
+def _moved(folder: Path) -> Path:
     number = 1
     while (aside := folder.with_name(f"{folder.name}-interrupted" + (f"-{number}" if number > 1 else ""))).exists():
         number += 1

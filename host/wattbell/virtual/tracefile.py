@@ -1,4 +1,4 @@
-"""``wattbell run TRACE``: a user's own trace as a plan with one step."""
+"""A user's own trace as a plan with one step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ..analysis.text import printable
 from ..errors import UsageError
 from ..suites import traces
-from . import output
+from .voice import Voice
 
 _JOBS = (".fio", ".toml")
 
@@ -26,7 +26,7 @@ def is_trace(path: Path) -> bool:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
 
 
-def replay_plan(trace: Path, folder: Path) -> Path:
+def replay_plan(trace: Path, folder: Path, voice: Voice) -> Path:
     """A plan in ``folder`` that replays a trace; the plan says the trace's hash.
 
     UsageError when the file is no trace, or cannot be read.
@@ -43,7 +43,7 @@ def replay_plan(trace: Path, folder: Path) -> Path:
         source = folder / "trace.iolog"
         entries = traces.read_blkparse(trace)
         traces.write_iolog(source, entries)
-        output.say(f"{trace}: {len(entries)} entries of blkparse.")
+        voice.say(f"{trace}: {len(entries)} entries of blkparse.")
     plan = folder / "trace.toml"
     lines = [
         f"# {_one_line(trace.name)}, sha256 {hashlib.sha256(content).hexdigest()}",

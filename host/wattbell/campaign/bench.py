@@ -1,0 +1,47 @@
+"""What a campaign needs of a bench, be it virtual or real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..capture import Capture
+from ..suites.drive import Drive
+from ..suites.session import Choice, Session
+from ..suites.suite import Suite, Test
+
+
+class Bench(Protocol):
+    """Where sessions run. The methods are called in the order in which they stand here, the last three for every session."""
+
+    @property
+    def choice(self) -> Choice:
+        """How suites are planned for this bench."""
+
+    def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
+        """The drive under test. Raises what is the matter when these tests cannot, or must not, be run on it."""
+
+    def open(self) -> AbstractContextManager[object]:
+        """Hold the bench for as long as the block lasts."""
+
+    @property
+    def virtual(self) -> bool:
+        """Whether its rig is a virtual one."""
+
+    def conditions(self) -> dict[str, Any]:
+        """``conditions`` of results.json: how the bench was set up."""
+
+    def versions(self) -> dict[str, str]:
+        """What of ``versions`` of results.json is known before the first session."""
+
+    def prepare(self, session: Session) -> None:
+        """Get ready for a session, before anything is recorded. Raises what is in the way."""
+
+    def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
+        """Run the session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files; ``conditions``: of
+        results.json."""
+
+    def accept(self, capture: Capture) -> dict[str, Any]:
+        """What the session adds to ``conditions`` of results.json. Raises what is the matter when the capture is not of this drive."""

@@ -1,0 +1,85 @@
+"""How a campaign ends: in the store, and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ResultsError
+from ..report.suite import write_suite_page
+from ..results import Store, read_run
+from ..suites.results import RESULTS
+from ..virtual.voice import Voice
+
+PAGE = "suite.html"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is done with the results. ``store``: file of the store, None for none; ``page``: write ``suite.html``;
+    ``plots``: each of its charts as PNG and SVG too."""
+
+    store: Path | None
+    page: bool = True
+    plots: bool = False
+
+    def check(self) -> None:
+        """Find out before a long run, not after it, that the store cannot be written."""
+        if self.store is not None:
+            Store(self.store).close()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a campaign left. ``results``: results.json, in ``file``; ``page``: None where there is none; ``known_as``: the run's id in
+    ``store``; ``failed``: why one of them could not be written."""
+
+    results: Mapping[str, Any]
+    file: Path
+    page: Path | None
+    store: Path | None
+    known_as: str | None
+    failed: tuple[ResultsError, ...] = ()
+
+    def check(self) -> None:
+        """ResultsError when something could not be written."""
+        if self.failed:
+            raise ResultsError(f"The results are in {self.file}, but: {' '.join(map(str, self.failed))}")
+
+
+def keep(out: Path, data: Mapping[str, Any], ending: Ending, voice: Voice) -> Kept:
+    """Keep the results in the store, then write the page, whether or not the store took them."""
+    known_as = page = None
+    failed: list[ResultsError] = []
+    try:
+        known_as = _store(out, ending)
+    except ResultsError as error:
+        failed.append(error)
+    try:
+        page = _page(out, ending, voice)
+    except ResultsError as error:
+        failed.append(error)
+    return Kept(data, out / RESULTS, page, ending.store, known_as, tuple(failed))
+
+
+def _store(out: Path, ending: Ending) -> str | None:
+    """Put the run into the store; its id there. A run that is there already stays as it is."""
+    if ending.store is None:
+        return None
+    run = read_run(out)
+    with Store(ending.store) as store:
+        return store.known(run) or store.add(run)
+
+
+def _page(out: Path, ending: Ending, voice: Voice) -> Path | None:
+    if not ending.page:
+        return None
+    with voice.spinner("drawing"):
+        store = Store(ending.store, create=False) if ending.store is not None and ending.store.is_file() else None
+        try:
+            return write_suite_page([read_run(out)], out / PAGE, store, ending.plots)[0]
+        finally:
+            if store is not None:
+                store.close()

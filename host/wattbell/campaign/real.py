@@ -1,0 +1,141 @@
+"""A real drive in a rig as a bench."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..capture import Capture
+from ..drive import Device, Tools, inspect, restore_left_over
+from ..drive.bench import run_session
+from ..drive.device import refuse_in_use, refuse_wrong_serial
+from ..drive.identity import identify
+from ..drive.rounds import Rounds
+from ..errors import DriveError
+from ..rig import Rig
+from ..suites.drive import Drive
+from ..suites.jobs import of_a_suite
+from ..suites.session import Choice, Session
+from ..suites.suite import Suite, Test
+from ..virtual.voice import Voice
+
+JOURNAL = "restore.json"
+CONVERSION_S = 1e-6
+"""Time between two conversions of a rig's ADC, as it is made (docs/scpi.md, TINTerval): with longer ones the rail in between is not seen.
+Rail samples are averages of several."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Which drive in which rig, and how it is sampled. ``journal``: file that names the drive's settings that are changed; ``restore``:
+    put back what an interrupted run left changed by it."""
+
+    drive: str
+    serial: str | None
+    rig: str | None
+    journal: Path
+    restore: bool = False
+    interval_s: float | None = None
+    decimation: int | None = None
+
+
+class RealBench:
+    """The drive under test is written and erased, and its settings are put back."""
+
+    def __init__(self, setup: Setup, choice: Choice, voice: Voice) -> None:
+        self.choice = choice
+        self._setup, self._voice = setup, voice
+        self._tools = Tools()
+        self._device: Device
+        self._suite: Suite
+        self._rig: Rig
+        self._phases: list[dict[str, Any]] = []
+
+    def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
+        """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
+        refuse_jobs_without_drive(suite, pairs)
+        self._suite = suite
+        self._device = inspect(self._setup.drive)
+        refuse_wrong_serial(self._device, self._setup.serial)
+        refuse_in_use(self._device)
+        for name in ("fio", "nvme"):
+            self._tools.find(name)
+        if self._setup.restore and restore_left_over(self._setup.journal, self._device, self._tools):
+            self._voice.say("The settings that the interrupted run left changed are put back.")
+        return identify(self._device, self._tools)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Hold the rig."""
+        with Rig.open(self._setup.rig) as self._rig:
+            yield
+
+    @property
+    def virtual(self) -> bool:
+        """A virtual rig stands for a real one in a box that has neither."""
+        return self._rig.port.virtual
+
+    def conditions(self) -> dict[str, Any]:
+        """What the computer brings, and what was asked for."""
+        fio = self._tools.run("fio", "--version").strip()
+        nvme = self._tools.run("nvme", "version").strip().splitlines()
+        out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": self.choice.seed}
+        asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation}
+        return {
+            **out,
+            "adc_interval_s": self._setup.interval_s or CONVERSION_S,
+            **{name: value for name, value in asked.items() if value is not None},
+        }
+
+    def versions(self) -> dict[str, str]:
+        """The rig's are in every capture."""
+        return {}
+
+    def prepare(self, session: Session) -> None:
+        """DriveError when the drive has come into use; else the rig samples as the session wants it."""
+        refuse_in_use(self._device)
+        set_sampling(self._rig, self._setup, session)
+
+    def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
+        """The steps by fio and nvme-cli, recorded meanwhile. DriveError or RigError when one of them fails."""
+        session.write(plans, self.choice.scale, self.choice.seed)
+        rounds = Rounds(session.members if self.choice.rounds is None else (), plans / "results")
+        self._phases = run_session(
+            self._device,
+            self._rig,
+            session.steps,
+            plans,
+            capture,
+            journal=self._setup.journal,
+            description={"source": "fio", "suite": self._suite.name},
+            conditions={"host": conditions, "notes": []},
+            tools=self._tools,
+            say=self._voice.say,
+            left_out=rounds.over,
+        )
+        (plans / "phases.json").write_text(json.dumps(self._phases, indent=1) + "\n", encoding="utf-8")
+
+    def accept(self, capture: Capture) -> dict[str, Any]:
+        """The drive's settings. DriveError when the rig is at another drive."""
+        if not capture.commands.head(1).collect().height:
+            raise DriveError(f"The rig saw no command of {self._device.path}: is this drive in the rig's connector?")
+        return {"settings": self._phases[-1]["conditions"] if self._phases else {}}
+
+
+def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:
+    """UsageError for a job file whose jobs do not all name the drive: fio would write files on this computer instead."""
+    for name in dict.fromkeys(test.jobs for test, _ in pairs if test.jobs):
+        path = suite.folder / name
+        of_a_suite(path.read_text(encoding="utf-8"), str(path))
+
+
+def set_sampling(rig: Rig, setup: Setup, session: Session) -> None:
+    """The ADC's conversions, and how many of them are averaged to the session's rail samples."""
+    interval_s = setup.interval_s or CONVERSION_S
+    rig.set_interval(interval_s)
+    rig.set_decimation(setup.decimation or max(1, min(4096, round(session.rail_interval_s / interval_s))))

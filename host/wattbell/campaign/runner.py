@@ -1,0 +1,122 @@
+"""Runs a suite: session after session on a bench, each scored as soon as it is recorded."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..capture import Capture, open_capture
+from ..suites.drive import Drive
+from ..suites.manifest import load_suite
+from ..suites.outcome import Outcome
+from ..suites.plan import choose_tests, plan_sessions
+from ..suites.results import Results, flush_tree
+from ..suites.scoring import score_session
+from ..suites.session import Session
+from ..suites.suite import Suite
+from ..virtual.voice import Voice
+from .bench import Bench
+from .ending import Ending, Kept, keep
+from .folder import begin, set_aside
+
+ROUNDS_GROW = 1.6
+
+
+class Audience(Voice, Protocol):
+    """Who is told how a campaign goes."""
+
+    def begun(self, results: Mapping[str, Any]) -> None:
+        """The first session is next. ``results``: results.json so far."""
+
+    def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        """A test is done: its entry of ``results``."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What of a suite to run, and where its results go. ``tests``: ids, none for all; ``condition``: None for all. ``discard``: each
+    capture when its scores are computed; ``force``: the results that are in the way; ``resume``: go on with those."""
+
+    suite: str
+    out: Path
+    condition: str | None = None
+    tests: tuple[str, ...] = ()
+    discard: bool = False
+    force: bool = False
+    resume: bool = False
+
+
+def run_suite(order: Order, bench: Bench, ending: Ending, audience: Audience) -> Kept:
+    """Run it (or what an interrupted run left of it); leaves ``results.json``, the captures and what ``ending`` says."""
+    suite = load_suite(order.suite)
+    pairs = choose_tests(suite, order.tests, order.condition)
+    drive = bench.inspect(suite, pairs)
+    sessions = plan_sessions(suite, pairs, drive, bench.choice)
+    ending.check()
+    with bench.open():
+        results = Results(order.out, suite, drive, bench.choice.scale, bench.conditions(), pairs, bench.versions())
+        results.data["virtual"] = bench.virtual
+        done = begin(results, order.out, order.resume, order.force)
+        audience.begun(results.data)
+        campaign = _Campaign(order, suite, drive, bench, results, audience)
+        for number, session in enumerate(sessions, start=1):
+            over = all((test.id, session.condition) in done for test in session.members)
+            names = ", ".join(test.id for test in session.members)
+            audience.say(f"session {number} of {len(sessions)}: {names} ({session.condition})" + (": done before" if over else ""))
+            if not over:
+                bench.prepare(session)
+                campaign.run(session)
+    results.write()
+    return keep(order.out, results.data, ending, audience)
+
+
+@dataclass(frozen=True)
+class _Campaign:
+    order: Order
+    suite: Suite
+    drive: Drive
+    bench: Bench
+    results: Results
+    audience: Audience
+
+    def run(self, session: Session) -> None:
+        """One session into the results."""
+        results, discard = self.results, self.order.discard
+        name = f"{session.name}-{session.condition}"
+        folder = self.order.out / "captures" / name
+        with set_aside(session.name, folder, self.audience.say):
+            capture, outcomes, seconds = self._until_steady(session, self.order.out / "plans" / name, folder)
+        more = self.bench.accept(capture)
+        results.describe(capture)
+        results.data["conditions"].update(more)
+        for test in session.members:
+            self.audience.scored(results.add(test, session.condition, outcomes[test.id], folder, seconds), results.data)
+        if not discard:
+            flush_tree(folder)  # what results.json calls done must be there after a power cut
+        results.write()
+        if discard:
+            shutil.rmtree(folder)
+
+    def _until_steady(self, session: Session, plans: Path, folder: Path) -> tuple[Capture, Mapping[str, Outcome], float]:
+        """Capture, outcomes by test, and the seconds they took. A test to steady state that is not steady yet is run again with more
+        rounds, unless all there may be were planned (on a virtual drive the same seed gives the same first rounds, so that this is as if
+        they had gone on)."""
+        choice = self.bench.choice
+        given = choice.rounds is not None or choice.real
+        while True:
+            began = time.monotonic()
+            self.bench.run(session, plans, folder, self.results.data["conditions"])
+            capture = open_capture(folder)
+            with self.audience.spinner(f"scoring {session.name}"):
+                outcomes = score_session(capture, self.suite, session, choice.scale)
+            unsteady = next((test for test in session.members if outcomes[test.id].unfinished), None)
+            if unsteady is None or given:
+                return capture, outcomes, time.monotonic() - began
+            done = choice.rounds or unsteady.rounds_first
+            choice = replace(choice, rounds=min(unsteady.rounds_max, round(done * ROUNDS_GROW)))
+            self.audience.say(f"{unsteady.id}: no steady state in {done} rounds; going on to {choice.rounds}")
+            (session,) = plan_sessions(self.suite, [(test, session.condition) for test in session.members], self.drive, choice)

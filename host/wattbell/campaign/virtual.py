@@ -1,0 +1,103 @@
+"""The drive model and the virtual rig as a bench."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from ..capture import Capture
+from ..capture.record import RIG_STOPPED, USER_STOPPED
+from ..errors import SimError
+from ..suites.drive import Drive, from_profile
+from ..suites.session import Choice, Session
+from ..suites.suite import Suite, Test
+from ..virtual import programs
+from ..virtual.model import Fidelity, ModelRun, run_model
+from ..virtual.voice import Voice
+
+CONVERSION_S = 1e-5
+"""Time between two conversions of the rail's ADC on the virtual rig, which simulates each; rail samples are averages of several."""
+
+
+class VirtualBench:
+    """The drive model and the virtual rig."""
+
+    def __init__(
+        self,
+        profile: Path,
+        choice: Choice,
+        voice: Voice,
+        fidelity: Fidelity = Fidelity.rtl,
+        interval_s: float | None = None,
+        decimation: int | None = None,
+        keep_trace: bool = False,
+        keep_stream: bool = False,
+    ) -> None:
+        self._profile, self._fidelity, self._voice = profile, fidelity, voice
+        self.choice = choice
+        self._interval_s, self._decimation = interval_s or CONVERSION_S, decimation
+        self._keep_trace, self._keep_stream = keep_trace, keep_stream
+
+    virtual = True
+
+    def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
+        """The drive of the profile."""
+        return from_profile(self._profile)
+
+    def open(self) -> AbstractContextManager[object]:
+        """There is nothing to hold: every session has a rig of its own."""
+        return nullcontext()
+
+    def conditions(self) -> dict[str, Any]:
+        """Fidelity, seed, how drives come to their conditions, and what was asked for besides."""
+        how = "written" if self.choice.written else "set in the model"
+        out = {"fidelity": self._fidelity.value, "seed": self.choice.seed, "preconditioning": how, "adc_interval_s": self._interval_s}
+        asked = {"rounds": self.choice.rounds, "adc_decimation": self._decimation}
+        return {**out, **{name: value for name, value in asked.items() if value is not None}}
+
+    def versions(self) -> dict[str, str]:
+        """The programs that stand for rig and drive."""
+        return {"virtual_rig": programs.version("wattbell-rig"), "model": programs.version("wattbell-ssd")}
+
+    def prepare(self, session: Session) -> None:
+        """Nothing is in the way of a model."""
+
+    def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
+        """Model and rig beside each other; SimError when one of them ends early."""
+        notes: list[str] = []
+        plan = session.write(plans, self.choice.scale, self.choice.seed)
+        if self.choice.scale != 1:
+            notes.append(f"scaled by {self.choice.scale:g}: not the published test")
+        if session.preconditioning:
+            notes.append(f"preconditioned as on a real drive: {', '.join(session.preconditioning)}")
+        else:
+            notes.append(f"the model's drive was set to the condition {session.start}, not written")
+        decimation = self._decimation or max(1, min(4096, round(session.rail_interval_s / self._interval_s)))
+        reason = run_model(
+            ModelRun(
+                plan,
+                self._profile,
+                capture,
+                fidelity=self._fidelity,
+                seed=self.choice.seed,
+                interval_s=self._interval_s,
+                decimation=decimation,
+                keep_trace=self._keep_trace,
+                keep_stream=self._keep_stream,
+                overwrite=True,
+                truth=False,
+                extra_files=tuple(sorted(plans.glob("*.fio"))),
+                notes=tuple(notes),
+            ),
+            self._voice,
+        )
+        if reason == USER_STOPPED:
+            raise KeyboardInterrupt
+        if reason != RIG_STOPPED:
+            raise SimError(f"The recording of {session.name} ended early: {reason}.")
+
+    def accept(self, capture: Capture) -> dict[str, Any]:
+        """Every capture is of the model."""
+        return {}

@@ -1,0 +1,63 @@
+"""What a capture keeps about the workload that a virtual rig showed: its phases and its files."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..capture.metamodel import PhaseAbout
+from ..errors import UsageError
+
+_SUFFIXES = (".json", ".csv", ".fio", ".idle", ".toml", ".txt")
+
+
+@dataclass
+class Workload:
+    """What the capture keeps about its workload."""
+
+    description: dict[str, Any]
+    files: list[Path] = field(default_factory=list)
+
+    def store(self, capture: Path) -> None:
+        """Copy the files into the capture."""
+        folder = capture / "workload"
+        folder.mkdir(exist_ok=True)
+        for path in self.files:
+            if path.is_file() and path.resolve().parent != folder.resolve():
+                shutil.copy2(path, folder / path.name)
+
+
+def workload_files(folder: Path | None) -> list[Path]:
+    """The files of a workload folder that belong into a capture."""
+    if folder is None:
+        return []
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give the folder in which the workload left its files.")
+    return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
+
+
+def read_phases(path: Path | None) -> list[dict[str, Any]] | None:
+    """Phases from a JSON file: a list, or an object with ``phases``; None when there is no file."""
+    if path is None:
+        return None
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON ({error}).") from None
+    return checked_phases(found.get("phases") if isinstance(found, dict) else found, path)
+
+
+def checked_phases(found: Any, path: Path) -> list[dict[str, Any]]:
+    """Phases that a capture may hold: one that could not be opened again must not be recorded. UsageError for others, found in ``path``."""
+    try:
+        msgspec.convert(found, list[PhaseAbout])
+    except (ValueError, RecursionError) as error:
+        text = f'{path} holds no phases, a list of objects such as {{"phase": 1, "name": "randread"}}: {error}.'
+        raise UsageError(text) from None
+    return list(found)
