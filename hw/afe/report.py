@@ -69,10 +69,10 @@ def _edges(parts: dict[str, Part], results: dict[str, Any]) -> str:
              f"{e['pulse_peak']:.3f} A", f"{100 * e['within']:.1f} %", si(e["until_999_s"], "s")] for name, e in results["edges"].items()]
     resistance = parts["rail"].source_resistance + parts["load_switch"].resistance + parts["shunt"].resistance
     return (
-        f"The capacitors discharge and recharge through {resistance * 1e3:.1f} mohm (of it {parts['shunt'].resistance * 1e3:.0f} mohm "
-        "shunt; the supply's 15 mohm are assumed): what the connector sees of a step is late by the product. A pulse of 1 A for "
-        "100 us has its charge kept, but not all of it inside its 100 us. That is the drive, not the rig; the rig's filter adds "
-        "its 2 us.\n\n"
+        f"The capacitors discharge and recharge through {resistance * 1e3:.1f} mohm ({parts['shunt'].resistance * 1e3:.0f} mohm of it "
+        "the shunt; the supply's 15 mohm are assumed): a step reaches the connector late by that resistance times the capacitance. "
+        "A pulse of 1 A for 100 us keeps its charge, but not all of it within its 100 us. That is the drive, not the rig; "
+        "the rig's filter adds its 2 us.\n\n"
         + table(["drive's capacitors", "delay at the connector", "rise 10 to 90 %", "the same at the converter",
                  "peak of a 1 A pulse of 100 us", "of its charge within 100 us", "99.9 % of it after"], rows))
 
@@ -82,11 +82,11 @@ def _overload(results: dict[str, Any]) -> str:
             for name, entry in results["overload"].items()]
     cm = results["common_mode"]
     return (
-        "Time until a path is within 0.1 % of the fine path's full scale (0.11 mA) of its end:\n\n"
+        "Time until a path is within 0.1 % of the fine path's full scale (0.11 mA) of its final value:\n\n"
         + table(["from, to", "fine path, saturated", "coarse path", "one pole of 2 us, which cannot saturate"], rows)
-        + "\n\nThe fine path is back before the coarse one: it begins from its clamp, not from 4 A. A rail that moves by 165 mV feigns "
-        f"at worst {si(abs(cm['coarse_rail_step_a']), 'A', 2)} in the coarse path and {si(abs(cm['fine_rail_step_a']), 'A', 2)} in the "
-        "fine one.")
+        + "\n\nThe fine path recovers before the coarse one: it starts from its clamp, not from 4 A. A rail that moves by 165 mV "
+        f"causes a false current of at most {si(abs(cm['coarse_rail_step_a']), 'A', 2)} in the coarse path "
+        f"and {si(abs(cm['fine_rail_step_a']), 'A', 2)} in the fine one.")
 
 
 def _budget(parts: dict[str, Part], density: float) -> str:
@@ -102,7 +102,7 @@ def _budget(parts: dict[str, Part], density: float) -> str:
         largest.append(f"at {si(current, 'A')}: " + ", ".join(f"{t.name} ({si(2 * t.at(current), 'A', 2)})" for t in terms))
     return (table(["current", *(c.name for c in CONDITIONS), "goal", "holds (calibrated columns)"], rows)
             + "\n\nThe largest terms, calibrated, 0..50 C: " + "; ".join(largest) + ". "
-            f"The 5 uA stand or fall with the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
+            f"The 5 uA depend on the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
             f"{_largest_gradient(parts, density):.2f} K would use them up.")
 
 
@@ -137,7 +137,7 @@ def _boards(readings: dict[str, list[list[Measured]]]) -> str:
         rows.append(row)
     return (
         "Boards within the goals for current, and for power (0.2 % + 5 uA x 3.3 V), of those drawn; worst error in brackets. A reading "
-        f"is a mean over {READING_S:g} s; the autozero takes {AUTOZERO_S:g} s and is not older than 1 K of temperature.\n\n"
+        f"is a mean over {READING_S:g} s; the autozero takes {AUTOZERO_S:g} s and is repeated after a change of 1 K.\n\n"
         + table(["current", "limit", *(s.name for s in SCENARIOS)], rows)
         + f"\n\n![Errors of calibrated boards against the limit](img/{PICTURE.name})")
 
@@ -152,14 +152,14 @@ def _skew(results: dict[str, Any]) -> str:
             row += [f"{1e9 * entry['found_error']:+.2f} ns +-{2e9 * entry['found_sigma']:.2f} ns",
                     "yes" if left + entry["drift"] <= 50e-9 else "**no**"]
         else:
-            row += ["not found by it", "as before"]
+            row += ["not measured", "as before"]
         rows.append(row)
-    return (f"Delay of a path against the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for the "
-            "fine path) with no drive in the connector, whose capacitors would smear the edge; the host lays "
-            f"{EDGES} edges over each other (`wattbell.calibration.edge_delay`, here on simulated samples with the path's poles and "
-            "noise). Bandwidths that change by 0.2 %/K are assumed.\n\n"
-            + table(["path", "spread of boards, k = 2", "within 50 ns as made", "drift over 25 K",
-                     "error of the self-test's finding, its k = 2", "within 50 ns after it"], rows))
+    return (f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for the "
+            "fine path) with no drive in the connector, whose capacitors would smear the edge; the host "
+            f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`, here on simulated samples with the path's poles and "
+            "noise). Bandwidths are assumed to change by 0.2 %/K.\n\n"
+            + table(["path", "spread of boards, k = 2", "within 50 ns as built", "drift over 25 K",
+                     "error of the self-test's result, its k = 2", "within 50 ns after it"], rows))
 
 
 def draw(readings: dict[str, list[list[Measured]]], path: Path = PICTURE) -> None:
