@@ -154,8 +154,8 @@ def _skew(results: dict[str, Any]) -> str:
         else:
             row += ["not measured", "as before"]
         rows.append(row)
-    return (f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for the "
-            "fine path) with no drive in the connector, whose capacitors would smear the edge; the host "
+    return (f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for "
+            "the fine path) with no drive in the connector, whose capacitors would smear the edge; the host "
             f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`, here on simulated samples with the path's poles and "
             "noise). Bandwidths are assumed to change by 0.2 %/K.\n\n"
             + table(["path", "spread of boards, k = 2", "within 50 ns as built", "drift over 25 K",
