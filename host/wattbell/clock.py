@@ -1,4 +1,4 @@
-"""Ticks of the rig and the time of day."""
+"""Rig ticks and the time of day."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def iso(utc_ns: int) -> str:
 
 @dataclass(frozen=True)
 class Anchor:
-    """The time of day of one tick, as seen by the host when the block arrived (so late by the transport's delay)."""
+    """Time of day of one tick, as the host saw it when the block arrived (so late by the transport latency)."""
 
     tick: int
     utc_ns: int
@@ -30,5 +30,5 @@ class Anchor:
         return self.utc_ns + (tick - self.tick) * self.tick_ps // 1000
 
     def to_json(self) -> dict[str, int | str]:
-        """The form in ``meta.json``."""
+        """Its form in ``meta.json``."""
         return {"tick": self.tick, "utc_ns": self.utc_ns, "utc": iso(self.utc_ns)}

@@ -1,4 +1,4 @@
-"""The one family of errors a user may meet.
+"""The one family of errors a user may see.
 
 Every message says what is wrong and what to do about it. The CLI prints it on one line and exits with ``exit_code``.
 """
@@ -25,19 +25,19 @@ class SimError(WattbellError):
 
 
 class Interrupted(WattbellError):
-    """The user ended what should have gone on to its end; what was done until then is kept, and marked."""
+    """The user stopped something before its end; what was done until then is kept and marked as incomplete."""
 
     exit_code = 130
 
 
 class UsageError(WattbellError):
-    """An argument makes no sense."""
+    """An argument is invalid."""
 
     exit_code = 2
 
 
 class ResultsError(WattbellError):
-    """Results of a suite are missing, damaged, already in the store, or not comparable."""
+    """Results of a suite are missing, damaged, already stored, or not comparable."""
 
 
 class DriveError(WattbellError):
@@ -45,4 +45,4 @@ class DriveError(WattbellError):
 
 
 class CalibrationError(WattbellError):
-    """Calibration points do not make a calibration."""
+    """The calibration points do not yield a calibration."""

@@ -1,4 +1,4 @@
-"""Which host package this is: its version, and the code itself."""
+"""Identifies this host package: its version, and its code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from . import __version__
 
 @cache
 def described(package: Path = Path(__file__).parent) -> str:
-    """``0.1.0 (sha256 0123456789ab)``: the version, and the beginning of a hash over names and contents of all modules of the
-    package in order of name. Results of edited code are thus told from those of the code as released."""
+    """``0.1.0 (sha256 0123456789ab)``: the version, and the start of a hash over the names and contents of all modules of the package, in
+    order of name. It tells results of edited code from those of the released code."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

@@ -1,4 +1,4 @@
-"""SCPI over a raw TCP socket, onto the control port of a rig: :class:`Bridge`."""
+"""SCPI over a raw TCP socket to the control port of a rig: :class:`Bridge`."""
 
 from .server import DEFAULT_PORT, Bridge
 

@@ -1,4 +1,4 @@
-"""The rig's side of the bridge: a control port as bytes, in both directions, without waiting."""
+"""The rig's side of the bridge: non-blocking bytes to and from a control port."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import serial
 from ..errors import RigError
 
 ROOM_BYTES = 1 << 16
-"""What waits for the rig at most; a client that sends more is held by TCP."""
+"""Maximum number of bytes queued for the rig; beyond that, TCP backpressure holds the client."""
 CLEAR = 0x03
-"""Device clear of docs/scpi.md: ends the command under way and throws away what waits."""
+"""Device clear (docs/scpi.md): aborts the command in progress and discards what is queued."""
 
 
 class ControlLine:
-    """An open control port. Whole lines go out. Of one that is longer than a rig takes only so much does that the rig refuses it as too
-    long (-363 in its error queue): passing on a megabyte without a newline would keep everybody else out for minutes."""
+    """An open control port that sends whole lines. A line longer than the rig accepts is cut just past the limit, so that the rig still
+    rejects it (-363 in its error queue): forwarding a megabyte without a newline would lock everybody else out for minutes."""
 
     LONGEST = 512
-    """Bytes of a message that a rig takes (docs/scpi.md)."""
+    """Longest message the rig accepts, in bytes (docs/scpi.md)."""
 
     def __init__(self, device: str) -> None:
-        """RigError when it cannot be opened, or another program has it."""
+        """Raises RigError when it cannot be opened or another program has it."""
         try:
             self._port = serial.Serial(device, 115200, timeout=0, exclusive=True)
         except (OSError, ValueError) as error:
@@ -35,21 +35,21 @@ class ControlLine:
         self._waiting = bytearray()
 
     def fileno(self) -> int:
-        """The descriptor, for select."""
+        """File descriptor, for select."""
         return int(self._port.fileno())
 
     @property
     def full(self) -> bool:
-        """Whether no more should be put in for now."""
+        """Whether the queue is full for now."""
         return len(self._waiting) >= ROOM_BYTES
 
     @property
     def has_waiting(self) -> bool:
-        """Whether :meth:`write` has something to do."""
+        """Whether :meth:`write` has anything to send."""
         return bool(self._waiting)
 
     def put(self, data: bytes) -> None:
-        """What a client sent. A device clear overtakes what has not left yet."""
+        """Queue what a client sent. A device clear overtakes whatever has not been sent yet."""
         _, clear, tail = data.rpartition(bytes([CLEAR]))
         if clear:
             self._waiting[:] = clear
@@ -61,11 +61,11 @@ class ControlLine:
         self._partial = rest[: self.LONGEST + 1]
 
     def end_client(self) -> None:
-        """The client is gone: what it had begun of a line is dropped."""
+        """Drop the unfinished line of a client that has gone."""
         self._partial = b""
 
     def write(self) -> None:
-        """Send what goes. RigError when the line is cut."""
+        """Send as much as the port takes. Raises RigError when the line is cut."""
         try:
             sent = os.write(self.fileno(), self._waiting)
         except BlockingIOError:
@@ -75,7 +75,7 @@ class ControlLine:
         del self._waiting[:sent]
 
     def read(self) -> bytes:
-        """What came, when select has said that something did. RigError when the line is cut."""
+        """Read what has arrived, once select says there is something. Raises RigError when the line is cut."""
         try:
             data = os.read(self.fileno(), 4096)
         except BlockingIOError:
@@ -87,7 +87,7 @@ class ControlLine:
         return data
 
     def close(self) -> None:
-        """Close the port; what the rig has not taken is thrown away."""
+        """Close the port and discard what the rig has not taken."""
         with contextlib.suppress(OSError, termios.error):  # the line was cut
             self._port.reset_output_buffer()
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""The network's side of the bridge: one client at a time.
+"""The network side of the bridge: one client at a time.
 
-Lines of two clients never meet: a client is served when the rig has answered all that the one before it asked.
+Lines of two clients never mix: a client is served only after the rig has answered everything the previous one asked.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .line import ControlLine
 from .session import Session
 
 DEFAULT_PORT = 5025
-"""Registered for SCPI over a raw socket (IANA: scpi-raw)."""
+"""IANA's port for SCPI over a raw socket (scpi-raw)."""
 _REFUSED_S = 2.0
 
 
 class Bridge:
-    """Listens once made; :meth:`serve` does the work until :meth:`stop`.
+    """Listens as soon as it is made; :meth:`serve` does the work until :meth:`stop`.
 
-    ``find`` gives the rig each time a client comes, so a rig may be unplugged and come back between two of them. The control port is held
-    only while there is a client. ``say`` gets a line for each client that comes, goes, or is refused.
+    ``find`` is called for each client, so a rig may be unplugged and come back between two of them. The control port is held
+    only while a client is connected. ``say`` gets a line for each client that connects, leaves or is refused.
     """
 
     def __init__(self, find: Callable[[], RigPort], host: str, port: int, say: Callable[[str], None]) -> None:
@@ -41,12 +41,12 @@ class Bridge:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """Address it listens on."""
         host, port = self._listener.getsockname()[:2]
         return str(host), int(port)
 
     def stop(self) -> None:
-        """Make :meth:`serve` return; from any thread."""
+        """Make :meth:`serve` return; callable from any thread."""
         self._wake_out.send(b"x")
 
     def serve(self) -> None:
@@ -61,10 +61,10 @@ class Bridge:
                 ours.close()
 
     def _step(self) -> bool:
-        """One wait and what it brought; whether to go on."""
+        """Wait once and handle what came; returns whether to go on."""
         session = self._session
         refused = {client.fileno(): client for client in self._refused}
-        # a client that comes while the one before is being ended waits
+        # a client that connects while the previous session is ending waits
         listener = [] if session and not session.talking else [self._listener.fileno()]
         reads = [self._wake_in.fileno(), *listener, *refused, *(session.reads() if session else [])]
         deadlines = [*self._refused.values(), *([session.deadline] if session and session.deadline else [])]
@@ -96,7 +96,7 @@ class Bridge:
     def _accept(self) -> None:
         try:
             client, address = self._listener.accept()
-        except OSError:  # it was gone before it was met
+        except OSError:  # it had gone before it was accepted
             return
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -114,7 +114,7 @@ class Bridge:
             self._refuse(client, f'-241,"Hardware missing;{error}"')
 
     def _refuse(self, client: socket.socket, text: str) -> None:
-        """One line, then the end. What the client sends meanwhile is read, or its closing would take our line with it."""
+        """Send one line, then close. What the client sends meanwhile is read, because closing with unread data would discard our line."""
         try:
             client.send(text.encode("ascii", "replace") + b"\n")
             client.shutdown(socket.SHUT_WR)
@@ -125,7 +125,7 @@ class Bridge:
 
 
 def _ended(client: socket.socket) -> bool:
-    """Reads what a refused client sent; whether it has closed."""
+    """Read what a refused client sent; returns whether it has closed."""
     try:
         return not client.recv(4096)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""One client of the bridge and the rig's control port: bytes in both directions, and a clean end."""
+"""One client of the bridge: bytes both ways to the rig's control port, and a clean end."""
 
 from __future__ import annotations
 
@@ -10,60 +10,60 @@ from .line import CLEAR, ControlLine
 
 
 def _sync(times: int) -> tuple[bytes, bytes]:
-    """A question that changes nothing, and the end of its answer: nobody asks for the version so often in one message."""
+    """A query without side effects, and the end of its answer: nobody asks for the version this often in one message."""
     return b";".join([b":SYST:VERS?"] * times) + b"\n", b";".join([b"1999.0"] * times)
 
 
 SYNC = _sync(3)
 SYNC_AFTER_CLEAR = _sync(5)
-"""Another one, for the first may still be answered, or have been cut short."""
+"""A second one, since the first may still be answered, or have been cut short."""
 PATIENCE_S = 10.0
-"""How long the rig may still work on what a client asked that sends no more; then device clear ends it."""
+"""How long the rig may take over the last requests of a client that sends no more; then a device clear aborts them."""
 _ESTABLISHED = 1
-"""TCP_ESTABLISHED of Linux' tcp_states.h."""
+"""TCP_ESTABLISHED of Linux's tcp_states.h."""
 _LONGEST = 4096
-"""An answer without an end is passed on in pieces of so many bytes."""
+"""Size of the pieces in which an unterminated answer is passed on."""
 UNSENT_BYTES = 1 << 16
-"""What waits for the client at most; then the rig is held."""
+"""Maximum number of bytes queued for the client; beyond that the rig is held."""
 
 
 class Session:
-    """Passes bytes until the client sends no more and the rig has answered all that it asked.
+    """Passes bytes until the client sends no more and the rig has answered everything it asked.
 
-    To know the latter, :data:`SYNC` is asked at the end; its answer is kept back. A client that only stopped sending
+    To detect the latter, :data:`SYNC` is asked at the end and its answer kept back. A client that has only stopped sending
     (``nc -N``) still gets every answer.
     """
 
     def __init__(self, client: socket.socket, peer: str, line: ControlLine) -> None:
         self.client: socket.socket | None = client
-        """None once nothing can be sent to it."""
+        """None once nothing more can be sent to the client."""
         self.peer, self.line = peer, line
         self.deadline: float | None = None
-        """By when the rig has to have answered SYNC; None while the client may still send."""
+        """Deadline for the answer to SYNC; None while the client may still send."""
         self._sync, self._synced = SYNC, False
         self._unsent = bytearray()
         self._held_back = b""
 
     @property
     def talking(self) -> bool:
-        """Whether the client may still send. One that has closed its end may have left much that was not read yet."""
+        """Whether the client may still send. One that has closed its end may have left data that is not read yet."""
         if self.client is None or self.deadline is not None:
             return False
         return self.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _ESTABLISHED
 
     def reads(self) -> list[int]:
-        """Descriptors from which something is wanted."""
+        """Descriptors to wait on for reading."""
         rig = [self.line.fileno()] if len(self._unsent) < UNSENT_BYTES and not self._synced else []
         client = [self.client.fileno()] if self.client and self.deadline is None and not self.line.full else []
         return rig + client
 
     def writes(self) -> list[int]:
-        """Descriptors to which something is to go."""
+        """Descriptors to wait on for writing."""
         rig = [self.line.fileno()] if self.line.has_waiting else []
         return rig + ([self.client.fileno()] if self.client and self._unsent else [])
 
     def move(self, readable: set[int]) -> bool:
-        """Let go what can; whether all is over. RigError when the rig was lost or does not come to itself."""
+        """Move whatever can be moved; returns whether the session is over. Raises RigError when the rig is lost or stays stuck."""
         if self.client and self.deadline is None and self.client.fileno() in readable:
             self._from_client(self.client)
         if self.line.has_waiting:
@@ -100,7 +100,7 @@ class Session:
 
     def _from_rig(self, data: bytes) -> None:
         if self.deadline is None:
-            # Whole lines, though they come in pieces: sigrok takes whatever one read gives for the whole answer.
+            # Whole lines, even if they arrive in pieces: sigrok takes whatever one read returns for the whole answer.
             whole, newline, self._held_back = (self._held_back + data).rpartition(b"\n")
             self._unsent += whole + newline
             if len(self._held_back) > _LONGEST:
@@ -134,7 +134,7 @@ class Session:
         self.deadline = time.monotonic() + PATIENCE_S
 
     def drop_client(self) -> None:
-        """The client takes nothing any more."""
+        """The client accepts nothing more."""
         if self.client:
             self.client.close()
             self.client = None

@@ -1,4 +1,4 @@
-"""The rig at the other end of a serial port, real or virtual: the same code for both."""
+"""The rig at the other end of a serial port; the same code for a real and a virtual one."""
 
 from .discovery import RigPort, find, rigs, runtime_dir
 from .port import Rig

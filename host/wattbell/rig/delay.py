@@ -1,4 +1,4 @@
-"""By how much a rig's rail is late against its bus, as its calibration has it (``CALibration:DELay``)."""
+"""Delay of a rig's rail measurement relative to its bus, from its calibration (``CALibration:DELay``)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from .scpi import Scpi
 __all__ = ["DESIGN_DELAY_S", "DESIGN_U_S", "front_end_delay"]
 
 DESIGN_DELAY_S, DESIGN_U_S = 2e-6, 60e-9
-"""Of a board as made: what every path is designed for, and how boards spread (k = 2; docs/accuracy.md has 56 ns of the fine path)."""
+"""Design values of an uncalibrated board: the delay of every path, and the board-to-board spread (k = 2; docs/accuracy.md gives 56 ns for
+the fine path)."""
 
 
 def front_end_delay(control: Scpi) -> dict[str, object]:
-    """For ``conditions`` of ``meta.json``: ``front_end_delay_s`` and its uncertainty ``front_end_delay_u_s`` (k = 2), of this board if
-    ``front_end_delay_calibrated``, else those of its design.
+    """The ``conditions`` of ``meta.json``: ``front_end_delay_s`` and its uncertainty ``front_end_delay_u_s`` (k = 2), of this board if
+    ``front_end_delay_calibrated``, else the design values.
 
-    It is the coarse path's unless the rig measures with the fine one alone: what matters is the delay of a step of power, and steps
-    that matter end above 0.1 A. Where both paths are merged, how far the fine one is from it is part of the uncertainty.
+    The coarse path's delay is given unless the rig measures with the fine path alone: what matters is the delay of a power step, and
+    steps that matter end above 0.1 A. Where both paths are merged, their difference is part of the uncertainty.
     """
     design: dict[str, object] = {
         "front_end_delay_s": DESIGN_DELAY_S, "front_end_delay_u_s": DESIGN_U_S, "front_end_delay_calibrated": False,
     }  # fmt: skip
     answer = control.optional("CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?")
-    if answer is None:  # an older firmware
+    if answer is None:  # older firmware
         return design
     try:
         coarse, fine, merged, upper = (tuple(float(part) for part in text.split(",")) for text in answer.split(";"))

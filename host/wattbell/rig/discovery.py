@@ -1,9 +1,9 @@
-"""Which rigs are there: USB ones by their product string, virtual ones by their registration file.
+"""Finds rigs: USB ones by their product string, virtual ones by their registration file.
 
 A virtual rig registers itself as ``RUNTIME/rigs/SERIAL.json`` with ``serial``, ``data``, ``control`` (device paths), ``status``
 (address of a Unix socket, `@` for the abstract ones) and ``pid``; RUNTIME is ``$WATTBELL_RUNTIME``, else ``wattbell`` under
-``$XDG_RUNTIME_DIR``, else ``/tmp/wattbell-UID``. Who can write there can give the host a rig of his own making, so only this user's
-(or root's) files in folders that nobody else can write are taken.
+``$XDG_RUNTIME_DIR``, else ``/tmp/wattbell-UID``. Whoever can write there can plant a rig of his own, so only files of this user
+(or root), in folders nobody else can write, are accepted.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from serial.tools.list_ports_common import ListPortInfo
 from ..errors import RigError
 
 PRODUCT = "Wattbell"
-"""USB product string of a rig. Its first CDC-ACM interface is the data port, its second one the control port."""
+"""USB product string of a rig. Its first CDC-ACM interface is the data port, the second one the control port."""
 
 
 VIRTUAL_TRACE_ORIGIN_TICK = 1_000_000_000
 """Tick at which a virtual rig's bus trace begins (docs/virtual-rig.md)."""
 STATUS_TIMEOUT_S = 5.0
 _INTERFACE = re.compile(r":\w+\.(\d+)$")
-"""At the end of a port's place on the bus, bus-port:configuration.interface, such as 1-4.2:1.0."""
+"""Suffix of a port's location on the bus, bus-port:configuration.interface, such as 1-4.2:1.0."""
 _LONGEST_BYTES = 1 << 16
-"""Of a registration, and of what a rig's process tells."""
+"""Size limit of a registration, and of a rig process's status."""
 
 
 @dataclass(frozen=True)
 class RigPort:
-    """Where a rig is."""
+    """Where to find a rig."""
 
     serial: str
     data: str
@@ -47,11 +47,11 @@ class RigPort:
     virtual: bool
     pid: int | None = None
     status: str | None = None
-    """Where a virtual rig's process tells about itself."""
+    """Address at which a virtual rig's process reports its status."""
 
     def conditions(self) -> dict[str, object]:
-        """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``), as far as its port tells:
-        :meth:`.port.Rig.conditions` has the rest."""
+        """The ``conditions`` of ``meta.json``, which apply to every figure of a capture from this rig, as far as its port tells;
+        :meth:`.port.Rig.conditions` adds the rest."""
         if self.virtual:
             return {
                 "virtual": True,
@@ -77,7 +77,7 @@ _Words = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 
 
 class _Entry(msgspec.Struct):
-    """A registration (docs/virtual-rig.md)."""
+    """Path of a registration (docs/virtual-rig.md)."""
 
     serial: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     data: _Words
@@ -87,7 +87,7 @@ class _Entry(msgspec.Struct):
 
 
 def _not_ours(found: os.stat_result) -> str | None:
-    """Who else has a say over a file or folder; None where it is this user (or root) alone."""
+    """Who else controls a file or folder; None if only this user (or root) does."""
     if found.st_uid not in (os.geteuid(), 0):
         return f"belongs to user {found.st_uid}"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -96,7 +96,7 @@ def _not_ours(found: os.stat_result) -> str | None:
 
 
 def refused() -> str | None:
-    """Why no virtual rig is looked for: the folder of registrations is not this user's alone. None where it is, or where there is none."""
+    """Why no virtual rig is looked for: the registration folder is not this user's alone. None if it is, or if there is none."""
     for folder in (runtime_dir(), runtime_dir() / "rigs"):
         try:
             reason = _not_ours(folder.stat())
@@ -109,7 +109,7 @@ def refused() -> str | None:
 
 
 def _read(path: Path) -> _Entry | None:
-    """A registration; None where it is none, or not this user's."""
+    """Read a registration; None if it is not one, or not this user's."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             about = os.fstat(file.fileno())
@@ -131,7 +131,7 @@ def _alive(pid: int) -> bool:
 
 
 def virtual_rigs() -> list[RigPort]:
-    """Registered virtual rigs whose process is alive; what is no registration of this user's is passed over (:func:`refused`)."""
+    """Registered virtual rigs whose process is alive. Anything that is not a registration of this user is skipped (:func:`refused`)."""
     if refused():
         return []
     entries = [_read(path) for path in sorted((runtime_dir() / "rigs").glob("*.json"))]
@@ -143,7 +143,7 @@ def virtual_rigs() -> list[RigPort]:
 
 
 def process_status(port: RigPort) -> dict[str, Any]:
-    """What the process of a virtual rig knows (docs/virtual-rig.md); empty when nobody answers, or the rig is no process here."""
+    """Status of a virtual rig's process (docs/virtual-rig.md); empty when nobody answers, or when the rig is not a process here."""
     if port.status is None:
         return {}
     try:
@@ -171,8 +171,8 @@ def usb_rigs() -> list[RigPort]:
 
 
 def _place(port: ListPortInfo) -> tuple[int, list[int | str]]:
-    """By the number of the USB interface: a kernel gives a port the lowest free name, which need not follow it. Names, where there is
-    no such number, are ordered as people count: ttyACM9 before ttyACM10."""
+    """Sort key: the USB interface number, since the kernel gives a port the lowest free name, which need not follow it. Names without such
+    a number sort naturally: ttyACM9 before ttyACM10."""
     interface = _INTERFACE.search(port.location or "")
     return int(interface[1]) if interface else 0, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", port.device)]
 
@@ -183,9 +183,9 @@ def rigs() -> list[RigPort]:
 
 
 def at_ports(text: str) -> RigPort:
-    """A rig given by its ports, ``DATA,CONTROL``: for serial lines that carry no USB description.
+    """A rig given by its ports, ``DATA,CONTROL``, for serial lines without a USB description.
 
-    One port that belongs to a rig on USB stands for both. What the rig is, it says itself when it is opened.
+    One port that belongs to a rig on USB stands for both. What kind of rig it is, it says itself when opened.
     """
     data, _, control = text.partition(",")
     if not control:
@@ -202,7 +202,7 @@ def at_ports(text: str) -> RigPort:
 def find(serial: str | None = None) -> RigPort:
     """The rig with this serial number (or these ports, ``/dev/...``), or the only one.
 
-    Raises RigError when there is none or the choice is open.
+    Raises RigError when there is none or the choice is ambiguous.
     """
     if serial is not None and serial.startswith("/dev/"):
         return at_ports(serial)

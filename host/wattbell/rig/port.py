@@ -18,9 +18,9 @@ from .scpi import Scpi
 from .stream import WAIT_S, Source
 
 _RUNNING = re.compile(r"\bstate=(RUN|STOPPING)\b")
-"""In the answer to STAT:RIG?."""
+"""Key in the answer to STAT:RIG?."""
 _UNKNOWN_HEADER, _CAPTURING_ALREADY = "-113", "-213"
-"""SCPI errors."""
+"""SCPI error numbers."""
 
 
 class Rig:
@@ -33,7 +33,7 @@ class Rig:
         self._configured: list[str] = []
         try:
             self.identity = self.control.identity()
-            if "virtual" in self.identity["model"].lower():  # a virtual rig behind a serial line describes itself here only
+            if "virtual" in self.identity["model"].lower():  # a virtual rig behind a serial line describes itself only here
                 self.port = replace(port, virtual=True)
             self.data = _open_data(port.data)
         except BaseException:
@@ -46,8 +46,8 @@ class Rig:
         return cls(discovery.find(serial_number))
 
     def start(self) -> bool:
-        """Start capturing; False when the rig did already (error -213), in which case it goes on. RigError for a virtual one at the end of
-        its trace. A run that is started has an identifier of its own in each block, if the rig's firmware knows of that."""
+        """Start capturing; False when the rig was capturing already (error -213), in which case it goes on. Raises RigError for a virtual
+        rig at the end of its trace. Each run has an identifier of its own in every block, if the firmware supports it."""
         if discovery.process_status(self.port).get("state") == "DONE":
             raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.")
         try:
@@ -64,15 +64,15 @@ class Rig:
         return True
 
     def is_capturing(self) -> bool:
-        """Whether it captures now."""
+        """Whether it is capturing now."""
         return _RUNNING.search(self.status()) is not None
 
     def stop(self) -> None:
-        """Stop capturing; open blocks are sent, then a STATUS block with run 0."""
+        """Stop capturing; the rig sends its open blocks, then a STATUS block with run 0."""
         self.control.command("ABOR")
 
     def set_decimation(self, factor: int) -> None:
-        """ADC conversions a rail sample, 1 .. 4096."""
+        """ADC conversions per rail sample, 1 .. 4096."""
         self.configure(f"SENS:SWE:DEC {factor}")
 
     def set_interval(self, seconds: float) -> None:
@@ -95,7 +95,7 @@ class Rig:
                 self.configure(line.strip())
 
     def configure_again(self) -> None:
-        """Send every command given to :meth:`configure` again: a rig that lost its supply has forgotten them."""
+        """Repeat every command given to :meth:`configure`: a rig that lost its supply has forgotten them."""
         for command in self._configured:
             self.control.command(command)
 
@@ -109,7 +109,7 @@ class Rig:
         return {**self.identity, "data_port": self.port.data}
 
     def conditions(self) -> dict[str, object]:
-        """What every figure of a capture from this rig is subject to (``conditions`` of ``meta.json``)."""
+        """The ``conditions`` of ``meta.json``, which apply to every figure of a capture from this rig."""
         return {**self.port.conditions(), **front_end_delay(self.control)}
 
     def status(self) -> str:
@@ -117,26 +117,26 @@ class Rig:
         return self.control.query("STAT:RIG?")
 
     def broke_off(self) -> str | None:
-        """Why a virtual rig could not play its trace to the end; None for one that can, and for a real one."""
+        """Why a virtual rig could not play its trace to the end; None if it can, and for a real rig."""
         reason = discovery.process_status(self.port).get("failure")
         return str(reason) if reason else None
 
     def read_into(self, buffer: memoryview) -> int:
-        """What has come of the stream, put at the start of `buffer`; returns the bytes, 0 when nothing came for 50 ms.
+        """Read what has arrived of the stream into the start of `buffer`; returns the byte count, 0 when nothing arrived for 50 ms.
 
-        RigError when the line is cut. The descriptor that PySerial opened is read directly: ``Serial.read`` throws away
-        what it has collected when the line is cut while it collects, and that would be the end of the stream.
+        Raises RigError when the line is cut. The descriptor that PySerial opened is read directly: if the line is cut during
+        ``Serial.read``, it discards what it has collected, and that would be the end of the stream.
         """
         try:
             descriptor = self.data.fileno()
-        except (OSError, ValueError) as error:  # PySerial's own: the port was closed
+        except (OSError, ValueError) as error:  # PySerial's own error: the port was closed
             raise RigError(f"The rig was lost ({error}).") from None
         if self._source is None or self._source.descriptor != descriptor:
             self._source = Source(descriptor)
         return self._source.read_into(buffer)
 
     def reopen(self) -> bool:
-        """After a cut: open the ports again when the rig with the same serial number is back."""
+        """Reopen the ports after a cut, once the rig with the same serial number is back."""
         self.close()
         try:
             port = discovery.find(self.port.serial)
@@ -166,7 +166,7 @@ class Rig:
 
 def _open_data(device: str) -> serial.Serial:
     try:
-        # a pty and a CDC-ACM port take any rate; DTR and RTS are left alone, since a pty has none
+        # a pty and a CDC-ACM port accept any rate; DTR and RTS are left alone, since a pty has none
         return serial.Serial(device, 115200, timeout=WAIT_S, exclusive=True)
     except (OSError, ValueError) as error:
         raise RigError(f"{device} cannot be opened ({error}); is another program recording from this rig?") from None

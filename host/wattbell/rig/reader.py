@@ -1,4 +1,4 @@
-"""Reads the stream in a thread of its own, so that the port is emptied while the recorder decodes and writes."""
+"""Reads the stream in its own thread, so that the port keeps being emptied while the recorder decodes and writes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..errors import RigError, WattbellError
 
 _FLUSH_S = 0.1
 _BUFFER_BYTES = 4 << 20
-"""What USB high speed brings in 0.1 s: large writes to the journal cost a fraction of small ones."""
+"""What USB high speed delivers in 0.1 s: large journal writes cost a fraction of small ones."""
 _ROOM = 1 << 13
 _RETRY_S = 0.2
 
 
 class Line(Enum):
-    """State of the line, in the queue between the data."""
+    """Line state, queued between the data."""
 
     CUT = "cut"
     BACK = "back"
 
 
 class Readable(Protocol):
-    """What a reader needs of a rig."""
+    """What a reader needs from a rig."""
 
     def read_into(self, buffer: memoryview) -> int:
         """See :meth:`wattbell.rig.port.Rig.read_into`."""
@@ -36,10 +36,10 @@ class Readable(Protocol):
 
 
 class StreamReader:
-    """Reads until stopped; journals and hands over what came in 0.1 s, or 4 MiB.
+    """Reads until stopped; journals and passes on the data of 0.1 s, or 4 MiB.
 
-    ``items`` holds memoryviews of bytes, to be given back by :meth:`release`, :class:`Line` values, and an exception
-    when the thread ended by one. After a cut the rig is looked for by its serial number until it is back.
+    ``items`` holds memoryviews of bytes (to be returned by :meth:`release`), :class:`Line` values, and the exception that
+    ended the thread, if any. After a cut, the rig is looked for by its serial number until it is back.
     """
 
     def __init__(self, rig: Readable, journal: Callable[[memoryview], None]) -> None:
@@ -50,11 +50,11 @@ class StreamReader:
         self._thread = threading.Thread(target=self._run, name="wattbell-reader", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; what it had read is in the queue."""
+        """Stop the thread; what it had read is in the queue."""
         self._stop.set()
         self._thread.join(timeout=5)
 
@@ -73,7 +73,7 @@ class StreamReader:
             self.items.put(error)
 
     def release(self, data: memoryview) -> None:
-        """Give the memory of an item back. Without this nothing breaks; fresh memory costs more."""
+        """Return the memory of an item. Optional, but allocating afresh costs more."""
         buffer = data.obj
         data.release()
         if isinstance(buffer, bytearray):

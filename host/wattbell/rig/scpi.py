@@ -1,4 +1,4 @@
-"""SCPI over a serial port: one command or query a line, answers in order, errors asked for."""
+"""SCPI over a serial port: one command or query per line, answers in order, errors polled."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import serial
 from ..errors import RigError
 
 TIMEOUT_S = 10.0
-"""A virtual rig simulates each clock of its controller: on a busy machine a line may take seconds."""
+"""A virtual rig simulates every clock cycle of its controller: on a busy machine a line may take seconds."""
 _IDENTITY = re.compile(r"[A-Za-z][^,\"]*,[^,\"]+,[^,\"]+,[^,\"]+")
-"""No other answer has four parts, no quotes, and begins with a letter."""
+"""No other answer has four unquoted parts and begins with a letter."""
 
 
 class Scpi:
-    """A SCPI connection. Errors are RigError with the instrument's own words."""
+    """A SCPI connection. Errors are raised as RigError in the instrument's own words."""
 
     def __init__(self, device: str, timeout_s: float = TIMEOUT_S) -> None:
         self.device = device
@@ -35,7 +35,7 @@ class Scpi:
             raise RigError(f"The rig does not take commands on {self.device} ({_reason(error)}).") from None
 
     def query(self, text: str) -> str:
-        """Send a query and return its answer without the line end. RigError when none comes in time."""
+        """Send a query and return its answer without the line end. Raises RigError on timeout."""
         self._send(text)
         return self._next_line(text)
 
@@ -52,21 +52,22 @@ class Scpi:
         return line.decode("ascii", "replace").strip()
 
     def optional(self, text: str) -> str | None:
-        """The answer to a query that a rig need not know; None where it answers nothing. Then the error it made is taken off the queue."""
+        """Answer to a query that a rig need not support; None if it does not answer, in which case the resulting error is removed from the
+        queue."""
         self._send(text)
         answer = self.query("SYST:ERR?")
-        if '"' in answer:  # the error queue's: before it came nothing
+        if '"' in answer:  # of the error queue: nothing came before it
             return None
         self._next_line("SYST:ERR?")
         return answer
 
     def command(self, text: str) -> None:
-        """Send a command and check that the rig took it."""
+        """Send a command and check that the rig accepted it."""
         self._send(text)
         self.check(text)
 
     def check(self, text: str) -> None:
-        """RigError when the error queue is not empty; empties it."""
+        """Empty the error queue; raises RigError if it held anything."""
         errors = []
         for _ in range(32):
             answer = self.query("SYST:ERR?")
@@ -77,7 +78,7 @@ class Scpi:
             raise RigError(f"The rig refused {text}: {'; '.join(errors)}")
 
     def resume(self) -> None:
-        """After a query that was broken off: take the answers that are still owed, so that the next one is the next query's."""
+        """After an aborted query: consume the answers still owed, so that the next query gets its own."""
         self._send("*IDN?")
         while not _IDENTITY.fullmatch(self._next_line("*IDN?")):
             pass

@@ -1,7 +1,7 @@
-"""Reading a descriptor that carries the stream: a tty, or anything else that can be waited for (a pipe, a socket).
+"""Reads the stream from a descriptor: a tty, or anything else that can be waited on (a pipe, a socket).
 
-Linux hands out at most 4095 bytes of a tty at a time and wakes the reader for each piece, so each wake-up is followed
-by a short sleep in which more arrives; it is the longer the slower the stream is.
+Linux returns at most 4095 bytes of a tty at a time and wakes the reader for each piece, so each wake-up is followed
+by a short sleep in which more arrives; the slower the stream, the longer the sleep.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ WAIT_S = 0.05
 _SHORTEST_S, _LONGEST_S = 0.0001, 0.002
 _TTY_FULL = 4095
 _FEW = 1024
-"""Bytes met after a sleep that make the next one longer. A full tty makes it shorter: more than that waits in the
-kernel, may not be there yet at the next read, and stalls the sender soon (a pty takes some 12 000 bytes)."""
+"""If fewer bytes than this are found after a sleep, the next one is longer. A full tty makes it shorter: more is then waiting in the
+kernel, may not be available at the next read, and soon stalls the sender (a pty holds some 12 000 bytes)."""
 
 
 class Source:
@@ -29,7 +29,7 @@ class Source:
         self._sleep_s = _LONGEST_S
 
     def read_into(self, buffer: memoryview) -> int:
-        """Bytes put at the start of `buffer`: all that has come; 0 when nothing came for :data:`WAIT_S`.
+        """Read everything that has arrived into the start of `buffer`; returns the byte count, 0 when nothing came for :data:`WAIT_S`.
 
         Raises RigError at the end of the stream, when the line is cut, and when the descriptor was closed; bytes that
         came before are returned first.
@@ -48,7 +48,7 @@ class Source:
                     break
         except BlockingIOError:
             pass
-        except (OSError, ValueError) as error:  # ValueError: a descriptor of -1, the port was closed
+        except (OSError, ValueError) as error:  # ValueError: the descriptor is -1, the port was closed
             if not got:
                 raise RigError(f"The rig was lost ({error}).") from None
         if got < _FEW:

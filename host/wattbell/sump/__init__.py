@@ -1,4 +1,4 @@
-"""A rig as a SUMP logic analyser (sigrok's ``ols``), made on the host from the rig's stream: :class:`Server`."""
+"""Presents a rig as a SUMP logic analyser (sigrok's ``ols``), built on the host from the rig's stream: :class:`Server`."""
 
 from .acquisition import Options
 from .port import Port, open_pty, open_tty

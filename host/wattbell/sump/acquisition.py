@@ -1,4 +1,4 @@
-"""One armed capture: starts the rig, reads its stream until the window is full, stops it."""
+"""One armed capture: starts the rig, reads its stream until the window is full, stops the rig."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUFFER_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class Options:
-    """What the user chose for all captures."""
+    """User settings that apply to all captures."""
 
     thresholds: Sequence[Threshold] = ()
     settle_s: float = DEFAULT_SETTLE_S
@@ -30,10 +30,10 @@ class Options:
 
 
 class Acquisition(threading.Thread):
-    """Runs until the window was handed to `done`, the rig stops, or :meth:`abort`. `say` gets what the user must know; `over` is called
-    when all is done, the rig's ports closed.
+    """Runs until the window has been passed to `done`, the rig stops, or :meth:`abort`. `say` gets messages for the user; `over` is called
+    at the very end, with the rig's ports closed.
 
-    The rig's ports are held only meanwhile. A rig that was capturing already goes on when this ends.
+    The rig's ports are held only meanwhile. A rig that was already capturing goes on afterwards.
     """
 
     def __init__(
@@ -47,16 +47,16 @@ class Acquisition(threading.Thread):
         self._begin_tick = self._last_tick = 0
 
     def abort(self) -> None:
-        """End it soon; nothing is handed over any more."""
+        """Stop it soon; nothing more is passed on."""
         self._aborted.set()
 
     @property
     def aborted(self) -> bool:
-        """Whether nobody wants it any more."""
+        """Whether it was aborted."""
         return self._aborted.is_set()
 
     def run(self) -> None:
-        """The thread's work."""
+        """Body of the thread."""
         try:
             if self.aborted:
                 return
@@ -94,7 +94,8 @@ class Acquisition(threading.Thread):
             self._end(rig, decoder, buffer)
 
     def _read(self, rig: Rig, decoder: Decoder, buffer: memoryview, feed: Callable[[Batch], None]) -> bool:
-        """Pass on what has come; whether the rig has stopped (since this capture began: what another one left may come first)."""
+        """Pass on what has arrived; returns whether the rig has stopped since this capture began (leftovers of an earlier one may come
+        first)."""
         stopped = False
         size = rig.read_into(buffer)
         for batch in decoder.feed(bytes(buffer[:size])):
@@ -105,7 +106,7 @@ class Acquisition(threading.Thread):
         return stopped
 
     def _end(self, rig: Rig, decoder: Decoder, buffer: memoryview) -> None:
-        """Stop the rig and take what it still sends, or the next to open its port would find it."""
+        """Stop the rig and drain what it still sends, or the next program to open the port would get it."""
         rig.stop()
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline and not self._read(rig, decoder, buffer, lambda _: None):
@@ -113,7 +114,7 @@ class Acquisition(threading.Thread):
 
 
 def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
-    """State and tick of the rig; one that still sends what another host did not wait for is relieved of it first."""
+    """State and tick of the rig; a rig still sending what another host did not wait for is drained first."""
     deadline = time.monotonic() + _DRAIN_S
     while True:
         status = rig.status()
@@ -129,7 +130,7 @@ def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
 
 
 def _pins(rig: Rig) -> int:
-    """The word of the pins and the link now."""
+    """Current state of the pins and the link, as a word."""
     clkreq_low, perst_low, link = (int(answer) for answer in rig.control.query("OUTP:CLKR?;:OUTP:PERS?;:OUTP:LINK?").split(";"))
     word = (1 - clkreq_low) << PROBES.index("CLKREQ#") | (1 - perst_low) << PROBES.index("PERST#")
     return word | (link & 7) << PROBES.index("LINK0")

@@ -1,4 +1,4 @@
-"""Where the SUMP client is: a pseudo-terminal that is made for it, or a serial line."""
+"""The SUMP client's port: a pseudo-terminal made for it, or a serial line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _PIECE = 4096
 
 
 class Port:
-    """A terminal as bytes in both directions, without waiting. `far` is the client's end of a pseudo-terminal, held open so that the
-    client may come and go."""
+    """A terminal as non-blocking bytes in both directions. `far` is the client's end of a pseudo-terminal, held open so that clients may
+    come and go."""
 
     def __init__(self, descriptor: int, name: str, far: int | None = None, line: serial.Serial | None = None) -> None:
         self.name = name
@@ -23,11 +23,11 @@ class Port:
         os.set_blocking(descriptor, False)
 
     def fileno(self) -> int:
-        """For select."""
+        """File descriptor, for select."""
         return self._descriptor
 
     def read(self) -> bytes:
-        """What has come, when select has said that something did. RigError when the line is cut."""
+        """Read what has arrived, once select says there is something. Raises RigError when the line is cut."""
         try:
             data = os.read(self._descriptor, _PIECE)
         except BlockingIOError:
@@ -42,7 +42,7 @@ class Port:
         return RigError(f"the line to the client, {self.name}, was lost ({error.strerror or error})")
 
     def write(self, data: bytearray) -> None:
-        """Send what goes, and take it from the front of `data`. RigError when the line is cut."""
+        """Send as much of `data` as possible, removing it from the front. Raises RigError when the line is cut."""
         try:
             del data[: os.write(self._descriptor, data[:_PIECE])]
         except BlockingIOError:
@@ -51,7 +51,7 @@ class Port:
             raise self._lost(error) from None
 
     def discard(self) -> None:
-        """Throw away what the client has not read."""
+        """Discard what the client has not read."""
         if self._far is not None:
             termios.tcflush(self._far, termios.TCIFLUSH)
         else:
@@ -68,14 +68,14 @@ class Port:
 
 
 def open_pty() -> Port:
-    """A new pseudo-terminal; the port's name is the client's end."""
+    """A new pseudo-terminal, named by the client's end."""
     near, far = os.openpty()
     tty.setraw(far)
     return Port(near, os.ttyname(far), far=far)
 
 
 def open_tty(path: str) -> Port:
-    """A serial line at whose other end the client is. UsageError when it cannot be opened."""
+    """The serial line that leads to the client. Raises UsageError when it cannot be opened."""
     try:
         line = serial.Serial(path, 115200, timeout=0, exclusive=True)
     except (OSError, ValueError) as error:

@@ -1,8 +1,8 @@
 """The SUMP protocol: bytes to commands, commands to settings, samples to bytes.
 
-After the protocol's description at sump.org and libsigrok's driver ``openbench-logic-sniffer`` 0.5.2, which adds the metadata
-and the counts of 32 bits. A command below 80h is a byte; one from 80h on has four bytes of argument, little-endian. So five zero
-bytes (RESET) are understood as at least one RESET wherever a client left off.
+Follows the protocol description at sump.org and libsigrok's driver ``openbench-logic-sniffer`` 0.5.2, which adds the metadata
+and 32-bit counts. A command below 80h is a single byte; one from 80h up has a four-byte little-endian argument. Five zero
+bytes (RESET) are therefore understood as at least one RESET wherever a client left off.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_STAGE, LAST_STAGE = 0xC0, 0xCF
 STAGES = 4
 IDENTITY = b"1ALS"
 MEMORY_BYTES = 1 << 22
-"""Room that the client is told of; a sample takes as many bytes as channel groups are on."""
+"""Sample memory announced to the client, in bytes; a sample takes one byte per enabled channel group."""
 CLOCK_HZ = 100_000_000
 _DEMUX, _GROUPS, _EXTERNAL_CLOCK, _RLE, _PATTERNS = 1 << 0, 0x3C, 1 << 6, 1 << 8, 3 << 10
 
@@ -27,13 +27,13 @@ U32 = npt.NDArray[np.uint32]
 
 
 class Parser:
-    """Takes bytes in pieces of any size; never fails."""
+    """Parses bytes in pieces of any size; never fails."""
 
     def __init__(self) -> None:
         self._pending = b""
 
     def feed(self, data: bytes) -> list[tuple[int, int]]:
-        """(command, argument) of each command that `data` completes; the argument of a short one is 0."""
+        """(command, argument) of each command that `data` completes; a short command's argument is 0."""
         found, data, at = [], self._pending + data, 0
         while at < len(data):
             size = 5 if data[at] & 0x80 else 1
@@ -47,8 +47,8 @@ class Parser:
 
 @dataclass
 class Stage:
-    """A trigger stage: fires `delay` samples after the first sample with ``(word ^ value) & mask == 0`` once the level has risen to
-    `level`. Then the level rises by one, or, with `start`, the capture is taken."""
+    """A trigger stage. Once the level has reached `level`, it fires `delay` samples after the first sample with ``(word ^ value) & mask ==
+    0``. The level then rises by one, or, with `start`, the capture is taken."""
 
     mask: int = 0
     value: int = 0
@@ -58,26 +58,26 @@ class Stage:
     start: bool = False
 
     def configure(self, argument: int) -> None:
-        """The argument of a stage's third command."""
+        """Set the fields carried by the argument of a stage's third command."""
         self.delay, self.level = argument & 0xFFFF, argument >> 16 & 3
         self.serial, self.start = bool(argument >> 26 & 1), bool(argument >> 27 & 1)
 
 
 @dataclass
 class Settings:
-    """What the next ARM captures."""
+    """Settings for the next ARM."""
 
     divider: int = 0
     read: int = 4
-    """Samples to send."""
+    """Number of samples to send."""
     delay: int = 4
-    """Of them, or more, behind the trigger."""
+    """How many of those, or more, come after the trigger."""
     flags: int = 0
     stages: dict[int, Stage] = field(default_factory=dict)
-    """Those that were set since the last RESET; the others take no part."""
+    """Stages set since the last RESET; the others are unused."""
 
     def apply(self, command: int, argument: int) -> bool:
-        """Take a long command; False when it is none of these."""
+        """Apply a long command; False if it is none of these."""
         if command == DIVIDER:
             self.divider = argument & 0xFFFFFF
         elif command == COUNTS:
@@ -102,21 +102,21 @@ class Settings:
 
     @property
     def period_ticks(self) -> int:
-        """Nanoseconds a sample."""
+        """Sample period in nanoseconds."""
         return (self.divider + 1) * (5 if self.flags & _DEMUX else 10)
 
     @property
     def groups(self) -> list[int]:
-        """Bytes of a sample that are sent."""
+        """Bytes sent per sample."""
         return [group for group in range(4) if not self.flags & _GROUPS & 4 << group]
 
     @property
     def samples(self) -> int:
-        """Samples to send, at most what the memory holds."""
+        """Number of samples to send, limited by the memory."""
         return min(self.read, MEMORY_BYTES // max(1, len(self.groups)))
 
     def refusals(self) -> list[str]:
-        """What was asked for and is not done."""
+        """Requested features that are not supported."""
         found = []
         if self.flags & _EXTERNAL_CLOCK:
             found.append("there is no external clock: the rig's own is used")
@@ -127,7 +127,7 @@ class Settings:
         return found
 
     def encode(self, words: U32) -> bytes:
-        """Samples, oldest first, as they go to the client: newest first, groups that are on, with RLE if asked."""
+        """Encode samples (oldest first) for the client: newest first, enabled groups only, with RLE if requested."""
         groups = self.groups
         if not groups:
             return b""
@@ -138,7 +138,7 @@ class Settings:
 
 
 def _run_lengths(octets: npt.NDArray[np.uint8]) -> bytes:
-    """Newest first: a word with its top bit set is how often the word after it came again; that bit of a sample is lost."""
+    """RLE, newest first: a word with its top bit set is the repeat count of the word after it; samples lose that bit."""
     size = octets.shape[1]
     flag = 1 << (8 * size - 1)
     values = np.zeros(len(octets), np.uint32)
@@ -159,7 +159,7 @@ def _run_lengths(octets: npt.NDArray[np.uint8]) -> bytes:
 
 
 def metadata(version: str, channels: int) -> bytes:
-    """The answer to METADATA: tokens of libsigrok's driver; numbers of 32 bits are big-endian."""
+    """Answer to METADATA: the tokens of libsigrok's driver; 32-bit numbers are big-endian."""
 
     def number(token: int, value: int) -> bytes:
         return bytes([token]) + value.to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""Answers a SUMP client on a port; an armed capture runs in a thread beside it, since a client waits 20 ms for an answer."""
+"""Answers a SUMP client on a port. An armed capture runs in a thread of its own, since a client waits only 20 ms for an answer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .port import Port
 from .timeline import MOST_THRESHOLDS
 
 _ANSWERS_BYTES = 1 << 16
-"""What waits for a client that does not read, at most; a window comes on top."""
+"""Maximum number of bytes queued for a client that does not read, not counting a window."""
 
 
 class Server:
-    """Serves one port until :meth:`stop`. `open_rig` gives the rig each time a capture begins; `say` gets a line for what a user must
-    know: captures that could not be made, and what is wrong with those that were."""
+    """Serves one port until :meth:`stop`. `open_rig` returns the rig each time a capture begins; `say` gets a line for whatever the user
+    must know: captures that failed, and flaws of those that did not."""
 
     def __init__(self, port: Port, open_rig: Callable[[], Rig], options: Options, say: Callable[[str], None]) -> None:
         if len(options.thresholds) > MOST_THRESHOLDS:
             raise UsageError(f"There is room for {MOST_THRESHOLDS} levels, not for {len(options.thresholds)}.")
         self._port, self._open, self._options, self._say = port, open_rig, options, say
         self.channels = (*PROBES, *(threshold.name for threshold in options.thresholds))
-        """Names by channel number."""
+        """Channel names by number."""
         self._parser, self._settings = protocol.Parser(), protocol.Settings()
         self._capture: Acquisition | None = None
         self._next: protocol.Settings | None = None
@@ -41,7 +41,7 @@ class Server:
         self._stopping = False
 
     def stop(self) -> None:
-        """Make :meth:`serve` return; from any thread."""
+        """Make :meth:`serve` return; callable from any thread."""
         self._stopping = True
         os.write(self._wake_in, b"x")
 
@@ -77,14 +77,14 @@ class Server:
         elif command in (protocol.XON, protocol.XOFF):
             self._held = command == protocol.XOFF
         else:
-            self._settings.apply(command, argument)  # what is not known is passed over, as a device does
+            self._settings.apply(command, argument)  # unknown commands are ignored, as a device does
 
     def _answer(self, data: bytes) -> None:
         if len(self._out) < _ANSWERS_BYTES:
             self._out += data
 
     def _reset(self) -> None:
-        """The capture under way, its samples and the trigger are gone; rate, size and flags stay."""
+        """Drop the capture in progress, its samples and the trigger; rate, size and flags stay."""
         self._abort()
         if self._out:
             self._out.clear()
@@ -98,7 +98,7 @@ class Server:
         self._ready = self._next = None
 
     def _arm(self) -> None:
-        """The newest ARM counts. There is one capture at a time, and one thread: what it replaces has to let go of the rig first."""
+        """The newest ARM wins. There is one capture and one thread at a time: the one being replaced must release the rig first."""
         self._abort()
         self._next = copy.deepcopy(self._settings)
         self._begin_next()

@@ -1,7 +1,7 @@
-"""What the stream says, as words of logic channels on a grid of samples.
+"""Converts the stream to words of logic channels on a sample grid.
 
-The stream tells of a command when it is over, and sends a block 10 ms after its first record at the latest: so samples are made
-some time behind the stream (:meth:`Timeline.advance`). What comes later than that is counted, not shown.
+The stream reports a command when it is over, and sends a block at most 10 ms after its first record; samples are therefore made
+some time behind the stream (:meth:`Timeline.advance`). Anything that arrives later than that is counted, not shown.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ QUANTITIES = ("voltage", "current", "power")
 _VOLTS, _AMPS = units.VOLTAGE_LSB_V, units.CURRENT_LSB_A
 _PINS = {"CLKREQ#": (spec.EventType.CLKREQ, 1), "PERST#": (spec.EventType.PERST, 1), "LINK0": (spec.EventType.LINK, 7)}
 MOST_THRESHOLDS = 15 - len(PROBES)
-"""Two bytes a sample; RLE takes the top bit."""
+"""Two bytes per sample; RLE takes the top bit."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A channel that is high while a sample of the rail is above `level` (V, A, W)."""
+    """A channel that is high while the rail sample is above `level` (V, A, W)."""
 
     quantity: str
     level: float
 
     @property
     def name(self) -> str:
-        """As sigrok's users see it."""
+        """Name as shown to sigrok's users."""
         return f"{self.quantity}>{self.level:g}{'VAW'[QUANTITIES.index(self.quantity)]}"
 
     def above(self, rail: Rail) -> npt.NDArray[np.bool_]:
-        """For each sample."""
+        """Whether each sample is above the level."""
         volts, amps = rail.voltage * _VOLTS, rail.current * _AMPS
         values = {"voltage": volts, "current": amps, "power": volts * amps}[self.quantity]
         result: npt.NDArray[np.bool_] = values > self.level
@@ -48,7 +48,7 @@ class Threshold:
 
 
 class _Pending:
-    """Changes that are not on the grid yet: sample (and tick, which orders those of one sample) and number."""
+    """Changes not yet on the grid: (sample, tick, number); the tick orders those within one sample."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[I64, I64, I64]] = []
@@ -71,13 +71,13 @@ class _Pending:
 
 
 class _Level:
-    """A pin, or LinkState: the last change up to a sample holds."""
+    """A pin, or LinkState: a sample shows the last change up to it."""
 
     def __init__(self, bit: int, initial: int) -> None:
         self.bit, self.value, self.pending = bit, initial, _Pending()
 
     def runs(self, end: int) -> tuple[I64, I64, int]:
-        """(samples, values from there on, value before)."""
+        """(samples, the values from there on, the value before)."""
         before = self.value
         samples, values = self.pending.take(end)
         if len(samples):
@@ -88,7 +88,7 @@ class _Level:
 
 
 class _Count(_Level):
-    """High while something that has begun has not ended."""
+    """High while anything that has begun has not ended."""
 
     def runs(self, end: int) -> tuple[I64, I64, int]:
         before = self.value
@@ -102,12 +102,12 @@ class _Count(_Level):
 
 
 class Timeline:
-    """Sample k is at ``start_tick + k * period_ticks``. `initial` is the word of the pins at the start."""
+    """Sample k is at ``start_tick + k * period_ticks``. `initial` is the word of pins at the start."""
 
     def __init__(self, start_tick: int, period_ticks: int, thresholds: Sequence[Threshold], initial: int) -> None:
         self.start_tick, self.period_ticks = start_tick, period_ticks
         self.late = 0
-        """Strobes and data spans (with the doorbell of a slow command mostly) that came too late for their sample."""
+        """Number of strobes and data spans (mostly with the doorbell of a slow command) that arrived too late for their sample."""
         self._thresholds = list(thresholds)
         self._end = 0
         self._pins = {
@@ -121,12 +121,12 @@ class Timeline:
         self._last_above = [0] * len(self._thresholds)
 
     def sample(self, ticks: I64) -> I64:
-        """The first sample at or after each tick."""
+        """Index of the first sample at or after each tick."""
         found: I64 = -((self.start_tick - ticks) // self.period_ticks)
         return found
 
     def add(self, batch: Batch) -> None:
-        """Take what has come."""
+        """Take in a batch."""
         if batch.events is not None:
             kinds = batch.events.columns["type"]
             for event, level in self._pins.items():
@@ -159,7 +159,7 @@ class Timeline:
         self._span(name, samples, samples + 1)
 
     def _span(self, name: str, first: I64, end: I64) -> None:
-        """High from sample `first` to before sample `end`. What ended before the first sample of all is nobody's loss."""
+        """High from sample `first` until before sample `end`. Anything that ended before the very first sample does not count as late."""
         self.late += int(np.count_nonzero((np.maximum(first, 0) < self._end) & (end > 0)))
         shown = end > self._end
         begun, ended = np.maximum(first[shown], self._end), end[shown]
@@ -182,7 +182,7 @@ class Timeline:
             level.pending.add(np.maximum(self.sample(ticks[changed]), self._end), ticks[changed], above[changed])
 
     def advance(self, tick: int) -> tuple[I64, U32, int]:
-        """Samples before `tick` that were not made yet, as runs: (first sample of each, its word, end of the last)."""
+        """Samples before `tick` not yet returned, as runs: (first sample of each, its word, end of the last)."""
         end = int(self.sample(np.array([tick], np.int64))[0])
         if end <= self._end:
             return np.empty(0, np.int64), np.empty(0, np.uint32), self._end

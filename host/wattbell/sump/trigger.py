@@ -1,4 +1,4 @@
-"""SUMP's trigger on samples in runs of equal words."""
+"""SUMP's trigger, evaluated on runs of equal samples."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class _Watch:
     def __init__(self, stage: Stage, first: int) -> None:
         self.stage = stage
         self.first = first
-        """The first sample it looks at."""
+        """First sample to be looked at."""
         self.fires: int | None = None
 
     def look(self, starts: I64, words: U32, end: int) -> None:
-        """Find its first sample among these runs."""
+        """Look for the first matching sample in these runs."""
         if self.fires is not None or self.first >= end:
             return
         stage = self.stage
@@ -36,7 +36,7 @@ class _Watch:
 
 
 class Trigger:
-    """Stages as in SUMP's gateware: one fires once; several may stand at a level. Without stages it fires with the first sample."""
+    """Stages as in SUMP's gateware: each fires once; several may share a level. Without stages the first sample triggers."""
 
     def __init__(self, stages: Iterable[Stage]) -> None:
         self._sleeping = list(stages)
@@ -50,7 +50,7 @@ class Trigger:
         self._sleeping = [stage for stage in self._sleeping if stage.level > self._level]
 
     def look(self, starts: I64, words: U32, end: int) -> int | None:
-        """The sample with which the capture is triggered, if it lies in the runs that begin at `starts` and end before `end`."""
+        """The sample that triggers the capture, if it lies in the runs that begin at `starts` and end before `end`."""
         if self._immediate and len(starts):
             return int(starts[0])
         while True:

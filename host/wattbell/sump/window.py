@@ -1,4 +1,4 @@
-"""From batches of the stream to the samples around the trigger: no rig, no clock, no thread."""
+"""From stream batches to the samples around the trigger; free of rig, clock and threads."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .timeline import Threshold, Timeline
 from .trigger import I64, Trigger
 
 DEFAULT_SETTLE_S = 0.05
-"""The stream's blocks are 10 ms late at most and a command's record 21 ms (until its CQ head doorbell, or the tracker's sweep);
-the rest is for the command itself."""
+"""Blocks arrive at most 10 ms late and a command's record 21 ms (until its CQ head doorbell, or the tracker's sweep); the rest allows for
+the duration of the command itself."""
 
 
 class Window:
-    """Feed it batches until :attr:`words` is there: ``settings.samples`` words, oldest first.
+    """Feed it batches until :attr:`words` is set: ``settings.samples`` words, oldest first.
 
-    Samples begin at the RUN event that starts the capture, or, if `running`, at `tick`; what is older than `tick` is left over from
-    another capture. Of samples before the first the first stands. As in SUMP's gateware, the last of the
-    ``read - delay`` samples at the beginning is the one with which the trigger fired.
+    Samples begin at the RUN event that starts the capture or, if `running`, at `tick`; anything older than `tick` is left over from
+    another capture. Samples before the first one repeat it. As in SUMP's gateware, the last of the first ``read - delay`` samples
+    is the one at which the trigger fired.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Window:
         self.settings = settings
         self.words: U32 | None = None
         self.notes: list[str] = []
-        """What the user has to know of these samples."""
+        """What the user should know about these samples."""
         self._thresholds, self._tick, self._initial, self._settle_ticks = thresholds, tick, initial, settle_ticks
         self._waiting: list[Batch] = []
         self._timeline: Timeline | None = None
@@ -51,7 +51,7 @@ class Window:
         return self._fired is not None
 
     def feed(self, batch: Batch) -> None:
-        """Take a batch; :attr:`words` may be there after it."""
+        """Take a batch; :attr:`words` may be set afterwards."""
         self._lost += batch.gaps
         if batch.events is not None:
             kinds = batch.events.columns["type"]
@@ -67,7 +67,7 @@ class Window:
         self._advance(batch.last_tick - self._settle_ticks)
 
     def end(self, last_tick: int) -> None:
-        """The rig has stopped, nothing more will come: what is missing behind the last sample is its word again."""
+        """The rig has stopped and nothing more will come: missing samples at the end repeat the last word."""
         if self._timeline is None or self.words is not None:
             return
         self._advance(last_tick)
@@ -105,14 +105,14 @@ class Window:
             self._forget(self._fired + self.settings.delay + 1 - self.settings.samples)
 
     def _forget(self, first: int) -> None:
-        """Runs before sample `first` will not be sent."""
+        """Discard runs before sample `first`, which will not be sent."""
         keep = max(int(np.searchsorted(self._starts, first, side="right")) - 1, 0)
-        if keep > 4096:  # not each time: it copies
+        if keep > 4096:  # not every time: it copies
             self._starts, self._runs = self._starts[keep:], self._runs[keep:]
 
     def _finish(self) -> None:
         assert self._fired is not None and self._timeline is not None
-        last = self._fired + self.settings.delay  # of the samples that are sent
+        last = self._fired + self.settings.delay  # among the samples that are sent
         samples = np.arange(last + 1 - self.settings.samples, last + 1)
         run = np.maximum(np.searchsorted(self._starts, samples, side="right") - 1, 0)
         self.words = self._runs[run]

@@ -1,6 +1,6 @@
 """The streaming decoder: bytes in, numpy columns out, every loss counted, no exception for any input.
 
-Framing is in :mod:`.framing`, the account of sequence numbers in :mod:`.sequence`, the records in :mod:`.records`.
+Framing is in :mod:`.framing`, the tracking of sequence numbers in :mod:`.sequence`, the records in :mod:`.records`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ __all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
 
 _HELD = 4
 _SLACK_TICKS = 100 * spec.FLUSH_TICKS
-"""How far behind a later block's first tick one of the same run may be: blocks of one kind wait for those of another, but not a second."""
+"""How far a block's first tick may lag behind that of an earlier block of the same run: blocks of one kind wait for those of another, but
+never a second."""
 _REMEMBERED = 2 * spec.SEQUENCE_WINDOW
-"""Accepted blocks whose CRC is kept, to tell a block that came again from one of a rig that restarted."""
+"""Number of accepted blocks whose CRC is kept, to tell a repeated block from one of a restarted rig."""
 _LAST_TICK = 1 << 62
-"""No counter gets there (146 years): what claims it is damage that the rig itself put a CRC on."""
+"""No counter gets this far (146 years): a block that claims so was damaged before the rig computed its CRC."""
 _PIECE = 1 << 19
-"""Larger pieces leave the cache and cost page faults: half the speed."""
+"""Larger pieces fall out of the cache and cost page faults: half the speed."""
 
 
 @dataclass(frozen=True)
 class Gap:
     """An interval in which something is missing.
 
-    ``kind`` is None where blocks of unknown kind are missing. ``count`` is the number of records (rail: samples), or
-    of blocks where `kind` is None; -1 where it is not known. The interval is wide enough: an open block may have begun
+    ``kind`` is None where blocks of unknown kind are missing. ``count`` is the number of missing records (rail: samples), or
+    of blocks where `kind` is None; -1 if unknown. The interval is conservative: an open block may have begun
     ``FLUSH_TICKS`` before it would have been sent.
     """
 
@@ -65,25 +66,25 @@ class Counters:
     skipped_bytes: int = 0
     """Bytes that belong to no accepted block."""
     blocks: int = 0
-    """Blocks whose CRC held, duplicates included."""
+    """Blocks with a good CRC, duplicates included."""
     bad_crc: int = 0
-    """Headers whose CRC did not hold: damaged blocks, and false magics met while searching."""
+    """Headers with a bad CRC: damaged blocks, and false magics found while searching."""
     missing_blocks: int = 0
-    """Sequence numbers that never came (so far)."""
+    """Sequence numbers that have not arrived (so far)."""
     late_blocks: int = 0
-    """Blocks that came after a later one; their records are kept."""
+    """Blocks that arrived after a later one; their records are kept."""
     duplicate_blocks: int = 0
-    """Blocks that came again, byte by byte as far as their CRC tells; dropped."""
+    """Blocks that arrived again, identical as far as their CRC tells; dropped."""
     implausible_blocks: int = 0
-    """Blocks that do not fit the sequence, the ticks or the run of the others, and that no other block confirmed; dropped."""
+    """Blocks that fit neither sequence, ticks nor run of the others, and that no other block confirmed; dropped."""
     unknown_kind: int = 0
     unknown_version: int = 0
     malformed_blocks: int = 0
-    """Blocks whose CRC held but whose payload is no whole number of records."""
+    """Blocks with a good CRC whose payload is not a whole number of records."""
     restarts: int = 0
-    """Times the rig was seen to start its counter anew."""
+    """Number of times the rig restarted its counter."""
     dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.Kind})
-    """Per kind: records (rail: samples) the rig itself reports as lost."""
+    """Per kind: records (rail: samples) that the rig itself reports as lost."""
 
     @property
     def lossless(self) -> bool:
@@ -96,10 +97,10 @@ class Counters:
 
 @dataclass
 class Batch:
-    """What one call of :meth:`Decoder.feed` yielded; a kind that did not occur is None."""
+    """Result of one call of :meth:`Decoder.feed`; a kind that did not occur is None."""
 
     epoch: int = 0
-    """Count of rig restarts before these records: ticks of different epochs do not compare."""
+    """Number of rig restarts before these records: ticks of different epochs do not compare."""
     commands: Commands | None = None
     rail: Rail | None = None
     events: Events | None = None
@@ -108,7 +109,7 @@ class Batch:
     links: Statuses | None = None
     gaps: list[Gap] = field(default_factory=list)
     last_tick: int = 0
-    """Largest first tick of a block so far."""
+    """Largest first tick of any block so far."""
 
 
 class _Pending:
@@ -128,7 +129,7 @@ class _Pending:
         self.tlps = Tlps()
 
     def batch(self, epoch: int, gaps: list[Gap], last_tick: int) -> Batch | None:
-        """The columns of everything collected, or None when there is nothing."""
+        """Columns of everything collected, or None if there is nothing."""
         batch = Batch(epoch, gaps=gaps, last_tick=last_tick)
         if self.commands:
             batch.commands = decode_commands(self.commands, self.command_ticks)
@@ -149,8 +150,8 @@ class _Pending:
 class Decoder:
     """Decodes a byte stream that may start anywhere and be damaged anywhere.
 
-    Feed it bytes as they come, in pieces of any size; some hundred KiB at a time give the best speed. Call
-    :meth:`finish` when no more will come.
+    Feed it bytes as they arrive, in pieces of any size; some hundred KiB at a time are fastest. Call :meth:`finish` when no
+    more will come.
     """
 
     def __init__(self) -> None:
@@ -160,10 +161,10 @@ class Decoder:
         self._last_tick = -1
         self._epoch = 0
         self._run: int | None = None
-        """Identifier of the run that the blocks are of."""
+        """Identifier of the current run."""
         self._restart_possible = False
         self._held: list[Block] = []
-        """Blocks that do not fit what came before (or the first of all), until another one confirms them."""
+        """Blocks that do not fit what came before (or the very first one), held until another confirms them."""
         self._remembered = [-1] * _REMEMBERED
         """Sequence number and CRC of accepted blocks."""
         self._skipped_at_block = 0
@@ -175,7 +176,7 @@ class Decoder:
 
     @property
     def counters(self) -> Counters:
-        """The account up to now."""
+        """Counters so far."""
         counters, framer = self._counters, self._framer
         counters.bytes_in, counters.bytes_accepted = framer.bytes_in, framer.bytes_accepted
         counters.skipped_bytes, counters.bad_crc = framer.skipped_bytes, framer.bad_crc
@@ -190,7 +191,7 @@ class Decoder:
         return self._framer.pending_bytes
 
     def feed(self, data: Buffer) -> list[Batch]:
-        """Decode what `data` completes: no batch, one, or more (a large piece is decoded part by part)."""
+        """Decode what `data` completes: no batch, one, or several (a large piece is decoded in parts)."""
         if len(data) <= _PIECE:
             return self._decode(self._framer.feed(data))
         view = memoryview(data)
@@ -200,7 +201,7 @@ class Decoder:
     def reconnected(self) -> list[Batch]:
         """The line was cut and is back: what is pending will not be continued, and the rig may have restarted.
 
-        If the next block is of another run, or behind what was seen by number or tick, the rig has started anew: sequence
+        If the next block is of another run, or lies behind what was seen by number or tick, the rig has restarted: sequence
         numbers and ticks begin again, in a new epoch.
         """
         batches = self._decode(self._framer.finish(), final=True)
@@ -208,7 +209,7 @@ class Decoder:
         return batches
 
     def finish(self) -> list[Batch]:
-        """End of stream: decode what is left and close the holes. Late blocks are duplicates from here on."""
+        """End of stream: decode what is left and close the holes. Blocks that arrive late after this count as duplicates."""
         batches = self._decode(self._framer.finish(), final=True)
         self._sequence.finish()
         self._collect_holes()
@@ -231,7 +232,7 @@ class Decoder:
             if kind != 1 or dropped or version != spec.VERSION or tick > _LAST_TICK or len(payload) % 44:
                 self._file(block)
                 continue
-            # what nearly all of a busy stream is: COMMANDS with nothing special; the same as in _file
+            # nearly all of a busy stream: COMMANDS with nothing special; does the same as _file
             self._kind_tick[1] = tick
             self._skipped_at_block = skipped
             if tick > self._last_tick:
@@ -256,13 +257,13 @@ class Decoder:
         tracker = self._sequence
         _, _, sequence, _, tick, run, _, crc, _ = block
         if tick > _LAST_TICK:
-            self._file(block)  # counts it
+            self._file(block)  # for its counter
             if sequence == tracker.expected and run == self._run:
                 tracker.expected = (sequence + 1) & 0xFFFFFFFF
             return
         if self._restart_possible:
             self._restart_possible = False
-            # a rig that was only unplugged goes on: no number comes again
+            # a rig that was only unplugged carries on: no number repeats
             fits = run == self._run and tick >= self._last_tick - _SLACK_TICKS
             if tracker.expected is not None and not (fits and tracker.is_ahead(sequence)):
                 self._begin_epoch(block)
@@ -293,7 +294,7 @@ class Decoder:
             self._file(block)
 
     def _fits(self, sequence: int, tick: int) -> bool:
-        """Whether a block of this run near the expected number can be what it says: by tick, and by what came under its number."""
+        """Whether a block of this run near the expected number is plausible by its tick and by what already came under its number."""
         hole = self._sequence.hole_of(sequence)
         if hole is not None:
             before, behind = hole
@@ -301,12 +302,12 @@ class Decoder:
         return self._sequence.is_ahead(sequence) and tick >= self._last_tick - _SLACK_TICKS
 
     def _known(self, block: Block) -> bool:
-        """Whether a held block that nothing confirmed contradicts what came under its own number in this run."""
+        """Whether a held block that nothing confirmed contradicts what already came under its number in this run."""
         assert self._sequence.expected is not None
         return block[5] == self._run and near(block[2], self._sequence.expected)
 
     def _settle(self, held: Block) -> None:
-        """Accept a held block: the first of all, the far side of a long hole, or the first of a restarted rig."""
+        """Accept a held block: the very first one, the far side of a long hole, or the first of a restarted rig."""
         _, _, sequence, _, tick, run, _, _, skipped = held
         if self._sequence.expected is None:
             self._run = run
@@ -320,7 +321,7 @@ class Decoder:
         self._file(held)
 
     def _refuse(self, blocks: int) -> None:
-        """Drop blocks that nothing confirmed. If they were real, what they hold is missing from about now."""
+        """Drop blocks that nothing confirmed. If they were real, their contents are missing from about now."""
         if blocks:
             self._counters.implausible_blocks += blocks
             self._note_unread("blocks that fit nothing around them")
@@ -336,7 +337,7 @@ class Decoder:
             self._done.append(batch)
 
     def _file(self, block: Block) -> None:
-        """Put the payload of an accepted block with its kind, or count why not."""
+        """Add the payload of an accepted block to those of its kind, or count why not."""
         version, kind, sequence, dropped, tick, _, payload, crc, skipped = block
         self._remembered[sequence % _REMEMBERED] = sequence << 32 | crc
         self._skipped_at_block = skipped
@@ -355,7 +356,7 @@ class Decoder:
         self._kind_tick[kind] = tick
         pending, length = self._pending, len(payload)
         good = True
-        if kind == 1:  # COMMANDS; plain numbers, since an enum's attribute costs as much as a record
+        if kind == 1:  # COMMANDS; plain numbers, since an enum attribute costs as much as a record
             good = not length % spec.COMMAND_SIZE
             if good and length:
                 pending.commands.append(payload)

@@ -1,10 +1,9 @@
-"""Finding blocks in a byte stream that may start anywhere and be damaged anywhere.
+"""Finds blocks in a byte stream that may start anywhere and be damaged anywhere.
 
-* Only a block whose CRC-32 holds is accepted.
-* Where a block does not hold, the search goes on one byte further, so that a damaged length never hides good blocks;
-  but when a good block stands right behind the damaged one, and is its successor by number or no chain of blocks leads
-  up to it from inside, the whole payload is skipped, so that nothing in it (a recorded TLP may carry a block) is taken
-  for a block.
+* Only a block with a good CRC-32 is accepted.
+* After a bad one, the search resumes one byte further on, so that a damaged length never hides good blocks. But if a good
+  block directly follows the damaged one, and either is its successor by number or no chain of blocks leads up to it from
+  inside, the whole payload is skipped, so that nothing in it (a recorded TLP may carry a block) is taken for a block.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from wattbell_spec import wire as spec
 
 try:
     from isal.isal_zlib import crc32
-except ImportError:  # no wheel for this machine: correct, slower
+except ImportError:  # no wheel for this machine: correct, but slower
     from zlib import crc32
 
 __all__ = ["Block", "Framer", "crc32"]
@@ -30,8 +29,8 @@ _RESIDUE = 0x2144DF1C
 
 
 Block = tuple[int, int, int, int, int, int, memoryview, int, int]
-"""A block whose CRC held: version, kind, sequence, dropped, first tick, run, payload, CRC, bytes of the stream that were skipped before
-it. A plain tuple, for speed."""
+"""A block with a good CRC: version, kind, sequence, dropped, first tick, run, payload, CRC, number of bytes skipped before it. A plain
+tuple, for speed."""
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Framer:
         return self._run(self._rest + data if self._rest else bytes(data), final=False)
 
     def finish(self) -> list[Block]:
-        """No byte will follow what is pending: search it to the end."""
+        """No more bytes will come: search what is pending to the end."""
         return self._run(self._rest, final=True)
 
     def _run(self, buffer: bytes, *, final: bool) -> list[Block]:
@@ -78,7 +77,7 @@ class Framer:
                 self._aligned = True
                 continue
             behind = False
-            if headed or (fits and self._aligned):  # a damaged block, perhaps
+            if headed or (fits and self._aligned):  # possibly a damaged block
                 if end > size and not final:
                     break
                 told = self._good_behind(view, end, position, final) if end <= size else False
@@ -88,7 +87,7 @@ class Framer:
             self._aligned = behind
             self.bad_crc += headed or behind
             position = end if behind else self._search(buffer, position + 1)
-        else:  # less than a header is left: it may be the beginning of one
+        else:  # less than a header is left: possibly the beginning of one
             if position < size and not self._aligned:
                 position = self._search(buffer, position)
         if final:
@@ -112,7 +111,7 @@ class Framer:
 
     @staticmethod
     def _good_behind(view: memoryview, position: int, start: int, final: bool) -> bool | None:
-        """True when `position` is the end of the damaged block `start`; None: not enough bytes to say."""
+        """True when `position` is the end of the damaged block `start`; None if there are too few bytes to tell."""
         size = len(view)
         if position + spec.HEADER_SIZE > size:
             prefix = bytes(view[position : position + 4])
@@ -129,7 +128,7 @@ class Framer:
 
 
 def _frame_end(view: memoryview, position: int) -> int | None:
-    """Where the block at `position` would end; None when no header is there."""
+    """Where the block at `position` would end; None if there is no header there."""
     if position + spec.HEADER_SIZE > len(view):
         return None
     magic, _, _, length, *_ = _HEADER.unpack_from(view, position)
@@ -139,8 +138,8 @@ def _frame_end(view: memoryview, position: int) -> int | None:
 
 
 def _leads_to(view: memoryview, start: int, end: int, following: int) -> bool:
-    """True when good blocks, one behind the other, lead from somewhere in ``start`` .. `end` exactly to the block at `end`, whose
-    sequence number is `following`; or when one of them has the number before it, whatever stands between them."""
+    """True when good blocks, back to back, lead from somewhere in ``start`` .. `end` exactly to the block at `end`, whose sequence number
+    is `following`; or when one of them has the preceding number, whatever lies between."""
     inside = bytes(view[start:end])
     reaches = {end}
     found = inside.rfind(spec.MAGIC)

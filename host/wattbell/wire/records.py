@@ -1,7 +1,7 @@
 """From payload bytes to numpy columns, for many blocks at a time.
 
 Every record of the wire format is a whole number of 32-bit words. The words of all records are transposed once (one
-row a word) and each field of :mod:`wattbell_spec.wire` is then a shift and a mask over one or two contiguous rows.
+row per word); each field of :mod:`wattbell_spec.wire` is then a shift and a mask over one or two contiguous rows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _field(words: Column, plan: _Plan) -> Column:
             shifted = shifted & np.uint32((1 << plan.bits) - 1)
         part: Column = shifted.astype(plan.dtype)
         return part
-    if plan.bits <= 32:  # across two words
+    if plan.bits <= 32:  # spans two words
         mask = np.uint32((1 << plan.bits) - 1)
         joined = (low >> np.uint32(plan.shift)) | (words[plan.word + 1] << np.uint32(32 - plan.shift))
         across: Column = (joined & mask).astype(plan.dtype, copy=False)
@@ -92,7 +92,7 @@ def _columns(payload: Buffer, size: int, plans: tuple[_Plan, ...]) -> dict[str, 
 
 @dataclass
 class Commands:
-    """Command records: ``cqe_tick`` (int64) and every other field of ``spec.COMMAND`` as it is on the wire.
+    """Command records: ``cqe_tick`` (int64) and every other field of ``spec.COMMAND`` as on the wire.
 
     ``columns`` maps the field's name to an unsigned numpy array of the narrowest type that holds it. Ages keep their
     special values (``UNKNOWN32`` and so on).
@@ -107,7 +107,7 @@ class Commands:
 
 @dataclass
 class Rail:
-    """Rail blocks, and their samples one behind the other.
+    """Rail blocks, and their samples concatenated.
 
     Per block: ``first_tick`` (int64), ``interval_ticks``, ``count``, ``flags``, ``adc_index`` (uint64), ``energy``
     (int64), ``dropped``. Per sample: ``voltage`` in ``VOLTAGE_LSB_UV``, ``current`` in ``CURRENT_LSB_NA`` (int32).
@@ -182,7 +182,7 @@ def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped:
     size = spec.RAIL_HEADER_SIZE
     columns = _columns(b"".join([p[:size] for p in payloads]), size, _RAIL_HEADER)
     ends = (columns["count"].astype(np.int64) * spec.RAIL_SAMPLE_SIZE + size).tolist()
-    # 24-bit two's complement: 32-bit words that overlap hold each number in their top three bytes; shift back with the sign
+    # 24-bit two's complement: overlapping 32-bit words hold each number in their top three bytes; shift back with the sign
     packed = b"".join([b"\0", *(p[size:end] for p, end in zip(payloads, ends, strict=True))])
     overlapping: npt.NDArray[np.int32] = np.ndarray((2, len(packed) // 6), "<i4", packed, strides=(3, 6))
     voltage, current = overlapping.copy() >> 8
@@ -202,20 +202,20 @@ def decode_events(payloads: Sequence[Buffer]) -> Events:
 
 
 def decode_status(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Statuses:
-    """STATUS payloads to columns; the tick is the block's first tick. A longer payload's tail is left out."""
+    """STATUS payloads to columns; the tick is the block's first tick. The tail of a longer payload is ignored."""
     columns = _columns(b"".join([p[: spec.STATUS_SIZE] for p in payloads]), spec.STATUS_SIZE, _STATUS)
     return Statuses(np.array(first_ticks, dtype=np.uint64).view(np.int64), columns)
 
 
 def decode_links(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Statuses:
-    """LINK payloads to columns, a row for each direction; the tick is the block's first tick."""
+    """LINK payloads to columns, one row per direction; the tick is the block's first tick."""
     columns = _columns(b"".join(payloads), spec.LINK_SIZE, _LINK)
     ticks = np.array(first_ticks, dtype=np.uint64).view(np.int64)
     return Statuses(np.repeat(ticks, [len(p) // spec.LINK_SIZE for p in payloads]), columns)
 
 
 def split_tlps(payload: Buffer, first_tick: int, into: Tlps) -> bool:
-    """Append the TLPs of one payload to `into`. False when the payload does not hold whole TLPs (nothing appended)."""
+    """Append the TLPs of one payload to `into`. False, with nothing appended, if the payload does not hold whole TLPs."""
     found: list[tuple[int, int, int, bytes]] = []
     position = 0
     while position < len(payload):

@@ -1,4 +1,4 @@
-"""Which blocks are missing, late or repeated: the account of sequence numbers."""
+"""Tracks sequence numbers: which blocks are missing, late or repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALF = 1 << 31
 
 
 class Arrival(Enum):
-    """What the sequence number of a block says about it."""
+    """What a block's sequence number says about it."""
 
     NEXT = "next"
     AHEAD = "ahead"
@@ -26,7 +26,7 @@ class Arrival(Enum):
 class Missing:
     """Blocks that have not arrived: sequence numbers ``first`` .. ``first + count - 1``.
 
-    ``after_tick`` is the last tick seen before them, ``before_tick`` the first tick seen behind them. ``counted`` is
+    ``after_tick`` is the last tick seen before them, ``before_tick`` the first tick seen after them. ``counted`` is
     false for the blocks before the first one seen, which are not a loss.
     """
 
@@ -46,9 +46,9 @@ class SequenceTracker:
     """Follows 32-bit sequence numbers modulo 2**32.
 
     Policy: a number ahead of the expected one opens a hole; a number in a hole is a late block, is accepted and closes
-    that part of the hole; any other number behind is a duplicate and is refused. A number more than `SEQUENCE_WINDOW` off
+    that part of the hole; any other number behind is a duplicate and is rejected. A number more than `SEQUENCE_WINDOW` away
     is FAR: the caller decides, and calls :meth:`begin` or :meth:`jump`. The blocks just before the first one seen
-    count as a hole that is no loss.
+    count as a hole that is not a loss.
     """
 
     def __init__(self) -> None:
@@ -60,13 +60,13 @@ class SequenceTracker:
         self._closed: list[Missing] = []
 
     def begin(self, sequence: int, tick: int) -> None:
-        """Take `sequence` as the first number; close the holes of before. Counts go on."""
+        """Take `sequence` as the first number and close all earlier holes. Counts continue."""
         self.finish()
         self._holes.append(Missing((sequence - SEQUENCE_WINDOW) % MODULUS, SEQUENCE_WINDOW, tick, tick, counted=False))
         self.expected = (sequence + 1) % MODULUS
 
     def arrive(self, sequence: int, after_tick: int, before_tick: int) -> Arrival:
-        """Account for a block; FAR changes nothing. Only after :meth:`begin`."""
+        """Account for a block; FAR changes nothing. Valid only after :meth:`begin`."""
         assert self.expected is not None
         if not near(sequence, self.expected):
             return Arrival.FAR
@@ -75,19 +75,19 @@ class SequenceTracker:
         return self._behind(sequence)
 
     def is_ahead(self, sequence: int) -> bool:
-        """True for the expected number and those behind it, up to half a turn away."""
+        """True for the expected number and those after it, up to half the range."""
         assert self.expected is not None
         return (sequence - self.expected) % MODULUS < _HALF
 
     def hole_of(self, sequence: int) -> tuple[int, int] | None:
-        """(last tick before, first tick behind) of the hole that a number lies in; None when it lies in none."""
+        """(last tick before, first tick after) of the hole that contains a number; None if there is none."""
         for hole in self._holes:
             if (sequence - hole.first) % MODULUS < hole.count:
                 return hole.after_tick, hole.before_tick
         return None
 
     def jump(self, sequence: int, after_tick: int, before_tick: int) -> int:
-        """Accept a number ahead, however far; returns the count of blocks missing before it."""
+        """Accept a number ahead, however far; returns the number of missing blocks before it."""
         assert self.expected is not None
         ahead = (sequence - self.expected) % MODULUS
         if ahead:
@@ -104,7 +104,7 @@ class SequenceTracker:
                 continue
             rest = hole.count - offset - 1
             del self._holes[index]
-            if rest:  # also where no loss was known: what lies between two blocks that came is missing
+            if rest:  # also where no loss was known: whatever lies between two blocks that arrived is missing
                 first = (sequence + 1) % MODULUS
                 self._holes.insert(index, Missing(first, rest, hole.after_tick, hole.before_tick))
             if offset:
@@ -116,7 +116,7 @@ class SequenceTracker:
         return Arrival.DUPLICATE
 
     def _retire(self) -> None:
-        """Close the holes that no believable block can fill any more."""
+        """Close the holes that no plausible block can fill any more."""
         assert self.expected is not None
         while self._holes:
             hole = self._holes[0]
@@ -134,6 +134,6 @@ class SequenceTracker:
             self._close(self._holes.popleft())
 
     def take_closed(self) -> list[Missing]:
-        """The holes that were closed, unfilled, since the last call."""
+        """Holes closed unfilled since the last call."""
         closed, self._closed = self._closed, []
         return closed
