@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.loss import lost_counts
+from ..suites.kinds.idle import Idle
+from ..suites.kinds.wake import Wake
 from .model import Run, parse
 
 _RATES = ("mb_per_s", "iops")
@@ -51,7 +53,7 @@ def _tests(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         if value is not None:
             name = f"Idle, {level['label']}"
             scores = [{"name": "mean power", "unit": "W", "value": value, "reading": None}]
-            tests.append({"test": f"idle {level['label']}", "name": name, "points": [], "scores": scores})
+            tests.append({"test": f"idle {level['label']}", "name": name, "kind": Idle.name, "points": [], "scores": scores})
     for group in result["wakeup"]["by_state"]:
         latency = group["latency_s"]
         if latency["mean"] is None or group["class"].startswith(("marker", "admin")):
@@ -62,7 +64,7 @@ def _tests(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             if latency.get(key) is not None
         ]
         name = f"Wake-up from {group['state']}, {group['class']}"
-        tests.append({"test": f"wake-up {group['state']} {group['class']}", "name": name, "scores": scores})
+        tests.append({"test": f"wake-up {group['state']} {group['class']}", "name": name, "kind": Wake.name, "scores": scores})
     return tests
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from ..errors import ResultsError
 from .document import LARGEST, check
+from .kinds import kind_by_id
 from .seriesfile import read_series
 
 FORMAT = 1
@@ -51,7 +52,8 @@ class Point:
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test in one condition of the drive. ``series`` names a Parquet file relative to ``results.json``."""
+    """One test in one condition of the drive. ``series`` names a Parquet file relative to ``results.json``; ``kind`` is one of
+    :mod:`wattbell.suites.kinds`, or a name that this version does not know."""
 
     test: str
     name: str
@@ -61,6 +63,7 @@ class TestResult:
     series: str | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kind: str = ""
 
     __test__ = False  # the name is not an invitation to pytest
 
@@ -301,6 +304,7 @@ class _Reader:
             series,
             self.counts(got.get("lost"), f"{path}.lost"),
             tuple(str(n) for n in self.items(got.get("notes"), f"{path}.notes")),
+            str(got["kind"]) if got.get("kind") else kind_by_id(test),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, auto
 from typing import Any
 
 from ..measure.phase import Source
@@ -11,12 +12,32 @@ from .outcome import Outcome
 from .session import Steps
 from .suite import Test
 
+AT_BEST = "highest, at "
+"""How the name of a score begins that says where the highest rate was reached."""
+RATES = ("MB/s", "IOPS")
+JsonScore = Mapping[str, Any]
+"""A score as it stands in results.json."""
+
+
+class Place(Enum):
+    """The section of a page that shows the scores of a kind."""
+
+    SCORES = auto()
+    FILL = auto()
+    TRACES = auto()
+    IDLE = auto()
+    WAKE_UP = auto()
+    POWER_STATES = auto()
+
 
 class Kind:
     """A kind of test. A subclass is registered under its ``name``, the ``kind`` of a manifest; what it leaves out is as it is here."""
 
     name = ""
     needs_jobs = True
+    place = Place.SCORES
+    most_rows: int | None = None
+    """Rows of a terminal's table, where there may be more points than anybody reads; None for all."""
 
     def __init_subclass__(cls) -> None:
         if cls.name in REGISTRY:
@@ -40,6 +61,19 @@ class Kind:
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
         """Points and scores of a recorded test. ``sections``: of its job file, by name; ``scale``: at which it was run."""
         raise NotImplementedError
+
+    def charted(self, name: str, unit: str) -> bool:
+        """Whether a page draws the score of that name as a bar."""
+        return unit != "1" and not name.startswith(AT_BEST)
+
+    def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
+        """What the last table says of a test besides its rate, power and efficiency: the first score in any other unit."""
+        return [score for unit in ("GB", "s", "J", "1") if (score := first_of(scores, (unit,)))]
+
+
+def first_of(scores: Iterable[JsonScore], units: Sequence[str]) -> JsonScore | None:
+    """The first score in one of the units that has a value."""
+    return next((s for s in scores if s["unit"] in units and s["value"]["value"] is not None), None)
 
 
 REGISTRY: dict[str, Kind] = {}

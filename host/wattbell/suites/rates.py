@@ -10,6 +10,7 @@ from ..measure.figure import Figure, absent, mean, ratio, total
 from ..measure.phase import Measured, Source, measure
 from ..measure.point import Point
 from ..measure.throughput import Span
+from .kind import AT_BEST
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
 from .suite import Test
 
@@ -85,4 +86,4 @@ def score_over(out: Outcome, points: Sequence[Point], name: str) -> None:
     out.score(name, "MB/s/W", ratio(rate, power, "MB/s/W"), RATIO_OF_MEANS)
     if points[0].x.keys() == {"qd"}:
         best = max(out.points, key=lambda p: p["mb_per_s"].value or 0.0)
-        out.score(f"highest, at QD{best.x['qd']}", "MB/s", best["mb_per_s"])
+        out.score(f"{AT_BEST}QD{best.x['qd']}", "MB/s", best["mb_per_s"])

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ..analysis.names import size_text
 from ..analysis.text import NOTHING, concise, count, digits, si
+from .kinds import Place, kind_of
 
 DIM = "grey58"
 _CONDITION = {"test-data": "test's data only", "full": "full drive", "empty": "empty drive"}
@@ -27,7 +28,6 @@ _COLUMNS = (
     ("energy_j", "energy"),
 )
 _TIMES = {"mean_latency_s": "s", "p99_latency_s": "s", "energy_j": "J"}
-MAX_ROWS = 16
 
 
 def show(results: Mapping[str, Any], console: Console) -> None:
@@ -57,10 +57,11 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
     if results["scale"] != 1:
         title.append(f"  scaled x {results['scale']:g}", style="not bold yellow")
     console.print(title)
-    if test["kind"].endswith("-states"):
+    kind = kind_of(test["kind"])
+    if kind.place is Place.POWER_STATES:
         console.print(_states(test["points"], results["drive"].get("power_states") or []))
     elif test["points"]:
-        step = -(-len(test["points"]) // MAX_ROWS) if test["kind"] == "fill" else 1
+        step = -(-len(test["points"]) // kind.most_rows) if kind.most_rows else 1
         console.print(_points(test["points"][::step]))
     if test["scores"]:
         console.print(_scores(test["scores"]))

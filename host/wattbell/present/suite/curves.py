@@ -9,9 +9,10 @@ import polars as pl
 
 from wattbell.present.chart import Block, Chart, Line, Mark, Panel, Section
 from wattbell.present.colours import PALETTE
-from wattbell.present.suite.entities import Entity, TestKey, entities, titles_of
+from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.present.suite.scores import bars_of, slug
 from wattbell.results import Run, TestResult
+from wattbell.suites.kinds import Place
 
 STEADY_FROM_S = 1400.0
 LAST_S = 400.0
@@ -93,8 +94,7 @@ def fill(found: Sequence[Entity]) -> Section:
         "found as the change point of the rate, with its expanded uncertainty (k = 2).",
     )
     for key, title in titles_of(found).items():
-        test = key[1]
-        if "fill" not in test:
+        if kind_in(found, key).place is not Place.FILL:
             continue
         rates: list[Panel] = []
         for entity in found:
@@ -116,7 +116,7 @@ def fill(found: Sequence[Entity]) -> Section:
                 power = Line(entity.label, entity.colour, line.x, frame["mean_w"].fill_null(float("nan")).to_list(), mode="lines")
                 rates.append(Panel("written, GB", "power, W", [power], f"{entity.label}: power", x_range=(0, end), zoom=True))
         if rates:
-            section.blocks.append(Chart(slug(f"{key[0]}-{test}-rate"), title, rates, columns=2, height_px=260))
+            section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-rate"), title, rates, columns=2, height_px=260))
         names = {(s.name, s.unit): None for e in found if (r := e.test(key)) for s in r.scores}
         blocks: list[Block | None] = [bars_of(found, key, title, unit, name) for name, unit in names]
         section.blocks += [block for block in blocks if block is not None]
@@ -167,12 +167,12 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
         "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST on. Wake-up: first command after that idle.",
     )
     for key, title in titles_of(found).items():
-        test = key[1]
-        if test in ("active-idle", "idle") or test.startswith("idle "):
+        kind = kind_in(found, key)
+        if kind.place is Place.IDLE:
             bars = bars_of(found, key, title, "W", behind=others)
             section.blocks += [bars] if bars else []
-        elif "wake-up" in test:
-            names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if s.name.startswith("median"))
+        elif kind.place is Place.WAKE_UP:
+            names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if kind.charted(s.name, s.unit))
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name, behind=others))]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
             if lines and not any(_spread(line) for line in lines):
@@ -184,7 +184,7 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
                 wide = top > 20 * min(min(line.x) for line in lines) > 0
                 reach = None if wide else (0.0, 1.05 * top)
                 panel = Panel("latency", "share of wake-ups", lines, x_log=wide, x_range=reach, y_range=(0, 1.02), seconds="x")
-                section.blocks.append(Chart(slug(f"{key[0]}-{test}-distribution"), f"{title}: distribution", [panel], columns=1))
+                section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-distribution"), f"{title}: distribution", [panel], columns=1))
     return section
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wattbell.present.colours import PALETTE
 from wattbell.results import Run, TestResult
+from wattbell.suites.kinds import Kind, kind_of
 
 FULL = "full"
 TestKey = tuple[str, str]
@@ -64,6 +65,11 @@ def entities(runs: Sequence[Run]) -> list[Entity]:
             if any((test.condition == FULL) == full for test in run.tests):
                 out.append(Entity(run, full, f"{title}, full" if full else title, colours[key]))
     return out
+
+
+def kind_in(found: Sequence[Entity], key: TestKey) -> Kind:
+    """The kind of a test, as the first of these that ran it says."""
+    return kind_of(next((result.kind for entity in found if (result := entity.test(key))), ""))
 
 
 def titles_of(found: Sequence[Entity]) -> dict[TestKey, str]:

@@ -7,25 +7,14 @@ from typing import Literal
 
 from wattbell.analysis.text import digits
 from wattbell.present.chart import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
-from wattbell.present.suite.entities import Entity, TestKey, entities, titles_of
+from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.results import Run, Score, TestResult
+from wattbell.suites.kinds import Kind, Place
 
 _LESS_IS_BETTER = {"W", "s", "J"}
 _SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
-_ELSEWHERE = (
-    "idle",
-    "active-idle",
-    "whole-drive-fill",
-    "fill-of-a-90-percent-full-drive",
-    "fill-of-a-full-drive",
-    "operational",
-    "non-operational",
-)
-_ATSB = "atsb-"
 _LONGEST = 120
 """Bytes of a file name, without its ending."""
-_AT_BEST = "highest, at "
-"""Scores whose name says where they were reached; the charts by queue depth show them."""
 
 
 def bars_of(
@@ -66,12 +55,12 @@ def bars_of(
         heading += f" ({reading})"
     file = slug("-".join(filter(None, (*key, label, unit))))
     short = label + (f" ({reading})" if any(bar.remark for bar in bars) else "")
-    better = _better(unit, label)
+    better = _better(unit, kind_in(found, key))
     return Bars(file, heading, unit, bars, better, title if grouped else "", short if grouped else "")
 
 
-def _better(unit: str, label: str) -> Literal["higher", "lower", ""]:
-    if unit in ("W", "GB") or (unit == "J" and "fill" in label):
+def _better(unit: str, kind: Kind) -> Literal["higher", "lower", ""]:
+    if unit in ("W", "GB") or (unit == "J" and kind.place is Place.FILL):
         return ""  # not without the rate beside it; drives of different size
     return "lower" if unit in _LESS_IS_BETTER else "higher"
 
@@ -103,8 +92,8 @@ def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
         note += " Grey: other drives from the store, same job files and scale."
     section = Section("Scores", note)
     for key, title in titles_of(found).items():
-        test = key[1]
-        if test in _ELSEWHERE or "wake-up" in test or test.startswith((_ATSB, "idle ")):
+        kind = kind_in(found, key)
+        if kind.place is not Place.SCORES:
             continue
         units = {s.unit for e in found if (r := e.test(key)) for s in r.scores}
         for unit in _SCORED_UNITS if units & set(_SCORED_UNITS[:-1]) else ("s",):
@@ -113,7 +102,7 @@ def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
                 for e in found
                 if (r := e.test(key))
                 for s in r.scores
-                if s.unit == unit and (unit != "1" or "deviation" in s.name) and not s.name.startswith(_AT_BEST) and _second(s, r) is None
+                if s.unit == unit and kind.charted(s.name, unit) and _second(s, r) is None
             )
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, unit, name, True, others))]
     return section
@@ -247,7 +236,7 @@ def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     note = "Generated traces with the published statistics (the traces themselves are not public); idle time cut to 25 ms."
     section = Section("Trace replay (ATSB-like)", note)
     for key, title in titles_of(found).items():
-        if not key[1].startswith(_ATSB):
+        if kind_in(found, key).place is not Place.TRACES:
             continue
         blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/s/W")]
         blocks += [bars_of(found, key, title, "s", name, True, others) for name in ATSB_LATENCIES]

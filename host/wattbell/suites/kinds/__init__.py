@@ -7,9 +7,18 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ..kind import REGISTRY as KINDS
-from ..kind import Kind
+from ..kind import Kind, Place
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["KINDS", "Kind"]
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of that name; one that is in nothing special for a name that this version does not know."""
+    return KINDS.get(name) or _UNKNOWN
+
+
+_UNKNOWN = Kind()
+
+__all__ = ["KINDS", "Kind", "Place", "kind_of"]

@@ -53,6 +53,11 @@ class Consistency(Kind):
         out.score("99th percentile of latency, whole run", "s", out.points[0]["p99_latency_s"])
         return out
 
+    def charted(self, name: str, unit: str) -> bool:
+        """The mean over the standard deviation, too."""
+        return unit != "1" or "deviation" in name
+
+
 
 def time_series(measured: Measured, bin_s: float) -> pl.DataFrame:
     """t_s (start of the bin), iops, mb_per_s, mean_w by bins of ``bin_s``."""

@@ -13,7 +13,7 @@ from ...measure.phase import Source, Whole, measure_whole
 from ...measure.point import Point
 from ..changepoint import find_changes
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import Kind, Place
 from ..outcome import Outcome
 from ..suite import Test
 
@@ -25,6 +25,8 @@ class Fill(Kind):
     """One long sequential write."""
 
     name = "fill"
+    place = Place.FILL
+    most_rows = 16
 
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
         """Rate for each GB written; SLC cache size by change point; rate after it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...measure.figure import Figure
 from ...measure.phase import Source
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome
 from ..power import note_settling, settled_power
 from ..session import Steps
@@ -18,6 +18,7 @@ class Idle(Kind):
     """The drive is left alone."""
 
     name = "idle"
+    place = Place.IDLE
     needs_jobs = False
 
     def steps(self, to: Steps) -> None:
@@ -34,3 +35,8 @@ class Idle(Kind):
             out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick)[1])
             out.score("idle for", "s", Figure(source.seconds(phase.last_tick - phase.first_tick), 0.0, "s"))
         return out
+
+    def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
+        """Its power says it all."""
+        return []
+

@@ -18,7 +18,7 @@ from ...measure.figure import Figure, absent
 from ...measure.phase import Source, measure
 from ...measure.point import Point
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import Kind, Place
 from ..outcome import Outcome
 from ..power import Wake, declared_states, find_wake, note_settling, settled_power
 from ..session import Steps
@@ -32,6 +32,7 @@ class NonOperationalStates(Kind):
     """Each non-operational state that the drive has: the drive is left alone in it, then read once; again and again."""
 
     name = "non-operational-states"
+    place = Place.POWER_STATES
 
     def steps(self, to: Steps) -> None:
         to.settle()

@@ -8,7 +8,7 @@ from ...measure.figure import Figure
 from ...measure.phase import Source, measure
 from ...measure.point import Point
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import Kind, Place
 from ..outcome import Outcome
 from ..power import declared_states, note_settling, settled_power
 from ..session import Steps
@@ -19,6 +19,7 @@ class OperationalStates(Kind):
     """Each operational state that the drive has: idle, and under each load of the job file."""
 
     name = "operational-states"
+    place = Place.POWER_STATES
 
     def steps(self, to: Steps) -> None:
         job = to.job()

@@ -12,7 +12,7 @@ from ...measure.figure import Figure, mean, ratio
 from ...measure.phase import Measured, Source, measure
 from ...measure.point import Point
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import RATES, JsonScore, Kind, first_of
 from ..outcome import Outcome
 from ..session import Steps
 from ..steady import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, find_steady, window
@@ -88,6 +88,11 @@ class Rounds(Kind):
             text = "their I/Os are larger than a command of this drive: IOPS counts I/Os of the host, latency is that of a command"
             out.notes.append(f"{', '.join(split)}: {text}")
         return out
+
+    def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
+        """The other tracked ones, and how many rounds it took."""
+        return [score for score in scores if score is not first_of(scores, RATES)]
+
 
 
 def _first_steady(test: Test, tracked: Sequence[Sequence[float]]) -> int | None:

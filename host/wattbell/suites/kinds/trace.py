@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ...measure.figure import Figure, ratio
 from ...measure.phase import READ, WRITE, Source, Whole, measure_whole
 from ...measure.point import Point
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome
 from ..session import Steps
 from ..suite import Test
@@ -21,6 +21,7 @@ class Trace(Kind):
     """A generated trace, its pauses cut short."""
 
     name = "trace"
+    place = Place.TRACES
     needs_jobs = False
 
     def problem(self, test: Test) -> str | None:
@@ -71,6 +72,10 @@ class Trace(Kind):
         }
         out.points = [Point({"t_s": 0.0}, figures, measured.bytes, busy)]
         return out
+
+    def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
+        return [score for score in scores if score["name"] in ("mean latency, all", "99th percentile of latency, all", "energy")]
+
 
 
 def busy_ticks(measured: Whole) -> int:

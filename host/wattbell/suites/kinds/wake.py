@@ -11,7 +11,7 @@ import polars as pl
 from ...measure.figure import Figure
 from ...measure.phase import Source, describe
 from ..jobs import Section
-from ..kind import Kind
+from ..kind import Kind, Place
 from ..outcome import Outcome
 from ..power import find_wake, note_settling
 from ..session import Steps
@@ -22,6 +22,7 @@ class Wake(Kind):
     """The drive is left alone, then read once; again and again."""
 
     name = "wake"
+    place = Place.WAKE_UP
     needs_jobs = False
 
     def steps(self, to: Steps) -> None:
@@ -56,3 +57,7 @@ class Wake(Kind):
             longest = float(values.max())
             out.score(f"longest, {name}", "s", Figure(longest, source.model.interval_u(longest), "s"))
         return out
+
+    def charted(self, name: str, unit: str) -> bool:
+        return name.startswith("median")
+

@@ -1,0 +1,49 @@
+"""Pages go by the kind of a test, not by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from wattbell.report.suite import sections
+from wattbell.results import read_run
+from wattbell.results.model import parse
+from wattbell.suites.kinds import KINDS, Place, kind_of
+
+
+def entry(test: str, **more: Any) -> dict[str, Any]:
+    scores = [
+        {"name": name, "unit": unit, "value": {"value": 1.5, "u": 0.1, "n_lost": 0}, "reading": None}
+        for name, unit in (("rate", "MB/s"), ("settled", "W"), ("median, of all", "s"))
+    ]
+    return {"test": test, "name": f"The {test}", "condition": "test-data", "points": [], "scores": scores, **more}
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        ("idle", "Idle power and wake-up"), ("wake", "Idle power and wake-up"), ("fill", "Whole-drive fill and SLC cache"),
+        ("trace", "Trace replay (ATSB-like)"), ("burst", "Scores"), ("one of a later version", "Scores"),
+    ],
+)  # fmt: skip
+def test_a_test_of_any_name_stands_where_its_kind_belongs(tmp_path: Path, samples: ModuleType, kind: str, title: str) -> None:
+    run = read_run(samples.write_results(tmp_path / "run", suite="mine", tests=[entry("t", kind=kind)]))
+    assert run.tests[0].kind == kind
+    drawn = [section.title for section in sections([run]) if "The t" in str(section.blocks)]
+    assert title in drawn and not set(drawn) & ({"Scores", "Idle power and wake-up", "Whole-drive fill and SLC cache"} - {title})
+
+
+@pytest.mark.parametrize(
+    ("test", "place"),
+    [
+        ("idle", Place.IDLE), ("idle 30 mW", Place.IDLE), ("wake-up PS4 read 4 KiB", Place.WAKE_UP), ("atsb-light-like", Place.TRACES),
+        ("fill-of-a-full-drive", Place.FILL), ("non-operational", Place.POWER_STATES), ("fill", Place.SCORES), ("mixed", Place.SCORES),
+    ],
+)  # fmt: skip
+def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(samples: ModuleType, tmp_path: Path, test: str, place: Place) -> None:
+    run = read_run(samples.write_results(tmp_path / "run", tests=[entry(test)]))
+    assert kind_of(run.tests[0].kind).place is place
+    assert run.tests[0].kind in {"", *KINDS}
+    assert parse({**run.document, "tests": [entry(test, kind="burst")]}, "here").tests[0].kind == "burst"
