@@ -1,9 +1,7 @@
 #include "capture.h"
 
+#include "busy.h"
 #include "hal.h"
-#include "load.h"
-#include "meter.h"
-#include "power.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
 #include "scpi/status.h"
@@ -44,16 +42,12 @@ void capture_apply(void)
     while (UINT64_C(1) << shift < cube)
         shift++;
     uint32_t period = (uint32_t)((settings[SETTING_INTERVAL] + clocks / 2) / clocks);
-    bool gate = meter_busy();
     hal_write(WB_ADC_PERIOD, period);
     hal_write(WB_DECIMATION, r);
     hal_write(WB_DECIM_MUL, (uint32_t)number_muldiv(INT64_C(1) << 23, UINT64_C(1) << shift, cube));
     hal_write(WB_DECIM_SHIFT, shift);
     hal_write(WB_LINK_EVENTS, (uint32_t)settings[SETTING_LINK_EVENTS]);
     hal_write(WB_COMMAND, WB_COMMAND_RAIL_APPLY);
-    power_apply(); /* its delay is counted in conversions */
-    if (gate)
-        meter_abort(); /* its conversions would be of two lengths */
 }
 
 enum progress capture_set_sweep(struct call *call)
@@ -72,20 +66,27 @@ enum progress capture_set_sweep(struct call *call)
     } else {
         settings[SETTING_INTERVAL] = clocks * ticks;
         settings[SETTING_DECIMATION] = r;
-        capture_apply();
+        setting_apply(k);
     }
     return DONE;
 }
 
-bool capture_running(void)
+static void commit(unsigned count)
 {
-    return (hal_read(WB_CONTROL) & WB_CONTROL_RUN) != 0;
+    committed = count;
+    busy_with(BUSY_FACTS, count != 0);
+}
+
+void capture_stop(void)
+{
+    hal_write(WB_CONTROL, 0);
 }
 
 void capture_reset(void)
 {
-    hal_write(WB_CONTROL, 0);
-    told = committed = 0;
+    capture_stop();
+    told = 0;
+    commit(0);
 }
 
 enum progress capture_initiate(struct call *call)
@@ -97,21 +98,10 @@ enum progress capture_initiate(struct call *call)
     return DONE;
 }
 
-/* In the language of the 34405A, ABORt ends a measurement and lets the capture go on: sigrok sends it when it stops. */
-enum progress capture_abort(struct call *call)
-{
-    (void)call;
-    if (settings[SETTING_LANGUAGE] == 0)
-        hal_write(WB_CONTROL, 0);
-    load_off();
-    meter_abort();
-    return DONE;
-}
-
 enum progress capture_mark(struct call *call)
 {
     uint32_t value = (uint32_t)call_unsigned(call, 0, UINT32_MAX);
-    if (!call->failed && !capture_running())
+    if (!call->failed && !busy(BUSY_CAPTURE))
         call_fail(call, SCPI_SETTINGS_CONFLICT);
     if (!call->failed)
         hal_write(WB_MARKER, value);
@@ -203,26 +193,22 @@ enum progress nvme_attach(struct call *call)
     if (told == committed)
         call_fail(call, SCPI_SETTINGS_CONFLICT);
     else
-        committed = told;
+        commit(told);
     return DONE;
 }
 
 enum progress nvme_reset(struct call *call)
 {
     (void)call;
-    told = committed = 0;
+    told = 0;
+    commit(0);
     hal_write(WB_COMMAND, WB_COMMAND_TRACKER_RESET);
     return DONE;
 }
 
-bool capture_busy(void)
-{
-    return committed && capture_running();
-}
-
 void capture_poll(void)
 {
-    while (capture_busy() && !(hal_read(WB_STATE) & WB_STATE_ATTACH_BUSY)) {
+    while (busy(BUSY_FACTS) && !(hal_read(WB_STATE) & WB_STATE_ATTACH_BUSY)) {
         const struct fact *fact = &facts[0];
         hal_write(WB_ATTACH_OP, fact->op);
         hal_write(WB_ATTACH_QID, fact->qid);
@@ -232,11 +218,11 @@ void capture_poll(void)
         hal_write(WB_ATTACH_ADDRESS_HI, (uint32_t)(fact->address >> 32));
         hal_write(WB_COMMAND, WB_COMMAND_ATTACH);
         told--;
-        committed--;
+        commit(committed - 1);
         for (unsigned k = 0; k < told; k++)
             facts[k] = facts[k + 1];
     }
-    if (capture_busy())
+    if (busy(BUSY_FACTS))
         ticks_deadline(ticks_now() + 10 * TICKS_US);
-    status_condition(&status_operation, OPER_CAPTURE, capture_running() ? OPER_CAPTURE : 0);
+    status_condition(&status_operation, OPER_CAPTURE, busy(BUSY_CAPTURE) ? OPER_CAPTURE : 0);
 }

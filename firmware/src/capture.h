@@ -6,7 +6,6 @@
 
 /* Handlers. */
 enum progress capture_initiate(struct call *call);
-enum progress capture_abort(struct call *call);
 enum progress capture_mark(struct call *call);
 enum progress capture_set_run(struct call *call);
 enum progress capture_run(struct call *call);
@@ -19,15 +18,13 @@ enum progress nvme_queue(struct call *call);
 enum progress nvme_attach(struct call *call);
 enum progress nvme_reset(struct call *call);
 
-/* Settings to the registers. */
+/* Settings to the registers; protection and the meter, which count conversions, are for apply.c to tell. */
 void capture_apply(void);
+void capture_stop(void);
 /* Stops, and forgets what NVME: was told. */
 void capture_reset(void);
-bool capture_running(void);
 /* Tells the tracker the next fact, when it is ready for one. */
 void capture_poll(void);
-/* Whether facts wait for the tracker. */
-bool capture_busy(void);
 /* Ticks between conversions in use. */
 int64_t capture_period_ticks(void);
 

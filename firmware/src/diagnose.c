@@ -2,12 +2,13 @@
 
 #include <string.h>
 
-#include "capture.h"
+#include "busy.h"
 #include "hal.h"
 #include "i2c.h"
 #include "meter.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
+#include "settings.h"
 #include "store.h"
 #include "system.h"
 #include "ticks.h"
@@ -81,8 +82,8 @@ static void end_pattern(void)
     hal_write(WB_TEST_CONTROL, 0);
     trigger_reset();
     meter_reset();
-    capture_apply();
-    meter_apply_range();
+    setting_apply(SETTING_INTERVAL);
+    setting_apply(SETTING_RANGE);
     hal_write(WB_COMMAND, WB_COMMAND_TRACKER_RESET); /* forgets the pattern's queues */
 }
 
@@ -112,7 +113,7 @@ enum progress diagnose_test(struct call *call)
     static unsigned failed;
     static uint32_t commands_before;
     if (call->step == 0) {
-        if (hal_read(WB_STATE) & WB_STATE_RUNNING || hal_read(WB_TRIGGER_STATE) & WB_TRIGGER_STATE_ARMED) {
+        if (hal_read(WB_STATE) & WB_STATE_RUNNING || busy(BUSY_TRIGGER)) {
             call_fail(call, SCPI_SETTINGS_CONFLICT);
             return DONE;
         }

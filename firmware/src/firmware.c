@@ -1,5 +1,6 @@
 #include "firmware.h"
 
+#include "busy.h"
 #include "calibrate.h"
 #include "capture.h"
 #include "diagnose.h"
@@ -8,6 +9,7 @@
 #include "meter.h"
 #include "power.h"
 #include "scpi/engine.h"
+#include "scpi/error.h"
 #include "scpi/output.h"
 #include "scpi/status.h"
 #include "system.h"
@@ -32,6 +34,7 @@ void firmware_init(void)
     hal_write(WB_WATCHDOG_TIMEOUT, (uint32_t)(WATCHDOG_MS * TICKS_MS >> 20));
     hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
     scpi_reset_engine();
+    scpi_error_clear();
     status_power_on();
     power_init();
     system_init();
@@ -90,23 +93,23 @@ static bool give_output(void)
 bool firmware_step(void)
 {
     hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
-    bool busy = take_input();
-    if (busy)
+    bool active = take_input();
+    if (active)
         hal_write(WB_ACTIVE, 1);
     power_poll();
     trigger_poll();
     meter_poll();
     capture_poll();
-    busy |= scpi_step();
+    active |= scpi_step();
     system_poll();
-    busy |= give_output();
+    active |= give_output();
     uint32_t console = (intake_used < INTAKE ? WB_IRQ_ENABLE_CONSOLE_IN : 0) | (output_empty() ? 0 : WB_IRQ_ENABLE_CONSOLE_OUT);
     hal_write(WB_IRQ_ENABLE, (hal_read(WB_IRQ_ENABLE) & ~(WB_IRQ_ENABLE_CONSOLE_IN | WB_IRQ_ENABLE_CONSOLE_OUT)) | console |
                                  WB_IRQ_ENABLE_WAKE);
     ticks_deadline(ticks_now() + KICK_EVERY);
-    if (!busy) {
-        hal_write(WB_ACTIVE, !scpi_ready() || system_operations_pending() || trigger_armed() || meter_triggered());
+    if (!active) {
+        hal_write(WB_ACTIVE, !scpi_ready() || busy(BUSY_OPERATIONS | BUSY_TRIGGER) || meter_triggered());
         ticks_arm();
     }
-    return busy;
+    return active;
 }

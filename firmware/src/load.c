@@ -1,12 +1,9 @@
 #include "load.h"
 
-#include "capture.h"
+#include "busy.h"
 #include "hal.h"
-#include "meter.h"
-#include "power.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
-#include "trigger.h"
 
 void load_off(void)
 {
@@ -18,8 +15,8 @@ void load_off(void)
 static bool may_pulse(void)
 {
     uint32_t supply = WB_POWER_STATE_ON | WB_POWER_STATE_GOOD;
-    return (hal_read(WB_POWER_STATE) & (supply | WB_POWER_STATE_PERST_N)) == supply && capture_running() && !power_busy() &&
-           !meter_busy() && !trigger_armed() && !hal_read(WB_LOAD_PULSES);
+    return (hal_read(WB_POWER_STATE) & (supply | WB_POWER_STATE_PERST_N)) == supply && busy(BUSY_CAPTURE) &&
+           !busy(BUSY_SEQUENCE | BUSY_GATE | BUSY_TRIGGER | BUSY_LOAD);
 }
 
 enum progress load_pulse(struct call *call)

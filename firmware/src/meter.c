@@ -1,5 +1,6 @@
 #include "meter.h"
 
+#include "busy.h"
 #include "capture.h"
 #include "hal.h"
 #include "scpi/error.h"
@@ -29,12 +30,8 @@ void meter_convert(void)
     uint32_t on = phase != IDLE || totals.on || settings[SETTING_PROTECT] ? WB_METER_CONTROL_RUN : 0;
     hal_write(WB_METER_CONTROL, on | (totals.on ? WB_METER_CONTROL_TOTAL : 0));
     hal_write(WB_IRQ_ENABLE, (hal_read(WB_IRQ_ENABLE) & ~WB_IRQ_ENABLE_METER) | (phase == GATE ? WB_IRQ_ENABLE_METER : 0));
+    busy_with(BUSY_GATE, phase == GATE);
     status_condition(&status_operation, OPER_MEASURING, phase == GATE ? OPER_MEASURING : 0);
-}
-
-bool meter_busy(void)
-{
-    return phase == GATE;
 }
 
 bool meter_triggered(void)

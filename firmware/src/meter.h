@@ -14,7 +14,6 @@ struct reading {
     int64_t codes[3];                 /* mean ADC codes in 1/256: voltage, current, fine current */
 };
 
-bool meter_busy(void);
 bool meter_triggered(void); /* its gate is the trigger's, which has fired, and has not been seen yet */
 void meter_abort(void);
 /* `gates` gates of `conversions` each. */

@@ -1,5 +1,6 @@
 #include "power.h"
 
+#include "busy.h"
 #include "capture.h"
 #include "hal.h"
 #include "meter.h"
@@ -12,7 +13,7 @@
 #define GOOD_WITHIN TICKS_S
 #define OFF_AFTER_PERST (1 * TICKS_MS) /* PERST# is low so long before power goes: the drive sees an orderly end */
 
-static enum {
+static enum state {
     REST,
     WAIT_GOOD,  /* switched on, rail rising */
     HOLD_PERST, /* rail good, PERST# stays low for PERST_DELAY */
@@ -45,23 +46,24 @@ void power_apply(void)
     meter_convert(); /* protection sees conversions */
 }
 
-void power_init(void)
+static void go(enum state to)
 {
-    state = REST;
-    trip_told = false;
-    hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) | WB_IRQ_ENABLE_POWER);
+    state = to;
+    busy_with(BUSY_SEQUENCE, to != REST);
 }
 
-bool power_busy(void)
+void power_init(void)
 {
-    return state != REST;
+    go(REST);
+    trip_told = false;
+    hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) | WB_IRQ_ENABLE_POWER);
 }
 
 static void switch_on(void)
 {
     control(0, WB_POWER_CONTROL_PERST);
     control(0, WB_POWER_CONTROL_DRIVE_ON);
-    state = WAIT_GOOD;
+    go(WAIT_GOOD);
     until = ticks_now() + GOOD_WITHIN;
 }
 
@@ -69,10 +71,10 @@ static void switch_off(bool surprise)
 {
     if (surprise) {
         control(WB_POWER_CONTROL_DRIVE_ON, 0);
-        state = REST;
+        go(REST);
     } else {
         control(0, WB_POWER_CONTROL_PERST);
-        state = WAIT_OFF;
+        go(WAIT_OFF);
         until = ticks_now() + OFF_AFTER_PERST;
     }
 }
@@ -81,7 +83,7 @@ static void tripped(void)
 {
     /* The hardware has opened the switch. What was asked for goes too, so that clearing the trip does not close it again. */
     control(WB_POWER_CONTROL_DRIVE_ON, WB_POWER_CONTROL_PERST);
-    state = REST;
+    go(REST);
     cycling = false;
     trip_told = true;
     hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) & ~WB_IRQ_ENABLE_POWER);
@@ -95,18 +97,18 @@ void power_poll(void)
         tripped();
     bool late = state != REST && ticks_now() >= until;
     if (state == WAIT_GOOD && now & WB_POWER_STATE_GOOD) {
-        state = HOLD_PERST;
+        go(HOLD_PERST);
         until = ticks_now() + settings[SETTING_PERST_DELAY];
     } else if (state == WAIT_GOOD && late) {
         control(WB_POWER_CONTROL_DRIVE_ON, 0);
-        state = REST;
+        go(REST);
         scpi_error_text(SCPI_HARDWARE_ERROR, "rail not good within 1 s, output off");
     } else if (state == HOLD_PERST && late) {
         control(WB_POWER_CONTROL_PERST, 0);
-        state = REST;
+        go(REST);
     } else if (state == WAIT_OFF && late) {
         control(WB_POWER_CONTROL_DRIVE_ON, 0);
-        state = cycling ? STAY_OFF : REST;
+        go(cycling ? STAY_OFF : REST);
         until = ticks_now() + off_time;
     } else if (state == STAY_OFF && late) {
         cycling = false;

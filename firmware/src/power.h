@@ -9,8 +9,6 @@ void power_apply(void);
 /* Takes up what the hardware holds; nothing is switched. */
 void power_init(void);
 void power_poll(void);
-/* Whether a sequence is under way. */
-bool power_busy(void);
 
 enum progress power_output(struct call *call);
 enum progress power_output_query(struct call *call);

@@ -1,9 +1,6 @@
 #include "settings.h"
 
-#include "capture.h"
 #include "hal.h"
-#include "meter.h"
-#include "power.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
 
@@ -12,12 +9,11 @@ enum kind { KIND_NUMBER, KIND_BOOLEAN, KIND_CHOICE };
 static const struct {
     int64_t low, high, standard;
     const char *choices;
-    void (*apply)(void);
     uint8_t kind, quantity, scale;
 } table[SETTINGS] = {
-#define NUMBER(name, quantity, scale, low, high, standard, apply) {low, high, standard, 0, apply, KIND_NUMBER, quantity, scale},
-#define BOOLEAN(name, standard, apply) {0, 1, standard, 0, apply, KIND_BOOLEAN, PLAIN, 0},
-#define CHOICE(name, standard, apply, choices) {0, 15, standard, choices, apply, KIND_CHOICE, PLAIN, 0},
+#define NUMBER(name, quantity, scale, low, high, standard, apply) {low, high, standard, 0, KIND_NUMBER, quantity, scale},
+#define BOOLEAN(name, standard, apply) {0, 1, standard, 0, KIND_BOOLEAN, PLAIN, 0},
+#define CHOICE(name, standard, apply, choices) {0, 15, standard, choices, KIND_CHOICE, PLAIN, 0},
 #include "settings.def"
 #undef NUMBER
 #undef BOOLEAN
@@ -26,30 +22,19 @@ static const struct {
 
 int64_t settings[SETTINGS];
 
-void settings_nothing(void)
-{
-}
-
-static void apply_all(void)
-{
-    for (unsigned k = 0; k < SETTINGS; k++)
-        if (!k || table[k].apply != table[k - 1].apply)
-            table[k].apply();
-}
-
 void settings_reset(void)
 {
     for (unsigned k = 0; k < SETTINGS; k++)
         if (k != SETTING_LANGUAGE)
             settings[k] = table[k].standard;
-    apply_all();
+    settings_apply();
 }
 
 void settings_load(const int64_t values[SETTINGS])
 {
     for (unsigned k = 0; k < SETTINGS; k++)
         settings[k] = values[k] < table[k].low ? table[k].low : values[k] > table[k].high ? table[k].high : values[k];
-    apply_all();
+    settings_apply();
 }
 
 int64_t setting_take(struct call *call, enum setting k)
@@ -61,17 +46,12 @@ int64_t setting_take(struct call *call, enum setting k)
     return call_scaled(call, table[k].quantity, table[k].scale, table[k].low, table[k].high, table[k].standard);
 }
 
-void setting_apply(enum setting k)
-{
-    table[k].apply();
-}
-
 enum progress setting_set(struct call *call)
 {
     int64_t value = setting_take(call, call->argument);
     if (!call->failed) {
         settings[call->argument] = value;
-        table[call->argument].apply();
+        setting_apply(call->argument);
     }
     return DONE;
 }

@@ -1,4 +1,4 @@
-/* The settings of settings.def: one array of 64-bit integers, with limits, defaults and what carries them to the hardware. */
+/* The settings of settings.def: one array of 64-bit integers, with limits and defaults. */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
@@ -28,7 +28,6 @@ extern int64_t settings[SETTINGS];
 void settings_reset(void);
 /* All from `values`, each clipped to its limits, and to the hardware. */
 void settings_load(const int64_t values[SETTINGS]);
-void settings_nothing(void);
 
 /* Handlers: the argument is the setting. A query of a number takes MIN, MAX or DEF. */
 enum progress setting_set(struct call *call);
@@ -37,6 +36,8 @@ enum progress setting_get(struct call *call);
 void setting_put(enum setting k);
 /* A parameter of this setting's kind and limits. */
 int64_t setting_take(struct call *call, enum setting k);
+/* One setting, or all, to the hardware: apply.c. */
 void setting_apply(enum setting k);
+void settings_apply(void);
 
 #endif

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
+#include "busy.h"
 #include "capture.h"
 #include "hal.h"
 #include "i2c.h"
 #include "load.h"
 #include "meter.h"
-#include "power.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
 #include "scpi/status.h"
@@ -23,11 +23,6 @@ void system_load_identity(void)
     if (!store_load(RECORD_IDENTITY, 0, &identity, sizeof identity))
         identity = (struct identity){"rig", "0"};
     identity.model[sizeof identity.model - 1] = identity.serial[sizeof identity.serial - 1] = 0;
-}
-
-bool system_operations_pending(void)
-{
-    return power_busy() || meter_busy() || capture_busy();
 }
 
 static bool recall(unsigned slot)
@@ -56,7 +51,7 @@ void system_init(void)
 
 void system_poll(void)
 {
-    if (complete_asked && !system_operations_pending()) {
+    if (complete_asked && !busy(BUSY_OPERATIONS)) {
         complete_asked = false;
         status_event(ESR_COMPLETE);
     }
@@ -93,11 +88,23 @@ enum progress system_rst(struct call *call)
     return DONE;
 }
 
+/* In the language of the 34405A, ABORt ends a measurement and lets the capture go on: sigrok sends it when it stops. */
+enum progress system_abort(struct call *call)
+{
+    (void)call;
+    if (settings[SETTING_LANGUAGE] == 0)
+        capture_stop();
+    load_off();
+    meter_abort();
+    return DONE;
+}
+
 enum progress system_cls(struct call *call)
 {
     (void)call;
     complete_asked = false;
     status_clear();
+    scpi_error_clear();
     return DONE;
 }
 
@@ -125,7 +132,7 @@ enum progress system_esr(struct call *call)
 enum progress system_stb(struct call *call)
 {
     (void)call;
-    put_unsigned(status_byte(output_message()));
+    put_unsigned(status_byte(output_message(), scpi_error_count() != 0));
     return DONE;
 }
 
@@ -139,7 +146,7 @@ enum progress system_opc(struct call *call)
 enum progress system_opc_query(struct call *call)
 {
     (void)call;
-    if (system_operations_pending())
+    if (busy(BUSY_OPERATIONS))
         return PENDING;
     put_char('1');
     return DONE;
@@ -148,7 +155,7 @@ enum progress system_opc_query(struct call *call)
 enum progress system_wai(struct call *call)
 {
     (void)call;
-    return system_operations_pending() ? PENDING : DONE;
+    return busy(BUSY_OPERATIONS) ? PENDING : DONE;
 }
 
 enum progress system_opt(struct call *call)

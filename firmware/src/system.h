@@ -1,4 +1,4 @@
-/* IEEE 488.2 common commands, SYSTem, STATus. */
+/* IEEE 488.2 common commands, ABORt, SYSTem, STATus. */
 #ifndef SYSTEM_H
 #define SYSTEM_H
 
@@ -8,11 +8,10 @@
 void system_init(void);
 void system_load_identity(void);
 void system_poll(void);
-/* What *OPC waits for. */
-bool system_operations_pending(void);
 
 enum progress system_idn(struct call *call);
 enum progress system_rst(struct call *call);
+enum progress system_abort(struct call *call);
 enum progress system_cls(struct call *call);
 enum progress system_set_mask(struct call *call); /* argument: 0 *ESE, 1 *SRE */
 enum progress system_get_mask(struct call *call);

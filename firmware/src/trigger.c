@@ -1,5 +1,6 @@
 #include "trigger.h"
 
+#include "busy.h"
 #include "hal.h"
 #include "meter.h"
 #include "scpi/error.h"
@@ -94,7 +95,7 @@ enum progress trigger_disarm(struct call *call)
 {
     (void)call;
     trigger_reset();
-    if (!meter_busy())
+    if (!busy(BUSY_GATE))
         meter_abort();
     return DONE;
 }
@@ -173,11 +174,6 @@ enum progress trigger_get_pair(struct call *call)
     put_char(',');
     setting_put(call->argument + 1);
     return DONE;
-}
-
-bool trigger_armed(void)
-{
-    return (hal_read(WB_TRIGGER_STATE) & WB_TRIGGER_STATE_ARMED) != 0;
 }
 
 void trigger_poll(void)

@@ -17,6 +17,5 @@ enum progress trigger_set_pair(struct call *call);
 enum progress trigger_get_pair(struct call *call);
 void trigger_reset(void);
 void trigger_poll(void);
-bool trigger_armed(void);
 
 #endif

@@ -1,6 +1,6 @@
 #include "lexer.h"
 
-#include "error.h"
+#include "codes.h"
 
 char scpi_upper(char c)
 {

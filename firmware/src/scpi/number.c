@@ -1,6 +1,6 @@
 #include "number.h"
 
-#include "error.h"
+#include "codes.h"
 
 int64_t number_power_of_ten(int exponent)
 {

@@ -1,7 +1,5 @@
 #include "status.h"
 
-#include "error.h"
-
 struct status_group status_operation, status_questionable;
 uint8_t status_ese, status_sre;
 static uint8_t esr;
@@ -32,7 +30,6 @@ void status_clear(void)
 {
     esr = 0;
     status_operation.event = status_questionable.event = 0;
-    scpi_error_clear();
 }
 
 static void preset(struct status_group *group)
@@ -55,10 +52,10 @@ uint8_t status_take_esr(void)
     return value;
 }
 
-uint8_t status_byte(bool message)
+uint8_t status_byte(bool message, bool errors)
 {
     unsigned stb = 0;
-    stb |= scpi_error_count() ? STB_ERRORS : 0;
+    stb |= errors ? STB_ERRORS : 0;
     stb |= status_questionable.event & status_questionable.enable ? STB_QUESTIONABLE : 0;
     stb |= message ? STB_MESSAGE : 0;
     stb |= esr & status_ese ? STB_EVENT : 0;

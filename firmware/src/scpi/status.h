@@ -39,7 +39,8 @@ void status_condition(struct status_group *group, uint16_t mask, uint16_t bits);
 void status_clear(void);
 void status_preset(void);
 uint8_t status_take_esr(void);
-uint8_t status_byte(bool message);
+/* `message`: an answer waits; `errors`: the error queue holds some. */
+uint8_t status_byte(bool message, bool errors);
 
 extern uint8_t status_ese, status_sre;
 
