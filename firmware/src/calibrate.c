@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "hal.h"
+#include "handlers.h"
 #include "i2c.h"
 #include "meter.h"
 #include "scpi/error.h"

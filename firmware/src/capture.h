@@ -2,21 +2,7 @@
 #ifndef CAPTURE_H
 #define CAPTURE_H
 
-#include "scpi/engine.h"
-
-/* Handlers. */
-enum progress capture_initiate(struct call *call);
-enum progress capture_mark(struct call *call);
-enum progress capture_set_run(struct call *call);
-enum progress capture_run(struct call *call);
-enum progress capture_status(struct call *call);
-enum progress capture_set_sweep(struct call *call);
-enum progress nvme_bar0(struct call *call);
-enum progress nvme_stride(struct call *call);
-enum progress nvme_page(struct call *call);
-enum progress nvme_queue(struct call *call);
-enum progress nvme_attach(struct call *call);
-enum progress nvme_reset(struct call *call);
+#include <stdint.h>
 
 /* Settings to the registers; protection and the meter, which count conversions, are for apply.c to tell. */
 void capture_apply(void);

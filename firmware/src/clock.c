@@ -1,6 +1,6 @@
 /* SYSTem:DATE and TIME: the tick counter and an offset. The rig has no battery: until it is set, time begins at power-on, in 1970. */
+#include "handlers.h"
 #include "scpi/output.h"
-#include "system.h"
 #include "ticks.h"
 
 #define DAY 86400

@@ -1,14 +1,8 @@
 /* The command table, made of commands.def. */
-#include "calibrate.h"
-#include "capture.h"
-#include "diagnose.h"
-#include "load.h"
+#include "handlers.h"
 #include "meter_commands.h"
-#include "power.h"
 #include "settings.h"
 #include "store.h"
-#include "system.h"
-#include "trigger.h"
 
 #define SECTION(title, text)
 #define COMMAND(pattern, handler, argument, parameters, syntax, meaning) {pattern, handler, argument, parameters},

@@ -4,6 +4,7 @@
 
 #include "busy.h"
 #include "hal.h"
+#include "handlers.h"
 #include "i2c.h"
 #include "meter.h"
 #include "scpi/error.h"

@@ -2,6 +2,7 @@
 
 #include "busy.h"
 #include "hal.h"
+#include "handlers.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
 

@@ -2,10 +2,6 @@
 #ifndef LOAD_H
 #define LOAD_H
 
-#include "scpi/engine.h"
-
 void load_off(void);
-enum progress load_pulse(struct call *call);
-enum progress load_left(struct call *call);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "hal.h"
+#include "handlers.h"
 #include "meter.h"
 #include "scpi/error.h"
 #include "scpi/output.h"

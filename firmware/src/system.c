@@ -5,6 +5,7 @@
 #include "busy.h"
 #include "capture.h"
 #include "hal.h"
+#include "handlers.h"
 #include "i2c.h"
 #include "load.h"
 #include "meter.h"
@@ -108,6 +109,7 @@ enum progress system_cls(struct call *call)
     return DONE;
 }
 
+/* The argument: 0 *ESE, 1 *SRE. */
 enum progress system_set_mask(struct call *call)
 {
     uint8_t mask = (uint8_t)call_unsigned(call, 0, 255);
@@ -294,6 +296,7 @@ enum progress status_preset_command(struct call *call)
     return DONE;
 }
 
+/* The argument: group (0 OPERation, 1 QUEStionable) << 4 | register (0 event, 1 condition, 2 enable, 3 PTRansition, 4 NTRansition). */
 static struct status_group *group_of(const struct call *call)
 {
     return call->argument >> 4 ? &status_questionable : &status_operation;

@@ -2,6 +2,7 @@
 
 #include "busy.h"
 #include "hal.h"
+#include "handlers.h"
 #include "meter.h"
 #include "scpi/error.h"
 #include "scpi/output.h"
@@ -136,6 +137,7 @@ static int level_setting(struct call *call)
     return (int)((call->argument ? SETTING_TRIGGER_V_HYSTERESIS : SETTING_TRIGGER_VOLTAGE) + (source - SOURCE_VOLTAGE));
 }
 
+/* LEVel and HYSTeresis are of the source's quantity; the argument is 1 for HYSTeresis. */
 enum progress trigger_set_level(struct call *call)
 {
     int k = level_setting(call);
@@ -155,6 +157,7 @@ enum progress trigger_get_level(struct call *call)
     return DONE;
 }
 
+/* Two numbers: opcode and mask, first and last LBA. The argument is the first setting, the second follows it. */
 enum progress trigger_set_pair(struct call *call)
 {
     enum setting k = call->argument;
