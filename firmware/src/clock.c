@@ -91,10 +91,3 @@ enum progress system_tick(struct call *call)
     put_integer(ticks_now());
     return DONE;
 }
-
-enum progress system_uptime(struct call *call)
-{
-    (void)call;
-    put_integer(ticks_now() / TICKS_S);
-    return DONE;
-}
