@@ -1,7 +1,7 @@
-"""From known inputs and the codes they gave to the rig's calibration registers, and what uncertainty is left.
+"""From known inputs and the codes they produced to the rig's calibration registers and the remaining uncertainty.
 
 Pure functions: nothing here talks to a rig. A channel's line is ``value = (code - offset) * scale``; the register file takes
-the offset in 1/256 code and the scale in wire units a code times 2^24 (docs/registers.md).
+the offset in 1/256 code and the scale in wire units per code times 2^24 (docs/registers.md).
 """
 
 from ..errors import CalibrationError

@@ -1,4 +1,4 @@
-"""A person at a bench: the points of a guided calibration, and what a reference meter's reading may be."""
+"""A person at a bench: the points of a guided calibration, and which readings of a reference meter are plausible."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied
 __all__ = ["LIMIT", "parse_reading", "standard_points", "why_not"]
 
 LIMIT = Applied(5.0, 4.0)
-"""Ends of the scales of the M.2 board, which must not be applied."""
+"""Full scale of the M.2 board, which must not be applied."""
 _FROM_TARGET = 0.1
-"""How far from what the step asks for a reading may be, of it: the points keep apart then."""
+"""Largest relative deviation of a reading from what the step asks for, so that the points stay apart."""
 _FROM_RIG = 0.05
-"""And from what the rig itself sees, which no board's gain comes near, calibrated or not."""
+"""Largest relative deviation from what the rig itself sees; no board's gain is that far off, calibrated or not."""
 _FLOOR = Applied(0.02, 5e-3)
-"""The same of any size, in V and A: zeros of meters, and of a rig that is not calibrated."""
+"""Deviation allowed at any level, in V and A: zero offsets of meters, and of an uncalibrated rig."""
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
 _READING = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([nuµμmk]?)\s*([VA]?)")
 
@@ -27,7 +27,8 @@ def standard_points(fine: bool) -> list[Applied]:
 
 
 def parse_reading(text: str, unit: str) -> float:
-    """``90.003 mA``, ``0.09``, ``9E-2 A`` as a number of ``unit`` (V or A). ValueError, with what is wrong, for anything else."""
+    """Parse ``90.003 mA``, ``0.09`` or ``9E-2 A`` as a number of ``unit`` (V or A). Raises ValueError, with the reason, for anything
+    else."""
     found = _READING.fullmatch(text.strip())
     if not found:
         raise ValueError(f"{text.strip()!r} is no reading, such as 90.003 m{unit} or 0.090003: a number with a point, and {unit} if at all")
@@ -38,8 +39,8 @@ def parse_reading(text: str, unit: str) -> float:
 
 
 def why_not(reading: float, target: float, seen: float, unit: str, fine: bool) -> str | None:
-    """Why a reading cannot be what is applied, or None: ``target`` is what the step asks for, ``seen`` what the rig measured, uncalibrated
-    perhaps; all in ``unit``, V or A. ``fine``: the rig has two current paths."""
+    """Why a reading cannot be what is applied, or None. ``target`` is what the step asks for, ``seen`` what the (possibly uncalibrated) rig
+    measured; all in ``unit``, V or A. ``fine``: the rig has two current paths."""
     limit, floor = (LIMIT.voltage, _FLOOR.voltage) if unit == "V" else (LIMIT.current, _FLOOR.current)
     if abs(reading) > limit:
         return f"{reading:g} {unit} is beyond the rig's scale of {limit:g} {unit}"

@@ -1,4 +1,4 @@
-"""How late a path of the front end is against the rig's counter, from edges at known instants."""
+"""Delay of a front-end path relative to the rig's counter, from edges at known instants."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..errors import CalibrationError
 __all__ = ["Delay", "Edge", "edge_delay"]
 
 GROUPS = 10
-"""Into how many groups edges are put to see how far their delays spread."""
+"""Number of groups the edges are divided into, to see how far their delays scatter."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A step of the input at ``at_s``, and samples of it: ``samples[k]`` was converted at ``first_s + k * interval_s``. Times
-    are of the rig's counter, from any origin; the unit of the samples does not matter."""
+    """A step of the input at ``at_s``, and samples of it: ``samples[k]`` was converted at ``first_s + k * interval_s``. Times are by the
+    rig's counter, from any origin; the unit of the samples does not matter."""
 
     at_s: float
     first_s: float
@@ -37,13 +37,13 @@ class Delay:
 
 
 def edge_delay(edges: Sequence[Edge], settle_s: float, finest_gap_s: float = 100e-9) -> Delay:
-    """The centre of gravity of a path's answer to a step: the integral of what is missing of it (for poles in series, the sum of their
-    time constants). All edges are laid over each other by their instants, so that a path is looked at more finely than it is
-    sampled; then it is integrated over ``settle_s``, after which the step counts as over.
+    """Centroid of a path's step response: the integral of what it lacks of the final value (for poles in series, the sum of their time
+    constants). All edges are overlaid by their instants, which resolves the path more finely than it is sampled; the result is integrated
+    over ``settle_s``, after which the step counts as settled.
 
-    Raises CalibrationError where there are fewer than ten edges for each of ten groups, samples do not reach ``settle_s`` to either side of
-    an edge and as much again behind it, the step is not seen, or no edge falls between instants further apart than ``finest_gap_s``
-    (edges in step with the conversions).
+    Raises CalibrationError for fewer than ten edges in each of ten groups, if samples do not reach ``settle_s`` to either side of an edge
+    and as much again after it, if the step is not seen, or if the edges' phases leave a gap wider than ``finest_gap_s`` (edges in step
+    with the conversions).
     """
     if len(edges) < GROUPS * GROUPS:
         raise CalibrationError(f"The delay needs at least {GROUPS * GROUPS} edges; there are {len(edges)}.")

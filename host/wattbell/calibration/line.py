@@ -11,15 +11,15 @@ from ..errors import CalibrationError
 __all__ = ["Line", "Point", "autozero", "fit"]
 
 CHI_SQUARE_LIMIT = 5.0
-"""How many standard deviations (of the points' own noise) a point may be off the line of three or more."""
+"""Number of standard deviations (of the points' own noise) a point may lie off the line through three or more."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A known input and what the converter said.
+    """A known input and the converter's reading.
 
-    ``applied`` in V or A; ``code`` the mean of conversions; ``code_sigma`` its standard deviation (of the mean); ``clipped``
-    whether a conversion was at an end of the scale.
+    ``applied`` in V or A; ``code`` the mean of the conversions; ``code_sigma`` the standard deviation of that mean; ``clipped``
+    whether any conversion was at an end of the scale.
     """
 
     applied: float
@@ -30,10 +30,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """``value = (code - offset) * scale``, in V or A, with the standard deviations that the points' noise left.
+    """``value = (code - offset) * scale``, in V or A, with the standard deviations due to the points' noise.
 
-    ``offset_sigma`` in codes is that of the offset as it is used: where :func:`autozero` measured it, ``pivot`` is that code
-    and the two are independent; else the offset comes from the points, and is known best at ``pivot``.
+    ``offset_sigma``, in codes, is that of the offset as used. Where :func:`autozero` measured the offset, ``pivot`` is that code and
+    offset and scale are independent; else the offset comes from the points, and is known best at ``pivot``.
     """
 
     offset: float
@@ -45,23 +45,23 @@ class Line:
     offset_sigma: float
 
     def value(self, code: float) -> float:
-        """What a code stands for."""
+        """Value of a code."""
         return (code - self.offset) * self.scale
 
     def code(self, value: float) -> float:
-        """The code that a value gives."""
+        """Code of a value."""
         return value / self.scale + self.offset
 
     def noise_sigma(self, value: float) -> float:
-        """Standard deviation of :meth:`value` because of the points' noise, in V or A."""
+        """Standard deviation of :meth:`value` due to the points' noise, in V or A."""
         return math.hypot(self.pivot_sigma, (self.code(value) - self.pivot) * self.scale_sigma) * abs(self.scale)
 
 
 def fit(points: Sequence[Point]) -> Line:
-    """The line through two or more points, each weighted by its noise: least squares of code over applied.
+    """Fit the line through two or more points, each weighted by its noise: least squares of code over applied.
 
-    Raises CalibrationError where there are fewer than two different inputs, a point is clipped or without noise figure, the scale
-    is not positive, or a point is further off the line than its noise explains (with three or more: the path is not straight).
+    Raises CalibrationError where there are fewer than two different inputs, a point is clipped or has no noise figure, the scale
+    is not positive, or a point lies further off the line than its noise explains (with three or more: the path is not straight).
     """
     if len({point.applied for point in points}) < 2:
         raise CalibrationError("Calibration needs at least two different inputs.")
@@ -92,5 +92,5 @@ def fit(points: Sequence[Point]) -> Line:
 
 
 def autozero(line: Line, code: float, code_sigma: float) -> Line:
-    """The line with its offset measured again: ``code`` is the mean at an input of 0 (autozero switch closed). The scale stays."""
+    """The line with a newly measured offset: ``code`` is the mean at zero input (autozero switch closed). The scale stays."""
     return replace(line, offset=code, pivot=code, pivot_sigma=code_sigma, offset_sigma=code_sigma)

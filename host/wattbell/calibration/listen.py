@@ -1,4 +1,4 @@
-"""A rig's stream, read while it calibrates itself or is told something."""
+"""Reads a rig's stream while the rig calibrates itself or executes a command."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..wire.decode import Batch, Decoder
 __all__ = ["batches", "follow", "meanwhile"]
 
 _SILENCE_S = 10.0
-"""How long a rig may send nothing before what is awaited has come."""
+"""How long a rig may stay silent before what is awaited has arrived."""
 
 
 def batches(decoder: Decoder, data: bytes) -> Iterator[Batch]:
-    """What ``data`` holds. CalibrationError when some of the stream is missing: a gap may hide a change of the input."""
+    """Batches that ``data`` completes. Raises CalibrationError when part of the stream is missing: a gap may hide a change of the input."""
     yield from decoder.feed(data)
     if not decoder.counters.lossless:
         raise CalibrationError("Part of the stream was lost; calibrate again with the rig on a port of its own.")
 
 
 def follow(rig: Rig, view: memoryview, feed: Callable[[bytes], None], complete: Callable[[], bool], awaited: str) -> None:
-    """Reads the stream until it is ``complete``. RigError when nothing comes for ten seconds; ``awaited``: what has not come then."""
+    """Read the stream until ``complete``. Raises RigError, naming ``awaited``, when nothing arrives for ten seconds."""
     heard = time.monotonic()
     while not complete():
         got = rig.read_into(view)
@@ -36,8 +36,8 @@ def follow(rig: Rig, view: memoryview, feed: Callable[[bytes], None], complete: 
 
 
 def meanwhile(rig: Rig, view: memoryview, do: Callable[[], object], feed: Callable[[bytes], None] | None = None) -> None:
-    """Does something while the stream is read: a rig that cannot send what it has may not come to hear of it. Without ``feed`` what
-    comes is thrown away, until nothing comes any more."""
+    """Run something while the stream is read: a rig that cannot send may never get to its next command. Without ``feed`` the stream is
+    discarded, until no more comes."""
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(do)
         while True:

@@ -1,4 +1,4 @@
-"""What is to be applied to a rig to calibrate it, and how well that is known."""
+"""What to apply to a rig to calibrate it, and how well that is known."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 __all__ = ["COARSE_FROM_A", "FINE_UP_TO_A", "Applied", "Plan", "Source"]
 
 FINE_UP_TO_A, COARSE_FROM_A = 0.075, 0.105
-"""Of a rig with two current paths: up to which current a point is one of the fine path, and from which on one of the coarse one. In between
-the rig mixes them (82 to 98 mA, by the level that its coarse path shows, which need not be right yet)."""
+"""Rigs with two current paths: points up to the first current belong to the fine path, from the second on to the coarse one. In between the
+rig blends them (82 to 98 mA, by the reading of its coarse path, which need not be right yet)."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Source:
-    """Standard uncertainties (k = 1) of what was applied: relative of both, and in A of the current's zero."""
+    """Standard uncertainties (k = 1) of what was applied: relative for both, and that of the current's zero in A."""
 
     voltage_gain: float = 1e-5
     current_gain: float = 3.33e-5
@@ -30,8 +30,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Plan:
-    """Points (none: the standard ones of the rig), and when they are read. With ``dwell_s`` the source goes from point to point by itself,
-    one each ``dwell_s`` from the beginning of the capture; without, whoever is at the bench is asked for each."""
+    """Points (none: the rig's standard ones) and when to read them. With ``dwell_s`` the source steps by itself, one point each ``dwell_s``
+    from the start of the capture; without, whoever is at the bench is asked for each."""
 
     points: list[Applied]
     seconds: float = 1.0

@@ -1,4 +1,4 @@
-"""Calibrating a rig: known inputs at its connector, its own stream, and what goes into its registers."""
+"""Calibrates a rig: known inputs at its connector, its own stream, and the resulting register values."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .residual import Residual, residual
 __all__ = ["Bench", "Channel", "calibrate"]
 
 CURRENT_STRAIGHT = 5e-5
-"""Standard deviation, relative, by which a point may be off a straight line because the shunt is warm at one and not at another: 5 ppm/K,
-60 K/W in 10 mohm at 4 A (hw/afe/model.toml)."""
+"""Relative standard deviation of a point from a straight line due to self-heating of the shunt: 5 ppm/K, 60 K/W in 10 mohm at 4 A
+(hw/afe/model.toml)."""
 _ZERO_GATE_S = 1.0
-"""How long the firmware averages for autozero (firmware/src/calibrate.c)."""
+"""Averaging time of the firmware's autozero (firmware/src/calibrate.c)."""
 _ZERO_S = 120.0
-"""How long autozero may take: that second of a rig's time, which a virtual rig has slowly."""
+"""Timeout of autozero: one second of rig time, which passes slowly on a virtual rig."""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """What was found of a channel."""
+    """Result for one channel."""
 
     points: list[Point]
     line: Line
@@ -48,18 +48,18 @@ class Bench(Protocol):
         """Return once point ``number`` (from 1) is applied."""
 
     def applied(self, target: Applied, seen: Applied, fine: bool) -> Applied:
-        """What was applied in truth; the rig has ``seen`` this, by the calibration it had."""
+        """What was really applied; ``seen`` is what the rig measured, with the calibration it had."""
 
 
 def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Channel]:
-    """Measure the points, fit a line through each channel's, write them to the rig, and keep them in its EEPROM if ``store``.
+    """Measure the points, fit a line through each channel's, write them to the rig, and to its EEPROM if ``store``.
 
-    The rig's constants change when all points are read, and in its EEPROM at the very end: what breaks it off before leaves the rig with
-    those it keeps.
+    The rig's constants change once all points are read, its EEPROM at the very end: an abort before that leaves the rig with the
+    constants of its EEPROM.
 
-    Returns what was found of ``voltage``, ``current`` and, of a rig with two current paths, ``fine``: the points up to 75 mA are then the
-    fine path's, those from 105 mA on the coarse one's. Raises CalibrationError where the points make no calibration (the rig then keeps
-    the one it had) and RigError where the rig does not do what it is told.
+    Returns the results for ``voltage``, ``current`` and, for a rig with two current paths, ``fine``: points up to 75 mA then belong to
+    the fine path, those from 105 mA to the coarse one. Raises CalibrationError where the points do not yield a calibration (the rig then
+    keeps the one it had) and RigError where the rig does not obey.
     """
     fine = "FINE" in rig.control.query("*OPT?").strip('"').split(",")
     if plan.dwell_s is not None and plan.dwell_s < plan.settle_s + plan.seconds:
@@ -97,7 +97,7 @@ def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Chan
 
 @contextlib.contextmanager
 def _or_as_before(rig: Rig) -> Iterator[None]:
-    """When this is broken off, the rig takes up again what its EEPROM has."""
+    """If this is aborted, the rig reloads its EEPROM's constants."""
     try:
         yield
     except BaseException:
@@ -118,8 +118,8 @@ def _check_points(plan: Plan) -> None:
 
 
 def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gain: float, point_s: float) -> None:
-    """Autozero: the firmware replaces the offsets of the current paths. Its mean has the noise of the least noisy point, which was read for
-    ``point_s``, by the square root of the times."""
+    """Autozero: the firmware replaces the offsets of the current paths. The noise of its mean is that of the least noisy point, which was
+    read for ``point_s``, scaled by the square root of the times."""
     patience, rig.control.timeout_s = rig.control.timeout_s, _ZERO_S
     rig.control.command("CAL:ZERO:CURR")
     rig.control.timeout_s = patience
@@ -131,7 +131,7 @@ def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gai
 
 
 def _registers(rig: Rig, name: str) -> ChannelRegisters:
-    """What is in force: the stream's values are undone with it."""
+    """The registers in force, used to turn the stream's values back into codes."""
     answer = rig.control.query(f"CAL:{name}:DATA?")
     try:
         offset, gain = (int(part) for part in answer.split(","))
@@ -141,7 +141,7 @@ def _registers(rig: Rig, name: str) -> ChannelRegisters:
 
 
 def _point(applied: float, mean: Mean, used: ChannelRegisters, was_clipped: bool, more_units: float) -> Point:
-    """A point in codes: the register file's line (docs/registers.md) the other way round. ``more_units``: uncertainty besides noise."""
+    """A point in codes: the register file's line (docs/registers.md) inverted. ``more_units``: uncertainty besides noise."""
     if not mean.count:
         raise CalibrationError(f"Nothing was read at {applied:g}.")
     units_a_code = used.gain / (1 << GAIN_FRACTION_BITS)
@@ -175,7 +175,7 @@ def _sweep(rig: Rig, plan: Plan) -> list[tuple[Applied, Reading]]:
 
 
 def _capture(rig: Rig, readings: Stretches) -> None:
-    """Starts the stream, reads it until ``readings`` is complete, stops it, and reads what was left."""
+    """Start the stream, read it until ``readings`` is complete, stop it, and drain the rest."""
     view = memoryview(bytearray(1 << 20))
     rig.start()
     try:

@@ -1,4 +1,4 @@
-"""By how much a rig's current paths are late: pulses of its own test load (DIAGnostic:LOAD), seen through its stream."""
+"""Delay of a rig's current paths, from pulses of its own test load (DIAGnostic:LOAD) seen through its stream."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .readings import clipped
 __all__ = ["PULSES", "PathDelay", "PulseStream", "calibrate_delays"]
 
 PULSES = 1000
-"""Of each path: 1000 edges on and 1000 off."""
+"""Pulses per path: 1000 edges on and 1000 off."""
 SETTLE_S = 40e-6
-"""After which a step counts as over: twenty time constants of the paths."""
+"""Settling time of a step: twenty time constants of the paths."""
 PULSE_S = 2 * 148e-6
-"""The longest that a pulse takes, on and off (docs/registers.md, LOAD_PULSES)."""
+"""Longest duration of a pulse, on and off (docs/registers.md, LOAD_PULSES)."""
 PLAUSIBLE_S = 250e-9
-"""How far from its design a board's delay may be, ten standard deviations: the least capacitor of a drive makes an edge later than
-that (docs/accuracy.md: 578 ns of 20 uF)."""
+"""Largest plausible deviation of a board's delay from its design: ten standard deviations. Even a drive with very little capacitance delays
+an edge by more (docs/accuracy.md: 578 ns of 20 uF)."""
 COVERAGE = 2.0
 _TICK_S = 1e-9
 _SETTINGS = ("SENS:SWE:DEC", "SENS:SWE:TINT", "SENS:CURR:RANG", "SENS:CURR:RANG:AUTO")
@@ -39,7 +39,7 @@ _PATHS = {"current": ("COAR", "4"), "fine": ("FINE", "0.1")}
 
 @dataclass(frozen=True)
 class PathDelay:
-    """A path's delay and its uncertainty (k = 2), in s; what the edges on and off said by themselves."""
+    """A path's delay and its uncertainty (k = 2), in s, and the separate results of the edges on and off."""
 
     delay_s: float
     u_s: float
@@ -48,7 +48,7 @@ class PathDelay:
 
 
 class PulseStream:
-    """Takes a stream of which one path's pulses are a part."""
+    """Collects a stream that contains the pulses of one path."""
 
     def __init__(self) -> None:
         self._decoder = Decoder()
@@ -57,20 +57,20 @@ class PulseStream:
         self._marks: dict[int, list[int]] = {LOAD_ON_MARK: [], LOAD_OFF_MARK: []}
         self._flags = 0
         self.last_s = 0.0
-        """Until when there are samples, by the rig's clock."""
+        """Time of the last sample, by the rig's clock."""
 
     @property
     def edges(self) -> int:
-        """Edges marked so far."""
+        """Number of edges marked so far."""
         return sum(map(len, self._marks.values()))
 
     @property
     def looked_at_s(self) -> float:
-        """Until when samples are needed of the edges marked so far."""
+        """Time up to which samples are needed for the edges marked so far."""
         return max((tick for ticks in self._marks.values() for tick in ticks), default=0) * _TICK_S + 3 * SETTLE_S
 
     def feed(self, data: bytes) -> None:
-        """Bytes of the stream. CalibrationError when some are missing."""
+        """Take bytes of the stream. Raises CalibrationError when some are missing."""
         for batch in batches(self._decoder, data):
             if batch.rail is not None:
                 self._take(batch.rail)
@@ -92,7 +92,7 @@ class PulseStream:
             self.last_s = float(ticks[-1]) * _TICK_S
 
     def delay(self) -> PathDelay:
-        """What the edges say. CalibrationError where they say nothing."""
+        """Delay from the edges. Raises CalibrationError where they do not yield one."""
         if clipped(self._flags)[1]:
             raise CalibrationError("The current went beyond the path's scale: only the rig's own load may draw any.")
         ticks, current = np.concatenate(self._ticks), np.concatenate(self._current)
@@ -100,12 +100,12 @@ class PulseStream:
             raise CalibrationError("The samples are not evenly spaced; calibrate again.")
         on, off = (edge_delay(list(_around(ticks, current, marks)), SETTLE_S) for marks in self._marks.values())
         sigma = math.hypot(on.sigma_s, off.sigma_s) / 2
-        # A switch may open later than it closes; the truth is taken as anywhere between them.
+        # A switch may open later than it closes; the true delay is taken to lie anywhere between the two.
         return PathDelay((on.delay_s + off.delay_s) / 2, COVERAGE * math.hypot(sigma, (on.delay_s - off.delay_s) / math.sqrt(12)), on, off)
 
 
 def _around(ticks: npt.NDArray[np.int64], current: npt.NDArray[np.int32], marks: list[int]) -> Iterator[Edge]:
-    """The samples about each edge; its own instant is 0."""
+    """The samples around each edge; time 0 is the edge itself."""
     settle, interval = round(SETTLE_S / _TICK_S), int(ticks[1] - ticks[0])
     for mark in marks:
         low, high = np.searchsorted(ticks, [mark - settle - interval, mark + 2 * settle + 2 * interval])
@@ -114,12 +114,11 @@ def _around(ticks: npt.NDArray[np.int64], current: npt.NDArray[np.int32], marks:
 
 
 def calibrate_delays(rig: Rig, empty: Callable[[], None], store: bool, pulses: int = PULSES) -> dict[str, PathDelay]:
-    """Find the delay of each current path of a rig with nothing in its connector, write it to the rig, and keep it in its EEPROM if
-    ``store``. Returns what was found of ``current`` and, of a rig with two current paths, ``fine``.
+    """Measure the delay of each current path of a rig with an empty connector, write it to the rig, and to its EEPROM if ``store``. Returns
+    the results for ``current`` and, for a rig with two current paths, ``fine``.
 
-    ``empty`` is called where PERST# is high, as it is while a drive works: it returns when the connector is empty; the rig then
-    holds PERST# low meanwhile. Raises CalibrationError where nothing is found (the rig keeps what it had) and RigError
-    where the rig does not do what it is told.
+    ``empty`` is called if PERST# is high, as it is while a drive works: it returns once the connector is empty; the rig holds PERST# low
+    meanwhile. Raises CalibrationError where no delay is found (the rig keeps what it had) and RigError where the rig does not obey.
     """
     control = rig.control
     if control.query("OUTP:GOOD?") != "1":
@@ -151,12 +150,12 @@ def calibrate_delays(rig: Rig, empty: Callable[[], None], store: bool, pulses: i
 
 @contextmanager
 def _settings(rig: Rig) -> Iterator[None]:
-    """Puts back what is changed in here."""
+    """Restore the settings changed inside."""
     before = [rig.control.query(f"{name}?") for name in _SETTINGS]
     try:
         yield
     finally:
-        for name, value in zip(_SETTINGS, before):  # the range before whether it is used: setting it turns that off
+        for name, value in zip(_SETTINGS, before):  # the range first: setting it turns automatic ranging off
             rig.control.command(f"{name} {value}")
 
 
@@ -169,7 +168,7 @@ def _plausible(path: str, found: PathDelay) -> PathDelay:
 
 
 def _pulses(rig: Rig, name: str, pulses: int) -> PathDelay:
-    """A capture of so many pulses."""
+    """Capture this many pulses."""
     stream, view = PulseStream(), memoryview(bytearray(1 << 20))
 
     def complete() -> bool:

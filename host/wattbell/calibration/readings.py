@@ -1,4 +1,4 @@
-"""Mean and noise of the rail over given stretches of a rig's stream."""
+"""Mean and noise of the rail over given intervals of a rig's stream."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Mean", "Reading", "Stretches"]
 
 @dataclass
 class Mean:
-    """Running mean and sum of squares about it (Chan, Golub, LeVeque 1983), of values in units of the wire."""
+    """Running mean and sum of squared deviations (Chan, Golub, LeVeque 1983), in wire units."""
 
     count: int = 0
     mean: float = 0.0
     square: float = 0.0
 
     def add(self, values: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
-        """More values."""
+        """Add values."""
         n = len(values)
         if not n:
             return
@@ -37,8 +37,8 @@ class Mean:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the mean. Rounding to whole units stays in it whole: where a unit is about a code, the noise of a code
-        or two does not spread it."""
+        """Standard deviation of the mean. The rounding to whole units is not averaged away: where a unit is about a code, noise of a code
+        or two does not dither it."""
         if self.count < 2:
             return math.inf
         return math.sqrt(self.square / (self.count - 1) / self.count + 1 / 12)
@@ -46,7 +46,7 @@ class Mean:
 
 @dataclass
 class Reading:
-    """What the stream said in one stretch: both channels, and all flags of the RAIL blocks that lie in it."""
+    """Both channels in one interval, and all flags of the RAIL blocks in it."""
 
     voltage: Mean
     current: Mean
@@ -54,7 +54,7 @@ class Reading:
 
 
 class Stretches:
-    """Takes a stream and sums what lies in stretches of it: ``(from, to)`` in seconds since the first sample."""
+    """Accumulates the stream over intervals: ``(from, to)`` in seconds since the first sample."""
 
     def __init__(self, stretches: list[tuple[float, float]], tick_s: float = 1e-9) -> None:
         self.readings = [Reading(Mean(), Mean()) for _ in stretches]
@@ -66,11 +66,11 @@ class Stretches:
 
     @property
     def complete(self) -> bool:
-        """Whether the last stretch has passed."""
+        """Whether the last interval has passed."""
         return self._last_s >= max(stop for _, stop in self._stretches)
 
     def feed(self, data: bytes) -> None:
-        """Bytes of the stream. CalibrationError when some are missing: a gap may hide a change of the input."""
+        """Take bytes of the stream. Raises CalibrationError when some are missing: a gap may hide a change of the input."""
         for batch in batches(self._decoder, data):
             if batch.rail is not None:
                 self._take(batch.rail)

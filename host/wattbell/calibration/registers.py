@@ -1,4 +1,4 @@
-"""Lines as the rig's registers hold them."""
+"""Calibration lines as the rig's registers hold them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _GAIN_BITS = 32
 
 @dataclass(frozen=True)
 class ChannelRegisters:
-    """What goes into V_OFFSET and V_GAIN, or I_OFFSET and I_GAIN: a signed and an unsigned number."""
+    """Contents of V_OFFSET and V_GAIN, or I_OFFSET and I_GAIN: a signed and an unsigned number."""
 
     offset: int
     gain: int
 
     def value(self, code: int) -> int:
-        """What the gateware makes of a code, in units of the wire: ``floor((code * 2^8 - offset) * gain / 2^32 + 1/2)``."""
+        """The gateware's conversion of a code to wire units: ``floor((code * 2^8 - offset) * gain / 2^32 + 1/2)``."""
         product = ((code << OFFSET_FRACTION_BITS) - self.offset) * self.gain
         return (product + (1 << (OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS - 1))) >> (OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS)
 
 
 def registers(line: Line, unit: float) -> ChannelRegisters:
-    """The registers of a line, where ``unit`` is the wire's (20e-6 V, 500e-9 A). Raises CalibrationError where they do not hold it."""
+    """The registers of a line, where ``unit`` is the wire's (20e-6 V, 500e-9 A). Raises CalibrationError where it does not fit them."""
     offset = round(line.offset * (1 << OFFSET_FRACTION_BITS))
     gain = round(line.scale / unit * (1 << GAIN_FRACTION_BITS))
     if not -(1 << (OFFSET_BITS - 1)) <= offset < 1 << (OFFSET_BITS - 1):

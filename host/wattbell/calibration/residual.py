@@ -1,4 +1,4 @@
-"""What uncertainty a calibration leaves."""
+"""The uncertainty that remains after a calibration."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ COVERAGE = 2.0
 
 @dataclass(frozen=True)
 class Residual:
-    """Expanded uncertainty (k = 2) of a calibrated channel, as ``rig.error_model`` of a capture states it: ``gain`` relative,
-    ``offset`` in V or A. Of the calibration alone: what drifts afterwards is the hardware's (docs/accuracy.md)."""
+    """Expanded uncertainty (k = 2) of a calibrated channel, as in ``rig.error_model`` of a capture: ``gain`` relative, ``offset`` in V or
+    A. It covers the calibration alone; later drift is the hardware's (docs/accuracy.md)."""
 
     gain: float
     offset: float
 
     def at(self, value: float) -> float:
-        """At a value, in V or A."""
+        """Expanded uncertainty at a value, in V or A."""
         return math.hypot(self.gain * value, self.offset)
 
 
 def residual(line: Line, source_gain: float, source_offset: float, unit: float) -> Residual:
-    """The residual of a line.
+    """Residual uncertainty of a line.
 
     ``source_gain`` (relative) and ``source_offset`` (V or A) are the standard uncertainties of what was applied; the offset counts
-    only where the line's offset comes from the points (after an autozero pass 0). ``unit`` is the wire's: a value is rounded to it.
-    Terms add in squares; the rounding is uniform.
+    only where the line's offset comes from the points (pass 0 after an autozero). ``unit`` is the wire's: a value is rounded to it.
+    Terms add in squares; the rounding error is uniformly distributed.
     """
     gain = COVERAGE * math.hypot(line.scale_sigma, source_gain)
     rounding = unit / math.sqrt(12)

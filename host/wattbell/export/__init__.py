@@ -1,4 +1,4 @@
-"""Other programs' formats: :func:`export_csv` and :func:`export_sigrok`."""
+"""Export to other programs' formats: :func:`export_csv` and :func:`export_sigrok`."""
 
 from .csvs import export_csv
 from .sigrok import SigrokFile, export_sigrok

@@ -30,11 +30,11 @@ def export_csv(
     stop_s: float | None = None,
     rail_every: int = 1,
 ) -> list[Path]:
-    """Write ``commands.csv``, ``events.csv``, ``queue-depth.csv``, ``rail.csv`` (where there is a rail) and, given the
-    ``result`` of ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
+    """Write ``commands.csv``, ``events.csv``, ``queue-depth.csv``, ``rail.csv`` (if there is a rail) and, given the ``result`` of
+    ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
 
-    ``rail_every`` averages so many samples into one row. Times are seconds from the first tick of the capture; ticks
-    stand beside them. A command belongs to the window by its doorbell (else fetch, else CQE).
+    ``rail_every`` samples are averaged into each row. Times are seconds from the first tick of the capture, with the ticks beside
+    them. A command belongs to the window by its doorbell (else fetch, else CQE).
     """
     if rail_every < 1:
         raise UsageError(f"The rail can be thinned by 1 or more, not by {rail_every}.")
@@ -59,7 +59,7 @@ def export_csv(
 
 
 def _commands(context: Context, window: Window, path: Path) -> Path:
-    """One row a command: instants in s and ticks, latency in s, name, bytes."""
+    """One row per command: instants in s and ticks, latency in s, name, bytes."""
     sizes, _ = lba_sizes(context.capture.meta)
     start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
     tick_s = context.tick_s
@@ -98,7 +98,7 @@ def _commands(context: Context, window: Window, path: Path) -> Path:
 
 
 def _events(context: Context, window: Window, path: Path) -> Path:
-    """One row an event."""
+    """One row per event."""
     inside = context.events.filter((pl.col("tick") >= window.first_tick) & (pl.col("tick") < window.last_tick))
     time = ((pl.col("tick") - window.zero_tick) * context.tick_s).alias("time_s")
     inside.select(time, "tick", "name", "type", "arg8", "arg16", "arg32").write_csv(path, float_precision=9)
@@ -106,7 +106,7 @@ def _events(context: Context, window: Window, path: Path) -> Path:
 
 
 def _depth(context: Context, window: Window, path: Path) -> Path:
-    """One row a change of the number of I/O commands in flight; the first row is the depth at the window's start."""
+    """One row per change of the number of I/O commands in flight; the first row is the depth at the start of the window."""
     steps = context.steps
     inside = slice(*np.searchsorted(steps.ticks, [window.first_tick, window.last_tick], side="left").tolist())
     before = int(steps.depth[inside.start - 1]) if inside.start else 0
@@ -118,7 +118,7 @@ def _depth(context: Context, window: Window, path: Path) -> Path:
 
 
 def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.float64]:
-    """Means of ``every`` consecutive values; the rest at the end is a shorter mean; NaN where any is missing."""
+    """Means of ``every`` consecutive values; the last mean may be shorter; NaN where any value is missing."""
     n = len(values) // every * every
     means = values[:n].reshape(-1, every).mean(axis=1, dtype=np.float64)
     rest = values[n:]
@@ -126,7 +126,7 @@ def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.fl
 
 
 def _rail(context: Context, window: Window, path: Path, every: int) -> Path:
-    """One row a sample, or a mean of ``every``: time of its middle, V, A, W; empty where samples are missing. A long gap has no rows."""
+    """One row per sample, or mean of ``every``: time of its middle, V, A, W; empty where samples are missing. A long gap has no rows."""
     rail = context.rail
     assert rail is not None
     low, high = rail.indices(window.first_tick, window.last_tick)
@@ -184,7 +184,7 @@ def _walk(path: str, node: Any) -> Iterator[tuple[str, Any, Any, str, Any]]:
 
 
 def _figures(result: Mapping[str, Any], path: Path) -> Path:
-    """Every figure: phase (empty: whole capture), name, value, expanded uncertainty (k = 2), unit, lost records."""
+    """One row per figure: phase (empty: whole capture), name, value, expanded uncertainty (k = 2), unit, lost records."""
     with open(path, "w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(("phase", "figure", "value", "u_k2", "unit", "lost"))

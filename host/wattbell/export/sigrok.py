@@ -1,7 +1,7 @@
-"""sigrok session files (``.sr``, srzip version 2): rail as analog; sidebands, link state, strobes as logic; one time base.
+"""sigrok session files (``.sr``, srzip version 2): rail as analog; sidebands, link state and strobes as logic; one time base.
 
-Layout (sigrok.org, File format:Sigrok/v2): a ZIP of ``version``, an INI ``metadata``, ``logic-1-<chunk>`` (``unitsize`` bytes a
-sample, bit i is probe i + 1) and ``analog-1-<channel>-<chunk>`` (f32 little-endian; channels count on from the probes).
+Layout (sigrok.org, File format:Sigrok/v2): a ZIP of ``version``, an INI ``metadata``, ``logic-1-<chunk>`` (``unitsize`` bytes per
+sample, bit i is probe i + 1) and ``analog-1-<channel>-<chunk>`` (f32 little-endian; channel numbers continue after the probes).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Int64 = npt.NDArray[np.int64]
 
 _UNIT_BYTES = 2
 CHANNELS = (*PROBES, "BUSY")
-"""Logic channels of a session. BUSY is high while a command is in flight: a window that begins in the midst of a load shows its
-completions without their doorbells, and nobody who sees strobes only can know it."""
+"""Logic channels of a session. BUSY is high while a command is in flight: a window that begins in mid-load shows completions without their
+doorbells, which strobes alone cannot tell."""
 ANALOG = ("voltage", "current", "power")
 DEFAULT_RATE_HZ = 1_000_000
 MAX_SAMPLES = 200_000_000
@@ -41,8 +41,8 @@ _DOUBTED = CommandFlag.GUESS | CommandFlag.NO_SQE | CommandFlag.LOSS | CommandFl
 
 @dataclass(frozen=True)
 class SigrokFile:
-    """What was written: ``samples`` at ``samplerate_hz`` from ``start_s``; ``merged``: strobes that fell into a sample
-    that already had one and cannot be told apart at this rate."""
+    """Result of an export: ``samples`` at ``samplerate_hz`` from ``start_s``; ``merged``: strobes that fell into a sample that already had
+    one and cannot be told apart at this rate."""
 
     path: Path
     samplerate_hz: int
@@ -52,7 +52,7 @@ class SigrokFile:
 
 
 def rate_text(rate_hz: int) -> str:
-    """Sample rate as sigrok writes it."""
+    """Sample rate in sigrok's notation."""
     for unit, scale in (("GHz", 10**9), ("MHz", 10**6), ("kHz", 10**3)):
         if rate_hz % scale == 0:
             return f"{rate_hz // scale} {unit}"
@@ -70,10 +70,10 @@ def export_sigrok(
     """Write the window to ``out``.
 
     Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the level of the
-    sidebands, the link state, and a strobe of one sample for each doorbell, each fetch of a command and each CQE since the sample
-    before. An instant that is only bounded (saturated) has no strobe. DATA is high while data of any command is between its first and
-    last TLP (that of TLPs in one sample: for that sample). BUSY is high while a command is in flight, Asynchronous Event Requests not
-    counted, and where records of commands are missing.
+    sidebands, the link state, and a one-sample strobe for each doorbell, each command fetch and each CQE since the previous sample.
+    An instant known only as a bound (saturated) has no strobe. DATA is high while data of any command is between its first and last TLP
+    (for one sample if both fall into it). BUSY is high while a command is in flight, Asynchronous Event Requests not counted, and where
+    command records are missing.
     Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
     """
     if not 1 <= samplerate_hz <= 10**9:
@@ -81,7 +81,7 @@ def export_sigrok(
     context = load(capture)
     window = resolve(context, start_s, stop_s)
     ticks_a_second = round(1 / window.tick_s)
-    # up to the sample in which a strobe of the window's last tick stands
+    # up to the sample that holds a strobe of the window's last tick
     samples = -(-(window.last_tick - 1 - window.first_tick) * samplerate_hz // ticks_a_second) + 1
     if samples > MAX_SAMPLES:
         raise UsageError(
@@ -130,7 +130,7 @@ class _Logic:
         self._window = window
         self._rate = rate_hz
         self._ticks_a_second = round(1 / window.tick_s)
-        # Not recorded means: the link is in use (CLKREQ# low), the drive is out of reset (PERST# high), its state unknown.
+        # Where nothing was recorded, assume: link in use (CLKREQ# low), drive out of reset (PERST# high), link state unknown.
         events = context.events
         self._levels = [
             (0, _track(events, EventType.CLKREQ, 1, 0)),
@@ -173,7 +173,7 @@ class _Logic:
         return self._window.first_tick + offset
 
     def levels(self, first: int, ticks: Int64) -> npt.NDArray[np.uint16]:
-        """A word a sample."""
+        """One word per sample."""
         out = np.zeros(len(ticks), np.dtype("<u2"))
         for bit, (times, values) in self._levels:
             out |= values[np.searchsorted(times, ticks, side="right")] << np.uint16(bit)
@@ -190,14 +190,14 @@ class _Logic:
 
 
 def _known(table: Commands, name: str) -> Int64:
-    """The ticks of an instant, ``NONE`` too where it is only known to lie at or before a tick."""
+    """The ticks of an instant; ``NONE`` also where it is only known to lie at or before a tick."""
     ticks: Int64 = np.where(table.saturated & np.uint8(1 << _AGES.index(name)), NONE, getattr(table, f"{name}_tick"))
     return ticks
 
 
 def _in_flight(context: Context, sample_ticks: int) -> DepthSteps:
-    """How many commands are in flight. A record that must be doubted counts for a sample longer to both sides, so that no one takes its
-    strobes for the beginning and the end; where records are missing, one may be in flight."""
+    """Number of commands in flight. A dubious record is extended by a sample to both sides, so that its strobes are not taken for its start
+    and end; where records are missing, one command may be in flight."""
     starts, ends = [], []
     for table in (context.commands, context.markers):
         counted = table.take(~((table.qid == 0) & (table.opcode == AER)))

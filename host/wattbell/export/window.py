@@ -1,4 +1,4 @@
-"""A stretch of a capture in time: seconds from its first tick, as the report's time axis has it."""
+"""A time window of a capture: seconds from its first tick, as on the report's time axis."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Window:
 
 
 def resolve(context: Context, start_s: float | None, stop_s: float | None) -> Window:
-    """The window from ``start_s`` to ``stop_s`` (None: the capture's own end), cut to the capture.
+    """The window from ``start_s`` to ``stop_s`` (None: the capture's own end), clipped to the capture.
 
-    Raises UsageError where nothing of the capture lies in it.
+    Raises UsageError where it does not overlap the capture.
     """
     zero, end = context.first_tick, context.last_tick
     first = zero if start_s is None else max(zero, zero + round(start_s / context.tick_s))

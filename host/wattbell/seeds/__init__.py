@@ -1,4 +1,4 @@
-"""What the seed articles state, as data, and the check of it against measured results (``wattbell seeds-check``)."""
+"""The statements of the seed articles as data, and their check against measured results (``wattbell seeds-check``)."""
 
 from .check import Outcome, check
 from .statements import Statement, load_statements

@@ -1,4 +1,4 @@
-"""Holds each statement of the seeds against measured results."""
+"""Checks each statement of the seeds against measured results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not measured", "not 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A statement and what became of it. ``fitted_by``: profile figures that all but state the answer."""
+    """A statement and its verdict. ``fitted_by``: profile figures that all but determine the answer."""
 
     statement: Statement
     verdict: Verdict
@@ -35,7 +35,7 @@ class Outcome:
 
     @property
     def group(self) -> str:
-        """How it is counted: figures a profile was fitted to say nothing new."""
+        """Group it is counted in: figures a profile was fitted to say nothing new."""
         kind = self.statement.kind
         if kind != "result":
             return kind
@@ -43,8 +43,8 @@ class Outcome:
 
 
 class Profiles:
-    """The profiles of the drives, to tell which figures were fitted. ``folder`` holds ``NAME.toml``, and in ``common.toml``
-    what a profile that says nothing else takes."""
+    """The drives' profiles, which tell what figures were fitted. ``folder`` holds ``NAME.toml``, and the defaults of every profile in
+    ``common.toml``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,11 +59,12 @@ class Profiles:
         return self._known[name]
 
     def names(self, drive: Drive) -> list[str]:
-        """Profiles in the folder that stand for a drive."""
+        """Profiles in the folder that represent a drive."""
         return sorted(p.stem for p in self._folder.glob("*.toml") if drive.matches(p.stem))
 
     def entry(self, name: str, key: str) -> Mapping[str, Any] | None:
-        """``flash.read_slc_us`` or ``power_state.4.core_w`` of a profile, or of all; None where it has none."""
+        """Value of a key such as ``flash.read_slc_us`` or ``power_state.4.core_w``, from a profile or the defaults; None if there is
+        none."""
         own = self._named(name, key)
         return self._named("common", key) if own is None else own
 
@@ -85,7 +86,7 @@ class Profiles:
 
 
 def check(book: Book, runs: Sequence[Run], profiles: Path) -> list[Outcome]:
-    """The outcome of every statement, in their order. ``profiles``: folder of the drive profiles."""
+    """Outcome of every statement, in order. ``profiles``: folder of the drive profiles."""
     lookup, known = Lookup(runs, book.drives), Profiles(profiles)
     return [_outcome(statement, book, lookup, known) for statement in book.statements]
 
@@ -138,7 +139,7 @@ def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -
     q = measured.value
     if q is None:
         return Outcome(statement, "not measured", remark=measured.missing, fitted_by=fitted)
-    # Declared figures are compared as they are printed: 9 ms is 0.009 s only to the last bit.
+    # Declared figures are compared as printed: 9 ms is 0.009 s only to the last bit.
     slack = 1e-9 * max(abs(q.value), 1e-12)
     inside = statement.low - slack <= q.value <= statement.high + slack
     remarks = []
@@ -156,7 +157,7 @@ def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -
 
 
 def _fitted_by(statement: Statement, book: Book, profiles: Profiles) -> tuple[str, ...]:
-    """Which figures the answer was fitted with, as ``profile: key``."""
+    """Profile figures that were fitted to the answer, as ``profile: key``."""
     found = []
     for drive in statement.drives:
         for name in profiles.names(book.drives[drive]):
@@ -165,7 +166,7 @@ def _fitted_by(statement: Statement, book: Book, profiles: Profiles) -> tuple[st
 
 
 def counts(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
-    """How many statements of each group met which verdict; ``not measurable`` ones are counted in no other group."""
+    """Number of statements per group and verdict; ``not measurable`` ones are counted in no other group."""
     table: dict[str, dict[str, int]] = {}
     for group in ("unfitted", "fitted", "declared", "method", "arithmetic"):
         members = [o for o in outcomes if o.group == group]

@@ -119,7 +119,7 @@ def _count_rows(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """The page: counts, the runs used, then the statements of each seed; last those that cannot be measured."""
+    """The page: counts, the runs used, the statements of each seed, and finally those that cannot be measured."""
     asked = [o for o in outcomes if o.verdict != "not measurable"]
     scales = sorted({run.scale for o in outcomes for run in o.runs})
     lines = [

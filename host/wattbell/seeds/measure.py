@@ -17,7 +17,7 @@ from .statements import Drive, Reference
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure, or why there is none (``missing``); ``runs`` it was taken from."""
+    """A figure, or why there is none (``missing``), and the ``runs`` it comes from."""
 
     value: Quantity | None = None
     missing: str = ""
@@ -25,7 +25,7 @@ class Measured:
 
 
 def runs_of(drive: Drive, runs: Sequence[Run]) -> list[Run]:
-    """Runs of a drive: the least shortened first, and of those the latest."""
+    """Runs of a drive: the least shortened first, and among those the latest."""
     found = [run for run in runs if drive.matches(run.profile)]
     return sorted(found, key=lambda r: (abs(r.scale - 1.0), _older(r)))
 
@@ -35,7 +35,7 @@ def _older(run: Run) -> tuple[int, ...]:
 
 
 class Lookup:
-    """Answers references from a set of runs."""
+    """Resolves references against a set of runs."""
 
     def __init__(self, runs: Sequence[Run], drives: Mapping[str, Drive]) -> None:
         self._runs = {key: runs_of(drive, runs) for key, drive in drives.items()}
@@ -46,7 +46,7 @@ class Lookup:
         return self._runs[key]
 
     def measure(self, reference: Reference) -> Measured:
-        """The figure a reference asks for. Over several drives, those without it are left out; at least two must have it."""
+        """The figure a reference asks for. Of several drives, those without it are left out; at least two must have it."""
         each = {key: self._one(key, reference) for key in reference.drives}
         if len(each) == 1:
             return next(iter(each.values()))

@@ -1,4 +1,4 @@
-"""What a suite does, read from its own manifest and job files: the statements about the method are checked against them."""
+"""What a suite does, read from its own manifest and job files, to check statements about the method."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _share(job: Section) -> float:
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Equal, sizes compared as bytes (``16g`` is 17179869184)."""
+    """Equality, with sizes compared as bytes (``16g`` is 17179869184)."""
     return bool(_plain(found) == _plain(wanted))
 
 

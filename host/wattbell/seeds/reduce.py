@@ -1,4 +1,4 @@
-"""One figure of many: over the points of a test, or over the seconds of a series."""
+"""Reduces many values to one figure: over the points of a test, or over the seconds of a series."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Float = npt.NDArray[np.float64]
 Points = Sequence[tuple[float, Quantity]]
 
 REACHED = 0.97
-"""A curve has reached its best where it is at least this share of it."""
+"""A curve counts as being at its best from this share of it on."""
 SPIKE_IOPS = 50_000.0
 """Above this, a second of the 600p's steady state is a spike (seed 001: its sawtooth stays far below)."""
 SETTLED = 1.5
@@ -72,7 +72,7 @@ POINTS: dict[str, tuple[int, Callable[[Points], Quantity]]] = {
     "reaches_max_at": (2, _reaches_max_at),
     "middle_over_ends": (3, _middle_over_ends),
 }
-"""Least number of points, and what is made of (x, quantity) by increasing x."""
+"""Minimum number of points, and the reduction of (x, quantity) ordered by x."""
 
 
 def _std(values: Float) -> float:
@@ -80,7 +80,7 @@ def _std(values: Float) -> float:
 
 
 def _first_drop_s(t: Float, values: Float, scale: float) -> float:
-    """First second below half of the mean of the first ten; infinite where none is."""
+    """First second below half the mean of the first ten; infinite if there is none."""
     level = float(values[: max(3, round(10 * scale))].mean())
     below = np.nonzero(values < DROPPED * level)[0]
     return float(t[below[0]]) if len(below) else math.inf
@@ -109,10 +109,10 @@ SERIES: dict[str, Callable[[Float], float]] = {
     "p5_over_mean": lambda v: float(np.percentile(v, 5) / v.mean()),
     "mean_without_spikes": _without_spikes,
 }
-"""What is made of the values of a series."""
+"""Reductions of the values of a series."""
 
 WHOLE_SERIES: dict[str, Callable[[Float, Float, float], float]] = {
     "first_drop_s": _first_drop_s,
     "settles_s": _settles_s,
 }
-"""What is made of times, values and the scale of the run; seconds of the run as it was, scaled or not."""
+"""Reductions of times, values and the scale of the run; seconds as they passed in the run, scaled or not."""

@@ -1,4 +1,4 @@
-"""Reads ``statements/*.toml``: every quantitative statement of the seeds, with what would have to be measured."""
+"""Reads ``statements/*.toml``: every quantitative statement of the seeds, and what it takes to measure it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_QUOTE_WORDS = 15
 
 @dataclass(frozen=True)
 class Reference:
-    """What is measured: a score, a point, a figure made of all points or of a series, or a declared figure.
+    """What is measured: a score, a point, a figure reduced from points or a series, or a declared figure.
 
     ``drive`` is a key or a list of keys of ``[drives]`` or ``[groups]``; ``pick`` (max, min, mean, median) makes one figure
     of several drives. Without ``over`` and ``series``: the score in the unit ``score`` (called ``name``), or quantity
@@ -49,7 +49,7 @@ class Reference:
     pick: str = ""
 
     def text(self) -> str:
-        """In words, for the report."""
+        """Description in words, for the report."""
         if self.declared:
             return f"declared {self.declared}"
         what = self.series or self.name or self.score or self.q
@@ -64,7 +64,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a seed: the quote, what is measured, and the limits between which it holds."""
+    """One statement of a seed: the quote, what is measured, and the limits within which it holds."""
 
     id: str
     seed: str
@@ -95,7 +95,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Drive:
-    """A drive of the seeds and the profiles that stand for it."""
+    """A drive of the seeds and the profiles that represent it."""
 
     key: str
     title: str
@@ -108,7 +108,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class Book:
-    """All statements, and the drives they speak of."""
+    """All statements, and the drives they mention."""
 
     statements: tuple[Statement, ...]
     drives: Mapping[str, Drive]
@@ -135,7 +135,7 @@ def _reference(raw: Mapping[str, Any], where: str, groups: Mapping[str, list[str
 
 
 def parse_book(documents: Mapping[str, Mapping[str, Any]]) -> Book:
-    """All documents (by file name) as one book. Raises ResultsError when a statement is incomplete or says it twice."""
+    """All documents (by file name) as one book. Raises ResultsError when a statement is incomplete or defined twice."""
     drives: dict[str, Drive] = {}
     groups: dict[str, list[str]] = {}
     for document in documents.values():

@@ -5,4 +5,4 @@ from __future__ import annotations
 from pathlib import Path
 
 DECODERS = Path(__file__).parent / "decoders"
-"""What SIGROKDECODE_DIR has to be."""
+"""Value for SIGROKDECODE_DIR."""

@@ -2,7 +2,7 @@
 import sigrokdecode as srd
 
 DOORBELL, CQE, FETCH, DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY = range(10)
-# Value of a channel without a pin. has_channel() says the same, but libsigrokdecode 0.5.3 may abort at its end for it (bug 1671).
+# Value of an unconnected channel. has_channel() tells the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
 NOT_CONNECTED = 0xFF
 ANN_COMMAND, ANN_ASSUMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING = range(10)
 # LinkState of docs/wire-format.md
@@ -67,14 +67,14 @@ class Decoder(srd.Decoder):
 
     def reset(self):
         self.rate = None
-        self.bells = []  # doorbells whose command was not fetched
+        self.bells = []  # doorbells whose command has not been fetched
         self.last_bell = None
-        self.flying = []  # commands, in the order of their fetches
-        self.busy = None  # BUSY, or what stands for it, at the sample before
-        self.known = False  # a sample was seen at which nothing was in flight
-        self.single = False  # the strobes since the last time without a command can be those of one command only
+        self.flying = []  # commands in order of fetch
+        self.busy = None  # BUSY, or its substitute, at the previous sample
+        self.known = False  # whether a sample with nothing in flight was seen
+        self.single = False  # the strobes since nothing was last in flight can belong to one command only
         self.data_was = 0
-        self.since = {}  # of a level, the sample since which it holds
+        self.since = {}  # start sample of each level
         self.link = None
 
     def metadata(self, key, value):
@@ -99,19 +99,19 @@ class Decoder(srd.Decoder):
             high = any(pins[k] for k in strobes)
             if high or self.there & {DATA, BUSY}:
                 self.sample(pins)
-            # a level is met again at the sample where it was met: a strobe is left by one sample
+            # a level still matches at the sample where it matched: skip one sample past a strobe
             pins = self.wait({'skip': 1} if high else something)
             self.levels(pins)
 
     def sample(self, pins):
         """One sample, in the order in which things can happen within it.
 
-        Strobes carry no command identifier, and what was in flight before the first sample left none. So a time is exact only of a
-        command that began when nothing was in flight, with one doorbell, one fetch at most and one completion until nothing is again.
+        Strobes carry no command identifier, and whatever was in flight before the first sample left none. So a time is exact only for a
+        command that began when nothing was in flight, with one doorbell, at most one fetch, and one completion until nothing is again.
         """
         bell, fetch, cqe = (k in self.there and bool(pins[k]) for k in (DOORBELL, FETCH, CQE))
         if self.one_at_a_time and self.busy and bell and cqe:
-            # one at a time: what ends here is the command before
+            # one at a time: what ends here is the previous command
             self.step(pins, False, False, True)
             cqe = False
         self.step(pins, bell, fetch, cqe)
@@ -119,7 +119,7 @@ class Decoder(srd.Decoder):
     def step(self, pins, bell, fetch, cqe):
         busy = self.level_of_busy(pins, bell, fetch, cqe)
         if BUSY in self.there and not busy and not self.busy and not cqe:
-            # not of a command that BUSY counts: an Asynchronous Event Request waits in the drive for good
+            # not a command that BUSY counts: an Asynchronous Event Request stays in the drive indefinitely
             bell = fetch = False
         if busy and self.busy == 0:
             self.single = bell and not cqe
@@ -135,7 +135,7 @@ class Decoder(srd.Decoder):
         self.busy = busy
 
     def level_of_busy(self, pins, bell, fetch, cqe):
-        """Whether a command is in flight at the end of this sample: 0, 1, or None where nobody knows."""
+        """Whether a command is in flight at the end of this sample: 0, 1, or None if unknown."""
         if BUSY in self.there:
             return pins[BUSY]
         if not self.one_at_a_time:
@@ -145,7 +145,7 @@ class Decoder(srd.Decoder):
             self.one_at_a_time = self.known = False
             return None
         if bell and not cqe:
-            self.busy = 0  # as it is, before the first command too
+            self.busy = 0  # valid before the first command too
             return 1
         return 0 if cqe else self.busy
 
@@ -163,7 +163,7 @@ class Decoder(srd.Decoder):
             if not self.bells and self.last_bell is None:
                 self.warn('a fetch without a doorbell')
             else:
-                # a doorbell may announce several commands: the later ones take the latest bell
+                # a doorbell may announce several commands: later ones take the latest doorbell
                 self.flying.append(Command(self.bells.pop(0) if self.bells else self.last_bell, self.samplenum))
         if DATA in self.there:
             self.data(pins[DATA])
@@ -237,7 +237,7 @@ class Decoder(srd.Decoder):
         self.put(self.samplenum, self.samplenum + 1, self.out_ann, [ANN_WARNING, [text]])
 
     def time(self, samples):
-        """Samples as time; as samples where the rate is not known."""
+        """A number of samples as time, or as samples where the rate is unknown."""
         if not self.rate:
             return f'{samples} samples'
         return f'{samples * 1e6 / self.rate:.9g} us'

@@ -10,7 +10,7 @@ from .tables import KINDS
 MAGIC = b'WBEL'
 HEADER, CRC, MOST = 28, 4, 2048
 CLOCK = 8
-# Value of a channel without a pin. has_channel() says the same, but libsigrokdecode 0.5.3 may abort at its end for it (bug 1671).
+# Value of an unconnected channel. has_channel() tells the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
 NOT_CONNECTED = 0xFF
 ANN_BLOCK, ANN_COMMAND, ANN_RAIL, ANN_EVENT, ANN_TLP, ANN_STATUS, ANN_LINK, ANN_WARNING = range(8)
 OF_KIND = {1: ANN_COMMAND, 2: ANN_RAIL, 3: ANN_EVENT, 4: ANN_TLP, 5: ANN_STATUS, 6: ANN_LINK}
@@ -49,7 +49,7 @@ class Decoder(srd.Decoder):
 
     def reset(self):
         self.bytes = bytearray()
-        self.samples = []  # of each byte, the sample it began at
+        self.samples = []  # first sample of each byte
         self.skipped_from = None
         self.sequence = None
 
@@ -67,14 +67,14 @@ class Decoder(srd.Decoder):
             self.take(self.wait(condition))
 
     def take(self, pins):
-        """A byte."""
+        """Take a byte."""
         self.bytes.append(sum((pins[k] & 1) << k for k in range(8)))
         self.samples.append(self.samplenum)
         while self.step():
             pass
 
     def step(self):
-        """Takes a block, or a byte that begins none, from the front; whether there was one."""
+        """Take a block, or a byte that begins none, from the front; returns whether there was one."""
         have = len(self.bytes)
         if have < len(MAGIC):
             return False
@@ -114,7 +114,7 @@ class Decoder(srd.Decoder):
                 self.annotate(HEADER + first, count, OF_KIND[kind], texts)
 
     def annotate(self, first, count, kind, texts):
-        """Over ``count`` bytes from byte ``first`` of what is at the front."""
+        """Annotate ``count`` bytes from byte ``first`` of the front."""
         begin, last = self.samples[first], self.samples[first + count - 1]
         following = first + count
         end = self.samples[following] if following < len(self.samples) else last + (last - self.samples[first + count - 2])

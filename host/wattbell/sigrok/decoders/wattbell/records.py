@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What stands in a block, as text: docs/wire-format.md."""
+"""The contents of a block as text: docs/wire-format.md."""
 
 import struct
 
@@ -25,7 +25,7 @@ NOT_SEEN, NO_LESS = 0xFFFFFFFF, 0xFFFFFFFE
 
 
 def flags(value, names):
-    """Names of the bits that are set, each with a space in front."""
+    """Names of the set bits, each preceded by a space."""
     return ''.join(' ' + name for bit, name in enumerate(names) if value >> bit & 1)
 
 
@@ -49,7 +49,7 @@ def commands(payload):
 
 
 def rail(payload):
-    """One text for the samples of a block: how many, how far apart, their mean power."""
+    """Text for the samples of a block: count, spacing, mean power."""
     interval, count, flag_bits = struct.unpack_from('<IHH', payload)
     power = 0.0
     for at in range(RAIL_HEADER_BYTES, RAIL_HEADER_BYTES + count * RAIL_SAMPLE_BYTES, RAIL_SAMPLE_BYTES):
@@ -95,7 +95,7 @@ def tlps(payload):
 
 
 def status(payload):
-    """One text for the state of the rig."""
+    """Text for the state of the rig."""
     version, tick_ps = struct.unpack_from('<II', payload)
     made = struct.unpack_from('<Q', payload, 52)[0]
     gateware = f'{version >> 16}.{version >> 8 & 255}.{version & 255}'
@@ -115,7 +115,7 @@ READERS = {1: commands, 2: rail, 3: events, 4: tlps, 5: status, 6: link}
 
 
 def whole(kind, payload):
-    """Whether a payload has the size that its kind must have."""
+    """Whether a payload has the size its kind requires."""
     size = len(payload)
     if kind == 1:
         return size % COMMAND_BYTES == 0
