@@ -59,9 +59,10 @@ test-rust: setup
 test-python: setup sim rtl-tests guest
 	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
 
-lint: setup lint-rtl  ## ruff, mypy --strict, clippy, rustfmt, Verilator -Wall
+lint: setup lint-rtl  ## ruff, mypy --strict, import contracts, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo --no-cache
 	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings
 
 lint-rtl: setup
