@@ -270,15 +270,15 @@ def page(folder: Path) -> str:
     out = [
         "# Reliability",
         "",
-        "What was done to a recorder, to the line before it, to its host and to its files, and what became of it. Written by `make soak`",
+        "Faults injected into a recorder, the line that feeds it, its host and its files, and their consequences. Written by `make soak`",
         "(tools/soak.py); do not edit this page.",
         "",
         f"Machine: {os.cpu_count()} cores, {_memory_gb():.0f} GB of memory, {platform.system()}, Python {platform.python_version()}.",
         "",
-        "*Tried*: how often. *Lost*: tries in which a record that was sent, or a file, was not there afterwards. *Flagged*: those of them",
-        "in which `meta.json` says so, a warning stands in the analysis, and every figure over the time of the missing record is marked",
-        "(`lost`); of a process that fails, that it ends with an error that says what happened. *Not flagged*: tries with anything",
-        "missing, changed or made up and no mark on it; a mark where nothing can be missing counts here, too.",
+        "*Tried*: number of tries. *Lost*: tries after which a record that was sent, or a file, was missing. *Flagged*: those of them",
+        "in which `meta.json` says so, the analysis has a warning, and every figure over the time of the missing record is marked",
+        "(`lost`); for a process that fails, that it ends with an error that says what happened. *Not flagged*: tries with anything",
+        "missing, changed or invented without a mark; a mark where nothing can be missing counts here, too.",
         "",
     ]
     for part, title in (("trials", "## The line between rig and recorder"), ("matrix", "## Recorder, host and files")):
@@ -304,7 +304,7 @@ def page(folder: Path) -> str:
             f"{about['gb']:.1f} GB{asked} went over a pty through `wattbell record` at {about['mb_per_s']:.0f} MB/s",
             f"to a disk of type {about['filesystem']}:",
             f"{about['commands']} commands and {about['samples']} samples sent, {about['commands_lost']} commands and",
-            f"{about['samples_lost']} samples lost, capture {'lossless' if about['lossless'] else 'not lossless'}. Memory of the recorder:",
+            f"{about['samples_lost']} samples lost, capture {'lossless' if about['lossless'] else 'not lossless'}. The recorder's memory:",
             f"{about['rss_early_mb']:.0f} MB after a tenth of the stream, {about['rss_max_mb']:.0f} MB at most.",
             "",
         ]
@@ -318,9 +318,9 @@ def page(folder: Path) -> str:
 
 
 _PROSE = {
-    "trials": "Each try is a stream of a rig with commands, samples, events and phases, made from one number, and one fault between\n"
+    "trials": "Each try is a rig's stream of commands, samples, events and phases, generated from one seed, with one fault between\n"
     "rig and recorder (tests/faults). CI runs the first 2 000 of them.",
-    "matrix": "Where a process is killed, stopped or starved it is the real `wattbell record` behind a pty.",
+    "matrix": "The process that is killed, stopped or starved is the real `wattbell record` behind a pty.",
 }
 
 
