@@ -1,4 +1,4 @@
-"""Whether a capture is as it was recorded: every file against its hash."""
+"""Checks whether a capture is as it was recorded: every file against its hash."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .rail import NAME as RAIL
 from .reader import Capture
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes to do."""
+"""Progress callback: bytes done, bytes in total."""
 _OPTIONAL = ("link",)
-"""Tables that an older capture does not have."""
+"""Tables that older captures lack."""
 _SAMPLES = 1 << 20
 _OLDER = "written before there were hashes"
 
 
 class Health(StrEnum):
-    """What can be said of a file."""
+    """Verdict on a file."""
 
     whole = "whole"
     damaged = "damaged"
@@ -46,7 +46,7 @@ class Remedy(StrEnum):
 
 @dataclass(frozen=True)
 class FileHealth:
-    """One file of the capture, by its path below it; ``detail`` says what is wrong with it."""
+    """One file of the capture, by its relative path; ``detail`` says what is wrong with it."""
 
     name: str
     health: Health
@@ -59,7 +59,7 @@ class FileHealth:
 
 @dataclass(frozen=True)
 class Checkup:
-    """What :func:`check` found."""
+    """Result of :func:`check`."""
 
     path: Path
     description: dict[str, Any] | None
@@ -67,7 +67,7 @@ class Checkup:
     files: list[FileHealth] = field(default_factory=list)
 
     aside: tuple[str, ...] = ()
-    """Files that were damaged and set aside by a repair."""
+    """Damaged files that a repair has set aside."""
 
     @property
     def state(self) -> str | None:
@@ -75,12 +75,12 @@ class Checkup:
 
     @property
     def unfinished(self) -> bool:
-        """Its recorder died."""
+        """Whether its recorder died."""
         return self.state == "recording"
 
     @property
     def sealed(self) -> bool:
-        """False for a capture that was written before there were hashes (and for one that is unfinished)."""
+        """False for a capture written before there were hashes (and for an unfinished one)."""
         return self.description is not None and "files" in self.description
 
     @property
@@ -89,16 +89,16 @@ class Checkup:
 
     @property
     def whole(self) -> bool:
-        """Nothing is known to be damaged."""
+        """Whether nothing is known to be damaged."""
         return not self.damaged and not self.unfinished
 
     @property
     def journal(self) -> bool:
-        """The journal is there, and is not known to be damaged."""
+        """Whether the journal is there and not known to be damaged."""
         return any(file.name == JOURNAL and not file.bad for file in self.files)
 
     def remedy(self, file: FileHealth) -> Remedy:
-        """What can be done about a file that is damaged."""
+        """What can be done about a damaged file."""
         if file.name == meta.NAME and self.description is not None:
             return Remedy.mark
         if file.name == meta.NAME:
@@ -130,13 +130,14 @@ class Checkup:
 
 
 def check(path: str | Path, progress: Progress | None = None) -> Checkup:
-    """Compare every file of a capture with its hash; one without hashes is read through instead, which finds what is cut, not every bit.
+    """Compare every file of a capture with its hash. Without hashes, files are read through instead, which detects truncation but not every
+    bit.
 
     Nothing is changed. Raises CaptureError when there is no capture, it is of another format, or it is being recorded.
     """
     directory = Path(path)
     if not directory.is_dir() or not (directory / meta.NAME).exists():
-        meta.read(directory)  # says what is wrong
+        meta.read(directory)  # raises with the reason
     about, description = _meta(directory)
     if description is not None and description["state"] == "recording":
         JournalReader(directory).close()  # CaptureError when the recorder is alive, or there is nothing to rebuild from
@@ -192,7 +193,7 @@ def _against(directory: Path, name: str, size: int, stated: hashes.Sum, progress
 
 
 def _readable(directory: Path, name: str, description: meta.Meta | None) -> FileHealth:
-    """A file without a hash: whether it can be read from its beginning to its end."""
+    """For a file without a hash: whether it can be read from end to end."""
     detail = _OLDER if description is not None and "files" not in description else "not among the hashes in meta.json"
     try:
         if name.endswith(".parquet"):

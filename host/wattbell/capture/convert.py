@@ -15,7 +15,7 @@ from . import schema
 
 
 def nullable(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """An Arrow array over `values` without a copy; `valid` None when nothing is null."""
+    """An Arrow array over `values` without a copy; `valid` None when there are no nulls."""
     kind = pa.from_numpy_dtype(values.dtype)
     data = pa.py_buffer(np.ascontiguousarray(values))
     if valid is None or valid.all():
@@ -36,7 +36,7 @@ def commands_table(commands: Commands, tick_offset: int = 0) -> pa.Table:
         age = columns[name]
         tick = np.subtract(cqe, age, dtype=np.int64) if sign < 0 else np.add(cqe, age, dtype=np.int64)
         valid = None
-        if age.max() >= unknown - 1:  # the value below `unknown` is the saturated one
+        if age.max() >= unknown - 1:  # the value below `unknown` means saturated
             valid = age != unknown
             saturated |= (age == unknown - 1).astype(np.uint8) << np.uint8(bit)
         ticks.append(nullable(tick, valid))
@@ -61,7 +61,7 @@ def commands_table(commands: Commands, tick_offset: int = 0) -> pa.Table:
 
 
 def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset: int = 0, epoch: int = 0) -> pa.Table:
-    """``rail_blocks.parquet`` rows. `epoch` counts the restarts of the rig before them: accumulators of two do not compare."""
+    """``rail_blocks.parquet`` rows. `epoch` is the number of rig restarts before them: accumulators of two epochs do not compare."""
     columns = rail.columns
     return pa.table(
         [
@@ -81,7 +81,7 @@ def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset
 
 
 def events_table(events: Events, tick_offset: int = 0) -> pa.Table:
-    """``events.parquet`` rows; a type this version does not know is named ``type_N``."""
+    """``events.parquet`` rows; a type unknown to this version is named ``type_N``."""
     types = events.columns["type"]
     names = [schema.EVENT_NAMES.get(t, f"type_{t}") for t in types.tolist()]
     return pa.table(

@@ -1,4 +1,4 @@
-"""Size and SHA-256 of the files of a capture: what ``meta.json`` keeps of them, and whether they still are so."""
+"""Size and SHA-256 of the files of a capture: stored in ``meta.json``, and verified against the files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .rail import NAME as RAIL
 
 WORKLOAD = "workload"
 ASIDE = ".damaged"
-"""What the name of a file that a repair set aside ends in."""
+"""Suffix of a file that a repair has set aside."""
 _PIECE = 1 << 20
 Sum = dict[str, Any]
 """``bytes`` and ``sha256`` (hexadecimal) of a file."""
 
 
 def names(directory: Path) -> Iterator[str]:
-    """The files of a capture that there are, by path below it: tables, waveform, journal, all of ``workload/``. Nothing that someone put
-    beside them, and no link."""
+    """The existing files of a capture, by relative path: tables, waveform, journal, all of ``workload/``. No links, and nothing that
+    somebody put beside them."""
     for name in (*(f"{table}.parquet" for table in schema.TABLES), RAIL, JOURNAL):
         if (directory / name).is_file() and not (directory / name).is_symlink():
             yield name
@@ -36,7 +36,7 @@ def names(directory: Path) -> Iterator[str]:
 
 
 def sums(directory: Path, leave_out: Collection[str] = (), progress: Callable[[int, int], None] | None = None) -> dict[str, Sum]:
-    """:data:`Sum` of every file of a capture but ``leave_out``, read in pieces. ``progress``: bytes done and to do."""
+    """:data:`Sum` of every file of a capture but ``leave_out``, read in pieces. ``progress``: bytes done, bytes in total."""
     chosen = [name for name in names(directory) if name not in leave_out]
     total = sum((directory / name).stat().st_size for name in chosen)
     made: dict[str, Sum] = {}
@@ -47,7 +47,7 @@ def sums(directory: Path, leave_out: Collection[str] = (), progress: Callable[[i
 
 
 def of_file(path: Path, progress: Callable[[int], object] | None = None) -> Sum:
-    """:data:`Sum` of a file. OSError when it cannot be read."""
+    """:data:`Sum` of a file. Raises OSError when it cannot be read."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb", buffering=0) as file:
         while piece := file.read(_PIECE):
@@ -59,7 +59,7 @@ def of_file(path: Path, progress: Callable[[int], object] | None = None) -> Sum:
 
 
 def size_of(directory: Path, name: str) -> int | None:
-    """Bytes of a file of the capture; None when it is missing, no plain file, or lies outside (a link)."""
+    """Size in bytes of a file of the capture; None when it is missing, not a plain file, or lies outside (a link)."""
     path = directory / name
     try:
         inside = path.resolve().is_relative_to(directory.resolve())
@@ -69,7 +69,7 @@ def size_of(directory: Path, name: str) -> int | None:
 
 
 def compare_sizes(directory: Path, files: Mapping[str, Sum]) -> None:
-    """What can be seen of damage without reading the files. Raises CaptureError for one that is missing, or of another size than sealed."""
+    """Look for damage that shows without reading the files. Raises CaptureError for a file that is missing or not of its sealed size."""
     for name, stated in files.items():
         size = size_of(directory, name)
         if size != stated["bytes"]:

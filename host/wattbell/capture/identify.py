@@ -1,8 +1,8 @@
 """The drive's identity, from the Identify data that passed on the wire.
 
-The rig marks memory writes that carry Identify data (TLP flag bit 1). Which structure they hold is told by the
-Identify command itself: its record has CNS (CDW10 7:0), NSID and the ticks of its first and last data TLP. Only when
-that record is missing is a structure recognised by its content.
+The rig marks memory writes that carry Identify data (TLP flag bit 1). The Identify command itself tells which structure
+they hold: its record has CNS (CDW10 7:0), NSID and the ticks of its first and last data TLP. Only when that record is
+missing is a structure recognised by its content.
 
 Field offsets: NVM Express Base Specification 1.4, figures 247 (controller), 249 (power states), 245 (namespace).
 """
@@ -77,7 +77,7 @@ class Collector:
         return found
 
     def _recognise(self) -> bytes | None:
-        """An Identify Controller structure among contiguous writes, known by its ASCII fields and NPSS."""
+        """An Identify Controller structure among contiguous writes, recognised by its ASCII fields and NPSS."""
         for run in _runs(self._writes):
             for start in range(0, len(run) - IDENTIFY_BYTES + 1, IDENTIFY_BYTES):
                 data = run[start : start + IDENTIFY_BYTES]
@@ -95,14 +95,14 @@ def _structure(writes: Sequence[_Write], row: dict[str, Any]) -> bytes | None:
     """The 4096 bytes an Identify command returned, or None when not all of them were seen. ``writes``: in order of tick."""
     start = next(t for t in (row["first_data_tick"], row["fetch_tick"], row["doorbell_tick"], 0) if t is not None)
     inside = writes[bisect_left(writes, start, key=_tick) : bisect_right(writes, row["cqe_tick"], key=_tick)]
-    if sum(len(w.data) for w in inside) > IDENTIFY_BYTES:  # another Identify in flight: this one's own buffer
+    if sum(len(w.data) for w in inside) > IDENTIFY_BYTES:  # with another Identify in flight: this one's own buffer
         mine = [w for w in inside if w.tick == start]
         inside = [w for w in inside if mine and 0 <= w.address - mine[0].address < IDENTIFY_BYTES]
     return _join(inside)
 
 
 def memory_write(tlp: bytes) -> tuple[int, bytes] | None:
-    """(address, payload) of a MWr TLP with header bytes as on the wire; None for any other TLP or a cut one."""
+    """(address, payload) of an MWr TLP with header bytes as on the wire; None for any other TLP or a truncated one."""
     if len(tlp) < 12 or tlp[0] & 0xDF != 0x40:
         return None
     header = 16 if tlp[0] & 0x20 else 12
@@ -114,7 +114,7 @@ def memory_write(tlp: bytes) -> tuple[int, bytes] | None:
 
 
 def _join(writes: Sequence[_Write]) -> bytes | None:
-    """The writes as one structure: by address where contiguous, else (two pages) in the order of their pages' use."""
+    """The writes as one structure: by address where contiguous, else (two pages) in the order the pages were used."""
     if sum(len(w.data) for w in writes) != IDENTIFY_BYTES:
         return None
     pages: dict[int, int] = {}
@@ -140,7 +140,7 @@ def _runs(writes: list[_Write]) -> list[bytes]:
 
 
 def _text(data: bytes) -> str:
-    """An ASCII field; what cannot be printed (a terminal would obey it) becomes U+FFFD."""
+    """An ASCII field; unprintable characters (a terminal would obey them) become U+FFFD."""
     text = data.decode("ascii", "replace").strip(" \0")
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
@@ -151,11 +151,11 @@ def _whole(data: bytes, length: int, what: str) -> None:
 
 
 _POWER_SCALE = {1: 1e-4, 2: 1e-2}
-"""IPS and APS: watt in one unit; other values mean not reported."""
+"""IPS and APS: watts per unit; other values mean not reported."""
 
 
 def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
-    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing. CaptureError for another length."""
+    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing. Raises CaptureError for another length."""
     _whole(psd, 32, "A power state descriptor")
     (maximum,) = struct.unpack_from("<H", psd, 0)
     entry_us, exit_us = struct.unpack_from("<II", psd, 4)
@@ -174,9 +174,9 @@ def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
 
 
 def parse_controller(data: bytes) -> dict[str, Any]:
-    """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled
-    thermal management (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size
-    of the host memory buffer (HMPRE), power states. CaptureError for another length."""
+    """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled thermal management
+    (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size of the host memory buffer (HMPRE),
+    power states. Raises CaptureError for another length."""
     _whole(data, IDENTIFY_BYTES, "Identify Controller")
     warning, critical = struct.unpack_from("<HH", data, 266)
     (version,) = struct.unpack_from("<I", data, 80)
@@ -199,7 +199,8 @@ def parse_controller(data: bytes) -> dict[str, Any]:
 
 
 def parse_namespace(nsid: int, data: bytes) -> dict[str, Any]:
-    """Identify Namespace (4096 bytes): size in blocks and bytes of a block in the format in use. CaptureError for another length."""
+    """Identify Namespace (4096 bytes): size in blocks, and block size in bytes of the format in use. Raises CaptureError for another
+    length."""
     _whole(data, IDENTIFY_BYTES, "Identify Namespace")
     size, capacity = struct.unpack_from("<QQ", data, 0)
     form = data[26] & 0xF | (data[26] >> 5 & 3) << 4
@@ -215,7 +216,7 @@ def parse_namespace(nsid: int, data: bytes) -> dict[str, Any]:
 
 
 def assumed(lba_size_bytes: int) -> dict[str, Any]:
-    """`drive` for a capture without Identify, with the block size that the user gave."""
+    """`drive` for a capture without Identify, with the block size given by the user."""
     return {
         "source": "--lba-size",
         "power_states": [],

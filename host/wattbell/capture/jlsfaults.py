@@ -1,4 +1,4 @@
-"""Errors of writing ``rail.jls``: a thread of the library writes, and all it does with an error is to log it."""
+"""Errors while writing ``rail.jls``: the library writes in a thread of its own and merely logs an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BY_ITS_THREAD = re.compile(r"thread msg .* returned ")
 
 
 class _Handler(logging.Handler):
-    """Counts what the library says of failed writes. Nothing of it is printed: there are thousands of lines."""
+    """Counts the library's messages about failed writes. They are not printed: there are thousands of them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -32,12 +32,12 @@ _logger.propagate = False
 
 
 class Watch:
-    """Sees errors of the library's writers that came after it was made."""
+    """Sees errors of the library's writers that occur after it was made."""
 
     def __init__(self) -> None:
         self._by_its_threads, self._by_caller = _handler.by_its_threads, dict(_handler.by_caller)
 
     def seen(self) -> bool:
-        """True when a write failed, in a writer's thread or in a call from this thread."""
+        """Whether a write failed, in a writer's thread or in a call from this thread."""
         me = threading.get_ident()
         return _handler.by_its_threads != self._by_its_threads or _handler.by_caller.get(me, 0) != self._by_caller.get(me, 0)

@@ -1,4 +1,4 @@
-"""``stream.wbs``: the raw stream on disk at once, so that a killed recorder loses nothing that had arrived.
+"""``stream.wbs``: the raw stream, written to disk at once, so that a killed recorder loses nothing that had arrived.
 
 The journal is locked while a recorder lives; a free lock on an unfinished capture means that the recorder died.
 """
@@ -17,7 +17,7 @@ NAME = "stream.wbs"
 
 
 class Journal:
-    """Appends with ``os.write``: what was written survives kill -9 of this process (not a power cut)."""
+    """Appends with ``os.write``: what was written survives kill -9 of this process (but not a power failure)."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
@@ -33,7 +33,7 @@ class Journal:
             raise CaptureError(f"{directory} is being recorded by another program; choose another name.") from None
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data`. Raises CaptureError when the disk is full, or takes no larger file."""
+        """Write all of `data`. Raises CaptureError when the disk is full, or accepts no larger file."""
         view = memoryview(data)
         while view:
             with writing(self.path):
@@ -42,11 +42,11 @@ class Journal:
             view = view[written:]
 
     def moved_to(self, directory: Path) -> None:
-        """The capture's folder has another name now."""
+        """The capture's folder was renamed."""
         self.path = directory / NAME
 
     def close(self, *, remove: bool) -> None:
-        """Unlock, and remove unless it is to be kept; once, whoever asks again."""
+        """Unlock, and remove unless it is to be kept; idempotent."""
         if self._fd < 0:
             return
         if remove:
@@ -75,7 +75,7 @@ class JournalReader:
             ) from None
 
     def chunks(self, boundaries: list[int], size: int = 1 << 20) -> Iterator[tuple[bytes, bool]]:
-        """Pieces of the journal; the flag says that the line was cut right before this piece."""
+        """Pieces of the journal; the flag says that the line was cut just before this piece."""
         position = 0
         for end in [*sorted(boundaries), None]:
             first = position > 0

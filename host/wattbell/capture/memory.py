@@ -1,8 +1,7 @@
 """Keeps a recorder's freed memory in the process.
 
-A recording allocates and frees the same hundred arrays a second, megabytes each. The C library gives such memory back
-to the system at each free and asks for it anew, and the system clears every page of it again: a fifth of a recorder's
-time.
+A recording allocates and frees the same hundred arrays each second, megabytes each. The C library returns such memory
+to the system at every free and requests it anew, and the system clears every page again: a fifth of a recorder's time.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ _MMAP_BYTES, _KEPT_BYTES, _STEP_BYTES = 1 << 30, 256 << 20, 16 << 20
 
 
 def keep_freed_memory() -> None:
-    """For the rest of the process: up to 256 MiB of freed memory is kept for reuse. Only glibc knows this; elsewhere
-    nothing happens."""
+    """For the rest of the process, keep up to 256 MiB of freed memory for reuse. Only glibc supports this; elsewhere nothing happens."""
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)

@@ -22,12 +22,12 @@ from .metamodel import MetaModel
 Meta = dict[str, Any]
 NAME = "meta.json"
 MOST_BYTES = 64 << 20
-"""A meta.json has some kB; what is beyond this is no meta.json and is not read."""
+"""A meta.json has some kB; anything larger than this is not one and is not read."""
 _ZEROS = b"0" * 64
 
 
 class OtherFormat(CaptureError):
-    """The capture is of a format that this version does not read."""
+    """The capture's format is one that this version does not read."""
 
 
 UNITS = {
@@ -58,7 +58,7 @@ def new() -> Meta:
 
 @cache
 def software() -> dict[str, str]:
-    """Versions of what writes captures."""
+    """Versions of the software that writes captures."""
     found = {"python": platform.python_version(), "platform": sys.platform}
     for name in ("wattbell", "numpy", "pyarrow", "pyjls", "pyserial", "polars", "msgspec"):
         try:
@@ -73,7 +73,7 @@ def software() -> dict[str, str]:
 
 
 def save(directory: Path, meta: Meta) -> None:
-    """Replace ``meta.json`` in one step, with its own checksum: a reader or a crash sees the old or the new one, never a part."""
+    """Replace ``meta.json`` atomically, with its own checksum: a reader or a crash sees the old or the new one, never a mixture."""
     temporary = directory / f"{NAME}.tmp"
     temporary.unlink(missing_ok=True)  # a capture from a stranger may have a link of that name, to any file of the user's
     with open(temporary, "xb") as out:
@@ -84,9 +84,10 @@ def save(directory: Path, meta: Meta) -> None:
 
 
 def seal(directory: Path, meta: Meta | None = None, known: Mapping[str, Mapping[str, Any]] | None = None) -> Meta:
-    """Put size and SHA-256 of every file of a finished capture into its ``meta.json``; to be called after the last change to any of them.
+    """Record size and SHA-256 of every file of a finished capture in its ``meta.json``; to be called after the last change to any of them.
 
-    ``meta``: what to write, else what stands there (CaptureError as :func:`load`). ``known``: sums taken already. Returns what was written.
+    ``meta``: what to write, else the present contents (CaptureError as :func:`load`). ``known``: sums already taken. Returns what was
+    written.
     """
     meta = load(directory) if meta is None else meta
     meta["files"] = {**hashes.sums(directory, leave_out=known or ()), **(known or {})}
@@ -95,8 +96,8 @@ def seal(directory: Path, meta: Meta | None = None, known: Mapping[str, Mapping[
 
 
 def load(directory: Path) -> Meta:
-    """Read ``meta.json`` of a capture. Raises CaptureError when it is missing, damaged, changed since it was written, holds what no
-    capture can have (docs/meta.schema.json), or is of another format."""
+    """Read ``meta.json`` of a capture. Raises CaptureError when it is missing, damaged, altered since it was written, of another format, or
+    holds impossible values (docs/meta.schema.json)."""
     data, meta = read(directory)
     if not intact(data, meta):
         raise CaptureError(
@@ -107,7 +108,7 @@ def load(directory: Path) -> Meta:
 
 
 def read(directory: Path) -> tuple[bytes, Meta]:
-    """Bytes of ``meta.json`` and what they say, as :func:`load` but for the checksum."""
+    """Bytes of ``meta.json`` and their content, as :func:`load` but without verifying the checksum."""
     path = directory / NAME
     if not directory.is_dir():
         raise CaptureError(f"{directory} is not a directory; give the capture directory that `wattbell record` wrote.")
@@ -137,7 +138,7 @@ def read(directory: Path) -> tuple[bytes, Meta]:
 
 
 def intact(data: bytes, meta: Meta) -> bool:
-    """Whether ``meta.json``'s own checksum holds; True for one that has none because it is older than checksums."""
+    """Whether ``meta.json``'s own checksum holds; True for one without, which is older than checksums."""
     stated = meta.get("self")
     if stated is None:
         return "files" not in meta
@@ -146,7 +147,7 @@ def intact(data: bytes, meta: Meta) -> bool:
 
 
 def _with_checksum(meta: Meta) -> bytes:
-    """The text of ``meta.json``: the checksum is of the text with zeros in its place, so no byte of it can change unseen."""
+    """The text of ``meta.json``. The checksum is taken over the text with zeros in its place, so that no byte can change unnoticed."""
     plain = {name: value for name, value in meta.items() if name != "self"}
     text = json.dumps({**plain, "self": _ZEROS.decode()}, indent=1, allow_nan=False).encode() + b"\n"
     before, _, behind = text.rpartition(_ZEROS)

@@ -1,7 +1,7 @@
-"""What ``meta.json`` may hold: the types, and the ranges within which the rest of the code can work with a value.
+"""Schema of ``meta.json``: the types, and the ranges of values the rest of the code can work with.
 
-Keys that are not named here are let through, so that an older wattbell reads what a newer one wrote. A key without a default is one that
-the code reads and that every capture has. ``docs/meta.schema.json`` is made of this.
+Keys that are not named here are accepted, so that an older wattbell can read what a newer one wrote. A key without a default is one
+that the code reads and every capture has. ``docs/meta.schema.json`` is generated from this.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Relative = Annotated[float, Meta(ge=0, le=1)]
 Watt = Annotated[float, Meta(ge=0, le=1e5)]
 Text = str | None
 Name = Annotated[str, Meta(pattern=r"^(?!/)(?!(.*/)?\.\.?(/|$))[^\0]+$")]
-"""A path below the capture."""
+"""A path relative to the capture."""
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 State = Literal["recording", "complete", "incomplete", "recovered"]
-"""``recording``: not ended yet, or its recorder died. ``incomplete``: ended, but not with all the rig had to say. ``recovered``: rebuilt
-from the journal."""
+"""``recording``: not ended yet, or its recorder died. ``incomplete``: ended, but without everything the rig had to say. ``recovered``:
+rebuilt from the journal."""
 
 
 class UtcAnchor(Struct):
@@ -38,14 +38,14 @@ class UtcAnchor(Struct):
 
 
 class Clock(Struct):
-    """``tick_ps``: picoseconds a tick."""
+    """``tick_ps``: picoseconds per tick."""
 
     tick_ps: Annotated[int, Meta(ge=1, le=1_000_000_000)]
     utc_anchor: UtcAnchor | None = None
 
 
 class RailAbout(Struct):
-    """The grid of the waveform. ``samples``: of all of it; ``stored_samples``: those in ``rail.jls``, which leaves out ``breaks`` gaps."""
+    """The grid of the waveform. ``samples``: its length; ``stored_samples``: those in ``rail.jls``, which omits ``breaks`` gaps."""
 
     first_tick: Tick | None = None
     interval_ticks: Annotated[int, Meta(ge=1, le=0xFFFFFFFF)] | None = None
@@ -66,7 +66,7 @@ class RailAbout(Struct):
 
 
 class ErrorModelStated(Struct):
-    """Terms of the error model that the rig states itself (docs/accuracy.md)."""
+    """Terms of the error model as stated by the rig itself (docs/accuracy.md)."""
 
     gain: Relative | UnsetType = UNSET
     offset_a: Relative | UnsetType = UNSET
@@ -89,7 +89,7 @@ class RigAbout(Struct):
 
 
 class Loss(Struct):
-    """The account of what is missing; numbers count up from what is known."""
+    """Counts of what is missing; the numbers are lower bounds."""
 
     lossless: bool | UnsetType = UNSET
     bytes_in: Count = 0
@@ -107,14 +107,14 @@ class Loss(Struct):
 
 
 class Namespace(Struct):
-    """One namespace of the drive; ``lba_size_bytes`` None where Identify gave nonsense."""
+    """One namespace of the drive; ``lba_size_bytes`` is None where Identify held nonsense."""
 
     nsid: U32
     lba_size_bytes: Annotated[int, Meta(ge=1, le=1 << 31)] | None
 
 
 class PowerState(Struct):
-    """One power state as the drive declares it."""
+    """One power state as declared by the drive."""
 
     state: Annotated[int, Meta(ge=0, le=31)]
     max_power_w: Watt | None = None
@@ -126,7 +126,7 @@ class PowerState(Struct):
 
 
 class DriveAbout(Struct):
-    """What the drive said of itself (Identify)."""
+    """The drive's identity (Identify)."""
 
     source: Text = None
     model: Text = None
@@ -141,7 +141,7 @@ class DriveAbout(Struct):
 
 
 class Conditions(Struct):
-    """What every figure of the capture is subject to. ``virtual`` None: not known."""
+    """What every figure of the capture is subject to. ``virtual`` None: unknown."""
 
     notes: list[str]
     virtual: bool | None = None
@@ -159,8 +159,8 @@ class Conditions(Struct):
 
 
 class Settling(Struct):
-    """What the rail did in a phase of kind ``settle``: the mean of its last ``window_s``, and by how much its seconds differ. None: not
-    received whole."""
+    """The rail in a phase of kind ``settle``: the mean of its last ``window_s``, and how much its seconds differ. None: not completely
+    received."""
 
     settled: bool
     after_s: Annotated[float, Meta(ge=0, le=1e9)]
@@ -170,7 +170,7 @@ class Settling(Struct):
 
 
 class PhaseAbout(Struct):
-    """One phase of the workload; its time is between two markers of the stream."""
+    """One phase of the workload; it lies between two markers of the stream."""
 
     phase: Annotated[int, Meta(ge=0, lt=1 << 24)]
     name: Text = None
@@ -192,7 +192,7 @@ class WorkloadAbout(Struct):
 
 
 class JournalAbout(Struct):
-    """How the journal was read: bytes at which the line was cut, and the tick at which each run of the rig was put."""
+    """How the journal was read: byte offsets at which the line was cut, and the tick at which each run of the rig was placed."""
 
     cuts: list[Count]
     tick_offsets: Annotated[list[Tick], Meta(min_length=1)]
@@ -224,7 +224,7 @@ class MetaModel(Struct, rename={"seal": "self"}):
     """Rows of each table."""
     journal: JournalAbout | UnsetType = UNSET
     files: dict[Name, FileSum] | UnsetType = UNSET
-    """By path below the capture. A capture that was written before there were hashes has none."""
+    """By path relative to the capture. A capture written before there were hashes has none."""
     seal: Sha256 | UnsetType = UNSET
     """SHA-256 of meta.json itself, with 64 zeros in the place of this value."""
 

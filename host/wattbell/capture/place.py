@@ -1,4 +1,4 @@
-"""The folder of a capture that is being written: made, or put in the place of another capture once that can be."""
+"""The folder of a capture being written: newly made, or swapped in for another capture once that is safe."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .room import writing
 
 
 class Place:
-    """The folder to write into. Where it replaces a capture, that one stays as it is until :meth:`commit`.
+    """The folder to write into. If it replaces a capture, that one stays untouched until :meth:`commit`.
 
-    Raises CaptureError for a folder that holds anything (one that holds a capture: unless `overwrite`), and for a capture that is being
+    Raises CaptureError for a folder that holds anything (if that is a capture: unless `overwrite`), and for a capture that is being
     recorded or rebuilt.
     """
 
     def __init__(self, path: Path, overwrite: bool) -> None:
         self.final = path
         self.path = path
-        """Where to write now."""
+        """Folder to write to now."""
         self._lock: int | None = None
         try:
             replaces = os.path.lexists(path) and (not path.is_dir() or any(path.iterdir()))
             if replaces:
                 self._refuse(overwrite)
                 self.path = path.absolute().with_name(f".{path.absolute().name[:200]}.new")
-            if self.path != path and self.path.exists():  # of a recorder that died before anything came
+            if self.path != path and self.path.exists():  # left by a recorder that died before any data came
                 _unlock(_lock_of(self.path))
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
@@ -49,11 +49,11 @@ class Place:
 
     @property
     def committed(self) -> bool:
-        """Whether the folder has its name."""
+        """Whether the folder has its final name."""
         return self.path == self.final
 
     def commit(self) -> Path:
-        """Give the folder its name; the capture that had it is gone then. Returns where to write from now on."""
+        """Give the folder its final name; the capture that had it is deleted. Returns the folder to write to from now on."""
         if self.committed:
             return self.path
         old = self.path.with_name(f"{self.path.name}.old")
@@ -68,7 +68,7 @@ class Place:
         return self.path
 
     def give_up(self) -> None:
-        """Remove a folder that never got its name; the capture that was to be replaced stays."""
+        """Remove a folder that never got its final name; the capture it was to replace stays."""
         if not self.committed:
             shutil.rmtree(self.path, ignore_errors=True)
         self._unlock()
@@ -83,7 +83,7 @@ class Place:
 
 
 def _lock_of(directory: Path) -> int | None:
-    """Take the lock of a capture's journal. CaptureError when its recorder is alive; None when it has no journal."""
+    """Take the lock of a capture's journal; None when it has no journal. Raises CaptureError when its recorder is alive."""
     try:
         descriptor = os.open(directory / journal.NAME, os.O_RDONLY)
     except FileNotFoundError:

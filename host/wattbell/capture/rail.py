@@ -1,7 +1,7 @@
 """The rail waveform in ``rail.jls``: f32 voltage, current and power on one sample grid.
 
-The grid is ``first_tick + i * interval_ticks`` without a break. A long gap is not in the file: what stands behind it follows a
-short mark of NaN, and ``rail_blocks.parquet`` tells where on the grid each block lies. A reader gives NaN for all of the gap.
+The grid is ``first_tick + i * interval_ticks`` throughout. A long gap is not stored: what comes after it follows a short run of NaN,
+and ``rail_blocks.parquet`` says where on the grid each block lies. A reader returns NaN for all of the gap.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ VOLTAGE, CURRENT, POWER = 1, 2, 3
 SIGNALS = ((VOLTAGE, "voltage", "V"), (CURRENT, "current", "A"), (POWER, "power", "W"))
 NAME = "rail.jls"
 _SAMPLE_BYTES, _FIXED_BYTES = 13, 256 << 10
-"""What the file grows by: 12.43 a sample, and its summaries."""
+"""File growth in bytes: 12.43 per sample, summaries included."""
 _FIRST_ENTRY, _ENTRIES_AN_ENTRY, _ENTRIES = 128, 20, 640
-"""Of the summaries of f32 signals: samples of an entry of level 1, entries of one level for one of the next, entries of a chunk."""
+"""Summaries of f32 signals: samples per level-1 entry, entries of one level per entry of the next, entries per chunk."""
 _MOST_AT_ONCE = 1 << 16
-"""Samples of padding in one call; its queue to its thread takes 100 MB at most."""
+"""Padding samples per call; the queue to the library's thread then takes 100 MB at most."""
 _UTC_EPOCH_NS = 1_514_764_800 * 1_000_000_000
 """JLS counts time from 2018-01-01 UTC in units of 2**-30 s."""
 
@@ -45,10 +45,10 @@ def jls_time(utc_ns: int) -> int:
 
 
 def padded(samples: int) -> int:
-    """Samples that a file of `samples` is given, so that JLS gives all of them back: NaN behind the last one, seldom any.
+    """Number of samples to write so that JLS returns all `samples` of them: rarely more, then padded with NaN.
 
-    JLS (0.17.0) loses the end of a signal that is less than one entry of a level of its summaries, when all before it fills whole chunks
-    of that level: 1 to 127 samples behind each 81 920, 1 to 2 559 behind each 1 638 400, and so on.
+    JLS (0.17.0) loses the end of a signal if it is shorter than one entry of a summary level and everything before it fills whole chunks
+    of that level: 1 to 127 samples after each 81 920, 1 to 2 559 after each 1 638 400, and so on.
     """
     entry = _FIRST_ENTRY
     while samples >= entry * _ENTRIES:
@@ -60,7 +60,7 @@ def padded(samples: int) -> int:
 
 
 def grid_index(first_tick: npt.NDArray[np.int64], origin: int, interval_ticks: int) -> npt.NDArray[np.int64]:
-    """Place on the grid of samples taken at `first_tick`."""
+    """Grid index of samples taken at `first_tick`."""
     index: npt.NDArray[np.int64] = (first_tick - origin + interval_ticks // 2) // interval_ticks
     return index
 
@@ -79,7 +79,7 @@ class RailWaveform:
 
 
 class RailWriter:
-    """Appends samples to ``rail.jls``. Raises CaptureError as soon as it is seen that something was not written."""
+    """Appends samples to ``rail.jls``. Raises CaptureError as soon as a failed write is noticed."""
 
     def __init__(self, directory: Path, interval_ticks: int, tick_ps: int, serial: str) -> None:
         self.samples = 0
@@ -127,11 +127,12 @@ class RailWriter:
         self.append(nan, nan, nan)
 
     def moved_to(self, directory: Path) -> None:
-        """The capture's folder has another name now."""
+        """The capture's folder was renamed."""
         self.path = directory / NAME
 
     def close(self, utc_ns: list[tuple[int, int]]) -> None:
-        """Finish the file, and read back that all is in it. `utc_ns`: samples in order and their UTC, between which time is mapped."""
+        """Finish the file and verify by reading back that it is complete. `utc_ns`: samples in order and their UTC, between which time is
+        interpolated."""
         try:
             self._pad()
             for signal, _, _ in SIGNALS:
@@ -153,14 +154,14 @@ class RailWriter:
         self.samples = samples
 
     def abandon(self) -> None:
-        """Let the file go as it is."""
+        """Abandon the file as it is."""
         with suppress(RuntimeError, OSError):
             self._reserve.close()
             if not self._faults.seen():  # else its buffers may be overrun
                 self._release()
 
     def _release(self) -> None:
-        """Close the file, once: a second time ends the process."""
+        """Close the file, only once: a second call would kill the process."""
         if not self._closed:
             self._closed = True
             self._jls.close()
@@ -179,7 +180,7 @@ class RailWriter:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Samples ``start`` .. ``stop - 1`` of the grid are in the file, from sample ``stored`` on."""
+    """Samples ``start`` .. ``stop - 1`` of the grid are in the file, starting at its sample ``stored``."""
 
     start: int
     stop: int
@@ -187,11 +188,11 @@ class _Piece:
 
 
 class RailReader:
-    """Random access to ``rail.jls`` by the samples of the grid."""
+    """Random access to ``rail.jls`` by grid index."""
 
     def __init__(self, directory: Path, first_tick: int, interval_ticks: int, tick_ps: int, samples: int, breaks: int = 0) -> None:
-        """`samples`: in the file (``rail.stored_samples`` of ``meta.json``); `breaks`: long gaps that it leaves out (``rail.breaks``).
-        CaptureError when it holds fewer, or more than JLS needs."""
+        """`samples`: number in the file (``rail.stored_samples`` of ``meta.json``); `breaks`: long gaps it omits (``rail.breaks``). Raises
+        CaptureError when the file holds fewer, or more than JLS needs."""
         self.first_tick = first_tick
         """Tick of sample 0."""
         self.interval_ticks = interval_ticks
@@ -222,11 +223,11 @@ class RailReader:
         return self.first_tick + sample * self.interval_ticks
 
     def sample_at(self, tick: int) -> int:
-        """Index of the first sample at or after `tick`, limited to 0 .. samples."""
+        """Index of the first sample at or after `tick`, clipped to 0 .. samples."""
         return min(max(-((self.first_tick - tick) // self.interval_ticks), 0), self.samples)
 
     def stored(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The stretches of ``start`` .. `stop` that the file holds; between them all is missing."""
+        """The intervals of ``start`` .. `stop` that the file holds; everything between them is missing."""
         for piece in self._within(start, stop):
             yield max(start, piece.start), min(stop, piece.stop)
 
@@ -268,7 +269,7 @@ class RailReader:
             raise CaptureError(f"{NAME} is damaged at its sample {stored} ({error}).") from None
 
     def read(self, start: int = 0, stop: int | None = None) -> RailWaveform:
-        """Samples ``start`` .. ``stop - 1`` (all by default), cut to what is there."""
+        """Samples ``start`` .. ``stop - 1`` (all by default), clipped to what is there."""
         start = min(max(start, 0), self.samples)
         stop = self.samples if stop is None else min(max(stop, start), self.samples)
         parts = [self._read(signal, start, stop) for signal, _, _ in SIGNALS]
@@ -281,7 +282,7 @@ class RailReader:
         return self._read(POWER, start, stop)
 
     def overview(self, signal: str, start: int, stop: int, points: int) -> F64:
-        """Statistics of `points` equal stretches: array (points, 4) of mean, std, min, max in SI units; NaN where all is missing."""
+        """Statistics over `points` equal intervals: array (points, 4) of mean, std, min, max in SI units; NaN where all is missing."""
         number = next(s for s, name, _ in SIGNALS if name == signal)
         increment = max(1, (stop - start) // points)
         count = max(1, (stop - start) // increment)
@@ -312,10 +313,10 @@ class RailReader:
 
 
 def _pieces(directory: Path, first_tick: int, interval_ticks: int, stored: int) -> list[_Piece]:
-    """The stretches of the grid that a file with long gaps holds, from the blocks' ticks and places in the file."""
+    """The intervals of the grid that a file with long gaps holds, from the blocks' ticks and their places in the file."""
     path = directory / "rail_blocks.parquet"
     starts: list[tuple[int, int]] = [(0, 0)]  # (in the file, on the grid)
-    ends: list[int] = []  # in the file; what lies between an end and the next start is the mark of a gap
+    ends: list[int] = []  # in the file; what lies between an end and the next start marks a gap
     shift = end = 0
     try:
         with pq.ParquetFile(path) as file:

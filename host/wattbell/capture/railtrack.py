@@ -17,18 +17,18 @@ from .rail import F32, RailWriter, grid_index
 _VOLT = np.float32(units.VOLTAGE_LSB_V)
 _AMPERE = np.float32(units.CURRENT_LSB_A)
 _FILLED = 1 << 16
-"""Samples of a gap up to which the file is filled with NaN (12.5 bytes each)."""
+"""Longest gap, in samples, that is filled with NaN in the file (12.5 bytes each)."""
 _MARK = 1 << 10
-"""NaN that stand in the file for a longer gap, so that other programs see one."""
+"""Number of NaN stored for a longer gap, so that other programs see one."""
 _LAST_TICK = 1 << 60
-"""36 years: no grid goes there."""
+"""36 years: no grid gets there."""
 
 
 class RailTrack:
     """Places blocks on the sample grid of the first one, ``first_tick + i * interval_ticks``.
 
-    A block of another interval, or one that came after its place was passed, is not put into the waveform
-    (``sample_id`` -1) and is a gap; its energy still counts, since the energy lies in the block.
+    A block with another interval, or one that arrived after its place was passed, is left out of the waveform
+    (``sample_id`` -1) and counts as a gap; its energy still counts, since that is stored in the block.
     """
 
     def __init__(self, directory: Path, tick_ps: int, serial: str) -> None:
@@ -39,7 +39,7 @@ class RailTrack:
         self.missing = 0
         """Samples of the grid that hold NaN."""
         self.breaks: list[int] = []
-        """Samples of the file before which a long gap was left out."""
+        """Samples of the file before which a long gap was omitted."""
         self.flags = 0
         self._left_out = 0
         self._directory, self._tick_ps, self._serial = directory, tick_ps, serial
@@ -58,13 +58,13 @@ class RailTrack:
         return self._writer
 
     def moved_to(self, directory: Path) -> None:
-        """The capture's folder has another name now."""
+        """The capture's folder was renamed."""
         self._directory = directory
         if self._writer:
             self._writer.moved_to(directory)
 
     def add(self, rail: Rail, tick_offset: int) -> tuple[npt.NDArray[np.int64], list[Gap]]:
-        """Write the samples of some blocks; returns the place of each block in the file (-1: not in it), and the gaps met."""
+        """Write the samples of some blocks; returns the place of each block in the file (-1: not in it), and the gaps found."""
         first = rail.first_tick + tick_offset
         interval = rail.columns["interval_ticks"].astype(np.int64)
         count = rail.columns["count"].astype(np.int64)
@@ -97,7 +97,7 @@ class RailTrack:
         count: npt.NDArray[np.int64],
         data: tuple[F32, F32, F32],
     ) -> list[Gap]:
-        """As :meth:`add`; turns `ids` from places on the grid into places in the file."""
+        """As :meth:`add`; converts `ids` from grid indices to places in the file."""
         gaps: list[Gap] = []
         stop = 0
         for index, sample in enumerate(ids.tolist()):
@@ -132,7 +132,7 @@ class RailTrack:
         self.samples += len(voltage)
 
     def _skip_to(self, sample: int) -> None:
-        """Leave a gap up to a sample of the grid: NaN in the file, of a long one only the first of them."""
+        """Leave a gap up to a sample of the grid, as NaN in the file; of a long gap only the first few."""
         assert self._writer is not None
         assert self.first_tick is not None
         gap = sample - self.samples
@@ -166,7 +166,7 @@ class RailTrack:
         return sample - self._left_out
 
     def close(self, utc_ns_of: Callable[[int], int] | None) -> None:
-        """Finish ``rail.jls`` (a file with no samples when none came); with the UTC of a tick, time is mapped in it."""
+        """Finish ``rail.jls`` (with no samples when none came); given the UTC of a tick, time is mapped in it."""
         writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial)
         points: list[tuple[int, int]] = []
         if utc_ns_of is not None and self.first_tick is not None:
@@ -178,7 +178,7 @@ class RailTrack:
         writer.close(points)
 
     def abandon(self) -> None:
-        """Let the file go as it is."""
+        """Abandon the file as it is."""
         if self._writer:
             self._writer.abandon()
 

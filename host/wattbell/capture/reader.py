@@ -21,26 +21,26 @@ DEFAULT_LBA_BYTES = 512
 
 
 _DAMAGED = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What Polars raises at a file that is no Parquet, or not whole."""
+"""Polars's errors for a file that is not Parquet, or is truncated."""
 
 
 class Table(pl.LazyFrame):
-    """A table of a capture: damage that shows only when it is read is a CaptureError that names the file."""
+    """A table of a capture: damage that shows only on reading becomes a CaptureError that names the file."""
 
     path = Path()
 
     @staticmethod
     def scan(path: Path) -> Table:
-        """The table of a file. Raises what Polars does."""
+        """The table of a file. Raises what Polars raises."""
         frame = pl.scan_parquet(path, glob=False)
-        # what Polars derives of a frame is of its class, so that all of it knows the path
+        # Polars gives derived frames this frame's class, so that all of them know the path
         at_path: type[Table] = type("Table", (Table,), {"path": path})
         made = at_path._from_pyldf(frame._ldf)
         assert isinstance(made, Table)
         return made
 
     def collect(self, *arguments: Any, **options: Any) -> Any:
-        """As Polars does. Raises CaptureError when the file is damaged."""
+        """As in Polars. Raises CaptureError when the file is damaged."""
         try:
             return super().collect(*arguments, **options)
         except _DAMAGED as error:
@@ -48,7 +48,7 @@ class Table(pl.LazyFrame):
 
 
 def damaged(path: Path, error: BaseException | str) -> CaptureError:
-    """What to say of a file of a capture that cannot be read, or is not what it should be."""
+    """The error for a file of a capture that cannot be read, or is not what it should be."""
     said = (str(error).splitlines() or ["unreadable"])[0]
     return CaptureError(f"{path} is missing or damaged ({said}). `wattbell check {path.parent}` tells what is whole.")
 
@@ -56,7 +56,7 @@ def damaged(path: Path, error: BaseException | str) -> CaptureError:
 class Capture:
     """A finished capture. Tables are Polars lazy frames with the columns of docs/capture.md.
 
-    What is read is compared with its hash first, once; ``verify`` False leaves that out.
+    Every file is compared with its hash once, before it is first read; ``verify`` False skips that.
     """
 
     def __init__(self, path: Path, description: meta.Meta, verify: bool = True) -> None:
@@ -93,16 +93,16 @@ class Capture:
 
     @property
     def commands(self) -> pl.LazyFrame:
-        """One row a command, in order of arrival (by queue position this is nearly, not strictly, CQE order)."""
+        """One row per command, in order of arrival (by queue position this is nearly, not strictly, CQE order)."""
         return self.table("commands")
 
     def command_rows(self, first_tick: int, last_tick: int) -> int:
-        """Upper bound of the commands with a CQE in ``[first_tick, last_tick]``, without reading them."""
+        """Upper bound on the number of commands with a CQE in ``[first_tick, last_tick]``, without reading them."""
         return sum(rows for _, rows in self._command_groups(first_tick, last_tick))
 
     def command_pieces(self, first_tick: int, last_tick: int, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
-        """All commands with a CQE in ``[first_tick, last_tick]``, and some others, in order of arrival, in pieces of about
-        ``rows`` and at least a row group. A phase may have 10^9 commands."""
+        """All commands with a CQE in ``[first_tick, last_tick]``, and some others, in order of arrival, in pieces of about ``rows`` and at
+        least a row group. A phase may have 10^9 commands."""
         near = {group for group, _ in self._command_groups(first_tick, last_tick)}
         begin = end = 0
         for group, (_, _, count) in enumerate(self._command_bounds):
@@ -121,7 +121,7 @@ class Capture:
         return frame
 
     def _command_groups(self, first_tick: int, last_tick: int) -> list[tuple[int, int]]:
-        """(number, rows) of the row groups that may hold commands with a CQE in that time."""
+        """(number, rows) of the row groups that may hold commands with a CQE in that interval."""
         near = []
         for group, (low, high, rows) in enumerate(self._command_bounds):
             if low is None or high is None or (low <= last_tick and high >= first_tick):
@@ -130,7 +130,7 @@ class Capture:
 
     @cached_property
     def _command_bounds(self) -> list[tuple[int | None, int | None, int]]:
-        """(lowest CQE tick, highest, rows) of each row group; None where the file does not tell."""
+        """(lowest CQE tick, highest, rows) of each row group; None where the file has no statistics."""
         path = self.path / "commands.parquet"
         self._verify(path.name)
         try:
@@ -148,32 +148,32 @@ class Capture:
 
     @property
     def events(self) -> pl.LazyFrame:
-        """One row an event."""
+        """One row per event."""
         return self.table("events")
 
     @property
     def rail_blocks(self) -> pl.LazyFrame:
-        """One row a RAIL block, with the energy accumulator."""
+        """One row per RAIL block, with the energy accumulator."""
         return self.table("rail_blocks")
 
     @property
     def tlps(self) -> pl.LazyFrame:
-        """One row a raw TLP."""
+        """One row per raw TLP."""
         return self.table("tlps")
 
     @property
     def gaps(self) -> pl.LazyFrame:
-        """One row an interval in which something is missing."""
+        """One row per interval in which something is missing."""
         return self.table("gaps")
 
     @property
     def status(self) -> pl.LazyFrame:
-        """One row a STATUS block."""
+        """One row per STATUS block."""
         return self.table("status")
 
     @property
     def link(self) -> pl.LazyFrame:
-        """One row a direction and LINK block; none where the rig does not tap lanes, or the capture is older than that."""
+        """One row per direction and LINK block; none where the rig does not tap lanes, or the capture is older than that."""
         if not (self.path / "link.parquet").exists():
             return pl.from_arrow(schema.LINK.empty_table()).lazy()  # type: ignore[union-attr]
         return self.table("link")
@@ -187,7 +187,7 @@ class Capture:
         self._verify(RAIL)
         breaks = about.get("breaks") or 0
         if breaks:
-            self._verify("rail_blocks.parquet")  # which tells where they are
+            self._verify("rail_blocks.parquet")  # which says where they are
         stored = about.get("stored_samples") or about["samples"]
         reader = RailReader(self.path, about["first_tick"], about["interval_ticks"], self.tick_ps, stored, breaks)
         if len(reader) != about["samples"]:
@@ -203,7 +203,7 @@ class Capture:
 
     @property
     def tick_ps(self) -> int:
-        """Picoseconds a tick."""
+        """Picoseconds per tick."""
         return int(self.meta["clock"]["tick_ps"])
 
     @property
@@ -213,17 +213,17 @@ class Capture:
 
     @property
     def workload_dir(self) -> Path:
-        """Where the workload source left its files (may not exist). What an analysis reads there is compared with its hash first."""
+        """Where the workload source left its files (may not exist). What an analysis reads there is first compared with its hash."""
         for name in [name for name in self._unverified if name.startswith(f"{hashes.WORKLOAD}/") and name.endswith((".json", ".csv"))]:
             self._verify(name)
         return self.path / "workload"
 
     def seconds(self, ticks: int) -> float:
-        """A span in ticks, in seconds."""
+        """Duration of a number of ticks, in seconds."""
         return ticks * self.tick_ps * 1e-12
 
     def lba_size_bytes(self, nsid: int | None = None) -> int:
-        """Bytes of a logical block of a namespace; of the first one when `nsid` is None or was not identified.
+        """Block size in bytes of a namespace; of the first one when `nsid` is None or was not identified.
 
         :data:`DEFAULT_LBA_BYTES` where no Identify was seen; :attr:`lba_size_known` tells which.
         """
@@ -240,10 +240,10 @@ class Capture:
 
 
 def open_capture(path: str | Path, progress: Callable[[int, int], None] | None = None, verify: bool = True) -> Capture:
-    """Open a capture; one whose recorder died is rebuilt from its journal first.
+    """Open a capture; one whose recorder died is first rebuilt from its journal.
 
-    `progress` is called with bytes done and to do while rebuilding. ``verify``: compare each file with its hash before it is read (about
-    0.7 GB/s). Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
+    `progress` is called with bytes done and in total while rebuilding. ``verify``: compare each file with its hash before it is read
+    (about 0.7 GB/s). Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
     """
     directory = Path(path)
     description = meta.load(directory)
@@ -254,7 +254,7 @@ def open_capture(path: str | Path, progress: Callable[[int, int], None] | None =
 
 
 def _kind(dtype: pl.DataType) -> str:
-    """Columns of one kind can stand for each other: whole numbers of any width, or else the same type."""
+    """Whether two column types are interchangeable: integers of any width, or else the same type."""
     return "integer" if dtype.is_integer() else str(dtype)
 
 

@@ -22,12 +22,12 @@ _POLL_S = 0.1
 RIG_STOPPED, USER_STOPPED = "the rig stopped", "stopped by the user"
 """Two of the reasons for which :func:`record` ends."""
 BROKE_OFF = "the trace broke off, and what lay behind that was not played"
-"""Note in the capture of a virtual rig that could not read its trace on."""
+"""Note in the capture of a virtual rig that could not read its trace any further."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a recording stands."""
+    """Progress of a recording."""
 
     seconds: float
     """Time by the rig's clock since the first block."""
@@ -57,14 +57,14 @@ def record(
     watch: Callable[[], str | None] | None = None,
     stop: threading.Event | None = None,
 ) -> str:
-    """Record until the rig stops, a limit is reached, or SIGINT or SIGTERM; returns why it ended, in words.
+    """Record until the rig stops, a limit is reached, or SIGINT or SIGTERM; returns the reason, in words.
 
-    The signals are taken over while this runs in the main thread: the first one ends the recording at the next piece
+    The signals are handled here while this runs in the main thread: the first one ends the recording at the next piece
     of data, a second one interrupts at once (the capture is then rebuilt from its journal when opened).
-    `watch` is asked while the line is cut; it returns why the rig will not come back, which ends the recording. The
-    capture is not closed here: the caller's ``with`` does that. After an unplug the recording goes on when the rig is
-    back; what was missed is a gap. `stop` ends it from another thread as a signal would. CaptureError when the disk does not take what is
-    written: the rig is stopped then, and what is in the journal is kept.
+    `watch` is called while the line is cut; it returns why the rig will not come back, which ends the recording. The
+    capture is not closed here: the caller's ``with`` does that. After an unplug the recording resumes when the rig is
+    back, and what was missed is a gap. `stop` ends it from another thread as a signal would. Raises CaptureError when the disk refuses a
+    write: the rig is then stopped, and what is in the journal is kept.
     """
     keep_freed_memory()
     session = _Session(rig, writer, limits, progress, watch, stop)
@@ -114,7 +114,7 @@ class _Session:
                 self.writer.attached_late = not self.rig.start()
             self.writer.commit()
             reason = self._until_end()
-        except CaptureError:  # nobody takes what it sends any more
+        except CaptureError:  # nobody reads what it sends any more
             with contextlib.suppress(RigError):
                 self.rig.stop()
             raise
@@ -163,7 +163,7 @@ class _Session:
             self.reader.release(item)
 
     def _resume(self) -> None:
-        """A rig that lost its supply with the plug is not capturing any more, and has forgotten what was set: set that and start it."""
+        """A rig that lost its supply with the plug has stopped capturing and forgotten its settings: set them again and restart it."""
         try:
             if not self.rig.is_capturing():
                 self.rig.configure_again()
@@ -185,7 +185,7 @@ class _Session:
         return (self.writer.last_tick - self.first_tick) * int(self.writer.meta["clock"]["tick_ps"]) * 1e-12
 
     def _stop_rig(self) -> None:
-        """Ask the rig to stop and take what it still sends."""
+        """Stop the rig and drain what it still sends."""
         if self.waiting:
             return
         try:

@@ -16,14 +16,14 @@ from .room import free_bytes
 from .writer import CaptureWriter
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes to do."""
+"""Progress callback: bytes done, bytes in total."""
 RECORDER_DIED = "the recorder ended without completing the capture"
 _SCRATCH = ".rebuild"
 _SAMPLE_BYTES = (6, 12.6)
-"""A rail sample in the stream and in ``rail.jls``."""
+"""Bytes per rail sample, in the stream and in ``rail.jls``."""
 _COMMAND_BYTES = (44, 40)
 _REST = 1.2
-"""Bytes made of a byte of anything else."""
+"""Bytes written per byte of anything else."""
 _FIXED_BYTES = 1 << 20
 
 
@@ -45,7 +45,7 @@ def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
 def rebuild(
     directory: Path, journal: JournalReader, old: meta.Meta, note: str, state: str, progress: Progress | None = None
 ) -> meta.Meta:
-    """As :func:`recover`, of a capture whose ``meta.json`` is (or was) ``old``. ``note``: why; it is kept in the capture's conditions."""
+    """As :func:`recover`, for a capture whose ``meta.json`` is (or was) ``old``. ``note``: the reason, kept in the capture's conditions."""
     scratch = directory / _SCRATCH
     if scratch.exists():
         shutil.rmtree(scratch)
@@ -84,7 +84,8 @@ def _made() -> list[str]:
 
 
 def _require_room(directory: Path, old: meta.Meta) -> None:
-    """CaptureError when what is to be made of the journal will not fit, judged by what the recorder had made of its first part."""
+    """Raises CaptureError when the result of rebuilding will not fit the disk, judged by what the recorder had made of the journal's first
+    part."""
     total = (directory / JOURNAL).stat().st_size
     converted = old["loss"].get("bytes_in") or 0
     if converted:

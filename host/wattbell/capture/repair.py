@@ -1,4 +1,4 @@
-"""Makes the best of a damaged capture: what can be is rebuilt from the journal, the rest is set aside and counted as lost."""
+"""Repairs a damaged capture: what can be is rebuilt from the journal, the rest is set aside and counted as lost."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .room import writing
 
 _TICKS = ("cqe_tick", "tick", "first_tick")
 _KINDS = {"commands": "COMMANDS", "rail_blocks": "RAIL", "events": "EVENTS", "tlps": "TLP", "status": "STATUS", "link": "LINK"}
-"""`kind` of the gap that stands for a table; a capture without its gaps may lack anything."""
+"""`kind` of the gap that stands for a lost table; without its gaps table, a capture may lack anything."""
 ALL = "tables and waveform"
 
 
 def repair(found: Checkup, progress: Progress | None = None) -> list[tuple[str, Remedy]]:
     """Repair a capture; returns what was done about which file. Afterwards it is whole, opens, and says in every figure what it lost.
 
-    A file is not removed when it is set aside: it gets a name that ends in :data:`~wattbell.capture.hashes.ASIDE`. Raises CaptureError
-    when nothing can be done (``meta.json`` is lost and there is no journal), or the disk does not take what is written.
+    A file set aside is not removed but renamed to end in :data:`~wattbell.capture.hashes.ASIDE`. Raises CaptureError when nothing
+    can be done (``meta.json`` is lost and there is no journal), or the disk refuses a write.
     """
     if found.description is None and not found.journal:
         raise CaptureError(f"{found.path / meta.NAME} is lost, and there is no journal: restore {meta.NAME} from a copy of the capture.")
@@ -72,7 +72,7 @@ def _lost_meta() -> meta.Meta:
 
 
 def _set_aside(directory: Path, description: meta.Meta, names: Sequence[str]) -> None:
-    """Put empty tables in the place of damaged ones; the gaps table and ``meta.json`` say so. The caller seals the capture."""
+    """Put empty tables in place of damaged ones; the gaps table and ``meta.json`` say so. The caller seals the capture."""
     for name in names:
         if os.path.lexists(directory / name):
             os.replace(directory / name, directory / f"{name}{hashes.ASIDE}")
@@ -83,7 +83,7 @@ def _set_aside(directory: Path, description: meta.Meta, names: Sequence[str]) ->
     rows = []
     span = _span(directory, description) if tables or RAIL in names else (0, 0)
     for table in tables:
-        # only of commands is the number of rows that of what is missing
+        # for commands alone, the number of rows is the number of what is missing
         count = (description.get("counts") or {}).get(table) if table == "commands" else None
         rows.append(_gap(_KINDS.get(table, schema.ANY_KIND), span, count or -1, f"{table}.parquet was damaged after the recording"))
         description["counts"] = {**(description.get("counts") or {}), table: 0}

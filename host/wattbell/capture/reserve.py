@@ -1,6 +1,6 @@
-"""Room for a file that a library writes: taken before the library gets the data.
+"""Reserves disk space for a file that a library writes, before the library gets the data.
 
-The library of ``rail.jls`` goes on after a write that failed, past the end of its buffers. So nothing is given to it that the disk might
+The library of ``rail.jls`` continues after a failed write, past the end of its buffers. So it is given nothing that the disk might
 not take.
 """
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from .room import free_bytes
 
 _KEEP_SIZE = 1
-"""FALLOC_FL_KEEP_SIZE from Linux's falloc.h: blocks are taken, and the file's size stays as it is."""
+"""FALLOC_FL_KEEP_SIZE from Linux's falloc.h: allocates blocks but leaves the file's size as it is."""
 _STEP = 32 << 20
 _NOT_HERE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class Reserve:
-    """Room for a growing file. OSError (ENOSPC, EFBIG, EDQUOT) when there is none."""
+    """Reserved space for a growing file. Raises OSError (ENOSPC, EFBIG, EDQUOT) when there is none."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY)
@@ -47,7 +47,7 @@ class Reserve:
         self._end = more
 
     def _take(self, end: int, *, last: bool = False) -> bool:
-        """True when the disk has put room aside; False when it has none, or (with `last`) cannot do that."""
+        """True when the disk has reserved the space; False when it has none, or (with `last`) does not support it."""
         if not hasattr(_libc, "fallocate"):
             return False
         if _libc.fallocate(self._fd, _KEEP_SIZE, ctypes.c_int64(self._end), ctypes.c_int64(end - self._end)) == 0:

@@ -1,4 +1,4 @@
-"""Room on the disk: what a write that failed is told as, and whether there is enough before much is written."""
+"""Disk space: how a failed write is reported, and whether there is enough before much is written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_error(path: Path, error: OSError) -> CaptureError:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Whatever goes wrong with the disk in this block is a CaptureError about `path`."""
+    """Turn any disk error in this block into a CaptureError about `path`."""
     try:
         yield
     except OSError as error:
@@ -36,12 +36,12 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def free_bytes(place: Path | int) -> int:
-    """Bytes that this user may still write where `place` (a path, or a descriptor) is."""
+    """Bytes this user may still write at `place` (a path or a descriptor)."""
     found = os.statvfs(place)
     return found.f_bavail * found.f_frsize
 
 
 def refused_growth(path: Path) -> OSError:
-    """Why a file did not grow, where the writer did not tell."""
+    """Why a file did not grow, where the writer did not say."""
     full = free_bytes(path.parent) < 1 << 20
     return OSError(errno.ENOSPC if full else errno.EFBIG, "")

@@ -1,4 +1,4 @@
-"""What the rig itself says of a run: that it began, that it ended, and how many commands it counted between."""
+"""What the rig itself reports of a run: its beginning, its end, and the number of commands between."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class _Status:
 
 
 class RunAccount:
-    """One run of the rig, or what came of it: all batches of one epoch, in order.
+    """One run of the rig, as far as it was received: all batches of one epoch, in order.
 
-    The first block of a run is a STATUS block, and its last one too, with run 0 and the final counters; the RUN events lie between. So
-    what lies between the two STATUS blocks is covered by the sequence numbers, and what lies outside them was not received.
+    Both the first and the last block of a run are STATUS blocks, the last with run 0 and the final counters; the RUN events lie between.
+    So whatever lies between the two STATUS blocks is covered by the sequence numbers, and what lies outside them was not received.
     """
 
     def __init__(self) -> None:
         self.run: int | None = None
-        """1 once the rig said that it captures, 0 once it said that it stopped, by tick and not by arrival."""
+        """1 once the rig has reported capturing, 0 once it has reported stopping; by tick, not by arrival."""
         self.has_run = False
-        """True once the rig said that it captures."""
+        """True once the rig has reported capturing."""
         self._said_at = -1
         self._began: int | None = None
         self._stopped: int | None = None
@@ -42,7 +42,7 @@ class RunAccount:
         self._last_tick = 0
 
     def add(self, batch: Batch) -> None:
-        """Take note of what a batch says."""
+        """Take note of a batch."""
         if batch.commands:
             self._commands += len(batch.commands)
         if batch.events:
@@ -82,18 +82,19 @@ class RunAccount:
         return self._stopped is not None and self._last is not None and not self._last.run and self._last.tick >= self._stopped
 
     def head_gap(self, *, attached_late: bool = False) -> Gap | None:
-        """The gap before the first block that came, unless that was the run's first."""
+        """The gap before the first block received, unless that was the run's first."""
         if self.began:
             return None
         reason = "the rig was capturing before the recording began" if attached_late else "the beginning was not received"
         return self._around(self._first_tick or 0, reason)
 
     def tail_gap(self) -> Gap | None:
-        """The gap behind the last block that came, unless that was the run's last."""
+        """The gap after the last block received, unless that was the run's last."""
         return None if self.ended else self._around(self._last_tick, "the end was not received")
 
     def count_gap(self) -> Gap | None:
-        """A gap over all of a run whose beginning and end came, and whose count of commands is not that of those that came."""
+        """A gap over the whole of a run whose beginning and end were received, but whose command count differs from the commands
+        received."""
         missing = self._uncounted() if self.began and self.ended else 0
         if not missing:
             return None

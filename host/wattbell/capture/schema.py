@@ -28,7 +28,7 @@ COMMANDS = pa.schema(
     ]
 )
 RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated")
-"""Columns of `commands` that mostly repeat the value before."""
+"""Columns of `commands` that mostly repeat the previous value."""
 AGES_BEFORE = ("doorbell", "fetch", "first_data", "last_data")
 """Ages in wire order; bit i of `saturated` belongs to age i, these first, then AGES_AFTER."""
 AGES_AFTER = ("msix", "cq_head")
@@ -84,9 +84,9 @@ TABLES = {
     "status": STATUS,
     "link": LINK,
 }
-"""Name of the table (``NAME.parquet``) to its schema."""
+"""Schema of each table, by its name (``NAME.parquet``)."""
 
 EVENT_NAMES = {int(event): event.name.lower() for event in spec.EventType}
 LOSS_NAMES = {int(source): source.name.lower() for source in spec.LossSource}
 ANY_KIND = "ANY"
-"""`kind` of a gap in which blocks of unknown kind are missing. Others carry the name of a wire Kind."""
+"""`kind` of a gap in which blocks of unknown kind are missing. Other gaps carry the name of a wire Kind."""

@@ -15,16 +15,15 @@ from .room import writing
 
 _SORTED = ("cqe_tick", "tick", "first_tick")
 _ROW_GROUP = 1 << 18
-"""Rows that are collected before a row group is written: large groups read and compress well; what a crash would
-lose of them is in the journal."""
+"""Rows collected before a row group is written: large groups read and compress well, and what a crash would lose is in the journal."""
 
 
 class TableSink:
-    """One ``NAME.parquet``: collects rows, writes row groups, leaves a valid (perhaps empty) file when closed.
+    """One ``NAME.parquet``: collects rows, writes row groups, leaves a valid (possibly empty) file when closed.
 
-    Integers are delta-packed and not compressed: at the rate of a busy rig that is half the time and half the size of
+    Integers are delta-packed and not compressed: at the rate of a busy rig that takes half the time and half the space of
     LZ4 on plain values, since ticks grow slowly. Columns that mostly repeat a value are plain and LZ4, which is as
-    small there and half the time.
+    small for them in half the time.
     """
 
     def __init__(self, directory: Path, name: str) -> None:
@@ -47,7 +46,7 @@ class TableSink:
             )
 
     def moved_to(self, directory: Path) -> None:
-        """The capture's folder has another name now."""
+        """The capture's folder was renamed."""
         self.path = directory / self.path.name
 
     def add(self, table: pa.Table) -> None:
@@ -73,15 +72,15 @@ class TableSink:
             self._writer.close()
 
     def abandon(self) -> None:
-        """Let the file go as it is."""
+        """Abandon the file as it is."""
         if self._writer.is_open:
             with contextlib.suppress(OSError):
                 self._writer.close()
-            self._writer.is_open = False  # else it tries again when it is collected, and prints what it meets then
+            self._writer.is_open = False  # else it tries again when garbage-collected, and prints the errors it meets
 
 
 def rows_table(name: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """Rows for table `name` from some of its columns; the others are null where they may be, else 0 or empty."""
+    """Rows for table `name` from some of its columns; the others are null where nullable, else 0 or empty."""
     table_schema = schema.TABLES[name]
     count = len(next(iter(columns.values())))
     unknown = set(columns) - set(table_schema.names)

@@ -28,7 +28,7 @@ _META_PERIOD_S = 1.0
 
 
 class SteadyClock:
-    """UTC as it was when this was made, plus the time since (also while the host slept): steps of the host's clock do not show."""
+    """UTC at creation plus the time since (also while the host slept): steps of the host's clock do not show."""
 
     def __init__(self) -> None:
         self._began_ns = now_ns() - self._running_ns()
@@ -52,9 +52,9 @@ class CaptureWriter:
     Leaving the ``with`` block normally completes the capture; an exception leaves it unfinished, to be rebuilt from
     its journal (an interrupt may have struck in the middle of a batch).
 
-    With `overwrite` the capture that is there stays until :meth:`commit`, which the first data and a normal end do too; :attr:`path` is
-    another folder until then. Raises CaptureError, there and in every method that writes, when the disk does not take what is written,
-    and at once when the folder may not be written or another recorder has it.
+    With `overwrite`, an existing capture stays until :meth:`commit`, which the first data and a normal end also call; :attr:`path` is
+    another folder until then. Raises CaptureError, here and in every method that writes, when the disk refuses a write, and at once
+    when the folder is not writable or another recorder has it.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class CaptureWriter:
         self.decoder = Decoder()
         self.keep_stream = keep_stream
         self.account = RunAccount()
-        """What the rig said of its present run."""
+        """What the rig reports of its present run."""
         self.attached_late = False
-        """To be set where the rig was capturing before the recording began."""
+        """To be set if the rig was capturing before the recording began."""
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
         self.on_rail: Callable[[Rail, int], None] | None = None
-        """Called with the rail of each batch, and what to add to its ticks to have those of the capture."""
-        if lba_size_bytes:  # from the beginning: a rebuild knows it then
+        """Called with the rail of each batch, and the offset from its ticks to those of the capture."""
+        if lba_size_bytes:  # from the beginning: a rebuild then knows it
             self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
         self._streamed = False
@@ -125,7 +125,7 @@ class CaptureWriter:
             self.journal.append(data)
 
     def decode(self, data: Buffer, arrival_utc_ns: int | None = None) -> list[Batch]:
-        """Decode journalled bytes of the stream and write what they hold."""
+        """Decode journalled bytes of the stream and write their contents."""
         if not self._place.committed:
             self.commit()
         self._streamed = self._streamed or len(data) > 0
@@ -148,7 +148,7 @@ class CaptureWriter:
         return batches
 
     def ingest(self, batch: Batch, arrival_utc_ns: int | None = None) -> None:
-        """Append what a decoder yielded."""
+        """Append the output of a decoder."""
         if batch.epoch != self._epoch:
             self._begin_epoch(batch, arrival_utc_ns)
         offset = self._offset
@@ -179,16 +179,16 @@ class CaptureWriter:
         self.last_tick = max(self.last_tick, batch.last_tick + offset)
 
     def _begin_epoch(self, batch: Batch, arrival_utc_ns: int | None) -> None:
-        """The rig's counter began anew: place the new ticks behind the old ones by the host's clock."""
+        """The rig's counter restarted: place the new ticks after the old ones by the host's clock."""
         before = self.last_tick
         self._end_run()
         self.account = RunAccount()
-        offset = before + spec.FLUSH_TICKS  # the new counter began at 0: nothing of it may lie before the cut
+        offset = before + spec.FLUSH_TICKS  # the new counter began at 0: none of it may lie before the cut
         if arrival_utc_ns is not None and self._last_arrival_ns is not None:
             elapsed_ps = (arrival_utc_ns - self._last_arrival_ns) * 1000
             offset = max(offset, before + elapsed_ps // int(self.meta["clock"]["tick_ps"]) - batch.last_tick)
         known = self.meta["journal"]["tick_offsets"]
-        if batch.epoch < len(known):  # rebuilding: as it was placed when recorded
+        if batch.epoch < len(known):  # rebuilding: placed as when recorded
             offset = int(known[batch.epoch])
         else:
             known.append(offset)
@@ -200,7 +200,7 @@ class CaptureWriter:
         self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), began, -1, "the rig restarted")], 0)
 
     def _end_run(self) -> None:
-        """Add what is missing of the present run, where it is not known otherwise."""
+        """Add what is missing of the present run, unless it is already known."""
         account, first = self.account, self._epoch == 0
         late = first and bool(self.attached_late or self.meta["journal"].get("attached_late"))
         gaps = [account.head_gap(attached_late=late), account.tail_gap()]
@@ -230,13 +230,13 @@ class CaptureWriter:
     # -- built by hand ---------------------------------------------------------------------------------------------
 
     def add_rows(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Append rows to a table of docs/capture.md; columns not given are null where they may be, else 0."""
+        """Append rows to a table of docs/capture.md; columns not given are null where nullable, else 0."""
         self._tables[table].add(rows_table(table, columns))
 
     def add_rail(self, first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, *, energy_raw: int = 0,
                  adc_index: int | None = None, flags: int = 0) -> None:  # fmt: skip
-        """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 of them) and to the waveform; ``energy_raw`` has up to
-        96 bits."""
+        """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 of them) and to the waveform; ``energy_raw`` has up to 96
+        bits."""
         voltage, current = np.asarray(voltage_v, np.float32), np.asarray(current_a, np.float32)
         sample = self._rail.write_samples(first_tick, interval_ticks, voltage, current)
         row = {
@@ -264,7 +264,7 @@ class CaptureWriter:
         return {name: table.rows for name, table in self._tables.items()} | {"samples": self._rail.samples}
 
     def set_anchor(self, tick: int, utc_ns: int) -> None:
-        """Give the time of day of a tick, instead of the arrival of the first block."""
+        """Set the time of day of a tick, instead of the arrival of the first block."""
         self._anchor = Anchor(tick, utc_ns, self.meta["clock"]["tick_ps"])
 
     # -- meta and end ----------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class CaptureWriter:
             meta.save(self.path, self.meta)
 
     def commit(self) -> None:
-        """Put this capture in the place of the one that it replaces, if it does."""
+        """Put this capture in the place of the one it replaces, if any."""
         if self._place.committed:
             return
         self.path = self._place.commit()
@@ -321,9 +321,9 @@ class CaptureWriter:
             self.journal.moved_to(self.path)
 
     def close(self, state: str = "complete") -> None:
-        """End the capture. One of a stream is ``incomplete`` instead of ``complete`` when the beginning or the end of the run did not
-        come, or the rig counted other than what came; then the gaps say where. CaptureError, and the capture is left unfinished, when
-        not all of it could be written."""
+        """End the capture. A capture of a stream is ``incomplete`` instead of ``complete`` when the beginning or the end of the run was not
+        received, or the rig's count differs from what was; the gaps then say where. Raises CaptureError, leaving the capture unfinished,
+        when part of it could not be written."""
         if self._closed:
             return
         self._closed = True
@@ -354,7 +354,7 @@ class CaptureWriter:
         self.save_meta()
 
     def expect_stream(self) -> None:
-        """A capture of a stream: without any of it, it is not complete."""
+        """A capture of a stream; without any data it is not complete."""
         self._streamed = True
 
     def abandon(self) -> None:
