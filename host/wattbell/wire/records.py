@@ -62,7 +62,7 @@ def _field(words: Column, plan: _Plan) -> Column:
             shifted = shifted & np.uint32((1 << plan.bits) - 1)
         part: Column = shifted.astype(plan.dtype)
         return part
-    if plan.bits <= 32:  # spans two words
+    if plan.bits <= 32:  # across two words
         mask = np.uint32((1 << plan.bits) - 1)
         joined = (low >> np.uint32(plan.shift)) | (words[plan.word + 1] << np.uint32(32 - plan.shift))
         across: Column = (joined & mask).astype(plan.dtype, copy=False)
