@@ -47,7 +47,7 @@ def computed(capture: Capture) -> dict[str, Any]:
 
 def show_analysis(path: Path, json: bool) -> None:
     """Analyse a capture and print the figures."""
-    from ..present.capture.tables import render
+    from ..present.capture.terminal import render
 
     result = computed(open_with_progress(path))
     if json:

@@ -1,18 +1,28 @@
-"""What a suite page draws, as plain data: the HTML page and the static pictures are two renderings of it."""
+"""Charts as data: the interactive ones of a page (:mod:`.interactive`) and the pictures (:mod:`.pictures`) are two renderings of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from wattbell.present.table import Cell, Table
 from wattbell.results import Quantity
 
-BACKGROUND = "#98a2ae"
-"""Colour of drives that are shown for comparison only."""
-MAX_DIRECT_LABELS = 5
+F32 = npt.NDArray[np.float32]
 
+MAX_DIRECT_LABELS = 5
+MANY = 400
+"""Points of a line, from which on they are drawn small."""
+
+_LONGEST = 120
+"""Bytes of a file name, without its ending."""
 Mode = Literal["lines", "lines+markers", "markers"]
+Side = Literal["", "top", "bottom", "right", "left"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +50,28 @@ class Bars:
     group: str = ""
     short: str = ""
 
+    @property
+    def top(self) -> float:
+        """What the longest bar, or its whisker, reaches."""
+        return max((bar.value.value + (bar.value.u or 0.0) for bar in self.bars), default=0.0) or 1.0
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """Factor and unit in which the figures are read best."""
+        factor, unit = readable([bar.value.value for bar in self.bars], self.unit)
+        return factor, unit.removeprefix("1")
+
+    def heading(self, grouped: bool = False) -> tuple[str, str]:
+        """Title, and what stands beside it; ``grouped``: below the name of its test."""
+        unit, better = self.scale[1], f"{self.better} is better" if self.better else ""
+        title, *beside = (unit or self.short, unit and self.short) if grouped else (self.title, unit)
+        return title, ", ".join(filter(None, (*beside, better)))
+
 
 @dataclass(frozen=True)
 class Line:
-    """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point (scatter)."""
+    """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point, on the side ``beside`` (none given:
+    towards the middle). ``hover``: what is said of each point on the page. ``steps``: each value holds until the next."""
 
     label: str
     colour: str
@@ -54,6 +82,9 @@ class Line:
     mode: Mode = "lines+markers"
     lost: bool = False
     texts: Sequence[str] | None = None
+    beside: Side = ""
+    hover: Sequence[str] | None = None
+    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,24 +98,31 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One pair of axes. ``x_ticks``: the only ticks (then x is drawn on a log axis if ``x_log``)."""
+class Axis:
+    """``span``: its ends, where what is drawn does not tell them; ``ticks``: the only ones, with their texts; ``seconds``: its unit is
+    the second, and ticks get an SI prefix; ``grid``: lines across the panel (a y axis always has them)."""
 
-    x_title: str
-    y_title: str
+    title: str
+    log: bool = False
+    span: tuple[float, float] | None = None
+    ticks: Sequence[tuple[float, str]] | None = None
+    seconds: bool = False
+    grid: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. ``names``: curves are named at their ends, where there are few enough of them; ``legend``: their names stand above
+    them, in the panel. ``zoom``: one can zoom."""
+
+    x: Axis
+    y: Axis
     lines: Sequence[Line]
     title: str = ""
-    x_log: bool = False
-    y_log: bool = False
-    x_ticks: Sequence[float] | None = None
-    x_suffix: str = ""
-    x_range: tuple[float, float] | None = None
-    y_range: tuple[float, float] | None = None
     marks: Sequence[Mark] = ()
     zoom: bool = False
-    seconds: Literal["", "x", "y"] = ""
     names: bool = True
-    """Curves are named at their ends, where there are few enough of them."""
+    legend: bool = False
 
     @property
     def named(self) -> list[Line]:
@@ -93,10 +131,43 @@ class Panel:
         fits = 1 < len(lines) <= MAX_DIRECT_LABELS and not self.zoom
         return lines if self.names and fits and all(line.mode != "markers" for line in lines) else []
 
+    @property
+    def y_span(self) -> tuple[float, float]:
+        """Ends of the y axis that hold every line with its uncertainty: from 0, or over the decades of a log axis."""
+        if self.y.span is not None:
+            return self.y.span
+        tops: list[float] = []
+        lows: list[float] = []
+        for line in self.lines:
+            us = line.u or [None] * len(line.y)
+            tops += [y + (u or 0.0) for y, u in zip(line.y, us, strict=False)]
+            lows += line.y
+        if self.y.log:
+            positive = [v for v in lows if v > 0]
+            return (min(positive) / 1.5, max(tops) * 1.5) if positive else (0.1, 1.0)
+        return 0.0, 1.08 * max([v for v in tops if v > 0], default=1.0)
+
+    @property
+    def reach(self) -> float:
+        """The right end of the x axis."""
+        return self.x.span[1] if self.x.span else max((max(line.x) for line in self.lines if line.x), default=0.0)
+
+    def end_places(self, gap: float) -> list[float]:
+        """Where the names of :attr:`named` stand, as shares of the y axis, no two closer than ``gap``."""
+        low, high = self.y_span
+
+        def share(value: float) -> float:
+            if self.y.log:
+                return math.log(max(value, low) / low) / math.log(high / low)
+            return (value - low) / (high - low)
+
+        return spread([share(line.y[-1]) for line in self.named], gap)
+
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels that belong together. ``columns`` side by side where there is room."""
+    """Panels that belong together, ``columns`` side by side where there is room. ``half``: on the page, charts that follow each other
+    stand two in a row. ``inches``: size of the picture, where it does not follow from the panels."""
 
     key: str
     title: str
@@ -104,27 +175,119 @@ class Chart:
     columns: int = 2
     note: str = ""
     height_px: int = 300
+    half: bool = False
+    inches: tuple[float, float] | None = None
+
+    @property
+    def legend(self) -> dict[str, Line]:
+        """A line for each name that a legend has; empty where there is nothing to be told apart."""
+        lines = {line.label: line for p in self.panels for line in p.lines if line.label and line.texts is None and not p.legend}
+        return lines if len(lines) > 1 and any(len(p.lines) > 1 for p in self.panels) else {}
+
+    @property
+    def needs_legend(self) -> bool:
+        """Whether the names at the ends of the curves do not tell which is which: too many, or a cloud."""
+        return bool(self.legend) and not any(len(p.named) == len(self.legend) for p in self.panels)
 
 
 @dataclass(frozen=True)
-class TableBlock:
-    """A table; cells are text, or Markup."""
+class Envelope:
+    """``low``, ``mean``, ``high`` of bins ``dt_s`` long, the first of which begins at ``t0_s``; NaN: nothing there."""
+
+    t0_s: float
+    dt_s: float
+    low: F32
+    mean: F32
+    high: F32
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def t_s(self) -> npt.NDArray[np.float64]:
+        """The middle of each bin."""
+        return np.asarray(self.t0_s + (np.arange(len(self)) + 0.5) * self.dt_s)
+
+    def coarser(self, most: int) -> Envelope:
+        """The same in at most ``most`` bins."""
+        k = max(1, math.ceil(len(self) / most))
+        if k == 1:
+            return self
+        pad = -len(self) % k
+
+        def merged(values: F32, reduce: Any) -> F32:
+            table = np.append(values, np.full(pad, np.nan, np.float32)).reshape(-1, k)
+            empty = np.isnan(table).all(axis=1)
+            table[empty] = 0
+            found = np.asarray(reduce(table, axis=1), np.float32)
+            found[empty] = np.nan
+            return found
+
+        parts = (merged(self.low, np.nanmin), merged(self.mean, np.nanmean), merged(self.high, np.nanmax))
+        return Envelope(self.t0_s, self.dt_s * k, *parts)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A series over time: its mean (or median), ``filled`` between least and largest, as a line or as ``points``."""
+
+    key: str
+    label: str
+    unit: str
+    colour: str
+    envelope: Envelope
+    filled: bool = True
+    points: bool = False
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One pair of axes of a time line. ``weight``: its height beside the others."""
+
+    key: str
+    y: Axis
+    bands: Sequence[Band]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A phase on the time axis."""
+
+    number: int
+    name: str
+    first_s: float
+    last_s: float
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Lanes one above the other over the same time, from 0 to ``duration_s``. ``gaps_s``: where something is missing; a dip there is none
+    of the drive's."""
+
+    lanes: Sequence[Lane]
+    duration_s: float
+    phases: Sequence[Stretch]
+    gaps_s: Sequence[tuple[float, float]] = ()
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of text below what they belong to."""
+
+    lines: Sequence[Cell]
+
+
+Block = Bars | Chart | Table | TimeLine | Lines
+
+
+@dataclass
+class Section:
+    """A part of the page. Bar charts that follow each other stand side by side."""
 
     title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left: int = 1
     note: str = ""
-
-
-Block = Bars | Chart | TableBlock
-
-
-def needs_legend(chart: Chart) -> bool:
-    """Whether the names at the ends of the curves do not tell which is which: too many, or a cloud."""
-    lines = {line.label for p in chart.panels for line in p.lines if line.label and line.texts is None}
-    several = any(len(p.lines) > 1 for p in chart.panels)
-    return len(lines) > 1 and several and not any(len(p.named) == len(lines) for p in chart.panels)
+    blocks: list[Block] = field(default_factory=list)
 
 
 def readable(values: Sequence[float], unit: str) -> tuple[float, str]:
@@ -147,30 +310,10 @@ def shown(value: Quantity) -> dict[str, Any]:
     return figure
 
 
-@dataclass
-class Section:
-    """A part of the page. Bar charts that follow each other stand side by side."""
-
-    title: str
-    note: str = ""
-    blocks: list[Block] = field(default_factory=list)
-
-
-def y_limits(panel: Panel) -> tuple[float, float]:
-    """Axis limits that hold every line with its uncertainty: from 0, or over the decades of a log axis."""
-    if panel.y_range is not None:
-        return panel.y_range
-    tops: list[float] = []
-    lows: list[float] = []
-    for line in panel.lines:
-        for i, y in enumerate(line.y):
-            u = (line.u[i] if line.u else None) or 0.0
-            tops.append(y + u)
-            lows.append(y)
-    if panel.y_log:
-        positive = [v for v in lows if v > 0]
-        return (min(positive) / 1.5, max(tops) * 1.5) if positive else (0.1, 1.0)
-    return 0.0, 1.08 * max([v for v in tops if v > 0], default=1.0)
+def slug(text: str) -> str:
+    """A file name, short enough for every file system."""
+    kept = "".join(c if c.isalnum() else "-" for c in text.lower())
+    return "-".join(part for part in kept.split("-") if part).encode()[:_LONGEST].decode("utf-8", "ignore") or "chart"
 
 
 def spread(positions: Sequence[float], gap: float, low: float = 0.0, high: float = 1.0) -> list[float]:

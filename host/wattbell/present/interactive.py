@@ -1,24 +1,33 @@
-"""A panel of a suite page as a plotly figure (data and layout; plotly.js draws it)."""
+"""Charts as plotly.js draws them on a page (data and layout), and a time line as timeline.js does."""
 
 from __future__ import annotations
 
+import base64
 import math
+from collections.abc import Iterable
+from html import escape
 from typing import Any
 
-from wattbell.present.chart import Line, Panel, spread, y_limits
-from wattbell.present.embed import label
-from wattbell.present.static import INK, MUTED
+import numpy as np
 
-_GRID = "#e8ebee"
-_MANY = 400
+from wattbell.analysis.text import printable
+from wattbell.present.chart import MANY, Axis, Chart, Envelope, Line, Mark, Panel, Section, TimeLine
+from wattbell.present.colours import GRID, INK, MUTED, SPINE
+
+_LEGEND = {"orientation": "h", "font": {"size": 12}, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
 
 
-def _number(value: float) -> float:
-    return float(f"{value:.6g}")
+def label(text: str) -> str:
+    """``text`` for plotly.js, which reads tags, entities and ``%{...}`` in labels."""
+    return escape(printable(text), quote=False).replace("%{", "&#37;{")
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 def _trace(line: Line, panel: Panel) -> dict[str, Any]:
-    x_name, y_name, name = label(panel.x_title), label(panel.y_title), label(line.label)
+    x_name, y_name, name = label(panel.x.title), label(panel.y.title), label(line.label)
     trace: dict[str, Any] = {
         "type": "scatter",
         "name": name,
@@ -26,98 +35,136 @@ def _trace(line: Line, panel: Panel) -> dict[str, Any]:
         "y": [_number(v) for v in line.y],
         "mode": line.mode,
         "line": {"color": line.colour, "width": 2, "dash": "dash" if line.dashed else "solid"},
-        "marker": {"color": line.colour, "size": 6},
-        "hovertemplate": f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x}}<extra>{name}</extra>",
+        "marker": {"color": line.colour, "size": 10 if len(line.x) == 1 else 6},
+        "hovertemplate": f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x{'' if line.texts is None else ':.4~g'}}}<extra>{name}</extra>",
     }
-    if panel.seconds == "x":
+    if panel.x.seconds:
         trace["hovertemplate"] = f"%{{x:.4~s}}s, {y_name}: %{{y:.3~g}}<extra>{name}</extra>"
-    if len(line.x) > _MANY:
+    if line.hover is not None:
+        trace |= {"hovertext": [label(text) for text in line.hover], "hovertemplate": "%{hovertext}<extra></extra>"}
+    if len(line.x) > MANY:
         trace["marker"]["size"] = 2.6
-        if line.mode == "lines+markers":
+        if line.mode == "lines+markers" or line.steps:
             trace["mode"] = "lines"
             trace["line"]["width"] = 1.2
+    if line.steps:
+        trace["line"]["shape"] = "hvh"
     if line.dashed and line.mode != "lines":
         trace["marker"] |= {"color": "#fff", "line": {"color": line.colour, "width": 1.6}}
     if line.u and any(line.u):
         spans = [_number(u or 0.0) for u in line.u]
         trace["error_y"] = {"array": spans, "color": line.colour, "thickness": 1, "width": 3}
     if line.texts is not None:
-        middle = (panel.x_range[1] if panel.x_range else max(line.x)) / 2
+        middle = panel.reach / 2
+        sides = {"top": "top center", "bottom": "bottom center", "right": "middle right", "left": "middle left"}
         trace |= {
             "mode": "markers+text",
             "text": [label(text) for text in line.texts],
-            "textposition": ["top left" if x > middle else "top right" for x in line.x],
+            "textposition": [sides.get(line.beside) or ("top left" if x > middle else "top right") for x in line.x],
             "cliponaxis": False,
             "textfont": {"size": 11, "color": line.colour},
         }
-        trace["hovertemplate"] = f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x:.4~g}}<extra>{name}</extra>"
     return trace
 
 
-def _axis(title: str, log: bool, limits: tuple[float, float] | None, seconds: bool, zoom: bool) -> dict[str, Any]:
-    axis: dict[str, Any] = {
-        "title": {"text": label(title), "standoff": 8, "font": {"color": MUTED, "size": 12}},
-        "gridcolor": _GRID,
+def _axis(axis: Axis, span: tuple[float, float] | None, zoom: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "title": {"text": label(axis.title), "standoff": 8, "font": {"color": MUTED, "size": 12}},
+        "gridcolor": GRID,
         "zeroline": False,
-        "linecolor": "#b6bdc5",
+        "linecolor": SPINE,
         "fixedrange": not zoom,
         "automargin": True,
     }
-    if log:
-        axis |= {"type": "log", "exponentformat": "none", "tickformat": "~s"}
-        if limits is not None and limits[1] > 30 * limits[0]:
-            axis["dtick"] = 1
-    if seconds:
-        axis |= {"tickformat": "~s", "ticksuffix": "s"}
-    if limits is not None:
-        axis["range"] = [math.log10(v) for v in limits] if log else list(limits)
-    return axis
+    if axis.log:
+        made |= {"type": "log", "exponentformat": "none", "tickformat": "~s"}
+        if span is not None and span[1] > 30 * span[0]:
+            made["dtick"] = 1
+    if axis.seconds:
+        made |= {"tickformat": "~s", "ticksuffix": "s"}
+    if span is not None:
+        made["range"] = [math.log10(v) for v in span] if axis.log else list(span)
+    if axis.ticks is not None:
+        values, texts = [v for v, _ in axis.ticks], [label(text) for _, text in axis.ticks]
+        made |= {"tickmode": "array", "tickangle": 0, "tickvals": values, "ticktext": texts}
+    return made
+
+
+def _mark(mark: Mark, place: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    shapes: list[dict[str, Any]] = [
+        {"type": "line", "x0": mark.x, "x1": mark.x, "line": {"color": mark.colour, "width": 1.2, "dash": "dot"}},
+    ]
+    if mark.u:
+        band = {"fillcolor": mark.colour, "opacity": 0.15, "line": {"width": 0}}
+        shapes.append({"type": "rect", "x0": mark.x - mark.u, "x1": mark.x + mark.u, **band})
+    text = {"text": label(mark.label), "x": mark.x, "yref": "paper", "y": 1 - 0.08 * place, "xanchor": "left", "yanchor": "top"}
+    text |= {"showarrow": False, "xshift": 4, "font": {"color": mark.colour, "size": 12}, "bgcolor": "rgba(255,255,255,.75)"}
+    return [{**shape, "yref": "paper", "y0": 0, "y1": 1} for shape in shapes], text
 
 
 def figure(panel: Panel, height_px: int) -> dict[str, Any]:
     """``{"data", "layout"}`` of a panel; ``labels`` says that curves are named at their ends where there is room."""
-    limits = y_limits(panel)
-    x_axis = _axis(panel.x_title, panel.x_log, panel.x_range, panel.seconds == "x", panel.zoom)
-    x_axis["showgrid"] = False
-    if panel.x_ticks is not None:
-        ticks = list(panel.x_ticks)
-        x_axis |= {"tickmode": "array", "tickangle": 0, "tickvals": ticks, "ticktext": [f"{v:g}{label(panel.x_suffix)}" for v in ticks]}
+    x_axis = _axis(panel.x, panel.x.span, panel.zoom)
+    x_axis["showgrid"] = panel.x.grid
+    marks = [_mark(mark, place) for place, mark in enumerate(panel.marks)]
+    ends = [
+        {"text": label(line.label), "xref": "paper", "x": 1, "yref": "paper", "y": at, "xanchor": "left", "yanchor": "middle",
+         "showarrow": False, "xshift": 6, "font": {"color": line.colour, "size": 11.5}, "name": "end"}
+        for line, at in zip(panel.named, panel.end_places(0.075), strict=True)
+    ]  # fmt: skip
     layout: dict[str, Any] = {
         "height": height_px,
-        "margin": {"l": 56, "r": 12, "t": 8, "b": 44},
+        "margin": {"l": 56, "r": 12, "t": 34 if panel.legend else 8, "b": 44},
         "font": {"size": 12, "color": INK},
         "showlegend": False,
         "hovermode": "closest",
         "xaxis": x_axis,
-        "yaxis": _axis(panel.y_title, panel.y_log, limits, panel.seconds == "y", panel.zoom),
-        "shapes": [],
-        "annotations": [],
+        "yaxis": _axis(panel.y, panel.y_span, panel.zoom),
+        "shapes": [shape for shapes, _ in marks for shape in shapes],
+        "annotations": [text for _, text in marks if text["text"].strip()] + ends,
     }
-    for k, mark in enumerate(panel.marks):
-        shape = {"type": "line", "x0": mark.x, "x1": mark.x, "yref": "paper", "y0": 0, "y1": 1}
-        layout["shapes"].append({**shape, "line": {"color": mark.colour, "width": 1.2, "dash": "dot"}})
-        if mark.u:
-            band = {"type": "rect", "x0": mark.x - mark.u, "x1": mark.x + mark.u, "yref": "paper", "y0": 0, "y1": 1}
-            layout["shapes"].append({**band, "fillcolor": mark.colour, "opacity": 0.15, "line": {"width": 0}})
-        text = {"text": label(mark.label), "x": mark.x, "yref": "paper", "y": 1 - 0.08 * k, "xanchor": "left", "yanchor": "top"}
-        layout["annotations"].append({**text, "showarrow": False, "xshift": 4, "font": {"color": mark.colour, "size": 12}})
-    if panel.named:
-        layout["annotations"] += _end_labels(panel, panel.named, limits)
+    if panel.legend and len(panel.lines) > 1:
+        layout |= {"showlegend": True, "legend": _LEGEND}
     data = [_trace(line, panel) for line in panel.lines if line.x]
     return {"data": data, "layout": layout, "labels": bool(panel.named)}
 
 
-def _end_labels(panel: Panel, lines: list[Line], limits: tuple[float, float]) -> list[dict[str, Any]]:
-    low, high = limits
+def plots(sections: Iterable[Section]) -> dict[str, Any]:
+    """The panels of all charts, each under the name of its place on the page."""
+    charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
+    return {f"{chart.key}-{i}": figure(panel, chart.height_px) for chart in charts for i, panel in enumerate(chart.panels)}
 
-    def share(value: float) -> float:
-        if panel.y_log:
-            return math.log(max(value, low) / low) / math.log(high / low)
-        return (value - low) / (high - low)
 
-    places = spread([share(line.y[-1]) for line in lines], 0.075)
-    return [
-        {"text": label(line.label), "xref": "paper", "x": 1, "yref": "paper", "y": at, "xanchor": "left", "yanchor": "middle",
-         "showarrow": False, "xshift": 6, "font": {"color": line.colour, "size": 11.5}, "name": "end"}
-        for line, at in zip(lines, places, strict=True)
+def _envelope(e: Envelope) -> dict[str, Any]:
+    """Base64 of little-endian f32."""
+
+    def text(values: Any) -> str:
+        return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
+
+    return {"t0": e.t0_s, "dt": e.dt_s, "low": text(e.low), "mean": text(e.mean), "high": text(e.high)}
+
+
+def timeline(shown: TimeLine) -> dict[str, Any]:
+    """A time line; its envelopes are kept fine, timeline.js shows each stretch as coarse as the screen is."""
+    rows = [
+        {
+            "title": label(lane.y.title),
+            "weight": lane.weight,
+            "axis": f"y{i + 1}" if i else "y",
+            "log": lane.y.log,
+            **({"tickformat": "~s", "suffix": "s"} if lane.y.seconds else {}),
+            "series": [
+                {"key": b.key, "name": b.label, "unit": b.unit, "colour": b.colour, "band": b.filled, "points": b.points,
+                 "legend": len(lane.bands) > 1 or not b.filled}
+                for b in lane.bands
+            ],
+        }
+        for i, lane in enumerate(shown.lanes)
     ]  # fmt: skip
+    return {
+        "duration": shown.duration_s,
+        "envelopes": {band.key: _envelope(band.envelope) for lane in shown.lanes for band in lane.bands},
+        "rows": rows,
+        "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in shown.phases],
+        "gaps": shown.gaps_s,
+    }

@@ -1,33 +1,57 @@
-"""Each chart of a suite page as PNG and SVG, by matplotlib: no browser, no display."""
+"""Each chart as PNG and SVG, by matplotlib: no browser, no display."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogFormatter, NullLocator
 
-from wattbell.analysis.text import concise, digits, si
-from wattbell.present.chart import Bars, Chart, Line, Panel, Section, needs_legend, readable, shown, spread, y_limits
-from wattbell.present.static import GRID, INK, MUTED, STYLE
+from wattbell.analysis.text import digits, printable, si
+from wattbell.present.chart import MANY, Axis, Band, Bars, Chart, Lane, Line, Panel, Section, TimeLine, shown
+from wattbell.present.colours import GRID, INK, MUTED, SPINE
+from wattbell.present.table import figure as figure_cell
 
-_STYLE: Any = {**STYLE, "hatch.linewidth": 0.9}
-_MANY = 400
+_POINTS = 3000
+"""Bins of a band, at most."""
+_STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "text.parse_math": False, "hatch.linewidth": 0.9}
+"""No formulas: a dollar in the name of a drive is a dollar."""
 
 
 def _dress(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#b6bdc5")
+    axes.spines[["left", "bottom"]].set_color(SPINE)
     axes.tick_params(colors=MUTED, labelcolor=INK, width=0.6)
     axes.grid(True, axis="y", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
 
 
-def _bars(chart: Bars, stamp: str) -> Figure:
+def _axis(axes: Any, name: str, axis: Axis, span: tuple[float, float] | None) -> None:
+    of = {"x": axes.xaxis, "y": axes.yaxis}[name]
+    if axis.log:
+        axes.set(**{f"{name}scale": "log"})
+    if span is not None:
+        axes.set(**{f"{name}lim": span})
+    if axis.ticks is not None:
+        of.set_major_locator(FixedLocator([v for v, _ in axis.ticks]))
+        of.set_minor_locator(NullLocator())
+        of.set_major_formatter(FixedFormatter([text for _, text in axis.ticks]))
+    elif axis.seconds or axis.log:
+        of.set_major_formatter(FuncFormatter(lambda v, _: (si(v, "s", 1) if v > 0 else "0") if axis.seconds else digits(v, 1)))
+    if axis.log and axis.ticks is None:
+        of.set_minor_formatter(LogFormatter())
+    if axis.grid:
+        axes.grid(True, axis=name, color=GRID, linewidth=0.7)
+    of.set_label_text(axis.title, color=MUTED)
+
+
+def _bars(chart: Bars) -> Figure:
     n = len(chart.bars)
     figure = Figure(figsize=(7.6, 0.9 + 0.27 * n), layout="constrained")
     axes = figure.subplots()
@@ -36,7 +60,6 @@ def _bars(chart: Bars, stamp: str) -> Figure:
     axes.spines[["bottom", "left"]].set_visible(False)
     axes.set_xticks([])
     top = max((b.value.value for b in chart.bars), default=1.0) or 1.0
-    factor, unit = readable([b.value.value for b in chart.bars], chart.unit)
     for i, bar in enumerate(chart.bars):
         y = n - 1 - i
         style: dict[str, Any] = {"color": bar.colour}
@@ -45,39 +68,44 @@ def _bars(chart: Bars, stamp: str) -> Figure:
         axes.barh(y, bar.value.value, height=0.68, **style)
         if bar.value.u:
             axes.errorbar(bar.value.value, y, xerr=bar.value.u, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
-        text = "  ".join(filter(None, (concise(shown(bar.value), factor), bar.remark, bar.lost)))
+        text = "  ".join(filter(None, (figure_cell(shown(bar.value), chart.scale[0]).text.rstrip("!"), bar.remark, bar.lost)))
         at = bar.value.value + (bar.value.u or 0.0) + 0.012 * top
         axes.annotate(text, (at, y), va="center", fontsize=8.5, color=INK)
     axes.set_yticks(range(n), [b.label for b in reversed(chart.bars)])
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, top * (1.5 if any(b.remark or b.lost for b in chart.bars) else 1.2))
-    better = f"{chart.better} is better" if chart.better else ""
-    _title(figure, ", ".join(filter(None, (chart.title, unit.removeprefix("1"), better))), stamp)
     return figure
 
 
-def _title(figure: Figure, title: str, stamp: str) -> None:
-    figure.suptitle(title + (f"\n{stamp}" if stamp else ""), x=0.01, ha="left", fontsize=10, color=INK)
+_SIDES = {
+    "top": {"xytext": (0, 6), "ha": "center"},
+    "bottom": {"xytext": (0, -6), "ha": "center", "va": "top"},
+    "right": {"xytext": (6, 0), "ha": "left", "va": "center"},
+    "left": {"xytext": (-6, 0), "ha": "right", "va": "center"},
+}
 
 
 def _line(axes: Any, line: Line, reach: float) -> None:
+    size = 6 if len(line.x) == 1 else 4
     if line.texts is not None:
-        axes.plot(line.x, line.y, "o", color=line.colour, markersize=4, markerfacecolor="white" if line.dashed else None)
+        axes.plot(line.x, line.y, "o", color=line.colour, markersize=size, markerfacecolor="white" if line.dashed else None)
         for x, y, text in zip(line.x, line.y, line.texts, strict=True):
-            left = x > reach / 2
-            place = {"xytext": (-6, 4) if left else (6, 4), "ha": "right" if left else "left"}
+            place = {"xytext": (-6, 4), "ha": "right"} if x > reach / 2 else {"xytext": (6, 4), "ha": "left"}
+            place = _SIDES.get(line.beside, place)
             axes.annotate(text, (x, y), textcoords="offset points", fontsize=8, color=line.colour, **place)
         return
-    many = len(line.x) > _MANY
+    many = len(line.x) > MANY
     style: dict[str, Any] = {"color": line.colour, "linewidth": 1.4, "linestyle": "--" if line.dashed else "-"}
     if line.mode == "markers":
         hollow = {"markerfacecolor": "white"} if line.dashed and not many else {}
         kind = "." if many else "o"
-        axes.plot(line.x, line.y, kind, color=line.colour, markersize=1.8 if many else 4, rasterized=many, **hollow)
+        axes.plot(line.x, line.y, kind, color=line.colour, markersize=1.8 if many else size, rasterized=many, **hollow)
         return
     if line.mode == "lines+markers" and not many:
         style |= {"marker": "o", "markersize": 3.6, "markerfacecolor": "white" if line.dashed else line.colour}
-    axes.plot(line.x, line.y, **style)
+    if line.steps:
+        style |= {"drawstyle": "steps-mid", "linewidth": 1.0}
+    axes.plot(line.x, line.y, label=line.label, **style)
     if line.u and any(line.u):
         axes.errorbar(line.x, line.y, yerr=[u or 0.0 for u in line.u], fmt="none", ecolor=line.colour, elinewidth=0.9,
                       capsize=2)  # fmt: skip
@@ -90,65 +118,34 @@ def _panel(axes: Any, panel: Panel) -> None:
             axes.axvspan(mark.x - mark.u, mark.x + mark.u, color=mark.colour, alpha=0.16, linewidth=0)
         axes.axvline(mark.x, color=mark.colour, linewidth=0.9, linestyle=":")
     for line in panel.lines:
-        _line(axes, line, panel.x_range[1] if panel.x_range else max(line.x))
-    low, high = y_limits(panel)
-    if panel.x_log:
-        axes.set_xscale("log")
-    if panel.y_log:
-        axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    if panel.x_ticks is not None:
-        axes.xaxis.set_major_locator(FixedLocator(list(panel.x_ticks)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}{panel.x_suffix}"))
-    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-        if panel.seconds == name:
-            axis.set_major_formatter(FuncFormatter(lambda v, _: si(v, "s", 1) if v > 0 else "0"))
-            axis.set_minor_formatter(NullFormatter())
-    if panel.y_log and panel.seconds != "y":
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: digits(v, 1)))
-        axes.yaxis.set_minor_formatter(LogFormatter())
-    if panel.x_range is not None:
-        axes.set_xlim(*panel.x_range)
+        _line(axes, line, panel.reach)
+    _axis(axes, "x", panel.x, panel.x.span)
+    _axis(axes, "y", panel.y, panel.y_span)
     for k, mark in enumerate(panel.marks):
         axes.annotate(mark.label, (mark.x, 0.97 - 0.07 * k), xycoords=("data", "axes fraction"), xytext=(5, 0),
                       textcoords="offset points", fontsize=8, color=mark.colour, va="top")  # fmt: skip
-    axes.set_xlabel(panel.x_title, color=MUTED)
-    axes.set_ylabel(panel.y_title, color=MUTED)
     if panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left", color=INK)
-    if panel.named:
-        _direct_labels(axes, panel, panel.named)
-
-
-def _direct_labels(axes: Any, panel: Panel, lines: list[Line]) -> None:
-    low, high = y_limits(panel)
-
-    def share(value: float) -> float:
-        if panel.y_log:
-            return math.log(max(value, low) / low) / math.log(high / low)
-        return (value - low) / (high - low)
-
-    for line, at in zip(lines, spread([share(line.y[-1]) for line in lines], 0.085), strict=True):
+    if panel.legend and len(panel.lines) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    for line, at in zip(panel.named, panel.end_places(0.085), strict=True):
         axes.annotate(line.label, (1.01, at), xycoords="axes fraction", fontsize=8, color=line.colour, va="center")
 
 
-def _chart(chart: Chart, stamp: str) -> Figure:
+def _chart(chart: Chart) -> Figure:
     count = len(chart.panels)
     columns = min(chart.columns, count)
     rows = math.ceil(count / columns)
-    figure = Figure(figsize=(4.9 * columns + 0.6, 3.2 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=chart.inches or (4.9 * columns + 0.6, 3.2 * rows + 0.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for i, axes in enumerate(grid.flat):
         if i < count:
             _panel(axes, chart.panels[i])
         else:
             axes.set_visible(False)
-    lines = {line.label: line for p in chart.panels for line in p.lines if line.label and line.texts is None}
-    if needs_legend(chart):
-        handles = [_handle(line) for line in lines.values()]
+    if chart.needs_legend:
+        handles = [_handle(line) for line in chart.legend.values()]
         figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _title(figure, chart.title, stamp)
     return figure
 
 
@@ -159,21 +156,74 @@ def _handle(line: Line) -> Any:
     return Line2D([], [], color=line.colour, linestyle="--" if line.dashed else "-", label=line.label)
 
 
-def write_pictures(sections: list[Section], folder: Path, stamp: str) -> list[Path]:
-    """Write every chart as ``key.png`` and ``key.svg``; ``stamp`` (scaled, model, lost data) stands on each of them."""
+def _band(axes: Any, band: Band) -> None:
+    env = band.envelope.coarser(_POINTS)
+    if band.points:
+        axes.vlines(env.t_s, env.low, env.high, color=band.colour, alpha=0.28, linewidth=0.7, rasterized=True)
+        axes.plot(env.t_s, env.mean, ".", color=band.colour, markersize=1.6, label=band.label)
+        return
+    if band.filled:
+        axes.fill_between(env.t_s, env.low, env.high, color=band.colour, alpha=0.22, linewidth=0, rasterized=len(env) > 1000)
+    axes.plot(env.t_s, env.mean, color=band.colour, linewidth=0.8, label=band.label)
+
+
+def _lane(whole: TimeLine, lane: Lane) -> Figure:
+    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
+    axes = figure.subplots()
+    _dress(axes)
+    for i, phase in enumerate(whole.phases):
+        if i % 2 == 0:
+            axes.axvspan(phase.first_s, phase.last_s, color="#f1f4f7", linewidth=0, zorder=0)
+        if (phase.last_s - phase.first_s) > 0.025 * whole.duration_s:
+            at = ((phase.first_s + phase.last_s) / 2, 1.0)
+            axes.annotate(str(phase.number), at, xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8, color=MUTED)
+    for first_s, last_s in whole.gaps_s:
+        axes.axvspan(first_s, last_s, facecolor="#b3261e22", edgecolor="#b3261e88", linewidth=0.6, zorder=0.5)
+    for band in lane.bands:
+        _band(axes, band)
+    if len(lane.bands) > 1:
+        axes.legend(frameon=False, ncols=2, loc="upper right", fontsize=8)
+    _axis(axes, "x", Axis("time, s"), (0, whole.duration_s))
+    _axis(axes, "y", lane.y, None)
+    if lane.y.log:
+        axes.margins(y=0.08)
+    else:
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def _figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Figure]]:
+    """Every picture with its name."""
+    for block in (_plain(block) for section in sections for block in section.blocks):
+        if isinstance(block, TimeLine):
+            for lane in block.lanes:
+                yield lane.key, _lane(block, lane)
+        elif isinstance(block, Chart) or (isinstance(block, Bars) and block.bars):
+            figure = _chart(block) if isinstance(block, Chart) else _bars(block)
+            title = block.title if isinstance(block, Chart) else ", ".join(filter(None, block.heading()))
+            figure.suptitle(title + (f"\n{stamp}" if stamp else ""), x=0.01, ha="left", fontsize=10, color=INK)
+            yield block.key, figure
+
+
+def _plain(value: Any) -> Any:
+    """Charts with :func:`.printable` text in every string of them, however deep."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple):
+        return value if value and isinstance(value[0], int | float) else type(value)(map(_plain, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)})
+    return value
+
+
+def write_pictures(sections: Iterable[Section], folder: Path, stamp: str = "") -> list[Path]:
+    """Write every chart as ``key.png`` (160 dpi) and ``key.svg``; ``stamp`` (scaled, model, lost data) stands on each of them."""
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     with rc_context(_STYLE):
-        for section in sections:
-            for block in section.blocks:
-                if isinstance(block, Bars) and block.bars:
-                    figure = _bars(block, stamp)
-                elif isinstance(block, Chart):
-                    figure = _chart(block, stamp)
-                else:
-                    continue
-                for suffix in (".png", ".svg"):
-                    path = folder / (block.key + suffix)
-                    figure.savefig(path, dpi=160, facecolor="white", metadata={"Date": None} if suffix == ".svg" else None)
-                    written.append(path)
+        for key, figure in _figures(sections, stamp):
+            for suffix in (".png", ".svg"):
+                path = folder / (key + suffix)
+                figure.savefig(path, dpi=160, facecolor="white", metadata={"Date": None} if suffix == ".svg" else None)
+                written.append(path)
     return written

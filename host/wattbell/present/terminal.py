@@ -1,4 +1,4 @@
-"""Tables and lines for a terminal of any width, in which no figure is ever cut: a part of a number reads like another number."""
+"""Tables and lines in a terminal of any width. No figure is ever cut: a part of a number reads like another number."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
+from wattbell.present import table as data
+
+DIM = "grey58"
+STYLES: dict[data.Tone, str] = {"": "", "muted": DIM, "good": "green", "bad": "bold red", "lost": "yellow"}
+_NAME = 60
+"""Characters of a name in the first column that are shown at most; names come from anywhere."""
 TEXT_WIDTH = 14
 """Columns of text are wrapped to this width before a figure is left out."""
 _UNIT = re.compile(r"([kMGmµn]?(W|s|J|B|A|V|Hz|B/s)|%)[,.;:)]?")
@@ -86,3 +93,38 @@ class WholeText:
             line.rstrip()
             line.overflow = "fold"
             yield line
+
+
+def words(cell: data.Cell | str) -> Text:
+    """A cell as text in colours."""
+    if isinstance(cell, str):
+        return Text(cell)
+    text = Text("  " if cell.inner else "")
+    for span in cell.spans:
+        text.append(span.text.replace(data.BREAK, ""), style=STYLES[span.tone])
+    return text
+
+
+def drawn(table: data.Table) -> RenderableType:
+    """A table below its heading (a title of Rich's would wrap at the table's width)."""
+    heading = Text(table.title, style="bold")
+    if table.note:
+        heading.append(f"  {table.note}", style=DIM)
+    shown = [i for i, column in enumerate(table.columns) if not column.page_only]
+    names = {i: table.columns[i].heading if (short := table.columns[i].short) is None else short for i in shown}
+    made = WholeTable(
+        expendable=[names[i] for i in sorted(shown, key=lambda i: table.columns[i].leaves) if table.columns[i].leaves],
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1),
+        header_style=f"not bold {DIM}",
+    )
+    for i in shown:
+        numeric = table.columns[i].numeric
+        made.add_column(names[i], justify="right" if numeric else "left", no_wrap=numeric or table.columns[i].whole)
+    for row in table.rows:
+        first, *rest = (words(row[i]) for i in shown)
+        first.truncate(_NAME, overflow="ellipsis")
+        made.add_row(first, *rest)
+    return Group(Text(), WholeText(heading), made)

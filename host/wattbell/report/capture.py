@@ -1,92 +1,26 @@
-"""The report as one HTML file that needs nothing else: style, script, plotly.js and data are inside."""
+"""The report of a capture: one HTML file that needs nothing else, and PNG and SVG of each plot."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from markupsafe import Markup
-
 from wattbell.analysis import link
+from wattbell.analysis.context import load
 from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
-from wattbell.present import html as tables
-from wattbell.present.capture.charts import ReportData
-from wattbell.present.capture.series import Envelope
-from wattbell.present.capture.tables import phases_or_whole
-from wattbell.present.colours import READ, WRITE, Look
-from wattbell.present.embed import bullets, document, label, note_below
-from wattbell.present.static import DEPTH, LATENCY, POWER
+from wattbell.capture import Capture
+from wattbell.errors import CaptureError
+from wattbell.present import interactive
+from wattbell.present.capture.charts import CaptureCharts, charts
+from wattbell.present.capture.tables import all_tables, truth_lines
+from wattbell.present.chart import Lines, Section
+from wattbell.present.html import page
+from wattbell.present.pictures import write_pictures
 
 
-def _envelope(e: Envelope) -> dict[str, Any]:
-    def text(values: Any) -> str:
-        return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
-
-    return {"t0": e.t0_s, "dt": e.dt_s, "low": text(e.low), "mean": text(e.mean), "high": text(e.high)}
-
-
-def _plot_data(data: ReportData) -> dict[str, Any]:
-    """What page.js draws: envelopes as base64 of little-endian f32, rows of the time line, curves, points, details."""
-    envelopes: dict[str, Any] = {}
-    rows: list[dict[str, Any]] = []
-    if data.power is not None:
-        envelopes["power"] = _envelope(data.power)
-        series = {"key": "power", "name": "mean", "unit": "W", "colour": POWER, "band": True, "legend": False}
-        rows.append({"title": "power, W", "weight": 1.5, "series": [series]})
-    rates = []
-    for name, colour in (("read", READ), ("write", WRITE)):
-        values = data.throughput[name]
-        if values.any():
-            envelopes[name] = _envelope(Envelope(0.0, data.load_dt_s, values, values, values))
-            rates.append(
-                {"key": name, "name": name, "unit": "MB/s", "colour": colour, "band": False, "legend": True}
-            )
-    if rates:
-        rows.append({"title": "MB/s", "weight": 1.0, "series": rates})
-    if data.depth.high.any():
-        envelopes["depth"] = _envelope(data.depth)
-        series = {"key": "depth", "name": "mean", "unit": "in flight", "colour": DEPTH, "band": True, "legend": False}
-        rows.append({"title": "queue depth", "weight": 0.8, "series": [series]})
-    if not np.isnan(data.latency.mean).all():
-        envelopes["latency"] = _envelope(data.latency)
-        line = {"key": "latency", "name": "median", "unit": "s", "colour": LATENCY, "band": True, "legend": False}
-        shape = {"log": True, "tickformat": "~s", "suffix": "s"}
-        rows.append({"title": "latency", "weight": 1.0, "series": [{**line, "points": True}], **shape})
-    for i, row in enumerate(rows):
-        row["axis"] = "y" if i == 0 else f"y{i + 1}"
-    return {
-        "duration": data.duration_s,
-        "envelopes": envelopes,
-        "rows": rows,
-        "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in data.phases],
-        "gaps": data.gaps_s,
-        "latencyFrom": label(data.latency_from),
-        "curves": [
-            {"name": label(c.name), **_look(c.look), "latency": _rounded(c.latency_s), "share": [float(s) for s in c.share]}
-            for c in data.curves
-        ],
-        "points": [
-            {"name": label(p.name), **_look(p.look), "watt": p.watt, "rate": p.mb_per_s} for p in data.points
-        ],
-        "details": [
-            {"t": _rounded(d.t_s), "power": _rounded(d.power_w), "marks": {label(text): at for text, at in d.marks.items()}}
-            for d in data.details
-        ],
-    }
-
-
-def _look(look: Look) -> dict[str, Any]:
-    return {"colour": look.colour, "dashed": look.dashed}
-
-
-def _rounded(values: Any) -> list[float | None]:
-    return [None if np.isnan(v) else float(f"{v:.6g}") for v in values]
-
-
-def _facts(result: Mapping[str, Any]) -> Markup:
+def _facts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     power, every = result["power"], result["commands"]["all"]
     facts = [(duration(result["capture"]["duration_s"], 4), "recorded"), (count(every["count"]), "I/O commands")]
     if "mean_w" in power:
@@ -96,24 +30,10 @@ def _facts(result: Mapping[str, Any]) -> Markup:
             if value is not None:
                 facts.append((si(value, "W"), f"highest {text} mean"))
     lowest = result["idle"]["levels"][-1:] if result["idle"]["levels"] else []
-    facts += [(si(level["mean_w"]["value"], "W"), f"lowest idle ({level['label']})") for level in lowest]
-    cells = Markup().join(Markup("<div><b>{}</b><span>{}</span></div>").format(value, text) for value, text in facts)
-    return Markup("<div class=facts>{}</div>").format(cells)
+    return facts + [(si(level["mean_w"]["value"], "W"), f"lowest idle ({level['label']})") for level in lowest]
 
 
-def _banner(result: Mapping[str, Any]) -> Markup:
-    loss = result["loss"]
-    lost = lost_parts(loss)
-    if lost:
-        head = Markup("<b>Data were lost:</b> {}.").format(", ".join(lost))
-    else:
-        head = Markup("Nothing was lost between the connector and this page.")
-    items = bullets(result["warnings"]) if result["warnings"] else ""
-    style = "loss" if lost else ("warn" if items else "")
-    return Markup('<div class="banner {}">{}{}</div>').format(style, head, items)
-
-
-def _conditions(result: Mapping[str, Any]) -> Markup:
+def _conditions(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     about, model = result["capture"], result["uncertainty"]
     conditions, rig, rail = about["conditions"], about["rig"], about["rail"]
     drive = about.get("drive") or {}
@@ -140,8 +60,7 @@ def _conditions(result: Mapping[str, Any]) -> Markup:
         ("capture", str(about["path"])),
         ("software", ", ".join(f"{k} {v}" for k, v in about["software"].items())),
     ]
-    entries = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in rows if v)
-    return Markup("<dl>{}</dl>").format(entries)
+    return [(name, text) for name, text in rows if text]
 
 
 def _rig(rig: Mapping[str, Any]) -> str:
@@ -156,87 +75,63 @@ def _utc(about: Mapping[str, Any]) -> str:
     return f"; tick {anchor['tick']} is {anchor['utc']}" if anchor else ""
 
 
-def _section(title: str, body: Markup, note: str = "") -> Markup:
-    if not body:
-        return Markup()
-    return Markup("<h2>{}</h2>{}{}").format(title, note_below(note), body)
+def _sub(result: Mapping[str, Any]) -> list[str]:
+    drive, conditions = result["capture"].get("drive") or {}, result["capture"]["conditions"]
+    parts = [f"firmware {drive['firmware']}"] if drive.get("firmware") else []
+    parts.append("virtual rig" if conditions.get("virtual") else "measured at the drive's connector")
+    parts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
+    return parts if "mean_w" in result["power"] else [*parts, f"no power figures: {result['power']['absent']}"]
 
 
-def _chips(data: ReportData) -> Markup:
-    buttons = [Markup('<button class=on data-a="0" data-b="{!r}">all</button>').format(data.duration_s)]
-    one = Markup('<button data-a="{!r}" data-b="{!r}"><i>{}</i>{}</button>')
-    buttons += [one.format(p.first_s, p.last_s, p.number, p.name) for p in data.phases]
-    extra = '<button id="log-power" style="margin-left:auto">log power</button>' if data.power is not None else ""
-    row = Markup('<div class=chips><div id=phases class=chips style="margin:0">{}</div>{}</div>')
-    return row.format(Markup().join(buttons), Markup(extra))
+def _sections(drawn: CaptureCharts, result: Mapping[str, Any]) -> list[Section]:
+    """What the page shows, in order."""
+    explained = (
+        "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to the largest value of "
+        "what one point on the screen stands for."
+    )
+    missing = " Red: something is missing there." if drawn.timeline.gaps_s else ""
+    tables = {name: Section(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
+    if "truth" in tables:
+        tables["truth"].blocks.append(Lines(truth_lines(result["truth"])))
+    before = [tables.pop(name) for name in ("workloads", "power", "bursts") if name in tables]
+    after = [tables.pop(name) for name in list(tables) if name not in ("truth", "fio")]
+    time = Section("Time line", explained + missing, [drawn.timeline])
+    details = [Section("In detail", "", [*drawn.details])] if drawn.details else []
+    return [time, *before, Section("", "", [*drawn.charts]), *after, *details, *tables.values()]
 
 
-def _body(data: ReportData, result: Mapping[str, Any]) -> Markup:
-    phases = phases_or_whole(result)
-    looks = {i: p.look for i, p in enumerate(data.phases) if p.look}
-    origin = data.latency_from
-    drive = result["capture"].get("drive") or {}
-    conditions = result["capture"]["conditions"]
-    sub = [f"firmware {drive['firmware']}"] if drive.get("firmware") else []
-    sub.append("virtual rig" if conditions.get("virtual") else "measured at the drive's connector")
-    if conditions.get("profile"):
-        sub.append(f"profile {conditions['profile']}")
-    if data.power is None:
-        sub.append(f"no power figures: {result['power']['absent']}")
-    plots = Markup()
-    figure = Markup("<div><h3>{}</h3><div id={}></div></div>")
-    if data.curves:
-        plots += figure.format(f"Latency distribution, {origin} to CQE", "distribution")
-    if data.points:
-        plots += figure.format("Performance against power", "efficiency")
-    details = Markup().join(figure.format(d.title, f"detail-{i}") for i, d in enumerate(data.details))
-    pairs = Markup("<div class=pair>{}</div>")
-    parts = [
-        Markup("<h1>{}</h1><p class=sub>{}</p>").format(data.title, " · ".join(sub)),
-        _facts(result),
-        _banner(result),
-        _section(
-            "Time line",
-            _chips(data) + Markup("<div id=timeline></div>"),
-            "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to "
-            "the largest value of what one point on the screen stands for." + (" Red: something is missing there." if data.gaps_s else ""),
-        ),
-        _section(
-            "Workloads",
-            tables.workloads(phases, looks),
-            f"Over the active span: first doorbell to last CQE without gaps of 10 ms and more. Latency from {origin} "
-            "to CQE. A dash: the sample is too small for that percentile.",
-        ),
-        _section(
-            "Power and efficiency",
-            tables.power(phases, looks),
-            "The figure in brackets is the expanded uncertainty (k = 2) in the last digits. Efficiency and active "
-            "power are over the active span; energy per command is above idle.",
-        ),
-        _section("Bursts", tables.bursts(phases, looks), "Two readings of the rate of a duty-cycled load."),
-        pairs.format(plots) if plots else Markup(),
-        _section("Latency by command", tables.latencies(result["commands"]), f"Whole capture, {origin} to CQE."),
-        _section("Where the time goes", tables.splits(result["commands"])),
-        _section(
-            "Idle power",
-            tables.idle(result["idle"]["levels"]),
-            "Steady levels while no command is in flight. What the host did not ask for is not visible on the link; "
-            "such states are inferred from the level and say so.",
-        ),
-        _section(
-            "Wake-up",
-            tables.wakeups(result["wakeup"]["by_state"]),
-            "First command after idle. Extra: less the median of the same command in a stream. Link exit: CLKREQ# "
-            "asserted until L0. Medians unless marked.",
-        ),
-        _section("In detail", pairs.format(details) if details else details),
-        _section("Against the model's truth", tables.checks(result.get("truth"))),
-        _section("Against fio", tables.fio(result.get("fio"))),
-        _section("Conditions", _conditions(result)),
-    ]
-    return Markup().join(parts)
+def write_report(capture: Capture, result: Mapping[str, Any], out: str | Path, plots: bool = True) -> Path:
+    """Write the report of ``capture``, analyzed into ``result``; returns the path of the HTML file.
 
-
-def page(data: ReportData, result: Mapping[str, Any]) -> str:
-    """The complete HTML text."""
-    return document(data.title, ("page.css",), _body(data, result), "D", _plot_data(data), "page.js")
+    ``out`` ending in ``.html`` is that file, with the plots in ``<stem>-plots/`` beside it; otherwise it is a folder
+    that gets ``report.html`` and ``plots/``. Raises CaptureError when nothing can be written there.
+    """
+    target = Path(out)
+    single = target.suffix.lower() in (".html", ".htm")
+    html = target if single else target / "report.html"
+    folder = target.with_name(f"{target.stem}-plots") if single else target / "plots"
+    drive = capture.meta.get("drive") or {}
+    drawn = charts(load(capture), result)
+    sections = _sections(drawn, result)
+    text = page(
+        "wattbell.report",
+        "capture.html",
+        ("page.css",),
+        ("plots.js", "timeline.js"),
+        {"P": interactive.plots(sections), "D": interactive.timeline(drawn.timeline)},
+        title=str(drive.get("model") or capture.path.name),
+        sub=_sub(result),
+        facts=_facts(result),
+        lost=lost_parts(result["loss"]),
+        warnings=result["warnings"],
+        sections=sections,
+        conditions=_conditions(result),
+    )
+    try:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(text, encoding="utf-8")
+        if plots:
+            write_pictures(sections, folder)
+    except OSError as error:
+        raise CaptureError(f"The report cannot be written to {target} ({error.strerror or error}); choose another place.") from None
+    return html

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.errors import ResultsError
-from wattbell.present.chart import Section, TableBlock
-from wattbell.present.embed import plain
+from wattbell.present.chart import Bars, Chart, Section
+from wattbell.present.html import page
+from wattbell.present.interactive import plots as interactive_plots
 from wattbell.present.pictures import write_pictures
 from wattbell.present.suite import curves, power, scores, tables
-from wattbell.present.suite.entities import drive_key, entities, stamp
-from wattbell.report.suite_page import page
+from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance
 
 
@@ -35,7 +35,7 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
         tables.every_figure(found),
         tables.provenance(runs, rests_on or {}),
     ]
-    return _named_apart([plain(section) for section in made if section.blocks])
+    return _named_apart([section for section in made if section.blocks])
 
 
 def _named_apart(found: list[Section]) -> list[Section]:
@@ -43,7 +43,7 @@ def _named_apart(found: list[Section]) -> list[Section]:
     taken: set[str] = set()
     for section in found:
         for i, block in enumerate(section.blocks):
-            if isinstance(block, TableBlock):
+            if not isinstance(block, Bars | Chart):
                 continue
             key, n = block.key, 1
             while key in taken:
@@ -52,6 +52,64 @@ def _named_apart(found: list[Section]) -> list[Section]:
             taken.add(key)
             section.blocks[i] = replace(block, key=key)
     return found
+
+
+def _merged(notes: Sequence[tuple[str, str]]) -> list[str]:
+    """A line for each note, with the drives it is about."""
+    drives: dict[str, dict[str, None]] = {}
+    for drive, note in notes:
+        drives.setdefault(note, {})[drive] = None
+    return [f"{', '.join(names)}: {note}" for note, names in drives.items()]
+
+
+def _notes(run: Run) -> list[str]:
+    conditions: Any = run.document.get("conditions")
+    places = [run.document.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
+    return list(dict.fromkeys(str(n) for notes in places if isinstance(notes, list) for n in notes))
+
+
+_ROUTINE = ("busy for ", "steady in rounds ")
+"""How notes begin that say that a test went as it should."""
+
+
+def _test_notes(run: Run) -> list[tuple[str, bool]]:
+    """(note with the test's name and condition, whether it is said of every test)."""
+    several = len({test.condition for test in run.tests}) > 1
+    return [
+        (f"{test.name}{f' ({test.condition})' if several and test.condition else ''}: {note}", note.startswith(_ROUTINE))
+        for test in run.tests
+        for note in test.notes
+    ]
+
+
+def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """(class, text) of what must be seen before any figure."""
+    stamps = []
+    scaled = sorted({run.scale for run in runs if run.scaled})
+    if scaled:
+        text = "SCALED " + ", ".join(f"×{s:g}" for s in scaled)
+        stamps.append(("bad", f"{text}: time and span shortened, figures not those of the whole suite"))
+    models = list(dict.fromkeys(run.profile or run.title for run in runs if run.virtual))
+    if models:
+        stamps.append(("model", f"MODEL on the virtual rig: {', '.join(models)}"))
+    if any(run.lost or any(t.lost for t in run.tests) for run in runs):
+        stamps.append(("bad", "DATA LOST"))
+    return stamps
+
+
+def _banners(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """What is to be said of the runs before their figures."""
+    lost = [f"{run.title}, {run.suite}: {n} {kind}" for run in runs for kind, n in run.lost.items()]
+    lost += [f"{r.title}, {t.name} ({t.condition}): {n} {kind}" for r in runs for t in r.tests for kind, n in t.lost.items()]
+    notes = [(run.title, text, routine) for run in runs for text, routine in _test_notes(run)]
+    warnings = _merged([(run.title, note) for run in runs for note in _notes(run)])
+    return {
+        "mixed": mixtures(runs),
+        "lost": lost,
+        "short": [f"{run.title}, {run.suite}: interrupted; {n} of {run.planned} tests are missing" for run in runs if (n := run.missing)],
+        "warnings": warnings + _merged([(title, text) for title, text, routine in notes if not routine]),
+        "routine": _merged([(title, text) for title, text, routine in notes if routine]),
+    }
 
 
 def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
@@ -103,7 +161,21 @@ def write_suite_page(
     heading = title or (drives[0] if len(drives) == 1 else f"{len(drives)} drives compared")
     rests_on = {run.content_hash: _rests_on(run, store) for run in runs}
     made = sections(runs, comparable(runs, store), rests_on)
-    text = page(heading, suites, runs, entities(runs), made)
+    found = entities(runs)
+    text = page(
+        "wattbell.report",
+        "suite.html",
+        ("page.css", "suite.css"),
+        ("plots.js",),
+        {"P": interactive_plots(made)},
+        title=heading,
+        sub=suites,
+        stamps=_stamps(runs),
+        drives=dict.fromkeys((e.label.removesuffix(", full"), e.colour) for e in found),
+        full=any(e.full for e in found),
+        sections=made,
+        **_banners(runs),
+    )
     try:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(text, encoding="utf-8")

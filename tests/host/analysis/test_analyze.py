@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from wattbell.analysis import analyze
 from wattbell.cli.output import PlainConsole
-from wattbell.present.capture.tables import render
+from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 

@@ -12,7 +12,7 @@ from wattbell.analysis import analyze
 from wattbell.analysis.loss import lost_counts, lost_parts
 from wattbell.capture import CaptureWriter, open_capture, schema
 from wattbell.measure.loss import LossBook
-from wattbell.present.capture.tables import render
+from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, LossSource
 

@@ -12,7 +12,7 @@ from wattbell.analysis import analyze
 from wattbell.analysis.text import clip, concise, count, decimals, digits, duration, places_for, si, signed, size_bytes, with_u
 from wattbell.capture.meta import save
 from wattbell.cli.output import PlainConsole
-from wattbell.present.capture.tables import render
+from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 

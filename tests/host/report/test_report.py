@@ -12,8 +12,8 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.context import load
 from wattbell.present.capture import series
-from wattbell.present.capture.charts import collect
-from wattbell.present.capture.series import Envelope
+from wattbell.present.capture.charts import charts
+from wattbell.present.chart import Envelope
 from wattbell.report import write_report
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import Kind
@@ -94,7 +94,7 @@ def test_script_draws_every_plot_in_a_browser(builder, tmp_path):
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", html.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    for plot in ("timeline", "distribution", "efficiency", "detail-0"):
+    for plot in ("timeline", "latency-distribution-0", "efficiency-0", "detail-highest-100-us-mean-0"):
         found = re.search(rf"<div id=\"{plot}\"[^>]*>(.{{2000}})", done.stdout, re.DOTALL)
         assert found, f"{plot} is missing"
         assert "svg" in found.group(1), f"{plot} was not drawn"
@@ -125,7 +125,7 @@ def test_loss_is_seen_at_the_top_at_its_time_and_at_its_figures(builder, tmp_pat
     assert "Nothing was lost" not in text
     first, second = (re.search(rf"<td class=l><span[^>]*></span>reads {n}</td>(.*?)</tr>", text)[1] for n in (1, 2))
     assert "!</span>" in second and "!</span>" not in first
-    (gap,) = collect(load(capture), result).gaps_s
+    (gap,) = charts(load(capture), result).timeline.gaps_s
     zero = load(capture).first_tick
     assert gap == pytest.approx(((70 * MS - zero) * 1e-9, (72 * MS - zero) * 1e-9))
     assert f'"gaps":[[{gap[0]!r},{gap[1]!r}]]' in text

@@ -81,14 +81,17 @@ class Shape(HTMLParser):
 TEMPLATES = {"<br>", "<extra>", "</extra>"}
 
 
-def same_page(page: str, plain: str, constant: str) -> Any:
+def same_page(page: str, plain: str, constants: str) -> Any:
     """Holds a page to one without anything hostile; returns the data of its script."""
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
     found, model = Shape(page), Shape(plain)
     assert found.elements == model.elements
     assert len(found.scripts) == 2
     assert HOSTILE[0] in found.text and HOSTILE[4] in found.text, "the text is there, as text"
-    data, _ = json.JSONDecoder().raw_decode(found.scripts[1].removeprefix(f"const {constant}="))
+    data, rest = [], found.scripts[1]
+    for name in constants:
+        one, end = json.JSONDecoder().raw_decode(rest := rest.removeprefix(f"const {name}="))
+        data, rest = [*data, one], rest[end:].removeprefix(";\n")
     return data
 
 
@@ -234,7 +237,7 @@ def test_a_report_holds_nothing_but_text_of_the_data(capture: Path, tmp_path: Pa
         spoil_capture(capture, change)
         opened = open_capture(capture)
         pages.append(write_report(opened, analyze(opened), tmp_path / f"{name}.html", name == "hostile").read_text(encoding="utf-8"))
-    no_markup_in_labels(same_page(*pages, "D"))
+    no_markup_in_labels(same_page(*pages, "PD"))
     for picture in (tmp_path / "hostile-plots").glob("*.svg"):
         ElementTree.parse(picture)
 

@@ -11,8 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 from wattbell.errors import ResultsError
-from wattbell.present.chart import BACKGROUND, Bars, Chart, Panel, TableBlock, needs_legend, spread
+from wattbell.present.chart import Bars, Chart, Panel, spread
+from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import entities, mixtures, stamp
+from wattbell.present.table import Table
 from wattbell.report.suite import comparable, sections, write_suite_page
 from wattbell.results import Store, read_run
 
@@ -75,7 +77,7 @@ def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
     assert test is not None
     assert [q.value for _, q in test.over("qd", "mb_per_s")] == full.y
     assert full.x == [1, 2, 4, 8, 16, 32] and full.dashed and full.lost
-    assert (rate.y_title, power.y_title, efficiency.y_title) == ("rate, MB/s", "power, W", "efficiency, MB/s/W")
+    assert (rate.y.title, power.y.title, efficiency.y.title) == ("rate, MB/s", "power, W", "efficiency, MB/s/W")
     bars = chart(made, "anandtech-2018-idle-settled-second-half-of-the-idle-time-w")
     assert [b.label for b in bars.bars] == ["Intel SSD 660p 1TB", "Crucial P1 1TB"], "the least power first"
     both = chart(made, "anandtech-2018-sustained-random-read-mean-of-qd1-2-4-mb-s-w")
@@ -87,10 +89,10 @@ def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
 def test_views_of_consistency(folders: dict[str, Path]) -> None:
     made = sections([read_run(folders["600p"]), read_run(folders["600p-2014"])])
     last = chart(made, "consistency-2016-last-400-s")
-    assert all(p.x_range == (3199.0, 3599.0) and not p.y_log for p in last.panels)
+    assert all(p.x.span == (3199.0, 3599.0) and not p.y.log for p in last.panels)
     for key, log in (("steady-log", True), ("steady-linear", False)):
-        assert all(p.x_range[0] == 1400.0 and p.y_log is log for p in chart(made, f"consistency-2014-{key}").panels)
-    assert all(p.x_range[0] == 0.0 and p.y_log for p in chart(made, "consistency-2014-whole-run-log").panels)
+        assert all(p.x.span[0] == 1400.0 and p.y.log is log for p in chart(made, f"consistency-2014-{key}").panels)
+    assert all(p.x.span[0] == 0.0 and p.y.log for p in chart(made, "consistency-2014-whole-run-log").panels)
 
 
 def test_views_of_scaled_runs_say_their_own_times(samples: Any, tmp_path: Path) -> None:
@@ -106,17 +108,17 @@ def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> 
     points = [{"x": {"ps": 4}, **sleeping}, {"x": {"ps": 0}, **awake}]
     test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
     made = sections([read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))])
-    tables = {b.title.partition(": ")[2]: b for s in made for b in s.blocks if isinstance(b, TableBlock) and ": " in b.title}
+    tables = {b.title.partition(": ")[2]: b for s in made for b in s.blocks if isinstance(b, Table) and ": " in b.title}
 
     def row(title: str, i: int = 0) -> list[str]:
-        return [re.sub("<.*?>", "", cell) for cell in tables[title].rows[i]]
+        return [cell if isinstance(cell, str) else cell.text for cell in tables[title].rows[i]]
 
     assert row("NVMe power states, as declared", 4) == ["PS 4", "4.00 mW", "idle", "5.00 ms", "9.00 ms"]
     active, idle = "active states, measured", "idle states, declared and measured"
     assert row(active) == ["PS 0", "4.00 W", "600.0(12) mW", "470.00(94) MB/s", "5.000(10) W ×1.2"]
     assert row(idle)[:7] == ["PS 4", "4.00 mW", "10.000(20) mW ×2.5", "5.00 ms", "5.100(10) ms ×1.0", "9.00 ms", "54.80(11) ms ×6.1"]
     assert set(row(idle)[7:]) == {"–"}, "what was not measured stays empty"
-    assert [len(t.rows[0]) for t in tables.values()] == [len(t.head) for t in tables.values()]
+    assert [len(t.rows[0]) for t in tables.values()] == [len(t.columns) for t in tables.values()]
     assert (len(tables[active].rows), len(tables[idle].rows)) == (1, 1), "only states that were measured"
 
 
@@ -130,8 +132,8 @@ def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> Non
     made = sections([read_run(samples.write_results(tmp_path / "pts", suite="snia-pts", tests=[test]))])
     assert not [b for s in made for b in s.blocks if isinstance(b, Chart) and "-by-" in b.key]
     (table,) = [b for s in made for b in s.blocks if getattr(b, "title", "").endswith(", MB/s")]
-    assert list(table.head)[1:] == ["100 % reads", "65 % reads", "0 % reads"]
-    assert [row[0] for row in table.rows] == ["4 KiB", "128 KiB"] and table.rows[0][1].startswith("104.1")
+    assert [column.heading for column in table.columns][1:] == ["100 % reads", "65 % reads", "0 % reads"]
+    assert [row[0] for row in table.rows] == ["4 KiB", "128 KiB"] and table.rows[0][1].text.startswith("104.1")
 
 
 def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_spread_keeps_order_and_distance(places: list[float]) -> None:
 
 def test_many_curves_get_a_legend_instead_of_names(folders: dict[str, Path]) -> None:
     few = chart(sections([read_run(folders["660p"])]), "anandtech-2018-mixed-random-by-write-share")
-    assert not needs_legend(few) and len(few.panels[-1].named) == 2
+    assert not few.needs_legend and len(few.panels[-1].named) == 2
     many = chart(sections([read_run(folders[k]) for k in ("660p", "p1", "900p")]), few.key)
-    assert needs_legend(many) and not any(panel.named for panel in many.panels)
+    assert many.needs_legend and not any(panel.named for panel in many.panels)
     assert isinstance(many.panels[0], Panel)

@@ -1,103 +1,79 @@
-"""Everything a report draws, computed once for the HTML page and for the static plots."""
+"""The charts of one capture: each is built here once, for the page and for the pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
-from wattbell.analysis.text import duration
+from wattbell.analysis.text import digits, duration
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
-from wattbell.present.capture.series import Detail, Envelope
-from wattbell.present.colours import Look, look
+from wattbell.present.chart import Axis, Band, Chart, Envelope, Lane, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
+from wattbell.present.colours import DEPTH, LATENCY, MUTED, POWER, READ, WRITE, Look, look
 
-Float = npt.NDArray[np.float64]
-
-MAX_DETAILS = 6
-
-
-@dataclass(frozen=True)
-class PhaseSpan:
-    """Where a phase lies on the time axis; ``look`` by its place among the phases with I/O, the same in every plot; None without I/O."""
-
-    number: int
-    name: str
-    kind: str
-    first_s: float
-    last_s: float
-    look: Look | None
+_MAX_DETAILS = 6
+_MAX_NAMED = 6
+"""Points that are named beside them; more would overlap, and have a legend instead."""
+_SIDES: tuple[Side, ...] = ("top", "bottom", "right", "left")
+_NINES = (0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A latency distribution: ``latency_s`` and the share of commands that are at most that slow."""
+class CaptureCharts:
+    """``looks``: of the phases with I/O, the same in every chart."""
 
-    name: str
-    look: Look
-    latency_s: Float
-    share: Float
-
-
-@dataclass(frozen=True)
-class Point:
-    """A phase as performance against power."""
-
-    name: str
-    look: Look
-    watt: float
-    mb_per_s: float
+    timeline: TimeLine
+    charts: Sequence[Chart]
+    details: Sequence[Chart]
+    looks: Mapping[int, Look]
 
 
-@dataclass(frozen=True)
-class ReportData:
-    """Series, curves and details of one capture; ``power`` None where there is no rail."""
-
-    title: str
-    duration_s: float
-    phases: list[PhaseSpan]
-    load_dt_s: float
-    power: Envelope | None
-    throughput: dict[str, series.F32]
-    depth: Envelope
-    latency: Envelope
-    latency_from: str
-    curves: list[Curve] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
-    details: list[Detail] = field(default_factory=list)
-    gaps_s: list[tuple[float, float]] = field(default_factory=list)
-    """Where something is missing; a dip there is none of the drive's."""
+def charts(context: Context, result: Mapping[str, Any]) -> CaptureCharts:
+    """The charts of a capture that was analyzed into ``result``."""
+    origin = str(result["commands"]["all"]["latency_s"]["from"])
+    active = (i for i, p in enumerate(result["phases"]) if p["rates"]["count"] and p["kind"] != "wake")
+    looks = {i: look(place) for place, i in enumerate(active)}
+    made = (_distribution(context, result, looks, origin), _efficiency(result, looks))
+    details = _details(context, result) if context.rail is not None else []
+    return CaptureCharts(_timeline(context, result, origin), [chart for chart in made if chart], details, looks)
 
 
-def collect(context: Context, result: Mapping[str, Any]) -> ReportData:
-    """Compute the series of a capture that was analyzed into ``result``."""
+def _timeline(context: Context, result: Mapping[str, Any], origin: str) -> TimeLine:
     bins = series.load_bins(context)
-    phases, looks = _phases(context, result)
-    drive = context.capture.meta.get("drive") or {}
-    return ReportData(
-        title=str(drive.get("model") or context.capture.path.name),
-        duration_s=(context.last_tick - context.first_tick) * context.tick_s,
-        phases=phases,
-        load_dt_s=bins.dt_s,
-        power=series.power(context),
-        throughput=series.throughput(context, bins),
-        depth=series.queue_depth(context.steps, bins),
-        latency=series.latency(context, bins),
-        latency_from=str(result["commands"]["all"]["latency_s"]["from"]),
-        curves=_curves(context, result, looks),
-        points=_points(result, looks),
-        details=_details(context, result) if context.rail is not None else [],
-        gaps_s=_gaps(context),
-    )
+    power, depth, latency = series.power(context), series.queue_depth(context.steps, bins), series.latency(context, bins)
+    rates = series.throughput(context, bins)
+    flows = [
+        Band(name, name, "MB/s", colour, Envelope(0.0, bins.dt_s, rates[name], rates[name], rates[name]), filled=False)
+        for name, colour in (("read", READ), ("write", WRITE))
+        if rates[name].any()
+    ]
+    lanes = []
+    if power is not None:
+        lanes.append(Lane("power", Axis("power, W"), [Band("power", "mean", "W", POWER, power)], 1.5))
+    if flows:
+        lanes.append(Lane("throughput", Axis("MB/s"), flows))
+    if depth.high.any():
+        lanes.append(Lane("queue-depth", Axis("queue depth"), [Band("depth", "mean", "in flight", DEPTH, depth)], 0.8))
+    if not np.isnan(latency.mean).all():
+        band = Band("latency", "median", "s", LATENCY, latency, points=True)
+        lanes.append(Lane("latency", Axis(f"latency, {origin} → CQE", log=True, seconds=True), [band]))
+
+    def second(tick: int) -> float:
+        return (tick - context.first_tick) * context.tick_s
+
+    phases = [Stretch(p["phase"], str(p["name"]), second(p["first_tick"]), second(p["last_tick"])) for p in result["phases"]]
+    gaps = [(second(first), second(last)) for first, last in _gaps(context)]
+    return TimeLine(lanes, second(context.last_tick), phases, gaps)
 
 
-def _gaps(context: Context) -> list[tuple[float, float]]:
-    """Times of the gaps within the capture, from its first tick; those that overlap are one."""
+def _gaps(context: Context) -> list[list[int]]:
+    """Ticks of the gaps within the capture; those that overlap are one."""
     rows = context.capture.gaps.select("first_tick", "last_tick").collect().sort("first_tick").rows()
     merged: list[list[int]] = []
     for first, last in rows:
@@ -106,61 +82,95 @@ def _gaps(context: Context) -> list[tuple[float, float]]:
             merged[-1][1] = max(merged[-1][1], last)
         elif first <= last:
             merged.append([first, last])
-    return [((a - context.first_tick) * context.tick_s, (b - context.first_tick) * context.tick_s) for a, b in merged]
+    return merged
 
 
-def _phases(context: Context, result: Mapping[str, Any]) -> tuple[list[PhaseSpan], dict[int, Look]]:
-    spans: list[PhaseSpan] = []
-    looks: dict[int, Look] = {}
-    for i, phase in enumerate(result["phases"]):
-        if phase["rates"]["count"] and phase["kind"] != "wake":
-            looks[i] = look(len(looks))
-        first, last = ((phase[k] - context.first_tick) * context.tick_s for k in ("first_tick", "last_tick"))
-        spans.append(PhaseSpan(phase["phase"], phase["name"], phase["kind"], first, last, looks.get(i)))
-    return spans, looks
-
-
-def _curves(context: Context, result: Mapping[str, Any], looks: Mapping[int, Look]) -> list[Curve]:
+def _distribution(context: Context, result: Mapping[str, Any], looks: Mapping[int, Look], origin: str) -> Chart | None:
     """One curve a phase with I/O; one for everything where there are no phases."""
-    windows = [
-        (p["name"], looks[i], p["first_tick"], p["last_tick"])
-        for i, p in enumerate(result["phases"])
-        if i in looks
-    ]
-    if not windows:
-        windows = [("whole capture", look(0), context.first_tick, context.last_tick)]
-    out = []
-    for name, its_look, first, last in windows:
+    phases = [(result["phases"][i], its_look) for i, its_look in looks.items()]
+    windows = [(str(p["name"]), its_look, p["first_tick"], p["last_tick"]) for p, its_look in phases]
+    lines = []
+    for name, its_look, first, last in windows or [("whole capture", look(0), context.first_tick, context.last_tick)]:
         table = context.commands.between(first, last)
         keep = (table.qid > 0) & ~table.has(CommandFlag.ABORTED) & ~table.has(CommandFlag.NO_SQE)
         keep &= (table.doorbell_tick != NONE) | (table.fetch_tick != NONE)
         table = table.take(keep)
         x, y = series.cdf(table.cqe_tick - table.start_tick, context.tick_s)
         if len(x):
-            out.append(Curve(name, its_look, x, y))
-    return out
+            hover = [f"{name}: {100 * share:.6g} % ≤ {duration(latency)}" for latency, share in zip(x, y, strict=True)]
+            nines = (-np.log10(1 - y)).tolist()
+            lines.append(Line(name, its_look.colour, x.tolist(), nines, dashed=its_look.dashed, mode="lines", hover=hover))
+    if not lines:
+        return None
+    top = max(line.y[-1] for line in lines) + 0.15
+    ticks = [(nines, f"{100 * share:g} %") for share in _NINES if (nines := -math.log10(1 - share)) <= top]
+    span = (min(line.x[0] for line in lines), max(line.x[-1] for line in lines))
+    panel = Panel(
+        Axis(f"{origin} → CQE", log=True, span=span if span[0] < span[1] else None, seconds=True, grid=True),
+        Axis("share of commands at most that slow", span=(0.0, top), ticks=ticks),
+        lines,
+        names=False,
+        legend=True,
+        zoom=True,
+    )
+    return Chart("latency-distribution", f"Latency distribution, {origin} to CQE", [panel], 1, "", _height(looks), True, (7.0, 4.2))
 
 
-def _points(result: Mapping[str, Any], looks: Mapping[int, Look]) -> list[Point]:
-    out = []
+def _height(looks: Mapping[int, Look]) -> int:
+    """Room for a legend of so many."""
+    return 350 + 12 * max(0, len(looks) - 4)
+
+
+def _efficiency(result: Mapping[str, Any], looks: Mapping[int, Look]) -> Chart | None:
+    """Each phase as performance against power."""
+    points = []
     for i, its_look in looks.items():
         phase = result["phases"][i]
-        watt = (phase["power"].get("active") or {}).get("mean_w")
-        rate = phase["rates"].get("mb_per_s")
-        if watt and rate and watt["value"] and rate["value"]:
-            out.append(Point(phase["name"], its_look, watt["value"], rate["value"]))
-    return out
+        watt = ((phase["power"].get("active") or {}).get("mean_w") or {}).get("value")
+        rate = (phase["rates"].get("mb_per_s") or {}).get("value")
+        if watt and rate:
+            points.append((str(phase["name"]), its_look, watt, rate))
+    if not points:
+        return None
+    watts, rates = [watt for *_, watt, _ in points], [rate for *_, rate in points]
+    log = max(rates) > 12 * min(rates)
+    pad = 0.22 * (max(watts) - min(watts)) or 0.5 * max(watts)
+    heights = [math.log10(rate) if log else rate for rate in rates]
+    room = 0.14 * (max(heights) - min(heights)) or 0.3 * abs(max(heights)) or 1.0
+    ends = (min(heights) - room, max(heights) + room)
+    decades = range(math.floor(ends[0]), math.ceil(ends[1])) if log else ()
+    ticks = [(v, f"{v:g}") for decade in decades for v in (10.0**decade, 2 * 10.0**decade, 5 * 10.0**decade)]
+    lines = []
+    mode: Mode = "markers"
+    for i, (name, its_look, watt, rate) in enumerate(points):
+        # a name goes to the next side for each point near it that has one already
+        near = sum(abs(watts[k] - watt) < pad and abs(heights[k] - heights[i]) < room for k in range(i))
+        beside = _SIDES[near % len(_SIDES)]
+        texts = [name] if len(points) <= _MAX_NAMED else None
+        hover = [f"{name}: {digits(rate, 4)} MB/s at {digits(watt, 4)} W = {digits(rate / watt, 4)} MB/s/W"]
+        lines.append(
+            Line(name, its_look.colour, [watt], [rate], None, its_look.dashed, mode, texts=texts, beside=beside, hover=hover)
+        )  # fmt: skip
+    panel = Panel(
+        Axis("mean power, W", span=(min(watts) - pad, max(watts) + pad), grid=True),
+        Axis("MB/s", log=log, span=(10 ** ends[0], 10 ** ends[1]) if log else (max(0.0, ends[0]), ends[1]), ticks=ticks or None),
+        lines,
+        zoom=True,
+        legend=len(points) > _MAX_NAMED,
+    )
+    return Chart("efficiency", "Performance against power", [panel], 1, "", _height(looks), True, (5.6, 4.2))
 
 
-def _details(context: Context, result: Mapping[str, Any]) -> list[Detail]:
-    out: list[Detail] = []
+def _details(context: Context, result: Mapping[str, Any]) -> list[Chart]:
+    """Power at full resolution around its peak, and around the longest wake-up from each state."""
+    out = []
     peak = (result["power"].get("max_moving_w") or {}).get("100us")
     if peak and peak["value"] is not None:
         window_s = peak["conditions"]["window_s"]
         at = int(peak["conditions"]["at_tick"])
-        marks = {"window": at, " ": at + round(window_s / context.tick_s)}
         around = max(2e-3, 15 * window_s)
-        out.append(series.detail(context, f"Highest {duration(window_s, 3)} mean", at, around, around, marks))
+        marks = {"window": at, "": at + round(window_s / context.tick_s)}
+        out.append(_detail(context, f"Highest {duration(window_s, 3)} mean", at, around, around, marks))
     deepest: dict[str, Mapping[str, Any]] = {}
     for event in result["wakeup"]["events"]:
         if event["class"].startswith(("marker", "admin")):
@@ -170,13 +180,24 @@ def _details(context: Context, result: Mapping[str, Any]) -> list[Detail]:
             deepest[event["state"]] = event
     for state, event in deepest.items():
         start, length = int(event["start_tick"]), float(event["latency_s"])
-        if state in ("PS0", "operational idle", "unknown") or len(out) >= MAX_DETAILS:
+        if state in ("PS0", "operational idle", "unknown") or len(out) >= _MAX_DETAILS:
             continue
-        marks = {"doorbell": start, "CQE": start + int(event["latency_ticks"])}
+        cqe = start + int(event["latency_ticks"])
+        marks = {"doorbell": start, "CQE": cqe}
         if event["from_clkreq_s"] is not None:
-            cqe = start + int(event["latency_ticks"])
             marks["CLKREQ#"] = cqe - round(event["from_clkreq_s"] / context.tick_s)
-        after = 1.4 * length
         title = f"Wake-up from {state}: {event['class']}, {duration(length)}"
-        out.append(series.detail(context, title, start, 0.3 * length, after, marks))
+        out.append(_detail(context, title, start, 0.3 * length, 1.4 * length, marks))
     return out
+
+
+def _detail(context: Context, title: str, centre: int, before_s: float, after_s: float, marks: Mapping[str, int]) -> Chart:
+    """Power from ``before_s`` before tick ``centre`` to ``after_s`` after it."""
+    t_s, watts = series.detail(context, centre, before_s, after_s)
+    scale, unit = (1e3, "ms") if max(before_s, after_s) < 1 else (1.0, "s")
+    line = Line("", POWER, (t_s * scale).tolist(), watts.tolist(), mode="lines", steps=True)
+    y = Axis("power, W", span=(0.0, 1.18 * max((watt for watt in line.y if watt > 0), default=1.0)))
+    marked = [Mark((at - centre) * context.tick_s * scale, text, MUTED) for text, at in marks.items()]
+    panel = Panel(Axis(f"time, {unit}"), y, [line], marks=marked, zoom=True)
+    key = f"detail-{slug(title.partition(':')[0].replace('µ', 'u'))}"
+    return Chart(key, title, [panel], 1, "", 250, half=True, inches=(6.2, 2.8))

@@ -17,8 +17,8 @@ from wattbell_spec.wire import CommandFlag
 from wattbell.analysis.context import Context
 from wattbell.measure.depth import DepthSteps
 from wattbell.measure.table import NONE, Commands
+from wattbell.present.chart import F32, Envelope
 
-F32 = npt.NDArray[np.float32]
 Float = npt.NDArray[np.float64]
 
 POWER_BINS = 1 << 16
@@ -26,48 +26,6 @@ LOAD_BINS = 1 << 13
 MIN_BIN_S = 1e-3
 _CHUNK = 1 << 21
 WRITE_OPCODES = (io("write"),)
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """``low``, ``mean``, ``high`` of bins ``dt_s`` long, the first of which begins at ``t0_s``; NaN: nothing there."""
-
-    t0_s: float
-    dt_s: float
-    low: F32
-    mean: F32
-    high: F32
-
-    def __len__(self) -> int:
-        return len(self.mean)
-
-    def coarser(self, most: int) -> Envelope:
-        """The same in at most ``most`` bins."""
-        k = max(1, math.ceil(len(self) / most))
-        if k == 1:
-            return self
-        n = math.ceil(len(self) / k)
-        pad = n * k - len(self)
-
-        def rows(values: F32) -> F32:
-            return np.append(values, np.full(pad, np.nan, np.float32)).reshape(n, k)
-
-        def reduce(values: F32, kind: str) -> F32:
-            table = rows(values)
-            empty = np.isnan(table).all(axis=1)
-            table[empty] = 0
-            if kind == "low":
-                found = np.nanmin(table, axis=1)
-            elif kind == "high":
-                found = np.nanmax(table, axis=1)
-            else:
-                found = np.nanmean(table, axis=1)
-            found[empty] = np.nan
-            return np.asarray(found, np.float32)
-
-        return Envelope(
-            self.t0_s, self.dt_s * k, reduce(self.low, "low"), reduce(self.mean, "mean"), reduce(self.high, "high")
-        )
 
 
 def power(context: Context, bins: int = POWER_BINS) -> Envelope | None:
@@ -200,25 +158,14 @@ def cdf(latency_ticks: npt.NDArray[np.int64], tick_s: float, points: int = 400) 
     return (ordered[ranks - 1] * tick_s).astype(np.float64), ((ranks - 0.5) / n).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Detail:
-    """Full-resolution power around something: ``t_s`` relative to it, ``power_w``, marks ``{text: t_s}``."""
-
-    title: str
-    t_s: Float
-    power_w: Float
-    marks: dict[str, float]
-
-
-def detail(context: Context, title: str, centre: int, before_s: float, after_s: float, marks: dict[str, int]) -> Detail:
-    """Samples from ``before_s`` before tick ``centre`` to ``after_s`` after it, at most 4000 points."""
+def detail(context: Context, centre: int, before_s: float, after_s: float) -> tuple[Float, Float]:
+    """(time in s relative to tick ``centre``, power in W) from ``before_s`` before it to ``after_s`` after it, at most 4000 points."""
     rail = context.rail
     assert rail is not None
     first, last = centre - round(before_s / context.tick_s), centre + round(after_s / context.tick_s)
     tick, values = rail.power_between(first, last)
     k = max(1, math.ceil(len(values) / 4000))
     n = len(values) // k
-    power_w = values[: n * k].reshape(n, k).mean(axis=1) if n else np.empty(0)
+    power_w: Float = values[: n * k].reshape(n, k).mean(axis=1) if n else np.empty(0)
     middle: Float = tick + (np.arange(n, dtype=np.float64) * k + (k - 1) / 2) * rail.interval_ticks
-    relative = {text: (at - centre) * context.tick_s for text, at in marks.items()}
-    return Detail(title, (middle - centre) * context.tick_s, power_w, relative)
+    return (middle - centre) * context.tick_s, power_w

@@ -1,93 +1,30 @@
-"""The result of ``analyze`` as terminal tables."""
+"""The tables of an analysis: each is built here once, for the terminal and for the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from wattbell.analysis.link import describe
-from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.names import size_text
-from wattbell.analysis.text import NOTHING, clip, concise, count, digits, duration, si, signed, size_bytes
+from wattbell.analysis.text import NOTHING, clip, count, duration, si, signed, size_bytes
 from wattbell.measure.latency import QUANTILES
-from wattbell.present.terminal import WholeTable, WholeText
+from wattbell.present.colours import Look
+from wattbell.present.table import Cell, Column, Table, cell, figure, muted, rounded, text_column, toned
 
-_DIM = "grey58"
-_NAME = 60
-"""Characters of a phase's name that are shown at most; names come from anywhere."""
 _NAMES = 40
 """Characters of a list of names, from which on the rest of them is only counted."""
+_SIZES = 8
+"""Sizes of commands that get a row of their own."""
+
+Phases = Sequence[Mapping[str, Any]]
+Looks = Mapping[int, Look]
+Row = list[Cell | str]
+_PHASE = text_column("phase")
 
 
-def _table(title: str, note: str = "", expendable: Sequence[str] = ()) -> WholeTable:
-    """A table with its heading, which `_titled` prints above it: a Rich title would wrap at the table's width. ``expendable``: its columns
-    in the order in which they are left out where there is no room."""
-    heading = Text(title, style="bold")
-    if note:
-        heading.append(f"  {note}", style=_DIM)
-    return WholeTable(
-        expendable=expendable,
-        title=heading,
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1),
-        header_style=f"not bold {_DIM}",
-    )
-
-
-def _titled(part: RenderableType) -> RenderableType:
-    if not isinstance(part, Table) or part.title is None:
-        return part
-    heading, part.title = part.title, None
-    return Group(Text(), WholeText(heading if isinstance(heading, Text) else Text(str(heading))), part)
-
-
-def _pair(fig: Mapping[str, Any] | None, scale: float = 1.0) -> Text:
-    plain = concise(fig, scale)
-    head, paren, tail = plain.partition("(")
-    text = Text(head)
-    text.append(paren + tail, style=_DIM)
-    if fig and fig.get("lost"):
-        text.append("!", style="yellow")
-    return text
-
-
-def _some(names: Sequence[str]) -> str:
-    """Names, as many as there is room for, and how many more there are."""
-    shown: list[str] = []
-    for name in names:
-        if shown and len(", ".join([*shown, name])) > _NAMES:
-            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-        shown.append(clip(name, _NAMES))
-    return ", ".join(shown)
-
-
-def _value(fig: Mapping[str, Any] | None, unit: str = "") -> Text:
-    if fig is None or fig.get("value") is None:
-        return Text(NOTHING)
-    text = Text(digits(float(fig["value"]), 4) + unit)
-    if fig.get("lost"):
-        text.append("!", style="yellow")
-    return text
-
-
-def _lat(latency: Mapping[str, Any] | None, key: str) -> Text:
-    if not latency or latency.get(key) is None:
-        return Text(NOTHING, style=_DIM)
-    bound = "≥" if latency.get("lower_bound") and key in ("max", "mean") else ""
-    return Text(bound + duration(latency[key], 4))
-
-
-def phases_or_whole(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def phases_or_whole(result: Mapping[str, Any]) -> Phases:
     """The phases; for a capture without any, the whole of it as one."""
-    phases: Sequence[Mapping[str, Any]] = result["phases"]
+    phases: Phases = result["phases"]
     return phases or [{**result, "name": "whole capture", "kind": "unknown"}]
 
 
@@ -102,221 +39,225 @@ def phase_kind(phase: Mapping[str, Any]) -> str:
     return " + ".join(f"{'/'.join(names)} {size}".strip() for size, names in groups.items()) or "idle"
 
 
-def _header(result: Mapping[str, Any]) -> RenderableType:
-    about = result["capture"]
-    drive = about.get("drive") or {}
-    conditions = about.get("conditions") or {}
-    name = drive.get("model") or "unknown drive (no Identify seen)"
-    line = Text(name, style="bold")
-    if drive.get("firmware"):
-        line.append(f"  firmware {drive['firmware']}", style=_DIM)
-    rail = about["rail"]
-    facts = [f"{duration(about['duration_s'])} recorded"]
-    if "absent" in rail:
-        facts.append(f"no power figures: {rail['absent']}")
-    else:
-        facts.append(f"rail every {duration(rail['interval_s'])}")
-    facts.append("virtual rig" if conditions.get("virtual") else "real rig")
-    if conditions.get("profile"):
-        facts.append(f"profile {conditions['profile']}")
-    if conditions.get("timing"):
-        facts.append(f"timing: {conditions['timing']}")
-    links = [Text(f"{side['direction']}: {describe(side)}", style=_DIM) for side in result["link"]]
-    return Group(line, *map(WholeText, (Text(" · ".join(facts), style=_DIM), *links, _loss_line(result))))
+def _some(names: Sequence[str]) -> str:
+    """Names, as many as there is room for, and how many more there are."""
+    shown: list[str] = []
+    for name in names:
+        if shown and len(", ".join([*shown, name])) > _NAMES:
+            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+        shown.append(clip(name, _NAMES))
+    return ", ".join(shown)
 
 
-def _loss_line(result: Mapping[str, Any]) -> Text:
-    parts = lost_parts(result["loss"])
-    return Text("LOST: " + ", ".join(parts), style="bold red") if parts else Text("nothing lost", style="green")
+def _latency(latency: Mapping[str, Any], key: str) -> str:
+    bound = "≥" if latency.get("lower_bound") and key in ("mean", "max") else ""
+    return NOTHING if latency.get(key) is None else bound + duration(latency[key])
 
 
-def _warnings(result: Mapping[str, Any]) -> RenderableType | None:
-    if not result["warnings"]:
-        return None
-    return Group(*(WholeText(Text(f"! {line}", style="yellow")) for line in result["warnings"]))
+def _verdict(passed: bool, good: str = "pass", bad: str = "FAIL") -> Cell:
+    return toned(good, "good") if passed else toned(bad, "bad")
 
 
-def _phases(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
-    active = [p for p in phases if p["rates"]["count"] and p["kind"] != "wake"]
-    if not active:
-        return None
-    table = _table("Workloads", "over the active span", ("p99.9", "load", "p50", "QD", "max", "p99", "IOPS", "mean", "MB/s"))
-    table.add_column("phase")
-    table.add_column("load")
-    for column in ("QD", "MB/s", "IOPS", "mean", "p50", "p99", "p99.9", "max"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for phase in active:
-        latency, rate = phase["commands"]["all"]["latency_s"], phase["rates"]
-        depth = phase["queue_depth"]["mean_busy"]
-        table.add_row(
-            clip(phase["name"], _NAME),
-            Text(phase_kind(phase), style=_DIM),
-            NOTHING if depth is None else f"{depth:.2f}",
-            _value(rate.get("mb_per_s")),
-            _value(rate.get("iops")),
-            *(_lat(latency, key) for key in ("mean", "p50", "p99", "p99_9", "max")),
+def workloads(phases: Phases, looks: Looks, origin: str) -> Table:
+    """Rates and latency by phase; ``origin``: the instant that latency is counted from."""
+    rows: list[Row] = []
+    for i, phase in enumerate(phases):
+        rate = phase["rates"]
+        if not rate["count"] or phase["kind"] == "wake":
+            continue
+        latency, depth = phase["commands"]["all"]["latency_s"], phase["queue_depth"]["mean_busy"]
+        rows.append(
+            [
+                cell(str(phase["name"]), look=looks.get(i)),
+                muted(phase_kind(phase)),
+                count(rate["count"]),
+                size_bytes(rate["bytes"]),
+                NOTHING if depth is None else f"{depth:.2f}",
+                rounded(rate.get("mb_per_s")),
+                rounded(rate.get("iops")),
+                *(_latency(latency, key) for key in ("mean", "p50", "p99", "p99_9", "max")),
+            ]
         )
-    return table
-
-
-def _power(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
-    powered = [p for p in phases if "mean_w" in p["power"]]
-    if not powered:
-        return None
-    table = _table(
-        "Power and efficiency",
-        "efficiency over the active span; (14) is k = 2 in the last digits",
-        ("J/GB", "IOPS/W", "100 ms max", "active W", "µJ/cmd", "100 µs max", "energy J", "MB/s/W", "mean W"),
+    columns = (
+        _PHASE, text_column("load", leaves=2), Column("commands", page_only=True), Column("data", page_only=True), Column("QD", leaves=4),
+        Column("MB/s", leaves=9), Column("IOPS", leaves=7), Column("mean", leaves=8), Column("p50", leaves=3), Column("p99", leaves=6),
+        Column("p99.9", leaves=1), Column("max", leaves=5),
+    )  # fmt: skip
+    explained = (
+        f"Over the active span: first doorbell to last CQE without gaps of 10 ms and more. Latency from {origin} to CQE. "
+        "A dash: the sample is too small for that percentile."
     )
-    table.add_column("phase")
-    columns = ("mean W", "active W", "100 µs max", "100 ms max", "energy J", "MB/s/W", "IOPS/W", "J/GB", "µJ/cmd")
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    for phase in powered:
-        power, efficiency = phase["power"], phase["efficiency"]
-        each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
+    return Table("Workloads", columns, rows, "over the active span", explained)
+
+
+def power(phases: Phases, looks: Looks) -> Table:
+    """Power, energy and efficiency by phase."""
+    rows: list[Row] = []
+    for i, phase in enumerate(phases):
+        watts, efficiency = phase["power"], phase["efficiency"]
+        if "mean_w" not in watts:
+            continue
         useful = phase["kind"] != "wake" and "absent" not in efficiency
-        table.add_row(
-            clip(phase["name"], _NAME),
-            _pair(power["mean_w"]),
-            _pair(power.get("active", {}).get("mean_w")) if useful else NOTHING,
-            _value(power["max_moving_w"]["100us"]),
-            _value(power["max_moving_w"]["100ms"]),
-            _pair(power["energy_j"]),
-            *(_value(efficiency.get(k)) if useful else NOTHING for k in ("mb_per_s_per_w", "iops_per_w", "j_per_gb")),
-            _pair(each[0], 1e6) if useful and len(each) == 1 else NOTHING,
+        each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
+        rows.append(
+            [
+                cell(str(phase["name"]), look=looks.get(i)),
+                figure(watts["mean_w"]),
+                figure(watts.get("active", {}).get("mean_w")) if useful else NOTHING,
+                rounded(watts["max_moving_w"]["100us"]),
+                rounded(watts["max_moving_w"]["100ms"]),
+                figure(watts["energy_j"]),
+                *(rounded(efficiency.get(k)) if useful else NOTHING for k in ("mb_per_s_per_w", "iops_per_w", "j_per_gb")),
+                figure(each[0], 1e6) if useful and len(each) == 1 else NOTHING,
+            ]
         )
-    return table
+    columns = (
+        _PHASE, Column("mean", "W", short="mean W", leaves=9), Column("active", "W", short="active W", leaves=4),
+        Column("max 100 µs", "W", short="100 µs max", leaves=6), Column("max 100 ms", "W", short="100 ms max", leaves=3),
+        Column("energy", "J", short="energy J", leaves=7), Column("MB/s/W", leaves=8), Column("IOPS/W", leaves=2), Column("J/GB", leaves=1),
+        Column("µJ/command", short="µJ/cmd", leaves=5),
+    )  # fmt: skip
+    note = "efficiency over the active span; (14) is k = 2 in the last digits"
+    explained = (
+        "The figure in brackets is the expanded uncertainty (k = 2) in the last digits. Efficiency and active power are over the active "
+        "span; energy per command is above idle."
+    )
+    return Table("Power and efficiency", columns, rows, note, explained)
 
 
-def _bursts(phases: Sequence[Mapping[str, Any]]) -> RenderableType | None:
-    cycled = [p for p in phases if (p["rates"].get("bursts") or {}).get("count", 0) > 1 and p["kind"] != "wake"]
-    if not cycled:
-        return None
-    rates = ("idle included", "bytes / active time", "mean of bursts")
-    table = _table("Bursts", "two readings of the rate of a duty-cycled load", ("duty", "bursts", *rates))
-    table.add_column("phase")
-    for column in ("bursts", "duty", *reversed(rates)):
-        table.add_column(column, justify="right", no_wrap=True)
-    for phase in cycled:
-        bursts, rate = phase["rates"]["bursts"], phase["rates"]
-        mean = _pair(bursts["mb_per_s_mean_of_bursts"])
-        mean.append(" MB/s", style=_DIM)
-        table.add_row(
-            clip(phase["name"], _NAME),
-            str(bursts["count"]),
-            f"{bursts['duty']:.0%}",
-            mean,
-            _value(rate["mb_per_s"], " MB/s"),
-            _value(rate["mb_per_s_whole"], " MB/s"),
-        )
-    return table
+def bursts(phases: Phases, looks: Looks) -> Table:
+    """Both readings of the rate of a duty-cycled load."""
+    rows: list[Row] = []
+    for i, phase in enumerate(phases):
+        rate = phase["rates"]
+        found = rate.get("bursts") or {"count": 0}
+        if found["count"] < 2 or phase["kind"] == "wake":
+            continue
+        active, whole = (rounded(rate[key], "MB/s") for key in ("mb_per_s", "mb_per_s_whole"))
+        mean = figure(found["mb_per_s_mean_of_bursts"], unit="MB/s")
+        rows.append([cell(str(phase["name"]), look=looks.get(i)), str(found["count"]), f"{found['duty']:.0%}", mean, active, whole])
+    columns = (
+        _PHASE, Column("bursts", leaves=2), Column("duty", leaves=1), Column("mean of bursts", leaves=5),
+        Column("bytes / active time", leaves=4), Column("idle included", leaves=3),
+    )  # fmt: skip
+    return Table("Bursts", columns, rows, "two readings of the rate of a duty-cycled load")
 
 
-def _commands(result: Mapping[str, Any]) -> RenderableType | None:
-    by_opcode = result["commands"]["by_opcode"]
-    if not by_opcode:
-        return None
-    origin = {entry["latency_s"]["from"] for entry in by_opcode.values()}
-    order = ("data", "p90", "p99.999", "p99.99", "p99.9", "p50", "count", "p99", "mean", "max", "errors")
-    table = _table("Latency, whole capture", f"{' and '.join(sorted(origin))} to CQE", order)
+def latencies(commands: Mapping[str, Any]) -> Table:
+    """Percentiles by opcode and size, whole capture."""
+    by_opcode = commands["by_opcode"]
     keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"][q] is not None for e in by_opcode.values())), "max"]
     failed = any(entry["errors"] for entry in by_opcode.values())
-    table.add_column("command", no_wrap=True)
-    for name in ("count", "data", *(["errors"] if failed else []), *keys):
-        table.add_column(name.replace("_", "."), justify="right", no_wrap=True)
+    rows: list[Row] = []
     for name, entry in by_opcode.items():
-        sizes = result["commands"]["by_opcode_size"].get(name, {})
-        rows = [(name, entry)]
+        sizes = commands["by_opcode_size"].get(name, {})
+        items = [(cell(str(name)), entry)]
         if len(sizes) > 1:
-            rows += [(f"  {size_text(int(s)) if s.isdigit() else s}", sizes[s]) for s in list(sizes)[:8]]
-        for label, item in rows:
-            errors = [Text(count(item["errors"]), style="red" if item["errors"] else _DIM)] if failed else []
-            table.add_row(
-                Text(label, style=_DIM if label.startswith(" ") else ""),
-                count(item["count"]),
-                size_bytes(item["bytes"]),
-                *errors,
-                *(_lat(item["latency_s"], key) for key in keys),
-            )
-    return table
+            items += [(Cell(muted(size_text(int(s)) if s.isdigit() else s).spans, inner=True), sizes[s]) for s in list(sizes)[:_SIZES]]
+        for label, item in items:
+            errors = toned(count(item["errors"]), "bad") if item["errors"] else muted("0")
+            latency = [_latency(item["latency_s"], key) for key in keys]
+            rows.append([label, count(item["count"]), size_bytes(item["bytes"]), errors, *latency])
+    order = ("data", "p90", "p99_999", "p99_99", "p99_9", "p50", "count", "p99", "mean", "max", "errors")
+    columns = [
+        text_column("command", whole=True),
+        Column("count", leaves=1 + order.index("count")),
+        Column("data", leaves=1 + order.index("data")),
+        Column("errors", leaves=1 + order.index("errors"), page_only=not failed),
+        *(Column(key.replace("_", "."), leaves=1 + order.index(key)) for key in keys),
+    ]
+    origin = " and ".join(sorted({entry["latency_s"]["from"] for entry in by_opcode.values()}))
+    return Table("Latency, whole capture", columns, rows, f"{origin} to CQE")
 
 
-def _idle(result: Mapping[str, Any]) -> RenderableType | None:
-    levels = result["idle"]["levels"]
-    if not levels:
-        return None
-    order = ("phases", "after", "for", "state known by", "link", "power")
-    table = _table("Idle power", f"steady levels in gaps of {result['idle']['threshold_s'] * 1e3:g} ms and more", order)
-    for column in ("state", "power", "for", "after", "link", "state known by", "phases"):
-        numeric = column in ("power", "for", "after")
-        table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric or column == "link")
-    for level in levels:
+_PARTS = {
+    "doorbell_to_fetch": "doorbell → fetch",
+    "fetch_to_first_data": "fetch → data",
+    "data": "data",
+    "last_data_to_cqe": "data → CQE",
+    "cqe_to_msix": "CQE → MSI-X",
+    "cqe_to_cq_head": "CQE → CQ head",
+}
+
+
+def splits(commands: Mapping[str, Any]) -> Table:
+    """Where the latency goes: median of each part by opcode."""
+    rows: list[Row] = []
+    for opcode, entry in commands["by_opcode"].items():
+        parts = entry.get("splits_s") or {}
+        rows.append([str(opcode), *(duration(parts[n]["p50"]) if n in parts else NOTHING for n in _PARTS)])
+    return Table("Where the time goes", [text_column("median of"), *map(Column, _PARTS.values())], rows)
+
+
+def idle(found: Mapping[str, Any]) -> Table:
+    """Idle power by state."""
+    rows: list[Row] = []
+    for level in found["levels"]:
         milli = float(level["mean_w"]["value"]) < 0.1
-        power = _pair(level["mean_w"], 1e3 if milli else 1.0)
-        power.append(" mW" if milli else " W", style=_DIM)
-        link = level["link"] or {}
-        names = {name: name.replace("L1_", "L1.") for name in link}
-        shares = [f"{names[n]} {part:.0%}" if part < 0.995 else names[n] for n, part in link.items() if part >= 0.005]
-        table.add_row(
-            level["label"],
-            power,
-            duration(level["duration_s"], 3),
-            duration(level["first_reached_s"], 3) if level["first_reached_s"] >= 1e-3 else "at once",
-            ", ".join(shares) or NOTHING,
-            Text(level["how"], style=_DIM),
-            Text(_some(level["phases"]), style=_DIM),
+        declared = level["declared_max_w"]
+        shares = {name.replace("L1_", "L1."): share for name, share in (level["link"] or {}).items() if share >= 0.005}
+        rows.append(
+            [
+                str(level["label"]),
+                figure(level["mean_w"], 1e3 if milli else 1.0, "mW" if milli else "W"),
+                NOTHING if declared is None else (f"{declared * 1e3:g} mW" if declared < 0.1 else f"{declared:g} W"),
+                duration(level["duration_s"], 3),
+                duration(level["first_reached_s"], 3) if level["first_reached_s"] >= 1e-3 else "at once",
+                ", ".join(f"{name} {share:.0%}" if share < 0.995 else name for name, share in shares.items()) or NOTHING,
+                muted(level["how"]),
+                muted(_some(level["phases"])),
+            ]
         )
-    return table
+    columns = (
+        text_column("state"), Column("power", leaves=6), Column("declared maximum", page_only=True),
+        Column("seen for", short="for", leaves=3), Column("reached after", short="after", leaves=2),
+        text_column("link", whole=True, leaves=5), text_column("state known by", leaves=4), text_column("phases", leaves=1),
+    )  # fmt: skip
+    explained = (
+        "Steady levels while no command is in flight. What the host did not ask for is not visible on the link; such states are "
+        "inferred from the level and say so."
+    )
+    return Table("Idle power", columns, rows, f"steady levels in gaps of {found['threshold_s'] * 1e3:g} ms and more", explained)
 
 
-def _wakeups(result: Mapping[str, Any]) -> RenderableType | None:
-    groups = [g for g in result["wakeup"]["by_state"] if not g["class"].startswith(("marker", "admin"))]
-    if not groups:
-        return None
-    order = ("link", "CLKREQ# → CQE", "to data", "to fetch", "extra", "max", "n", "doorbell → CQE")
-    table = _table("Wake-up", "first command after idle; extra: less the median of its class in a stream", order)
-    columns = ("from", "command", "n", "doorbell → CQE", "max", "extra", "to fetch", "to data", "link", "CLKREQ# → CQE")
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("from", "command") else "right", no_wrap=column != "command")
-
-    def median(group: Mapping[str, Any], key: str) -> str:
-        return duration(group[key]["median"]) if group[key] else NOTHING
-
-    for group in groups:
-        table.add_row(
-            group["state"],
-            Text(group["class"], style=_DIM),
+def wakeups(groups: Sequence[Mapping[str, Any]]) -> Table:
+    """Wake-up latency by state and class of command."""
+    keys = ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s")
+    rows: list[Row] = [
+        [
+            str(group["state"]),
+            muted(group["class"]),
             str(group["count"]),
-            _lat(group["latency_s"], "p50"),
-            _lat(group["latency_s"], "max"),
-            *(median(group, k) for k in ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s")),
-        )
-    return table
+            duration(group["idle_s_min"], 3),
+            _latency(group["latency_s"], "p50"),
+            _latency(group["latency_s"], "max"),
+            *(duration(group[key]["median"]) if group[key] else NOTHING for key in keys),
+        ]
+        for group in groups
+        if not group["class"].startswith(("marker", "admin"))
+    ]
+    columns = (
+        text_column("from", whole=True), text_column("command"), Column("n", leaves=7), Column("idle ≥", page_only=True),
+        Column("doorbell → CQE", leaves=8), Column("max", leaves=6), Column("extra", leaves=5), Column("to fetch", leaves=4),
+        Column("to data", leaves=3), Column("link exit", short="link", leaves=1), Column("CLKREQ# → CQE", leaves=2),
+    )  # fmt: skip
+    explained = (
+        "First command after idle. Extra: less the median of the same command in a stream. Link exit: CLKREQ# asserted until L0. "
+        "Medians unless marked."
+    )
+    return Table("Wake-up", columns, rows, "first command after idle; extra: less the median of its class in a stream", explained)
 
 
-def _energy(result: Mapping[str, Any]) -> RenderableType | None:
-    """Mixed loads only: a phase of one class has its energy per command in the power table."""
-    rows = [
-        (phase, name, fig)
-        for phase in result["phases"]
+def energy(phases: Phases) -> Table:
+    """Energy per command in mixed loads; a phase of one class has its own in the power table."""
+    rows: list[Row] = [
+        [str(phase["name"]), muted(name), figure(fig, 1e6, "µJ")]
+        for phase in phases
         for name, fig in (phase.get("energy_per_command") or {}).get("classes", {}).items()
         if len(phase["energy_per_command"]["classes"]) > 1
     ]
-    if not rows:
-        return None
-    table = _table("Energy per command in mixed loads", "above idle, by least squares")
-    for column in ("phase", "command", "energy"):
-        table.add_column(column, justify="right" if column == "energy" else "left", no_wrap=column == "energy")
-    for phase, name, fig in rows:
-        energy = _pair(fig, 1e6)
-        energy.append(" µJ", style=_DIM)
-        table.add_row(clip(phase["name"], _NAME), Text(name, style=_DIM), energy)
-    return table
-
-
-def _verdict(passed: bool) -> Text:
-    return Text("pass", style="green") if passed else Text("FAIL", style="bold red")
+    columns = (_PHASE, text_column("command"), Column("energy"))
+    return Table("Energy per command in mixed loads", columns, rows, "above idle, by least squares")
 
 
 def truth_faults(commands: Mapping[str, Any]) -> list[str]:
@@ -336,109 +277,86 @@ def truth_faults(commands: Mapping[str, Any]) -> list[str]:
     return out
 
 
-def _truth(truth: Mapping[str, Any]) -> list[RenderableType]:
-    order = ("energy, truth", "limit", "mean power, error", "error")
-    table = _table("Against the model's truth", "limits 0.2 %, 0.1 % + 5 µA, 1 tick", order)
-    for column in ("phase", "energy, truth", "error", "mean power, error", "limit", ""):
-        table.add_column(column, justify="left" if column in ("phase", "") else "right", no_wrap=column != "phase")
-    for row in truth["phases"]:
-        name, verdict = clip(row["name"], _NAME), _verdict(row["pass"])
-        if "energy_error" not in row:
-            table.add_row(name, NOTHING, NOTHING, NOTHING, NOTHING, verdict)
-            continue
-        table.add_row(
-            name,
-            si(row["energy_truth_j"], "J", 5),
-            f"{row['energy_error'] * 100:+.4f} %".replace("-", "−"),
-            signed(row["mean_error_w"], "W"),
-            si(row["mean_limit_w"], "W", 3),
-            verdict,
-        )
-    lines: list[RenderableType] = [table]
-    commands = truth["commands"]
+def truth(found: Mapping[str, Any] | None) -> Table:
+    """Power and energy beside the model's truth; :func:`truth_lines` has the rest of that comparison."""
+    rows: list[Row] = []
+    for row in (found or {}).get("phases", ()):
+        cells = [NOTHING] * 4
+        if "energy_error" in row:
+            cells = [
+                si(row["energy_truth_j"], "J", 5),
+                f"{row['energy_error'] * 100:+.4f} %".replace("-", "−"),
+                signed(row["mean_error_w"], "W"),
+                si(row["mean_limit_w"], "W", 3),
+            ]
+        rows.append([str(row["name"]), *cells, _verdict(row["pass"])])
+    columns = (
+        _PHASE, Column("energy, truth", leaves=1), Column("error", leaves=4), Column("mean power, error", leaves=3),
+        Column("limit", leaves=2), text_column(whole=True),
+    )  # fmt: skip
+    return Table("Against the model's truth", columns, rows, "limits 0.2 %, 0.1 % + 5 µA, 1 tick")
+
+
+def truth_lines(found: Mapping[str, Any] | None) -> list[Cell]:
+    """Instants and wake-ups beside the model's truth, one a line."""
+    if not found:
+        return []
+    lines = []
+    commands, indent = found["commands"], " " * 18
     if commands:
-        text = Text.assemble("timestamps  ", _verdict(commands["pass"]), "  ")
-        text.append(
+        text = (
             f"{count(commands['paired'])} of {count(commands['truth'])} commands paired, 7 instants each: "
             f"largest distance {commands['max_ticks']:g} ticks, "
             f"{count(commands['instants_missing_or_extra'])} instants missing or extra"
         )
-        lines.append(WholeText(text))
+        lines.append(cell("timestamps  ", _verdict(commands["pass"]), f"  {text}"))
         late = commands["instants"]["msix"]["after_release"]
         if late:
-            lines.append(WholeText(Text(f"                  {late} interrupts after their CQE was released: not compared", style=_DIM)))
-        lines += [WholeText(Text(f"                  {line}", style="red")) for line in truth_faults(commands)]
-    for wake in truth["wakeups"]:
-        text = Text.assemble("wake-up     ", _verdict(wake["pass"]), f"  {wake['name']}: ")
+            lines.append(muted(f"{indent}{late} interrupts after their CQE was released: not compared"))
+        lines += [toned(indent + fault, "bad") for fault in truth_faults(commands)]
+    for wake in found["wakeups"]:
+        text = str(wake.get("absent", ""))
         if "error_s" in wake:
-            text.append(f"{duration(wake['measured_s'], 6)}, error {signed(wake['error_s'], 's')}")
-            text.append(f", limit {duration(wake['limit_s'], 3)}; state {wake['state']}, truth PS{wake['true_state']}")
-        else:
-            text.append(wake["absent"])
-        lines.append(WholeText(text))
+            text = f"{duration(wake['measured_s'], 6)}, error {signed(wake['error_s'], 's')}"
+            text += f", limit {duration(wake['limit_s'], 3)}; state {wake['state']}, truth PS{wake['true_state']}"
+        lines.append(cell("wake-up     ", _verdict(wake["pass"]), f"  {wake['name']}: {text}"))
     return lines
 
 
-def _checks(result: Mapping[str, Any]) -> list[RenderableType]:
-    out: list[RenderableType] = []
-    truth = result.get("truth")
-    if truth:
-        out += _truth(truth)
-    fio = result.get("fio")
-    if fio:
-        table = _table("Against fio", expendable=("fio bytes", "wire bytes", "latency", "fio", "wire", "opcode", "equal"))
-        for column in ("phase", "opcode", "wire", "fio", "wire bytes", "fio bytes", "equal", "latency"):
-            table.add_column(column, justify="right" if "wire" in column or "fio" in column else "left", no_wrap=column != "phase")
-        for section in fio["sections"]:
-            for row in section["rows"]:
-                equal = Text("equal", style="green") if row["equal"] else Text("DIFFERS", style="bold red")
-                lat = {None: Text(NOTHING), True: Text("≤ fio", style="green")}.get(row["latency_ok"])
-                table.add_row(
-                    clip(section["name"], _NAME),
-                    row["opcode"],
-                    count(row["wire_count"]),
-                    count(row["fio_count"]),
-                    count(row["wire_bytes"]),
-                    count(row["fio_bytes"]),
-                    equal,
-                    lat or Text("> fio", style="bold red"),
-                )
-        out.append(table)
-    return out
-
-
-def _totals(result: Mapping[str, Any]) -> RenderableType:
-    power = result["power"]
-    text = Text()
-    if "mean_w" in power:
-        text.append(f"mean {concise(power['mean_w'])} W · energy {concise(power['energy_j'])} J · ")
-        moving = power["max_moving_w"]
-        for name, label in (("100us", "100 µs"), ("100ms", "100 ms")):
-            fig = moving[name]
-            if fig["value"] is not None:
-                text.append(f"max {si(fig['value'], 'W')} over {label} · ")
-    every = result["commands"]["all"]
-    text.append(f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin")
-    return WholeText(text)
-
-
-def render(result: Mapping[str, Any], console: Console) -> None:
-    """Print the result of :func:`wattbell.analysis.analyze` as tables."""
-    phases = phases_or_whole(result)
-    parts: list[RenderableType | None] = [
-        _header(result),
-        _warnings(result),
-        _totals(result),
-        _phases(phases),
-        _power(phases),
-        _bursts(phases),
-        _commands(result),
-        _idle(result),
-        _wakeups(result),
-        _energy(result),
-        *_checks(result),
+def fio(found: Mapping[str, Any] | None) -> Table:
+    """Comparison with fio."""
+    rows: list[Row] = [
+        [
+            str(section["name"]),
+            str(row["opcode"]),
+            *(count(row[k]) for k in ("wire_count", "fio_count", "wire_bytes", "fio_bytes")),
+            _verdict(row["equal"], "equal", "DIFFERS"),
+            NOTHING if row["latency_ok"] is None else _verdict(row["latency_ok"], "≤ fio", "> fio"),
+        ]
+        for section in (found or {}).get("sections", ())
+        for row in section["rows"]
     ]
-    console.print()
-    for part in parts:
-        if part is not None:
-            console.print(Padding(_titled(part), (0, 0, 0, 1)))
+    columns = (
+        _PHASE, text_column("opcode", whole=True, leaves=6), Column("wire", leaves=5), Column("fio", leaves=4),
+        Column("wire bytes", leaves=2), Column("fio bytes", leaves=1), text_column("equal", whole=True, leaves=7),
+        text_column("latency at QD1", short="latency", whole=True, leaves=3),
+    )  # fmt: skip
+    return Table("Against fio", columns, rows)
+
+
+def all_tables(result: Mapping[str, Any], looks: Looks | None = None) -> dict[str, Table]:
+    """Every table that the analysis has something for, in order; ``looks``: those of the phases in the charts."""
+    phases, looks = phases_or_whole(result), looks or {}
+    made = {
+        "workloads": workloads(phases, looks, str(result["commands"]["all"]["latency_s"]["from"])),
+        "power": power(phases, looks),
+        "bursts": bursts(phases, looks),
+        "latencies": latencies(result["commands"]),
+        "splits": splits(result["commands"]),
+        "idle": idle(result["idle"]),
+        "wakeups": wakeups(result["wakeup"]["by_state"]),
+        "energy": energy(result["phases"]),
+        "truth": truth(result.get("truth")),
+        "fio": fio(result.get("fio")),
+    }
+    return {name: table for name, table in made.items() if table.rows or (name == "truth" and result.get("truth"))}

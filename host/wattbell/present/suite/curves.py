@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
-from wattbell.present.chart import Block, Chart, Line, Mark, Panel, Section
+from wattbell.present.chart import Axis, Block, Chart, Line, Mark, Panel, Section, slug
 from wattbell.present.colours import PALETTE
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
-from wattbell.present.suite.scores import bars_of, slug
+from wattbell.present.suite.scores import bars_of
 from wattbell.results import Run, TestResult
 from wattbell.suites.kinds import Place
 
@@ -70,8 +70,7 @@ def consistency(found: Sequence[Entity]) -> Section:
                     continue
                 line = Line(entity.label, entity.colour, xs, [max(y, low) for y in ys] if log else ys, mode="markers")
                 limits = (low / 1.4, top * 1.4) if log else (0.0, 1.05 * top)
-                axes = Panel("time, s", "IOPS", [line], name, y_log=log, x_range=(start, ends[i]), y_range=limits, zoom=True)
-                panels.append(axes)
+                panels.append(Panel(Axis("time, s", span=(start, ends[i])), Axis("IOPS", log, limits), [line], name, zoom=True))
             if panels:
                 heading = f"{suite}: {title[0].lower()}{title[1:]}"
                 section.blocks.append(Chart(slug(f"{suite}-{key}"), heading, panels, columns=2, height_px=250))
@@ -110,11 +109,11 @@ def fill(found: Sequence[Entity]) -> Section:
                 q = score.value
                 spread = f" ± {q.u:.2g}" if q.u else ""
                 marks = [Mark(q.value, f"SLC cache {q.value:.4g}{spread} GB", entity.colour, q.u)]
-            end = max(line.x)
-            rates.append(Panel("written, GB", "rate, MB/s", [line], entity.label, x_range=(0, end), marks=marks, zoom=True))
+            x = Axis("written, GB", span=(0, max(line.x)))
+            rates.append(Panel(x, Axis("rate, MB/s"), [line], entity.label, marks, zoom=True))
             if "mean_w" in frame.columns and frame["mean_w"].is_not_null().any():
                 power = Line(entity.label, entity.colour, line.x, frame["mean_w"].fill_null(float("nan")).to_list(), mode="lines")
-                rates.append(Panel("written, GB", "power, W", [power], f"{entity.label}: power", x_range=(0, end), zoom=True))
+                rates.append(Panel(x, Axis("power, W"), [power], f"{entity.label}: power", zoom=True))
         if rates:
             section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-rate"), title, rates, columns=2, height_px=260))
         names = {(s.name, s.unit): None for e in found if (r := e.test(key)) for s in r.scores}
@@ -152,8 +151,8 @@ def rounds(found: Sequence[Entity]) -> Section:
                 lines.append(Line(score.name, colour, part["round"].to_list(), part[_QUANTITY[score.unit]].to_list()))
             if lines:
                 unit = decisive[0].unit
-                y_title = "mean latency" if unit == "s" else unit
-                panels.append(Panel("round", y_title, lines, entity.label, seconds="y" if unit == "s" else "", zoom=True))
+                y = Axis("mean latency", seconds=True) if unit == "s" else Axis(unit)
+                panels.append(Panel(Axis("round"), y, lines, entity.label, zoom=True))
         if panels:
             section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-rounds"), title, panels, columns=2, height_px=250))
     return section
@@ -183,7 +182,7 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
                 top = max(max(line.x) for line in lines)
                 wide = top > 20 * min(min(line.x) for line in lines) > 0
                 reach = None if wide else (0.0, 1.05 * top)
-                panel = Panel("latency", "share of wake-ups", lines, x_log=wide, x_range=reach, y_range=(0, 1.02), seconds="x")
+                panel = Panel(Axis("latency", wide, reach, seconds=True), Axis("share of wake-ups", span=(0, 1.02)), lines)
                 section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-distribution"), f"{title}: distribution", [panel], columns=1))
     return section
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from wattbell.analysis.text import NOTHING, duration, si, size_bytes
-from wattbell.present.chart import Section, TableBlock, readable, shown
-from wattbell.present.html import BREAK, pair, span
+from wattbell.present.chart import Section, readable, shown
 from wattbell.present.suite.entities import drive_key
+from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
 from wattbell.results import Quantity, Run
 from wattbell.results.declared import PowerState, feature, power_states
 from wattbell.results.document import LARGEST
@@ -69,14 +67,14 @@ def features(runs: Sequence[Run]) -> Section:
     drives = [run for run in _one_a_drive(runs) if power_states(run) or run.drive.get("features")]
     if not drives:
         return section
-    head = ("NVMe", "feature", *(run.title for run in drives))
+    columns = (text_column("NVMe"), text_column("feature"), *(Column(run.title) for run in drives))
     rows = []
     for version, text, name in FEATURES:
         values = [feature(run, name) for run in drives]
         if any(value is not None for value in values):
             rows.append([version, text, *(_shown(name, value) for value in values)])
     if rows:
-        section.blocks.append(TableBlock("Power and thermal management features", head, rows, left=2))
+        section.blocks.append(Table("Power and thermal management features", columns, rows))
     for run in drives:
         if power_states(run):
             section.blocks += _power_states(run, [r for r in runs if drive_key(r) == drive_key(run)])
@@ -90,17 +88,17 @@ def _latency(seconds: float | None) -> str:
 Measured = Mapping[int, Mapping[str, Quantity]]
 
 
-def _power_states(run: Run, runs: Sequence[Run]) -> list[TableBlock]:
+def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
     """The declared states of a drive, and what ``runs`` (of the same drive) measured of them."""
     states = power_states(run)
     rows = [
         [f"PS {s.number}", si(s.max_w, "W", 3), "active" if s.operational else "idle", _latency(s.entry_s), _latency(s.exit_s)]
         for s in states
     ]
-    head = ("state", "max. power", "active or idle", "entry latency", "exit latency")
+    columns = (text_column("state"), *map(Column, ("max. power", "active or idle", "entry latency", "exit latency")))
     measured = _measured(runs)
     note = "" if measured else "No run of power-states on this page measured them."
-    blocks = [TableBlock(f"{run.title}: NVMe power states, as declared", head, rows, note=note)]
+    blocks = [Table(f"{run.title}: NVMe power states, as declared", columns, rows, page_note=note)]
     blocks += [table for table in (_operational(run, states, measured), _idle(run, states, measured)) if table.rows]
     return blocks
 
@@ -116,17 +114,17 @@ def _measured(runs: Sequence[Run]) -> Measured:
     return out
 
 
-def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> TableBlock:
+def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> Table:
     mine = [s for s in states if s.operational and measured.get(s.number)]
     names = list(dict.fromkeys(name for s in mine for name in measured[s.number]))
-    head = ("state", BREAK.join(("max. power", "declared")), *(_column(name) for name in names))
-    rows = []
+    columns = (text_column("state"), Column("max. power\ndeclared"), *(Column(_heading(name)) for name in names))
+    rows: list[list[Cell | str]] = []
     for state in mine:
         found = measured[state.number]
         cells = [_value(name, found.get(name), state.max_w if name.endswith("_w") else None) for name in names]
         rows.append([f"PS {state.number}", si(state.max_w, "W", 3), *cells])
     note = "Idle, and under each load at its highest rate. A factor: mean power above the declared maximum."
-    return TableBlock(f"{run.title}: active states, measured", head, rows, note=note)
+    return Table(f"{run.title}: active states, measured", columns, rows, page_note=note)
 
 
 _IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
@@ -136,47 +134,44 @@ _IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
 )
 """What is declared of an idle state and measured, too: title, quantity, the declared value."""
 _ONLY_MEASURED = (
-    (("waking read,", "doorbell to CQE"), "doorbell_to_cqe_s"),
-    (("energy", "of entry"), "entry_j"),
-    (("energy", "of exit"), "exit_j"),
-    (("break-even", "idle time"), "break_even_s"),
+    ("waking read,\ndoorbell to CQE", "doorbell_to_cqe_s"),
+    ("energy\nof entry", "entry_j"),
+    ("energy\nof exit", "exit_j"),
+    ("break-even\nidle time", "break_even_s"),
 )
 
 
-def _idle(run: Run, states: Sequence[PowerState], measured: Measured) -> TableBlock:
-    head: list[str] = ["state"]
-    for title, *_ in _IDLE:
-        head += [BREAK.join((title, "declared")), BREAK.join((title, "measured"))]
-    head += [BREAK.join(lines) for lines, _ in _ONLY_MEASURED]
-    rows = []
+def _idle(run: Run, states: Sequence[PowerState], measured: Measured) -> Table:
+    heads = [f"{title}\n{whose}" for title, *_ in _IDLE for whose in ("declared", "measured")] + [title for title, _ in _ONLY_MEASURED]
+    rows: list[list[Cell | str]] = []
     for state in states:
         found = measured.get(state.number)
         if state.operational or not found:
             continue
-        cells = [f"PS {state.number}"]
+        cells: list[Cell | str] = [f"PS {state.number}"]
         for _, name, of in _IDLE:
             said = of(state)
             cells += [si(said, "W", 3) if name.endswith("_w") and said else _latency(said), _value(name, found.get(name), said, True)]
-        rows.append(cells + [_value(name, found.get(name)) for _, name in _ONLY_MEASURED])
+        rows.append([*cells, *(_value(name, found.get(name)) for _, name in _ONLY_MEASURED)])
     note = (
         "Entry: last completion to settled power. Exit: CLKREQ# asserted to the completion of a read, less that read's latency when awake. "
         "Break-even: idle time above which entering the state saves energy."
     )
-    return TableBlock(f"{run.title}: idle states, declared and measured", head, rows, note=note)
+    return Table(f"{run.title}: idle states, declared and measured", [text_column("state"), *map(Column, heads)], rows, page_note=note)
 
 
 _UNITS = (("_mb_per_s", "MB/s"), ("_w", "W"), ("_s", "s"), ("_j", "J"))
 _FAR = 1.1
 
 
-def _column(name: str) -> Markup:
+def _heading(name: str) -> str:
     """``sequential_read_w`` is ``sequential read`` over ``power``."""
     suffix, unit = next(((suffix, unit) for suffix, unit in _UNITS if name.endswith(suffix)), ("", ""))
     text = name.removesuffix(suffix).replace("_", " ")
-    return BREAK.join((text, {"MB/s": "rate", "W": "power"}.get(unit, "")))
+    return "\n".join((text, {"MB/s": "rate", "W": "power"}.get(unit, "")))
 
 
-def _value(name: str, quantity: Quantity | None, declared: float | None = None, always: bool = False) -> str:
+def _value(name: str, quantity: Quantity | None, declared: float | None = None, always: bool = False) -> Cell | str:
     """The value with its unit; how many times the declared one, where that is far off (``always``: wherever it is known)."""
     if quantity is None:
         return NOTHING
@@ -185,5 +180,5 @@ def _value(name: str, quantity: Quantity | None, declared: float | None = None, 
     times = quantity.value / declared if declared else 0.0
     far = times > _FAR
     text = f"×{times:.{1 if times > 0.95 else 2}f}"
-    mark = Markup(" ") + span("fail" if far else "u", text) if far or (always and declared) else Markup()
-    return Markup("{} {}{}").format(pair(shown(quantity), factor), prefixed, mark)
+    value = figure(shown(quantity), factor, prefixed)
+    return cell(value, " ", Span(text, "bad" if far else "muted")) if far or (always and declared) else value

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from wattbell.analysis.text import digits
-from wattbell.present.chart import BACKGROUND, Bar, Bars, Block, Chart, Line, Panel, Section
+from wattbell.present.chart import Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
+from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.results import Run, Score, TestResult
 from wattbell.suites.kinds import Kind, Place
 
 _LESS_IS_BETTER = {"W", "s", "J"}
 _SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
-_LONGEST = 120
-"""Bytes of a file name, without its ending."""
 
 
 def bars_of(
@@ -76,12 +75,6 @@ def _differs(a: Score, b: Score) -> bool:
     return abs(a.value.value - b.value.value) > 1e-3 * abs(b.value.value)
 
 
-def slug(text: str) -> str:
-    """A file name, short enough for every file system."""
-    kept = "".join(c if c.isalnum() else "-" for c in text.lower())
-    return "-".join(part for part in kept.split("-") if part).encode()[:_LONGEST].decode("utf-8", "ignore") or "chart"
-
-
 def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     """Bar charts of every score in MB/s, MB/s/W, W and IOPS; drives of the store behind them in grey."""
     others = entities(background)
@@ -137,10 +130,10 @@ def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section
             last = quantity == "mb_per_s_per_w"
             ticks = sorted({x for line in lines for x in line.x})
             if share:
-                panels.append(Panel("share of writes, %", text, lines, x_ticks=[0, 20, 40, 60, 80, 100], names=last))
+                x = Axis("share of writes, %", ticks=[(v, f"{v}") for v in range(0, 101, 20)])
             else:
-                span = (ticks[0] * 0.88, ticks[-1] * 1.12)
-                panels.append(Panel("queue depth", text, lines, x_log=True, x_ticks=ticks, x_range=span, names=last))
+                x = Axis("queue depth", True, (ticks[0] * 0.88, ticks[-1] * 1.12), [(v, f"{v:g}") for v in ticks])
+            panels.append(Panel(x, Axis(text), lines, names=last))
         if panels:
             section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-by-{axis}"), name, panels, columns=3))
     return section
@@ -210,10 +203,10 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
             lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="markers", texts=behind))
         if lines:
             top = max(x for line in lines for x in line.x)
-            panels.append(Panel("mean power, W", "rate, MB/s", lines, title=names[key], x_range=(0, 1.08 * top)))
+            panels.append(Panel(Axis("mean power, W", span=(0, 1.08 * top)), Axis("rate, MB/s"), lines, names[key]))
     if singles:
         top = max(x for line in singles for x in line.x)
-        panels.append(Panel("mean power, W", "rate, MB/s", singles, x_range=(0, 1.2 * top)))
+        panels.append(Panel(Axis("mean power, W", span=(0, 1.2 * top)), Axis("rate, MB/s"), singles))
     if panels:
         section.blocks.append(Chart("performance-against-power", "Performance against power", panels, columns=2))
     return section

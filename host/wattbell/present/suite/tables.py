@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
-from wattbell.present.chart import Section, TableBlock, shown
-from wattbell.present.html import pair
+from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
+from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
 from wattbell.results import Point, Run
 
 
@@ -34,15 +32,15 @@ def matrices(found: Sequence[Entity]) -> Section:
                 continue
             for quantity, unit in (("iops", "IOPS"), ("mb_per_s", "MB/s"), ("mean_latency_s", "mean latency, µs")):
                 factor = 1e6 if quantity == "mean_latency_s" else 1.0
-                head = (f"block \\ {unit}", *(f"{100 * (1 - share):g} % reads" for share in shares))
+                columns = (text_column(f"block \\ {unit}"), *(Column(f"{100 * (1 - share):g} % reads") for share in shares))
                 rows = [[size_text(int(b)), *(_cell(cells.get((b, s)), quantity, factor) for s in shares)] for b in blocks]
-                section.blocks.append(TableBlock(f"{title}: {entity.label}, {unit}", head, rows))
+                section.blocks.append(Table(f"{title}: {entity.label}, {unit}", columns, rows))
     return section
 
 
-def _cell(point: Point | None, quantity: str, factor: float) -> str:
+def _cell(point: Point | None, quantity: str, factor: float) -> Cell | str:
     value = point.quantities.get(quantity) if point else None
-    return pair(shown(value), factor) if value else NOTHING
+    return figure(shown(value), factor) if value else NOTHING
 
 
 def every_figure(found: Sequence[Entity]) -> Section:
@@ -58,12 +56,12 @@ def every_figure(found: Sequence[Entity]) -> Section:
         for entity in found:
             result = entity.test(key)
             for point in result.points if result else ():
-                cells = [pair(q.to_figure(), _column(n)[1]) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
+                cells = [figure(q.to_figure(), _column(n)[1]) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
                 lost = max((q.n_lost for q in point.quantities.values()), default=0)
                 rows.append([entity.label, _at(point.x), *cells, count(lost) if lost else ""])
         if rows:
-            head = ("drive", "at", *(_column(n)[0] for n in quantities), "lost")
-            section.blocks.append(TableBlock(title, head, rows, left=2))
+            columns = (text_column("drive"), text_column("at"), *(Column(_column(n)[0]) for n in quantities), Column("lost"))
+            section.blocks.append(Table(title, columns, rows))
     return section
 
 
@@ -127,14 +125,10 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     add("uncertainty", [_error_model(run.document.get("uncertainty")) for run in runs])
     add("capture", [str(rests_on.get(run.content_hash, {}).get("capture") or run.document.get("capture") or "") for run in runs])
     add("job files", [_jobs(run, rests_on) for run in runs])
-    head = ("", *(run.title for run in runs))
-    section.blocks.append(TableBlock("", head, [[name, *map(_breakable, values)] for name, values in rows], left=1 + len(runs)))
+    columns = (text_column(), *(text_column(run.title) for run in runs))
+    broken = [[name, *(value.replace("/", f"/{BREAK}") for value in values)] for name, values in rows]
+    section.blocks.append(Table("", columns, broken))
     return section
-
-
-def _breakable(text: str) -> Markup:
-    """A path, which may be broken at each slash."""
-    return Markup("/<wbr>").join(text.split("/"))
 
 
 def _conditions(run: Run) -> Mapping[str, Any]:

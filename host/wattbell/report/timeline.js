@@ -1,8 +1,8 @@
-// Draws the report's plots from D (see html.py). Envelopes are kept fine; each zoom shows them in at most POINTS bins.
-"use strict";
+// Draws the time line of a capture from D (see interactive.py), beside what plots.js draws. Envelopes are kept fine; each zoom shows
+// them in at most POINTS bins.
 const POINTS = 1400;
 const INK = "#1c2530", MUTED = "#66707c", GRID = "#e8ebee";
-const FONT = { family: getComputedStyle(document.body).fontFamily, size: 12, color: INK };
+const FONT = { family: FAMILY, size: 12, color: INK };
 
 function floats(text) {
   const raw = atob(text), bytes = new Uint8Array(raw.length);
@@ -29,30 +29,6 @@ function visible(e, a, b) {
     out.low.push(n ? low : null); out.high.push(n ? high : null); out.mean.push(n ? sum / n : null);
   }
   return out;
-}
-
-const config = { responsive: true, displayModeBar: false };
-
-// Ticks of a log axis between two positive values, three to nine where that can be: powers of ten; 1, 2, 5; finer; within a part of a
-// decade even steps.
-function logTicks(low, high) {
-  const even = 10 ** Math.floor(Math.log10((high - low) / 3 || low / 10));
-  for (const mantissas of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
-    const out = [];
-    for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
-      for (const m of mantissas) { const v = +`${m}e${e}`; if (v >= low * 0.999 && v <= high * 1.001) out.push(v); }
-    if (out.length >= 3) return out.length > 9 ? out.filter((v, i) => i % Math.ceil(out.length / 9) === 0) : out;
-  }
-  for (const step of [1, 2, 5].map((m) => m * even)) {
-    const first = Math.ceil(low / step - 1e-9), n = Math.floor(high / step + 1e-9) - first + 1;
-    if (n <= 9) return Array.from({ length: n }, (_, i) => +((first + i) * step).toPrecision(12));
-  }
-  return [];
-}
-function seconds(v) {
-  for (const [scale, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]])
-    if (v >= scale * 0.999) return +(v / scale).toPrecision(3) + " " + unit;
-  return String(v);
 }
 
 // Outline of a band as closed polygons, one for each run of bins without a hole, each bin at its full width.
@@ -185,60 +161,4 @@ function timeline() {
   });
 }
 
-const small = { font: FONT, plot_bgcolor: "#fff", paper_bgcolor: "#fff", margin: { l: 62, r: 14, t: 34, b: 44 }, height: 350,
-  legend: { orientation: "h", font: { size: 12 }, x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" } };
-const axis = (title, more) => ({ title: { text: title, font: { color: MUTED, size: 12 }, standoff: 8 }, gridcolor: GRID, zeroline: false,
-  linecolor: "#b6bdc5", ...more });
-
-const tall = small.height + 12 * Math.max(0, D.curves.length - 4);
-
-function distribution() {
-  const div = document.getElementById("distribution");
-  if (!div) return;
-  const nines = (s) => -Math.log10(1 - s), ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-  const top = Math.max(...D.curves.map((c) => nines(c.share[c.share.length - 1])));
-  const ticksX = logTicks(Math.min(...D.curves.map((c) => c.latency[0])), Math.max(...D.curves.map((c) => c.latency[c.latency.length - 1])));
-  Plotly.newPlot(div, D.curves.map((c) => ({ x: c.latency, y: c.share.map(nines), customdata: c.share.map((s) => (100 * s).toPrecision(6)),
-    mode: "lines", name: c.name, line: { color: c.colour, width: 1.8, dash: c.dashed ? "dash" : "solid" }, hovertemplate: `${c.name}: %{customdata} % ≤ %{x:.4~s}s<extra></extra>` })),
-  { ...small, height: tall, hovermode: "closest", showlegend: D.curves.length > 1,
-    xaxis: axis(D.latencyFrom + " → CQE", { type: "log", tickvals: ticksX, ticktext: ticksX.map(seconds), tickangle: 0 }),
-    yaxis: axis("", { range: [0, top + 0.15], tickvals: ticks.map(nines), ticktext: ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"] }) }, config);
-}
-
-function efficiency() {
-  const div = document.getElementById("efficiency");
-  if (!div) return;
-  const watts = D.points.map((p) => p.watt), rates = D.points.map((p) => p.rate);
-  const [w0, w1, r0, r1] = [Math.min(...watts), Math.max(...watts), Math.min(...rates), Math.max(...rates)];
-  const pad = 0.22 * (w1 - w0) || 0.5 * w1, logarithmic = r1 / r0 > 12, f = logarithmic ? Math.log10 : (v) => v;
-  const room = 0.14 * (f(r1) - f(r0)) || 0.3 * Math.abs(f(r1)) || 1, places = ["top center", "bottom center", "middle right", "middle left"];
-  const named = D.points.length <= 6; // more would overlap: the colours are those of the legend beside
-  const position = D.points.map((p, i) => places[D.points.slice(0, i).filter((q) => Math.abs(q.watt - p.watt) < pad
-    && Math.abs(f(q.rate) - f(p.rate)) < room).length % places.length]);
-  Plotly.newPlot(div, D.points.map((p, i) => ({ x: [p.watt], y: [p.rate], mode: named ? "markers+text" : "markers", text: [p.name], textposition: position[i],
-    textfont: { size: 12, color: INK }, marker: { color: p.colour, size: 10, symbol: p.dashed ? "circle-open" : "circle", line: { width: 2 } }, cliponaxis: false,
-    hovertemplate: `${p.name}: %{y:.4~g} MB/s at %{x:.4~g} W = ${(p.rate / p.watt).toPrecision(4)} MB/s/W<extra></extra>` })),
-  { ...small, height: tall, showlegend: false, hovermode: "closest", xaxis: axis("mean power, W", { range: [w0 - pad, w1 + pad] }),
-    yaxis: axis("MB/s", logarithmic ? { type: "log", range: [f(r0) - room, f(r1) + room], tickvals: logTicks(r0 / 2, r1 * 2),
-      ticktext: logTicks(r0 / 2, r1 * 2).map(String) } : { range: [Math.max(0, r0 - room), r1 + room] }) }, config);
-}
-
-function details() {
-  D.details.forEach((d, i) => {
-    const div = document.getElementById("detail-" + i);
-    if (!div) return;
-    const scale = Math.max(...d.t.map(Math.abs)) < 1 ? 1e3 : 1, unit = scale === 1e3 ? "ms" : "s";
-    const shapes = [], annotations = [];
-    Object.entries(d.marks).forEach(([text, t], j) => {
-      shapes.push({ type: "line", x0: t * scale, x1: t * scale, y0: 0, y1: 1, yref: "paper", line: { color: MUTED, width: 1, dash: "dot" } });
-      if (text.trim()) annotations.push({ x: t * scale, y: 1 - 0.09 * (j % 3), yref: "paper", text, showarrow: false, xanchor: "left", xshift: 3,
-        yanchor: "top", font: { size: 11, color: MUTED }, bgcolor: "rgba(255,255,255,.75)" });
-    });
-    Plotly.newPlot(div, [{ x: d.t.map((t) => t * scale), y: d.power, mode: "lines", line: { color: "#c2571a", width: 1.2, shape: "hvh" },
-      hovertemplate: `%{x:.5~g} ${unit}: %{y:.4~g} W<extra></extra>` }],
-    { ...small, height: 250, margin: { ...small.margin, t: 10 }, shapes, annotations, hovermode: "closest", xaxis: axis("time, " + unit, { showgrid: false }),
-      yaxis: axis("power, W", { range: [0, 1.18 * Math.max(...d.power)] }) }, config);
-  });
-}
-
-timeline(); distribution(); efficiency(); details();
+timeline();

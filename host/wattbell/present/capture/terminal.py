@@ -1,0 +1,58 @@
+"""An analysis in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from wattbell.analysis.link import describe
+from wattbell.analysis.loss import lost_parts
+from wattbell.analysis.text import concise, count, duration, si
+from wattbell.present.capture.tables import all_tables, truth_lines
+from wattbell.present.terminal import DIM, WholeText, drawn, words
+
+
+def _header(result: Mapping[str, Any]) -> list[Text]:
+    about = result["capture"]
+    drive, conditions, rail = about.get("drive") or {}, about.get("conditions") or {}, about["rail"]
+    name = Text(drive.get("model") or "unknown drive (no Identify seen)", style="bold")
+    if drive.get("firmware"):
+        name.append(f"  firmware {drive['firmware']}", style=DIM)
+    facts = [f"{duration(about['duration_s'])} recorded"]
+    facts.append(f"no power figures: {rail['absent']}" if "absent" in rail else f"rail every {duration(rail['interval_s'])}")
+    facts.append("virtual rig" if conditions.get("virtual") else "real rig")
+    facts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
+    facts += [f"timing: {conditions['timing']}"] if conditions.get("timing") else []
+    lines = [" · ".join(facts), *(f"{side['direction']}: {describe(side)}" for side in result["link"])]
+    lost = lost_parts(result["loss"])
+    loss = Text("LOST: " + ", ".join(lost), style="bold red") if lost else Text("nothing lost", style="green")
+    return [name, *(Text(line, style=DIM) for line in lines), loss, *(Text(f"! {line}", style="yellow") for line in result["warnings"])]
+
+
+def _totals(result: Mapping[str, Any]) -> Text:
+    power, every = result["power"], result["commands"]["all"]
+    parts = []
+    if "mean_w" in power:
+        parts += [f"mean {concise(power['mean_w'])} W", f"energy {concise(power['energy_j'])} J"]
+        for name, label in (("100us", "100 µs"), ("100ms", "100 ms")):
+            fig = power["max_moving_w"][name]
+            parts += [f"max {si(fig['value'], 'W')} over {label}"] if fig["value"] is not None else []
+    return Text(" · ".join([*parts, f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin"]))
+
+
+def render(result: Mapping[str, Any], console: Console) -> None:
+    """Print the result of :func:`wattbell.analysis.analyze`: what was recorded, what was lost, and the tables."""
+    parts: list[RenderableType] = [WholeText(line) for line in (*_header(result), _totals(result))]
+    for name, table in all_tables(result).items():
+        if name == "splits":  # many figures, for the page
+            continue
+        parts.append(drawn(table))
+        if name == "truth":
+            parts += [WholeText(words(line)) for line in truth_lines(result.get("truth"))]
+    console.print()
+    for part in parts:
+        console.print(Padding(part, (0, 0, 0, 1)))
