@@ -1,4 +1,4 @@
-/* The model's board: what is at the connector, its three channels with their errors, and what the meter makes of a gate. */
+/* The modelled board: voltage and current at the connector, three channels with their errors, and the meter's gates. */
 #ifndef ANALOG_H
 #define ANALOG_H
 
@@ -10,7 +10,7 @@ struct conversion {
     uint32_t state; /* bits of METER_STATE */
 };
 
-/* 3.3 V and 0.5 A at the connector; `seed` draws gain and offset of the channels, 0: none are wrong. */
+/* 3.3 V and 0.5 A at the connector; `seed` draws gain and offset errors of the channels, 0 means none. */
 void analog_power_on(uint32_t seed);
 void analog_set(double volts, double amperes);
 void analog_set_fine(bool there);

@@ -15,10 +15,10 @@ void console_start(uint32_t seed)
     firmware_init();
 }
 
-/* One step, or sleep; a restart of the core is a new start of the firmware. */
+/* One step, or sleep. When the core restarts, the firmware starts anew. */
 static bool step(void)
 {
-    model_limit(INT64_MAX); /* a step that blocks for an EEPROM sleeps as long as it must */
+    model_limit(INT64_MAX); /* a step that blocks on the EEPROM may sleep as long as it needs */
     bool busy = firmware_step();
     uint32_t cause = model_take_restart();
     if (cause) {

@@ -1,4 +1,4 @@
-/* The firmware on the model, as something to type at. */
+/* The firmware on the model, with a console to type at. */
 #ifndef CONSOLE_H
 #define CONSOLE_H
 
@@ -6,7 +6,7 @@
 
 /* Power-on, both of them. */
 void console_start(uint32_t seed);
-/* Runs until all input was taken, all that can be answered is, and no command waits; at most `ticks`. 0: that was reached. */
+/* Runs until all input is taken, all answers are out and no command waits, for at most `ticks`. Returns 0 if that time ran out. */
 int console_settle(int64_t ticks);
 /* Runs for so long. */
 void console_advance(int64_t ticks);

@@ -1,5 +1,5 @@
-/* The built firmware on the real soft core (VexRiscv, Verilated), its bus on the model of the registers: in place of console.c, so that
- * the same tests run on it. Not the rig's gateware: memory answers in one clock, and a clock is 16 ns of the model's time. */
+/* Runs the built firmware on the real soft core (VexRiscv, Verilated) with its bus on the register model. It takes the place of
+ * console.c, so that the same tests run on it. Not the rig's gateware: memory answers in one cycle, and a cycle is 16 ns of model time. */
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -54,7 +54,7 @@ static uint32_t access(uint32_t address, bool write, uint32_t value, uint32_t la
             hal_write((address - WB_BASE) / 4, value);
         return write ? 0 : hal_read((address - WB_BASE) / 4);
     }
-    *error = true; /* nothing is there, or it is read-only */
+    *error = true; /* unmapped or read-only */
     return 0;
 }
 
@@ -122,7 +122,7 @@ void core_load(const uint8_t *image, unsigned size, uint32_t complete, uint32_t 
     intake_at = intake;
 }
 
-/* Writes over the code, to see what a crash does. */
+/* Overwrites code to provoke a crash. */
 void core_patch(uint32_t address, uint16_t instruction)
 {
     uint32_t *word = &rom[address / 4 % (BYTES / 4)], shift = 8 * (address & 2);

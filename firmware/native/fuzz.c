@@ -1,4 +1,4 @@
-/* libFuzzer's target: any bytes to the control port, cut anywhere, with a reader that may stall. It must settle, and answer afterwards. */
+/* libFuzzer target: arbitrary bytes to the control port, cut anywhere, with a reader that may stall. It must settle and then answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (data[1] & 128)
             drain();
     }
-    /* Let it finish what it was asked; the reader reads. */
+    /* Let it finish, with the reader reading. */
     model_set_room(1 << 16);
     model_feed("\n", 1);
     for (int k = 0; console_settle(WAIT); k++) {

@@ -144,7 +144,7 @@ static void watch_rail(void)
     if (!(words[WB_TRIGGER_STATE] & WB_TRIGGER_STATE_ARMED) || source() < 2 || source() > 4)
         return;
     if (falling ? value >= level + hysteresis : value <= level - hysteresis)
-        overflow_armed = true; /* it was on the other side */
+        overflow_armed = true; /* it has been on the other side */
     else if (overflow_armed && (falling ? value < level : value > level))
         fire();
 }
@@ -217,7 +217,7 @@ static int64_t next_event(void)
     return good_at > now ? earliest(next, good_at) : next;
 }
 
-/* Time goes on a little with every access (ACCESS_NS), so that loops which wait for time end. */
+/* Every access advances time a little (ACCESS_NS), so that loops waiting for time end. */
 static void pass(int64_t to)
 {
     while (now < to) {
@@ -407,7 +407,7 @@ void model_power_on(uint32_t seed)
     test_breaks = 0;
     in_used = out_used = 0;
     out_room = sizeof output;
-    on_since = -NEVER / 2; /* the drive has had power for long */
+    on_since = -NEVER / 2; /* the drive has been on for a long time */
     good_at = 0;
     words[WB_POWER_STATE] = WB_POWER_STATE_ON;
     power_changed();

@@ -1,7 +1,7 @@
-/* A model of the registers, for the firmware's own tests: what docs/registers.md says, not how the gateware does it.
+/* A model of the registers for the firmware's own tests: it follows docs/registers.md, not the gateware.
  *
- * Simplified: conversions of a gate beyond 4096 are taken as like those; the totals see a rail without noise; the trigger looks
- * at the rail when it is armed and when the rail changes; the bus has no commands but those of the self-test. */
+ * Simplifications: only the first 4096 conversions of a gate are simulated and then scaled; the totals see a rail without noise; the
+ * trigger looks at the rail only when it is armed and when the rail changes; the bus carries only the self-test's commands. */
 #ifndef MODEL_H
 #define MODEL_H
 
@@ -17,7 +17,7 @@ void model_set_rail(double volts, double amperes);
 void model_set_channel(int channel, double gain_error, double offset_codes);
 void model_set_noise(double codes);
 void model_set_fine(bool there);
-/* Devices answer on I2C or do not. */
+/* Whether devices respond on I2C. */
 void model_set_i2c(bool eeprom, bool sensor);
 void model_set_temperature(double celsius);
 void model_set_rail_good(bool possible);
@@ -29,9 +29,9 @@ void model_poke(unsigned address, uint32_t value);
 /* An edge or event that the trigger may watch: source number and its argument (level, or bit). */
 void model_event(unsigned source, unsigned argument);
 int64_t model_now(void);
-/* hal_wait goes no further than this. */
+/* hal_wait advances time no further than this. */
 void model_limit(int64_t tick);
-/* Time goes on by itself. */
+/* Advances time. */
 void model_tick(int64_t ns);
 /* Whether the core's interrupt is high. */
 bool model_irq(void);

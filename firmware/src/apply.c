@@ -1,4 +1,4 @@
-/* What carries settings to the hardware (settings.h): here, so that the settings need not know whom they set. */
+/* Writes settings to the hardware. Kept apart from settings.c, which knows none of the modules that its settings configure. */
 #include "busy.h"
 #include "capture.h"
 #include "hal.h"

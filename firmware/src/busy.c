@@ -2,7 +2,7 @@
 
 #include "hal.h"
 
-static unsigned ours; /* of the activities that the firmware carries out, those at work */
+static unsigned ours; /* activities of the firmware that are under way */
 
 void busy_with(enum activity activity, bool at_work)
 {

@@ -11,9 +11,9 @@
 #include "store.h"
 #include "ticks.h"
 
-#define CONVERSIONS 16384 /* at least; a second where that is more: the front end's noise leaves 0.6 uA then */
+#define CONVERSIONS 16384 /* at least, or one second if that is more; leaves 0.6 uA of front-end noise */
 #define SETTLED_AFTER (2 * TICKS_MS)
-#define CODE_LIMIT (131000 * 256) /* nearer to the end of a signed path's scale than this it may clip */
+#define CODE_LIMIT (131000 * 256) /* beyond this, noise may clip a signed path */
 #define LONGEST_DELAY 100000000   /* ps */
 #define FULL (UINT64_C(1) << 32)  /* 2^24 of GAIN x 256 of codes */
 
@@ -49,7 +49,7 @@ static bool calibrated(void)
     return true;
 }
 
-/* Only what is known is written: RAIL blocks are UNCALIBRATED until all of the main registers have been. */
+/* Writes only what is known: RAIL blocks stay flagged UNCALIBRATED until all the main registers have been written. */
 static void apply(void)
 {
     for (unsigned k = 0; k < CHANNELS; k++) {
@@ -84,13 +84,13 @@ void calibrate_init(void)
     apply();
 }
 
-/* Measures a gate: step 0 starts, later ones wait. True when there is a reading. */
+/* Measures one gate: step 0 starts it, later steps wait. True once there is a reading. */
 static bool measure(struct call *call, uint16_t step)
 {
     if (call->step == step) {
         status_condition(&status_operation, OPER_CALIBRATING, OPER_CALIBRATING);
         int64_t second = TICKS_S / capture_period_ticks();
-        meter_start((second > CONVERSIONS ? second : CONVERSIONS) / 2, 2); /* two gates: the counter holds no more */
+        meter_start((second > CONVERSIONS ? second : CONVERSIONS) / 2, 2); /* two gates, as one would overflow the counter */
         call->step++;
         return false;
     }
@@ -120,7 +120,7 @@ static bool take_zero(unsigned channel)
     return true;
 }
 
-/* Inputs shorted, a gate, inputs open again. For the current channels both paths at once. */
+/* Shorts the inputs, measures a gate, opens them again. Both current paths are done at once. */
 enum progress calibrate_zero(struct call *call)
 {
     bool voltage = call->argument == CHANNEL_VOLTAGE;
@@ -148,7 +148,7 @@ enum progress calibrate_zero(struct call *call)
     return DONE;
 }
 
-/* *CAL?: the current channels' zero; 0, or the error number. The error is queued as well. */
+/* *CAL?: zeroes the current channels; answers 0 or the error number, which is queued too. */
 enum progress calibrate_all(struct call *call)
 {
     if (calibrate_zero(call) == PENDING && !call->failed)
@@ -157,7 +157,7 @@ enum progress calibrate_all(struct call *call)
     return DONE;
 }
 
-/* gain and offset of the line through two points; false when no line goes through them. */
+/* Gain and offset of the line through two points; false if no plausible line does. */
 static bool fit(unsigned channel, int64_t value, int64_t codes)
 {
     struct line_fit *line = &in_use.channel[channel];
@@ -166,7 +166,7 @@ static bool fit(unsigned channel, int64_t value, int64_t codes)
         rise = -rise;
         run = -run;
     }
-    if (run < 256 * 1000 || rise <= 0) /* a thousand codes are the least lever */
+    if (run < 256 * 1000 || rise <= 0) /* the points must be at least a thousand codes apart */
         return false;
     int64_t gain = number_muldiv(rise, FULL, (uint64_t)run * channels[channel].unit);
     if (gain <= 0 || gain > UINT32_MAX)
@@ -180,11 +180,11 @@ static bool fit(unsigned channel, int64_t value, int64_t codes)
     return true;
 }
 
-/* POINt <1|2>,<known value>: what is at the input now. The second one fits the line. */
+/* POINt <1|2>,<known value>: the value now at the input. The second point fits the line. */
 enum progress calibrate_point(struct call *call)
 {
     unsigned channel = call->argument;
-    call->taken = 0; /* read again at each step; nothing else is kept of it */
+    call->taken = 0; /* the parameters are parsed again at each step */
     unsigned point = (unsigned)call_unsigned(call, 1, 2);
     int64_t limit = 25 * number_power_of_ten(channels[channel].scale);
     int64_t value = call_scaled(call, channels[channel].quantity, channels[channel].scale, -limit, limit, 0);

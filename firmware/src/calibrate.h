@@ -1,8 +1,8 @@
-/* Calibration: measured against known inputs, put into the registers, kept in the EEPROM. */
+/* Calibration: measured against known inputs, applied to the registers, stored in the EEPROM. */
 #ifndef CALIBRATE_H
 #define CALIBRATE_H
 
-/* Takes the stored calibration into use. */
+/* Applies the stored calibration. */
 void calibrate_init(void);
 
 #endif

@@ -20,7 +20,7 @@ struct fact {
 };
 
 #define FACTS 64
-/* Told to us; the first `committed` of them to be told the tracker, once a capture runs. */
+/* What the user told us. The first `committed` are passed on to the tracker once a capture runs. */
 static struct fact facts[FACTS];
 static unsigned told, committed;
 
@@ -184,7 +184,7 @@ enum progress nvme_queue(struct call *call)
     fact.qid = (uint8_t)call_unsigned(call, 0, UINT8_MAX);
     fact.address = call_unsigned(call, 0, UINT64_MAX);
     fact.size = (uint32_t)call_unsigned(call, 2, 0x10000);
-    /* NVMe pairs queues (and vectors) one to one unless it is told otherwise; so does Linux. */
+    /* Queues and vectors pair one to one by default, as Linux sets them up. */
     fact.link = call_has_more(call) ? (uint16_t)call_unsigned(call, 0, UINT16_MAX) : fact.qid;
     return add(call, fact);
 }

@@ -1,4 +1,4 @@
-/* The command table, made of commands.def. */
+/* The command table, generated from commands.def. */
 #include "handlers.h"
 #include "meter_commands.h"
 #include "settings.h"

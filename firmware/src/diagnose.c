@@ -20,7 +20,7 @@
 #define STEP_LEVEL 2000000 /* 1 A in 500 nA: between the pattern's 0.1 A and 2 A */
 #define SKEW_LIMIT 50      /* ns */
 
-/* What *TST? answers: the sum of what failed. docs/scpi.md repeats it. */
+/* *TST? answers the sum of the parts that failed; listed in docs/scpi.md too. */
 enum {
     FAILED_REGISTERS = 1,
     FAILED_CLOCK = 2,
@@ -28,7 +28,7 @@ enum {
     FAILED_TEMPERATURE = 8,
     FAILED_PATTERN = 16, /* it did not end */
     FAILED_RECORDS = 32, /* not every command of the pattern became a record */
-    FAILED_RAIL = 64,    /* the step did not come through the rail path */
+    FAILED_RAIL = 64,    /* the rail path did not see the step */
     FAILED_SKEW = 128,
 };
 
@@ -66,7 +66,7 @@ static void start_pattern(void)
     uint32_t clock_ticks = hal_read(WB_BUILD) & WB_BUILD_CLOCK_TICKS;
     meter_abort();
     hal_write(WB_TEST_CONTROL, WB_TEST_CONTROL_PATTERN | PATTERN_COMMANDS << WB_TEST_CONTROL_COMMANDS_SHIFT);
-    /* Whatever is set: often enough for the pattern's steps, and both paths, of which its fine one is at the end of its scale. */
+    /* Whatever the user has set: sample fast enough for the pattern, and merge both paths, as it saturates the fine one. */
     hal_write(WB_ADC_PERIOD, (uint32_t)TICKS_US / (clock_ticks ? clock_ticks : 1));
     hal_write(WB_RANGE, 0);
     hal_write(WB_COMMAND, WB_COMMAND_RAIL_APPLY);
@@ -103,7 +103,7 @@ static unsigned judge_pattern(uint32_t commands_before)
         failed |= FAILED_RECORDS;
     if (!(hal_read(WB_TRIGGER_STATE) & WB_TRIGGER_STATE_FIRED))
         return failed | FAILED_RAIL;
-    /* Where the record path saw the step against where the pattern put it. */
+    /* When the rail path saw the step, against when the pattern made it. */
     skew = (int64_t)(ticks_read64(WB_TRIGGER_TICK_LO) - ticks_read64(WB_TEST_STEP_TICK_LO));
     skew_known = true;
     return failed | (skew > SKEW_LIMIT || skew < -SKEW_LIMIT ? FAILED_SKEW : 0);
@@ -124,7 +124,7 @@ enum progress diagnose_test(struct call *call)
         call->memory = ticks_now() + PATTERN_WITHIN;
         call->step = 1;
     }
-    if (call->step == 1) { /* a conversion of the length set before may be under way */
+    if (call->step == 1) { /* a conversion of the previous period may still be running */
         if (hal_read(WB_STATE) & WB_STATE_RAIL_PENDING && ticks_now() < call->memory) {
             ticks_deadline(ticks_now() + 50 * TICKS_US);
             return PENDING;
@@ -153,7 +153,7 @@ enum progress diagnose_skew(struct call *call)
     return DONE;
 }
 
-/* The console is this firmware's own line, and the watchdog is not to be played with. */
+/* The console is the firmware's own link, and the watchdog must keep running. */
 static bool forbidden(uint64_t address, bool write)
 {
     if (address == WB_CONSOLE_IN)

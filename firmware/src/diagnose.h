@@ -2,7 +2,7 @@
 #ifndef DIAGNOSE_H
 #define DIAGNOSE_H
 
-/* Ends a self-test that is under way. */
+/* Aborts a self-test that is under way. */
 void diagnose_abort(void);
 
 #endif

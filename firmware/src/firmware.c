@@ -21,7 +21,7 @@
 #define DEVICE_CLEAR 0x03
 #define INTAKE 256
 
-/* What came while a message was being carried out. It is read early, so that 03h is seen whatever a command waits for. */
+/* Input received while a message is being executed. It is read early so that 03h is seen whatever a command is waiting for. */
 static char intake[INTAKE];
 static unsigned intake_head, intake_used;
 
@@ -44,7 +44,7 @@ void firmware_init(void)
     meter_reset();
 }
 
-/* What a command under way holds is let go of with it. */
+/* Aborts the command under way and releases whatever it holds. */
 static void device_clear(void)
 {
     intake_used = 0;

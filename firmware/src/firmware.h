@@ -1,11 +1,11 @@
-/* The firmware as a function to call again and again. */
+/* The firmware as a step function, called in a loop. */
 #ifndef FIRMWARE_H
 #define FIRMWARE_H
 
 #include <stdbool.h>
 
 void firmware_init(void);
-/* Does what there is to do now. false: nothing; the alarm is set, and the core may sleep until something is pending. */
+/* Does what can be done now. Returns false if there was nothing: the alarm is set and the core may sleep until an interrupt is pending. */
 bool firmware_step(void);
 
 #endif

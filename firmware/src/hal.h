@@ -1,4 +1,4 @@
-/* All that the firmware sees of the hardware: words at the addresses of registers.h, and sleep.
+/* Everything the firmware sees of the hardware: registers (word addresses in registers.h) and sleep.
  *
  * On the rig this is the soft core's bus (target/hal.c); natively it is a model of the registers (native/model.c). */
 #ifndef HAL_H

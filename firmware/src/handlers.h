@@ -1,4 +1,4 @@
-/* The handlers of commands.def, declared by it: a command is a line there and a function in one of the modules. */
+/* Declares the handlers named in commands.def: a command is a line there and a function in any module. */
 #ifndef HANDLERS_H
 #define HANDLERS_H
 

@@ -30,7 +30,7 @@ static bool send(uint8_t value, uint32_t conditions)
     return byte(value | conditions, 0);
 }
 
-/* A byte that is not acknowledged leaves the bus taken: a stop condition needs a byte before it. */
+/* After a NACK the bus is still held: the engine sends a stop condition only behind a byte. */
 static bool stop_after_failure(void)
 {
     send(0xFF, WB_I2C_COMMAND_STOP);
@@ -59,7 +59,7 @@ bool eeprom_read(unsigned address, void *bytes, size_t count)
     return address_eeprom(address) ? receive(EEPROM, bytes, count) : stop_after_failure();
 }
 
-/* While it writes a page the chip does not answer to its address. */
+/* The chip does not acknowledge its address while it writes a page. */
 static bool eeprom_ready(void)
 {
     int64_t deadline = ticks_now() + EEPROM_WRITES_WITHIN;

@@ -10,7 +10,7 @@
 
 /* false: no acknowledge, or the bus is stuck. */
 bool eeprom_read(unsigned address, void *bytes, size_t count);
-/* Writes, and reads back; false also when that differs. */
+/* Writes and verifies; false if the bytes read back differ. */
 bool eeprom_write(unsigned address, const void *bytes, size_t count);
 /* In 1/16 degree Celsius. */
 bool temperature_read(int *sixteenths);

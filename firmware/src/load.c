@@ -11,8 +11,8 @@ void load_off(void)
     hal_write(WB_LOAD_PULSES, 0);
 }
 
-/* The load has its supply from the drive's, and its edges are of use in a capture alone. A drive that works is not to be loaded:
- * PERST# must be low. And nothing else is to be measured or set off meanwhile. */
+/* The load is supplied from the drive's rail, and its edges are useful only in a capture. Never load a drive at work: PERST# must be
+ * low. Nor may anything else be measuring or triggering. */
 static bool may_pulse(void)
 {
     uint32_t supply = WB_POWER_STATE_ON | WB_POWER_STATE_GOOD;

@@ -9,7 +9,7 @@
 #include "ticks.h"
 
 #define GATE_MAX ((1 << 20) - 1) /* METER_COUNT; keeps the sum of powers below 2^63 */
-#define TOTALS_EVERY TICKS_S     /* the accumulators wrap after 4 s at full scale */
+#define TOTALS_EVERY TICKS_S     /* at full scale the accumulators wrap after 4 s */
 #define FINE_FULL_SCALE 100000   /* uA */
 
 #define POWER_UNIT (10 * WB_PRODUCT_LSB_PW) /* 1e-13 W */
@@ -211,7 +211,7 @@ void meter_totals_clear(void)
 void meter_totals_switch(bool on)
 {
     meter_totals();
-    if (on && !totals.on) /* what was converted while it was off does not count */
+    if (on && !totals.on) /* conversions made while it was off do not count */
         clear_accumulators();
     totals.on = on;
     meter_convert();
@@ -222,7 +222,7 @@ void meter_poll(void)
     poll_totals();
     if (phase == WAITING && (hal_read(WB_TRIGGER_STATE) & WB_TRIGGER_STATE_FIRED)) {
         int64_t start = (int64_t)ticks_read64(WB_TRIGGER_TICK_LO) + settings[SETTING_TRIGGER_DELAY];
-        /* The hardware starts the gate by itself; one period later it must be under way, or over. */
+        /* The hardware starts the gate; one period later it is surely running, or over. */
         int64_t sure = start + 2 * capture_period_ticks();
         if (ticks_now() >= sure) {
             phase = GATE;

@@ -1,10 +1,10 @@
-/* The meter: gates of conversions in hardware, their sums as means in SI units; energy and charge since they were cleared. */
+/* The meter: gates of conversions summed in hardware, their means in SI units; totals of energy and charge. */
 #ifndef METER_H
 #define METER_H
 
 #include "scpi/engine.h"
 
-/* What a gate, or an average of several, gave. 64-bit integers throughout. */
+/* Result of a gate, or of an average of several. 64-bit integers throughout. */
 struct reading {
     bool valid;
     uint32_t state;                   /* METER_STATE of all its gates together */
@@ -14,23 +14,23 @@ struct reading {
     int64_t codes[3];                 /* mean ADC codes in 1/256: voltage, current, fine current */
 };
 
-bool meter_triggered(void); /* its gate is the trigger's, which has fired, and has not been seen yet */
+bool meter_triggered(void); /* it waits for the trigger, which has fired; meter_poll() has not seen it yet */
 void meter_abort(void);
 /* `gates` gates of `conversions` each. */
 void meter_start(int64_t conversions, unsigned gates);
-/* As APERture and AVERage ask. */
+/* As configured by APERture and AVERage. */
 void meter_start_configured(void);
-/* Ready for a gate that the trigger starts. */
+/* Prepares a gate that the trigger will start. */
 void meter_await_trigger(void);
 const struct reading *meter_reading(void);
-/* Whether a voltage, a current was beyond its scale. The voltage's lower end is 0 V, where a drive that is off belongs. */
+/* Whether voltage or current was off scale. The lower end of the voltage scale does not count: a drive that is off is at 0 V. */
 bool meter_overload_voltage(const struct reading *r);
 bool meter_overload_current(const struct reading *r);
 /* 0: under way. 1: there is a reading. Negative: SCPI error number. */
 int meter_finished(void);
 void meter_poll(void);
 void meter_apply_range(void);
-/* Lets the ADCs convert while anything needs it: a gate, the totals, protection. A capture sees to itself. */
+/* Keeps the ADCs converting while a gate, the totals or protection needs them. A capture does so by itself. */
 void meter_convert(void);
 void meter_reset(void);
 

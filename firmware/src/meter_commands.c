@@ -10,7 +10,7 @@
 #include "scpi/status.h"
 #include "settings.h"
 
-/* The argument of a command: function, and which of its figures. */
+/* A command's argument holds the function and which of its figures is asked for. */
 static unsigned function_of(const struct call *call)
 {
     unsigned function = call->argument & 15;
@@ -38,7 +38,7 @@ static void put_figure(unsigned function, unsigned figure)
         put_real((figure == FIGURE_LEAST ? r->least : figure == FIGURE_MOST ? r->most : r->mean)[function], exponent[function]);
 }
 
-/* Waits for the gate under way; then the figure, or the error. */
+/* Waits for the gate under way, then answers the figure or queues the error. */
 static enum progress answer(struct call *call)
 {
     int finished = meter_finished();
@@ -51,8 +51,8 @@ static enum progress answer(struct call *call)
     return DONE;
 }
 
-/* [<range>[,<resolution>]]: the range of a current; the other functions have one. What follows from a resolution is the
- * aperture's to say, so it is read and not used. */
+/* [<range>[,<resolution>]]: only current has more than one range. The resolution follows from the aperture, so it is parsed and
+ * ignored. */
 static void configure(struct call *call)
 {
     unsigned function = function_of(call);

@@ -12,14 +12,14 @@
 #include "ticks.h"
 
 #define GOOD_WITHIN TICKS_S
-#define OFF_AFTER_PERST (1 * TICKS_MS) /* PERST# is low so long before power goes: the drive sees an orderly end */
+#define OFF_AFTER_PERST (1 * TICKS_MS) /* PERST# goes low this long before power is cut, so that the drive sees an orderly end */
 
 static enum state {
     REST,
     WAIT_GOOD,  /* switched on, rail rising */
     HOLD_PERST, /* rail good, PERST# stays low for PERST_DELAY */
-    WAIT_OFF,   /* PERST# low, power goes soon */
-    STAY_OFF,   /* of a power cycle */
+    WAIT_OFF,   /* PERST# low, power about to be cut */
+    STAY_OFF,   /* off part of a power cycle */
 } state;
 static int64_t until, off_time;
 static bool cycling, trip_told;
@@ -29,7 +29,7 @@ static void control(uint32_t clear, uint32_t set)
     hal_write(WB_POWER_CONTROL, (hal_read(WB_POWER_CONTROL) & ~clear) | set);
 }
 
-/* Microamperes in units of 500 nA. */
+/* A setting in microamperes, converted to units of 500 nA. */
 static uint32_t level(enum setting k)
 {
     return (uint32_t)(settings[k] * 2);
@@ -44,7 +44,7 @@ void power_apply(void)
     hal_write(WB_INRUSH_LEVEL, level(SETTING_INRUSH_LEVEL));
     hal_write(WB_INRUSH_TICKS, (uint32_t)settings[SETTING_INRUSH_TIME]);
     control(WB_POWER_CONTROL_PROTECT, settings[SETTING_PROTECT] ? WB_POWER_CONTROL_PROTECT : 0);
-    meter_convert(); /* protection sees conversions */
+    meter_convert(); /* protection works on conversions */
 }
 
 static void go(enum state to)
@@ -82,7 +82,7 @@ static void switch_off(bool surprise)
 
 static void tripped(void)
 {
-    /* The hardware has opened the switch. What was asked for goes too, so that clearing the trip does not close it again. */
+    /* The hardware has opened the switch. Drop our request as well, or clearing the trip would close it again. */
     control(WB_POWER_CONTROL_DRIVE_ON, WB_POWER_CONTROL_PERST);
     go(REST);
     cycling = false;
@@ -115,7 +115,7 @@ void power_poll(void)
         cycling = false;
         switch_on();
     }
-    if (state == WAIT_GOOD) /* GOOD makes no interrupt */
+    if (state == WAIT_GOOD) /* GOOD raises no interrupt */
         ticks_deadline(ticks_now() + TICKS_MS);
     else if (state != REST)
         ticks_deadline(until);
@@ -125,7 +125,7 @@ void power_poll(void)
         status_condition(&status_questionable, QUES_CURRENT, QUES_CURRENT);
 }
 
-/* A sequence does not begin while another is under way, nor on to a trip that nobody has looked at. */
+/* A sequence must not begin while another is under way, nor switch on before a trip has been cleared. */
 static bool may_switch(struct call *call, bool on)
 {
     if (!call->failed && (state != REST || (on && hal_read(WB_POWER_TRIP))))
@@ -200,7 +200,7 @@ enum progress power_clkreq(struct call *call)
     return DONE;
 }
 
-/* 1: the signal is asserted (low), by whomever. */
+/* 1: the signal is asserted (low), whoever drives it. */
 enum progress power_perst_query(struct call *call)
 {
     (void)call;

@@ -2,9 +2,9 @@
 #ifndef POWER_H
 #define POWER_H
 
-/* Settings to the registers. */
+/* Writes the settings to the registers. */
 void power_apply(void);
-/* Takes up what the hardware holds; nothing is switched. */
+/* Adopts the state of the hardware; switches nothing. */
 void power_init(void);
 void power_poll(void);
 

@@ -24,19 +24,19 @@ enum setting {
 
 extern int64_t settings[SETTINGS];
 
-/* All to their defaults, and to the hardware; LANGUAGE stays. */
+/* Resets all but LANGUAGE to their defaults and applies them. */
 void settings_reset(void);
-/* All from `values`, each clipped to its limits, and to the hardware. */
+/* Takes all from `values`, each clipped to its limits, and applies them. */
 void settings_load(const int64_t values[SETTINGS]);
 
-/* Handlers: the argument is the setting. A query of a number takes MIN, MAX or DEF. */
+/* Handlers; the argument is the setting. The query of a number takes MIN, MAX or DEF. */
 enum progress setting_set(struct call *call);
 enum progress setting_get(struct call *call);
-/* Writes a setting's value. */
+/* Outputs a setting's value. */
 void setting_put(enum setting k);
-/* A parameter of this setting's kind and limits. */
+/* Parses a parameter of this setting's kind, within its limits. */
 int64_t setting_take(struct call *call, enum setting k);
-/* One setting, or all, to the hardware: apply.c. */
+/* Apply one setting, or all, to the hardware; in apply.c. */
 void setting_apply(enum setting k);
 void settings_apply(void);
 

@@ -4,8 +4,8 @@
 
 #include "i2c.h"
 
-/* Each record has two places. The one with the higher sequence number is read; the other is written. So a record that a power
- * failure cut short leaves the one before it. */
+/* Each record has two slots. The one with the higher sequence number is read, the other is written: if a power failure interrupts
+ * a write, the previous record is still there. */
 #define PLACE 512
 #define MAGIC 0x57 /* 'W' */
 #define VERSION 1
@@ -38,14 +38,14 @@ static uint32_t crc_of(const struct head *head, const void *bytes)
     return crc32(crc32(0, &head->sequence, sizeof head->sequence), bytes, head->count);
 }
 
-/* Reads a place; `bytes` may hold anything when it is not valid. */
+/* Reads a slot; if it is not valid, the contents of `bytes` are undefined. */
 static bool load(unsigned place, struct head *head, void *bytes, size_t count)
 {
     return eeprom_read(place, head, sizeof *head) && head->magic == MAGIC && head->version == VERSION && head->count == count &&
            eeprom_read(place + sizeof *head, bytes, count) && crc_of(head, bytes) == head->crc;
 }
 
-/* Which copy is in use: 0, 1, or -1. `bytes` then holds it. */
+/* Which copy is in use: 0, 1, or -1 for none. `bytes` receives it. */
 static int newest(enum record record, unsigned slot, void *bytes, size_t count, uint32_t *sequence)
 {
     struct head first, second;
@@ -75,7 +75,7 @@ bool store_save(enum record record, unsigned slot, const void *bytes, size_t cou
     unsigned place = place_of(record, slot, used == 0 ? 1 : 0);
     head.sequence++;
     head.crc = crc_of(&head, bytes);
-    /* the head last: until it is there the place holds nothing */
+    /* the head last: without it the slot counts as empty */
     memset(scratch, 0, sizeof head);
     return eeprom_write(place, scratch, sizeof head) && eeprom_write(place + sizeof head, bytes, count) &&
            eeprom_write(place, &head, sizeof head);

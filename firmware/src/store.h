@@ -1,4 +1,4 @@
-/* What the EEPROM keeps: identity, calibration, saved settings. Each record with a length, a version and a CRC-32. */
+/* What the EEPROM stores: identity, calibration, saved settings, each record with a length, a version and a CRC-32. */
 #ifndef STORE_H
 #define STORE_H
 
@@ -16,7 +16,7 @@ struct line_fit {
 };
 
 struct path_delay {
-    uint32_t delay, u; /* ps, u with k = 2; u of 0: it was not calibrated */
+    uint32_t delay, u; /* ps, u with k = 2; u is 0 if not calibrated */
 };
 
 enum channel { CHANNEL_VOLTAGE, CHANNEL_CURRENT, CHANNEL_FINE, CHANNELS };

@@ -89,7 +89,7 @@ enum progress system_rst(struct call *call)
     return DONE;
 }
 
-/* In the language of the 34405A, ABORt ends a measurement and lets the capture go on: sigrok sends it when it stops. */
+/* As a 34405A, ABORt ends only the measurement and leaves the capture running: sigrok sends it when it stops. */
 enum progress system_abort(struct call *call)
 {
     (void)call;
@@ -191,7 +191,7 @@ enum progress system_error(struct call *call)
     return DONE;
 }
 
-/* One entry a call: the answer may be longer than the room there is. */
+/* One entry per call: the whole answer may not fit the output buffer. */
 enum progress system_error_all(struct call *call)
 {
     if (call->step++)
@@ -243,7 +243,7 @@ enum progress system_crash(struct call *call)
     return DONE;
 }
 
-/* The headers of all commands as a definite length block, a line each. */
+/* All command headers, one per line, as a definite length block. */
 enum progress system_help(struct call *call)
 {
     unsigned end = call->step + 4u; /* within OUTPUT_NEEDED */

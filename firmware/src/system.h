@@ -2,7 +2,7 @@
 #ifndef SYSTEM_H
 #define SYSTEM_H
 
-/* Identity and power-on settings from the EEPROM; why it started goes into the error queue. */
+/* Loads identity and power-on settings from the EEPROM; queues an error if the restart was not a normal one. */
 void system_init(void);
 void system_load_identity(void);
 void system_poll(void);

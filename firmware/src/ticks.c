@@ -33,7 +33,7 @@ void ticks_deadline(int64_t tick)
 
 static void alarm(int64_t tick)
 {
-    /* All ones first: no value in between may be in the past. */
+    /* All ones first, so that no intermediate value lies in the past. */
     hal_write(WB_WAKE_HI, UINT32_MAX);
     hal_write(WB_WAKE_LO, (uint32_t)tick);
     hal_write(WB_WAKE_HI, (uint32_t)((uint64_t)tick >> 32));

@@ -12,13 +12,13 @@
 
 void ticks_init(void);
 int64_t ticks_now(void);
-/* A 64-bit quantity in two words at `address` (low) and `address` + 1, read so that the halves belong together. */
+/* Reads a 64-bit value from `address` (low word) and `address` + 1, consistently. */
 uint64_t ticks_read64(unsigned address);
-/* The earliest of the deadlines asked for since the last ticks_arm() will end the next sleep. */
+/* Asks for the next sleep to end by this tick; the earliest request since ticks_arm() counts. */
 void ticks_deadline(int64_t tick);
-/* Sets the alarm to that deadline, and forgets it. */
+/* Sets the alarm to the earliest request, and forgets them all. */
 void ticks_arm(void);
-/* Sleeps until one of `irqs` (bits of IRQ_PENDING) is there or `deadline` has come; false: the deadline. */
+/* Sleeps until one of `irqs` (bits of IRQ_PENDING) is pending or `deadline` is reached; false if it was the deadline. */
 bool ticks_sleep(uint32_t irqs, int64_t deadline);
 
 #endif

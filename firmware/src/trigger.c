@@ -12,7 +12,7 @@
 
 enum { ACTION_MARK, ACTION_METER, ACTION_START, ACTION_STOP };
 
-/* Level or hysteresis of a source in micro-units, in units of TRIGGER_LEVEL. */
+/* Converts a source's level or hysteresis from micro-units to the units of TRIGGER_LEVEL. */
 static int32_t level_units(unsigned source, int64_t micro)
 {
     static const uint32_t pico[3] = {1000 * WB_VOLTAGE_LSB_NV, WB_CURRENT_LSB_PA, WB_POWER_LSB_PW};
@@ -35,7 +35,7 @@ static void write_level(unsigned source)
 static void write_command_conditions(void)
 {
     uint64_t first = (uint64_t)settings[SETTING_TRIGGER_LBA_FIRST], last = (uint64_t)settings[SETTING_TRIGGER_LBA_LAST];
-    /* Without BY_OPCODE, no bit of the opcode counts; the kind of queue still does. */
+    /* Without BY_OPCODE the mask is 0, but the kind of queue still counts. */
     uint32_t mask = settings[SETTING_TRIGGER_BY_OPCODE] ? (uint32_t)settings[SETTING_TRIGGER_OPCODE_MASK] : 0;
     uint32_t queues = settings[SETTING_TRIGGER_QUEUES] == 1   ? WB_TRIGGER_OPCODE_ADMIN
                       : settings[SETTING_TRIGGER_QUEUES] == 2 ? WB_TRIGGER_OPCODE_IO
@@ -137,7 +137,7 @@ static int level_setting(struct call *call)
     return (int)((call->argument ? SETTING_TRIGGER_V_HYSTERESIS : SETTING_TRIGGER_VOLTAGE) + (source - SOURCE_VOLTAGE));
 }
 
-/* LEVel and HYSTeresis are of the source's quantity; the argument is 1 for HYSTeresis. */
+/* LEVel and HYSTeresis are in the quantity of the selected source; the argument is 1 for HYSTeresis. */
 enum progress trigger_set_level(struct call *call)
 {
     int k = level_setting(call);
@@ -167,7 +167,7 @@ enum progress trigger_set_pair(struct call *call)
         return DONE;
     settings[k] = first;
     settings[k + 1] = second;
-    settings[k + 2] = 1; /* who names a condition wants it */
+    settings[k + 2] = 1; /* setting a condition enables it */
     return DONE;
 }
 
@@ -182,7 +182,7 @@ enum progress trigger_get_pair(struct call *call)
 void trigger_poll(void)
 {
     uint32_t state = hal_read(WB_TRIGGER_STATE);
-    if (state & WB_TRIGGER_STATE_FIRED) /* a level: it would end every sleep from now on */
+    if (state & WB_TRIGGER_STATE_FIRED) /* level-sensitive: it would end every sleep from now on */
         hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) & ~WB_IRQ_ENABLE_TRIGGER);
     status_condition(&status_operation, OPER_ARMED, state & WB_TRIGGER_STATE_ARMED ? OPER_ARMED : 0);
 }

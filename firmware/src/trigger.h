@@ -1,4 +1,4 @@
-/* The trigger: settings to registers when it is armed. */
+/* The trigger. Its settings reach the registers when it is armed. */
 #ifndef TRIGGER_H
 #define TRIGGER_H
 

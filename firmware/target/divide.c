@@ -1,4 +1,4 @@
-/* 64-bit division in a fifth of libgcc's space; the firmware divides for people to read, never in a hurry. */
+/* 64-bit division in a fifth of libgcc's size. Slow, but the firmware divides only for what people read. */
 #include <stdint.h>
 
 uint64_t __udivdi3(uint64_t a, uint64_t b);

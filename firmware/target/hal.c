@@ -17,7 +17,7 @@ void hal_write(unsigned address, uint32_t value)
 
 void hal_wait(void)
 {
-    /* Ends as soon as the external interrupt is pending, taken or not. */
+    /* WFI ends once the external interrupt is pending, whether it is taken or not. */
     __asm__ volatile("wfi" ::: "memory");
 }
 

@@ -21,7 +21,7 @@ _start:
     j 1b
 2:  call main
 
-/* Any exception ends here: it is written down and the core restarted. The drive's power is hardware's and stays. */
+/* Every exception ends here: it is recorded and the core restarted. The drive's power is held by hardware and stays on. */
     .align 2
 crash:
     li t0, WB_BASE

@@ -1,4 +1,4 @@
-/* What handlers take of a command's parameters. */
+/* How handlers take a command's parameters. */
 #include <string.h>
 
 #include "engine.h"

@@ -7,9 +7,9 @@
 
 static char line[SCPI_LINE];
 static size_t length;      /* bytes in it */
-static bool complete;      /* a whole program message stands in it */
-static bool discard;       /* what comes until the newline is part of a message already refused */
-static struct slice rest;  /* of a complete message: units not carried out yet */
+static bool complete;      /* it holds a whole program message */
+static bool discard;       /* the rest of this line belongs to a message already refused */
+static struct slice rest;  /* units of the message not executed yet */
 static bool started, running;
 static struct unit unit;
 static struct call call;
@@ -131,14 +131,14 @@ bool scpi_step(void)
             result = SCPI_PARAMETER_NOT_ALLOWED;
         if (result < 0)
             scpi_error(result, result == SCPI_UNDEFINED_HEADER ? unit.header : where);
-        if (result <= 0) { /* nothing left; or a command error, behind which nothing can be trusted */
+        if (result <= 0) { /* nothing left, or a command error: what follows cannot be trusted */
             end_message();
             return true;
         }
         running = true;
     }
     if (command->handler(&call) == PENDING && !call.failed && running)
-        return output_unit_wrote(); /* it may go on as soon as there is room; else something must happen first */
+        return output_unit_wrote(); /* if it wrote something it only needs room to go on; otherwise it waits for an event */
     running = false;
     return true;
 }

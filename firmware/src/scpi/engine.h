@@ -1,4 +1,4 @@
-/* Bytes in, program messages carried out unit by unit, responses out. Never blocks. */
+/* Takes bytes, executes program messages unit by unit, outputs responses. Never blocks. */
 #ifndef SCPI_ENGINE_H
 #define SCPI_ENGINE_H
 
@@ -9,13 +9,13 @@
 
 enum progress { DONE, PENDING };
 
-/* A command being carried out. */
+/* A command being executed. */
 struct call {
     const struct unit *unit;
     uint8_t argument;   /* of the command table */
     uint8_t taken;      /* parameters taken so far */
     uint8_t suffix;     /* number at the '#' of the pattern, 1 when there is none */
-    bool failed;        /* an error was queued; the rest of the command is left */
+    bool failed;        /* an error was queued; the rest of the command is skipped */
     uint16_t step;      /* 0 at first; the handler's own while it is PENDING */
     int64_t memory;     /* the handler's own */
 };
@@ -29,13 +29,13 @@ struct command {
 extern const struct command scpi_commands[];
 extern const unsigned scpi_command_count;
 
-/* Forgets the input, the command under way and what was not read. */
+/* Discards the input, the command under way and unread output. */
 void scpi_reset_engine(void);
-/* Whether it takes a byte now. */
+/* Whether it can take a byte now. */
 bool scpi_ready(void);
 /* A byte from the controller. */
 void scpi_byte(char c);
-/* Carries out what can be done now; false: nothing to do until a byte comes or what a command waits for happens. */
+/* Does what can be done now; false if there is nothing to do until a byte arrives or the event a command waits for. */
 bool scpi_step(void);
 /* Whether a command waits. */
 bool scpi_waiting(void);

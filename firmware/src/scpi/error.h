@@ -11,7 +11,7 @@
 /* Queues an error, with what it is about (may be empty), and sets the bit of its class in the event status register.
  * When the queue is full its newest entry becomes -350. */
 void scpi_error(int number, struct slice about);
-/* The same with a text of ours. */
+/* The same for a C string. */
 void scpi_error_text(int number, const char *about);
 /* Writes the oldest error as `number,"text;detail"` and takes it off the queue; `0,"No error"` when it is empty. */
 void scpi_error_next(void);

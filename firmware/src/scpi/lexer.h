@@ -1,4 +1,4 @@
-/* A program message as IEEE 488.2 (chapter 7) writes it, cut into units: header and parameters. */
+/* Cuts a program message (IEEE 488.2, chapter 7) into units of a header and parameters. */
 #ifndef SCPI_LEXER_H
 #define SCPI_LEXER_H
 
@@ -38,8 +38,8 @@ struct unit {
     struct parameter parameters[SCPI_PARAMETERS];
 };
 
-/* Reads the unit at the front of `rest` and takes it off, with the ';' behind it.
- * 1: there is one. 0: `rest` holds no more. Negative: SCPI error number, `where` says what about. */
+/* Parses the unit at the front of `rest` and removes it, with the ';' behind it.
+ * Returns 1, or 0 when `rest` is empty, or a negative SCPI error number with `where` set to the culprit. */
 int scpi_lex(struct slice *rest, struct unit *unit, struct slice *where);
 
 char scpi_upper(char c);

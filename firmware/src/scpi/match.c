@@ -1,4 +1,4 @@
-/* Headers and words compared with their patterns. */
+/* Matches headers and words against patterns. */
 #include "engine.h"
 
 static bool lower(char c)
@@ -94,7 +94,7 @@ bool scpi_match(const char *pattern, struct slice header, bool query, unsigned *
         header.text++;
         header.length--;
     }
-    /* Most patterns are told apart by their first letter. */
+    /* The first letter already rules out most patterns. */
     if (*pattern != '[' && header.length && *pattern != scpi_upper(*header.text))
         return false;
     *suffix = 1;

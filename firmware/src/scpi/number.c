@@ -18,7 +18,7 @@ int64_t number_muldiv(int64_t a, uint64_t b, uint64_t c)
     uint64_t low = xl * bl, middle = xh * bl + (low >> 32), middle2 = xl * bh + (uint32_t)middle;
     uint64_t high = xh * bh + (middle >> 32) + (middle2 >> 32);
     low = middle2 << 32 | (uint32_t)low;
-    /* half of c more, for rounding */
+    /* add half of c to round */
     low += c / 2;
     high += low < c / 2;
     if (high >= c)
@@ -117,7 +117,7 @@ int number_unsigned(const struct parameter *p, uint64_t *value)
         return error;
     if (whole < 0)
         return SCPI_OUT_OF_RANGE;
-    /* A fraction is refused where it would matter; of numbers that large it cannot. */
+    /* Reject a fraction; numbers too large to be scaled by ten have none. */
     if (!number_scaled(p, PLAIN, 1, &tenths) && tenths != whole * 10)
         return SCPI_OUT_OF_RANGE;
     *value = (uint64_t)whole;

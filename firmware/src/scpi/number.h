@@ -1,4 +1,4 @@
-/* Numbers without floating point: decimals as integers at a power of ten, exact; and a * b / c through 128 bits. */
+/* Arithmetic without floating point: exact decimals as scaled integers, and a * b / c with a 128-bit product. */
 #ifndef SCPI_NUMBER_H
 #define SCPI_NUMBER_H
 
@@ -10,7 +10,7 @@ enum quantity { PLAIN, VOLT, AMPERE, WATT, JOULE, SECOND };
 /* The parameter in units of 10^-scale of the quantity, rounded half away from zero.
  * 0, or a SCPI error number. MIN, MAX, DEF are not for this one. */
 int number_scaled(const struct parameter *p, enum quantity quantity, int scale, int64_t *value);
-/* The parameter as a whole number without a suffix, as it stands: 64 bits of #H also. */
+/* The parameter as an integer without a suffix; #H may use all 64 bits. */
 int number_unsigned(const struct parameter *p, uint64_t *value);
 /* a * b / c, rounded half away from zero; clipped to INT64_MAX, -INT64_MAX. c > 0. */
 int64_t number_muldiv(int64_t a, uint64_t b, uint64_t c);

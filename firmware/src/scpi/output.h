@@ -1,4 +1,4 @@
-/* What goes back to the controller: a ring that the console takes bytes from, and writing into it. */
+/* Output to the controller: a ring buffer that the console drains, and functions that write to it. */
 #ifndef SCPI_OUTPUT_H
 #define SCPI_OUTPUT_H
 
@@ -7,21 +7,21 @@
 #include <stdint.h>
 
 #define OUTPUT_SIZE 1024
-/* Room there must be before a command is called; a command writes no more in one call. */
+/* Free space guaranteed to a command; it writes no more than this in one call. */
 #define OUTPUT_NEEDED 400
 
 size_t output_room(void);
 bool output_empty(void);
 /* Takes the oldest byte, -1 when there is none. */
 int output_take(void);
-/* Throws away what was not taken. */
+/* Discards what was not taken. */
 void output_clear(void);
 
 /* A response message: `;` between the answers of its units, a newline behind the last, nothing when no unit answered. */
 void output_begin_message(void);
 void output_begin_unit(void);
 void output_end_message(void);
-/* Whether there is an answer that was not given out to its end. */
+/* Whether an answer has not been sent completely. */
 bool output_message(void);
 /* Whether the unit has written something. */
 bool output_unit_wrote(void);

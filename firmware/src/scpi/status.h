@@ -11,9 +11,9 @@ enum { STB_ERRORS = 4, STB_QUESTIONABLE = 8, STB_MESSAGE = 16, STB_EVENT = 32, S
 
 /* Condition bits, SCPI-99 volume 1, 20.1. */
 enum {
-    QUES_VOLTAGE = 1 << 0,     /* a voltage conversion of the last measurement was at the end of the scale */
+    QUES_VOLTAGE = 1 << 0,     /* a voltage conversion of the last measurement was off scale */
     QUES_CURRENT = 1 << 1,     /* the same of the current, or the protection has tripped */
-    QUES_POWER = 1 << 3,       /* either: the power is not to be believed */
+    QUES_POWER = 1 << 3,       /* either of the two: the power is doubtful */
     QUES_TEMPERATURE = 1 << 4, /* the temperature sensor does not answer */
     QUES_CALIBRATION = 1 << 8, /* no calibration in use */
 };
