@@ -36,7 +36,7 @@ def _wide(name: str, address: int, access: Access, doc: str, reset: int = 0) -> 
 _IRQ = (
     Bits("CONSOLE_IN", 0, 1, "CONSOLE_IN has a byte"),
     Bits("CONSOLE_OUT", 1, 1, "CONSOLE_OUT has room"),
-    Bits("WAKE", 2, 1, "NOW is at or behind WAKE"),
+    Bits("WAKE", 2, 1, "NOW has reached WAKE"),
     Bits("METER", 3, 1, "METER_STATE.BUSY is 0"),
     Bits("POWER", 4, 1, "POWER_TRIP is not 0"),
     Bits("TRIGGER", 5, 1, "TRIGGER_STATE.FIRED"),
@@ -47,9 +47,9 @@ _CONSOLE = (
     Register("CONSOLE_IN", 0x80, 9, _TAKE, 0, "bytes from the control port; a read takes one", (
         Bits("DATA", 0, 8, "the byte"), Bits("VALID", 8, 1, "there was one"))),
     Register("CONSOLE_OUT", 0x81, 8, _WO, 0, "a byte to the control port; lost when there is no room"),
-    Register("LINK", 0x82, 32, _RO, 0, "what the board sees of the link (docs/bitstream.md); 0 where no lanes are tapped"),
+    Register("LINK", 0x82, 32, _RO, 0, "what the board sees of the link (docs/bitstream.md); 0 if no lanes are tapped"),
     Register("CONSOLE_STATE", 0x83, 1, _RO, 0, "control port", (Bits("ROOM", 0, 1, "CONSOLE_OUT takes a byte"),)),
-    Register("IRQ_PENDING", 0x84, 7, _RO, 0, "what waits for the core. Levels: each goes away with its reason", _IRQ),
+    Register("IRQ_PENDING", 0x84, 7, _RO, 0, "what waits for the core. Levels: each falls when its cause is gone", _IRQ),
     Register("IRQ_ENABLE", 0x85, 7, _RW, 0, "the core's external interrupt 0 is high while IRQ_PENDING & IRQ_ENABLE is not 0", _IRQ),
     *_wide("WAKE", 0x86, _RW, "alarm: tick for IRQ_PENDING.WAKE. Write HI with all ones first, then LO, then HI", (1 << 64) - 1),
 )  # fmt: skip
@@ -58,16 +58,16 @@ _SYSTEM = (
     Register("WATCHDOG_TIMEOUT", 0x89, 16, _RW, 0, "units of 2^20 ticks (1.05 ms) from the last kick until the core is restarted. 0: "
                                                    "off. "
              "Once it is not 0, only a restart makes it 0 again"),
-    Register("WATCHDOG_KICK", 0x8A, 32, _WO, 0, "the bytes `WDOG` restart the time; anything else bites at once"),
+    Register("WATCHDOG_KICK", 0x8A, 32, _WO, 0, "the bytes `WDOG` restart the timer; anything else restarts the core at once"),
     Register("RESET_CAUSE", 0x8B, 3, _W1C, 1, "why the core started. Bits stay until cleared", (
         Bits("POWER_ON", 0, 1, "configuration of the FPGA"),
-        Bits("WATCHDOG", 1, 1, "the watchdog bit"),
+        Bits("WATCHDOG", 1, 1, "a restart by the watchdog"),
         Bits("RESTART", 2, 1, "the firmware asked for it"))),
     Register("RESTART", 0x8C, 32, _WO, 0, "the bytes `RSET` restart the core"),
     Register("CRASH_CAUSE", 0x8D, 32, _RW, 0, "the firmware's own, kept over restarts: mcause of a crash, 0 for none"),
     Register("CRASH_PC", 0x8E, 32, _RW, 0, "the firmware's own, kept over restarts: mepc of a crash"),
-    Register("ACTIVE", 0x8F, 1, _RW, 1, "a message is carried out or an operation under way, else the firmware only waits for the control "
-             "port. A lamp on a board; in the virtual rig, whether time must pass without a capture"),
+    Register("ACTIVE", 0x8F, 1, _RW, 1, "a message is being executed or an operation is under way; else the firmware only waits for the "
+             "control port. An LED on a board; in the virtual rig, whether time must advance without a capture"),
 )  # fmt: skip
 
 _POWER_REGISTERS = (
@@ -83,12 +83,12 @@ _POWER_REGISTERS = (
         Bits("PERST_N", 2, 1, "level of PERST#"),
         Bits("CLKREQ_N", 3, 1, "level of CLKREQ#"),
         Bits("LINK", 4, 3, "LinkState (docs/wire-format.md)"))),
-    Register("POWER_TRIP", 0x92, 2, _W1C, 0, "the load switch was opened by the hardware, and stays open until these are cleared", (
+    Register("POWER_TRIP", 0x92, 2, _W1C, 0, "the hardware opened the load switch, which stays open until these are cleared", (
         Bits("OVER_CURRENT", 0, 1, "above OCP_LEVEL for OCP_COUNT conversions"),
         Bits("INRUSH", 1, 1, "above INRUSH_LEVEL for OCP_COUNT conversions, within INRUSH_TICKS of closing"))),
     Register("OCP_LEVEL", 0x93, 24, _RW, 0x7FFFFF, f"over-current: {_CURRENT}"),
     Register("OCP_COUNT", 0x94, 20, _RW, 1, "conversions in a row above the level until it trips, 1 or more"),
-    Register("INRUSH_LEVEL", 0x95, 24, _RW, 0x7FFFFF, f"in place of OCP_LEVEL just after closing: {_CURRENT}"),
+    Register("INRUSH_LEVEL", 0x95, 24, _RW, 0x7FFFFF, f"replaces OCP_LEVEL just after closing: {_CURRENT}"),
     Register("INRUSH_TICKS", 0x96, 32, _RW, 0, "for how long after closing"),
     *_wide("TRIP_TICK", 0x97, _RO, "tick of the conversion that tripped"),
     Register("TRIP_CURRENT", 0x99, 32, _RO, 0, f"that conversion: {_CURRENT}, sign-extended"),
@@ -98,13 +98,13 @@ _I2C = (
     Register("I2C_COMMAND", 0xA0, 12, _WO, 0, "one byte on the board's I2C; ignored while BUSY", (
         Bits("DATA", 0, 8, "byte to send"),
         Bits("START", 8, 1, "a (repeated) start condition before it"),
-        Bits("STOP", 9, 1, "a stop condition behind it"),
-        Bits("READ", 10, 1, "receive a byte in place of sending one"),
+        Bits("STOP", 9, 1, "a stop condition after it"),
+        Bits("READ", 10, 1, "receive a byte instead of sending one"),
         Bits("NACK", 11, 1, "answer a received byte with NACK (the last one)"))),
-    Register("I2C_STATE", 0xA1, 11, _RO, 0, "what became of it", (
+    Register("I2C_STATE", 0xA1, 11, _RO, 0, "result of the command", (
         Bits("BUSY", 0, 1, "under way"),
         Bits("ACK", 1, 1, "the byte sent was acknowledged"),
-        Bits("STUCK", 2, 1, "SCL stayed low for 1 ms, the byte was given up"),
+        Bits("STUCK", 2, 1, "SCL stayed low for 1 ms, the byte was abandoned"),
         Bits("DATA", 3, 8, "the byte received"))),
     Register("I2C_PERIOD", 0xA2, 16, _RW, 10000, "ticks of an SCL period. Reset: 100 kHz"),
 )  # fmt: skip
@@ -116,9 +116,9 @@ _METER = (
     Register("METER_COUNT", 0xB1, 20, _RW, 1, "conversions of a gate, 1 or more"),
     Register("METER_COMMAND", 0xB2, 4, _WO, 0, "each bit written 1 does something once", (
         Bits("START", 0, 1, "begin a gate at the next conversion; its sums and flags begin at 0"),
-        Bits("ABORT", 1, 1, "give the gate up"),
+        Bits("ABORT", 1, 1, "abandon the gate"),
         Bits("LATCH", 2, 1, "copy the accumulators to ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED"),
-        Bits("CLEAR", 3, 1, "accumulators to 0 (behind LATCH, when both are written)"))),
+        Bits("CLEAR", 3, 1, "accumulators to 0 (after LATCH, if both are written)"))),
     Register("METER_STATE", 0xB3, 6, _RO, 0, "of the gate", (
         Bits("BUSY", 0, 1, "under way"),
         Bits("OVERLOAD_V", 1, 1, "a voltage conversion was at the end of the scale"),
@@ -150,10 +150,10 @@ _RAIL = (
     Register("LOAD_CONTROL", 0xD4, 2, _RW, 0, "test load, between the shunt and the connector: what LOAD_PULSES switches", (
         Bits("COARSE", 0, 1, "3.3 ohm: 1 A at 3.3 V"),
         Bits("FINE", 1, 1, "36.7 ohm: 90 mA at 3.3 V"))),
-    Register("LOAD_PULSES", 0xD5, 11, _RW, 0, "pulses of the load that are left, the one under way included. Edges are 131 us to 147 us "
-             "apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the tick from which on the "
-             "load has changed. Writing begins anew, with the load off; 0, a restart of the core and an open load switch end them at "
-             "once, without a mark"),
+    Register("LOAD_PULSES", 0xD5, 11, _RW, 0, "pulses of the load still to come, including the current one. Edges are 131 us to 147 us "
+             "apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the first tick at which the "
+             "load has changed. Writing starts over, with the load off; 0, a restart of the core and an open load switch end them at "
+             "once, without a marker"),
 )  # fmt: skip
 
 _TRIGGER = (
@@ -167,13 +167,13 @@ _TRIGGER = (
         Bits("ERROR", 11, 1, "source 8: the command's status code or type must not be 0"))),
     Register("TRIGGER_COMMAND", 0xE1, 3, _WO, 0, "each bit written 1 does something once", (
         Bits("ARM", 0, 1, "watch; clears FIRED"),
-        Bits("DISARM", 1, 1, "watch no longer; clears FIRED"),
+        Bits("DISARM", 1, 1, "stop watching; clears FIRED"),
         Bits("FORCE", 2, 1, "fire now, when armed"))),
     Register("TRIGGER_STATE", 0xE2, 2, _RO, 0, "of the trigger", (
         Bits("ARMED", 0, 1, "watching"),
         Bits("FIRED", 1, 1, "has fired, TRIGGER_TICK says when"))),
     Register("TRIGGER_LEVEL", 0xE3, 32, _RW, 0, f"sources 2 to 4: {_VOLTAGE}; {_CURRENT}; {_POWER}"),
-    Register("TRIGGER_HYSTERESIS", 0xE4, 32, _RW, 0, "same units, not negative: it watches again once the value was this far on the "
+    Register("TRIGGER_HYSTERESIS", 0xE4, 32, _RW, 0, "same units, not negative: it rearms once the value was this far on the "
                                                      "other side"),
     Register("TRIGGER_OPCODE", 0xE5, 18, _RW, 0, "fires when (opcode ^ VALUE) & MASK is 0 and the queue is of a kind allowed", (
         Bits("VALUE", 0, 8, "opcode"), Bits("MASK", 8, 8, "bits that count"),
@@ -194,14 +194,14 @@ _TRIGGER = (
 _TEST = (
     Register("TEST_CONTROL", 0xF0, 9, _RW, 0, "self-test", (
         Bits("COMMANDS", 0, 8, "how many, 1 or more"),
-        Bits("PATTERN", 8, 1, "the pattern below comes in the place of the bus, PERST# and the ADCs, also while none is played"))),
+        Bits("PATTERN", 8, 1, "the pattern below replaces the bus, PERST# and the ADCs, even while none is being played"))),
     Register("TEST_COMMAND", 0xF1, 1, _WO, 0, "self-test", (
         Bits("GO", 0, 1, "play the pattern once: after PERST#, enumeration, controller enable and queue creation, COMMANDS reads of "
                          "one block, "
              "8 us apart; with each doorbell current steps from 0.1 A to 2 A (in codes) at the ADCs, and back 4 us later"),)),
     Register("TEST_STATE", 0xF2, 1, _RO, 0, "self-test", (Bits("BUSY", 0, 1, "the pattern is being played"),)),
     *_wide("TEST_STEP_TICK", 0xF3, _RO, "tick of the first conversion that held the pattern's first step"),
-    *_wide("TEST_DOORBELL_TICK", 0xF5, _RO, "tick that the pattern's first doorbell had where TLPs get their ticks"),
+    *_wide("TEST_DOORBELL_TICK", 0xF5, _RO, "tick of the pattern's first doorbell, taken where TLPs get theirs"),
 )  # fmt: skip
 
 BOARD: tuple[Register, ...] = (*_CONSOLE, *_SYSTEM, *_POWER_REGISTERS, *_I2C, *_METER, *_RAIL, *_TRIGGER, *_TEST)

@@ -85,7 +85,7 @@ MAP: tuple[Register, ...] = (
         Bits("CLOCK_TICKS", 0, 8, "ticks a clock"),
         Bits("TLP_WIDTH", 8, 8, "TLP datapath width in bytes"),
         Bits("SERIAL_ADC", 16, 1, "1: serial ADC front, 0: word front"),
-        Bits("LANES", 17, 1, "1: taps the lanes of the link (LINK registers, LINK blocks), 0: is handed TLPs"),
+        Bits("LANES", 17, 1, "1: taps the lanes of the link (LINK registers, LINK blocks), 0: receives TLPs"),
         Bits("FINE", 18, 1, "1: the board has a fine current path (RANGE, F_OFFSET, F_GAIN), 0: one current path"),
     )),
     Register("CONTROL", 0x03, 32, Access.RW, 0, "what the rig does", (
@@ -94,12 +94,12 @@ MAP: tuple[Register, ...] = (
     Register("COMMAND", 0x04, 32, Access.WO, 0, "each bit written 1 does something once", (
         Bits("TRACKER_RESET", 0, 1, "forget all queues and commands in flight"),
         Bits("STATUS", 1, 1, "send a STATUS block now (while capturing)"),
-        Bits("RAIL_APPLY", 2, 1, "take over the RAIL registers 10h..1Ah, all together, at the next conversion"),
-        Bits("ATTACH", 3, 1, "tell the tracker the fact that the ATTACH registers hold; not while STATE.ATTACH_BUSY"),
+        Bits("RAIL_APPLY", 2, 1, "apply the RAIL registers 10h..1Ah, all together, at the next conversion"),
+        Bits("ATTACH", 3, 1, "give the tracker the fact in the ATTACH registers; not while STATE.ATTACH_BUSY"),
     )),
     Register("STATE", 0x05, 32, Access.RO, 0, "what the rig is doing", (
         Bits("RUNNING", 0, 1, "capturing, or still sending after a stop"),
-        Bits("STOPPING", 1, 1, "stop was asked for, data is still on its way out"),
+        Bits("STOPPING", 1, 1, "a stop was requested, data is still being sent"),
         Bits("RAIL_PENDING", 2, 1, "RAIL_APPLY has not taken effect yet (it does at a conversion)"),
         Bits("ATTACH_BUSY", 3, 1, "the tracker has not taken the last ATTACH or TRACKER_RESET yet"),
     )),
@@ -107,7 +107,7 @@ MAP: tuple[Register, ...] = (
     Register("NOW_HI", 0x07, 32, Access.RO, 0, "tick counter, bits 63:32 (read HI, LO, HI until HI agrees)"),
     Register("MARKER", 0x08, 32, Access.WO, 0, "makes a MARKER event with this value, source CONTROL"),
     Register("RUN_ID", 0x09, 32, Access.RW, 0,
-             "identifier of the next run: stands in the header of its blocks; taken when CONTROL.RUN rises"),
+             "identifier of the next run, for the header of its blocks; taken when CONTROL.RUN rises"),
     *numbered(0x10, Access.RW, [
         ("ADC_PERIOD", 20, 0, "clocks between conversions. Reset: 1 us. Less than 640 ns is taken as 640 ns. "
                               "ADC_PERIOD x clock ticks x DECIMATION must stay below 2^32"),
@@ -135,9 +135,9 @@ MAP: tuple[Register, ...] = (
     ]),
     Register("LINK_EVENTS", 0x28, len(LinkEvent), Access.RW, DEFAULT_EVENTS, "link events that go into the stream; LANES only", tuple(
         Bits(kind.name, kind.value, 1, doc) for kind, doc in _LINK_EVENTS.items())),
-    *(Register(f"LINK_SET_{name}", address, 14, Access.RW, 0, f"late attach, direction {which}: what the training that the tap did "
-               "not hear would have told. A write takes what its bits POLARITY_NEW and LANES_NEW say; LANES only", (
-        Bits("POLARITY", 0, 4, "wires that are swapped, one bit each"),
+    *(Register(f"LINK_SET_{name}", address, 14, Access.RW, 0, f"late attach, direction {which}: what the training that the tap "
+               "missed would have shown. A write takes the fields that POLARITY_NEW and LANES_NEW select; LANES only", (
+        Bits("POLARITY", 0, 4, "wires with swapped polarity, one bit each"),
         Bits("ACTIVE", 4, 4, "wires in use"),
         Bits("REVERSE", 8, 1, "lane 0 is on the last wire"),
         Bits("UNSCRAMBLED", 9, 1, "scrambling is disabled"),

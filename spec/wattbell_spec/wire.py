@@ -190,9 +190,9 @@ class EventType(IntEnum):
     # From here on only of a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
     LINK_STATE = 16  # arg16 LinkState of that direction alone; LINK has the state of both together
     LINK_LANES = 17  # arg16 3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled
-    LINK_SPEED = 18  # a change of speed is asked for; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
-    LINK_RATE = 19  # arg16 what is received from here on: 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
-    LINK_LOCK = 20  # arg16 3:0 wires with symbol or block lock, 4 lanes are side by side
+    LINK_SPEED = 18  # a change of speed is requested; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
+    LINK_RATE = 19  # arg16 the rate received from here on: 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
+    LINK_LOCK = 20  # arg16 3:0 wires with symbol or block lock, 4 lanes are deskewed
     DLLP = 21  # arg16 its type (Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
     LINK_TLP = 22  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
     LINK_FAULTS = 23  # damage at 2.5 and 5 GT/s; arg32 how many (docs/gateware.md, FAULTS)
@@ -213,12 +213,12 @@ class LinkState(IntEnum):
 class TlpFate(IntEnum):
     """What became of a TLP that was not simply passed on."""
 
-    GAP = 0  # passed on; the TLPs before it never came whole
-    RECOVERED = 1  # passed on late: it counted as missing, and came whole in a replay
-    DUPLICATE = 2  # of a replay, passed on before
+    GAP = 0  # delivered; the TLPs before it never arrived intact
+    RECOVERED = 1  # delivered late: it counted as missing, and arrived intact in a replay
+    DUPLICATE = 2  # replayed, delivered before
     NULLIFIED = 3
     BAD_LCRC = 4
-    BAD_FRAME = 5  # broken off
+    BAD_FRAME = 5  # truncated
     NO_ROOM = 6  # good, but the rig had no room for it
 
 
@@ -226,7 +226,7 @@ class ResetCause(IntEnum):
     POWER_ON = 0
     PERST = 1
     CC_EN = 2  # CC.EN was written 0, or rose again
-    COMMAND = 3  # asked for over the control port
+    COMMAND = 3  # requested over the control port
 
 
 class MarkerSource(IntEnum):
@@ -312,27 +312,27 @@ LINK = (
     Field("state", 8, "LinkState of this direction"),
     Field("lanes", 8, "3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled"),
     Field("rate", 8, "1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0 not known"),
-    Field("tlps", 32, "TLPs passed on"),
-    Field("dllps", 32, "DLLPs with the right CRC"),
-    Field("duplicates", 32, "TLPs of replays that had been passed on before"),
-    Field("lost", 32, "sequence numbers passed over"),
-    Field("late", 32, "TLPs that came after they counted as lost"),
-    Field("nullified", 32, "TLPs that their sender gave up"),
+    Field("tlps", 32, "TLPs delivered"),
+    Field("dllps", 32, "DLLPs with a correct CRC"),
+    Field("duplicates", 32, "replayed TLPs that had been delivered before"),
+    Field("lost", 32, "sequence numbers skipped"),
+    Field("late", 32, "TLPs that arrived after being counted as lost"),
+    Field("nullified", 32, "TLPs that their sender nullified"),
     Field("bad_lcrc", 32, "TLPs with a wrong LCRC"),
-    Field("bad_frames", 32, "TLPs broken off, or shorter than any"),
+    Field("bad_frames", 32, "TLPs truncated, or shorter than the minimum"),
     Field("bad_dllps", 32, "DLLPs with a wrong CRC"),
     Field("headless", 32, "2.5, 5 GT/s: ends without a beginning"),
     Field("dropped", 32, "good TLPs and DLLPs that found no room in the rig; 8 GT/s: times the lanes' queues were full"),
-    Field("lost_events", 32, "link events that found no room"),
+    Field("lost_events", 32, "link events for which there was no room"),
     Field("bad_words", 32, "2.5, 5 GT/s: words of a lane in use with an invalid symbol"),
     Field("unlocked", 32, "times that a lane in use lost its symbols or blocks (electrical idle does that too)"),
     Field("bad_headers", 32, "8 GT/s: blocks of a lane with a wrong sync header"),
-    Field("corrected_tokens", 32, "8 GT/s: tokens with one wrong bit, put right"),
-    Field("lost_tokens", 32, "8 GT/s: times that no token was where one must be"),
+    Field("corrected_tokens", 32, "8 GT/s: tokens with one wrong bit, corrected"),
+    Field("lost_tokens", 32, "8 GT/s: times that a token was missing where one must be"),
     Field("corrected_registers", 32, "8 GT/s: SKP ordered sets with another scrambler register than the one in use"),
     Field("damaged_skips", 32, "8 GT/s: SKP ordered sets with a wrong register or end"),
     Field("bad_parity", 32, "8 GT/s: SKP ordered sets with another parity than that of the blocks before"),
-    Field("lanes_differ", 32, "8 GT/s: blocks that lanes disagreed on"),
+    Field("lanes_differ", 32, "8 GT/s: blocks in which the lanes disagreed"),
     Field("acks", 32, "Acks of this direction's TLPs (sent by the other) whose TLP was seen"),
     Field("ack_min", 32, "ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none"),
     Field("ack_max", 32, "the greatest"),

@@ -14,19 +14,19 @@ pub const CONSOLE_IN_DATA_SHIFT: u32 = 0;
 pub const CONSOLE_IN_VALID: u32 = 0x100;
 /// write: a byte to the control port; lost when there is no room
 pub const CONSOLE_OUT: u8 = 0x81;
-/// read: what the board sees of the link (docs/bitstream.md); 0 where no lanes are tapped
+/// read: what the board sees of the link (docs/bitstream.md); 0 if no lanes are tapped
 pub const LINK: u8 = 0x82;
 /// read: control port
 pub const CONSOLE_STATE: u8 = 0x83;
 /// CONSOLE_OUT takes a byte
 pub const CONSOLE_STATE_ROOM: u32 = 0x1;
-/// read: what waits for the core. Levels: each goes away with its reason
+/// read: what waits for the core. Levels: each falls when its cause is gone
 pub const IRQ_PENDING: u8 = 0x84;
 /// CONSOLE_IN has a byte
 pub const IRQ_PENDING_CONSOLE_IN: u32 = 0x1;
 /// CONSOLE_OUT has room
 pub const IRQ_PENDING_CONSOLE_OUT: u32 = 0x2;
-/// NOW is at or behind WAKE
+/// NOW has reached WAKE
 pub const IRQ_PENDING_WAKE: u32 = 0x4;
 /// METER_STATE.BUSY is 0
 pub const IRQ_PENDING_METER: u32 = 0x8;
@@ -44,7 +44,7 @@ pub const IRQ_ENABLE_RESET: u32 = 0x0;
 pub const IRQ_ENABLE_CONSOLE_IN: u32 = 0x1;
 /// CONSOLE_OUT has room
 pub const IRQ_ENABLE_CONSOLE_OUT: u32 = 0x2;
-/// NOW is at or behind WAKE
+/// NOW has reached WAKE
 pub const IRQ_ENABLE_WAKE: u32 = 0x4;
 /// METER_STATE.BUSY is 0
 pub const IRQ_ENABLE_METER: u32 = 0x8;
@@ -66,13 +66,13 @@ pub const WAKE_HI_RESET: u32 = 0xffffffff;
 pub const WATCHDOG_TIMEOUT: u8 = 0x89;
 /// Reset value of WATCHDOG_TIMEOUT in the map; the build may have its own (docs/registers.md).
 pub const WATCHDOG_TIMEOUT_RESET: u32 = 0x0;
-/// write: the bytes `WDOG` restart the time; anything else bites at once
+/// write: the bytes `WDOG` restart the timer; anything else restarts the core at once
 pub const WATCHDOG_KICK: u8 = 0x8a;
 /// read/write 1 to clear: why the core started. Bits stay until cleared
 pub const RESET_CAUSE: u8 = 0x8b;
 /// configuration of the FPGA
 pub const RESET_CAUSE_POWER_ON: u32 = 0x1;
-/// the watchdog bit
+/// a restart by the watchdog
 pub const RESET_CAUSE_WATCHDOG: u32 = 0x2;
 /// the firmware asked for it
 pub const RESET_CAUSE_RESTART: u32 = 0x4;
@@ -86,7 +86,7 @@ pub const CRASH_CAUSE_RESET: u32 = 0x0;
 pub const CRASH_PC: u8 = 0x8e;
 /// Reset value of CRASH_PC in the map; the build may have its own (docs/registers.md).
 pub const CRASH_PC_RESET: u32 = 0x0;
-/// read/write: a message is carried out or an operation under way, else the firmware only waits for the control port. A lamp on a board; in the virtual rig, whether time must pass without a capture
+/// read/write: a message is being executed or an operation is under way; else the firmware only waits for the control port. An LED on a board; in the virtual rig, whether time must advance without a capture
 pub const ACTIVE: u8 = 0x8f;
 /// Reset value of ACTIVE in the map; the build may have its own (docs/registers.md).
 pub const ACTIVE_RESET: u32 = 0x1;
@@ -116,7 +116,7 @@ pub const POWER_STATE_CLKREQ_N: u32 = 0x8;
 pub const POWER_STATE_LINK: u32 = 0x70;
 /// Lowest bit of POWER_STATE_LINK.
 pub const POWER_STATE_LINK_SHIFT: u32 = 4;
-/// read/write 1 to clear: the load switch was opened by the hardware, and stays open until these are cleared
+/// read/write 1 to clear: the hardware opened the load switch, which stays open until these are cleared
 pub const POWER_TRIP: u8 = 0x92;
 /// above OCP_LEVEL for OCP_COUNT conversions
 pub const POWER_TRIP_OVER_CURRENT: u32 = 0x1;
@@ -130,7 +130,7 @@ pub const OCP_LEVEL_RESET: u32 = 0x7fffff;
 pub const OCP_COUNT: u8 = 0x94;
 /// Reset value of OCP_COUNT in the map; the build may have its own (docs/registers.md).
 pub const OCP_COUNT_RESET: u32 = 0x1;
-/// read/write: in place of OCP_LEVEL just after closing: units of 500 nA, two's complement, corrected
+/// read/write: replaces OCP_LEVEL just after closing: units of 500 nA, two's complement, corrected
 pub const INRUSH_LEVEL: u8 = 0x95;
 /// Reset value of INRUSH_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const INRUSH_LEVEL_RESET: u32 = 0x7fffff;
@@ -152,19 +152,19 @@ pub const I2C_COMMAND_DATA: u32 = 0xff;
 pub const I2C_COMMAND_DATA_SHIFT: u32 = 0;
 /// a (repeated) start condition before it
 pub const I2C_COMMAND_START: u32 = 0x100;
-/// a stop condition behind it
+/// a stop condition after it
 pub const I2C_COMMAND_STOP: u32 = 0x200;
-/// receive a byte in place of sending one
+/// receive a byte instead of sending one
 pub const I2C_COMMAND_READ: u32 = 0x400;
 /// answer a received byte with NACK (the last one)
 pub const I2C_COMMAND_NACK: u32 = 0x800;
-/// read: what became of it
+/// read: result of the command
 pub const I2C_STATE: u8 = 0xa1;
 /// under way
 pub const I2C_STATE_BUSY: u32 = 0x1;
 /// the byte sent was acknowledged
 pub const I2C_STATE_ACK: u32 = 0x2;
-/// SCL stayed low for 1 ms, the byte was given up
+/// SCL stayed low for 1 ms, the byte was abandoned
 pub const I2C_STATE_STUCK: u32 = 0x4;
 /// the byte received
 pub const I2C_STATE_DATA: u32 = 0x7f8;
@@ -190,11 +190,11 @@ pub const METER_COUNT_RESET: u32 = 0x1;
 pub const METER_COMMAND: u8 = 0xb2;
 /// begin a gate at the next conversion; its sums and flags begin at 0
 pub const METER_COMMAND_START: u32 = 0x1;
-/// give the gate up
+/// abandon the gate
 pub const METER_COMMAND_ABORT: u32 = 0x2;
 /// copy the accumulators to ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED
 pub const METER_COMMAND_LATCH: u32 = 0x4;
-/// accumulators to 0 (behind LATCH, when both are written)
+/// accumulators to 0 (after LATCH, if both are written)
 pub const METER_COMMAND_CLEAR: u32 = 0x8;
 /// read: of the gate
 pub const METER_STATE: u8 = 0xb3;
@@ -280,7 +280,7 @@ pub const LOAD_CONTROL_RESET: u32 = 0x0;
 pub const LOAD_CONTROL_COARSE: u32 = 0x1;
 /// 36.7 ohm: 90 mA at 3.3 V
 pub const LOAD_CONTROL_FINE: u32 = 0x2;
-/// read/write: pulses of the load that are left, the one under way included. Edges are 131 us to 147 us apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the tick from which on the load has changed. Writing begins anew, with the load off; 0, a restart of the core and an open load switch end them at once, without a mark
+/// read/write: pulses of the load still to come, including the current one. Edges are 131 us to 147 us apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the first tick at which the load has changed. Writing starts over, with the load off; 0, a restart of the core and an open load switch end them at once, without a marker
 pub const LOAD_PULSES: u8 = 0xd5;
 /// Reset value of LOAD_PULSES in the map; the build may have its own (docs/registers.md).
 pub const LOAD_PULSES_RESET: u32 = 0x0;
@@ -306,7 +306,7 @@ pub const TRIGGER_CONTROL_ERROR: u32 = 0x800;
 pub const TRIGGER_COMMAND: u8 = 0xe1;
 /// watch; clears FIRED
 pub const TRIGGER_COMMAND_ARM: u32 = 0x1;
-/// watch no longer; clears FIRED
+/// stop watching; clears FIRED
 pub const TRIGGER_COMMAND_DISARM: u32 = 0x2;
 /// fire now, when armed
 pub const TRIGGER_COMMAND_FORCE: u32 = 0x4;
@@ -320,7 +320,7 @@ pub const TRIGGER_STATE_FIRED: u32 = 0x2;
 pub const TRIGGER_LEVEL: u8 = 0xe3;
 /// Reset value of TRIGGER_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_LEVEL_RESET: u32 = 0x0;
-/// read/write: same units, not negative: it watches again once the value was this far on the other side
+/// read/write: same units, not negative: it rearms once the value was this far on the other side
 pub const TRIGGER_HYSTERESIS: u8 = 0xe4;
 /// Reset value of TRIGGER_HYSTERESIS in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_HYSTERESIS_RESET: u32 = 0x0;
@@ -392,7 +392,7 @@ pub const TEST_CONTROL_RESET: u32 = 0x0;
 pub const TEST_CONTROL_COMMANDS: u32 = 0xff;
 /// Lowest bit of TEST_CONTROL_COMMANDS.
 pub const TEST_CONTROL_COMMANDS_SHIFT: u32 = 0;
-/// the pattern below comes in the place of the bus, PERST# and the ADCs, also while none is played
+/// the pattern below replaces the bus, PERST# and the ADCs, even while none is being played
 pub const TEST_CONTROL_PATTERN: u32 = 0x100;
 /// write: self-test
 pub const TEST_COMMAND: u8 = 0xf1;
@@ -406,7 +406,7 @@ pub const TEST_STATE_BUSY: u32 = 0x1;
 pub const TEST_STEP_TICK_LO: u8 = 0xf3;
 /// read: tick of the first conversion that held the pattern's first step, bits 63:32
 pub const TEST_STEP_TICK_HI: u8 = 0xf4;
-/// read: tick that the pattern's first doorbell had where TLPs get their ticks, bits 31:0
+/// read: tick of the pattern's first doorbell, taken where TLPs get theirs, bits 31:0
 pub const TEST_DOORBELL_TICK_LO: u8 = 0xf5;
-/// read: tick that the pattern's first doorbell had where TLPs get their ticks, bits 63:32
+/// read: tick of the pattern's first doorbell, taken where TLPs get theirs, bits 63:32
 pub const TEST_DOORBELL_TICK_HI: u8 = 0xf6;

@@ -19,7 +19,7 @@ pub const BUILD_TLP_WIDTH: u32 = 0xff00;
 pub const BUILD_TLP_WIDTH_SHIFT: u32 = 8;
 /// 1: serial ADC front, 0: word front
 pub const BUILD_SERIAL_ADC: u32 = 0x10000;
-/// 1: taps the lanes of the link (LINK registers, LINK blocks), 0: is handed TLPs
+/// 1: taps the lanes of the link (LINK registers, LINK blocks), 0: receives TLPs
 pub const BUILD_LANES: u32 = 0x20000;
 /// 1: the board has a fine current path (RANGE, F_OFFSET, F_GAIN), 0: one current path
 pub const BUILD_FINE: u32 = 0x40000;
@@ -35,15 +35,15 @@ pub const COMMAND: u8 = 0x04;
 pub const COMMAND_TRACKER_RESET: u32 = 0x1;
 /// send a STATUS block now (while capturing)
 pub const COMMAND_STATUS: u32 = 0x2;
-/// take over the RAIL registers 10h..1Ah, all together, at the next conversion
+/// apply the RAIL registers 10h..1Ah, all together, at the next conversion
 pub const COMMAND_RAIL_APPLY: u32 = 0x4;
-/// tell the tracker the fact that the ATTACH registers hold; not while STATE.ATTACH_BUSY
+/// give the tracker the fact in the ATTACH registers; not while STATE.ATTACH_BUSY
 pub const COMMAND_ATTACH: u32 = 0x8;
 /// read: what the rig is doing
 pub const STATE: u8 = 0x05;
 /// capturing, or still sending after a stop
 pub const STATE_RUNNING: u32 = 0x1;
-/// stop was asked for, data is still on its way out
+/// a stop was requested, data is still being sent
 pub const STATE_STOPPING: u32 = 0x2;
 /// RAIL_APPLY has not taken effect yet (it does at a conversion)
 pub const STATE_RAIL_PENDING: u32 = 0x4;
@@ -55,7 +55,7 @@ pub const NOW_LO: u8 = 0x06;
 pub const NOW_HI: u8 = 0x07;
 /// write: makes a MARKER event with this value, source CONTROL
 pub const MARKER: u8 = 0x08;
-/// read/write: identifier of the next run: stands in the header of its blocks; taken when CONTROL.RUN rises
+/// read/write: identifier of the next run, for the header of its blocks; taken when CONTROL.RUN rises
 pub const RUN_ID: u8 = 0x09;
 /// Reset value of RUN_ID in the map; the build may have its own (docs/registers.md).
 pub const RUN_ID_RESET: u32 = 0x0;
@@ -167,11 +167,11 @@ pub const LINK_EVENTS_BLOCK_FAULTS: u32 = 0x10000;
 pub const LINK_EVENTS_RATE: u32 = 0x20000;
 /// LINK_LOCK
 pub const LINK_EVENTS_LOCK: u32 = 0x40000;
-/// read/write: late attach, direction host to drive: what the training that the tap did not hear would have told. A write takes what its bits POLARITY_NEW and LANES_NEW say; LANES only
+/// read/write: late attach, direction host to drive: what the training that the tap missed would have shown. A write takes the fields that POLARITY_NEW and LANES_NEW select; LANES only
 pub const LINK_SET_DOWN: u8 = 0x29;
 /// Reset value of LINK_SET_DOWN in the map; the build may have its own (docs/registers.md).
 pub const LINK_SET_DOWN_RESET: u32 = 0x0;
-/// wires that are swapped, one bit each
+/// wires with swapped polarity, one bit each
 pub const LINK_SET_DOWN_POLARITY: u32 = 0xf;
 /// Lowest bit of LINK_SET_DOWN_POLARITY.
 pub const LINK_SET_DOWN_POLARITY_SHIFT: u32 = 0;
@@ -191,11 +191,11 @@ pub const LINK_SET_DOWN_WIDTH_SHIFT: u32 = 10;
 pub const LINK_SET_DOWN_POLARITY_NEW: u32 = 0x1000;
 /// take ACTIVE, REVERSE, UNSCRAMBLED, WIDTH
 pub const LINK_SET_DOWN_LANES_NEW: u32 = 0x2000;
-/// read/write: late attach, direction drive to host: what the training that the tap did not hear would have told. A write takes what its bits POLARITY_NEW and LANES_NEW say; LANES only
+/// read/write: late attach, direction drive to host: what the training that the tap missed would have shown. A write takes the fields that POLARITY_NEW and LANES_NEW select; LANES only
 pub const LINK_SET_UP: u8 = 0x2a;
 /// Reset value of LINK_SET_UP in the map; the build may have its own (docs/registers.md).
 pub const LINK_SET_UP_RESET: u32 = 0x0;
-/// wires that are swapped, one bit each
+/// wires with swapped polarity, one bit each
 pub const LINK_SET_UP_POLARITY: u32 = 0xf;
 /// Lowest bit of LINK_SET_UP_POLARITY.
 pub const LINK_SET_UP_POLARITY_SHIFT: u32 = 0;

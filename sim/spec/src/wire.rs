@@ -188,21 +188,21 @@ pub mod link {
     pub const LANES: (usize, usize) = (16, 8);
     /// 1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0 not known
     pub const RATE: (usize, usize) = (24, 8);
-    /// TLPs passed on
+    /// TLPs delivered
     pub const TLPS: (usize, usize) = (32, 32);
-    /// DLLPs with the right CRC
+    /// DLLPs with a correct CRC
     pub const DLLPS: (usize, usize) = (64, 32);
-    /// TLPs of replays that had been passed on before
+    /// replayed TLPs that had been delivered before
     pub const DUPLICATES: (usize, usize) = (96, 32);
-    /// sequence numbers passed over
+    /// sequence numbers skipped
     pub const LOST: (usize, usize) = (128, 32);
-    /// TLPs that came after they counted as lost
+    /// TLPs that arrived after being counted as lost
     pub const LATE: (usize, usize) = (160, 32);
-    /// TLPs that their sender gave up
+    /// TLPs that their sender nullified
     pub const NULLIFIED: (usize, usize) = (192, 32);
     /// TLPs with a wrong LCRC
     pub const BAD_LCRC: (usize, usize) = (224, 32);
-    /// TLPs broken off, or shorter than any
+    /// TLPs truncated, or shorter than the minimum
     pub const BAD_FRAMES: (usize, usize) = (256, 32);
     /// DLLPs with a wrong CRC
     pub const BAD_DLLPS: (usize, usize) = (288, 32);
@@ -210,7 +210,7 @@ pub mod link {
     pub const HEADLESS: (usize, usize) = (320, 32);
     /// good TLPs and DLLPs that found no room in the rig; 8 GT/s: times the lanes' queues were full
     pub const DROPPED: (usize, usize) = (352, 32);
-    /// link events that found no room
+    /// link events for which there was no room
     pub const LOST_EVENTS: (usize, usize) = (384, 32);
     /// 2.5, 5 GT/s: words of a lane in use with an invalid symbol
     pub const BAD_WORDS: (usize, usize) = (416, 32);
@@ -218,9 +218,9 @@ pub mod link {
     pub const UNLOCKED: (usize, usize) = (448, 32);
     /// 8 GT/s: blocks of a lane with a wrong sync header
     pub const BAD_HEADERS: (usize, usize) = (480, 32);
-    /// 8 GT/s: tokens with one wrong bit, put right
+    /// 8 GT/s: tokens with one wrong bit, corrected
     pub const CORRECTED_TOKENS: (usize, usize) = (512, 32);
-    /// 8 GT/s: times that no token was where one must be
+    /// 8 GT/s: times that a token was missing where one must be
     pub const LOST_TOKENS: (usize, usize) = (544, 32);
     /// 8 GT/s: SKP ordered sets with another scrambler register than the one in use
     pub const CORRECTED_REGISTERS: (usize, usize) = (576, 32);
@@ -228,7 +228,7 @@ pub mod link {
     pub const DAMAGED_SKIPS: (usize, usize) = (608, 32);
     /// 8 GT/s: SKP ordered sets with another parity than that of the blocks before
     pub const BAD_PARITY: (usize, usize) = (640, 32);
-    /// 8 GT/s: blocks that lanes disagreed on
+    /// 8 GT/s: blocks in which the lanes disagreed
     pub const LANES_DIFFER: (usize, usize) = (672, 32);
     /// Acks of this direction's TLPs (sent by the other) whose TLP was seen
     pub const ACKS: (usize, usize) = (704, 32);
