@@ -1,4 +1,4 @@
-"""Counts what was lost, by source, and says so in events at a bounded rate."""
+"""What the tracker lost, by source: counters, and LOSS events at a bounded rate."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from ..layouts import EVENT
 
 SOURCES = 10
 REPORT_TICKS = 1 << 20
-"""LOSS events of all sources together are at least this far apart (1 ms), but for the sources of one report."""
-
-
+"""From the end of a report of all sources to the next (1 ms)."""
 _ENGINE = tuple(int(source) for source in spec.LossSource if source.name in ("SLOTS", "QUEUES", "PAGES", "RAW", "TAGS"))
 """Sources that the engine counts, one of them in a clock at most: their ticks need one memory's write port."""
 
 
-class LossReporter(wiring.Component):
-    """``lose``: pulses by :class:`spec.LossSource`, each with its tick in ``ticks``, of the engine's sources one at a time, with the same
-    tick on all of them. ``counts``: since power-on.
+class TrackerLosses(wiring.Component):
+    """A LOSS event carries the tick of the first loss it counts, which is what sets it apart from :class:`..stream.events.LossReporter`:
+    that one tells of queues that are full now.
 
-    A LOSS event carries the tick of the first loss it counts.
+    Ports
+    -----
+    lose : pulses, by :class:`spec.LossSource`; of the engine's sources one at a time.
+    ticks : of each; the same on all of the engine's.
+    now : the tick counter.
+    run : events are wanted; without, what is lost is counted only.
+    events : LOSS events.
+    counts : losses of each source since power-on.
+    busy, deadline : see :class:`.tracker.NvmeTracker`.
     """
 
     def __init__(self) -> None:

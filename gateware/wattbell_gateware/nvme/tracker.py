@@ -13,9 +13,9 @@ from ..skid import SkidBuffer
 from ..tlp import MERGED, TlpMerge, TlpParser
 from .engine import TAGS, Engine
 from .layouts import COMPLETION, CONFIG, COUNTERS, IDENTIFY_DATA, RAW, RAW_WORD
-from .losses import SOURCES, LossReporter
+from .losses import SOURCES, TrackerLosses
 from .pagemap import FULL_SIZE, MapSizes
-from .passage import Passage
+from .passthrough import PassThrough
 
 RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 1024, 512
 """Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: half of them)."""
@@ -75,7 +75,7 @@ class NvmeTracker(wiring.Component):
         )
 
     def _queue(self, width: int, depth: int, *, held: bool = False):
-        return Passage(width, at_once=held) if self.at_once else SyncFIFOBuffered(width=width, depth=depth)
+        return PassThrough(width, at_once=held) if self.at_once else SyncFIFOBuffered(width=width, depth=depth)
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -86,7 +86,7 @@ class NvmeTracker(wiring.Component):
         engine = Engine(self.queues, self.slots, staged=self.halved, sizes=self.sizes, tags=self.tags)
         m.submodules.engine = DomainRenamer(own)(engine)
         told = self._halves(m, engine) if self.halved else engine
-        m.submodules.losses = losses = LossReporter()
+        m.submodules.losses = losses = TrackerLosses()
         m.submodules.records = records = self._queue(COMMAND.size, RECORDS, held=self.halved)
         m.submodules.events_fifo = events = self._queue(EVENT.size, EVENTS)
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW_WORD.size, depth=raw_words)

@@ -34,7 +34,14 @@ class SidebandWatcher(wiring.Component):
     ``begin`` (start of a capture) the present levels are reported once, so that a capture is complete in itself. While
     ``enable`` is low, levels are followed silently.
 
-    Ports: ``o_valid``, ``o_ready``, ``o_event``; ``lost``: events that found no room in this clock (0..3).
+    Ports
+    -----
+    now : the tick counter.
+    enable, begin : see above.
+    perst_n, clkreq_n, link_state : what is watched, in this clock.
+    o_valid, o_ready, o_event : the events.
+    lost : events that found no room in this clock (0..3).
+    quiet : nothing changes and nothing waits.
     """
 
     def __init__(self):
@@ -86,9 +93,15 @@ class SidebandWatcher(wiring.Component):
 class LossReporter(wiring.Component):
     """Adds up what was lost, by source, and makes LOSS events of it: the first at once, then at most one a source and ms.
 
-    Ports: ``add0``.. in the order of ``sources`` (how many were lost in this clock, 4 bit); ``enable``: losses count (a
-    capture runs); ``flush``: report what is left now; ``o_valid``, ``o_ready``, ``o_event``; ``clean``: nothing left to
-    report.
+    Ports
+    -----
+    add0, .. : how many were lost in this clock, in the order of `sources`.
+    now : the tick counter; an event's tick is that of its telling.
+    enable : losses count (a capture runs).
+    flush : report now what is left.
+    o_valid, o_ready, o_event : the events.
+    clean : nothing is left to report.
+    quiet, deadline : see docs/architecture.md.
     """
 
     def __init__(self, sources: Sequence[LossSource]):

@@ -11,11 +11,17 @@ __all__ = ["CountingFifo"]
 
 
 class CountingFifo(wiring.Component):
-    """FIFO of ``shape`` whose input is always taken; entries that find it full are dropped and counted.
+    """FIFO of `shape` whose input is always taken; entries that find it full are dropped and counted.
 
-    Ports: ``i_valid``, ``i_data``; ``also`` (entries lost before this FIFO in this clock, 0..7, they count as lost here);
-    ``o_valid``, ``o_ready``, ``o_data``; ``o_dropped``: entries lost between the one before and this one (saturates at
-    2**32 - 1); ``room``: an entry would be taken; ``lost``: one is dropped here in this clock; ``empty``.
+    Ports
+    -----
+    i_valid, i_data : an entry, in this clock.
+    also : entries lost upstream in this clock (0..7); they count as lost here.
+    o_valid, o_ready, o_data : the oldest entry.
+    o_dropped : entries lost between the one before and this one; saturates at 2**32 - 1.
+    room : an entry would be taken.
+    lost : one is dropped here in this clock.
+    empty : nothing is in it.
     """
 
     def __init__(self, shape, depth: int):

@@ -49,8 +49,11 @@ class LinkReporter(wiring.Component):
 
     Ports
     -----
-    down, up : events of the directions. wanted : see `wattbell_spec.link_events`. enable : a capture runs; without, nothing goes out.
-    o_valid, o_ready, o_event. acks_down, acks_up : Acks of the TLPs of that direction.
+    down, up : events of the directions.
+    wanted : a bit for each kind (`wattbell_spec.link_events`).
+    enable : a capture runs; without, nothing goes out.
+    o_valid, o_ready, o_event : the events of the stream.
+    acks_down, acks_up : times of the Acks of that direction's TLPs.
     """
 
     def __init__(self):
@@ -132,8 +135,15 @@ class LinkSource(wiring.Component):
 
     The times of Acks are those of the request; the other fields are read while the block goes out, each counter whole.
 
-    Ports: ``request``; ``now``; ``down``, ``up``: :data:`LINK_SIDE`; ``counter``, ``count_down``, ``count_up``: as in
-    :func:`link_port`; ``acks_down``, ``acks_up``; ``read``, as that of :class:`.status.StatusSource`.
+    Ports
+    -----
+    now : the tick counter.
+    request : make a block.
+    down, up : :data:`LINK_SIDE` of each direction.
+    acks_down, acks_up : of a :class:`LinkReporter`.
+    counter, count_down, count_up : as in :func:`link_port`.
+    read : to the block writer, as that of :class:`.status.StatusSource`.
+    quiet : nothing is requested.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""A queue of records that keeps them in narrow words: what :class:`.fifo.CountingFifo` is for parts with few and far block RAMs."""
+"""A queue of records that keeps them in narrow words: :class:`.fifo.CountingFifo` for parts with few block RAMs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ _WORDS = 4
 class RecordQueue(wiring.Component):
     """Up to `depth` (a power of 2) records of `words` words with their ticks, written in four clocks, read word by word.
 
-    What finds no room, or comes while another is written, is dropped and counted. ``i_tick`` and ``i_record`` have to stay for the three
-    clocks behind ``i_valid``. A record can be read six clocks behind its ``i_valid`` at the earliest, the next one three behind the last
-    word of the one before: ``o_valid`` is low in between, so a builder must not be told to flush before the queue is ``empty``.
+    What finds no room, or comes while another is written, is dropped and counted. A record can be read six clocks after its ``i_valid`` at
+    the earliest, the next one three after the last word of the one before: ``o_valid`` is low in between, so a builder must not be told
+    to flush before the queue is ``empty``.
 
     Ports
     -----
-    i_valid, i_tick, i_record; also, lost, room, empty : see :class:`.fifo.CountingFifo`.
-    o_valid, o_ready, o_tick, o_dropped : of the first record. o_word : its word that ``o_index`` named in the clock before. Word 0 is
-        not kept: the builder puts its offset there.
+    i_valid, i_tick, i_record : a record; it has to stay for the three clocks after ``i_valid``.
+    also, lost, room, empty : see :class:`.fifo.CountingFifo`.
+    o_valid, o_ready, o_tick, o_dropped : of the oldest record.
+    o_index, o_word : a word of it, named in the clock before. Word 0 is not kept: the builder puts its offset there.
     """
 
     def __init__(self, words: int, depth: int):

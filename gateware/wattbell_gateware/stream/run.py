@@ -22,19 +22,25 @@ class RunControl(wiring.Component):
 
     Ports
     -----
-    ``run``            what is asked for (level)
-    ``capturing``      records, events and raw TLPs are taken
-    ``rail_run``       conversions are made
-    ``begin``          strobe at the start
-    ``sources_idle``   everything that fills queues of events is done (rail, records, raw)
-    ``losses_clean``, ``flush_losses``  of the loss reporter
-    ``events_empty``   no event waits before the event builder
-    ``flush``          close all open blocks
-    ``stream_idle``    no block is open, closed or on its way
-    ``status``         strobe: make a STATUS block; ``status_run``: what it shall say about running
-    ``active``         running or stopping
+    now : the tick counter.
+    run : what is asked for (level).
+    status_wanted : a STATUS block besides is asked for (strobe).
+    capturing : records, events and raw TLPs are taken.
+    rail_run : conversions are made.
+    begin : strobe at the start.
+    sources_idle : everything that fills queues of events is done (rail, records, raw).
+    losses_clean, flush_losses : of the loss reporter.
+    events_empty : no event waits before the event builder.
+    flush : close all open blocks.
+    stream_idle : no block is open, closed or on its way.
+    status : strobe: make a STATUS block.
+    active, stopping : running or stopping; stopping.
+    o_valid, o_ready, o_event : RUN events.
+    quiet, deadline : see docs/architecture.md.
 
-    `ahead`: ticks of a clock: that a STATUS block is due is known a clock ahead. No idle clocks can be left out then.
+    Parameters
+    ----------
+    ahead : ticks of a clock: that a STATUS block is due is known a clock ahead. Idle clocks cannot be left out then. 0: it is not.
     """
 
     def __init__(self, *, ahead: int = 0):

@@ -20,8 +20,15 @@ STATUS_WORDS = STATUS_SIZE // 4
 class StatusSource(wiring.Component):
     """Latches the state of the rig at ``request`` and offers it as a block; all its numbers are of one instant.
 
-    A request that finds the last block still waiting is counted in ``dropped`` of the next one. ``first_tick`` is the
-    tick of the request.
+    A request that finds the last block still waiting is counted in ``dropped`` of the next one.
+
+    Ports
+    -----
+    now : the tick counter; that of the request is ``first_tick`` of the block.
+    request : make a block.
+    status : what it says.
+    read : to the block writer.
+    quiet : nothing is requested.
     """
 
     def __init__(self):

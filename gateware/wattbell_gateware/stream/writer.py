@@ -26,8 +26,13 @@ class BlockWriter(wiring.Component):
     ----------
     kinds : the sources, in falling priority.
 
-    Ports: ``source0``, ``source1``, ...: read ports in the order of ``kinds``; ``run``: identifier of the run, which stands while blocks
-    are sent; ``out``; ``idle``: nothing is closed, on its way, or waiting in ``out``; ``quiet``.
+    Ports
+    -----
+    source0, source1, .. : read ports (:func:`.buffer.read_port`) in the order of `kinds`.
+    run : identifier of the run, which stands while blocks are sent.
+    out : the stream.
+    sequence : number of the next block.
+    idle, quiet : nothing is closed, on its way, or waiting in ``out``.
     """
 
     def __init__(self, kinds: Sequence[Kind]):

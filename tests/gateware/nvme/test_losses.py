@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 from amaranth.sim import Simulator
-from wattbell_gateware.nvme.losses import REPORT_TICKS, SOURCES, LossReporter
+from wattbell_gateware.nvme.losses import REPORT_TICKS, SOURCES, TrackerLosses
 from wattbell_spec import wire as spec
 
 ENGINE = [int(s) for s in spec.LossSource if s.name in ("SLOTS", "QUEUES", "PAGES", "RAW", "TAGS")]
@@ -18,7 +18,7 @@ CLOCK_TICKS = REPORT_TICKS // 40  # a round of reports every 40 clocks and more
 @pytest.mark.parametrize("seed", range(4))
 def test_every_loss_is_told_once_with_its_first_tick(seed):
     r = random.Random(seed)
-    dut = LossReporter()
+    dut = TrackerLosses()
     told: list[tuple[int, int, int]] = []  # source, count, tick
     lost: dict[int, list[int]] = defaultdict(list)
 
@@ -62,7 +62,7 @@ def test_every_loss_is_told_once_with_its_first_tick(seed):
 
 
 def test_nothing_is_told_while_stopped():
-    dut = LossReporter()
+    dut = TrackerLosses()
 
     async def play(ctx):
         ctx.set(dut.lose, 0b100)

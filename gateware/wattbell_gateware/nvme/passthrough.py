@@ -7,9 +7,15 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 
-class Passage(wiring.Component):
-    """The ports of ``SyncFIFOBuffered`` that are of use, with its latency of two clocks (`at_once`: none, wires alone);
-    ``r_en`` has to be high always. Registers, no memory: what goes through every clock needs none."""
+class PassThrough(wiring.Component):
+    """Two pipeline registers (`at_once`: wires alone) behind the ports of ``SyncFIFOBuffered``, whose latency they have.
+
+    Ports
+    -----
+    w_data, w_en : written in this clock. w_rdy : always high.
+    r_data, r_rdy : what was written two clocks ago. r_en : has to be high always.
+    level : how many are under way.
+    """
 
     def __init__(self, width: int, *, at_once: bool = False) -> None:
         self._at_once = at_once
