@@ -132,7 +132,8 @@ def run_chain(path: Path, capture: Path) -> None:
 def run_score(path: Path) -> None:
     """The figures of the capture's phase."""
     from wattbell.capture import open_capture
-    from wattbell.measure.phase import Source, measure
+    from wattbell.measure.phase import measure
+    from wattbell.measure.source import Source
 
     source = Source(open_capture(path))
     for phase in source.phases.values():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,23 +12,25 @@ from wattbell.analysis import fio, idle, link, perclass, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
 from wattbell.analysis.loss import LOSS_TEXT
+from wattbell.analysis.rates import Rates, per_second, rates
+from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, PhaseResult, Window
 from wattbell.analysis.text import count
 from wattbell.capture import Capture
 from wattbell.measure.depth import depth_steps, depth_summary
-from wattbell.measure.encode import tree_json
+from wattbell.measure.encode import Json, tree_json
 from wattbell.measure.figure import Figure, ratio
-from wattbell.measure.loss import Loss
+from wattbell.measure.phase import of_commands
 from wattbell.measure.phases import Phase
-from wattbell.measure.rail import Scan
-from wattbell.measure.throughput import BURST_GAP_S, find_span, per_second, rates
+from wattbell.measure.rail import Power, Scan
+from wattbell.measure.throughput import BURST_GAP_S, find_span
 
 SCHEMA_VERSION = 2
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
 Progress = Callable[[str], None]
 
 
-def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any]:
-    """Every figure of a capture as JSON-able data (schema: docs/methodology.md).
+def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Json]:
+    """Every figure of a capture as JSON-able data (schema: docs/methodology.md, types: :class:`.result.Analysis`).
 
     ``progress`` is called with a short text before each longer step.
     """
@@ -46,10 +47,10 @@ def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any
     phases = []
     for i, phase in enumerate(context.phases, start=1):
         say(f"phase {phase.number}: {phase.name}")
-        figures = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick)
-        phases.append({**_describe_phase(phase, context), **figures})
+        window = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick)
+        phases.append(_describe_phase(phase, context, window))
     say("wake-up")
-    result: dict[str, Any] = {
+    result: Analysis = {
         "schema": {"name": "wattbell-analysis", "version": SCHEMA_VERSION, "k": 2},
         "capture": _describe_capture(context),
         "uncertainty": context.model.to_json(),
@@ -64,13 +65,15 @@ def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Any
         "phases": phases,
         "idle": idle_result,
         "wakeup": wakeup.wakeups(context, idle_result),
+        "truth": None,
+        "fio": None,
     }
     workload = capture.workload_dir
     say("comparisons")
     result["truth"] = truth.compare(context, result, workload)
     result["fio"] = fio.compare(context, result, workload)
-    json: dict[str, Any] = tree_json(result)
-    return json
+    document: dict[str, Json] = tree_json(result)
+    return document
 
 
 def _window(
@@ -81,7 +84,7 @@ def _window(
     first_tick: int,
     last_tick: int,
     whole: bool = False,
-) -> dict[str, Any]:
+) -> Window:
     """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window."""
     loss = context.loss.between(first_tick, last_tick)
     members = context.commands if whole else context.commands.between(first_tick, last_tick)
@@ -91,12 +94,16 @@ def _window(
     # A phase's own depth function: commands that began before it belong to another phase.
     steps = context.steps if whole else depth_steps(busy.start_tick, np.maximum(busy.cqe_tick, busy.start_tick))
     span = find_span(steps, round(BURST_GAP_S / context.tick_s))
-    rate = rates(io, span, context.tick_s, context.model, loss.under_commands)
+    measured = of_commands(context, io, span, loss.under_commands)
+    rate = rates(measured)
     commands = tabulate(members, context.tick_s, context.model)
     commands["lost"] = loss.under_commands
     commands["flags"] = doubts(members)
     depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
-    out: dict[str, Any] = {
+    power: Power = {"absent": context.no_rail or ""}
+    if context.rail is not None and scan is not None:
+        power = context.rail.figures(scan, i, first_tick, last_tick, loss)
+    out: Window = {
         "commands": commands,
         "rates": rate,
         "queue_depth": depth,
@@ -104,72 +111,43 @@ def _window(
     }
     seconds = per_second(io, first_tick, last_tick, context.tick_s)
     if len(seconds) >= 10 and seconds.any():
-        spread = float(np.std(seconds, ddof=1))
+        average, spread = float(seconds.mean()), float(np.std(seconds, ddof=1))
         out["consistency"] = {
             "seconds": len(seconds),
-            "iops_mean": float(seconds.mean()),
+            "iops_mean": average,
             "iops_std": spread,
-            "mean_over_std": float(seconds.mean()) / spread if spread else None,
+            "mean_over_std": average / spread if spread else None,
         }
-    if context.rail is None or scan is None:
-        out["power"] = {"absent": context.no_rail}
-        out["efficiency"] = {"absent": context.no_rail}
-        return out
-    power = context.rail.figures(scan, i, first_tick, last_tick, loss)
     out["power"] = power
-    if "absent" in power:
-        out["efficiency"] = {"absent": power["absent"]}
+    out["efficiency"] = {"absent": power.get("absent", "no I/O in this window")}
+    if context.rail is None or "absent" in power or span is None:
         return out
-    if span is not None:
-        power["active"] = _active_power(context, span.bursts, loss)
-        out["efficiency"] = _efficiency(rate, power)
-        out["energy_per_command"] = perclass.energy_per_command(context.rail, busy, span, idle_w, loss.under_commands + loss.under_rail)
-    else:
-        out["efficiency"] = {"absent": "no I/O in this window"}
+    lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands
+    energy, mean = measured.power(scored=False, lost=lost)
+    power["active"] = {"energy_j": energy, "mean_w": mean} if mean.value is not None else {"absent": str(mean.conditions["absent"])}
+    out["efficiency"] = _efficiency(rate, power)
+    out["energy_per_command"] = perclass.energy_per_command(context.rail, busy, span, idle_w, lost)
     return out
 
 
-def _active_power(context: Context, bursts: Any, loss: Loss) -> dict[str, Any]:
-    """Energy and mean power from the first doorbell to the last CQE, gaps between bursts left out."""
-    assert context.rail is not None
-    joules = covered = edge = 0.0
-    limit = 4096  # bursts integrated one by one; beyond that the edges' uncertainty is what is left
-    if len(bursts) > limit:
-        bursts = np.array([[bursts[0, 0], bursts[-1, 1]]])
-    for a, b in bursts.tolist():
-        part = context.rail.energy(a, b)
-        joules, covered, edge = joules + part.joules, covered + part.covered_s, edge + part.edge_u_j**2
-    if covered <= 0:
-        return {"absent": "no rail samples under the I/O"}
-    mean = joules / covered
-    u = (context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0) ** 2 + edge / covered**2) ** 0.5
-    conditions: dict[str, str | float] = {"over": "active span", "covered_s": covered}
-    lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands
-    return {
-        "energy_j": Figure(joules, u * covered, "J", lost, conditions),
-        "mean_w": Figure(mean, u, "W", lost, conditions),
-    }
-
-
-def _efficiency(rate: dict[str, Any], power: dict[str, Any]) -> dict[str, Any]:
+def _efficiency(rate: Rates, power: Power) -> Efficiency:
     """MB/s/W, IOPS/W and J/GB, all over the active span: rate and power of the same time."""
     active = power["active"]
-    if "absent" in active or rate.get("mb_per_s") is None:
+    if "absent" in active or "mb_per_s" not in rate:
         return {"absent": active.get("absent", "no I/O in this window")}
     gigabytes = Figure(rate["bytes"] / 1e9, 0.0, "GB", rate["mb_per_s"].lost)
-    out = {
+    out: Efficiency = {
         "mb_per_s_per_w": ratio(rate["mb_per_s"], active["mean_w"], "MB/s/W", over="active span"),
         "iops_per_w": ratio(rate["iops"], active["mean_w"], "1/s/W", over="active span"),
         "j_per_gb": ratio(active["energy_j"], gigabytes, "J/GB", over="active span"),
         "j_per_gb_whole": ratio(power["energy_j"], gigabytes, "J/GB", over="whole window, idle time included"),
     }
     if not rate["bytes"]:
-        for name in ("mb_per_s_per_w", "j_per_gb", "j_per_gb_whole"):
-            del out[name]
+        return {"iops_per_w": out["iops_per_w"]}
     return out
 
 
-def _describe_phase(phase: Phase, context: Context) -> dict[str, Any]:
+def _describe_phase(phase: Phase, context: Context, window: Window) -> PhaseResult:
     extra = {k: v for k, v in phase.described.items() if k not in ("phase", "name", "kind")}
     return {
         "phase": phase.number,
@@ -180,10 +158,11 @@ def _describe_phase(phase: Phase, context: Context) -> dict[str, Any]:
         "duration_s": (phase.last_tick - phase.first_tick) * context.tick_s,
         "notes": list(phase.notes),
         "described": extra,
+        **window,
     }
 
 
-def _describe_capture(context: Context) -> dict[str, Any]:
+def _describe_capture(context: Context) -> CaptureAbout:
     meta = context.capture.meta
     return {
         "path": str(context.capture.path),
@@ -197,12 +176,12 @@ def _describe_capture(context: Context) -> dict[str, Any]:
         "first_tick": context.first_tick,
         "last_tick": context.last_tick,
         "duration_s": (context.last_tick - context.first_tick) * context.tick_s,
-        "rail": context.rail.describe() if context.rail else {"absent": context.no_rail},
+        "rail": context.rail.describe() if context.rail else {"absent": context.no_rail or ""},
         "notes": context.notes,
     }
 
 
-def _meta_loss(capture: Capture) -> dict[str, Any]:
+def _meta_loss(capture: Capture) -> Meta:
     loss = dict(capture.meta.get("loss") or {})
     return {k: v for k, v in loss.items() if v and (not isinstance(v, dict) or any(v.values()))}
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.names import admin_name, io_name, status_name
+from wattbell.analysis.result import CommandLatency, CommandTable, Group
 from wattbell.measure.errormodel import ErrorModel
-from wattbell.measure.latency import describe
+from wattbell.measure.latency import Distribution, describe
 from wattbell.measure.table import NONE, SIZED_OPCODES, Commands
 
 Int64 = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ SPLITS = (
 """Name, from, to, and the bits of ``saturated`` that spoil it."""
 
 
-def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool = True) -> dict[str, Any]:
+def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool = True) -> CommandLatency:
     """Latency of the commands that have a CQE: doorbell -> CQE, or fetch -> CQE where doorbells are not on the wire.
 
     ``from`` says which. The definition that more commands have is taken for all; commands without it are left out and
@@ -62,9 +62,9 @@ def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool 
     }
 
 
-def splits_of(commands: Commands, tick_s: float, model: ErrorModel) -> dict[str, Any]:
+def splits_of(commands: Commands, tick_s: float, model: ErrorModel) -> dict[str, Distribution]:
     """Where the time goes: each split over the commands that have both of its instants, without saturated ones."""
-    out: dict[str, Any] = {}
+    out: dict[str, Distribution] = {}
     for name, first, last, bits in SPLITS:
         a, b = getattr(commands, first), getattr(commands, last)
         usable = (a != NONE) & (b != NONE) & ((commands.saturated & bits) == 0)
@@ -80,13 +80,13 @@ def doubts(commands: Commands) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def summarize(commands: Commands, tick_s: float, model: ErrorModel, detail: bool = True) -> dict[str, Any]:
+def summarize(commands: Commands, tick_s: float, model: ErrorModel, detail: bool = True) -> Group:
     """One group: ``count`` (with a CQE, failed ones included), ``bytes``, ``errors``, ``latency_s``, ``flags``."""
     aborted = commands.has(CommandFlag.ABORTED)
     failed = ~aborted & ((commands.status & 0x7FF) != 0)
     n_aborted, n_failed = int(np.count_nonzero(aborted)), int(np.count_nonzero(failed))
     nbytes = int(commands.nbytes.sum()) - (int(commands.nbytes[aborted].sum()) if n_aborted else 0)
-    out: dict[str, Any] = {
+    out: Group = {
         "count": len(commands) - n_aborted,
         "bytes": nbytes,
         "errors": n_failed,
@@ -113,11 +113,14 @@ def _groups(commands: Commands, name_of: Callable[[int], str]) -> dict[str, Bool
     return out
 
 
-def _by_size(commands: Commands, tick_s: float, model: ErrorModel, shared: dict[str, Any] | None) -> dict[str, Any]:
+def _by_size(commands: Commands, tick_s: float, model: ErrorModel, shared: Group | None) -> dict[str, Group]:
     """Groups of equal ``nbytes``; ``shared`` is reused when there is only one size (the sort is the cost)."""
     sizes, counts = np.unique(commands.nbytes, return_counts=True)
     if len(sizes) == 1 and shared is not None:
-        return {str(int(sizes[0])): {k: v for k, v in shared.items() if k not in ("splits_s", "flags")}}
+        only = shared.copy()
+        only.pop("splits_s", None)
+        only.pop("flags", None)
+        return {str(int(sizes[0])): only}
     kept = np.sort(sizes[np.argsort(-counts, kind="stable")[:MAX_SIZES]])
     out = {
         str(int(size)): summarize(commands.take(commands.nbytes == size), tick_s, model, detail=False) for size in kept
@@ -130,15 +133,15 @@ def _by_size(commands: Commands, tick_s: float, model: ErrorModel, shared: dict[
     return out
 
 
-def tabulate(commands: Commands, tick_s: float, model: ErrorModel) -> dict[str, Any]:
+def tabulate(commands: Commands, tick_s: float, model: ErrorModel) -> CommandTable:
     """``by_opcode``, ``by_size``, ``by_opcode_size``, ``all`` of the I/O commands, and ``admin.by_opcode``.
 
     ``commands`` must be free of markers. Sizes are bytes, as text keys; only opcodes with a block count have one.
     """
     io = commands.take(commands.qid > 0)
     admin = commands.take(commands.qid == 0)
-    by_opcode: dict[str, Any] = {}
-    by_opcode_size: dict[str, Any] = {}
+    by_opcode: dict[str, Group] = {}
+    by_opcode_size: dict[str, dict[str, Group]] = {}
     groups = _groups(io, io_name)
     for name, mask in groups.items():
         members = io if len(groups) == 1 else io.take(mask)

@@ -12,7 +12,8 @@ from wattbell_spec.wire import CommandFlag
 
 from wattbell.capture import Capture
 from wattbell.measure.depth import DepthSteps, depth_steps, idle_gaps
-from wattbell.measure.errormodel import ErrorModel, error_model
+from wattbell.measure.errormodel import error_model
+from wattbell.measure.instruments import Instruments
 from wattbell.measure.loss import LossBook
 from wattbell.measure.phases import Phase, find_phases
 from wattbell.measure.rail import Rail, no_rail_reason
@@ -42,12 +43,9 @@ def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int)
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class Context(Instruments):
     """What every part of the analysis reads: one load of each table."""
 
-    capture: Capture
-    model: ErrorModel
-    tick_s: float
     commands: Commands
     """Without markers, sorted by start."""
     markers: Commands
@@ -57,8 +55,6 @@ class Context:
     gaps: npt.NDArray[np.int64]
     """Idle times, see :func:`idle_times`."""
     events: pl.DataFrame
-    rail: Rail | None
-    no_rail: str | None
     loss: LossBook
     phases: list[Phase]
     first_tick: int

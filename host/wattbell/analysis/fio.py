@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 
+from wattbell.analysis.result import Analysis, CommandTable, FioComparison, FioRow, FioSection
 from wattbell.errors import CaptureError
 from wattbell.measure.fiojson import Job, inside, load_jobs
+from wattbell.measure.latency import Distribution
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
@@ -18,9 +20,25 @@ DIRECTIONS = (("read", "read"), ("write", "write"), ("trim", "dsm"), ("sync", "f
 """fio's data directions, and the opcode each becomes."""
 
 
-def totals(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+class FioLatency(TypedDict, total=False):
+    """In ns; None where fio timed nothing."""
+
+    min: float | None
+    mean: float | None
+    max: float | None
+
+
+class FioTotal(TypedDict):
+    """Sum over the jobs of one data direction."""
+
+    count: int
+    bytes: int
+    lat_ns: FioLatency
+
+
+def totals(jobs: Sequence[Job]) -> dict[str, FioTotal]:
     """Sum over jobs by opcode name: ``count``, ``bytes``, and ``lat_ns`` (min, mean, max) where fio had I/O."""
-    out: dict[str, dict[str, Any]] = {}
+    out: dict[str, FioTotal] = {}
     for direction, opcode in DIRECTIONS:
         parts = [part for job in jobs if (part := getattr(job, direction)) is not None and part.total_ios]
         if not parts:
@@ -39,11 +57,18 @@ def totals(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
     return out
 
 
+_TIMES: tuple[Literal["min", "mean", "max"], ...] = ("min", "mean", "max")
+
+
+def _known(latency: Distribution | FioLatency, scale: float) -> dict[str, float]:
+    return {key: value * scale for key in _TIMES if (value := latency.get(key)) is not None}
+
+
 def _depth_one(jobs: Sequence[Job]) -> bool:
     return len(jobs) == 1 and all(j.option("iodepth", "1") == "1" and j.option("numjobs", "1") == "1" for j in jobs)
 
 
-def match(wire: Mapping[str, Any], jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def match(wire: CommandTable, jobs: Sequence[Job]) -> list[FioRow]:
     """One row an opcode: counts and bytes of both sides, whether they are equal, and the latency check.
 
     ``latency_ok``: at queue depth 1 every latency on the wire must be at most fio's ``lat`` of the same kind, so the
@@ -54,23 +79,25 @@ def match(wire: Mapping[str, Any], jobs: Sequence[Job]) -> list[dict[str, Any]]:
     fio = totals(jobs)
     by_opcode = wire["by_opcode"]
     for opcode in dict.fromkeys([*fio, *(name for _, name in DIRECTIONS if name in by_opcode)]):
-        ours = by_opcode.get(opcode) or {"count": 0, "bytes": 0, "latency_s": None}
-        theirs = fio.get(opcode) or {"count": 0, "bytes": 0, "lat_ns": {}}
-        row: dict[str, Any] = {
+        ours, theirs = by_opcode.get(opcode), fio.get(opcode)
+        wire_count, wire_bytes = (ours["count"], ours["bytes"]) if ours else (0, 0)
+        fio_count, fio_bytes = (theirs["count"], theirs["bytes"]) if theirs else (0, 0)
+        row: FioRow = {
             "opcode": opcode,
-            "wire_count": ours["count"],
-            "fio_count": theirs["count"],
-            "wire_bytes": ours["bytes"],
-            "fio_bytes": theirs["bytes"],
-            "equal": ours["count"] == theirs["count"] and (opcode == "flush" or ours["bytes"] == theirs["bytes"]),
-            "bytes_equal": ours["bytes"] == theirs["bytes"],
+            "wire_count": wire_count,
+            "fio_count": fio_count,
+            "wire_bytes": wire_bytes,
+            "fio_bytes": fio_bytes,
+            "equal": wire_count == fio_count and (opcode == "flush" or wire_bytes == fio_bytes),
+            "bytes_equal": wire_bytes == fio_bytes,
             "latency_ok": None,
         }
-        lat, wire_lat = theirs.get("lat_ns") or {}, ours.get("latency_s")
-        if _depth_one(jobs) and lat.get("max") and wire_lat and wire_lat.get("max") is not None:
-            row["latency_ok"] = all(wire_lat[k] <= lat[k] * 1e-9 for k in ("min", "mean", "max"))
-            row["wire_latency_s"] = {k: wire_lat[k] for k in ("min", "mean", "max")}
-            row["fio_latency_s"] = {k: lat[k] * 1e-9 for k in ("min", "mean", "max")}
+        wire_s = _known(ours["latency_s"], 1.0) if ours else {}
+        fio_s = _known(theirs["lat_ns"], 1e-9) if theirs else {}
+        if _depth_one(jobs) and fio_s.get("max") and "max" in wire_s:
+            row["latency_ok"] = all(wire_s[k] <= fio_s[k] for k in _TIMES)
+            row["wire_latency_s"] = wire_s
+            row["fio_latency_s"] = fio_s
         rows.append(row)
     return rows
 
@@ -93,7 +120,7 @@ def _phase(described: Mapping[str, Any], number: object, workload: Path) -> _Pha
         raise CaptureError(f"{workload.parent / 'meta.json'}: workload.phases, phase {number}: {error}.") from None
 
 
-def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict[str, Any] | None:
+def compare(context: Context, result: Analysis, workload: Path) -> FioComparison | None:
     """fio against the wire, by phase where phases name their job or file, else over the whole capture.
 
     A phase names a fio JSON file by ``fio`` in ``workload.phases``, or a job of ``workload/fio.json`` by its own name
@@ -101,7 +128,7 @@ def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict
     """
     main = inside(workload, "fio.json", "workload")
     jobs = load_jobs(main) if main is not None else []
-    sections: list[dict[str, Any]] = []
+    sections: list[FioSection] = []
     for phase in result["phases"]:
         described = _phase(phase["described"], phase["phase"], workload)
         named = described.fio or described.fio_json

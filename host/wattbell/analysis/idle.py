@@ -17,6 +17,7 @@ import polars as pl
 from wattbell_spec.wire import EventType, LinkState
 
 from wattbell.analysis.context import IDLE_MIN_S
+from wattbell.analysis.result import Idle, IdleLevel
 from wattbell.measure.figure import Figure, K
 from wattbell.measure.table import Commands
 
@@ -179,14 +180,14 @@ def nearest_declared(mean_w: float, states: Sequence[Mapping[str, Any]]) -> int 
     return int(best["state"])
 
 
-def idle_power(context: Context) -> dict[str, Any]:
+def idle_power(context: Context) -> Idle:
     """Levels of idle power, each with its state, how the state is known, and the link state under it.
 
     Keys: ``gaps`` (number), ``idle_s``, ``levels`` (falling power), ``segments`` (at most 1000), ``unsettled_s``.
     """
     gaps = context.gaps
     idle_s = float((gaps[:, 1] - gaps[:, 0]).sum()) * context.tick_s
-    base: dict[str, Any] = {"threshold_s": IDLE_MIN_S, "gaps": len(gaps), "idle_s": idle_s}
+    base: Idle = {"threshold_s": IDLE_MIN_S, "gaps": len(gaps), "idle_s": idle_s}
     if context.rail is None:
         return {**base, "absent": context.no_rail, "levels": [], "segments": []}
     if not len(gaps):
@@ -229,7 +230,7 @@ def _level(
     link: StateTrack | None,
     clkreq: StateTrack | None,
     states: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
+) -> IdleLevel:
     rail = context.rail
     assert rail is not None
     joules = covered = edges = 0.0
@@ -299,7 +300,7 @@ def _shares(signal: StateTrack | None, segments: list[Segment], names: Mapping[i
     return {name: t / total for name, t in ticks.items() if t} if total else {}
 
 
-def operational_idle(result: Mapping[str, Any]) -> Figure | None:
+def operational_idle(result: Idle) -> Figure | None:
     """Idle power without a sleeping state, which power under load is compared with; None if there is none.
 
     Of the levels in PS0 the lowest with the link in L0, as it is under load; where that is more than 1.5 times the
@@ -309,13 +310,12 @@ def operational_idle(result: Mapping[str, Any]) -> Figure | None:
     if not awake:
         return None
     in_l0 = [x for x in awake if (x["link"] or {}).get(LinkState.L0.name, 0.0) > 0.9]
-    chosen = longest = max(awake, key=lambda x: float(x["duration_s"]))
+    chosen = longest = max(awake, key=lambda x: x["duration_s"])
     if in_l0:
         lowest = min(in_l0, key=lambda x: x["mean_w"].known)
         if lowest["mean_w"].known <= 1.5 * longest["mean_w"].known:
             chosen = lowest
-    found: Figure = chosen["mean_w"]
-    return found
+    return chosen["mean_w"]
 
 
 def class_of(table: Commands, i: int) -> tuple[int, int, int]:

@@ -12,9 +12,9 @@ import polars as pl
 from wattbell_spec.wire import LINK_COUNTERS, EventType, LinkState
 
 from ..capture.reader import Capture
-from ..measure.encode import figure_json
 from ..measure.errormodel import error_model
 from ..measure.figure import Figure, absent
+from .result import Side
 from .text import count, duration
 
 DIRECTIONS = ("host to drive", "drive to host")
@@ -34,7 +34,7 @@ _FIRST = (LinkState.DETECT, LinkState.RECOVERY, LinkState.L1, LinkState.UNKNOWN)
 """A state that one direction is in is the link's; of these the first. Else it is the drive's, whose power the rail shows: L0 or L0s."""
 
 
-def link(capture: Capture) -> list[dict[str, Any]]:
+def link(capture: Capture) -> list[Side]:
     """One entry a direction for which the capture has LINK records, else an empty list.
 
     ``counters`` (:data:`~wattbell_spec.wire.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
@@ -49,7 +49,7 @@ def link(capture: Capture) -> list[dict[str, Any]]:
     return [_direction(rows.filter(pl.col("direction") == n), n, tick_s, ack_u_s) for n in sorted(set(rows["direction"].to_list()))]
 
 
-def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -> dict[str, Any]:
+def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -> Side:
     last = rows.row(-1, named=True)
     counters = {name: _grown(rows[name], 32) for name in LINK_COUNTERS}
     acks, total = _grown(rows["acks"], 32), _grown(rows["ack_sum"], 64)
@@ -62,7 +62,7 @@ def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -
         "reversed": bool(last["lanes"] >> 4 & 1),
         "rate_gt_s": RATES_GT_S.get(last["rate"]),
         "counters": counters,
-        "ack_mean_s": figure_json(mean),
+        "ack_mean_s": mean,
     }
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wattbell.analysis.names import io_name, size_text
+from wattbell.analysis.result import EnergyPerCommand
 from wattbell.measure.figure import Figure, K
 from wattbell.measure.rail import Rail
 from wattbell.measure.table import Commands
@@ -72,7 +72,7 @@ def spread_counts(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], ed
     return np.diff(out)
 
 
-def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figure | None, lost: int) -> dict[str, Any]:
+def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figure | None, lost: int) -> EnergyPerCommand:
     """``{"method", "classes": {"read 4 KiB": figure in J}, ...}``, or ``{"absent": reason}``; ``lost`` is missing under all of them."""
     if idle_w is None or idle_w.value is None:
         return {"absent": "no steady operational idle level in this capture to measure above"}
@@ -111,7 +111,7 @@ def _regression(
     base: float,
     base_u: float,
     lost: int,
-) -> dict[str, Any]:
+) -> EnergyPerCommand:
     length = max(span.whole_ticks / _BINS, _MIN_BIN_SAMPLES * rail.interval_ticks)
     bins = int(span.whole_ticks // length)
     edges: Float = (span.first_tick + np.arange(bins + 1) * length).astype(np.float64)
@@ -125,7 +125,7 @@ def _regression(
         return {"absent": "the classes run in too constant a proportion to be told apart"}
     x, error, condition = answer
     total = matrix.sum(axis=0)
-    out: dict[str, Any] = {}
+    out: dict[str, Figure] = {}
     for i, name in enumerate(names):
         # An error of the idle power shifts all classes together: shared out by their part of the energy above idle.
         share = base_u * bins * bin_s * abs(x[i]) / max(float(np.abs(x) @ total), 1e-30)

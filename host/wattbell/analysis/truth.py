@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from wattbell_spec.wire import CommandFlag
 
+from wattbell.analysis.result import Analysis, PhaseResult, Truth, TruthCommands, TruthPhase, TruthWake
 from wattbell.errors import CaptureError
 from wattbell.measure.table import INSTANTS
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
 
+Played = Mapping[str, Any]
+"""A phase as the model left it in truth.json."""
 ENERGY_LIMIT = 2e-3
 """Relative: what the demo must show."""
 POWER_LIMIT, POWER_LIMIT_A = 1e-3, 5e-6
@@ -28,7 +31,7 @@ _PAIR_TICKS = 100_000
 """A record and a truth of the same queue and command identifier are one command when their CQEs are this near."""
 
 
-def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict[str, Any] | None:
+def compare(context: Context, result: Analysis, workload: Path) -> Truth | None:
     """``phases``, ``commands``, ``wakeups``, each with ``pass``, and ``pass`` over all; None without truth."""
     path = workload / "truth.json"
     if not path.is_file():
@@ -61,19 +64,19 @@ def compare(context: Context, result: Mapping[str, Any], workload: Path) -> dict
     }
 
 
-def _since_power_on(phase: Mapping[str, Any], origin: int, origin_ps: int) -> dict[str, Any]:
+def _since_power_on(phase: Played, origin: int, origin_ps: int) -> Played:
     """A phase of the truth, which counts from the beginning of the drive's story, in the rig's time."""
     later = {"start_tick": origin, "end_tick": origin, "doorbell_ps": origin_ps}
     return {name: value + later[name] if name in later and value is not None else value for name, value in phase.items()}
 
 
-def _phase(phase: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]:
+def _phase(phase: PhaseResult, truth: Played) -> TruthPhase:
     """Energy and mean power of one phase."""
-    out: dict[str, Any] = {
+    out: TruthPhase = {
         "phase": phase["phase"],
         "name": phase["name"],
-        "start_ticks_off": int(phase["first_tick"]) - int(truth["start_tick"]),
-        "end_ticks_off": int(phase["last_tick"]) - int(truth["end_tick"]),
+        "start_ticks_off": phase["first_tick"] - int(truth["start_tick"]),
+        "end_ticks_off": phase["last_tick"] - int(truth["end_tick"]),
     }
     edges = max(abs(out["start_ticks_off"]), abs(out["end_ticks_off"])) <= TICK_LIMIT
     power = phase["power"]
@@ -101,7 +104,7 @@ def _truth_frame(path: Path, origin_ps: int) -> pl.LazyFrame:
     return pl.scan_csv(path, glob=False, schema_overrides=types).with_columns(pl.col(names) + origin_ps)
 
 
-def _commands(context: Context, path: Path, origin_ps: int) -> dict[str, Any]:
+def _commands(context: Context, path: Path, origin_ps: int) -> TruthCommands:
     """Every instant of every command against the model's picosecond.
 
     Paired by queue, command identifier and nearest CQE. Saturated ages, and interrupts that came when the host had
@@ -130,7 +133,7 @@ def _commands(context: Context, path: Path, origin_ps: int) -> dict[str, Any]:
     paired = joined.filter(pl.col("cqe_ps").is_not_null())
     ages = {"doorbell_tick": 0, "fetch_tick": 1, "first_data_tick": 2, "last_data_tick": 3, "msix_tick": 4}
     ages["cq_head_tick"] = 5
-    out: dict[str, Any] = {
+    out: TruthCommands = {
         "truth": n_truth,
         "records": len(joined),
         "paired": len(paired),
@@ -176,14 +179,13 @@ def _commands(context: Context, path: Path, origin_ps: int) -> dict[str, Any]:
 
 
 def _wake(
-    context: Context, phase: Mapping[str, Any], truth: Mapping[str, Any], commands: Path, result: Mapping[str, Any],
-    origin_ps: int,
-) -> dict[str, Any]:
+    context: Context, phase: PhaseResult, truth: Played, commands: Path, result: Analysis, origin_ps: int
+) -> TruthWake:
     """The wake-up read of one phase: doorbell to CQE, measured and true; limit one rail sample (1 us without rail)."""
     tick_ps = round(context.tick_s * 1e12)
     doorbell = int(truth["doorbell_ps"])
     limit_s = context.rail.interval_s if context.rail else 1e-6
-    out: dict[str, Any] = {
+    out: TruthWake = {
         "phase": phase["phase"],
         "name": phase["name"],
         "true_state": (truth.get("before") or {}).get("power_state"),
@@ -194,10 +196,11 @@ def _wake(
         row = _truth_frame(commands, origin_ps).filter(pl.col("doorbell_ps") == doorbell).collect()
         out["truth_s"] = (int(row["cqe_ps"][0]) - doorbell) * 1e-12 if len(row) else None
     mine = [e for e in result["wakeup"]["events"] if abs(int(e["start_tick"]) - doorbell // tick_ps) <= TICK_LIMIT]
-    if not mine or out.get("truth_s") is None:
+    true_s = out.get("truth_s")
+    if not mine or true_s is None:
         return {**out, "absent": "the wake-up command was not found in the capture"}
     out["measured_s"] = mine[0]["latency_s"]
-    out["error_s"] = out["measured_s"] - out["truth_s"]
+    out["error_s"] = out["measured_s"] - true_s
     out["state"] = mine[0]["state"]
     out["state_right"] = out["true_state"] is None or mine[0]["state"] == f"PS{out['true_state']}"
     out["pass"] = abs(out["error_s"]) <= limit_s

@@ -7,8 +7,7 @@ part before the doorbell and the time from CLKREQ# to CQE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +17,7 @@ from wattbell.analysis import idle
 from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.link import states
 from wattbell.analysis.names import admin_name, io_name, size_text
+from wattbell.analysis.result import Idle, LinkPart, Summary, Wakeup, WakeupGroup, Wakeups
 from wattbell.measure.latency import describe
 from wattbell.measure.table import NONE, Commands
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 MAX_EVENTS = 1000
 
 
-def wakeups(context: Context, idle_result: Mapping[str, Any]) -> dict[str, Any]:
+def wakeups(context: Context, idle_result: Idle) -> Wakeups:
     """``events``: one entry a wake-up (at most 1000); ``by_state``: grouped by state before it and class of command."""
     gaps = context.gaps
     ends = gaps[:, 1]
-    out: dict[str, Any] = {
+    out: Wakeups = {
         "threshold_s": IDLE_MIN_S,
         "definition": "first command after idle, doorbell to CQE; extra: less the median of its class in a stream",
         "events": [],
         "by_state": [],
     }
-    entries: list[dict[str, Any]] = []
+    entries: list[Wakeup] = []
     for table, markers in ((context.commands, False), (context.markers, True)):
         usable = ~table.has(CommandFlag.ABORTED) & ~table.has(CommandFlag.NO_SQE)
         first = np.nonzero(np.isin(table.start_tick, ends) & usable)[0]
         entries += _entries(context, table, first, gaps, idle_result, markers)
-    entries.sort(key=lambda e: int(e["start_tick"]))
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    entries.sort(key=lambda e: e["start_tick"])
+    groups: dict[tuple[str, str], list[Wakeup]] = {}
     for entry in entries:
         groups.setdefault((entry["state"], entry["class"]), []).append(entry)
     out["events"] = entries[:MAX_EVENTS]
@@ -56,9 +56,9 @@ def _entries(
     table: Commands,
     first: Any,
     gaps: Any,
-    idle_result: Mapping[str, Any],
+    idle_result: Idle,
     markers: bool,
-) -> list[dict[str, Any]]:
+) -> list[Wakeup]:
     baselines = _baselines(table, first)
     levels = idle_result["levels"]
     last_segment = {int(s["gap"]): s for s in idle_result["segments"]}
@@ -83,7 +83,7 @@ def _entries(
             state, how = "unknown", "no steady level before the command"
         baseline = baselines.get(kind)
         latency = cqe - start
-        entry = {
+        entry: Wakeup = {
             "start_tick": start,
             "from": "doorbell" if table.doorbell_tick[i] != NONE else "fetch",
             "idle_s": (start - int(gaps[gap, 0])) * context.tick_s,
@@ -138,10 +138,10 @@ class _Sidebands:
         self._clkreq = clkreq["tick"].cast(pl.Int64).to_numpy()
         self._link, self._state = states(events)
 
-    def link_part(self, idle_from: int, cqe: int, tick_s: float) -> dict[str, float | None]:
+    def link_part(self, idle_from: int, cqe: int, tick_s: float) -> LinkPart:
         """``link_exit_s``: CLKREQ# asserted (or, without it, the first sign of recovery) until L0;
         ``from_clkreq_s``: CLKREQ# asserted until the CQE. None where not seen."""
-        out: dict[str, float | None] = {"link_exit_s": None, "from_clkreq_s": None}
+        out: LinkPart = {"link_exit_s": None, "from_clkreq_s": None}
         at = int(np.searchsorted(self._clkreq, cqe, side="right")) - 1
         asserted = int(self._clkreq[at]) if at >= 0 and self._clkreq[at] >= idle_from else None
         low, high = np.searchsorted(self._link, [idle_from, cqe])
@@ -160,9 +160,14 @@ class _Sidebands:
         return out
 
 
-def _group(context: Context, state: str, kind: str, members: list[dict[str, Any]]) -> dict[str, Any]:
+def _group(context: Context, state: str, kind: str, members: list[Wakeup]) -> WakeupGroup:
     ticks = np.array([m["latency_ticks"] for m in members], np.int64)
-    out: dict[str, Any] = {
+
+    def summary(name: Literal["extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s"]) -> Summary | None:
+        values = [value for m in members if (value := m[name]) is not None]
+        return {"median": float(np.median(values)), "max": float(max(values)), "n": len(values)} if values else None
+
+    return {
         "state": state,
         "how": members[0]["how"],
         "class": kind,
@@ -171,10 +176,9 @@ def _group(context: Context, state: str, kind: str, members: list[dict[str, Any]
         "latency_s": describe(ticks, context.tick_s, context.model, full=False),
         "idle_s_min": min(m["idle_s"] for m in members),
         "idle_s_max": max(m["idle_s"] for m in members),
+        "extra_s": summary("extra_s"),
+        "to_fetch_s": summary("to_fetch_s"),
+        "to_first_data_s": summary("to_first_data_s"),
+        "link_exit_s": summary("link_exit_s"),
+        "from_clkreq_s": summary("from_clkreq_s"),
     }
-    for name in ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s"):
-        values = [m[name] for m in members if m[name] is not None]
-        out[name] = None
-        if values:
-            out[name] = {"median": float(np.median(values)), "max": float(max(values)), "n": len(values)}
-    return out

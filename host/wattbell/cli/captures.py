@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +38,7 @@ def open_with_progress(path: Path) -> Capture:
         return open_capture(path, progress)
 
 
-def computed(capture: Capture) -> dict[str, Any]:
+def computed(capture: Capture) -> Mapping[str, Any]:
     """The figures of a capture, with progress."""
     from ..analysis import analyze as compute
 

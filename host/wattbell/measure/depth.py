@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +52,18 @@ def depth_histogram(steps: DepthSteps, first_tick: int, last_tick: int) -> npt.N
     return np.rint(np.bincount(depth, weights=spans)).astype(np.int64)
 
 
-def depth_summary(steps: DepthSteps, first_tick: int, last_tick: int) -> dict[str, Any]:
-    """Time-weighted figures of the window: ``mean`` over all of it, ``mean_busy`` over the time with depth >= 1,
-    ``max``, ``busy_fraction`` and ``histogram`` (depth as text -> fraction of the window)."""
+class DepthSummary(TypedDict):
+    """``mean`` over all of a window, ``mean_busy`` over its time with depth >= 1; ``histogram``: share of it by depth."""
+
+    mean: float | None
+    mean_busy: float | None
+    max: int | None
+    busy_fraction: float | None
+    histogram: dict[str, float]
+
+
+def depth_summary(steps: DepthSteps, first_tick: int, last_tick: int) -> DepthSummary:
+    """Time-weighted figures of the window."""
     histogram = depth_histogram(steps, first_tick, last_tick)
     total = int(histogram.sum())
     if total == 0:

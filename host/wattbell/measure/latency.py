@@ -9,13 +9,13 @@ p^n <= 2.275 %: 36 samples for p90, 377 for p99, 3 780 for p99.9, 37 800 for p99
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from .errormodel import ErrorModel
-from .figure import K
+from .figure import Figure, K, absent
 
 Int64 = npt.NDArray[np.int64]
 
@@ -86,37 +86,73 @@ def standard_error(values: npt.NDArray[np.float64] | Int64) -> float | None:
     return float(np.std(means, ddof=1)) / math.sqrt(_BATCHES)
 
 
-def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) -> dict[str, Any]:
-    """Distribution of ``ticks`` (n int64 durations in time order, any sign) as seconds.
+class Distribution(TypedDict, total=False):
+    """Of ``n`` times, in s. ``u``: k = 2 of each; ``interval``: [low, high] of the percentiles. None where there is no honest number."""
 
-    Keys: ``n``, ``mean``, ``min``, ``p50`` .. ``p99_999``, ``max``, ``u`` (k = 2 of each), ``interval`` (of the
-    percentiles: ``[low, high]``). ``full`` False keeps ``mean``, ``min``, ``p50``, ``p99``, ``max``.
-    """
+    n: int
+    mean: float | None
+    min: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p99_9: float | None
+    p99_99: float | None
+    p99_999: float | None
+    max: float | None
+    u: dict[str, float | None]
+    interval: dict[str, list[float | None]]
+
+
+def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) -> Distribution:
+    """Distribution of ``ticks`` (n int64 durations in time order, any sign). ``full`` False leaves out p90 and what is above p99."""
     names = [(name, p) for name, p in QUANTILES if full or name in ("p50", "p99")]
     n = len(ticks)
-    out: dict[str, Any] = {"n": n, "mean": None, "min": None}
+    quantiles: dict[str, float | None] = {}
     u: dict[str, float | None] = {}
     interval: dict[str, list[float | None]] = {}
     if n == 0:
-        return {**out, **{name: None for name, _ in names}, "max": None, "u": u, "interval": interval}
+        nothing = {"mean": None, "min": None, **{name: None for name, _ in names}, "max": None}
+        return cast(Distribution, {"n": n, **nothing, "u": u, "interval": interval})
     ordered = np.sort(ticks)
     # Sums of int64 nanoseconds fit: 10^7 commands of 10 s are 10^17.
     mean_s = float(np.sum(ticks)) / n * tick_s
     error = standard_error(ticks)
-    out["mean"], out["min"] = mean_s, float(ordered[0]) * tick_s
+    least, greatest = float(ordered[0]) * tick_s, float(ordered[-1]) * tick_s
     u["mean"] = None if error is None else math.hypot(K * error * tick_s, model.clocks_u(), model.timebase * mean_s)
-    u["min"] = model.interval_u(out["min"])
+    u["min"] = model.interval_u(least)
     for name, p in names:
         if not supported(n, p):
-            out[name] = None
+            quantiles[name] = None
             continue
         rank, lower, upper = quantile_ranks(n, p)
         value = float(ordered[rank - 1]) * tick_s
         low = None if lower is None else float(ordered[lower - 1]) * tick_s
         high = None if upper is None else float(ordered[upper - 1]) * tick_s
-        out[name] = value
+        quantiles[name] = value
         interval[name] = [low, high]
         u[name] = None if low is None or high is None else math.hypot((high - low) / 2, model.interval_u(value))
-    out["max"] = float(ordered[-1]) * tick_s
-    u["max"] = model.interval_u(out["max"])
-    return {**out, "u": u, "interval": interval}
+    u["max"] = model.interval_u(greatest)
+    return cast(Distribution, {"n": n, "mean": mean_s, "min": least, **quantiles, "max": greatest, "u": u, "interval": interval})
+
+
+def mean_and_p99(ticks: npt.NDArray[Any], tick_s: float, model: ErrorModel, lost: int = 0) -> tuple[Figure, Figure]:
+    """(mean, 99th percentile) of durations in ticks, as s: of as many as a suite's phase has, which are not sorted for it.
+
+    The same as those of :func:`describe`, but for the last digit of the percentile's ``u``; absent below 377 samples.
+    """
+    n = len(ticks)
+    if n == 0:
+        return absent("no command", "s", lost), absent("no command", "s", lost)
+    error = standard_error(ticks)
+    mean_s = float(ticks.sum()) / n * tick_s
+    u = None if error is None else math.hypot(K * error * tick_s, model.clocks_u(), model.timebase * mean_s)
+    mean = Figure(mean_s, u, "s", lost)
+    if not supported(n, 0.99):
+        return mean, absent("too few commands", "s", lost)
+    rank, low, high = quantile_ranks(n, 0.99)
+    wanted = sorted({rank - 1, *(r - 1 for r in (low, high) if r is not None)})
+    part = np.partition(ticks, wanted)
+    value = float(part[rank - 1]) * tick_s
+    half = None if low is None or high is None else float(part[high - 1] - part[low - 1]) / 2 * tick_s
+    p99_u = None if half is None else math.hypot(half, model.interval_u(value))
+    return mean, Figure(value, p99_u, "s", lost)

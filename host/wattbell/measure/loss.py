@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import polars as pl
 from wattbell_spec.wire import EventType, LossSource
@@ -21,6 +21,16 @@ _HIDES_RAIL = ("ANY", "RAIL")
 _RAIL_SOURCES = ("rail", "events")
 _OTHER_SOURCES = ("rail", "raw")
 """Sources of LOSS events that no figure of commands depends on."""
+
+
+class LossCounts(TypedDict):
+    """What is missing in a window. ``rig``: by what the rig itself said it lost."""
+
+    commands: int
+    rail_samples: int
+    missing_blocks: int
+    gaps_of_unknown_size: int
+    rig: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,8 @@ class Loss:
         """``lost`` of a figure made of the rail."""
         return self.rail_samples + self.hidden_samples
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LossCounts:
+        """As it stands in the result."""
         return {
             "commands": self.commands,
             "rail_samples": self.rail_samples,

@@ -36,7 +36,7 @@ class Tally:
 def verdicts(io: Commands) -> tuple[Bool, Bool]:
     """(without error, and moved data) of each command."""
     good = ((io.status & 0x7FF) == 0) & ~io.has(CommandFlag.ABORTED)
-    return good, good & np.isin(io.opcode, TRANSFER_OPCODES)
+    return good, good & np.isin(io.opcode, TRANSFER_OPCODES) & ~io.has(CommandFlag.NO_SQE)
 
 
 def tally(pieces: Iterable[Commands], gap_ticks: int) -> Tally:

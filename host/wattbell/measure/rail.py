@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,42 @@ class Scan:
     stats: list[WindowStats]
     moving: list[MovingMax]
     noise_w: float
+
+
+class Power(TypedDict, total=False):
+    """Power and energy of a window; ``max_moving_w`` by length of the averaging window. ``active``: over the active span of its I/O.
+    ``absent``: why there are none."""
+
+    absent: str
+    mean_w: Figure
+    energy_j: Figure
+    max_sample_w: Figure
+    min_sample_w: Figure
+    mean_voltage_v: Figure
+    mean_current_a: Figure
+    max_moving_w: dict[str, Figure]
+    active: ActivePower
+
+
+class ActivePower(TypedDict, total=False):
+    """Over the time with a command in flight."""
+
+    absent: str
+    energy_j: Figure
+    mean_w: Figure
+
+
+class RailAbout(TypedDict, total=False):
+    """How the rail was sampled, and its flags in words. ``absent``: why there is none."""
+
+    absent: str
+    first_tick: int
+    interval_s: float
+    samples: int
+    conversion_period_s: float
+    decimation: int
+    accumulator: bool
+    flags: list[str]
 
 
 DOUBTFUL = (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, RailFlag.SATURATED)
@@ -189,7 +225,7 @@ class Rail:
             noise = min(noise, _quietest_noise(power))
         return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
 
-    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss) -> dict[str, Any]:
+    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss) -> Power:
         """The power figures of the i-th window of ``scan``; ``loss``: what is missing in it."""
         stat = scan.stats[i]
         if not stat.samples:
@@ -207,7 +243,7 @@ class Rail:
         system = self.model.power_u(mean, volts)
         u_mean = math.sqrt(system**2 + noise**2 + edge**2)
         whole = True
-        conditions: dict[str, Any] = {
+        conditions: dict[str, str | float] = {
             "source": "96-bit accumulator" if exact else "samples",
             "window_s": window_s,
             "covered_s": covered,
@@ -221,25 +257,26 @@ class Rail:
         u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a)
         u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)
         peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
-        out: dict[str, Any] = {
+        windows = {
+            window_text(length): self._moving(moving, i, length, volts, scan, lost)
+            for length, moving in zip(OCP_WINDOWS_S, scan.moving, strict=True)
+        }
+        return {
             "mean_w": Figure(mean, u_mean, "W", lost, conditions),
             "energy_j": Figure(energy.joules, u_energy if whole else None, "J", lost, conditions),
             "max_sample_w": Figure(stat.peak, peak_u, "W", lost, {"window_s": self.interval_s}),
             "min_sample_w": Figure(stat.lowest, self.model.power_u(stat.lowest, volts), "W", lost),
             "mean_voltage_v": Figure(volts, self.model.gain * abs(volts), "V", lost),
             "mean_current_a": Figure(stat.mean_current_a, u_current, "A", lost),
-            "max_moving_w": {},
+            "max_moving_w": windows,
         }
-        for window_length, moving in zip(OCP_WINDOWS_S, scan.moving, strict=True):
-            out["max_moving_w"][window_text(window_length)] = self._moving(moving, i, window_length, volts, scan, lost)
-        return out
 
     def _moving(
         self, moving: MovingMax, i: int, length_s: float, volts: float, scan: Scan, lost: int
     ) -> Figure:
         best = moving.best[i]
         actual = moving.width * self.interval_s
-        conditions: dict[str, Any] = {"window_s": actual, "window_samples": moving.width}
+        conditions: dict[str, str | float] = {"window_s": actual, "window_samples": moving.width}
         if not math.isclose(actual, length_s, rel_tol=1e-6):
             conditions["note"] = f"asked for {length_s:g} s; samples are {self.interval_s:g} s apart"
         if moving.skipped[i]:
@@ -250,7 +287,7 @@ class Rail:
         u = math.hypot(self.model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
         return Figure(best, u, "W", lost, conditions)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> RailAbout:
         """How the rail was sampled, and its flags in words."""
         return {
             "first_tick": self.first_tick,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
-from ..measure.phase import Source
+from ..measure.source import Source
 from .jobs import Section
 from .outcome import Outcome
 from .session import Steps

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ..measure.figure import Figure
-from ..measure.phase import Measured, Source
+from ..measure.phase import PhaseMeasurement
 from ..measure.phases import Phase
 from ..measure.point import Point, Score
+from ..measure.source import Source
 
 OVER_RATIOS = "mean of ratios"
 RATIO_OF_MEANS = "ratio of means"
@@ -45,14 +46,14 @@ class Outcome:
         ):
             self._add(name, n)
 
-    def add_measured(self, measured: Measured) -> None:
+    def add_measured(self, source: Source, phase: Phase, measured: PhaseMeasurement) -> None:
         """Count what is missing in a phase with I/O; what fio moved and the wire did not show is missing, too."""
-        self.add_loss(measured.source, measured.phase)
-        missing = measured.source.disagreement(measured.phase, measured.bytes)
+        self.add_loss(source, phase)
+        missing = source.disagreement(phase, measured.bytes)
         if missing >= 0:
             self._add("bytes_fio_moved_and_the_wire_did_not_show", missing)
         else:
-            self.notes.append(f"{measured.phase.name}: the wire shows {-missing} bytes more than fio moved: other traffic")
+            self.notes.append(f"{phase.name}: the wire shows {-missing} bytes more than fio moved: other traffic")
 
     def _add(self, name: str, n: int) -> None:
         if n:

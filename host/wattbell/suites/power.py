@@ -10,8 +10,8 @@ import polars as pl
 from wattbell_spec.wire import EventType
 
 from ..measure.figure import Figure
-from ..measure.phase import Source
 from ..measure.phases import Phase
+from ..measure.source import Source
 from ..measure.table import NONE
 from .outcome import Outcome
 from .suite import Test

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ..analysis.text import si
 from ..measure.figure import Figure, absent, mean, ratio, total
-from ..measure.phase import Measured, Source, measure
+from ..measure.phase import PhaseMeasurement, measure
 from ..measure.point import Point
+from ..measure.source import Source
 from ..measure.throughput import Span
 from .kind import AT_BEST
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
@@ -22,7 +23,7 @@ class Rests:
         self._out, self._source = out, source
         self._spans: list[Span] = []
 
-    def add(self, measured: Measured) -> None:
+    def add(self, measured: PhaseMeasurement) -> None:
         """The next section."""
         if measured.span is not None:
             self._spans.append(measured.span)
@@ -68,7 +69,7 @@ def sweep(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[str,
     rest = Rests(out, source)
     for section, phase in source.named(test.id):
         measured = measure(source, phase)
-        out.add_measured(measured)
+        out.add_measured(source, phase, measured)
         rest.add(measured)
         out.points.append(measured.point(x(section)))
     rest.note()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..capture import Capture
-from ..measure.phase import Source
+from ..measure.source import Source
 from .kinds import KINDS
 from .outcome import Outcome
 from .session import Session

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 from wattbell.analysis import analyze
+from wattbell.analysis.rates import per_second
 from wattbell.measure.table import lba_sizes, load_commands
-from wattbell.measure.throughput import per_second
 from wattbell_spec.wire import CommandFlag
 
 MS = 1_000_000

@@ -18,7 +18,7 @@ from wattbell.drive.device import Device
 from wattbell.drive.rounds import Rounds
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError
-from wattbell.measure.phase import Source
+from wattbell.measure.source import Source
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.scoring import score_test

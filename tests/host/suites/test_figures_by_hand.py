@@ -13,8 +13,9 @@ import pytest
 from wattbell.capture.meta import save
 from wattbell.errors import UsageError
 from wattbell.measure.encode import quantity_json
-from wattbell.measure.phase import Source, measure, measure_whole
+from wattbell.measure.phase import measure, measure_whole
 from wattbell.measure.pieces import tally
+from wattbell.measure.source import Source
 from wattbell.measure.table import Commands
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.drive import Drive

@@ -11,7 +11,8 @@ import pytest
 from wattbell.capture import Capture
 from wattbell.capture.meta import seal
 from wattbell.measure import phase as module
-from wattbell.measure.phase import InPieces, Source, Whole, measure
+from wattbell.measure.phase import InPieces, Whole, measure
+from wattbell.measure.source import Source
 
 MS = 1_000_000
 US = 1_000

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wattbell.measure.phase import Source, measure
+from wattbell.measure.phase import measure
+from wattbell.measure.source import Source
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.outcome import Outcome

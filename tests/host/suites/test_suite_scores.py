@@ -17,8 +17,8 @@ from rich.console import Console
 from wattbell.capture import Capture, open_capture
 from wattbell.capture.meta import seal
 from wattbell.measure.depth import depth_steps
-from wattbell.measure.phase import Source
 from wattbell.measure.pieces import active_span
+from wattbell.measure.source import Source
 from wattbell.measure.table import Commands
 from wattbell.measure.throughput import find_span
 from wattbell.suites import load_suite

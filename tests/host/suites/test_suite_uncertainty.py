@@ -12,7 +12,9 @@ from wattbell.analysis import analyze
 from wattbell.capture.meta import save
 from wattbell.measure.encode import quantity_json
 from wattbell.measure.figure import Figure, mean, ratio, total
-from wattbell.measure.phase import Source, describe, measure
+from wattbell.measure.latency import mean_and_p99
+from wattbell.measure.phase import measure
+from wattbell.measure.source import Source
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.power import find_wake
@@ -103,10 +105,11 @@ def test_latency_of_a_phase_has_the_ranks_and_errors_of_the_analysis(builder: An
     figures = analyze(capture)["phases"][0]["commands"]["by_opcode"]["read"]["latency_s"]
     assert (average.value, average.u) == (pytest.approx(figures["mean"]), pytest.approx(figures["u"]["mean"]))
     assert (p99.value, p99.u) == (pytest.approx(figures["p99"]), pytest.approx(figures["u"]["p99"]))
-    assert [quantity_json(figure) for figure in describe(np.array([], np.int64), source, 3)] == [quantity_json(Figure(lost=3))] * 2
-    few = describe(np.full(376, 1000), source)
+    none = mean_and_p99(np.array([], np.int64), source.tick_s, source.model, 3)
+    assert [quantity_json(figure) for figure in none] == [quantity_json(Figure(lost=3))] * 2
+    few = mean_and_p99(np.full(376, 1000), source.tick_s, source.model)
     assert few[0].value == pytest.approx(1e-6) and few[1].value is None
-    assert describe(np.full(377, 1000), source)[1].value == pytest.approx(1e-6)
+    assert mean_and_p99(np.full(377, 1000), source.tick_s, source.model)[1].value == pytest.approx(1e-6)
 
 
 def transitions(builder: Any, name: str = "t-ps3", baseline: int = 2 * MS, repeats: int = 2) -> Any:

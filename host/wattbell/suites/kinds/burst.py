@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from ...measure.figure import Figure
-from ...measure.phase import Source, measure
+from ...measure.phase import measure
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
@@ -32,7 +33,7 @@ class Burst(Kind):
         for section, phase in source.named(test.id):
             measured = measure(source, phase)
             rest.add(measured)
-            out.add_measured(measured)
+            out.add_measured(source, phase, measured)
             point = measured.point({"qd": sections[section].depth if section in sections else 1})
             points.append(point)
             rows.append({"burst": len(rows) + 1, **{k: point[k].value for k in ("mb_per_s", "mean_w", "mean_latency_s")}})

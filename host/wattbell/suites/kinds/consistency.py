@@ -9,7 +9,8 @@ import polars as pl
 
 from ...measure.figure import Figure
 from ...measure.latency import standard_error
-from ...measure.phase import Measured, Source, measure
+from ...measure.phase import PhaseMeasurement, measure
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome
@@ -27,9 +28,10 @@ class Consistency(Kind):
         phases = source.named(test.id)
         if not phases:
             return out
-        measured = measure(source, phases[0][1])
-        out.add_measured(measured)
-        series = time_series(measured, test.series_s * scale)
+        phase = phases[0][1]
+        measured = measure(source, phase)
+        out.add_measured(source, phase, measured)
+        series = time_series(source, measured, test.series_s * scale)
         out.series = series
         out.points = [measured.point({"t_s": 0.0})]
         tail = series.tail(max(2, round(test.score_last_s / test.series_s)))
@@ -59,9 +61,8 @@ class Consistency(Kind):
 
 
 
-def time_series(measured: Measured, bin_s: float) -> pl.DataFrame:
+def time_series(source: Source, measured: PhaseMeasurement, bin_s: float) -> pl.DataFrame:
     """t_s (start of the bin), iops, mb_per_s, mean_w by bins of ``bin_s``."""
-    source = measured.source
     bin_ticks = max(1, round(bin_s / source.tick_s))
     counts, nbytes = measured.per_bin(bin_ticks)
     first = measured.span.first_tick if measured.span else 0

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from ...measure.figure import Figure, absent, ratio
-from ...measure.phase import Source, Whole, measure_whole
+from ...measure.phase import Whole, measure_whole
 from ...measure.point import Point
+from ...measure.source import Source
 from ..changepoint import find_changes
 from ..jobs import Section
 from ..kind import Kind, Place
@@ -36,12 +37,12 @@ class Fill(Kind):
             return out
         phase = phases[0][1]
         measured = measure_whole(source, phase)
-        out.add_measured(measured)
+        out.add_measured(source, phase, measured)
         point = measured.point({"gb": 0.0})
         out.score("whole fill", "MB/s", point["mb_per_s"])
         out.score("whole fill", "W", point["mean_w"])
         out.score("energy of the fill", "J", point["energy_j"])
-        series = _series(measured, test.series_gb)
+        series = _series(source, measured, test.series_gb)
         if series is None:
             out.points = [point]
             return out
@@ -53,9 +54,8 @@ class Fill(Kind):
         return out
 
 
-def _series(measured: Whole, bin_gb: float) -> pl.DataFrame | None:
+def _series(source: Source, measured: Whole, bin_gb: float) -> pl.DataFrame | None:
     """gb (end of the bin), t_s, mb_per_s, mean_w, energy_j, for bins of equal data; None when there is too little of it."""
-    source = measured.source
     where = np.flatnonzero(measured.moved)
     if len(where) < 2 * MIN_BINS or measured.span is None:
         return None

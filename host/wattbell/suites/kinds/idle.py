@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...measure.figure import Figure
-from ...measure.phase import Source
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...measure.figure import Figure, absent
-from ...measure.phase import Source, measure
+from ...measure.phase import measure
 from ...measure.point import Point
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind, Place
 from ..outcome import Outcome

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...measure.figure import Figure
-from ...measure.phase import Source, measure
+from ...measure.phase import measure
 from ...measure.point import Point
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind, Place
 from ..outcome import Outcome
@@ -38,7 +39,7 @@ class OperationalStates(Kind):
             rows[number] = {"idle_w": settled_power(source, phase)}
         for number, section, phase in source.numbered(test.id):
             measured = measure(source, phase)
-            out.add_measured(measured)
+            out.add_measured(source, phase, measured)
             found = measured.point({})
             row = rows.setdefault(number, {})
             load = section.replace("-", "_")

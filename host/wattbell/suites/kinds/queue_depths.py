@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...measure.phase import Source
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import Outcome

@@ -9,8 +9,9 @@ import polars as pl
 
 from ...errors import UsageError
 from ...measure.figure import Figure, mean, ratio
-from ...measure.phase import Measured, Source, measure
+from ...measure.phase import PhaseMeasurement, measure
 from ...measure.point import Point
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import RATES, JsonScore, Kind, first_of
 from ..outcome import Outcome
@@ -67,7 +68,7 @@ class Rounds(Kind):
             if _is_split(measured, block):
                 split[name] = None
                 point = replace(point, figures={**point.figures, "iops": measured.rate(measured.bytes / block, "1/s")})
-            out.add_measured(measured)
+            out.add_measured(source, phase, measured)
             by_round.setdefault(number, {})[name] = point
             rows.append({"round": number, "section": name, **{key: point[key].value for key in _SERIES}})
         if not by_round:
@@ -100,7 +101,7 @@ def _first_steady(test: Test, tracked: Sequence[Sequence[float]]) -> int | None:
     return find_steady(tracked) if test.fill is not None else _at_the_end(tracked)
 
 
-def _is_split(measured: Measured, block: int) -> bool:
+def _is_split(measured: PhaseMeasurement, block: int) -> bool:
     """Whether the host made several commands of each I/O (MDTS): the rig sees commands."""
     return measured.count > 0 and measured.bytes / measured.count < 0.75 * block
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...measure.figure import Figure, ratio
-from ...measure.phase import READ, WRITE, Source, Whole, measure_whole
+from ...measure.phase import READ, WRITE, Whole, measure_whole
 from ...measure.point import Point
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome
@@ -40,7 +41,7 @@ class Trace(Kind):
             return out
         phase = phases[0][1]
         measured = measure_whole(source, phase)
-        out.add_measured(measured)
+        out.add_measured(source, phase, measured)
         if measured.span is None:
             return out
         first, last = measured.span.first_tick, measured.span.last_tick

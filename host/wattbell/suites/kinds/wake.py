@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from ...measure.figure import Figure
-from ...measure.phase import Source, describe
+from ...measure.latency import mean_and_p99
+from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind, Place
 from ..outcome import Outcome
@@ -52,7 +53,7 @@ class Wake(Kind):
             if not len(values):
                 continue
             ticks = np.rint(values / source.tick_s).astype(np.int64)
-            out.score(f"mean, {name}", "s", describe(ticks, source)[0])
+            out.score(f"mean, {name}", "s", mean_and_p99(ticks, source.tick_s, source.model)[0])
             out.score(f"median, {name}", "s", Figure(float(np.median(values)), unit="s"))
             longest = float(values.max())
             out.score(f"longest, {name}", "s", Figure(longest, source.model.interval_u(longest), "s"))

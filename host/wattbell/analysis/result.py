@@ -1,0 +1,380 @@
+"""The shape of what ``analyze`` returns (docs/methodology.md): JSON, but for the figures in it, which
+:func:`wattbell.measure.encode.tree_json` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
+
+from wattbell.measure.depth import DepthSummary
+from wattbell.measure.figure import Figure
+from wattbell.measure.latency import Distribution
+from wattbell.measure.loss import LossCounts
+from wattbell.measure.rail import Power, RailAbout
+
+from .rates import Rates
+
+Meta = Mapping[str, Any]
+"""A part of ``meta.json``, as it stands there."""
+_From = TypedDict("_From", {"from": str}, total=False)
+_Class = TypedDict("_Class", {"class": str}, total=False)
+_Pass = TypedDict("_Pass", {"pass": bool}, total=False)
+
+
+class Absent(TypedDict):
+    """A part that cannot be given, and why."""
+
+    absent: str
+
+
+class CommandLatency(_From, Distribution, total=False):
+    """``from`` (doorbell or fetch) to CQE. ``without_start``: commands left out. ``saturated``: ages that are lower bounds."""
+
+    without_start: int
+    shadow_doorbells: int
+    saturated: int
+    lower_bound: bool
+
+
+class Group(TypedDict):
+    """Commands of one kind. ``count``: with a CQE, failed ones included. ``status``, ``error_bytes``: where some failed."""
+
+    count: int
+    bytes: int
+    errors: int
+    aborted: int
+    latency_s: CommandLatency
+    flags: NotRequired[dict[str, int]]
+    status: NotRequired[dict[str, int]]
+    error_bytes: NotRequired[int]
+    splits_s: NotRequired[dict[str, Distribution]]
+
+
+class Admin(TypedDict):
+    """Admin commands."""
+
+    count: int
+    by_opcode: dict[str, Group]
+
+
+class CommandTable(TypedDict):
+    """I/O commands by name of the opcode, by bytes as text, and by both."""
+
+    all: Group
+    by_opcode: dict[str, Group]
+    by_size: dict[str, Group]
+    by_opcode_size: dict[str, dict[str, Group]]
+    admin: Admin
+    lost: NotRequired[int]
+    flags: NotRequired[dict[str, int]]
+
+
+class Consistency(TypedDict):
+    """Of the completions in each second."""
+
+    seconds: int
+    iops_mean: float
+    iops_std: float
+    mean_over_std: float | None
+
+
+class Efficiency(TypedDict, total=False):
+    """Rate and power of the same time. ``absent``: why there is none."""
+
+    absent: str
+    mb_per_s_per_w: Figure
+    iops_per_w: Figure
+    j_per_gb: Figure
+    j_per_gb_whole: Figure
+
+
+class EnergyPerCommand(TypedDict, total=False):
+    """``classes``: J by opcode and size. ``condition``: of the least squares."""
+
+    absent: str
+    method: str
+    condition: float
+    classes: dict[str, Figure]
+
+
+class Window(TypedDict, total=False):
+    """What a window of the capture gives. ``consistency``: where it has ten seconds and more, with I/O."""
+
+    commands: CommandTable
+    rates: Rates
+    queue_depth: DepthSummary
+    loss_here: LossCounts
+    consistency: Consistency
+    power: Power
+    efficiency: Efficiency
+    energy_per_command: EnergyPerCommand
+
+
+class LossAccount(LossCounts):
+    """The same of the whole capture. ``lossless``: what the recorder says; ``meta``: its own counters, where not 0."""
+
+    lossless: bool | None
+    meta: Meta
+
+
+class PhaseResult(Window):
+    """A phase. ``described``: what ``workload.phases`` says of it besides."""
+
+    phase: int
+    name: str
+    kind: str
+    first_tick: int
+    last_tick: int
+    duration_s: float
+    notes: list[str]
+    described: Meta
+
+
+class CaptureAbout(TypedDict):
+    """What was recorded, and how."""
+
+    path: str
+    state: str | None
+    rig: Meta
+    drive: Meta | None
+    conditions: Meta
+    software: Meta
+    utc_anchor: Meta | None
+    tick_s: float
+    first_tick: int
+    last_tick: int
+    duration_s: float
+    rail: RailAbout
+    notes: list[str]
+
+
+class Schema(TypedDict):
+    """``k``: coverage factor of every ``u``."""
+
+    name: str
+    version: int
+    k: int
+
+
+class Side(TypedDict):
+    """One direction of the link. ``counters``: by their names in :data:`wattbell_spec.wire.LINK_COUNTERS`."""
+
+    direction: str
+    state: str
+    lanes: int
+    reversed: bool
+    rate_gt_s: float | None
+    counters: dict[str, int]
+    ack_mean_s: Figure
+
+
+class IdleSegment(TypedDict):
+    """A steady stretch of idle time; ``gap``, ``level``: which, counted from 0."""
+
+    first_tick: int
+    last_tick: int
+    mean_w: float
+    level: int
+    gap: int
+    after_idle_s: float
+
+
+class IdleLevel(TypedDict):
+    """A level of idle power. ``link``, ``clkreq``: share of its time by state; None where it was never seen."""
+
+    label: str
+    state: int | None
+    how: str
+    mean_w: Figure
+    declared_max_w: float | None
+    duration_s: float
+    segments: int
+    first_reached_s: float
+    phases: list[str]
+    link: dict[str, float] | None
+    clkreq: dict[str, float] | None
+
+
+class Idle(TypedDict, total=False):
+    """Gaps of ``threshold_s`` and more without a command, and their levels by falling power. ``absent``: why there are none."""
+
+    threshold_s: float
+    gaps: int
+    idle_s: float
+    absent: str | None
+    bin_s: float
+    levels: list[IdleLevel]
+    unsettled_s: float
+    segments: list[IdleSegment]
+
+
+class LinkPart(TypedDict):
+    """None where not seen."""
+
+    link_exit_s: float | None
+    from_clkreq_s: float | None
+
+
+class Wakeup(_From, _Class, LinkPart, total=False):
+    """The first command after an idle time."""
+
+    start_tick: int
+    idle_s: float
+    state: str
+    how: str
+    latency_ticks: int
+    lost: int
+    latency_s: float
+    extra_s: float | None
+    to_fetch_s: float | None
+    to_first_data_s: float | None
+
+
+class Summary(TypedDict):
+    """Of ``n`` times in s."""
+
+    median: float
+    max: float
+    n: int
+
+
+class WakeupGroup(_Class, total=False):
+    """Wake-ups from one state by commands of one class."""
+
+    state: str
+    how: str
+    count: int
+    lost: int
+    latency_s: Distribution
+    idle_s_min: float
+    idle_s_max: float
+    extra_s: Summary | None
+    to_fetch_s: Summary | None
+    to_first_data_s: Summary | None
+    link_exit_s: Summary | None
+    from_clkreq_s: Summary | None
+
+
+class Wakeups(TypedDict):
+    """All wake-ups (at most 1000), and by state and class."""
+
+    threshold_s: float
+    definition: str
+    events: list[Wakeup]
+    by_state: list[WakeupGroup]
+
+
+class TruthPhase(_Pass, total=False):
+    """Energy and mean power of a phase beside those that the model emitted."""
+
+    phase: int
+    name: str
+    start_ticks_off: int
+    end_ticks_off: int
+    absent: str | None
+    energy_truth_j: float
+    energy_error: float
+    energy_limit: float
+    mean_truth_w: float
+    mean_error_w: float
+    mean_limit_w: float
+
+
+class TruthInstant(TypedDict):
+    """One of the seven instants, over the commands that have it."""
+
+    compared: int
+    max_ticks: int
+    missing: int
+    extra: int
+    saturated: int
+    after_release: int
+
+
+class TruthCommands(_Pass, total=False):
+    """Records beside the commands that the model played."""
+
+    truth: int
+    records: int
+    paired: int
+    wrong_opcode: int
+    wrong_address: int
+    wrong_status: int
+    instants: dict[str, TruthInstant]
+    max_ticks: float
+    limit_ticks: float
+    instants_missing_or_extra: int
+
+
+class TruthWake(_Pass, total=False):
+    """A waking read beside the model's."""
+
+    phase: int
+    name: str
+    true_state: int | None
+    limit_s: float
+    truth_s: float | None
+    absent: str
+    measured_s: float
+    error_s: float
+    state: str
+    state_right: bool
+
+
+class Truth(_Pass, total=False):
+    """The comparison with what the model says it did; virtual rigs only."""
+
+    definition: str | None
+    phases: list[TruthPhase]
+    missing_phases: list[int]
+    commands: TruthCommands | None
+    wakeups: list[TruthWake]
+
+
+class FioRow(TypedDict):
+    """One opcode on the wire and in fio's account. ``latency_ok``: None where it cannot be told."""
+
+    opcode: str
+    wire_count: int
+    fio_count: int
+    wire_bytes: int
+    fio_bytes: int
+    equal: bool
+    bytes_equal: bool
+    latency_ok: bool | None
+    wire_latency_s: NotRequired[dict[str, float]]
+    fio_latency_s: NotRequired[dict[str, float]]
+
+
+class FioSection(TypedDict):
+    """A phase, or the whole capture."""
+
+    phase: int | None
+    name: str
+    rows: list[FioRow]
+
+
+class FioComparison(TypedDict):
+    """The wire beside fio."""
+
+    source: str
+    sections: list[FioSection]
+    equal: bool
+    latency_ok: bool
+    commands_lost: int
+
+
+class Analysis(Window):
+    """Every figure of a capture: of the whole of it, and phase by phase."""
+
+    schema: Schema
+    capture: CaptureAbout
+    uncertainty: dict[str, float | str]
+    loss: LossAccount
+    warnings: list[str]
+    link: list[Side]
+    phases: list[PhaseResult]
+    idle: Idle
+    wakeup: Wakeups
+    truth: Truth | None
+    fio: FioComparison | None
