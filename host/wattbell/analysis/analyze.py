@@ -30,10 +30,14 @@ Progress = Callable[[str], None]
 
 
 def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Json]:
-    """Every figure of a capture as JSON-able data (schema: docs/methodology.md, types: :class:`.result.Analysis`).
+    """Every figure of a capture as JSON-able data (schema: docs/methodology.md). ``progress`` is called with a short text before each
+    longer step."""
+    document: dict[str, Json] = tree_json(figures_of(capture, progress))
+    return document
 
-    ``progress`` is called with a short text before each longer step.
-    """
+
+def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
+    """The same with its figures as :class:`~wattbell.measure.figure.Figure`."""
     say = progress or (lambda _text: None)
     say("reading the capture")
     context = load(capture)
@@ -72,8 +76,7 @@ def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Jso
     say("comparisons")
     result["truth"] = truth.compare(context, result, workload)
     result["fio"] = fio.compare(context, result, workload)
-    document: dict[str, Json] = tree_json(result)
-    return document
+    return result
 
 
 def _window(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from wattbell.analysis.result import LossAccount
 from wattbell.analysis.text import count
 
 LOSS_TEXT = {
@@ -22,7 +20,7 @@ LOSS_TEXT = {
 """What the sources of LOSS events lost, in words."""
 
 
-def lost_parts(loss: Mapping[str, Any]) -> list[str]:
+def lost_parts(loss: LossAccount) -> list[str]:
     """``17 commands``, ``3 TLPs from host to drive``: everything that ``loss`` of a result says is missing, with its number. Empty only
     where nothing is known to be missing and the recorder says so too."""
     found = [f"{count(n)} {text}" for text, n in lost_counts(loss).items()]
@@ -31,7 +29,7 @@ def lost_parts(loss: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def lost_counts(loss: Mapping[str, Any]) -> dict[str, int]:
+def lost_counts(loss: LossAccount) -> dict[str, int]:
     """The same as numbers by what is missing; a recorder's doubt alone is no number."""
     parts = {
         "commands": loss["commands"],

@@ -89,7 +89,7 @@ def _figures(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "lost": run.lost,
             "scores": [
                 {"test": t.test, "condition": t.condition, "name": s.name, "reading": s.reading, "unit": s.unit,
-                 "value": s.value.value, "u": s.value.u, "n_lost": s.value.n_lost}
+                 "value": s.value.value, "u": s.value.u, "n_lost": s.value.lost}
                 for t in run.tests for s in t.scores
             ],
         }

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from ..analysis.text import NOTHING, concise
+from ..measure.encode import figure_json
 from . import output
 from .record import Json
 
@@ -125,8 +126,8 @@ def show(
     for test in found.tests:
         for score in test.scores:
             name = score.name + (f" ({score.reading})" if score.reading else "")
-            lost = str(score.value.n_lost or "")
-            table.add_row(test.name, test.condition, name, concise(score.value.to_figure()), score.unit, lost)
+            lost = str(score.value.lost or "")
+            table.add_row(test.name, test.condition, name, concise(figure_json(score.value)), score.unit, lost)
     output.out.print(table)
     output.out.print("In brackets: expanded uncertainty (k = 2) in the last digits.", style="dim")
     if rests_on:

@@ -37,13 +37,13 @@ def quantity_json(figure: Figure) -> dict[str, Json]:
     return {"value": figure.value, "u": figure.u, "n_lost": figure.lost}
 
 
-def point_json(point: Point) -> dict[str, Json]:
+def point_json(point: Point[Figure]) -> dict[str, Json]:
     """A point of ``results.json``."""
     amounts = {"bytes": point.bytes, "active_s": point.active_s}
     figures = {name: quantity_json(figure) for name, figure in point.figures.items()}
     return {"x": dict(point.x), **figures, **{name: amount for name, amount in amounts.items() if amount is not None}}
 
 
-def score_json(score: Score) -> dict[str, Json]:
+def score_json(score: Score[Figure]) -> dict[str, Json]:
     """A score of ``results.json``."""
     return {"name": score.name, "unit": score.unit, "value": quantity_json(score.value), "reading": score.reading}

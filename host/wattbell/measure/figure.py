@@ -41,6 +41,17 @@ class Figure:
         return self.value
 
 
+@dataclass(frozen=True)
+class Known(Figure):
+    """A figure that has a value, as all have that are read from results. ValueError when it has none."""
+
+    value: float = math.nan
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.known  # noqa: B018 - raises
+
+
 def absent(reason: str, unit: str = "", lost: int = 0) -> Figure:
     """A figure that cannot be given, and why. Never zero."""
     return Figure(None, None, unit, lost, {"absent": reason})

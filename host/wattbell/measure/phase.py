@@ -75,7 +75,7 @@ class PhaseMeasurement(ABC):
         """(mean, 99th percentile) of doorbell to CQE in s, of one opcode or of all I/O."""
         return mean_and_p99(self.latency_ticks(opcode), self.instruments.tick_s, self.instruments.model, self.lost)
 
-    def point(self, x: Mapping[str, float]) -> Point:
+    def point(self, x: Mapping[str, float]) -> Point[Figure]:
         """The figures of the phase as a point of a test."""
         mb_per_s = self.rate(self.bytes / 1e6, "MB/s")
         energy, mean_w = self.power()

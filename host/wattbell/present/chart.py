@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from wattbell.measure.encode import figure_json
 from wattbell.present.table import Cell, Table
-from wattbell.results import Quantity
+from wattbell.results import Known
 
 F32 = npt.NDArray[np.float32]
 
@@ -31,7 +32,7 @@ class Bar:
 
     label: str
     colour: str
-    value: Quantity
+    value: Known
     hatched: bool = False
     remark: str = ""
     lost: str = ""
@@ -302,9 +303,9 @@ MOST_EXACT = 2e-5
 """Below this share of a value its uncertainty is not shown, nor more than five digits: no one compares drives so finely."""
 
 
-def shown(value: Quantity) -> dict[str, Any]:
+def shown(value: Known) -> dict[str, Any]:
     """The value as the analysis' text functions take it, for people who compare drives (:data:`MOST_EXACT`)."""
-    figure = value.to_figure()
+    figure = figure_json(value)
     if value.u is not None and value.u < MOST_EXACT * abs(value.value):
         figure["u"] = None
     return figure

@@ -2,68 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..analysis.loss import lost_counts
+from ..measure.encode import Json, point_json, quantity_json, score_json
+from ..measure.figure import Figure
+from ..measure.point import Point, Score
 from ..suites.kinds.idle import Idle
 from ..suites.kinds.wake import Wake
 from .model import Run, parse
 
-_RATES = ("mb_per_s", "iops")
+if TYPE_CHECKING:
+    from ..analysis.result import Analysis, PhaseResult
+
+def _point(phase: PhaseResult) -> Point[Figure]:
+    rates, power, latency = phase["rates"], phase["power"], phase["commands"]["all"]["latency_s"]
+    lost = phase["commands"].get("lost", 0)
+    found = {
+        "mb_per_s": rates.get("mb_per_s"),
+        "iops": rates.get("iops"),
+        "mean_w": power.get("active", {}).get("mean_w") or power.get("mean_w"),
+        "mb_per_s_per_w": phase["efficiency"].get("mb_per_s_per_w"),
+        "energy_j": power.get("energy_j"),
+        "mean_latency_s": Figure(latency["mean"], None, "s", lost),
+        "p99_latency_s": Figure(latency["p99"], None, "s", lost),
+    }
+    return Point({}, {name: figure for name, figure in found.items() if figure is not None and figure.value is not None})
 
 
-def _q(figure: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if not figure or figure.get("value") is None:
-        return None
-    return {"value": figure["value"], "u": figure.get("u"), "n_lost": int(figure.get("lost") or 0)}
+def _scores(scores: Sequence[Score[Figure]]) -> list[Json]:
+    return [score_json(score) for score in scores if score.value.value is not None]
 
 
-def _point(phase: Mapping[str, Any]) -> dict[str, Any]:
-    point: dict[str, Any] = {"x": {}}
-    for key in _RATES:
-        point[key] = _q(phase["rates"].get(key))
-    point["mean_w"] = _q(phase["power"].get("active", {}).get("mean_w") or phase["power"].get("mean_w"))
-    point["mb_per_s_per_w"] = _q(phase["efficiency"].get("mb_per_s_per_w"))
-    point["energy_j"] = _q(phase["power"].get("energy_j"))
-    latency = phase["commands"]["all"]["latency_s"]
-    lost = int(phase["commands"].get("lost") or 0)
-    for key, name in (("mean", "mean_latency_s"), ("p99", "p99_latency_s")):
-        if latency.get(key) is not None:
-            point[name] = {"value": latency[key], "u": None, "n_lost": lost}
-    return {k: v for k, v in point.items() if v is not None}
-
-
-def _tests(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    tests: list[dict[str, Any]] = []
+def _tests(result: Analysis) -> list[Json]:
+    tests: list[Json] = []
     for phase in result["phases"]:
         if phase["kind"] in ("idle", "wake") or not phase["rates"]["count"]:
             continue
         point = _point(phase)
-        scores = [
-            {"name": "rate", "unit": unit, "value": point[key], "reading": None}
-            for key, unit in (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_s_per_w", "MB/s/W"))
-            if key in point
-        ]
-        tests.append({"test": str(phase["name"]), "name": str(phase["name"]), "points": [point], "scores": scores})
+        units = (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_s_per_w", "MB/s/W"))
+        scores = _scores([Score("rate", unit, point[key]) for key, unit in units if key in point.figures])
+        tests.append({"test": phase["name"], "name": phase["name"], "points": [point_json(point)], "scores": scores})
     for level in result["idle"]["levels"]:
-        value = _q(level["mean_w"])
-        if value is not None:
-            name = f"Idle, {level['label']}"
-            scores = [{"name": "mean power", "unit": "W", "value": value, "reading": None}]
-            tests.append({"test": f"idle {level['label']}", "name": name, "kind": Idle.name, "points": [], "scores": scores})
+        scores = _scores([Score("mean power", "W", level["mean_w"])])
+        if scores:
+            test = {"test": f"idle {level['label']}", "name": f"Idle, {level['label']}", "kind": Idle.name}
+            tests.append({**test, "points": [], "scores": scores})
     for group in result["wakeup"]["by_state"]:
         latency = group["latency_s"]
         if latency["mean"] is None or group["class"].startswith(("marker", "admin")):
             continue
-        scores = [
-            {"name": name, "unit": "s", "value": {"value": latency[key], "u": latency["u"].get(key), "n_lost": int(group["lost"])}}
-            for key, name in (("p50", "median"), ("mean", "mean"), ("max", "max"))
-            if latency.get(key) is not None
-        ]
+        found = {"median": latency["p50"], "mean": latency["mean"], "max": latency["max"]}
+        us = {"median": latency["u"].get("p50"), "mean": latency["u"].get("mean"), "max": latency["u"].get("max")}
         name = f"Wake-up from {group['state']}, {group['class']}"
+        scores = [
+            {"name": reading, "unit": "s", "value": quantity_json(Figure(value, us[reading], "s", group["lost"]))}
+            for reading, value in found.items()
+            if value is not None
+        ]
         tests.append({"test": f"wake-up {group['state']} {group['class']}", "name": name, "kind": Wake.name, "scores": scores})
     return tests
 
@@ -82,11 +81,11 @@ def _hash_jobs(folder: Path | None) -> str:
 
 def run_from_capture(path: Path) -> Run:
     """Analyse a capture into a run with the suite name ``capture``. Raises CaptureError as opening it does."""
-    from ..analysis import analyze
+    from ..analysis.analyze import figures_of
     from ..capture import open_capture
 
     capture = open_capture(path)
-    result = analyze(capture)
+    result = figures_of(capture)
     about = result["capture"]
     conditions = about["conditions"]
     drive = dict(about.get("drive") or {})

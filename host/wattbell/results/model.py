@@ -12,42 +12,14 @@ from typing import Any
 import polars as pl
 
 from ..errors import ResultsError
+from ..measure.figure import Known
+from ..measure.point import Point, Score
 from .document import LARGEST, check
 from .kinds import kind_by_id
 from .seriesfile import read_series
 
 FORMAT = 1
 """Version of ``results.json`` this program reads."""
-
-@dataclass(frozen=True)
-class Quantity:
-    """A value, its expanded uncertainty (k = 2; None where none can be given) and the records known to be missing."""
-
-    value: float
-    u: float | None = None
-    n_lost: int = 0
-
-    def to_figure(self, unit: str = "") -> dict[str, Any]:
-        """In the shape the analysis' text functions take."""
-        return {"value": self.value, "u": self.u, "unit": unit, "lost": self.n_lost, "conditions": {}}
-
-
-@dataclass(frozen=True)
-class Score:
-    """One score of a test. ``reading`` says which of several readings of an average this is; None where there is one."""
-
-    name: str
-    unit: str
-    value: Quantity
-    reading: str | None = None
-
-
-@dataclass(frozen=True)
-class Point:
-    """One step of a test: ``x`` is what was varied (``qd``, ``write_share``, ``t_s``, ``gb``...)."""
-
-    x: Mapping[str, float | str]
-    quantities: Mapping[str, Quantity]
 
 
 @dataclass(frozen=True)
@@ -58,8 +30,8 @@ class TestResult:
     test: str
     name: str
     condition: str
-    points: tuple[Point, ...] = ()
-    scores: tuple[Score, ...] = ()
+    points: tuple[Point[Known], ...] = ()
+    scores: tuple[Score[Known], ...] = ()
     series: str | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -67,7 +39,7 @@ class TestResult:
 
     __test__ = False  # the name is not an invitation to pytest
 
-    def score(self, unit: str, name: str | None = None, reading: str | None = None) -> Score | None:
+    def score(self, unit: str, name: str | None = None, reading: str | None = None) -> Score[Known] | None:
         """The first score in ``unit`` whose name (and reading) is the given one, case ignored."""
         for score in self.scores:
             if score.unit != unit or (name is not None and score.name.lower() != name.lower()):
@@ -76,11 +48,11 @@ class TestResult:
                 return score
         return None
 
-    def over(self, axis: str, quantity: str) -> list[tuple[float, Quantity]]:
+    def over(self, axis: str, quantity: str) -> list[tuple[float, Known]]:
         """(x, quantity) of the points that have both, by increasing x."""
         found = []
         for point in self.points:
-            x, value = point.x.get(axis), point.quantities.get(quantity)
+            x, value = point.x.get(axis), point.figures.get(quantity)
             if isinstance(x, (int, float)) and value is not None:
                 found.append((float(x), value))
         return sorted(found, key=lambda item: item[0])
@@ -88,7 +60,7 @@ class TestResult:
     @property
     def n_lost(self) -> int:
         """Records missing under any figure of this test."""
-        each = [q.n_lost for p in self.points for q in p.quantities.values()] + [s.value.n_lost for s in self.scores]
+        each = [q.lost for p in self.points for q in p.figures.values()] + [s.value.lost for s in self.scores]
         return max([*each, sum(self.lost.values())], default=0)
 
 
@@ -236,12 +208,12 @@ class _Reader:
             raise self.fail(path, f"is not a finite number (up to {LARGEST:g})")
         return float(value)
 
-    def quantity(self, value: Any, path: str) -> Quantity | None:
+    def quantity(self, value: Any, path: str) -> Known | None:
         """None where the value is null: the figure could not be given."""
         if value is None:
             return None
         if isinstance(value, (int, float)):
-            return Quantity(self.number(value, path))
+            return Known(self.number(value, path))
         got = self.mapping(value, path)
         if got.get("value") is None:
             return None
@@ -251,7 +223,7 @@ class _Reader:
         spread = None if u is None else self.number(u, f"{path}.u")
         if spread is not None and spread < 0:
             raise self.fail(f"{path}.u", "is negative")
-        return Quantity(number, spread, lost)
+        return Known(number, spread, lost=lost)
 
     def counts(self, value: Any, path: str) -> dict[str, int]:
         if value is None:
@@ -263,23 +235,23 @@ class _Reader:
             raise self.fail(path, "is not a count")
         return value
 
-    def point(self, value: Any, path: str) -> Point:
+    def point(self, value: Any, path: str) -> Point[Known]:
         got = self.mapping(value, path)
         x: dict[str, float | str] = {}
         for key, at in self.mapping(got.get("x", {}), f"{path}.x").items():
             x[str(key)] = at if isinstance(at, str) else self.number(at, f"{path}.x.{key}")
             if key in _POSITIVE and not isinstance(at, str) and at <= 0:
                 raise self.fail(f"{path}.x.{key}", "is not positive")
-        quantities = {}
+        figures = {}
         for key, found in got.items():
             if key == "x" or not isinstance(found, (dict, int, float)) or isinstance(found, bool):
                 continue
             quantity = self.quantity(found, f"{path}.{key}")
             if quantity is not None:
-                quantities[str(key)] = quantity
-        return Point(x, quantities)
+                figures[str(key)] = quantity
+        return Point(x, figures)
 
-    def score(self, value: Any, path: str) -> Score | None:
+    def score(self, value: Any, path: str) -> Score[Known] | None:
         got = self.mapping(value, path)
         quantity = self.quantity(got.get("value"), f"{path}.value")
         name = self.text(got.get("name"), f"{path}.name")

@@ -154,11 +154,11 @@ class Store:
             lost += [(run_id, test.test, kind, n) for kind, n in test.lost.items()]
             db.executemany(
                 "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(*at, s.name, s.reading, s.unit, s.value.value, s.value.u, s.value.n_lost) for s in test.scores],
+                [(*at, s.name, s.reading, s.unit, s.value.value, s.value.u, s.value.lost) for s in test.scores],
             )
             db.executemany(
                 "INSERT INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(*at, json.dumps(dict(p.x)), name, q.value, q.u, q.n_lost) for p in test.points for name, q in p.quantities.items()],
+                [(*at, json.dumps(dict(p.x)), name, q.value, q.u, q.lost) for p in test.points for name, q in p.figures.items()],
             )
             if test.series is not None:
                 data = run.read_series(test.series)

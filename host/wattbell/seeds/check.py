@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import UsageError
-from ..results import Quantity, Run
+from ..measure.figure import Known
+from ..results import Run
 from . import method
 from .measure import Lookup, Measured
 from .statements import Book, Drive, Statement
@@ -27,7 +28,7 @@ class Outcome:
 
     statement: Statement
     verdict: Verdict
-    value: Quantity | None = None
+    value: Known | None = None
     text: str = ""
     remark: str = ""
     fitted_by: tuple[str, ...] = ()
@@ -98,7 +99,7 @@ def _outcome(statement: Statement, book: Book, lookup: Lookup, profiles: Profile
         return _method(statement)
     if statement.values:
         top, *below = statement.values
-        return _judged(statement, Measured(Quantity(top / math.prod(below))), ())
+        return _judged(statement, Measured(Known(top / math.prod(below))), ())
     fitted = _fitted_by(statement, book, profiles)
     return _judged(statement, _combined(statement, lookup), fitted)
 
@@ -119,20 +120,20 @@ def _combined(statement: Statement, lookup: Lookup) -> Measured:
         return a
     if statement.b is None:
         q = a.value
-        return Measured(Quantity(q.value * statement.scale, q.u * statement.scale if q.u else None, q.n_lost), runs=a.runs)
+        return Measured(Known(q.value * statement.scale, q.u * statement.scale if q.u else None, lost=q.lost), runs=a.runs)
     b = lookup.measure(statement.b)
     if b.value is None:
         return b
     runs = tuple({id(run): run for run in (*a.runs, *b.runs)}.values())
     if statement.op == "a-b":
         u = math.hypot(a.value.u or 0.0, b.value.u or 0.0)
-        return Measured(Quantity(a.value.value - b.value.value, u or None, a.value.n_lost + b.value.n_lost), runs=runs)
+        return Measured(Known(a.value.value - b.value.value, u or None, lost=a.value.lost + b.value.lost), runs=runs)
     if b.value.value == 0:
         return Measured(missing=f"{statement.b.text()} is zero")
     ratio = a.value.value / b.value.value
     relative = [q.u / abs(q.value) for q in (a.value, b.value) if q.u and q.value]
     u = abs(ratio) * math.hypot(*relative) if relative else 0.0
-    return Measured(Quantity(ratio, u or None, a.value.n_lost + b.value.n_lost), runs=runs)
+    return Measured(Known(ratio, u or None, lost=a.value.lost + b.value.lost), runs=runs)
 
 
 def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -> Outcome:
@@ -150,8 +151,8 @@ def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -
         remarks.append("scaled " + ", ".join(f"×{s:g}" for s in scales))
     if len(scales) > 1:
         remarks.append("runs of different scales")
-    if q.n_lost:
-        remarks.append(f"{q.n_lost} records lost")
+    if q.lost:
+        remarks.append(f"{q.lost} records lost")
     verdict: Verdict = "holds" if inside else "does not hold"
     return Outcome(statement, verdict, q, "", "; ".join(remarks), fitted, measured.runs)
 

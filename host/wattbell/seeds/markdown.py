@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..analysis.text import concise, digits
-from ..results import Quantity, Run
+from ..measure.encode import figure_json
+from ..measure.figure import Known
+from ..results import Run
 from .check import VERDICTS, Outcome, counts
 from .statements import Statement
 
@@ -32,11 +34,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _figure(value: Quantity, unit: str) -> str:
+def _figure(value: Known, unit: str) -> str:
     if unit in ("s", "W") and 0 < abs(value.value) < 1:
         factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(value.value) >= f * 0.9995), _PREFIXES[-1])
-        return f"{concise(value.to_figure(), 1 / factor)} {prefix}{unit}"
-    return f"{concise(value.to_figure())} {unit}".strip()
+        return f"{concise(figure_json(value), 1 / factor)} {prefix}{unit}"
+    return f"{concise(figure_json(value))} {unit}".strip()
 
 
 def _limits(statement: Statement) -> str:

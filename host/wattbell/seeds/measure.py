@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..results import Quantity, Run, TestResult
+from ..measure.figure import Known
+from ..results import Run, TestResult
 from ..results.declared import feature, power_states
 from .reduce import POINTS, SERIES, WHOLE_SERIES
 from .statements import Drive, Reference
@@ -19,7 +20,7 @@ from .statements import Drive, Reference
 class Measured:
     """A figure, or why there is none (``missing``), and the ``runs`` it comes from."""
 
-    value: Quantity | None = None
+    value: Known | None = None
     missing: str = ""
     runs: tuple[Run, ...] = field(default=(), repr=False)
 
@@ -72,7 +73,7 @@ class Lookup:
                 reason = f"{reference.test}{f' ({reference.condition})' if reference.condition else ''} not run on {title}"
                 continue
             value = _figure(run, test, reference)
-            if isinstance(value, Quantity):
+            if isinstance(value, Known):
                 return Measured(value, runs=(run,))
             reason = f"{title}, {reference.test}: {value}"
         return Measured(missing=reason)
@@ -81,7 +82,7 @@ class Lookup:
         for run in self._runs[key]:
             value = declared(run, name)
             if value is not None:
-                return Measured(Quantity(value), runs=(run,))
+                return Measured(Known(value), runs=(run,))
         return Measured(missing=f"the runs of {self._drives[key].title} do not record {name}")
 
 
@@ -98,16 +99,16 @@ def declared(run: Run, name: str) -> float | None:
     return float(found) if isinstance(found, (bool, int, float)) else None
 
 
-def _picked(pick: str, values: Sequence[Quantity]) -> Quantity:
+def _picked(pick: str, values: Sequence[Known]) -> Known:
     if pick in ("max", "min"):
         return (max if pick == "max" else min)(values, key=lambda q: q.value)
-    lost = sum(q.n_lost for q in values)
+    lost = sum(q.lost for q in values)
     u = math.sqrt(sum((q.u or 0.0) ** 2 for q in values)) / len(values)
     mean = statistics.median if pick == "median" else statistics.fmean
-    return Quantity(mean([q.value for q in values]), u or None, lost)
+    return Known(mean([q.value for q in values]), u or None, lost=lost)
 
 
-def _figure(run: Run, test: TestResult, reference: Reference) -> Quantity | str:
+def _figure(run: Run, test: TestResult, reference: Reference) -> Known | str:
     """The figure, or why the test does not have it."""
     if reference.series:
         return _of_series(run, test, reference)
@@ -126,13 +127,13 @@ def _figure(run: Run, test: TestResult, reference: Reference) -> Quantity | str:
     for point in test.points:
         x = point.x
         if all(isinstance(v := x.get(k), (int, float)) and math.isclose(v, at) for k, at in reference.at.items()):
-            found = point.quantities.get(reference.q)
+            found = point.figures.get(reference.q)
             if found is not None:
                 return found
     return f"no point at {', '.join(f'{k} {v:g}' for k, v in reference.at.items())}"
 
 
-def _of_series(run: Run, test: TestResult, reference: Reference) -> Quantity | str:
+def _of_series(run: Run, test: TestResult, reference: Reference) -> Known | str:
     frame = run.series(test)
     if frame is None or not {"t_s", reference.series} <= set(frame.columns):
         return f"no series of {reference.series}"
@@ -150,4 +151,4 @@ def _of_series(run: Run, test: TestResult, reference: Reference) -> Quantity | s
         if keep.sum() < 10:
             return "fewer than ten seconds of the series are in the window"
         found = SERIES[reference.take](values[keep])
-    return Quantity(found, None, test.n_lost) if math.isfinite(found) else "never in this run"
+    return Known(found, lost=test.n_lost) if math.isfinite(found) else "never in this run"

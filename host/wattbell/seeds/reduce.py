@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..results import Quantity
+from ..measure.figure import Known
 
 Float = npt.NDArray[np.float64]
-Points = Sequence[tuple[float, Quantity]]
+Points = Sequence[tuple[float, Known]]
 
 REACHED = 0.97
 """A curve counts as being at its best from this share of it on."""
@@ -21,47 +21,47 @@ SETTLED = 1.5
 DROPPED = 0.5
 
 
-def _ratio(top: Quantity, bottom: Quantity) -> Quantity:
+def _ratio(top: Known, bottom: Known) -> Known:
     value = top.value / bottom.value
     relative = [q.u / abs(q.value) for q in (top, bottom) if q.u and q.value]
     u = abs(value) * math.hypot(*relative) if relative else None
-    return Quantity(value, u, top.n_lost + bottom.n_lost)
+    return Known(value, u, lost=top.lost + bottom.lost)
 
 
-def _largest_step(points: Points) -> Quantity:
+def _largest_step(points: Points) -> Known:
     steps = [_ratio(after, before) for (_, before), (_, after) in zip(points, points[1:]) if before.value]
     return max(steps, key=lambda q: q.value)
 
 
-def _linear_rise(points: Points) -> Quantity:
+def _linear_rise(points: Points) -> Known:
     """Coefficient of determination of the least-squares line; 0 where the line does not rise."""
     x = np.array([at for at, _ in points])
     y = np.array([q.value for _, q in points])
     slope, offset = np.polyfit(x, y, 1)
     total = float(((y - y.mean()) ** 2).sum())
     if slope <= 0 or total == 0:
-        return Quantity(0.0)
-    return Quantity(1.0 - float(((y - slope * x - offset) ** 2).sum()) / total)
+        return Known(0.0)
+    return Known(1.0 - float(((y - slope * x - offset) ** 2).sum()) / total)
 
 
-def _best(points: Points) -> Quantity:
+def _best(points: Points) -> Known:
     return max((q for _, q in points), key=lambda q: q.value)
 
 
-def _worst(points: Points) -> Quantity:
+def _worst(points: Points) -> Known:
     return min((q for _, q in points), key=lambda q: q.value)
 
 
-def _reaches_max_at(points: Points) -> Quantity:
+def _reaches_max_at(points: Points) -> Known:
     top = _best(points).value
-    return Quantity(next(x for x, q in points if q.value >= REACHED * top))
+    return Known(next(x for x, q in points if q.value >= REACHED * top))
 
 
-def _middle_over_ends(points: Points) -> Quantity:
+def _middle_over_ends(points: Points) -> Known:
     return _ratio(_worst(points[1:-1]), min(points[0][1], points[-1][1], key=lambda q: q.value))
 
 
-POINTS: dict[str, tuple[int, Callable[[Points], Quantity]]] = {
+POINTS: dict[str, tuple[int, Callable[[Points], Known]]] = {
     "max": (1, _best),
     "min": (1, _worst),
     "last": (1, lambda points: points[-1][1]),

@@ -22,8 +22,8 @@ class Outcome:
     ``lost``: what is missing under the test, by kind.
     ``unfinished``: more rounds are needed."""
 
-    points: list[Point] = field(default_factory=list)
-    scores: list[Score] = field(default_factory=list)
+    points: list[Point[Figure]] = field(default_factory=list)
+    scores: list[Score[Figure]] = field(default_factory=list)
     series: pl.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)

@@ -39,7 +39,7 @@ class Rests:
         self._out.notes.append(f"busy for {busy / whole:.1%} of the time; rests of {low} to {high}")
 
 
-def pooled(points: Sequence[Point]) -> Point:
+def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
     """One point of several with equal loads: data and energy over the sum of active times."""
     each_s = [p.active_s or 0.0 for p in points]
     seconds = sum(each_s)
@@ -75,7 +75,7 @@ def sweep(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[str,
     rest.note()
 
 
-def score_over(out: Outcome, points: Sequence[Point], name: str) -> None:
+def score_over(out: Outcome, points: Sequence[Point[Figure]], name: str) -> None:
     """Rate, power and efficiency over several points, in both readings."""
     over_all = pooled(points)
     rate, power = mean([p["mb_per_s"] for p in points]), mean([p["mean_w"] for p in points])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.errors import ResultsError
-from wattbell.measure.figure import Figure, ratio
-from wattbell.results import Quantity, read_run
+from wattbell.measure.figure import Figure, Known, ratio
+from wattbell.results import read_run
 from wattbell.results.model import parse
 from wattbell.seeds import check, load_statements
 from wattbell.seeds.check import Profiles, counts
@@ -101,8 +101,8 @@ def test_two_figures_make_one_with_its_uncertainty(tmp_path: Path) -> None:
 def test_the_least_scaled_run_counts_and_says_so(tmp_path: Path) -> None:
     limits = {"a": {"drive": "x", **SCORE}, "low": 0.0}
     scaled = verdict(tmp_path, [run("x-1", 5.0, scale=0.01), run("x-1", 6.0, scale=0.1)], **limits)
-    assert scaled.value == Quantity(6.0) and "scaled ×0.1" in scaled.remark
-    assert verdict(tmp_path, [run("x-1", 5.0, scale=0.01), run("x-1", 7.0)], **limits).value == Quantity(7.0)
+    assert scaled.value == Known(6.0) and "scaled ×0.1" in scaled.remark
+    assert verdict(tmp_path, [run("x-1", 5.0, scale=0.01), run("x-1", 7.0)], **limits).value == Known(7.0)
 
 
 @pytest.mark.parametrize(("pick", "wanted"), [("max", 30.0), ("min", 10.0), ("mean", 20.0), ("median", 20.0)])
@@ -178,9 +178,9 @@ def test_the_published_triple_through_a_capture(tmp_path: Path) -> None:
 
     found = run_from_capture(capture.path)
     (point,) = found.tests[0].points
-    assert point.quantities["mb_per_s"].value == pytest.approx(1888.0, rel=1e-4)
-    assert point.quantities["mean_w"].value == pytest.approx(3.79, rel=1e-4)
-    assert round(point.quantities["mb_per_s_per_w"].value) == 498
+    assert point.figures["mb_per_s"].value == pytest.approx(1888.0, rel=1e-4)
+    assert point.figures["mean_w"].value == pytest.approx(3.79, rel=1e-4)
+    assert round(point.figures["mb_per_s_per_w"].value) == 498
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_published_triple_through_a_capture(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_figures_over_points(take: str, values: list[float], wanted: float) -> None:
-    points = [(float(x), Quantity(float(y))) for x, y in enumerate(values)]
+    points = [(float(x), Known(float(y))) for x, y in enumerate(values)]
     assert POINTS[take][1](points).value == pytest.approx(wanted)
 
 
@@ -202,7 +202,7 @@ def test_linear_rise_is_the_square_of_the_correlation(a: float, b: float, bend: 
 
     x = np.arange(11) / 10
     y = a + b * x + bend * b * x * (1 - x) / 10
-    found = POINTS["linear_rise"][1]([(float(i), Quantity(float(j))) for i, j in zip(x, y, strict=True)]).value
+    found = POINTS["linear_rise"][1]([(float(i), Known(float(j))) for i, j in zip(x, y, strict=True)]).value
     assert found == pytest.approx(float(np.corrcoef(x, y)[0, 1]) ** 2, abs=1e-6)
 
 
@@ -215,8 +215,8 @@ def test_figures_of_a_series(samples: Any, tmp_path: Path) -> None:
     frame = found.series(test)
     assert isinstance(frame, pl.DataFrame)
     last = frame.filter(pl.col("t_s") > 3199)["iops"]
-    assert of["600p-spikes-100k"].value == Quantity(100_000.0)
-    assert of["600p-drops-early"].value == Quantity(240.0), "the sawtooth begins at 240 s"
+    assert of["600p-spikes-100k"].value == Known(100_000.0)
+    assert of["600p-drops-early"].value == Known(240.0), "the sawtooth begins at 240 s"
     steady = of["600p-steady-after-minutes"].value
     assert steady is not None and 240 <= steady.value <= 310
     consistency = of["600p-consistency-low"].value

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from wattbell.capture import Capture
 from wattbell.capture.meta import seal
-from wattbell.measure import phase as module
+from wattbell.measure import source as module
 from wattbell.measure.phase import InPieces, Whole, measure
 from wattbell.measure.source import Source
 

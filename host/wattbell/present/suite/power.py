@@ -9,7 +9,7 @@ from wattbell.analysis.text import NOTHING, duration, si, size_bytes
 from wattbell.present.chart import Section, readable, shown
 from wattbell.present.suite.entities import drive_key
 from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
-from wattbell.results import Quantity, Run
+from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, feature, power_states
 from wattbell.results.document import LARGEST
 
@@ -85,7 +85,7 @@ def _latency(seconds: float | None) -> str:
     return duration(seconds, 3) if seconds else NOTHING
 
 
-Measured = Mapping[int, Mapping[str, Quantity]]
+Measured = Mapping[int, Mapping[str, Known]]
 
 
 def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
@@ -104,13 +104,13 @@ def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
 
 
 def _measured(runs: Sequence[Run]) -> Measured:
-    out: dict[int, dict[str, Quantity]] = {}
+    out: dict[int, dict[str, Known]] = {}
     for run in runs:
         for test in run.tests:
             for point in test.points:
                 ps = point.x.get("ps")
                 if isinstance(ps, float):
-                    out.setdefault(int(ps), {}).update(point.quantities)
+                    out.setdefault(int(ps), {}).update(point.figures)
     return out
 
 
@@ -171,7 +171,7 @@ def _heading(name: str) -> str:
     return "\n".join((text, {"MB/s": "rate", "W": "power"}.get(unit, "")))
 
 
-def _value(name: str, quantity: Quantity | None, declared: float | None = None, always: bool = False) -> Cell | str:
+def _value(name: str, quantity: Known | None, declared: float | None = None, always: bool = False) -> Cell | str:
     """The value with its unit; how many times the declared one, where that is far off (``always``: wherever it is known)."""
     if quantity is None:
         return NOTHING

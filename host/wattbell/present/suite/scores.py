@@ -9,7 +9,7 @@ from wattbell.analysis.text import digits
 from wattbell.present.chart import Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
-from wattbell.results import Run, Score, TestResult
+from wattbell.results import Known, Run, Score, TestResult
 from wattbell.suites.kinds import Kind, Place
 
 _LESS_IS_BETTER = {"W", "s", "J"}
@@ -42,7 +42,7 @@ def bars_of(
             for s in result.scores
             if s.unit == unit and _second(s, result) is score and _differs(s, score)
         ]
-        lost = [f"✕ {score.value.n_lost} lost"] if score.value.n_lost else []
+        lost = [f"✕ {score.value.lost} lost"] if score.value.lost else []
         colour = BACKGROUND if entity in behind else entity.colour
         bars.append(Bar(entity.label, colour, score.value, entity.full, "; ".join(others), "".join(lost)))
     if all(bar.colour == BACKGROUND for bar in bars):
@@ -64,14 +64,14 @@ def _better(unit: str, kind: Kind) -> Literal["higher", "lower", ""]:
     return "lower" if unit in _LESS_IS_BETTER else "higher"
 
 
-def _second(score: Score, result: TestResult) -> Score | None:
+def _second(score: Score[Known], result: TestResult) -> Score[Known] | None:
     """The score of which this is another reading: the first in its unit, where both say how they are to be read."""
     first = result.score(score.unit)
     both = first is not None and first is not score and first.reading and score.reading
     return first if both else None
 
 
-def _differs(a: Score, b: Score) -> bool:
+def _differs(a: Score[Known], b: Score[Known]) -> bool:
     return abs(a.value.value - b.value.value) > 1e-3 * abs(b.value.value)
 
 
@@ -113,7 +113,7 @@ def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float =
         [q.value for _, q in found],
         [q.u for _, q in found],
         dashed=entity.full,
-        lost=any(q.n_lost for _, q in found),
+        lost=any(q.lost for _, q in found),
     )
 
 
@@ -187,9 +187,9 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
         for entity, colour in [*((o, BACKGROUND) for o in others), *((e, e.colour) for e in found)]:
             result = entity.test(key)
             pairs = [
-                (p.quantities["mean_w"].value, p.quantities["mb_per_s"].value)
+                (p.figures["mean_w"].value, p.figures["mb_per_s"].value)
                 for p in (result.points if result else ())
-                if "mean_w" in p.quantities and "mb_per_s" in p.quantities
+                if "mean_w" in p.figures and "mb_per_s" in p.figures
             ]
             if not pairs:
                 continue

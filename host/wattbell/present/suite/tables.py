@@ -9,10 +9,11 @@ from typing import Any
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
+from wattbell.measure.encode import figure_json
 from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
-from wattbell.results import Point, Run
+from wattbell.results import Known, Point, Run
 
 
 def matrices(found: Sequence[Entity]) -> Section:
@@ -22,7 +23,7 @@ def matrices(found: Sequence[Entity]) -> Section:
     for key, title in titles_of(found).items():
         for entity in found:
             result = entity.test(key)
-            cells: dict[tuple[float, float], Point] = {}
+            cells: dict[tuple[float, float], Point[Known]] = {}
             for point in result.points if result else ():
                 block, share = point.x.get("block_bytes"), point.x.get("write_share")
                 if isinstance(block, float) and isinstance(share, float):
@@ -38,8 +39,8 @@ def matrices(found: Sequence[Entity]) -> Section:
     return section
 
 
-def _cell(point: Point | None, quantity: str, factor: float) -> Cell | str:
-    value = point.quantities.get(quantity) if point else None
+def _cell(point: Point[Known] | None, quantity: str, factor: float) -> Cell | str:
+    value = point.figures.get(quantity) if point else None
     return figure(shown(value), factor) if value else NOTHING
 
 
@@ -51,13 +52,13 @@ def every_figure(found: Sequence[Entity]) -> Section:
         for entity in found:
             result = entity.test(key)
             for point in result.points if result else ():
-                quantities.update(dict.fromkeys(point.quantities))
+                quantities.update(dict.fromkeys(point.figures))
         rows = []
         for entity in found:
             result = entity.test(key)
             for point in result.points if result else ():
-                cells = [figure(q.to_figure(), _column(n)[1]) if (q := point.quantities.get(n)) else NOTHING for n in quantities]
-                lost = max((q.n_lost for q in point.quantities.values()), default=0)
+                cells = [figure(figure_json(q), _column(n)[1]) if (q := point.figures.get(n)) else NOTHING for n in quantities]
+                lost = max((q.lost for q in point.figures.values()), default=0)
                 rows.append([entity.label, _at(point.x), *cells, count(lost) if lost else ""])
         if rows:
             columns = (text_column("drive"), text_column("at"), *(Column(_column(n)[0]) for n in quantities), Column("lost"))

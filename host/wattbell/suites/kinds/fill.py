@@ -82,7 +82,7 @@ def _series(source: Source, measured: Whole, bin_gb: float) -> pl.DataFrame | No
     )
 
 
-def _point(part: pl.DataFrame) -> Point:
+def _point(part: pl.DataFrame) -> Point[Figure]:
     seconds, joules = float(part["seconds"].sum()), float(part["energy_j"].sum())
     megabytes = float((part["mb_per_s"] * part["seconds"]).sum())
     rate, power = Figure(megabytes / seconds, unit="MB/s"), Figure(joules / seconds, unit="W")

@@ -149,7 +149,7 @@ def _break_even(row: Mapping[str, Figure], idle_w: float | None, base_s: float) 
     return Figure(max(0.0, (entry_j + exit_j - idle_w * base_s - settled_w * entry_s) / (idle_w - settled_w)), unit="s")
 
 
-def _judge(out: Outcome, point: Point, declared: Mapping[str, Any]) -> None:
+def _judge(out: Outcome, point: Point[Figure], declared: Mapping[str, Any]) -> None:
     for what in ("entry", "exit"):
         measured, said = point.figures.get(f"{what}_s", Figure()).value, declared.get(f"{what}_latency_s")
         if measured is not None and said:

@@ -51,7 +51,7 @@ class Rounds(Kind):
         drive may be steady before it is saturated) the last five rounds. ``unfinished`` when that window is not steady.
         """
         out = Outcome()
-        by_round: dict[int, dict[str, Point]] = {}
+        by_round: dict[int, dict[str, Point[Figure]]] = {}
         rows = []
         split: dict[str, None] = {}
         for number, section, phase in source.numbered(test.id):
@@ -113,8 +113,8 @@ def _at_the_end(tracked: Sequence[Sequence[float]]) -> int | None:
 
 
 def _chosen(
-    out: Outcome, test: Test, ordered: Sequence[Mapping[str, Point]], tracked: Sequence[Sequence[float]], first: int | None
-) -> Sequence[Mapping[str, Point]]:
+    out: Outcome, test: Test, ordered: Sequence[Mapping[str, Point[Figure]]], tracked: Sequence[Sequence[float]], first: int | None
+) -> Sequence[Mapping[str, Point[Figure]]]:
     """The rounds that the figures are of; says which, and how steady they were."""
     steady = first is not None
     if first is None:
@@ -132,7 +132,7 @@ def _chosen(
     return ordered[first - 1 : first - 1 + WINDOW]
 
 
-def _merged(points: Sequence[Point]) -> Point:
+def _merged(points: Sequence[Point[Figure]]) -> Point[Figure]:
     """The mean over rounds, figure by figure."""
     merged = {name: mean([p[name] for p in points]) for name in points[0].figures}
     merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/s/W")
