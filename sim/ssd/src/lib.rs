@@ -4,6 +4,10 @@
 //! [`Controller::advance`]; it reads and writes host memory through [`Host`] and shows what happens at its connector
 //! to a [`BusSink`]. It knows no clock but the times it is given, so the same code serves virtual time (the driver of
 //! the `wattbell-ssd` program) and real time (a vfio-user server).
+//!
+//! Each room keeps its own state and uses only rooms before it: `profile`, then `nvme` (queues, commands, registers), `pcie`
+//! and `power`, then `flash`, then `admin` and `io`. They meet in `controller`, which carries out what they say is to be done.
+//! `driver`, a host in virtual time with the jobs of `fio`, drives it.
 
 mod admin;
 mod controller;
@@ -21,10 +25,10 @@ mod sink;
 mod tests;
 mod variation;
 
-pub use controller::mmio::DOORBELLS;
 pub use controller::{Controller, Options};
 pub use flash::Condition;
-pub use host::{BusSink, CommandTruth, Host, Store};
+pub use host::{BusSink, CommandTruth, Host};
+pub use nvme::registers::DOORBELLS;
 pub use pcie::config_space::BAR0_SIZE;
 pub use pcie::port::Aspm;
 pub use power::thermal::Throttle;

@@ -2,10 +2,10 @@
 
 use super::event::Event;
 use super::identify;
-use super::queues::Action;
-use super::setup::{cq, sq};
+use super::namespace::lba_size;
+use super::queues::{Action, Cq, Sq};
 use super::sqe::{dsm_range, sgl_descriptor, Sqe};
-use super::survey::{lba_size, Survey};
+use super::survey::Survey;
 use super::wire::DataFlow;
 use std::collections::HashMap;
 use wattbell_spec::nvme::{admin, io};
@@ -225,7 +225,7 @@ impl Command {
                     .dword(10, u32::from(sqid) | qsize << 16)
                     .dword(11, u32::from(qflags) | u32::from(cqid) << 16);
                 let size = qsize.min(0xFFFF) + 1;
-                built.action = Action::CreateSq(sqid, sq(addr, size, cqid, (!self.guessed).then_some(size)));
+                built.action = Action::CreateSq(sqid, Sq::new(addr, size, cqid, (!self.guessed).then_some(size)));
             }
             Some(Event::CreateCq { addr, cqid, vector, qsize, qflags }) => {
                 sqe = sqe
@@ -233,7 +233,7 @@ impl Command {
                     .dword(10, u32::from(cqid) | qsize << 16)
                     .dword(11, u32::from(qflags) | u32::from(vector) << 16);
                 let size = qsize.min(0xFFFF) + 1;
-                built.action = Action::CreateCq(cqid, cq(addr, size, vector, (!self.guessed).then_some(size)));
+                built.action = Action::CreateCq(cqid, Cq::new(addr, size, vector, (!self.guessed).then_some(size)));
             }
             Some(Event::DelSq { sqid }) => {
                 sqe = sqe.dword(10, sqid.into());

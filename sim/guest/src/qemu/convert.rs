@@ -5,7 +5,7 @@ use super::command::{Command, Context};
 use super::event::Event;
 use super::merge::Merge;
 use super::queues::{InFlight, Queues};
-use super::setup::{Registers, ADDED_PS};
+use super::registers::Registers;
 use super::sqe::{Cqe, Sqe};
 use super::survey::Survey;
 use super::wire::{Delay, Wire};
@@ -17,6 +17,8 @@ use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
 use wattbell_spec::nvme::{admin, io};
 
+/// Behind an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
+pub(super) const ADDED_PS: u64 = 20_000_000;
 /// The log's first event is this long after power-on: room for enumeration,
 const LEAD_PS: u64 = 1_000_000_000;
 /// and this much longer for each namespace: room for its Identify.

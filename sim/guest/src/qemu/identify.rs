@@ -1,6 +1,7 @@
 //! Identify data, which the log does not show: rebuilt from what the log's commands reveal.
 
-use super::survey::{Namespace, Survey};
+use super::namespace::Namespace;
+use super::survey::Survey;
 
 /// Bytes of every Identify data structure.
 pub const SIZE: usize = 4096;

@@ -26,6 +26,11 @@ pub struct Sq {
 }
 
 impl Sq {
+    /// A queue at its start; `log_size` is known if the log shows its creation.
+    pub fn new(address: u64, size: u32, cqid: u16, log_size: Option<u32>) -> Self {
+        Self { address, size, cqid, head: 0, tail: 0, log_size, log_tail: log_size.map(|_| 0) }
+    }
+
     /// Bus value of a tail doorbell that the log gives as `log_tail`. `fetched` is how many commands the drive took
     /// from this queue before the next doorbell: the measure where the log's positions are not known.
     pub fn doorbell(&mut self, log_tail: u32, fetched: u32) -> u32 {
@@ -86,6 +91,12 @@ pub struct Cq {
 }
 
 impl Cq {
+    /// A queue at its start; `log_size` is known if the log shows its creation.
+    pub fn new(address: u64, size: u32, vector: u16, log_size: Option<u32>) -> Self {
+        let (log_head, deferred) = (log_size.map(|_| 0), VecDeque::new());
+        Self { address, size, vector, tail: 0, phase: true, head: 0, log_size, log_head, deferred }
+    }
+
     /// Whether another entry would overrun the host.
     pub fn full(&self) -> bool {
         (self.tail + 1) % self.size == self.head

@@ -1,13 +1,13 @@
 //! What every life of the drive starts with, and what the converter adds where the log starts in the middle:
 //! enumeration, admin queue, Identify, I/O queues.
 
-use super::convert::Converter;
+use super::convert::{Converter, ADDED_PS};
 use super::event::Event;
 use super::identify;
 use super::queues::{Action, Cq, InFlight, Queues, Sq};
+use super::registers::Registers;
 use super::sqe::{Cqe, Sqe};
 use super::wire::{DataFlow, BAR0};
-use std::collections::VecDeque;
 use std::io::Write;
 use wattbell_bus::{LinkState, Result, Signal};
 use wattbell_spec::nvme::admin;
@@ -24,48 +24,7 @@ const ADMIN_SIZE: u32 = 32;
 const SCRATCH: u64 = 0x6F_FFFF_F000;
 /// CIDs of added commands: Linux's generation counter in the upper bits makes these rare.
 const ADDED_CID: u16 = 0xF000;
-/// Behind an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
-pub(super) const ADDED_PS: u64 = 20_000_000;
 const PERST_PS: u64 = 100_000_000;
-
-/// Registers of the drive as the log's writes left them.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)] // the specification's names
-pub struct Registers {
-    pub cc: u32,
-    pub aqa: u32,
-    pub asq: u64,
-    pub acq: u64,
-    pub enumerated: bool,
-}
-
-impl Registers {
-    pub fn enabled(&self) -> bool {
-        self.cc & 1 != 0
-    }
-
-    /// Bytes of a memory page (CC.MPS).
-    pub fn page_size(&self) -> u64 {
-        4096 << (self.cc >> 7 & 0xF)
-    }
-
-    /// Value of the 4 bytes at `offset`.
-    pub fn read(&self, offset: u64) -> u32 {
-        match offset {
-            0x00 => 0x0F01_07FF, // MQES 2047, CQR, TO 7.5 s, as QEMU's device
-            0x04 => 0x0000_0020, // CSS: NVM command set; DSTRD 0
-            0x08 => 0x0001_0400,
-            0x14 => self.cc,
-            0x1C => self.cc & 1,
-            0x24 => self.aqa,
-            0x28 => self.asq as u32,
-            0x2C => (self.asq >> 32) as u32,
-            0x30 => self.acq as u32,
-            0x34 => (self.acq >> 32) as u32,
-            _ => 0,
-        }
-    }
-}
 
 impl<W: Write> Converter<'_, W> {
     /// PERST# low and high again, link up, BAR0 set, CAP read.
@@ -106,9 +65,9 @@ impl<W: Write> Converter<'_, W> {
             let (aqa, asq, acq) = (self.registers.aqa, self.registers.asq, self.registers.acq);
             self.queues = Queues::default();
             let size = (aqa & 0xFFF) + 1;
-            self.queues.sqs.insert(0, sq(asq, size, 0, Some(size)));
+            self.queues.sqs.insert(0, Sq::new(asq, size, 0, Some(size)));
             let size = (aqa >> 16 & 0xFFF) + 1;
-            self.queues.cqs.insert(0, cq(acq, size, 0, Some(size)));
+            self.queues.cqs.insert(0, Cq::new(acq, size, 0, Some(size)));
         } else if was && value & 1 == 0 {
             self.wire.cancel_transfers();
             self.queues = Queues::default();
@@ -171,7 +130,7 @@ impl<W: Write> Converter<'_, W> {
             .dword(10, u32::from(sqid) | (QUEUE_SIZE - 1) << 16)
             .dword(11, 1 | u32::from(cqid) << 16);
         self.tally.queues_added += 1;
-        self.added_command(sqe, None, Action::CreateSq(sqid, sq(address, QUEUE_SIZE, cqid, None)))
+        self.added_command(sqe, None, Action::CreateSq(sqid, Sq::new(address, QUEUE_SIZE, cqid, None)))
     }
 
     /// The completion queue `cqid`, created if need be.
@@ -192,7 +151,7 @@ impl<W: Write> Converter<'_, W> {
             .dword(10, u32::from(cqid) | (QUEUE_SIZE - 1) << 16)
             .dword(11, 3 | u32::from(cqid) << 16);
         self.tally.queues_added += 1;
-        self.added_command(sqe, None, Action::CreateCq(cqid, cq(address, QUEUE_SIZE, cqid, None)))?;
+        self.added_command(sqe, None, Action::CreateCq(cqid, Cq::new(address, QUEUE_SIZE, cqid, None)))?;
         Ok(cqid)
     }
 
@@ -240,15 +199,4 @@ impl<W: Write> Converter<'_, W> {
         }
         Ok(())
     }
-}
-
-/// A submission queue at its start; `log_size` is known if the log shows its creation.
-pub fn sq(address: u64, size: u32, cqid: u16, log_size: Option<u32>) -> Sq {
-    Sq { address, size, cqid, head: 0, tail: 0, log_size, log_tail: log_size.map(|_| 0) }
-}
-
-/// A completion queue at its start.
-pub fn cq(address: u64, size: u32, vector: u16, log_size: Option<u32>) -> Cq {
-    let (log_head, deferred) = (log_size.map(|_| 0), VecDeque::new());
-    Cq { address, size, vector, tail: 0, phase: true, head: 0, log_size, log_head, deferred }
 }

@@ -3,10 +3,10 @@
 //! Nothing here looks at queues, slots or times; phases are told by the in-band marker (docs/capture.md).
 
 use super::event::Event;
-use super::survey::{lba_size, opcode_name, Namespace};
+use super::namespace::{lba_size, Namespace};
 use serde_json::{json, Map, Value};
 use std::collections::{BTreeMap, HashMap};
-use wattbell_spec::nvme::{feature, io};
+use wattbell_spec::nvme::{self, feature, io};
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
@@ -104,4 +104,10 @@ impl Counts {
             "phases": phases,
         })
     }
+}
+
+/// Name of an admin or I/O opcode, as the analysis names it; `opcode_xx` where the log gives no more.
+fn opcode_name(io: bool, opc: u8) -> String {
+    let name = if io { nvme::io_name(opc) } else { nvme::admin_name(opc) };
+    name.map_or_else(|| format!("opcode_{opc:02x}"), Into::into)
 }

@@ -3,33 +3,13 @@
 use super::clock::Clock;
 use super::event::Event;
 use super::intake::{self, Lines};
+use super::namespace::{lba_size, Namespace};
 use super::stats::Counts;
 use super::twins::Twins;
 use super::Error;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
-use wattbell_spec::nvme::{self, io};
-
-/// What is known of a namespace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Namespace {
-    /// Bytes of a logical block, from `count` / `nlb` of a read or write (metadata not counted): the smallest there was.
-    pub lba_size_bytes: Option<u32>,
-    /// First block behind the highest one that was touched.
-    pub end_lba: u64,
-    /// Reads and writes that show another block size than the first one.
-    pub conflicts: u64,
-}
-
-/// LBA size where the log shows none.
-pub const DEFAULT_LBA_SIZE: u32 = 512;
-
-impl Namespace {
-    /// Bytes of a logical block.
-    pub fn lba_size(&self) -> u32 {
-        self.lba_size_bytes.unwrap_or(DEFAULT_LBA_SIZE)
-    }
-}
+use wattbell_spec::nvme::io;
 
 /// Which events the log has at all: what is absent was not enabled, and is rebuilt rather than thought lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,13 +80,6 @@ struct Reader {
     /// I/O commands under way, by identifier.
     under_way: HashMap<u16, u64>,
     twins: Twins,
-}
-
-/// Bytes of a logical block, from the bytes of `nlb` of them. With metadata in line a block is 512 + 8 bytes or so: the
-/// data part is the power of two below.
-pub fn lba_size(nlb: u32, bytes: u64) -> Option<u32> {
-    let per_block = bytes.checked_div(nlb.into())?;
-    (512..=1 << 20).contains(&per_block).then(|| 1 << per_block.ilog2())
 }
 
 /// Reads the log at `path` once. Errors: unreadable, no NVMe event, no event with a time.
@@ -258,10 +231,4 @@ impl Reader {
             open.left = open.left.saturating_sub(1);
         }
     }
-}
-
-/// Name of an admin or I/O opcode, as the analysis names it; `opcode_xx` where the log gives no more.
-pub fn opcode_name(io: bool, opc: u8) -> String {
-    let name = if io { nvme::io_name(opc) } else { nvme::admin_name(opc) };
-    name.map_or_else(|| format!("opcode_{opc:02x}"), Into::into)
 }

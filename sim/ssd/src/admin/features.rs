@@ -2,7 +2,7 @@
 //! default values.
 
 use crate::nvme::{feature as id, Status};
-use crate::profile::Profile;
+use crate::profile::{Profile, Ps, US};
 
 /// Which value Get Features asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,24 +123,18 @@ impl Features {
         ((self.current.hctm >> 16) as u16, self.current.hctm as u16)
     }
 
-    /// Whether background work may exceed the power of a non-operational state.
-    pub fn permissive(&self) -> bool {
-        self.current.non_operational & 1 == 1
-    }
-
     /// Which events the host wants to hear of, as in feature 0Bh.
     pub fn async_events(&self) -> u32 {
         self.current.async_events
     }
 
-    /// Interrupt coalescing of a completion queue: threshold (0's based) and time in microseconds; time 0 is off. The
-    /// admin queue is never coalesced.
-    pub fn coalescing(&self, cqid: u16) -> (u32, u32) {
+    /// Interrupt coalescing of a completion queue, if it is on: threshold (0's based) and time. The admin queue is never
+    /// coalesced.
+    pub fn coalescing(&self, cqid: u16) -> Option<(u32, Ps)> {
         let disabled = self.current.vectors.get(usize::from(cqid)).is_some_and(|v| v & 1 << 16 != 0);
-        if cqid == 0 || disabled || self.current.coalescing & 0xFF == 0 {
-            return (0, 0);
-        }
-        (self.current.coalescing & 0xFF, (self.current.coalescing >> 8 & 0xFF) * 100)
+        let (threshold, time) = (self.current.coalescing & 0xFF, self.current.coalescing >> 8 & 0xFF);
+        let on = cqid != 0 && !disabled && threshold > 0 && time > 0;
+        on.then(|| (threshold, u64::from(time) * 100 * US))
     }
 
     /// Get Features: DW0 of the completion.

@@ -1,16 +1,16 @@
 //! Host Memory Buffer (NVM Express 1.4, sections 5.21.1.13 and 8.9): memory the host lends the controller.
 
 use crate::nvme::prp::PAGE;
-use crate::nvme::{Sqe, Status};
+use crate::nvme::{number, Sqe, Status};
 
 /// Most descriptors the controller takes (HMMAXD); their list is read in one piece.
 pub const DESCRIPTORS: u32 = 64;
 /// Bytes of a descriptor.
-pub const DESCRIPTOR_BYTES: u32 = 16;
+const DESCRIPTOR_BYTES: u32 = 16;
 
 /// What Set Features 0Dh asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Loan {
+struct Loan {
     /// Pages of 4096 bytes.
     pub pages: u32,
     /// Address of the descriptor list.
@@ -43,12 +43,28 @@ impl Hmb {
     }
 
     /// The lent memory: address and length in bytes. Empty when none is lent.
+    #[cfg(test)]
     pub fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
     }
 
-    /// Reads a Set Features command: `Some` loan whose descriptors have to be read, or `None` to give the memory back.
-    pub fn asked(&self, sqe: &Sqe) -> Result<Option<Loan>, Status> {
+    /// How much is lent, in bytes.
+    pub fn lent(&self) -> u64 {
+        self.ranges.iter().map(|r| r.1).sum()
+    }
+
+    /// A Set Features command: address and length of the descriptors that have to be read, or `None` if the memory was given
+    /// back.
+    pub fn ask(&mut self, sqe: &Sqe) -> Result<Option<(u64, u32)>, Status> {
+        let loan = self.asked(sqe)?;
+        if loan.is_none() {
+            self.give_back();
+        }
+        Ok(loan.map(|loan| (loan.list, loan.entries * DESCRIPTOR_BYTES)))
+    }
+
+    /// The loan that a Set Features command asks for, or `None` to give the memory back.
+    fn asked(&self, sqe: &Sqe) -> Result<Option<Loan>, Status> {
         if !self.offered {
             return Err(Status::INVALID_FIELD);
         }
@@ -73,18 +89,16 @@ impl Hmb {
     }
 
     /// Takes the memory whose descriptors are in `list`. They must be page aligned and add up to what was announced.
-    pub fn take(&mut self, loan: Loan, list: &[u8]) -> Result<(), Status> {
+    pub fn take(&mut self, sqe: &Sqe, list: &[u8]) -> Result<(), Status> {
+        let Some(loan) = self.asked(sqe)? else { return Ok(()) };
         let mut ranges = Vec::with_capacity(loan.entries as usize);
         for entry in list.chunks_exact(DESCRIPTOR_BYTES as usize) {
-            let mut address = [0; 8];
-            address.copy_from_slice(&entry[..8]);
-            let address = u64::from_le_bytes(address);
-            let pages = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
+            let (address, pages) = (number(&entry[..8]), number(&entry[8..12]));
             if address % PAGE != 0 {
                 return Err(Status::INVALID_FIELD);
             }
             if pages > 0 {
-                ranges.push((address, u64::from(pages) * PAGE));
+                ranges.push((address, pages * PAGE));
             }
         }
         if ranges.iter().map(|r| r.1).sum::<u64>() != u64::from(loan.pages) * PAGE {

@@ -1,9 +1,9 @@
 //! Identify data structures (NVM Express 1.4, section 5.15).
 
-use crate::admin::hmb;
-use crate::admin::namespaces::{Namespace, Namespaces};
-use crate::profile::Profile;
-use crate::profile::{Offer, Way};
+use super::hmb;
+use super::namespaces::{Namespace, Namespaces};
+use crate::nvme::registers::version;
+use crate::profile::{Offer, Profile, Way};
 
 /// Abort commands at a time (the field is zero based).
 const ABORT_LIMIT: u8 = 3;
@@ -160,13 +160,6 @@ fn eui64(profile: &Profile, namespace: &Namespace) -> [u8; 8] {
     let hash = profile.identity.serial.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b)));
     let tail = hash.wrapping_add(u64::from(namespace.generation) - 1).to_be_bytes();
     [oui[1], oui[2], oui[3], tail[3], tail[4], tail[5], tail[6], tail[7]]
-}
-
-/// VS register and VER field of "major.minor[.tertiary]".
-pub fn version(text: &str) -> u32 {
-    let mut parts = text.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
-    let (major, minor, tertiary) = (parts.next(), parts.next(), parts.next());
-    major.unwrap_or(1) << 16 | minor.unwrap_or(0) << 8 | tertiary.unwrap_or(0)
 }
 
 pub(crate) fn put(d: &mut [u8], at: usize, bytes: &[u8]) {

@@ -1,31 +1,32 @@
-//! Get Log Page and the pages (NVM Express 1.4, section 5.14), and the counters behind them.
+//! Log pages (NVM Express 1.4, section 5.14), and the counters behind them.
 
-use crate::admin::identify::{put, text, ERROR_LOG_ENTRIES};
-use crate::controller::Controller;
-use crate::host::BusSink;
-use crate::nvme::{admin, io, log_page as id, Sqe, Status};
-use crate::power::thermal::{seconds, Counters};
+use super::identify::{put, text, ERROR_LOG_ENTRIES};
+use crate::nvme::commands::Command;
+use crate::nvme::{admin, io};
+use crate::power::thermal::{seconds, Warmth};
 use crate::profile::{Profile, Ps, S as SECOND};
+use std::collections::VecDeque;
 
-/// Counters behind the SMART / Health log.
-#[derive(Debug, Clone, Copy, Default)]
+/// Counters behind the SMART / Health log, and the error log.
+#[derive(Debug, Default)]
 pub struct Health {
     /// 512-byte units read by the host (Read, Compare).
-    pub read_units: u64,
+    read_units: u64,
     /// 512-byte units written by the host.
-    pub written_units: u64,
+    written_units: u64,
     /// Read and Compare commands.
-    pub reads: u64,
+    reads: u64,
     /// Write commands.
-    pub writes: u64,
+    writes: u64,
     /// Commands that met blocks that could not be read.
-    pub media_errors: u64,
-    /// Entries ever made in the error log.
-    pub errors: u64,
+    media_errors: u64,
+    /// Entries ever made in the error log, and the last of them, the newest first.
+    errors: u64,
+    entries: VecDeque<[u8; 64]>,
     /// Time in which I/O commands were in hand.
-    pub busy: Ps,
+    busy: Ps,
     /// I/O commands in hand, and since when there are any.
-    pub io: (u32, Ps),
+    io: (u32, Ps),
 }
 
 impl Health {
@@ -45,21 +46,71 @@ impl Health {
         self.io.0 -= count;
     }
 
+    /// A controller reset: nothing is in hand.
+    pub fn reset(&mut self, now: Ps) {
+        self.io_ends(now, self.io.0);
+    }
+
+    /// A command reads, or compares, so many units of 512 bytes.
+    #[inline]
+    pub fn read(&mut self, units: u64) {
+        self.reads += 1;
+        self.read_units += units;
+    }
+
+    /// A command writes so many units of 512 bytes.
+    #[inline]
+    pub fn write(&mut self, units: u64) {
+        self.writes += 1;
+        self.written_units += units;
+    }
+
+    /// A command met blocks that could not be read.
+    pub fn media_error(&mut self) {
+        self.media_errors += 1;
+    }
+
+    /// Makes an entry of the error information log for a command.
+    pub fn log_command(&mut self, command: &Command) {
+        let sqe = &command.sqe;
+        self.log_error(command.qid, sqe.cid(), command.status.0 << 1, sqe.slba(), sqe.nsid());
+    }
+
+    /// Makes an entry for no command in particular.
+    pub fn log_queue(&mut self, qid: u16) {
+        self.log_error(qid, 0xFFFF, 0, 0, 0);
+    }
+
+    /// Makes an entry. `status` is as in CQE bits 127:112 without the phase.
+    fn log_error(&mut self, qid: u16, cid: u16, status: u16, lba: u64, nsid: u32) {
+        self.errors += 1;
+        let mut entry = [0; 64];
+        put(&mut entry, 0, &self.errors.to_le_bytes());
+        put(&mut entry, 8, &qid.to_le_bytes());
+        put(&mut entry, 10, &cid.to_le_bytes());
+        put(&mut entry, 12, &status.to_le_bytes());
+        put(&mut entry, 14, &0xFFFFu16.to_le_bytes()); // no byte of the command in particular
+        put(&mut entry, 16, &lba.to_le_bytes());
+        put(&mut entry, 24, &nsid.to_le_bytes());
+        self.entries.push_front(entry);
+        self.entries.truncate(ERROR_LOG_ENTRIES);
+    }
+
+    /// Error Information, log page 01h.
+    pub fn error_log(&self) -> Vec<u8> {
+        let mut log: Vec<u8> = self.entries.iter().flatten().copied().collect();
+        log.resize(64 * ERROR_LOG_ENTRIES, 0);
+        log
+    }
+
     fn busy_minutes(&self, now: Ps) -> u64 {
         let running = if self.io.0 > 0 { now - self.io.1 } else { 0 };
         (self.busy + running) / (60 * SECOND)
     }
 }
 
-/// Temperature for the SMART / Health log.
-struct Warmth {
-    composite_k: u16,
-    beyond: bool,
-    counters: Counters,
-}
-
 /// SMART / Health Information, log page 02h: 512 bytes.
-fn smart(health: &Health, warmth: &Warmth, now: Ps) -> Vec<u8> {
+pub fn smart(health: &Health, warmth: &Warmth, now: Ps) -> Vec<u8> {
     let mut d = vec![0; 512];
     d[0] = u8::from(warmth.beyond) << 1; // critical warning
     put(&mut d, 1, &warmth.composite_k.to_le_bytes());
@@ -84,7 +135,7 @@ fn smart(health: &Health, warmth: &Warmth, now: Ps) -> Vec<u8> {
 }
 
 /// Firmware Slot Information, log page 03h: 512 bytes.
-fn firmware_slots(profile: &Profile) -> Vec<u8> {
+pub fn firmware_slots(profile: &Profile) -> Vec<u8> {
     let mut d = vec![0; 512];
     d[0] = 1;
     text(&mut d[8..16], &profile.identity.firmware);
@@ -92,7 +143,7 @@ fn firmware_slots(profile: &Profile) -> Vec<u8> {
 }
 
 /// Commands Supported and Effects, log page 05h: 4096 bytes.
-fn effects(profile: &Profile, data_kept: bool) -> Vec<u8> {
+pub fn effects(profile: &Profile, data_kept: bool) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CONTENT: u32 = 1 << 1;
     const CAPABILITY: u32 = 1 << 2;
@@ -126,77 +177,4 @@ fn effects(profile: &Profile, data_kept: bool) -> Vec<u8> {
     }
     set(commands, io::WRITE_UNCORRECTABLE, u32::from(*offer.write_uncorrectable) * (SUPPORTED | CONTENT));
     d
-}
-
-impl<S: BusSink> Controller<S> {
-    /// Get Log Page.
-    pub(crate) fn log_page(&mut self, id: u32, sqe: &Sqe) {
-        let len = 4 * (u64::from(sqe.cdw(10) >> 16) | u64::from(sqe.cdw(11) & 0xFFFF) << 16) + 4;
-        let offset = u64::from(sqe.cdw(12)) | u64::from(sqe.cdw(13)) << 32;
-        let (log, keep_event) = (sqe.cdw(10) as u8, sqe.cdw(10) >> 15 & 1 == 1);
-        let Some(mut data) = self.page(log) else { return self.fail(id, Status::LOG_PAGE_INVALID) };
-        if offset % 4 != 0 || offset > data.len() as u64 || len > 4096 << *self.profile.limits.mdts {
-            return self.fail(id, Status::INVALID_FIELD);
-        }
-        if !keep_event {
-            self.log_was_read(log);
-            if log == id::CHANGED_NAMESPACES {
-                self.changed_namespaces.clear();
-            }
-        }
-        data.drain(..offset as usize);
-        data.resize(len as usize, 0); // what is asked for beyond the page's end reads as zeroes
-        self.command(id).data = data;
-        self.resolve(id, len as u32);
-    }
-
-    fn page(&mut self, log: u8) -> Option<Vec<u8>> {
-        Some(match log {
-            id::ERRORS => {
-                let mut log: Vec<u8> = self.errors.iter().flatten().copied().collect();
-                log.resize(64 * ERROR_LOG_ENTRIES, 0);
-                log
-            }
-            id::HEALTH => {
-                let limits = self.thermal_limits();
-                let counters = self.thermal.counters(self.now, &limits);
-                let thermal = &self.thermal;
-                let warmth = Warmth { composite_k: thermal.composite_k(), beyond: thermal.beyond(), counters };
-                smart(&self.health, &warmth, self.now)
-            }
-            id::FIRMWARE => firmware_slots(&self.profile),
-            id::CHANGED_NAMESPACES => {
-                let mut log: Vec<u8> = self.changed_namespaces.iter().flat_map(|id| id.to_le_bytes()).collect();
-                log.resize(4096, 0);
-                log
-            }
-            id::EFFECTS => effects(&self.profile, self.store.is_some()),
-            id::SELF_TEST if self.profile.offer.self_test() => self.self_test.log(self.now),
-            id::SANITIZE if !self.profile.offer.sanitize.is_empty() => self.sanitize_status(),
-            _ => return None,
-        })
-    }
-
-    /// Makes an entry of the error information log for a command.
-    pub(crate) fn log_command(&mut self, id: u32) {
-        let c = self.command(id);
-        let (qid, cid, status) = (c.qid, c.sqe.cid(), c.status.0 << 1);
-        let (lba, nsid) = (c.sqe.slba(), c.sqe.nsid());
-        self.log_error(qid, cid, status, lba, nsid);
-    }
-
-    /// Makes an entry of the error information log. `status` is as in CQE bits 127:112 without the phase.
-    pub(crate) fn log_error(&mut self, qid: u16, cid: u16, status: u16, lba: u64, nsid: u32) {
-        self.health.errors += 1;
-        let mut entry = [0; 64];
-        put(&mut entry, 0, &self.health.errors.to_le_bytes());
-        put(&mut entry, 8, &qid.to_le_bytes());
-        put(&mut entry, 10, &cid.to_le_bytes());
-        put(&mut entry, 12, &status.to_le_bytes());
-        put(&mut entry, 14, &0xFFFFu16.to_le_bytes()); // no byte of the command in particular
-        put(&mut entry, 16, &lba.to_le_bytes());
-        put(&mut entry, 24, &nsid.to_le_bytes());
-        self.errors.push_front(entry);
-        self.errors.truncate(ERROR_LOG_ENTRIES);
-    }
 }

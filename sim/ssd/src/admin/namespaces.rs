@@ -3,9 +3,9 @@
 //! Every namespace is one contiguous part of the media, in units of 4096 bytes. With several formats the same part holds
 //! blocks of 512 or of 4096 bytes.
 
-use crate::flash::UNIT;
 use crate::nvme::Status;
-use crate::profile::{Profile, LBA};
+use crate::profile::{Profile, LBA, UNIT};
+use std::collections::BTreeSet;
 
 /// One namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Namespaces {
     capacity: u64,
     formats: Vec<u8>,
     created: u32,
+    /// Those of log page 04h.
+    changed: BTreeSet<u32>,
 }
 
 impl Namespaces {
@@ -51,6 +53,7 @@ impl Namespaces {
             capacity: total * LBA,
             formats: offer.lba_formats.value.clone(),
             created: 0,
+            changed: BTreeSet::new(),
         };
         let sizes = if offer.initial_lbas_512.is_empty() { vec![total] } else { offer.initial_lbas_512.value.clone() };
         let mut base = 0;
@@ -154,6 +157,23 @@ impl Namespaces {
                 Ok(())
             }
         }
+    }
+
+    /// The host does not know yet that this namespace came, went or changed.
+    pub fn note_change(&mut self, nsid: u32) {
+        self.changed.insert(nsid);
+    }
+
+    /// The host has read of all changes.
+    pub fn forget_changes(&mut self) {
+        self.changed.clear();
+    }
+
+    /// Changed Namespace List, log page 04h: 4096 bytes.
+    pub fn changed_log(&self) -> Vec<u8> {
+        let mut log: Vec<u8> = self.changed.iter().flat_map(|id| id.to_le_bytes()).collect();
+        log.resize(4096, 0);
+        log
     }
 
     /// Gives a namespace another block format: it keeps its part of the media.

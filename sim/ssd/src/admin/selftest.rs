@@ -1,10 +1,9 @@
 //! Device Self-test (NVM Express 1.4, sections 5.8 and 8.11): a test that runs behind I/O, and the log of the last 20.
 
-use crate::admin::identify::put;
-use crate::controller::{Controller, Event};
-use crate::host::BusSink;
+use super::identify::put;
+use super::namespaces::Namespaces;
 use crate::nvme::{Sqe, Status};
-use crate::profile::{Ps, S as SECOND};
+use crate::profile::{Offer, Ps, S as SECOND};
 use std::collections::VecDeque;
 
 const SHORT: u8 = 1;
@@ -82,52 +81,58 @@ impl SelfTest {
         }
         d
     }
-}
 
-impl<S: BusSink> Controller<S> {
-    /// Device Self-test: begins one, which goes on behind the completion, or ends the one that runs.
-    pub(crate) fn device_self_test(&mut self, sqe: &Sqe) -> Result<(), Status> {
+    /// Device Self-test: begins a test, which goes on behind the completion. When that ends and its number; `None` if the
+    /// command ended one. `busy`: the drive is being formatted or sanitized.
+    pub fn command(
+        &mut self,
+        now: Ps,
+        sqe: &Sqe,
+        offer: &Offer,
+        namespaces: &Namespaces,
+        busy: bool,
+    ) -> Result<Option<(Ps, u32)>, Status> {
         let (code, nsid) = ((sqe.cdw(10) & 0xF) as u8, sqe.nsid());
-        let offer = &self.profile.offer;
         let time = match code {
             SHORT => *offer.self_test_short_s * SECOND,
             EXTENDED => *offer.self_test_extended_min * 60 * SECOND,
             ABORT => {
-                self.self_test.stop(self.now, Outcome::Aborted);
-                self.settle();
-                return Ok(());
+                self.stop(now, Outcome::Aborted);
+                return Ok(None);
             }
             _ => return Err(Status::INVALID_FIELD),
         };
         if nsid != 0 && nsid != u32::MAX {
-            self.namespaces.named(nsid)?;
+            namespaces.named(nsid)?;
         }
-        if self.self_test.running() {
+        if self.running() {
             return Err(Status::SELF_TEST_IN_PROGRESS);
         }
-        if self.maintenance.busy() {
+        if busy {
             return Err(Status::FORMAT_IN_PROGRESS);
         }
-        self.self_test.serial += 1;
-        let (start, end, serial) = (self.now, self.now + time, self.self_test.serial);
-        self.self_test.running = Some(Running { code, nsid, start, end, serial });
-        self.at(end, Event::SelfTested(serial));
-        Ok(())
+        self.serial += 1;
+        let running = Running { code, nsid, start: now, end: now + time, serial: self.serial };
+        Ok(Some((self.running.insert(running).end, self.serial)))
     }
 
-    /// A controller reset, which forgot the end to come, ends a short test; an extended one goes on.
-    pub(crate) fn reset_self_test(&mut self) {
-        match &self.self_test.running {
-            Some(test) if test.code == EXTENDED => self.at(test.end, Event::SelfTested(test.serial)),
-            _ => self.self_test.stop(self.now, Outcome::Reset),
+    /// A controller reset, which forgot the end to come, ends a short test; an extended one goes on: its end and number.
+    pub fn reset(&mut self, now: Ps) -> Option<(Ps, u32)> {
+        match &self.running {
+            Some(test) if test.code == EXTENDED => Some((test.end, test.serial)),
+            _ => {
+                self.stop(now, Outcome::Reset);
+                None
+            }
         }
     }
 
-    /// The test with this number has run its time, if it still runs.
-    pub(crate) fn self_tested(&mut self, serial: u32) {
-        if self.self_test.running.as_ref().is_some_and(|t| t.serial == serial) {
-            self.self_test.stop(self.now, Outcome::Passed);
-            self.settle();
+    /// The test with this number has run its time: whether it still ran.
+    pub fn passed(&mut self, now: Ps, serial: u32) -> bool {
+        let runs = self.running.as_ref().is_some_and(|t| t.serial == serial);
+        if runs {
+            self.stop(now, Outcome::Passed);
         }
+        runs
     }
 }

@@ -1,146 +1,246 @@
-//! Admin commands (NVM Express 1.4, section 5): which is which. Queues, features, log pages, namespaces and the long
-//! ones (Format NVM, Sanitize) have modules of their own.
+//! Admin commands (NVM Express 1.4, section 5): which is which, and what those do that reach beyond the room `admin`.
 
-use crate::admin::identify;
-use crate::controller::{Controller, Event};
+use super::agenda::Event;
+use super::Controller;
+use crate::admin::features::{self, Select};
+use crate::admin::SelfTestOutcome;
 use crate::host::BusSink;
-use crate::nvme::{admin, Sqe, Status};
+use crate::nvme::commands::{Next, Outcome};
+use crate::nvme::{admin, feature, AsyncEvent, Sqe, Status};
+use crate::power::states::APST_BYTES;
+use crate::profile::Ps;
 
 impl<S: BusSink> Controller<S> {
     /// Takes up an admin command.
-    fn execute_admin(&mut self, id: u32) {
-        let sqe = self.command(id).sqe;
-        if !self.allowed_now(&sqe) {
-            return self.fail(id, Status::SANITIZE_IN_PROGRESS);
+    pub(super) fn execute_admin(&mut self, id: u32) -> Outcome {
+        let sqe = &{ self.commands[id].sqe };
+        if !self.admin.maintenance.allows(sqe) {
+            return Err(Status::SANITIZE_IN_PROGRESS);
         }
-        let result = match sqe.opcode() {
-            admin::DELETE_IO_SQ => self.delete_sq(&sqe),
-            admin::CREATE_IO_SQ => self.create_sq(&sqe),
-            admin::DELETE_IO_CQ => self.delete_cq(&sqe),
-            admin::CREATE_IO_CQ => self.create_cq(&sqe),
-            admin::IDENTIFY => return self.identify(id, &sqe),
-            admin::GET_LOG_PAGE => return self.log_page(id, &sqe),
-            admin::SET_FEATURES => return self.set_features(id, &sqe),
-            admin::GET_FEATURES => return self.get_features(id, &sqe),
-            admin::ABORT => {
-                self.abort(id, &sqe);
-                Ok(())
+        let (profile, data_kept, now) = (&self.profile, self.media.keeps_data(), self.now);
+        let (offer, entries) = (&profile.offer, *profile.limits.max_queue_entries);
+        let granted = self.admin.features.queues;
+        let done = |()| Next::Done(0);
+        match sqe.opcode() {
+            admin::DELETE_IO_SQ => self.queues.delete_sq(sqe).map(done),
+            admin::CREATE_IO_SQ => self.queues.create_sq(sqe, granted, entries).map(done),
+            admin::DELETE_IO_CQ => {
+                let (posted, blocked) = self.queues.delete_cq(sqe)?;
+                posted.iter().for_each(|truth| self.sink.command(truth));
+                self.commands.end(blocked);
+                Ok(Next::Done(0))
             }
-            admin::ASYNC_EVENT_REQUEST => return self.async_request(id),
-            admin::DEVICE_SELF_TEST if self.profile.offer.self_test() => self.device_self_test(&sqe),
-            admin::FORMAT_NVM => return self.format(id, &sqe),
-            admin::SANITIZE if !self.profile.offer.sanitize.is_empty() => return self.sanitize(id, &sqe),
-            admin::NAMESPACE_MANAGEMENT if *self.profile.offer.namespace_management => {
-                return self.manage_namespace(id, &sqe)
+            admin::CREATE_IO_CQ => self.queues.create_cq(sqe, granted, entries, self.pcie.msix.vectors()).map(done),
+            admin::IDENTIFY => self.admin.identify(sqe, profile, data_kept, now),
+            admin::GET_LOG_PAGE => {
+                let warmth = self.power.warmth(now, &self.admin.thermal_limits());
+                self.admin.log_page(sqe, profile, data_kept, now, &warmth)
             }
-            admin::NAMESPACE_ATTACHMENT if *self.profile.offer.namespace_management => {
-                return self.attach_namespace(id, &sqe)
+            admin::SET_FEATURES => self.set_features(sqe),
+            admin::GET_FEATURES => self.get_features(sqe),
+            admin::ABORT => Ok(self.abort(sqe)),
+            admin::ASYNC_EVENT_REQUEST => {
+                self.admin.async_events.request(id)?;
+                self.commands.end(1); // it may wait for ever: the controller is idle meanwhile
+                self.deliver_events();
+                self.settle();
+                Ok(Next::Wait)
             }
+            admin::DEVICE_SELF_TEST if offer.self_test() => {
+                let (namespaces, busy) = (&self.admin.namespaces, self.admin.maintenance.busy());
+                match self.admin.self_test.command(now, sqe, offer, namespaces, busy)? {
+                    Some((end, serial)) => self.agenda.at(end, Event::SelfTested(serial)),
+                    None => self.settle(),
+                }
+                Ok(Next::Done(0))
+            }
+            admin::FORMAT_NVM => self.format(id, sqe),
+            admin::SANITIZE if !offer.sanitize.is_empty() => self.sanitize(sqe),
+            admin::NAMESPACE_MANAGEMENT if *offer.namespace_management => self.manage_namespace(sqe),
+            admin::NAMESPACE_ATTACHMENT if *offer.namespace_management => match sqe.cdw(10) & 0xF {
+                0 | 1 => Ok(Next::Transfer(4096)),
+                _ => Err(Status::INVALID_FIELD),
+            },
             _ => Err(Status::INVALID_OPCODE),
+        }
+    }
+
+    /// The structure that an admin command brings is here.
+    pub(super) fn admin_data_in(&mut self, sqe: &Sqe, data: &[u8]) -> Outcome {
+        let next = match sqe.opcode() {
+            admin::NAMESPACE_MANAGEMENT => self.admin.create_namespace(data),
+            admin::NAMESPACE_ATTACHMENT => self.admin.attach_namespace(sqe, data),
+            _ => self.feature_in(sqe, data).map(|()| Next::Done(0)),
         };
-        match result {
-            Ok(()) => self.finish_at(id, self.now),
-            Err(status) => self.fail(id, status),
-        }
-    }
-
-    fn identify(&mut self, id: u32, sqe: &Sqe) {
-        match self.identity(sqe) {
-            Ok(data) => {
-                self.command(id).data = data;
-                self.resolve(id, 4096);
-            }
-            Err(status) => self.fail(id, status),
-        }
-    }
-
-    /// The structure an Identify command asks for. With namespace management the structures of allocated namespaces
-    /// (CNS 10h and up) exist too.
-    fn identity(&self, sqe: &Sqe) -> Result<Vec<u8>, Status> {
-        let (nsid, all) = (sqe.nsid(), &self.namespaces);
-        let managed = *self.profile.offer.namespace_management;
-        let known = (1..=all.most()).contains(&nsid);
-        Ok(match sqe.cdw(10) & 0xFF {
-            0x00 if nsid == u32::MAX && managed => identify::namespace_common(all),
-            // a namespace that is not active has a structure full of zeroes
-            0x00 if known => all.active(nsid).map_or(vec![0; 4096], |n| self.namespace_structure(nsid, n)),
-            0x01 => identify::controller(&self.profile, all, self.store.is_some()),
-            0x02 if nsid < 0xFFFF_FFFE => identify::namespace_list(all.list(nsid, false)),
-            0x03 if known => {
-                let namespace = all.active(nsid).ok_or(Status::INVALID_FIELD)?;
-                identify::namespace_descriptors(&self.profile, namespace)
-            }
-            0x10 if managed && nsid < 0xFFFF_FFFE => identify::namespace_list(all.list(nsid, true)),
-            0x11 if managed && known => {
-                all.allocated(nsid).map_or(vec![0; 4096], |n| self.namespace_structure(nsid, n))
-            }
-            0x12 if managed && known => {
-                let attached = all.active(nsid).is_some();
-                identify::controller_list(attached && (sqe.cdw(10) >> 16) as u16 <= identify::CONTROLLER_ID)
-            }
-            0x13 if managed => identify::controller_list((sqe.cdw(10) >> 16) as u16 <= identify::CONTROLLER_ID),
-            0x00 | 0x02 | 0x03 => return Err(Status::INVALID_NAMESPACE),
-            0x10..=0x12 if managed => return Err(Status::INVALID_NAMESPACE),
-            _ => return Err(Status::INVALID_FIELD),
-        })
-    }
-
-    fn namespace_structure(&self, nsid: u32, namespace: &crate::admin::namespaces::Namespace) -> Vec<u8> {
-        let left = self.maintenance.percent_left(nsid, self.now);
-        identify::namespace(&self.profile, namespace, self.namespaces.formats(), left)
+        self.deliver_events();
+        next
     }
 
     /// Abort: an Asynchronous Event Request that waits is ended; anything else runs to its end (DW0 bit 0 says so).
-    fn abort(&mut self, id: u32, sqe: &Sqe) {
+    fn abort(&mut self, sqe: &Sqe) -> Next {
         let (qid, cid) = (sqe.cdw(10) as u16, (sqe.cdw(10) >> 16) as u16);
         let commands = &self.commands;
-        let held = self.async_events.take_request(|a| {
-            let c = commands[a as usize].as_ref();
-            qid == 0 && c.is_some_and(|c| c.sqe.cid() == cid)
-        });
-        match held {
-            Some(event) => {
-                self.in_hand += 1;
-                self.fail(event, Status::ABORTED_BY_REQUEST);
-                self.command(id).dw0 = 0;
+        let held = self.admin.async_events.take_request(|id| qid == 0 && commands[id].sqe.cid() == cid);
+        if let Some(request) = held {
+            self.commands.begin(1);
+            self.fail(request, Status::ABORTED_BY_REQUEST);
+        }
+        Next::Done(u32::from(held.is_none()))
+    }
+
+    /// Set Features: done at once, or when its data is here.
+    fn set_features(&mut self, sqe: &Sqe) -> Outcome {
+        let (feature, save) = (sqe.cdw(10) as u8, sqe.cdw(10) >> 31 == 1);
+        if save && !features::saveable(feature) {
+            return Err(Status::NOT_SAVEABLE);
+        }
+        match feature {
+            feature::APST => Ok(Next::Transfer(APST_BYTES as u32)),
+            feature::POWER_MANAGEMENT => {
+                let state = (sqe.cdw(11) & 0x1F) as usize;
+                if state >= self.profile.power_state.len() {
+                    return Err(Status::INVALID_FIELD);
+                }
+                self.power.states.request(self.now, state, &mut self.power.meter);
+                Ok(Next::Done(0))
             }
-            None => self.command(id).dw0 = 1,
+            _ => match self.admin.set_with_data(sqe) {
+                Some(next) => {
+                    self.media.flash.lend(self.admin.hmb.lent());
+                    next
+                }
+                None => self.set_value(feature, sqe.cdw(11), save),
+            },
         }
     }
 
-    /// A structure the command needs has arrived.
-    pub(crate) fn structure_in(&mut self, id: u32) {
-        let c = self.command(id);
-        if !c.status.is_success() {
-            return self.finish_at(id, self.now);
+    fn set_value(&mut self, feature: u8, value: u32, save: bool) -> Outcome {
+        let cached = self.admin.features.write_cache();
+        let dw0 = self.admin.features.set(feature, value, save, self.queues.io_exist())?;
+        let limits = matches!(feature, feature::TEMPERATURE_THRESHOLD | feature::HCTM);
+        if limits && self.power.set_limits(self.now, &self.admin.thermal_limits()) {
+            self.raise(AsyncEvent::TEMPERATURE);
         }
-        match (c.qid, c.sqe.opcode()) {
-            (0, admin::NAMESPACE_MANAGEMENT) => self.create_namespace(id),
-            (0, admin::NAMESPACE_ATTACHMENT) => self.controllers_in(id),
-            (0, _) => self.features_in(id),
-            _ => self.deallocate(id),
+        if cached && !self.admin.features.write_cache() {
+            self.flush_buffer(); // what was volatile is not when the command completes
+            return Ok(Next::DoneAt(self.media.flash.programmed_ps()));
+        }
+        Ok(Next::Done(dw0))
+    }
+
+    /// The data of a Set Features command has arrived.
+    fn feature_in(&mut self, sqe: &Sqe, data: &[u8]) -> Result<(), Status> {
+        match sqe.cdw(10) as u8 {
+            feature::TIMESTAMP => self.admin.set_timestamp(self.now, data),
+            feature::HOST_MEMORY_BUFFER => {
+                let taken = self.admin.hmb.take(sqe, data);
+                self.media.flash.lend(self.admin.hmb.lent());
+                return taken;
+            }
+            _ => {
+                let mut table = [0; APST_BYTES];
+                table.copy_from_slice(data);
+                if !self.power.states.set_apst(sqe.cdw(11) & 1 == 1, &table) {
+                    return Err(Status::INVALID_FIELD);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Get Features. None of those with data is saved: saved and default are what a reset leaves.
+    fn get_features(&self, sqe: &Sqe) -> Outcome {
+        let (feature, select) = (sqe.cdw(10) as u8, Select::of(sqe.cdw(10))?);
+        let (current, states) = (select == Select::Current, &self.power.states);
+        let with_data = match feature {
+            feature::APST if current => Some((u32::from(states.apst().0), states.apst().1.to_vec())),
+            feature::APST => Some((0, vec![0; APST_BYTES])),
+            _ => self.admin.get_with_data(feature, select, self.now),
+        };
+        let power = feature == feature::POWER_MANAGEMENT;
+        Ok(match with_data {
+            _ if select == Select::Capabilities && (with_data.is_some() || power) => {
+                Next::Done(features::capabilities(false))
+            }
+            Some((dw0, data)) => Next::Return(dw0, data),
+            None if power => Next::Done(if current { u32::from(states.current()) } else { 0 }),
+            None => Next::Done(self.admin.features.get(feature, sqe.cdw(11), select)?),
+        })
+    }
+
+    /// Namespace Management: create (when its structure is here) or delete.
+    fn manage_namespace(&mut self, sqe: &Sqe) -> Outcome {
+        match sqe.cdw(10) & 0xF {
+            0 => return Ok(Next::Transfer(4096)),
+            1 if sqe.nsid() == u32::MAX => {
+                let all: Vec<u32> = self.admin.namespaces.list(0, true).collect();
+                all.into_iter().try_for_each(|nsid| self.delete_namespace(nsid))?;
+            }
+            1 => self.delete_namespace(sqe.nsid())?,
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(Next::Done(0))
+    }
+
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), Status> {
+        let gone = self.admin.delete_namespace(nsid)?;
+        self.media.discard(gone.base, gone.base + gone.span);
+        self.deliver_events();
+        Ok(())
+    }
+
+    /// Format NVM: completes when it is over.
+    fn format(&mut self, id: u32, sqe: &Sqe) -> Outcome {
+        let plan = self.admin.maintenance.plan_format(sqe, &self.admin.namespaces, &self.profile.offer)?;
+        let end = self.begin_long(plan.time, plan.erase, SelfTestOutcome::Formatted);
+        self.admin.maintenance.begin_format(plan, self.now, end, id);
+        self.agenda.at(end, Event::Formatted);
+        Ok(Next::Wait)
+    }
+
+    /// The format is over: the namespaces are empty and have their new block size.
+    pub(super) fn formatted(&mut self) {
+        let Some(done) = self.admin.maintenance.end_format() else { return };
+        for &nsid in &done.namespaces {
+            if let Some(namespace) = self.admin.namespaces.allocated(nsid) {
+                self.media.discard(namespace.base, namespace.base + namespace.span);
+            }
+            self.admin.namespaces.reformat(nsid, done.format);
+        }
+        match done.command {
+            Some(id) => self.finish_at(id, self.now),
+            None => self.settle(),
         }
     }
 
-    /// PRPs are known: the data goes where it belongs. Bit 0 of an admin opcode says that it comes from the host.
-    pub(crate) fn transfer(&mut self, id: u32) {
-        let c = self.command(id);
-        match (c.qid, c.sqe.opcode() & 1) {
-            (0, 1) => self.fetch_structure(id),
-            (0, _) => self.at(self.now, Event::ReturnStructure(id)),
-            _ => self.transfer_io(id),
+    /// Sanitize: completes at once; the work goes on behind it.
+    fn sanitize(&mut self, sqe: &Sqe) -> Outcome {
+        let capacity = self.admin.namespaces.capacity();
+        if let Some(plan) = self.admin.maintenance.plan_sanitize(sqe, capacity, &self.profile.offer)? {
+            let end = self.begin_long(plan.time, plan.erase, SelfTestOutcome::Sanitized);
+            self.admin.maintenance.begin_sanitize(&plan, self.now, end);
+            self.agenda.at(end, Event::Sanitized);
+        }
+        Ok(Next::Done(0))
+    }
+
+    /// The sanitize operation is over: nothing is left on the drive.
+    pub(super) fn sanitized(&mut self) {
+        if self.admin.maintenance.end_sanitize() {
+            self.media.discard(0, self.admin.namespaces.capacity());
+            self.raise(AsyncEvent::SANITIZED);
+            self.settle();
         }
     }
 
-    /// Takes up a command whose turn it is.
-    pub(crate) fn execute(&mut self, id: u32) {
-        if self.command(id).sqe.fuse_psdt() & 3 != 0 {
-            return self.fail(id, Status::INVALID_FIELD); // fused operations are not offered
+    /// An operation on the whole drive begins that takes `time`, for `erase` of which all dies erase: it ends a self-test and
+    /// waits for what is in the write buffer. When it ends.
+    fn begin_long(&mut self, time: Ps, erase: Option<Ps>, ends: SelfTestOutcome) -> Ps {
+        self.admin.self_test.stop(self.now, ends);
+        if let Some(time) = erase {
+            self.power.erase(self.now, time);
         }
-        if self.command(id).qid == 0 {
-            self.execute_admin(id);
-        } else {
-            self.execute_io(id);
-        }
+        self.flush_buffer();
+        (self.now + time).max(self.media.flash.programmed_ps())
     }
 }

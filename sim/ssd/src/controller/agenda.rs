@@ -1,16 +1,63 @@
 //! The events that wait, in order of time.
 
-use crate::controller::{Controller, Event, Want};
-use crate::host::BusSink;
+use crate::pcie::port::Request;
 use crate::profile::Ps;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// What a read of host memory was for.
+pub enum Want {
+    Sqes {
+        qid: u16,
+        announced: Vec<Ps>,
+        first: Ps,
+    },
+    List {
+        command: u32,
+    },
+    Structure {
+        command: u32,
+        left: u32,
+    },
+    Data {
+        command: u32,
+        offset: u32,
+        len: u32,
+    },
+    /// The command is gone (reset); the answer still comes.
+    Nothing,
+}
+
+/// What happens in the controller at a time.
+pub enum Event {
+    Mmio { offset: u64, size: u8, value: u64, first: Ps },
+    Arbitrate,
+    Answer(Box<(Want, Request)>),
+    SqesIn { qid: u16, announced: Vec<Ps>, first: Ps, bytes: Vec<u8> },
+    ListIn { command: u32, bytes: Vec<u8> },
+    StructureIn { command: u32 },
+    Execute(u32),
+    ReturnStructure(u32),
+    PageReady { command: u32, offset: u32, len: u32 },
+    DataOut { command: u32, offset: u32, len: u32 },
+    DataIn { command: u32, len: u32 },
+    Complete(u32),
+    Post { cqid: u16, address: u64, entry: [u8; 16] },
+    Interrupt(u16),
+    Coalesced { cqid: u16 },
+    Programmed(u64),
+    Formatted,
+    Sanitized,
+    SelfTested(u32),
+    Ready,
+    ShutDown,
+}
+
 /// An event and when; of equal times, the first one made comes first.
-pub(crate) struct Timed {
-    pub at: Ps,
-    pub serial: u64,
-    pub event: Event,
+struct Timed {
+    at: Ps,
+    serial: u64,
+    event: Event,
 }
 
 impl PartialEq for Timed {
@@ -30,40 +77,54 @@ impl Ord for Timed {
     }
 }
 
-impl<S: BusSink> Controller<S> {
-    pub(crate) fn at(&mut self, at: Ps, event: Event) {
+/// The events that wait.
+#[derive(Default)]
+pub struct Agenda {
+    heap: BinaryHeap<Reverse<Timed>>,
+    serial: u64,
+}
+
+impl Agenda {
+    /// `event` happens at `at`.
+    pub fn at(&mut self, at: Ps, event: Event) {
         self.serial += 1;
         self.heap.push(Reverse(Timed { at, serial: self.serial, event }));
     }
 
+    /// When the next event happens.
+    pub fn next_ps(&self) -> Option<Ps> {
+        self.heap.peek().map(|t| t.0.at)
+    }
+
+    /// Takes the next event.
+    pub fn pop(&mut self) -> Option<Event> {
+        self.heap.pop().map(|t| t.0.event)
+    }
+
     /// Nothing of a reset's past may act on the controller, but the bus still sees reads answered and flash programs.
-    pub(crate) fn forget_events(&mut self) {
-        let kept: Vec<_> = self.heap.drain().map(|t| t.0).collect();
-        for timed in kept {
+    pub fn forget(&mut self) {
+        let kept = std::mem::take(&mut self.heap).into_iter().filter_map(|Reverse(timed)| {
             let event = match timed.event {
                 Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
                 e @ (Event::Mmio { .. } | Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
-                _ => continue,
+                _ => return None,
             };
-            self.heap.push(Reverse(Timed { event, ..timed }));
+            Some(Reverse(Timed { event, ..timed }))
+        });
+        self.heap = kept.collect();
+    }
+
+    /// If nothing waits but ends of programs, takes them out: time, units.
+    pub fn take_programs(&mut self) -> Option<Vec<(Ps, u64)>> {
+        if !self.heap.iter().all(|t| matches!(t.0.event, Event::Programmed(_))) {
+            return None;
         }
-    }
-
-    /// Whether no event waits but ends of programs.
-    pub(crate) fn only_programs_wait(&self) -> bool {
-        self.heap.iter().all(|t| matches!(t.0.event, Event::Programmed(_)))
-    }
-
-    /// Takes the ends of programs out of the events: time, units.
-    pub(crate) fn take_programs(&mut self) -> Vec<(Ps, u64)> {
-        let (mut programs, mut others) = (Vec::new(), BinaryHeap::new());
+        let mut programs = Vec::with_capacity(self.heap.len());
         while let Some(Reverse(timed)) = self.heap.pop() {
-            match timed.event {
-                Event::Programmed(units) => programs.push((timed.at, units)),
-                _ => others.push(Reverse(timed)),
+            if let Event::Programmed(units) = timed.event {
+                programs.push((timed.at, units));
             }
         }
-        self.heap = others;
-        programs
+        Some(programs)
     }
 }

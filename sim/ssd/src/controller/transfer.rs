@@ -1,85 +1,83 @@
 //! Moving data between the host and the drive: reads of host memory, PRP lists, structures, user data.
 
-use crate::controller::{Controller, Event, Want};
+use super::agenda::{Event, Want};
+use super::{Controller, Read};
 use crate::host::{BusSink, Host};
-use crate::nvme::prp;
-use crate::nvme::{io, Status};
+use crate::nvme::{io, prp, Status};
 use crate::pcie::port::{Payload, Request};
-use crate::profile::Ps;
-
-/// Reads outstanding at a time, of any kind: leaves tags for the largest of them.
-const MAX_READS: usize = 12;
 
 impl<S: BusSink> Controller<S> {
     /// Asks for host memory, now or when earlier reads are answered. The answer comes as an event.
-    pub(crate) fn read_host(&mut self, want: Want, address: u64, len: u32) {
-        if self.reads_outstanding >= MAX_READS {
-            self.deferred.push_back((want, address, len));
-            return;
+    pub(super) fn read_host(&mut self, read: Read) {
+        if let Some(read) = self.reads.begin(read) {
+            self.request(read);
         }
-        self.reads_outstanding += 1;
+    }
+
+    fn request(&mut self, (want, address, len): Read) {
         let at = self.wake_link(self.now);
-        let request = self.port.dma_read(at, address, len);
+        let request = self.pcie.port.dma_read(at, address, len);
         let want = match want {
             Want::Sqes { qid, announced, .. } => Want::Sqes { qid, announced, first: request.first },
             other => other,
         };
-        self.at(request.answer, Event::Answer(Box::new((want, request))));
+        self.agenda.at(request.answer, Event::Answer(Box::new((want, request))));
     }
 
     /// The root complex has read memory and answers.
-    pub(crate) fn answered(&mut self, want: Want, request: &Request, host: &mut dyn Host) {
-        self.reads_outstanding -= 1;
+    pub(super) fn answered(&mut self, want: Want, request: &Request, host: &mut dyn Host) {
+        self.reads.answered();
         let (address, len) = request.range();
         let mut bytes = Vec::new();
         let keep = !matches!(want, Want::Data { .. } | Want::Nothing);
         let mut there = true;
-        if keep || self.store.is_some() {
+        if keep || self.media.keeps_data() {
             bytes.resize(len as usize, 0);
             there = host.read(address, &mut bytes);
         }
-        let span = self.port.answer(self.now, request, keep.then_some(&bytes[..]));
-        let arrival = span.end + self.port.flight;
+        let span = self.pcie.port.answer(self.now, request, keep.then_some(&bytes[..]));
+        let arrival = span.end + self.pcie.port.flight;
         match want {
             Want::Nothing => {}
-            Want::Sqes { qid, announced, first } => self.at(arrival, Event::SqesIn { qid, announced, first, bytes }),
-            Want::List { command } if there => self.at(arrival, Event::ListIn { command, bytes }),
-            Want::Structure { command, left } if there => {
-                let c = self.command(command);
-                c.truth.data(span.first, span.last);
-                c.data.extend_from_slice(&bytes);
-                if left == 0 {
-                    self.at(arrival, Event::StructureIn { command });
-                }
+            Want::Sqes { qid, announced, first } => {
+                self.agenda.at(arrival, Event::SqesIn { qid, announced, first, bytes });
             }
-            Want::Data { command, offset, len } if there => {
-                self.command(command).truth.data(span.first, span.last);
-                self.keep_data(command, offset, &bytes);
-                let through = self.data_path(arrival, len);
-                self.at(through, Event::DataIn { command, offset, len });
-            }
+            Want::List { command } if there => self.agenda.at(arrival, Event::ListIn { command, bytes }),
             Want::List { command } => self.fail(command, Status::DATA_TRANSFER_ERROR),
             Want::Structure { command, left } => {
-                if left == 0 {
-                    self.fail(command, Status::DATA_TRANSFER_ERROR);
+                let c = &mut self.commands[command];
+                if there {
+                    c.truth.data(span.first, span.last);
+                    c.data.extend_from_slice(&bytes);
                 } else {
-                    self.command(command).status = Status::DATA_TRANSFER_ERROR;
+                    c.status = Status::DATA_TRANSFER_ERROR;
+                }
+                if left == 0 && there {
+                    self.agenda.at(arrival, Event::StructureIn { command });
+                } else if left == 0 {
+                    self.finish_at(command, self.now);
                 }
             }
             Want::Data { command, offset, len } => {
-                self.command(command).status = Status::DATA_TRANSFER_ERROR;
-                self.at(arrival, Event::DataIn { command, offset, len });
+                let mut through = arrival;
+                if there {
+                    self.commands[command].truth.data(span.first, span.last);
+                    self.keep_data(command, offset, &bytes);
+                    through = self.data_path.carry(arrival, len, &mut self.power);
+                } else {
+                    self.commands[command].status = Status::DATA_TRANSFER_ERROR;
+                }
+                self.agenda.at(through, Event::DataIn { command, len });
             }
         }
-        while self.reads_outstanding < MAX_READS {
-            let Some((want, address, len)) = self.deferred.pop_front() else { break };
-            self.read_host(want, address, len);
+        while let Some(read) = self.reads.next() {
+            self.request(read);
         }
     }
 
     /// Resolves the PRPs of a command for `len` bytes; [`Controller::transfer`] goes on when they are known.
-    pub(crate) fn resolve(&mut self, id: u32, len: u32) {
-        let c = self.command(id);
+    pub(super) fn resolve(&mut self, id: u32, len: u32) {
+        let c = &mut self.commands[id];
         c.len = len;
         if c.sqe.fuse_psdt() & 0xC0 != 0 {
             return self.fail(id, Status::SGL_NOT_SUPPORTED);
@@ -89,8 +87,8 @@ impl<S: BusSink> Controller<S> {
         self.resolved(id, next);
     }
 
-    pub(crate) fn list_in(&mut self, id: u32, bytes: &[u8]) {
-        let c = self.command(id);
+    pub(super) fn list_in(&mut self, id: u32, bytes: &[u8]) {
+        let c = &mut self.commands[id];
         let placed: u32 = c.pieces.iter().map(|p| p.1).sum();
         let rest = c.len - placed;
         let next = prp::go_on(bytes, rest, &mut c.pieces);
@@ -100,112 +98,101 @@ impl<S: BusSink> Controller<S> {
     fn resolved(&mut self, id: u32, next: Result<Option<prp::ListRead>, Status>) {
         match next {
             Err(status) => self.fail(id, status),
-            Ok(Some(list)) => self.read_host(Want::List { command: id }, list.address, 8 * list.entries),
+            Ok(Some(list)) => self.read_host((Want::List { command: id }, list.address, 8 * list.entries)),
             Ok(None) => self.transfer(id),
         }
     }
 
     /// Reads the command's whole data as a structure; the answer is `Event::StructureIn`.
-    pub(crate) fn fetch_structure(&mut self, id: u32) {
-        let pieces = self.command(id).pieces.clone();
+    pub(super) fn fetch_structure(&mut self, id: u32) {
+        let pieces = self.commands[id].pieces.clone();
         let mut left = pieces.len() as u32;
         for (address, len) in pieces {
             left -= 1;
-            self.read_host(Want::Structure { command: id, left }, address, len);
+            self.read_host((Want::Structure { command: id, left }, address, len));
         }
     }
 
     /// Writes a structure to where the command's PRPs say, and completes the command.
-    pub(crate) fn return_structure(&mut self, id: u32, host: &mut dyn Host) {
-        let c = self.command(id);
+    pub(super) fn return_structure(&mut self, id: u32, host: &mut dyn Host) {
+        let c = &mut self.commands[id];
         let (pieces, data) = (c.pieces.clone(), std::mem::take(&mut c.data));
         let (mut done, mut end, mut there) = (0, self.now, true);
         let at = self.wake_link(self.now);
         for (address, len) in pieces {
             let bytes = &data[done..done + len as usize];
-            let span = self.port.dma_write(at, address, Payload::Bytes(bytes));
+            let span = self.pcie.port.dma_write(at, address, Payload::Bytes(bytes));
             there &= host.write(address, bytes);
-            self.command(id).truth.data(span.first, span.last);
+            self.commands[id].truth.data(span.first, span.last);
             done += len as usize;
             end = span.end;
         }
         if !there {
-            self.command(id).status = Status::DATA_TRANSFER_ERROR;
+            self.commands[id].status = Status::DATA_TRANSFER_ERROR;
         }
-        self.at(end + self.timing.completion, Event::Complete(id));
+        self.agenda.at(end + self.processor.completion, Event::Complete(id));
     }
 
     /// A page (or part) came out of flash: it crosses the data path in pieces.
-    pub(crate) fn page_ready(&mut self, id: u32, offset: u32, len: u32) {
+    pub(super) fn page_ready(&mut self, id: u32, offset: u32, len: u32) {
         let mut at = offset;
         while at < offset + len {
             let n = (4096 - at % 4096).min(offset + len - at);
-            let through = self.data_path(self.now, n);
-            self.at(through, Event::DataOut { command: id, offset: at, len: n });
+            let through = self.data_path.carry(self.now, n, &mut self.power);
+            self.agenda.at(through, Event::DataOut { command: id, offset: at, len: n });
             at += n;
         }
     }
 
     /// A piece of read data is through the data path: it goes to the host.
-    pub(crate) fn data_out(&mut self, id: u32, offset: u32, len: u32, host: &mut dyn Host) {
+    pub(super) fn data_out(&mut self, id: u32, offset: u32, len: u32, host: &mut dyn Host) {
         let at = self.wake_link(self.now);
-        let c = self.commands[id as usize].as_mut().expect("an event names a command in hand");
-        let mut end = at;
-        let mut from = offset;
-        let base = c.at;
+        let c = &mut self.commands[id];
         if c.sqe.opcode() == io::COMPARE {
             return self.fetch_comparand(id, len);
         }
+        let (mut end, mut from) = (at, c.at + u64::from(offset));
         for (address, n) in prp::part(&c.pieces, offset, len) {
-            let span = self.port.dma_write(at, address, Payload::LeftOut(n));
+            let span = self.pcie.port.dma_write(at, address, Payload::LeftOut(n));
             c.truth.data(span.first, span.last);
             end = span.end;
-            if let Some(store) = &self.store {
-                let mut bytes = vec![0; n as usize];
-                store.read(base + u64::from(from), &mut bytes);
-                if !host.write(address, &bytes) {
-                    c.status = Status::DATA_TRANSFER_ERROR;
-                }
+            if self.media.data(from, n).is_some_and(|bytes| !host.write(address, &bytes)) {
+                c.status = Status::DATA_TRANSFER_ERROR;
             }
-            from += n;
+            from += u64::from(n);
         }
         c.done += len;
         if c.done == c.len {
-            self.at(end + self.timing.completion, Event::Complete(id));
+            self.agenda.at(end + self.processor.completion, Event::Complete(id));
         }
     }
 
     /// Starts as many reads of write data as the DMA engine has room for.
-    pub(crate) fn pump_dma(&mut self) {
-        while self.dma_active < self.timing.dma_reads {
-            let Some((command, offset, address, len)) = self.dma_queue.pop_front() else { return };
-            self.dma_active += 1;
-            self.read_host(Want::Data { command, offset, len }, address, len);
+    pub(super) fn pump_data(&mut self) {
+        while let Some((command, offset, address, len)) = self.reads.next_data() {
+            self.read_host((Want::Data { command, offset, len }, address, len));
         }
     }
 
+    /// Data came from the host: it is kept, or compared with what is.
     fn keep_data(&mut self, id: u32, offset: u32, bytes: &[u8]) {
-        let c = self.command(id);
-        let (at, compare) = (c.at + u64::from(offset), c.sqe.opcode() == io::COMPARE);
-        let Some(store) = &mut self.store else { return };
-        if !compare {
-            return store.write(at, bytes);
-        }
-        let mut kept = vec![0; bytes.len()];
-        store.read(at, &mut kept);
-        if kept != bytes {
-            self.command(id).status = Status::COMPARE_FAILURE;
+        let c = &mut self.commands[id];
+        let at = c.at + u64::from(offset);
+        if c.sqe.opcode() != io::COMPARE {
+            self.media.keep(at, bytes);
+        } else if self.media.data(at, bytes.len() as u32).is_some_and(|kept| kept != bytes) {
+            c.status = Status::COMPARE_FAILURE;
         }
     }
 
-    /// The command ends with `status`, now.
-    pub(crate) fn fail(&mut self, id: u32, status: Status) {
-        self.command(id).status = status;
-        self.finish_at(id, self.now);
-    }
-
-    /// The command's work ends at `at`: the completion follows.
-    pub(crate) fn finish_at(&mut self, id: u32, at: Ps) {
-        self.at(at.max(self.now) + self.timing.completion, Event::Complete(id));
+    /// The command's PRPs are known: the data goes where it belongs. Bit 0 of an admin opcode says that it comes from the
+    /// host.
+    fn transfer(&mut self, id: u32) {
+        let c = &self.commands[id];
+        match (c.qid, c.sqe.opcode() & 1) {
+            (0, 1) => self.fetch_structure(id),
+            (0, _) => self.agenda.at(self.now, Event::ReturnStructure(id)),
+            _ => self.transfer_io(id),
+        }
     }
 }

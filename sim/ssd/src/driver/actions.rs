@@ -1,6 +1,5 @@
-//! The steps of a plan as they are written.
+//! What a step of a plan does, and the step as it is written.
 
-use super::plan::{Action, Rest};
 use crate::fio::{parse_file, parse_text, trace_job, JobFile};
 use crate::profile::LBA;
 use serde::Deserialize;
@@ -8,6 +7,50 @@ use std::path::{Path, PathBuf};
 
 /// Idle time of a trace is cut to this, in seconds.
 const IDLE_CUT_S: f64 = 0.025;
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Runs a job file, or a fill or trace as one.
+    Fio(JobFile),
+    /// Leaves the drive alone.
+    Idle {
+        /// For how long, in seconds.
+        seconds: f64,
+    },
+    /// Leaves the drive alone, then reads 4 KiB.
+    Wake {
+        /// For how long, in seconds.
+        seconds: f64,
+        /// Where to read.
+        slba: u64,
+    },
+    /// Formats a namespace.
+    Format {
+        /// Which.
+        nsid: u32,
+        /// Secure erase setting.
+        ses: u8,
+    },
+    /// Sanitizes the drive, with this action code.
+    Sanitize(u8),
+}
+
+/// How long the drive is left alone after a group of jobs: so long that it was busy for `duty` of the time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rest {
+    /// Share of the time, above 0 and at most 1.
+    pub duty: f64,
+    /// But not longer than this, in seconds.
+    pub longest_s: f64,
+}
+
+impl Rest {
+    /// Seconds of rest after having been busy for `busy_s`.
+    pub fn after(self, busy_s: f64) -> f64 {
+        (busy_s * (1.0 - self.duty) / self.duty).min(self.longest_s)
+    }
+}
 
 /// A `[[step]]`.
 #[derive(Deserialize)]

@@ -1,10 +1,10 @@
 //! A small NVMe driver in virtual time: enumeration, controller start-up, queues, submission and completion.
 
 use super::memory::Memory;
-use crate::controller::mmio::DOORBELLS;
 use crate::controller::Controller;
 use crate::host::BusSink;
-use crate::nvme::admin;
+use crate::nvme::registers::DOORBELLS;
+use crate::nvme::{admin, number};
 use crate::pcie::config_space::{L1SS_CAP, MSIX_CAP, MSIX_TABLE, PCIE_CAP};
 use crate::pcie::port::Aspm;
 use crate::power::states::APST_BYTES;
@@ -159,16 +159,13 @@ impl<S: BusSink> Device<S> {
         self.admin("Identify Controller", sqe(admin::IDENTIFY, 0, page, [1, 0]))?;
         self.identity = self.memory.at(page, 4096).to_vec();
         self.admin("Identify Namespace", sqe(admin::IDENTIFY, 1, page, [0, 0]))?;
-        let mut nsze = [0; 8];
-        nsze.copy_from_slice(self.memory.at(page, 8));
-        self.lbas = u64::from_le_bytes(nsze);
+        self.lbas = number(self.memory.at(page, 8));
         self.lend_memory()
     }
 
     /// Lends the drive the host memory it asks for (HMPRE), in one piece.
     fn lend_memory(&mut self) -> Result<(), DriverError> {
-        let word = |d: &[u8]| u32::from_le_bytes([d[0], d[1], d[2], d[3]]);
-        let pages = word(&self.identity[272..]);
+        let pages = number(&self.identity[272..276]) as u32;
         if pages == 0 {
             return Ok(());
         }
@@ -258,13 +255,12 @@ impl<S: BusSink> Device<S> {
         let before = out.len();
         loop {
             let entry = self.memory.at(queue.cq + 16 * u64::from(queue.head), 16);
-            let word = |i: usize| u16::from_le_bytes([entry[i], entry[i + 1]]);
+            let word = |i: usize| number(&entry[i..i + 2]) as u16;
             let status = word(14);
             if (status & 1 == 1) != queue.phase {
                 break;
             }
-            let dw0 = u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-            out.push(Completion { cid: word(12), dw0, status: status >> 1 });
+            out.push(Completion { cid: word(12), dw0: number(&entry[..4]) as u32, status: status >> 1 });
             queue.free_cids.push(word(12));
             queue.head += 1;
             if queue.head == queue.depth {
@@ -412,7 +408,7 @@ fn linux_apst(identity: &[u8]) -> [u8; APST_BYTES] {
     for state in (0..=usize::from(identity[263])).rev() {
         table[8 * state..8 * state + 4].copy_from_slice(&target.to_le_bytes());
         let psd = &identity[2048 + 32 * state..];
-        let word = |at: usize| u32::from_le_bytes([psd[at], psd[at + 1], psd[at + 2], psd[at + 3]]);
+        let word = |at: usize| number(&psd[at..at + 4]) as u32;
         let (operational, total) = (psd[3] & 2 == 0, word(4).saturating_add(word(8)));
         let class = match total {
             0..=15_000 => 1,

@@ -7,17 +7,12 @@
 
 use super::device::{cpu, Device, DriverError};
 use super::engine::{commands, finish_jobs, make_jobs, Job};
-use crate::controller::lean::drive::Drive;
-use crate::controller::lean::out::Merger;
-use crate::controller::lean::stream::NEVER;
+use crate::controller::lean::{Drive, NEVER};
 use crate::fio::{Direction, JobResult, JobSpec};
 use crate::host::{BusSink, CommandTruth};
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
-use crate::profile::{Ps, LBA, MS};
-
-/// Virtual time between handing out records.
-const HAND_OUT: Ps = MS;
+use crate::profile::{Ps, LBA};
 
 /// Whether these jobs can run without TLPs.
 pub fn can_run(specs: &[JobSpec]) -> bool {
@@ -33,23 +28,20 @@ pub fn run_group<S: BusSink>(
 ) -> Result<Option<Vec<JobResult>>, DriverError> {
     device.controller.advance(device.now, &mut device.memory);
     let mut jobs = make_jobs(device, specs, group, seed)?;
-    let now = device.now;
+    let (now, mdts) = (device.now, *device.controller.profile().limits.mdts);
     let Device { controller, queues, .. } = device;
     let Some(drive) = Drive::new(controller, queues.len(), cpu::INTERRUPT) else { return Ok(None) };
     let mut host = Host {
         next: jobs.iter_mut().map(|j| j.next_start()).collect(),
-        need: jobs.iter().map(|j| commands(&j.spec, drive.c.profile.limits.mdts.value)).collect(),
+        need: jobs.iter().map(|j| commands(&j.spec, mdts)).collect(),
         drive,
         queues,
         now,
         done: Vec::with_capacity(64),
-        merger: Merger::default(),
-        handed_out: now,
+        largest: PAGE << mdts,
     };
     host.run(&mut jobs)?;
-    let end = host.now.max(host.drive.c.now);
-    host.hand_out();
-    host.merger.finish(&mut host.drive.c.sink);
+    let end = host.now.max(host.drive.now_ps());
     host.drive.give_back();
     device.now = end;
     Ok(Some(finish_jobs(jobs)))
@@ -68,8 +60,8 @@ struct Host<'a, S: BusSink> {
     need: Vec<usize>,
     now: Ps,
     done: Vec<u32>,
-    merger: Merger,
-    handed_out: Ps,
+    /// Most bytes of a command.
+    largest: u64,
 }
 
 impl<S: BusSink> Host<'_, S> {
@@ -81,7 +73,7 @@ impl<S: BusSink> Host<'_, S> {
             let event = self.drive.next_ps();
             if event < issue.min(handler) && !over {
                 self.drive.limit = issue.min(handler);
-                self.drive.run(self.handed_out + HAND_OUT);
+                self.drive.run();
             } else if issue != NEVER && issue <= handler.min(event) {
                 self.now = self.now.max(issue);
                 self.start_io(&mut jobs[index], index, issue);
@@ -96,9 +88,7 @@ impl<S: BusSink> Host<'_, S> {
             } else {
                 return Err(DriverError::Stuck("I/O".into()));
             }
-            if self.drive.c.now >= self.handed_out + HAND_OUT {
-                self.hand_out();
-            }
+            self.drive.hand_out_in_time();
         }
     }
 
@@ -125,7 +115,7 @@ impl<S: BusSink> Host<'_, S> {
             return self.submit(queue, submitted, io::FLUSH, 0, 0, owner);
         }
         let (direction, offset, bytes) = job.begin_io(id, at, submitted);
-        let most = PAGE << *self.drive.c.profile.limits.mdts;
+        let most = self.largest;
         let parts = bytes.div_ceil(most);
         job.slots[id].left = parts as u32;
         let opcode = if direction == Direction::Read { io::READ } else { io::WRITE };
@@ -145,32 +135,20 @@ impl<S: BusSink> Host<'_, S> {
 
     /// The interrupt handler of a queue, and what it wakes.
     fn handle(&mut self, jobs: &mut [Job], queue: u16, at: Ps) {
-        let at = at.max(self.drive.c.now);
+        let at = at.max(self.drive.now_ps());
         let mut done = std::mem::take(&mut self.done);
         self.drive.reap(queue, at, &mut done);
         let mut now = at;
         for id in done.drain(..) {
             let command = &self.drive.commands[id as usize];
             self.queues[usize::from(queue)].give_cid(command.truth.cid);
-            self.merger.command(&command.truth);
             let (index, slot) = (command.owner.0 as usize, command.owner.1 as usize);
             let job = &mut jobs[index];
             now += cpu::COMPLETE;
             job.end_command(slot, now, command.truth.status != 0);
-            self.drive.c.sink.command(&command.truth);
             self.next[index] = job.next_start();
         }
         self.done = done;
         self.now = self.now.max(now);
-    }
-
-    /// Hands out what cannot change any more.
-    fn hand_out(&mut self) {
-        let c = &mut *self.drive.c;
-        c.heat();
-        c.meter.advance(c.now);
-        let horizon = c.meter.horizon().min(c.now);
-        self.merger.hand_out(horizon, &mut c.port, &mut c.meter, &mut c.sink);
-        self.handed_out = c.now;
     }
 }

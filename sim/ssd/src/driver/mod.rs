@@ -10,9 +10,10 @@ mod replay;
 mod session;
 mod truth;
 
+pub use actions::{Action, Rest};
 pub use device::{Device, DriverError};
 pub use engine::run_group;
 pub use memory::Memory;
-pub use plan::{Action, Idle, Plan, PlanError, Step};
+pub use plan::{Idle, Plan, PlanError, Step};
 pub use session::{run, Fidelity, Outcome, RunError};
 pub use truth::{Phase, TruthSink};

@@ -1,6 +1,6 @@
 //! A plan: steps of fio jobs, idle times and wake-ups, in TOML.
 
-use super::actions::{RawAction, RawStep};
+use super::actions::{Action, RawAction, RawStep, Rest};
 use crate::fio::{FioError, JobFile};
 use crate::flash::Condition;
 use crate::pcie::port::Aspm;
@@ -27,50 +27,6 @@ pub struct Idle {
     pub aspm: Aspm,
     /// Power state to ask for.
     pub power_state: Option<u8>,
-}
-
-/// What a step does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Runs a job file, or a fill or trace as one.
-    Fio(JobFile),
-    /// Leaves the drive alone.
-    Idle {
-        /// For how long, in seconds.
-        seconds: f64,
-    },
-    /// Leaves the drive alone, then reads 4 KiB.
-    Wake {
-        /// For how long, in seconds.
-        seconds: f64,
-        /// Where to read.
-        slba: u64,
-    },
-    /// Formats a namespace.
-    Format {
-        /// Which.
-        nsid: u32,
-        /// Secure erase setting.
-        ses: u8,
-    },
-    /// Sanitizes the drive, with this action code.
-    Sanitize(u8),
-}
-
-/// How long the drive is left alone after a group of jobs: so long that it was busy for `duty` of the time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rest {
-    /// Share of the time, above 0 and at most 1.
-    pub duty: f64,
-    /// But not longer than this, in seconds.
-    pub longest_s: f64,
-}
-
-impl Rest {
-    /// Seconds of rest after having been busy for `busy_s`.
-    pub fn after(self, busy_s: f64) -> f64 {
-        (busy_s * (1.0 - self.duty) / self.duty).min(self.longest_s)
-    }
 }
 
 /// A step.

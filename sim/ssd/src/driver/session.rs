@@ -1,9 +1,10 @@
 //! Runs a plan: every phase between its two in-band markers.
 
+use super::actions::Action;
 use super::device::{cpu, sqe, Device, DriverError};
 use super::engine::run_group;
 use super::lean;
-use super::plan::{Action, Idle, Plan, Step};
+use super::plan::{Idle, Plan, Step};
 use super::truth::{Phase, TruthSink};
 use crate::controller::{Controller, Options};
 use crate::fio::{JobResult, JobSpec};

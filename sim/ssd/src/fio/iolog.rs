@@ -1,28 +1,15 @@
 //! fio's iologs of version 3 (`timestamp filename action [offset length]`, time stamps in microseconds) as a job.
 
-use super::job::{Direction, JobSpec};
+use super::job::{Direction, JobSpec, TraceSpec};
 use super::parse::FioError;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// First line of such a log.
 const HEADER: &str = "fio version 3 iolog";
 /// The most I/Os of a trace in flight: the application that was traced waits for one when there are that many.
 const DEPTH: u32 = 256;
-
-/// A trace to replay.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TraceSpec {
-    /// The log.
-    pub path: PathBuf,
-    /// Longer times between two entries are cut to this, in microseconds.
-    pub cut_us: u64,
-    /// Bytes of its largest entry.
-    pub largest: u64,
-    /// Whether it trims.
-    pub trims: bool,
-}
 
 /// What an entry asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A job file as data.
 
-use super::iolog::TraceSpec;
+use std::path::PathBuf;
 
 /// What an I/O does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +24,19 @@ pub struct Pattern {
     pub write: bool,
     /// Trims are asked for.
     pub trim: bool,
+}
+
+/// A trace to replay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSpec {
+    /// The log.
+    pub path: PathBuf,
+    /// Longer times between two entries are cut to this, in microseconds.
+    pub cut_us: u64,
+    /// Bytes of its largest entry.
+    pub largest: u64,
+    /// Whether it trims.
+    pub trims: bool,
 }
 
 /// One section of a job file with the globals before it taken in.

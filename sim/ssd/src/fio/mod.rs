@@ -7,8 +7,8 @@ mod parse;
 mod stats;
 mod units;
 
-pub use iolog::{trace_job, Ask, Entries, Entry, TraceSpec};
-pub use job::{Direction, JobFile, JobSpec, Pattern};
+pub use iolog::{trace_job, Ask, Entries, Entry};
+pub use job::{Direction, JobFile, JobSpec, Pattern, TraceSpec};
 pub use offsets::Offsets;
 pub use parse::{parse_file, parse_text, FioError};
 pub use stats::{report, JobResult, Samples};

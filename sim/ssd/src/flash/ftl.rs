@@ -4,6 +4,7 @@
 //! flat tables of 4 bytes a unit that the operating system commits page by page as they are written, so a drive that is
 //! only partly used costs little: at most 1 GB for each way and TB of the drive.
 
+use crate::profile::Geometry;
 use std::collections::VecDeque;
 
 /// Map entry: as the drive's condition says. Tables start as zeroes.
@@ -77,19 +78,6 @@ struct Superblock {
 pub struct Victim {
     block: u32,
     next: u32,
-}
-
-/// Sizes, in units or superblocks.
-#[derive(Debug, Clone, Copy)]
-pub struct Geometry {
-    /// Logical units.
-    pub units: u64,
-    /// Base-2 logarithm of the units of a superblock in dense mode.
-    pub shift: u32,
-    /// Superblocks.
-    pub blocks: u32,
-    /// Units of a superblock in SLC mode.
-    pub slc_block: u32,
 }
 
 /// The map and the superblocks.

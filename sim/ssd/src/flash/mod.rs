@@ -7,19 +7,18 @@
 mod ahead;
 mod ftl;
 mod mapcache;
+mod read;
 mod relocate;
+mod relocation;
 #[cfg(test)]
 mod tests;
 
 use crate::power::meter::Meter;
-use crate::profile::{ps, Profile, Ps, MS, US};
+use crate::profile::{ps, Geometry, Profile, Ps, UNIT, US};
 use ahead::Ahead;
-use ftl::{Before, Ftl, Geometry, Place, Stream};
+use ftl::{Before, Ftl, Place, Stream};
 use mapcache::{Lookup, MapCache};
-use relocate::Relocation;
-
-/// Logical pages are mapped in units of this many bytes.
-pub const UNIT: u64 = 4096;
+use relocation::Relocation;
 
 /// What the drive held before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,7 +127,7 @@ impl Flash {
         let dies = *f.channels * *f.dies_per_channel;
         let page = *f.planes * *f.page_kib / 4;
         let stripe = if *f.in_place { 1 } else { *f.stripe_kib / 4 };
-        let geometry = geometry(profile);
+        let geometry = Geometry::of(profile);
         let in_slc = (*f.test_data_slc_share * 256.0).round() as u16;
         let data = data_bytes.map(|bytes| bytes.div_ceil(UNIT).min(geometry.units));
         let before = match condition {
@@ -407,29 +406,4 @@ impl Flash {
             self.ftl.deallocate(unit);
         }
     }
-}
-
-/// The sizes of a profile's flash.
-pub(crate) fn geometry(profile: &Profile) -> Geometry {
-    let f = &profile.flash;
-    let units = (*profile.namespace.lbas_512 * crate::profile::LBA).div_ceil(UNIT);
-    let shift = (*f.superblock_mib * 256).ilog2();
-    let row = *f.stripe_kib / 4 * *f.channels * *f.dies_per_channel;
-    let slc_block = (((1u64 << shift) / *f.bits_per_cell) / row * row).max(row).min(1 << shift);
-    let blocks = (*f.raw_gib * 262_144) >> shift;
-    Geometry { units, shift, blocks: blocks as u32, slc_block: slc_block as u32 }
-}
-
-/// Whether the flash holds the namespace, the smallest SLC cache and what moving data needs.
-pub(crate) fn fits(profile: &Profile) -> bool {
-    let g = geometry(profile);
-    let filled = g.units.div_ceil(1 << g.shift);
-    let cache = *profile.flash.slc_cache_full_gb * 1e9 / UNIT as f64 / f64::from(g.slc_block);
-    let spare = if *profile.flash.in_place { 0 } else { cache.ceil() as u64 + 8 };
-    u64::from(g.blocks) >= filled + spare
-}
-
-/// Idle time in picoseconds of a figure in milliseconds.
-fn idle_ps(ms: f64) -> Ps {
-    ps(ms, MS)
 }

@@ -1,7 +1,7 @@
 //! What the flash does over time, as the controller sees it.
 
 use super::*;
-use crate::profile::Profile;
+use crate::profile::{Profile, MS};
 use wattbell_bus::Rail;
 
 const RUN: u64 = 32; // 128 KiB

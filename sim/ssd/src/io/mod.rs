@@ -1,3 +1,7 @@
-//! What I/O commands work on.
+//! What I/O commands work on: the media behind the controller, and the ways to them.
 
-pub mod uncorrectable;
+pub mod data_path;
+pub mod media;
+pub mod reads;
+mod store;
+mod uncorrectable;

@@ -1,10 +1,20 @@
-//! Submission and completion queue entries (NVM Express 1.4, figures 104-128).
+//! What NVM Express defines for every command: entries (NVM Express 1.4, figures 104-128), queues, PRPs, registers.
 
+mod async_event;
+pub mod commands;
 pub mod prp;
-pub mod queue;
+mod queue;
+pub mod queues;
+pub mod registers;
 
+pub use async_event::AsyncEvent;
 pub use wattbell_spec::nvme::{admin, feature, io, log_page};
 pub use wattbell_spec::Status;
+
+/// The little-endian number that these bytes, at most 8, are.
+pub fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
 
 /// A submission queue entry.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Physical region pages: which host addresses a transfer goes to (NVM Express 1.4, section 4.3).
 
-use crate::nvme::Status;
+use super::{number, Status};
 
 /// Host memory page; CC.MPS 0 is the only one supported.
 pub const PAGE: u64 = 4096;
@@ -42,9 +42,7 @@ pub fn go_on(entries: &[u8], mut rest: u32, pieces: &mut Pieces) -> Result<Optio
     let pages = u64::from(rest).div_ceil(PAGE);
     let count = entries.len() as u64 / 8;
     for (i, entry) in entries.chunks_exact(8).enumerate() {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(entry);
-        let address = u64::from_le_bytes(bytes);
+        let address = number(entry);
         if i as u64 + 1 == count && count < pages {
             return list(address, rest).map(Some); // the last entry of a full list page points to the next list
         }

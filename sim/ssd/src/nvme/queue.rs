@@ -1,4 +1,4 @@
-//! Submission and completion queues as the controller keeps them.
+//! A submission queue and a completion queue as the controller keeps them.
 
 use crate::host::CommandTruth;
 use crate::profile::Ps;
@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 /// A submission queue.
 pub struct Sq {
     /// Host address of entry 0; the queue is physically contiguous.
-    pub base: u64,
+    pub(super) base: u64,
     /// Entries.
-    pub size: u32,
+    pub(super) size: u32,
     /// Completion queue it belongs to.
-    pub cqid: u16,
+    pub(super) cqid: u16,
     /// Next entry to ask for.
-    pub next: u32,
+    pub(super) next: u32,
     /// Next entry whose fetch is not complete: what SQHD tells the host.
-    pub head: u32,
+    pub(super) head: u32,
     /// Next entry the host will fill.
-    pub tail: u32,
+    pub(super) tail: u32,
     /// Doorbells whose entries are not all asked for: entries they announced, and the time of the first symbol.
-    pub doorbells: VecDeque<(u32, Ps)>,
+    pub(super) doorbells: VecDeque<(u32, Ps)>,
 }
 
 impl Sq {
@@ -63,25 +63,25 @@ impl Sq {
 /// A completion queue.
 pub struct Cq {
     /// Host address of entry 0; the queue is physically contiguous.
-    pub base: u64,
+    pub(super) base: u64,
     /// Entries.
-    pub size: u32,
+    pub(super) size: u32,
     /// Interrupt vector, if interrupts are enabled.
-    pub vector: Option<u16>,
+    pub(super) vector: Option<u16>,
     /// Next entry the host will look at.
-    pub head: u32,
+    pub(super) head: u32,
     /// Next entry to write.
-    pub tail: u32,
+    pub(super) tail: u32,
     /// Phase tag of the next entry.
-    pub phase: bool,
+    pub(super) phase: bool,
     /// Submission queues that post here.
-    pub users: u32,
+    pub(super) users: u32,
     /// Commands that are done but found the queue full.
-    pub blocked: VecDeque<u32>,
+    pub(super) blocked: VecDeque<u32>,
     /// Entries the host has not released, oldest first.
-    pub posted: VecDeque<CommandTruth>,
+    pub(super) posted: VecDeque<CommandTruth>,
     /// Entries posted since the last interrupt message (interrupt coalescing).
-    pub uncalled: u32,
+    pub(super) uncalled: u32,
 }
 
 impl Cq {

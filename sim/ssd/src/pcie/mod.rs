@@ -1,4 +1,38 @@
-//! The drive as a PCIe endpoint: its port on the link and its configuration space.
+//! The drive as a PCIe endpoint: its port on the link, its configuration space and MSI-X.
 
 pub mod config_space;
+mod msix;
 pub mod port;
+
+use crate::profile::Profile;
+use config_space::ConfigSpace;
+use msix::Msix;
+use port::Port;
+
+/// The endpoint.
+pub struct Pcie {
+    /// The link, as the drive sees it.
+    pub port: Port,
+    /// Configuration space.
+    pub config: ConfigSpace,
+    /// MSI-X table and pending bits.
+    pub msix: Msix,
+}
+
+impl Pcie {
+    /// An endpoint whose link is down.
+    pub fn new(profile: &Profile, msix_outside: bool) -> Self {
+        let vectors = *profile.limits.io_queues + 1;
+        Self {
+            port: Port::new(profile),
+            config: ConfigSpace::new(profile, vectors),
+            msix: Msix::new(vectors, msix_outside),
+        }
+    }
+
+    /// Address and data of a vector's message, if it may be sent now.
+    pub fn message(&mut self, vector: u16) -> Option<(u64, u32)> {
+        let (enabled, function_mask) = self.config.msix();
+        self.msix.message(vector, enabled, function_mask)
+    }
+}

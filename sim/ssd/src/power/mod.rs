@@ -1,7 +1,132 @@
-//! What the drive draws, and its power states and temperature.
+//! What the drive draws, its power states and its temperature.
 
-pub mod bins;
-pub mod heat;
+mod bins;
+mod heat;
 pub mod meter;
 pub mod states;
 pub mod thermal;
+
+use crate::profile::{Profile, Ps};
+use heat::Heat;
+use meter::{Meter, Part};
+use states::PowerStates;
+use thermal::{Limits, Thermal, Throttle, Warmth};
+use wattbell_bus::LinkState;
+
+/// Composite temperature of a drive at rest, in kelvin, until the thermal model says otherwise.
+const REST_K: u16 = 273 + 35;
+
+/// Rail, power states and temperature.
+pub struct Power {
+    /// The rail.
+    pub meter: Meter,
+    /// The power states.
+    pub states: PowerStates,
+    heat: Heat,
+    thermal: Thermal,
+    boot_w: f64,
+    link_w: [f64; 3],
+    core_active_w: f64,
+    /// All dies at work.
+    erase_w: f64,
+}
+
+impl Power {
+    /// Everything off.
+    pub fn new(profile: &Profile, seed: u64) -> Self {
+        let (p, f) = (&profile.power, &profile.flash);
+        let dies = (*f.channels * *f.dies_per_channel) as f64;
+        Self {
+            meter: Meter::new(profile),
+            states: PowerStates::new(profile, seed),
+            heat: Heat::new(profile),
+            thermal: Thermal::new(REST_K),
+            boot_w: *p.boot_w,
+            link_w: [*p.link_l0_w, *p.link_l1_w, *p.link_l1_2_w],
+            core_active_w: *p.core_active_w,
+            erase_w: dies * *p.die_program_slc_w,
+        }
+    }
+
+    /// The rail is switched on.
+    pub fn boot(&mut self, now: Ps) {
+        self.meter.set(now, Part::Core, self.boot_w);
+    }
+
+    /// The link is in `state` from `now` on.
+    pub fn link(&mut self, now: Ps, state: LinkState) {
+        let index = match state {
+            LinkState::L1 => 1,
+            LinkState::L1_2 => 2,
+            _ => 0,
+        };
+        self.meter.set(now, Part::Link, self.link_w[index]);
+    }
+
+    /// How many times slower than in PS0 work is done, and the meter that it goes through.
+    #[inline]
+    pub fn load(&mut self) -> (f64, &mut Meter) {
+        (self.states.slowdown(), &mut self.meter)
+    }
+
+    /// The controller is at work for itself from `now` until `end`.
+    pub fn work(&mut self, now: Ps, end: Ps) {
+        self.meter.pulse(now, end, self.core_active_w / self.states.slowdown());
+        self.states.hold(end);
+    }
+
+    /// All dies erase for `time`.
+    pub fn erase(&mut self, now: Ps, time: Ps) {
+        self.meter.pulse(now, now + time, self.erase_w);
+    }
+
+    /// Whether nothing is in hand since so long that the drive, which is awake and not about to sleep before, may do what
+    /// `when` says: then that time.
+    pub fn idle_work(&self, when: impl FnOnce(Ps) -> Option<Ps>) -> Option<Ps> {
+        let at = when(self.states.idle_since()?)?;
+        self.states.stays_awake_until(at).then_some(at)
+    }
+
+    /// The temperature that what was drawn until `now` leaves, and what it does to the drive's speed. True if the
+    /// composite temperature just went beyond a threshold.
+    pub fn warm(&mut self, now: Ps, limits: impl FnOnce() -> Limits) -> bool {
+        if !self.heat.update(now, self.meter.energy_j()) {
+            return false;
+        }
+        let kelvin = (self.heat.temperature_c() + 273.0).round() as u16;
+        let beyond = kelvin != self.thermal.composite_k() && self.thermal.update(now, kelvin, &limits());
+        self.states.set_throttle(self.heat.slowdown(self.thermal.level()));
+        beyond
+    }
+
+    /// The composite temperature comes from outside from now on: it is `kelvin`. As [`Power::warm`].
+    pub fn set_temperature(&mut self, now: Ps, kelvin: u16, limits: &Limits) -> bool {
+        self.heat.leave_to_others();
+        self.thermal.update(now, kelvin, limits)
+    }
+
+    /// A limit has changed: what was below the old one may be above the new one. As [`Power::warm`].
+    pub fn set_limits(&mut self, now: Ps, limits: &Limits) -> bool {
+        self.thermal.update(now, self.thermal.composite_k(), limits)
+    }
+
+    /// Throttle level of host controlled thermal management.
+    pub fn throttle(&self) -> Throttle {
+        self.thermal.level()
+    }
+
+    /// The temperature as the SMART / Health log shows it.
+    pub fn warmth(&mut self, now: Ps, limits: &Limits) -> Warmth {
+        self.thermal.warmth(now, limits)
+    }
+
+    /// Composite temperature in degrees Celsius.
+    pub fn temperature_c(&self) -> f64 {
+        self.heat.temperature_c()
+    }
+
+    /// The air around the drive has this temperature from now on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.heat.set_ambient_c(ambient_c);
+    }
+}

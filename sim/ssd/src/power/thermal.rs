@@ -1,11 +1,8 @@
 //! The controller's side of temperature: thresholds, host controlled thermal management, and the counters of both.
 //!
-//! The composite temperature comes from outside ([`Controller::temperature`](crate::Controller::temperature), called by
-//! the thermal model); what the drive does about it is the throttle level that this gives back.
+//! The composite temperature comes from [`Heat`](super::heat::Heat), or from outside; what the drive does about it is the
+//! throttle level that this gives back.
 
-use crate::admin::async_events::AsyncEvent;
-use crate::controller::Controller;
-use crate::host::BusSink;
 use crate::profile::{Ps, S};
 
 /// How far host controlled thermal management holds the drive back (NVM Express 1.4, section 8.4.5).
@@ -48,6 +45,17 @@ pub struct Counters {
     pub heavy: Ps,
 }
 
+/// Temperature as the SMART / Health log shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Warmth {
+    /// Composite temperature in kelvin.
+    pub composite_k: u16,
+    /// Whether it is beyond a threshold of feature 04h: critical warning bit 1.
+    pub beyond: bool,
+    /// What was counted.
+    pub counters: Counters,
+}
+
 /// Composite temperature and what follows from it.
 pub struct Thermal {
     composite_k: u16,
@@ -73,15 +81,10 @@ impl Thermal {
         self.level
     }
 
-    /// Whether the composite temperature is beyond a threshold of feature 04h: critical warning bit 1.
-    pub fn beyond(&self) -> bool {
-        self.beyond
-    }
-
-    /// The counters at `now`.
-    pub fn counters(&mut self, now: Ps, limits: &Limits) -> Counters {
+    /// What the SMART / Health log says at `now`.
+    pub fn warmth(&mut self, now: Ps, limits: &Limits) -> Warmth {
         self.count(now, limits);
-        self.counters
+        Warmth { composite_k: self.composite_k, beyond: self.beyond, counters: self.counters }
     }
 
     /// The composite temperature is `composite_k` from `now` on, or a limit changed (then with the present one): whether
@@ -129,34 +132,6 @@ pub fn seconds(time: Ps) -> u32 {
     u32::try_from(time / S).unwrap_or(u32::MAX)
 }
 
-impl<B: BusSink> Controller<B> {
-    /// The composite temperature is `kelvin` from [`Controller::now_ps`] on, and no longer the thermal model's: what host
-    /// controlled thermal management then asks of the drive.
-    pub fn temperature(&mut self, kelvin: u16) -> Throttle {
-        self.heat.leave_to_others();
-        self.feel(kelvin)
-    }
-
-    /// Takes note of a temperature: thresholds passed become events, counters of the SMART / Health log run.
-    pub(crate) fn feel(&mut self, kelvin: u16) -> Throttle {
-        let limits = self.thermal_limits();
-        if self.thermal.update(self.now, kelvin, &limits) {
-            self.async_event(AsyncEvent::TEMPERATURE);
-        }
-        self.thermal.level()
-    }
-
-    pub(crate) fn thermal_limits(&self) -> Limits {
-        let limits = &self.profile.limits;
-        let kelvin = |celsius: u64| celsius as u16 + 273;
-        Limits {
-            thresholds: self.features.thresholds_k(),
-            management: self.features.thermal_management_k(),
-            composite: (kelvin(*limits.warning_temperature_c), kelvin(*limits.critical_temperature_c)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,12 +146,12 @@ mod tests {
             assert_eq!(t.update(second * S, kelvin, &limits), event);
             assert_eq!(t.level(), level);
         }
-        assert!(t.beyond());
+        assert!(t.beyond);
         assert!(!t.update(26 * S, 352, &limits), "still beyond: not new");
         assert!(!t.update(35 * S, 342, &limits));
         assert!(!t.update(40 * S, 320, &limits));
         assert!(t.update(41 * S, 350, &limits), "beyond again");
-        let c = t.counters(42 * S, &limits);
+        let c = t.warmth(42 * S, &limits).counters;
         assert_eq!((c.light_count, c.heavy_count), (1, 2));
         assert_eq!((seconds(c.light), seconds(c.heavy)), (10 + 5, 5 + 10 + 1));
         assert_eq!((seconds(c.warning), seconds(c.critical)), (10 + 1, 0));

@@ -1,7 +1,7 @@
 //! What a drive's controller offers beyond reading and writing: the table `[offer]` of a profile. Every entry may be left
 //! out; the defaults are assumed and typical of client drives.
 
-use crate::profile::{Fact, Int};
+use super::fact::{Fact, Int};
 use serde::{Deserialize, Serialize};
 
 /// Ways to sanitize (NVM Express 1.4, section 5.24).

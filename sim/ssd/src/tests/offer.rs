@@ -195,9 +195,9 @@ fn sanitize_goes_on_through_a_reset_and_says_when_it_is_done() {
     let mut d = drive(|_| {});
     assert_eq!(status(&mut d, 0, sanitize(2)), 0);
     reset(&mut d);
-    assert!(d.controller.maintenance.sanitizing());
+    assert!(d.controller.admin().maintenance.sanitizing());
     d.sleep(S);
-    assert!(!d.controller.maintenance.sanitizing());
+    assert!(!d.controller.admin().maintenance.sanitizing());
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn temperature_thresholds_raise_an_event_once_and_thermal_management_counts() {
 fn host_memory_is_lent_and_returned() {
     let mut d = drive(|p| (p.offer.hmb_preferred_mib.value, p.offer.hmb_minimum_mib.value) = (2, 1));
     // The virtual driver lends what the drive asks for, as Linux does.
-    assert_eq!(d.controller.host_memory().iter().map(|r| r.1).sum::<u64>(), 2 << 20);
+    assert_eq!(d.controller.admin().hmb.ranges().iter().map(|r| r.1).sum::<u64>(), 2 << 20);
     assert_eq!(status(&mut d, 0, entry(admin::SET_FEATURES, 0, [0; 2], [0x0D, 0, 0, 0])), 0);
     let (list, page) = (d.memory.allocate(4096), d.memory.allocate(4096));
     for (i, (address, pages)) in [(0x10_0000u64, 200u32), (0x80_0000, 56)].into_iter().enumerate() {
@@ -246,7 +246,7 @@ fn host_memory_is_lent_and_returned() {
         let mut e = entry(admin::SET_FEATURES, 0, [0; 2], [0x0D, enable, pages, list as u32]);
         e[56..60].copy_from_slice(&((list >> 32) as u32).to_le_bytes());
         e[60..64].copy_from_slice(&entries.to_le_bytes());
-        (Status(status(&mut d, 0, e)), d.controller.host_memory().to_vec())
+        (Status(status(&mut d, 0, e)), d.controller.admin().hmb.ranges().to_vec())
     };
     assert_eq!(ask(255, 2, 1), (Status::INVALID_FIELD, vec![])); // less than HMMIN
     assert_eq!(ask(257, 2, 1), (Status::INVALID_FIELD, vec![])); // not what the descriptors add up to
@@ -261,7 +261,7 @@ fn host_memory_is_lent_and_returned() {
     let got = d.memory.at(page, 16).to_vec();
     assert_eq!((word(&got, 0), long(&got, 4), word(&got, 12)), (256, list, 2));
     reset(&mut d);
-    assert_eq!(d.controller.host_memory(), []);
+    assert_eq!(d.controller.admin().hmb.ranges(), []);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn values_are_saved_and_the_clock_runs() {
     assert_eq!(values, [Ok(0), Ok(1), Ok(1), Ok(5)]);
     assert_eq!(get(&mut d, feature::NON_OPERATIONAL, 0), Ok(0));
     assert_eq!(status(&mut d, 0, set(feature::NON_OPERATIONAL, 1)), 0);
-    assert!(d.controller.permissive());
+    assert_eq!(get(&mut d, feature::NON_OPERATIONAL, 0), Ok(1));
     assert_eq!(get(&mut d, feature::HCTM, 0), Err(Status::INVALID_FIELD), "not offered");
     d.memory.at(page, 8).copy_from_slice(&1_700_000_000_000u64.to_le_bytes());
     assert_eq!(status(&mut d, 0, entry(admin::SET_FEATURES, 0, [page, 0], [0x0E, 0, 0, 0])), 0);
@@ -425,10 +425,10 @@ fn a_self_test_runs_behind_io_and_leaves_a_result() {
         let mut d = drive(|_| {});
         assert_eq!(status(&mut d, 0, test(code, 0)), 0);
         reset(&mut d);
-        let log = d.controller.self_test.log(d.now);
-        assert_eq!((d.controller.self_test.running(), log[4]), (running, result));
+        let log = d.controller.admin().self_test.log(d.now);
+        assert_eq!((d.controller.admin().self_test.running(), log[4]), (running, result));
         d.sleep(16 * 60 * S);
-        assert!(!d.controller.self_test.running());
+        assert!(!d.controller.admin().self_test.running());
     }
 }
 

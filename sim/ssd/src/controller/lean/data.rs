@@ -3,25 +3,25 @@
 use super::drive::Drive;
 use super::steps::{kind, Later, Piece, Soon, Want};
 use super::stream::{self, NEVER};
-use crate::flash::UNIT;
 use crate::host::BusSink;
+use crate::io::media::units;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
-use crate::profile::{Ps, LBA};
+use crate::profile::{Ps, LBA, UNIT};
 use wattbell_bus::Direction::Up;
 
 impl<S: BusSink> Drive<'_, S> {
     pub(super) fn transfer(&mut self, id: u32) {
         let truth = self.commands[id as usize].truth;
         if truth.opcode != io::READ {
-            self.c.waiting_writes.push_back(id);
+            self.waiting_writes.push_back(id);
             return self.admit_writes();
         }
         let (from, to) = (self.base + truth.slba * LBA, self.base + (truth.slba + truth.blocks) * LBA);
         let (first, count) = units(from, to);
         let mut runs = std::mem::take(&mut self.runs);
-        let slow = self.c.states.slowdown();
-        self.c.flash.read(self.c.now, first, count, slow, &mut self.c.meter, &mut runs);
+        let (slow, meter) = self.c.power.load();
+        self.c.media.flash.read(self.c.now, first, count, slow, meter, &mut runs);
         for (ready, unit, n) in runs.drain(..) {
             let len = (((unit + n) * UNIT).min(to) - (unit * UNIT).max(from)) as u32;
             self.later.push(ready, Later::Page { id, len });
@@ -33,7 +33,7 @@ impl<S: BusSink> Drive<'_, S> {
         let mut left = len;
         while left > 0 {
             let n = left.min(UNIT as u32);
-            let through = self.c.data_path(self.c.now, n);
+            let through = self.c.data_path.carry(self.c.now, n, &mut self.c.power);
             self.path.push(through, Piece { id, len: n, inward: false });
             left -= n;
         }
@@ -44,52 +44,46 @@ impl<S: BusSink> Drive<'_, S> {
             return self.data_in(piece.id, piece.len);
         }
         let (whole, rest) = (piece.len / self.times.max_payload, piece.len % self.times.max_payload);
-        let tail = if rest > 0 { self.c.port.tlp_ps(16 + rest as usize) } else { 0 };
+        let tail = if rest > 0 { self.c.pcie.port.tlp_ps(16 + rest as usize) } else { 0 };
         let time = self.times.payload_write * u64::from(whole) + tail;
         let first = self.lane(self.c.now, Up, time);
         let c = &mut self.commands[piece.id as usize];
         c.truth.data(first, first + time - if rest > 0 { tail } else { self.times.payload_write });
         c.done += piece.len;
         if c.done == c.len {
-            let done = first + time + self.c.timing.completion;
+            let done = first + time + self.c.processor.completion;
             self.soon.push(done, kind::COMPLETE_READ, Soon::Complete(piece.id));
         }
     }
 
     pub(super) fn admit_writes(&mut self) {
-        while let Some(&id) = self.c.waiting_writes.front() {
+        while let Some(&id) = self.waiting_writes.front() {
             let (truth, len) = (self.commands[id as usize].truth, self.commands[id as usize].len);
             let from = self.base + truth.slba * LBA;
             let (_, count) = units(from, from + u64::from(len));
-            if !self.c.flash.has_room(count) {
-                if self.c.flash.is_stuck() {
+            if !self.c.media.flash.has_room(count) {
+                if self.c.media.flash.is_stuck() {
                     self.flush();
                 }
                 return;
             }
-            self.c.waiting_writes.pop_front();
-            self.c.flash.claim(count);
-            let mut left = len;
-            while left > 0 {
-                let n = left.min(PAGE as u32);
-                self.dma_queue.push_back((id, n));
-                left -= n;
-            }
-            self.pump_dma();
+            self.waiting_writes.pop_front();
+            self.c.media.flash.claim(count);
+            let pieces = (0..len).step_by(PAGE as usize).map(|at| (id, (len - at).min(PAGE as u32)));
+            self.reads.want_data(pieces);
+            self.pump_data();
         }
     }
 
-    pub(super) fn pump_dma(&mut self) {
-        while self.c.dma_active < self.c.timing.dma_reads {
-            let Some((id, len)) = self.dma_queue.pop_front() else { return };
-            self.c.dma_active += 1;
+    fn pump_data(&mut self) {
+        while let Some((id, len)) = self.reads.next_data() {
             self.read_host(Want::Data { id, len }, len);
         }
     }
 
-    pub(super) fn data_in(&mut self, id: u32, len: u32) {
-        self.c.dma_active -= 1;
-        self.pump_dma();
+    fn data_in(&mut self, id: u32, len: u32) {
+        self.reads.data_in();
+        self.pump_data();
         let c = &mut self.commands[id as usize];
         c.done += len;
         if c.done < c.len {
@@ -97,10 +91,10 @@ impl<S: BusSink> Drive<'_, S> {
         }
         let from = self.base + c.truth.slba * LBA;
         let (first, count) = units(from, from + u64::from(c.len));
-        let slow = self.c.states.slowdown();
+        let (slow, meter) = self.c.power.load();
         let mut programmed = self.c.now;
         for unit in first..first + count {
-            if let Some(program) = self.c.flash.write(self.c.now, unit, slow, &mut self.c.meter) {
+            if let Some(program) = self.c.media.flash.write(self.c.now, unit, slow, meter) {
                 self.later.push(program.end, Later::Programmed(program.units));
                 programmed = programmed.max(program.end);
             }
@@ -108,29 +102,21 @@ impl<S: BusSink> Drive<'_, S> {
         if self.write_through {
             let rest = self.flush();
             let done = rest.map_or(programmed, |end| end.max(programmed));
-            self.later.push(done + self.c.timing.completion, Later::Complete(id));
+            self.later.push(done + self.c.processor.completion, Later::Complete(id));
         } else {
-            let at = self.c.write_done_ps() + self.c.timing.completion;
+            let at = self.c.processor.write_done_ps(self.c.now) + self.c.processor.completion;
             self.soon.push(at, kind::COMPLETE_WRITE, Soon::Complete(id));
         }
-        self.own = self.own.min(stream::key(self.c.flash.next_flush_ps().unwrap_or(NEVER), kind::OWN));
+        self.own = self.own.min(stream::key(self.c.media.flash.next_flush_ps().unwrap_or(NEVER), kind::OWN));
     }
 
     /// Programs what waits in the write buffer; when that is done.
     pub(super) fn flush(&mut self) -> Option<Ps> {
-        let slow = self.c.states.slowdown();
-        let program = self.c.flash.flush(self.c.now, slow, &mut self.c.meter);
+        let program = self.c.program_rest();
         if let Some(program) = program {
             self.later.push(program.end, Later::Programmed(program.units));
         }
         self.look_again();
         program.map(|p| p.end)
     }
-}
-
-/// Units that bytes `from .. to` touch: first, count.
-#[inline]
-fn units(from: u64, to: u64) -> (u64, u64) {
-    let first = from / UNIT;
-    (first, to.div_ceil(UNIT) - first)
 }

@@ -3,20 +3,22 @@
 //! Flash, power states, rail and port are the controller's own. What differs is only how events wait: most are over within
 //! a microsecond, so there are few of them at a time; of the others, most come in order of time by themselves.
 
+use super::out::Merger;
 use super::steps::{kind, Later, Piece, Read, Soon, Want};
 use super::stream::{self, Heap, Near, Stream, NEVER, NO_KEY};
-use crate::controller::{Controller, Event};
+use crate::controller::agenda::Event;
+use crate::controller::Controller;
 use crate::host::{BusSink, CommandTruth};
+use crate::io::reads::HostReads;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
-use crate::profile::{Ps, LBA, NS};
+use crate::nvme::queues::Turn;
+use crate::profile::{Ps, LBA, MS, NS};
 use std::collections::VecDeque;
 use wattbell_bus::Direction::{Down, Up};
 
-/// SQE reads outstanding at a time, as in `fetch`.
-const FETCHES: usize = 4;
-/// Reads of host memory outstanding at a time, as in `transfer`.
-const MAX_READS: usize = 12;
+/// Virtual time between handing out records.
+const HAND_OUT: Ps = MS;
 
 /// A command in hand.
 #[derive(Clone, Copy, Default)]
@@ -54,7 +56,7 @@ pub(super) struct Times {
 
 /// The drive while jobs run on it.
 pub struct Drive<'a, S: BusSink> {
-    pub c: &'a mut Controller<S>,
+    pub(super) c: &'a mut Controller<S>,
     pub commands: Vec<Command>,
     spare: Vec<u32>,
     queues: Vec<Queue>,
@@ -64,8 +66,12 @@ pub struct Drive<'a, S: BusSink> {
     pub(super) later: Heap<Later>,
     /// When interrupt handlers run, and their queues.
     pub handlers: VecDeque<(Ps, u16)>,
-    pub(super) dma_queue: VecDeque<(u32, u32)>,
-    deferred: VecDeque<(Want, u32)>,
+    pub(super) waiting_writes: VecDeque<u32>,
+    /// Reads of host memory (what for, bytes), and write data to read (command, bytes).
+    pub(super) reads: HostReads<(Want, u32), (u32, u32)>,
+    in_hand: u32,
+    arbitrating: bool,
+    turn: Turn,
     pub(super) runs: Vec<(Ps, u64, u64)>,
     /// Key of what the controller does of its own accord.
     pub(super) own: u64,
@@ -74,24 +80,27 @@ pub struct Drive<'a, S: BusSink> {
     pub(super) times: Times,
     pub(super) write_through: bool,
     pub(super) base: u64,
-    last_queue: usize,
     interrupt_latency: Ps,
+    merger: Merger,
+    handed_out: Ps,
 }
 
 impl<'a, S: BusSink> Drive<'a, S> {
-    /// Takes the controller over, with the programs it has under way; `None` if it has anything else in hand.
+    /// Takes the controller over, with the programs it has under way; `None` if it has anything else in hand, or namespace 1
+    /// has other blocks than of 512 bytes or something needs a command's own look at it.
     /// `interrupt_latency`: from an interrupt message to the host's handler.
     pub fn new(c: &'a mut Controller<S>, queues: usize, interrupt_latency: Ps) -> Option<Self> {
-        let base = c.lean_base()?;
-        if c.in_hand != 0 || !c.only_programs_wait() || (1..queues).any(|q| c.features.coalescing(q as u16).1 != 0) {
+        let base = c.admin.namespaces.named(1).ok().filter(|n| n.shift == 9)?.base;
+        let plain = c.media.is_plain() && !c.admin.maintenance.busy();
+        if !plain || !c.commands.idle() || (1..queues).any(|q| c.admin.features.coalescing(q as u16).is_some()) {
             return None;
         }
         let mut later = Heap::new(kind::LATER);
-        for (at, units) in c.take_programs() {
+        for (at, units) in c.agenda.take_programs()? {
             later.push(at, Later::Programmed(units));
         }
-        let bytes = |n: u32| c.port.tlp_ps(n as usize);
-        let (max_payload, max_read) = c.port.limits();
+        let bytes = |n: u32| c.pcie.port.tlp_ps(n as usize);
+        let (max_payload, max_read) = c.pcie.port.limits();
         let times = Times {
             doorbell: bytes(12 + 4),
             sqe_request: bytes(12),
@@ -104,10 +113,10 @@ impl<'a, S: BusSink> Drive<'a, S> {
             max_read,
         };
         let list = (0..queues).map(|q| {
-            let sq = c.sqs.get(&(q as u16));
-            Queue { head: sq.map_or(0, |s| s.next), size: sq.map_or(2, |s| s.size), ..Queue::default() }
+            let (head, size) = c.queues.sq(q as u16).unwrap_or((0, 2));
+            Queue { head, size, ..Queue::default() }
         });
-        let (queues, write_through) = (list.collect(), !c.features.write_cache());
+        let (queues, write_through) = (list.collect(), !c.admin.features.write_cache());
         let mut drive = Self {
             commands: Vec::new(),
             spare: Vec::new(),
@@ -117,30 +126,57 @@ impl<'a, S: BusSink> Drive<'a, S> {
             path: Stream::new(kind::PATH),
             later,
             handlers: VecDeque::new(),
-            dma_queue: VecDeque::new(),
-            deferred: VecDeque::new(),
+            waiting_writes: VecDeque::new(),
+            reads: HostReads::new(*c.profile.controller.dma_reads as usize),
+            in_hand: 0,
+            arbitrating: false,
+            turn: c.queues.turn(),
             runs: Vec::with_capacity(64),
             own: NO_KEY,
             limit: NEVER,
             times,
             write_through,
             base,
-            last_queue: usize::from(c.last_served),
             interrupt_latency,
+            merger: Merger::default(),
+            handed_out: c.now,
             c,
         };
         drive.look_again();
         Some(drive)
     }
 
-    /// Gives the controller back what is still under way.
+    /// Time up to which everything has happened.
+    pub fn now_ps(&self) -> Ps {
+        self.c.now
+    }
+
+    /// Hands out what cannot change any more, if it is time for that.
+    pub fn hand_out_in_time(&mut self) {
+        if self.c.now >= self.handed_out + HAND_OUT {
+            self.hand_out();
+        }
+    }
+
+    fn hand_out(&mut self) {
+        let c = &mut *self.c;
+        c.warm();
+        c.power.meter.advance(c.now);
+        let horizon = c.power.meter.horizon().min(c.now);
+        self.merger.hand_out(horizon, &mut c.pcie.port, &mut c.power.meter, &mut c.sink);
+        self.handed_out = c.now;
+    }
+
+    /// Hands out everything and gives the controller back what is still under way.
     pub fn give_back(mut self) {
+        self.hand_out();
+        self.merger.finish(&mut self.c.sink);
         while let Some((at, event)) = self.later.pop() {
             if let Later::Programmed(units) = event {
-                self.c.at(at, Event::Programmed(units));
+                self.c.agenda.at(at, Event::Programmed(units));
             }
         }
-        self.c.last_served = self.last_queue as u16;
+        self.c.queues.set_turn(self.turn);
     }
 
     #[inline]
@@ -157,9 +193,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
     /// When the controller does something of its own accord: flush, power states, link, moving data. Too early a time is
     /// harmless ([`Drive::act`] looks again), too late a time is not.
     pub(super) fn look_again(&mut self) {
-        let c = &self.c;
-        let own = [c.flash.next_flush_ps(), c.states.next_ps(), c.link_ps(), c.relocation_ps()];
-        self.own = stream::key(own.into_iter().flatten().min().unwrap_or(NEVER), kind::OWN);
+        self.own = stream::key(self.c.own_ps().unwrap_or(NEVER), kind::OWN);
     }
 
     /// Does everything that is due up to and including `now`.
@@ -175,9 +209,10 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.c.now = self.c.now.max(now);
     }
 
-    /// Does everything that is due before [`Drive::limit`], but stops after what happens at one time if that is not
-    /// before `rest`.
-    pub fn run(&mut self, rest: Ps) {
+    /// Does everything that is due before [`Drive::limit`], but stops after what happens at one time if it is time to hand
+    /// out what cannot change any more.
+    pub fn run(&mut self) {
+        let rest = self.handed_out + HAND_OUT;
         let mut next = self.next();
         while stream::time(next) < self.limit {
             self.step(next);
@@ -203,7 +238,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
                 Some((_, Later::Page { id, len })) => self.page_ready(id, len),
                 Some((_, Later::Complete(id))) => self.complete(id),
                 Some((_, Later::Programmed(units))) => {
-                    self.c.flash.programmed(units);
+                    self.c.media.flash.programmed(units);
                     self.admit_writes();
                     self.settle();
                 }
@@ -228,26 +263,18 @@ impl<'a, S: BusSink> Drive<'a, S> {
         }
     }
 
-    /// What the controller does of its own accord, in the order of `Controller::run_to`.
+    /// What the controller does of its own accord; nothing if what was due has moved on since it was looked for.
     fn act(&mut self) {
-        let now = self.c.now;
-        if self.c.flash.next_flush_ps().is_some_and(|t| t <= now) {
-            self.flush();
-        } else if self.c.relocation_ps().is_some_and(|t| t <= now) {
-            self.c.relocate_idle();
-        } else if self.c.link_ps().is_some_and(|t| t <= now) {
-            self.c.port.go_idle(now);
-            self.c.draw_link();
-        } else if self.c.states.next_ps().is_some_and(|t| t <= now) {
-            self.c.states.step(now, &mut self.c.meter);
-        } // else what was due has moved on since it was looked for
+        if let Some(program) = self.c.act(self.c.now) {
+            self.later.push(program.end, Later::Programmed(program.units));
+        }
         self.look_again();
     }
 
     #[inline]
     pub(super) fn lane(&mut self, at: Ps, direction: wattbell_bus::Direction, time: Ps) -> Ps {
         let at = self.c.wake_link(at);
-        self.c.port.claim(at, direction, time)
+        self.c.pcie.port.claim(at, direction, time)
     }
 
     /// The host has put a command into a queue and rings its doorbell at `at`.
@@ -267,16 +294,16 @@ impl<'a, S: BusSink> Drive<'a, S> {
             }
         };
         self.queues[usize::from(truth.qid)].waiting.push_back(id);
-        let rung = first + self.times.doorbell + self.c.port.flight;
+        let rung = first + self.times.doorbell + self.c.pcie.port.flight;
         self.soon.push(rung, kind::BELL, Soon::Bell(truth.qid));
     }
 
     fn bell(&mut self, queue: u16) {
         self.queues[usize::from(queue)].rung += 1;
         let now = self.c.now;
-        let ready = self.c.states.busy(now, true, &mut self.c.meter);
-        if !self.c.arbitrating {
-            self.arbitrate_at(ready.max(now + self.c.timing.to_fetch));
+        let ready = self.c.power.states.busy(now, true, &mut self.c.power.meter);
+        if !self.arbitrating {
+            self.arbitrate_at(ready.max(now + self.c.processor.to_fetch));
         }
         if ready > now {
             self.look_again();
@@ -284,34 +311,34 @@ impl<'a, S: BusSink> Drive<'a, S> {
     }
 
     fn arbitrate_at(&mut self, at: Ps) {
-        self.c.arbitrating = true;
+        self.arbitrating = true;
         self.soon.push(at, kind::ARBITRATE, Soon::Arbitrate);
     }
 
     fn arbitrate(&mut self) {
-        self.c.arbitrating = false;
-        let count = self.queues.len();
+        self.arbitrating = false;
+        let (count, last) = (self.queues.len(), usize::from(self.turn.qid));
         let waits = |q: usize| (self.queues[q].rung > 0).then_some(q);
-        let same = self.c.burst_left.is_none_or(|left| left > 0).then(|| waits(self.last_queue)).flatten();
-        let next = || (1..=count).find_map(|i| waits((self.last_queue + i) % count));
+        let same = self.turn.left.is_none_or(|left| left > 0).then(|| waits(last)).flatten();
+        let next = || (1..=count).find_map(|i| waits((last + i) % count));
         let Some(index) = same.or_else(next) else {
-            self.c.burst_left = Some(0);
+            self.turn.left = Some(0);
             return self.settle();
         };
         let now = self.c.now;
-        if self.c.reads_outstanding >= FETCHES + self.c.timing.dma_reads {
+        if self.reads.crowded() {
             return self.arbitrate_at(now + 200 * NS);
         }
         if same.is_none() {
-            (self.last_queue, self.c.burst_left) = (index, self.c.features.arbitration_burst());
+            self.turn = Turn { qid: index as u16, left: self.c.admin.features.arbitration_burst() };
         }
-        let batch = self.c.burst_left.unwrap_or(u32::MAX).min(*self.c.profile.limits.fetch_batch);
+        let batch = self.turn.left.unwrap_or(u32::MAX).min(*self.c.profile.limits.fetch_batch);
         let q = &mut self.queues[index];
         let taken = q.rung.min(batch).min(q.size - q.head).min(64 - q.head % 64);
         q.head = (q.head + taken) % q.size;
         q.rung -= taken;
-        self.c.burst_left = self.c.burst_left.map(|left| left - taken);
-        self.c.in_hand += taken;
+        self.turn.left = self.turn.left.map(|left| left - taken);
+        self.in_hand += taken;
         self.read_host(Want::Sqes { queue: index as u16, count: taken as u16 }, 64 * taken);
         if self.queues.iter().any(|q| q.rung > 0) {
             self.arbitrate_at(now + 50 * NS);
@@ -319,38 +346,38 @@ impl<'a, S: BusSink> Drive<'a, S> {
     }
 
     pub(super) fn read_host(&mut self, want: Want, len: u32) {
-        if self.c.reads_outstanding >= MAX_READS {
-            self.deferred.push_back((want, len));
-            return;
+        if let Some(read) = self.reads.begin((want, len)) {
+            self.request(read);
         }
-        self.c.reads_outstanding += 1;
+    }
+
+    fn request(&mut self, (want, len): (Want, u32)) {
         let each = if matches!(want, Want::Data { .. }) { self.times.data_request } else { self.times.sqe_request };
         let time = each * u64::from(len.div_ceil(self.times.max_read));
         let first = self.lane(self.c.now, Up, time);
-        let answer = first + time + self.c.port.flight + self.c.port.host_read;
+        let answer = first + time + self.c.pcie.port.flight + self.c.pcie.port.host_read;
         self.soon.push(answer, kind::ANSWER, Soon::Answer(Read { want, len, first }));
     }
 
     /// The root complex answers: structures and lists begin at multiples of the largest payload, user data too.
     fn answered(&mut self, read: Read) {
-        self.c.reads_outstanding -= 1;
+        self.reads.answered();
         let (whole, rest) = (read.len / self.times.max_payload, read.len % self.times.max_payload);
-        let tail = if rest > 0 { self.c.port.tlp_ps(12 + rest as usize) } else { 0 };
+        let tail = if rest > 0 { self.c.pcie.port.tlp_ps(12 + rest as usize) } else { 0 };
         let time = self.times.payload_answer * u64::from(whole) + tail;
-        let first = self.c.port.claim(self.c.now, Down, time);
-        let arrival = first + time + self.c.port.flight;
+        let first = self.c.pcie.port.claim(self.c.now, Down, time);
+        let arrival = first + time + self.c.pcie.port.flight;
         match read.want {
             Want::Data { id, len } => {
                 let last = first + time - if rest > 0 { tail } else { self.times.payload_answer };
                 self.commands[id as usize].truth.data(first, last);
-                let through = self.c.data_path(arrival, len);
+                let through = self.c.data_path.carry(arrival, len, &mut self.c.power);
                 self.path.push(through, Piece { id, len, inward: true });
             }
             want => self.soon.push(arrival, kind::ARRIVED, Soon::Arrived(want, read.first)),
         }
-        while self.c.reads_outstanding < MAX_READS {
-            let Some((want, len)) = self.deferred.pop_front() else { break };
-            self.read_host(want, len);
+        while let Some(read) = self.reads.next() {
+            self.request(read);
         }
     }
 
@@ -358,8 +385,9 @@ impl<'a, S: BusSink> Drive<'a, S> {
         for _ in 0..count {
             let Some(id) = self.queues[usize::from(queue)].waiting.pop_front() else { return };
             self.commands[id as usize].truth.fetch_ps = first;
-            self.c.health.io_begins(self.c.now);
-            self.execute.push(self.c.understood_ps(), id);
+            self.c.admin.health.io_begins(self.c.now);
+            let slow = self.c.power.states.slowdown();
+            self.execute.push(self.c.processor.understood_ps(self.c.now, slow), id);
         }
     }
 
@@ -370,19 +398,15 @@ impl<'a, S: BusSink> Drive<'a, S> {
                 let mut done = self.c.now;
                 if !self.write_through {
                     self.flush();
-                    done = self.c.flash.programmed_ps().max(done);
+                    done = self.c.media.flash.programmed_ps().max(done);
                 }
-                self.later.push(done + self.c.timing.completion, Later::Complete(id));
+                self.later.push(done + self.c.processor.completion, Later::Complete(id));
                 return;
             }
-            io::READ => {
-                self.c.health.reads += 1;
-                self.c.health.read_units += truth.blocks;
-            }
+            io::READ => self.c.admin.health.read(truth.blocks),
             _ => {
-                self.c.health.writes += 1;
-                self.c.health.written_units += truth.blocks;
-                self.c.maintenance.data_written();
+                self.c.admin.health.write(truth.blocks);
+                self.c.admin.maintenance.data_written();
             }
         }
         let pages = len.div_ceil(PAGE);
@@ -397,14 +421,14 @@ impl<'a, S: BusSink> Drive<'a, S> {
         let first = self.lane(self.c.now, Up, self.times.cqe);
         let truth = &mut self.commands[id as usize].truth;
         truth.cqe_ps = first;
-        self.c.health.io_ends(self.c.now, 1);
+        self.c.admin.health.io_ends(self.c.now, 1);
         self.queues[usize::from(truth.qid)].posted.push_back(id);
-        self.soon.push(first + self.times.cqe + self.c.timing.msix, kind::POST, Soon::Post(id));
+        self.soon.push(first + self.times.cqe + self.c.processor.msix, kind::POST, Soon::Post(id));
     }
 
     fn post(&mut self, id: u32) {
         let queue = self.commands[id as usize].truth.qid;
-        self.c.in_hand -= 1;
+        self.in_hand -= 1;
         let first = self.lane(self.c.now, Up, self.times.msix);
         let q = &mut self.queues[usize::from(queue)];
         q.visible += 1;
@@ -417,15 +441,17 @@ impl<'a, S: BusSink> Drive<'a, S> {
                 truth.msix_ps = Some(first);
             }
         }
-        let handler = first + self.times.msix + self.c.port.flight + self.interrupt_latency;
+        let handler = first + self.times.msix + self.c.pcie.port.flight + self.interrupt_latency;
         self.handlers.push_back((handler, queue));
         self.limit = self.limit.min(handler);
         self.settle();
     }
 
     pub(super) fn settle(&mut self) {
-        if self.c.in_hand == 0 {
-            self.c.settle();
+        if self.in_hand == 0 {
+            if !self.arbitrating {
+                self.c.settle();
+            }
             self.look_again();
         }
     }
@@ -442,7 +468,10 @@ impl<'a, S: BusSink> Drive<'a, S> {
         let first = self.lane(self.c.now, Down, self.times.doorbell);
         let q = &mut self.queues[usize::from(queue)];
         for id in q.posted.drain(..visible.min(q.posted.len())) {
-            self.commands[id as usize].truth.cq_head_ps = Some(first);
+            let truth = &mut self.commands[id as usize].truth;
+            truth.cq_head_ps = Some(first);
+            self.merger.command(truth);
+            self.c.sink.command(truth);
             self.spare.push(id);
             out.push(id);
         }

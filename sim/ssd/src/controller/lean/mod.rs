@@ -1,7 +1,10 @@
 //! The controller without TLPs, for traces whose I/O commands are SUMMARY records.
 
 mod data;
-pub mod drive;
-pub mod out;
+mod drive;
+mod out;
 mod steps;
-pub mod stream;
+mod stream;
+
+pub use drive::Drive;
+pub use stream::NEVER;

@@ -1,0 +1,83 @@
+//! Reads of host memory: how many at a time, and what waits for its turn.
+
+use std::collections::VecDeque;
+
+/// Reads outstanding at a time, of any kind: leaves tags for the largest of them.
+const MOST: usize = 12;
+/// Reads of submission queue entries that may be outstanding besides those of data.
+const FETCHES: usize = 4;
+
+/// Reads that wait, each with a `W` that says what for; and write data `D` that waits for the DMA engine.
+pub struct HostReads<W, D> {
+    outstanding: usize,
+    deferred: VecDeque<W>,
+    data: VecDeque<D>,
+    data_active: usize,
+    data_most: usize,
+}
+
+impl<W, D> HostReads<W, D> {
+    /// None yet; `data_most` reads of data at a time.
+    pub fn new(data_most: usize) -> Self {
+        Self { outstanding: 0, deferred: VecDeque::new(), data: VecDeque::new(), data_active: 0, data_most }
+    }
+
+    /// Gives the read back that can begin now, if any; it is outstanding then. If none can, it waits for its turn.
+    #[inline]
+    pub fn begin(&mut self, read: W) -> Option<W> {
+        if self.outstanding >= MOST {
+            self.deferred.push_back(read);
+            return None;
+        }
+        self.outstanding += 1;
+        Some(read)
+    }
+
+    /// A read was answered.
+    #[inline]
+    pub fn answered(&mut self) {
+        self.outstanding -= 1;
+    }
+
+    /// The next read that waited and can begin now; as [`HostReads::begin`].
+    #[inline]
+    pub fn next(&mut self) -> Option<W> {
+        if self.outstanding >= MOST {
+            return None;
+        }
+        self.deferred.pop_front().inspect(|_| self.outstanding += 1)
+    }
+
+    /// Whether entries must wait to be fetched because there are so many reads already.
+    #[inline]
+    pub fn crowded(&self) -> bool {
+        self.outstanding >= FETCHES + self.data_most
+    }
+
+    /// Write data waits for the DMA engine.
+    pub fn want_data(&mut self, pieces: impl IntoIterator<Item = D>) {
+        self.data.extend(pieces);
+    }
+
+    /// The next piece of write data that the DMA engine takes up, if it has room.
+    #[inline]
+    pub fn next_data(&mut self) -> Option<D> {
+        if self.data_active >= self.data_most {
+            return None;
+        }
+        self.data.pop_front().inspect(|_| self.data_active += 1)
+    }
+
+    /// A piece of write data is in the buffer.
+    #[inline]
+    pub fn data_in(&mut self) {
+        self.data_active -= 1;
+    }
+
+    /// A controller reset: what waits is forgotten. What is outstanding is still answered.
+    pub fn reset(&mut self) {
+        self.deferred.clear();
+        self.data.clear();
+        self.data_active = 0;
+    }
+}

@@ -1,0 +1,134 @@
+//! Commands in hand.
+
+use super::prp::Pieces;
+use super::{Sqe, Status};
+use crate::host::CommandTruth;
+use crate::profile::Ps;
+use std::ops::{Index, IndexMut};
+
+/// A command that was fetched.
+pub struct Command {
+    /// Its submission queue entry.
+    pub sqe: Sqe,
+    /// Its submission queue.
+    pub qid: u16,
+    /// Where its data is in host memory, as far as that is known.
+    pub pieces: Pieces,
+    /// Bytes of data, and those that were moved.
+    pub len: u32,
+    /// See `len`.
+    pub done: u32,
+    /// DW0 of its completion.
+    pub dw0: u32,
+    /// Status of its completion.
+    pub status: Status,
+    /// Its data structure, if it has one.
+    pub data: Vec<u8>,
+    /// Units of the write buffer that wait for its data.
+    pub buffered: u64,
+    /// First byte on the media, and the block size as a power of two.
+    pub at: u64,
+    /// See `at`.
+    pub shift: u8,
+    /// What becomes known of it.
+    pub truth: CommandTruth,
+}
+
+impl Command {
+    /// The command of an entry that was read at `fetch_ps`, and announced by the doorbell at `doorbell_ps`.
+    pub fn new(entry: &[u8], qid: u16, doorbell_ps: Ps, fetch_ps: Ps) -> Self {
+        let mut sqe = Sqe([0; 64]);
+        sqe.0.copy_from_slice(entry);
+        let truth = CommandTruth {
+            qid,
+            cid: sqe.cid(),
+            opcode: sqe.opcode(),
+            nsid: sqe.nsid(),
+            slba: u64::from(sqe.cdw(10)),
+            blocks: u64::from(sqe.cdw(11)),
+            doorbell_ps,
+            fetch_ps,
+            ..CommandTruth::default()
+        };
+        let (pieces, data, status) = (Vec::new(), Vec::new(), Status::SUCCESS);
+        Self { sqe, qid, pieces, len: 0, done: 0, dw0: 0, status, data, buffered: 0, at: 0, shift: 9, truth }
+    }
+}
+
+/// How a command goes on.
+pub enum Next {
+    /// It is done: DW0 of its completion.
+    Done(u32),
+    /// Its work ends then.
+    DoneAt(Ps),
+    /// So many bytes of data move, to or from where its PRPs say.
+    Transfer(u32),
+    /// This structure goes where its PRPs say; and DW0 of its completion.
+    Return(u32, Vec<u8>),
+    /// A structure is read from this address: so many bytes, in one piece.
+    Fetch(u64, u32),
+    /// Something else will go on with it.
+    Wait,
+}
+
+/// How a command goes on, or the status it ends with.
+pub type Outcome = Result<Next, Status>;
+
+/// All of them, by number.
+#[derive(Default)]
+pub struct Commands {
+    slots: Vec<Option<Command>>,
+    spare: Vec<u32>,
+    in_hand: u32,
+}
+
+impl Commands {
+    /// Whether the controller has nothing to do for the host.
+    pub fn idle(&self) -> bool {
+        self.in_hand == 0
+    }
+
+    /// So many more are in hand: they are being fetched, or an event has come that one waited for.
+    pub fn begin(&mut self, count: u32) {
+        self.in_hand += count;
+    }
+
+    /// So many are over, or wait for an event.
+    pub fn end(&mut self, count: u32) {
+        self.in_hand -= count;
+    }
+
+    /// Keeps a command; its number.
+    pub fn add(&mut self, command: Command) -> u32 {
+        if let Some(id) = self.spare.pop() {
+            self.slots[id as usize] = Some(command);
+            return id;
+        }
+        self.slots.push(Some(command));
+        self.slots.len() as u32 - 1
+    }
+
+    /// Forgets a command; what it was.
+    pub fn remove(&mut self, id: u32) -> Option<Command> {
+        self.spare.push(id);
+        self.slots[id as usize].take()
+    }
+
+    /// A controller reset: nothing is in hand. What was.
+    pub fn reset(&mut self) -> impl Iterator<Item = Command> {
+        std::mem::take(self).slots.into_iter().flatten()
+    }
+}
+
+impl Index<u32> for Commands {
+    type Output = Command;
+    fn index(&self, id: u32) -> &Command {
+        self.slots[id as usize].as_ref().expect("an event names a command in hand")
+    }
+}
+
+impl IndexMut<u32> for Commands {
+    fn index_mut(&mut self, id: u32) -> &mut Command {
+        self.slots[id as usize].as_mut().expect("an event names a command in hand")
+    }
+}
