@@ -1,1 +1,1 @@
-"""What tests share is imported by its name: `from tests.host.wire import encoder`. The folders below are no packages of their own."""
+"""Shared test code is imported by name: `from tests.host.wire import encoder`. The folders below are namespace packages."""

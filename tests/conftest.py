@@ -1,4 +1,4 @@
-"""No test writes to the user's own results store; tests that are to be together are."""
+"""Keeps tests away from the user's results store, and groups of tests on one worker."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("wattbell", deadline=None)  # no test is about how busy the machine is
+settings.register_profile("wattbell", deadline=None)  # no test depends on how busy the machine is
 settings.load_profile("wattbell")
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="wattbell-tests-")
 os.environ["WATTBELL_STORE"] = str(Path(_FOLDER.name) / "results.sqlite")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Of a job in the background: programs that tests stop with SIGINT would inherit it, and not stop.
+    # Background jobs ignore SIGINT. Programs that tests stop with SIGINT would inherit that and never stop.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups of tests that share something dear go to one worker only if pytest-xdist can put the group behind a test's name, which
-    it silently cannot with pytest 9.2."""
+    """Tests that share an expensive fixture go to one worker only if pytest-xdist can append the group to the test's name. With
+    pytest 9.2 that silently fails."""
     if config.getoption("loadgroup", False):
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:

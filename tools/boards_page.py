@@ -17,7 +17,7 @@ DOCS = ROOT / "docs" / "accuracy.md"
 PICTURE = ROOT / "docs" / "img" / "rig-boards.svg"
 BEGIN, END = "<!-- generated: make calibrate -->", "<!-- end of make calibrate -->"
 QUANTITIES = ("current", "power")
-"""The two shares of a line, each an error over its limit."""
+"""The two ratios of a line, each an error over its limit."""
 
 
 def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, float]]]:
@@ -48,7 +48,7 @@ def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: 
 
 
 def draw(levels: dict[tuple[float, float], list[tuple[float, float]]]) -> None:
-    """A column a level, the limits drawn in. The same boards give the same bytes."""
+    """One column per level, with the limits drawn in. The same boards give the same bytes."""
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "wattbell"
     from matplotlib import pyplot

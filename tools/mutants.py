@@ -46,7 +46,7 @@ BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generat
 
 PACKAGES = ("analysis", "wire", "capture", "suites")
 _LONGEST_S = 1800
-"""Longest time for tests that compute nothing, as they wait for what will not come."""
+"""Time limit for tests that only wait and compute nothing."""
 KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
 """Of a [[fault]]; all but ``equivalent`` must be there. ``equivalent`` argues why no test can notice."""
 
@@ -72,7 +72,7 @@ class Work:
 
 
 class Mistake(Exception):
-    """The list of faults, or what is asked for, is wrong."""
+    """The list of faults or the request is wrong."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def git(*words: str, folder: Path = ROOT) -> str:
 
 
 def clone(revision: str) -> str:
-    """Brings the clone to a commit of this repository; the commit."""
+    """Updates the clone to a commit of this repository; returns the commit."""
     commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
     if not (Work.clone / ".git").exists():
         git("clone", "--quiet", "--no-checkout", str(ROOT), str(Work.clone))
@@ -121,12 +121,12 @@ def environment(scratch: str | None = None) -> dict[str, str]:
 
 
 def is_node(test: str) -> bool:
-    """Whether a test is pytest's; else it is a command."""
+    """Whether a test is one of pytest's; otherwise it is a command."""
     return re.match(r"tests(_slow)?/[\w/]+\.py(::|$)|tests(_slow)?/[\w/]+$", test) is not None
 
 
 def steps(tests: Sequence[str]) -> Iterator[list[str]]:
-    """All that is pytest's in one go, then each command."""
+    """All pytest tests in one run, then each command."""
     nodes = [test for test in tests if is_node(test)]
     if nodes:
         yield nodes
@@ -257,7 +257,7 @@ class Argument:
 
 
 def arguments_of(root: Path) -> list[Argument]:
-    """Those that are kept. Mistake when one is incomplete or is about no line any more."""
+    """The kept arguments. Mistake if one is incomplete or no longer matches a line."""
     found, wrong = [], []
     entries = tomllib.loads((root / ARGUED).read_text(encoding="utf-8")).get("equivalent", []) if (root / ARGUED).exists() else []
     for number, entry in enumerate(entries, 1):
@@ -499,7 +499,7 @@ def make(place: Place, tests: TestMap, budget_s: float, arguments: Iterable[Argu
 
 
 class Results:
-    """One line of JSON for each fault that was tried; the last one of a fault counts."""
+    """One line of JSON for each fault tried; a fault's last line counts."""
 
     def __init__(self) -> None:
         self.path = Work.build / "results.jsonl"
@@ -638,7 +638,7 @@ def main() -> None:
     arguments = parser.parse_args()
     Work.build = arguments.build.resolve()
     Work.clone = Work.build / "clone"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests end, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests stop, too
     try:
         if arguments.check:
             print(f"{len(kept_faults(ROOT))} faults, each in one place; {len(arguments_of(ROOT))} arguments, each about a line")

@@ -1,7 +1,7 @@
 """Runs whatever the statements of the seeds ask for, unscaled, and writes docs/seeds-check.md (`make seeds-check`).
 
-One run for each drive, suite and condition, with just the tests that a statement needs; results go to build/seeds. A run that
-is there already and was made by the same programs, host package, profile and suite is kept: an interrupted one goes on.
+One run per drive, suite and condition, with only the tests that a statement needs; results go to build/seeds. Existing runs of the
+same programs, host package, profile and suite are kept, so an interrupted check resumes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Job:
 
 
 def needed(book: Book) -> list[Job]:
-    """The runs that all statements together ask for, the long ones first."""
+    """The runs that the statements need, longest first."""
     tests: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for statement in book.statements:
         for reference in (statement.a, statement.b):
@@ -75,7 +75,7 @@ def _profile(book: Book, drive: str) -> str:
 
 
 def stamp(job: Job) -> str:
-    """What the run rests on: both programs, the host package, the specification, the profile and the suite."""
+    """What the run depends on: both programs, the host package, the specification, the profile and the suite."""
     digest = hashlib.sha256(repr(job).encode())
     package = ROOT / "host" / "wattbell"
     files = [programs.find_program("wattbell-ssd"), programs.find_program("wattbell-rig")]
@@ -89,7 +89,7 @@ def stamp(job: Job) -> str:
 
 
 def run(job: Job, folder: Path) -> str:
-    """Runs a job unless it is there; an empty string or what went wrong."""
+    """Runs a job unless its result exists; returns an empty string or an error."""
     out, mark, log = folder / job.name, folder / f"{job.name}.stamp", folder / f"{job.name}.log"
     want = stamp(job)
     if mark.is_file() and mark.read_text() == want and (out / "results.json").is_file():

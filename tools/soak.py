@@ -1,7 +1,7 @@
 """The long runs behind docs/reliability.md: ``make soak``, or parts of it by ``--parts``.
 
-What was done is kept in ``build/soak``, one JSON file a part, and a part that was broken off goes on where it was; the page is written
-from them at the end of each run. A part whose tree was another is run anew.
+Results are kept in ``build/soak``, one JSON file per part, and an interrupted part resumes; the page is written from them at the end of
+each run. A part whose results are of another tree is run anew.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
-os.environ.setdefault("POLARS_MAX_THREADS", "1")  # each process works alone: threads of Polars only wait for each other
-# what JLS allocates for each file stays with the process: to get it from the kernel anew is half of a trial's time
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one process per core: more threads of Polars would only wait for each other
+# keep what JLS allocates for each file in the process: returning it to the kernel and back is half of a trial's time
 os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
 
 PARTS = ("trials", "matrix", "bulk", "fuzz")
 AGAIN = "again"
-"""No part of its own: the trials that were not flagged are tried once more, on the tree as it is now, and the page says so."""
+"""Not a part of its own: retries the trials that were not flagged, on the current tree; the page says so."""
 _BATCH = 250
 _SILENT_KEPT = 20
 _FREE_KEPT = 10e9
@@ -42,7 +42,7 @@ _BULK_FACTOR = 1.4
 
 
 class Store:
-    """What a part has done so far, in ``build/soak/PART.json``."""
+    """The results of a part so far, in ``build/soak/PART.json``."""
 
     def __init__(self, folder: Path, part: str) -> None:
         self.path = folder / f"{part}.json"
@@ -80,7 +80,7 @@ class Store:
 
 
 def tree() -> str:
-    """The tree that is tried: the last commit that changed what the recorder and the analysis are made of."""
+    """The tree under test: the last commit that changed the recorder or the analysis."""
     command = ["git", "log", "-1", "--format=%h", "--", "host", "tests/faults"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -107,7 +107,7 @@ def trials(store: Store, number: int, deadline: float) -> None:
     """Trials 0 .. ``number`` - 1 of tests/faults/faulttrial.py, in as many processes as there are cores."""
     begin = store.data.setdefault("next", 0)
     spans = [(a, min(a + _BATCH, number)) for a in range(begin, number, _BATCH)]
-    # a new process now and then: what a library keeps is given back
+    # a new process now and then, to free what libraries keep
     with multiprocessing.get_context("spawn").Pool(maxtasksperchild=8) as pool:
         for done in pool.imap(_trials, spans):
             for seed, fault, lost, told, silent in done:
@@ -213,7 +213,7 @@ def fuzz(store: Store, minutes: float, only: str) -> None:
 
     def both(name: str) -> None:
         command = _fuzzers()[name]
-        if command[0] == "cargo":  # to build is none of the time of a run
+        if command[0] == "cargo":  # building does not count as time of a run
             subprocess.run([*command[: command.index("--")], "--no-run"], check=True, capture_output=True)
         once = _fuzzed(command, 1)
         times = max(1, min(int(minutes * 60 / max(once["seconds"] - _STARTING_S, 0.05)), _MOST_TIMES))
@@ -366,7 +366,7 @@ def main() -> int:
 
 
 def _faults(folder: Path) -> int:
-    """1 when anything was not flagged, lost in bulk, or failed; says what."""
+    """Exit status 1 if anything was not flagged, was lost in bulk, or failed; prints what."""
     bad = []
     for part in PARTS:
         path = folder / f"{part}.json"

@@ -8,12 +8,12 @@ speed (42 MB/s) and with one bare ``zlib.crc32`` pass over the same bytes, both 
 Live: a process writes the stream at 42 MB/s; a recorder process (``wattbell record``'s own code) reads it into a
 capture. Its CPU time (user and system, all threads, the completion of the capture included) for each 42 MB is the
 share of a core. The transport is a pty, as a virtual rig has, and then a pipe behind the same reader, which shows what
-the tty layer of Linux costs: it hands out at most 4095 bytes at a time. What a process needs that only reads the
-transport and drops the bytes is told beside both; the rest, ``share_without_reading``, is the recorder's own. Two
-mixes: mostly command records, mostly rail samples. The rate that the feeder reached is told; where it is below 42 MB/s
-the share is scaled up to it. Of several runs all figures are those of the one whose share is the median; ``share_best`` and
-``share_worst`` tell the spread. ``--urgent`` (as root) runs feeder and recorder before everything else on the machine, so
-that a loaded one still feeds what it should.
+the tty layer of Linux costs: it hands out at most 4095 bytes at a time. The share of a process that only
+reads the transport and drops the bytes is given beside both; the rest, ``share_without_reading``, is the recorder's own. Two
+mixes: mostly command records, mostly rail samples. The feeder's actual rate is given; where it is below 42 MB/s the share is
+scaled up to it. Of several runs, the figures are those of the run with the median share; ``share_best`` and ``share_worst``
+show the spread. ``--urgent`` (as root) gives feeder and recorder real-time priority, so that a loaded machine still feeds at
+the full rate.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tests.bench.host_stream import MIXES, make_stream
 HERE = Path(__file__).resolve().parent
 
 USB_HIGH_SPEED = 42e6
-"""Bytes a second that USB 2.0 high speed carries in practice."""
+"""Bytes per second of USB 2.0 high speed in practice."""
 AIM_SHARE = 0.15
 TRANSPORTS = ("pty", "pipe")
 
 
 def best_cpu_s(work: Callable[[], object], repeat: int = 5) -> float:
-    """Best of some passes, by CPU time, so that other programs on the machine count little."""
+    """Best of some passes, by CPU time, so that other programs have little influence."""
     times = []
     for _ in range(repeat):
         start = time.process_time()
@@ -120,7 +120,7 @@ def repeated(runs: int, *what: object, **how: object) -> dict[str, float]:
 
 
 def urgent() -> tuple[str, ...]:
-    """What stands in front of a command that is to run before all others."""
+    """Prefix of a command that is to run at real-time priority."""
     if os.geteuid() or not shutil.which("nice"):
         sys.exit("--urgent needs root")
     return ("nice", "-n", "-20")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def open_ptys() -> tuple[int, int]:
-    """(data, control) masters of a rig that is registered as BENCH."""
+    """(data, control) masters of a rig registered as BENCH."""
     ports = [os.openpty() for _ in range(2)]
     for _, slave in ports:
         tty.setraw(slave)
@@ -65,7 +65,7 @@ def main() -> None:
         wait_for_init(control)
     reached = play(data, stream, rate)
     told.write_text(json.dumps({"rate": reached}))
-    os.read(control, 1)  # until the reader is gone: closing a pty would throw away what was not read
+    os.read(control, 1)  # until the reader is gone: closing a pty would discard unread data
 
 
 if __name__ == "__main__":

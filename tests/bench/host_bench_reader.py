@@ -15,25 +15,25 @@ from wattbell.rig.stream import Source
 
 
 class PipeRig:
-    """A pipe in the place of the serial port: the same reader, recorder and capture, without the tty layer of Linux."""
+    """A pipe in place of the serial port: the same reader, recorder and capture without Linux' tty layer."""
 
     def __init__(self, data: int, control: int) -> None:
         os.set_blocking(data, False)  # as PySerial opens a port
         self._source, self._control = Source(data), control
 
     def start(self) -> None:
-        """Let the feeder begin."""
+        """Start the feeder."""
         os.write(self._control, b"\n")
 
     def stop(self) -> None:
-        """The feeder ends by itself."""
+        """No-op: the feeder stops by itself."""
 
     def read_into(self, buffer: memoryview) -> int:
-        """As ``Rig.read_into``."""
+        """Like ``Rig.read_into``."""
         return self._source.read_into(buffer)
 
     def reopen(self) -> bool:
-        """A pipe does not come back."""
+        """Never: a pipe does not come back."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""Streams in the wire format for the host benchmark, packed here and not by anything that decodes them."""
+"""Wire-format streams for the host benchmark, packed independently of the decoder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 import zlib
 
 MIXES = ("commands", "rail")
-"""What seven blocks in eight are; the eighth is of the other kind."""
+"""Kind of seven blocks in eight; the eighth is of the other kind."""
 COMMAND_RECORDS = 46
 RAIL_SAMPLES = 336
 
@@ -49,7 +49,7 @@ def make_stream(size: int, mix: str = "commands") -> bytes:
 
 
 def rail_samples(generator: random.Random) -> bytes:
-    """3.3 V and some 0.45 A with noise."""
+    """3.3 V and about 0.45 A, with noise."""
     return b"".join(
         (165_000 + generator.randrange(-40, 40)).to_bytes(3, "little", signed=True)
         + (900_000 + generator.randrange(-9000, 9000)).to_bytes(3, "little", signed=True)
@@ -58,7 +58,7 @@ def rail_samples(generator: random.Random) -> bytes:
 
 
 def commands(generator: random.Random, count: int) -> bytes:
-    """Records of reads and writes at queue depth some."""
+    """Records of reads and writes at some queue depth."""
     made = []
     for i in range(count):
         latency = generator.randrange(20_000, 900_000)

@@ -1,4 +1,4 @@
-"""How many commands a second the gateware takes from lane words to records, as JSON: where the first loss is.
+"""How many commands a second the gateware sustains from lane words to records before it loses one, as JSON.
 
 ``python -m tests.bench.load [--milliseconds N]``. Needs Verilator. Every rate runs on a model of two receivers at 8 GT/s x4 and
 the instrument (tests/gateware/lanes), with the stream taken at 42 MB/s (USB 2.0) or at once. Loss is any record that is missing,
@@ -18,12 +18,12 @@ from pathlib import Path
 from tests.gateware.lanes import lane_player, load
 
 SUSTAINED = 830_000
-"""Commands a second that the project aims at: 4 KiB reads as fast as 8 GT/s x4 carries them."""
+"""The project's target in commands per second: 4 KiB reads at the full rate of 8 GT/s x4."""
 STEP = 1.03
 
 
 def first_loss(at: Callable[[float], load.Outcome], low: float, high: float) -> dict[str, object]:
-    """The greatest rate without loss between `low` and `high`, to 3 percent, and the outcome of the least rate with it."""
+    """The highest rate without loss between `low` and `high`, to 3 percent, and the outcome of the lowest rate with loss."""
     if not at(low).lossless:
         return {"lossless_commands_per_s": None, "with_loss": asdict(at(low))}
     lost = at(high)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROFILE = "intel-660p-1tb"
 AIM = 3e6
 FEW = 1000
-"""Commands of the run that is subtracted."""
+"""Commands of the run that is subtracted as overhead."""
 JOB = """[reads]
 rw=randread
 bs=4k
@@ -46,7 +46,7 @@ INTERVAL_S = "1e-5"
 
 
 class BenchError(Exception):
-    """Something that the benchmark needs is missing or failed."""
+    """Something the benchmark needs is missing or failed."""
 
 
 def program(name: str) -> Path:
@@ -58,12 +58,12 @@ def program(name: str) -> Path:
 
 
 def spent(*command: object) -> resource.struct_rusage:
-    """What a command and the processes it waited for used."""
+    """Resources used by a command and the processes it waited for."""
     return asked(*command)[0]
 
 
 def asked(*command: object) -> tuple[resource.struct_rusage, str]:
-    """The same, and what it printed."""
+    """The same, and its output."""
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output:
         process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)

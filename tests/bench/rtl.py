@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 GOALS = {"idle, 10 kSPS": 10.0, "idle, 1 MSPS": 0.2}
-"""Virtual seconds a wall second that the project aims at."""
+"""The project's target in virtual seconds per second of wall time."""
 JOB = """[reads]
 rw=randread
 bs=4k
@@ -32,7 +32,7 @@ runtime={milliseconds}ms
 
 
 class BenchError(Exception):
-    """Something that the benchmark needs is missing or failed."""
+    """Something the benchmark needs is missing or failed."""
 
 
 def program(name: str) -> Path:
@@ -44,7 +44,7 @@ def program(name: str) -> Path:
 
 
 def run(*command: object) -> str:
-    """Output of a command."""
+    """Runs a command and returns its output."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchError(done.stderr.strip() or f"{command[0]} failed")

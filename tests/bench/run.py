@@ -1,7 +1,7 @@
-"""``make bench``: every speed figure of the house in one run, each beside its aim.
+"""``make bench``: all of the project's speed figures in one run, each beside its target.
 
 Runs ``model.py``, ``rtl.py`` and ``host_bench.py`` one after the other (they would disturb each other) and
-prints what they say as one table, or as one JSON object with ``--json``. An aim that is missed is printed, not an error. It
+prints their results as one table, or as one JSON object with ``--json``. A missed target is printed; it is not an error. It
 takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more. For root the live
 recording runs before everything else on the machine (``--urgent``).
 """
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def measured(script: str, *arguments: str) -> dict[str, object]:
-    """The JSON a bench script prints; its failure is this program's."""
+    """The JSON printed by a benchmark; exits if the benchmark fails."""
     done = subprocess.run([sys.executable, "-m", f"tests.bench.{script}", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"bench: {script} failed with exit code {done.returncode}; its message stands above")

@@ -1,4 +1,4 @@
-"""What programs that nobody here wrote talk to."""
+"""What third-party programs talk to."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.firmware.rig import ON_CORE, Rig, make
 
 @pytest.fixture(scope="session")
 def firmware() -> None:
-    """The firmware is there: native, or for the soft core (WATTBELL_FIRMWARE=core, as for tests/firmware)."""
+    """Builds the firmware: native, or for the soft core (WATTBELL_FIRMWARE=core, as for tests/firmware)."""
     make("core" if ON_CORE else "native")
 
 
 @pytest.fixture
 def terminal(firmware: None) -> Terminal:
-    """A rig just switched on, without analog errors: 3.3 V, 0.5 A."""
+    """A rig just after power-on, without analog errors: 3.3 V, 0.5 A."""
     return Terminal(Rig())
 
 

@@ -15,14 +15,14 @@ class Screen:
 
     def __init__(self, device: str) -> None:
         self.keyboard, inside = pty.openpty()
-        # CR, which Enter sends, stays CR: the firmware has to live with either
+        # Enter sends CR, which stays CR: the firmware has to accept either
         command = ["picocom", "--echo", "--omap", "crcrlf", "--imap", "lfcrlf", "--nolock", device]
         self.process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
         os.close(inside)
         self.text = ""
 
     def until(self, pattern: str) -> re.Match[str]:
-        """What the screen shows once it matches."""
+        """Waits until the screen matches; returns what it shows."""
         deadline = time.monotonic() + 60
         while not (found := re.search(pattern, self.text)):
             assert time.monotonic() < deadline, self.text
@@ -31,7 +31,7 @@ class Screen:
         return found
 
     def type(self, text: str) -> None:
-        """Keys."""
+        """Types keys."""
         os.write(self.keyboard, text.encode())
 
     def leave(self) -> None:

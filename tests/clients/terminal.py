@@ -20,7 +20,7 @@ class Terminal(threading.Thread):
         self.rig, self.lock = rig, threading.Lock()
         self.seen = b""
         self.dumb = False
-        """Takes bytes and does nothing with them: a rig that hangs."""
+        """Takes bytes and ignores them, like a rig that hangs."""
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         self.control = os.ttyname(self._slave)
@@ -41,9 +41,9 @@ class Terminal(threading.Thread):
             pass  # unplugged
 
     def unplug(self) -> None:
-        """The device goes away, as on USB: whoever has it open gets a hang-up."""
+        """The device goes away, as on USB: whoever has it open gets a hangup."""
         os.close(self._slave)
-        # the thread is inside read(2), which holds the master open: it has to be woken to let go
+        # the thread is blocked in read(2), which keeps the master open: wake it up
         other = os.open(self.control, os.O_RDWR | os.O_NOCTTY)
         master, self._master = self._master, -1
         os.write(other, b"\n")
@@ -51,7 +51,7 @@ class Terminal(threading.Thread):
         os.close(master)
 
     def do(self, text: str) -> None:
-        """A line that must work."""
+        """Sends a line that must succeed."""
         with self.lock:
             self.rig.do(text)
 

@@ -1,4 +1,4 @@
-"""`wattbell bridge`: lines of clients, one after the other, onto a rig's control port."""
+"""`wattbell bridge`: clients' lines reach a rig's control port one at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def line(client: socket.socket) -> str:
 
 
 def rest(client: socket.socket) -> str:
-    """All that still comes."""
+    """Everything still to come."""
     got = b""
     while piece := client.recv(4096):
         got += piece

@@ -60,7 +60,7 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drive]:
 
 @pytest.fixture
 def control(drive: Drive) -> str:
-    """Its control port."""
+    """The rig's control port."""
     return drive.port
 
 
@@ -69,7 +69,7 @@ def bridged(control: str) -> Iterator[Bridged]:
     one = Bridged(control)
     yield one
     until = time.monotonic() + 30
-    while one.said and not one.said[-1].endswith("is gone"):  # or what is answered still would meet the next test
+    while one.said and not one.said[-1].endswith("is gone"):  # or answers still to come would reach the next test
         assert time.monotonic() < until, one.said
         time.sleep(0.01)
     one.stop()
@@ -122,7 +122,7 @@ def test_picocom(control: str) -> None:
 
 @pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
 def test_sigrok_takes_it_for_the_multimeter_that_it_says_it_is(drive: Drive, bridged: Bridged) -> None:
-    """It finds it and reads the rail with it."""
+    """sigrok finds the rig and reads the rail."""
     host, port = bridged.address
     with socket.create_connection(bridged.address, timeout=60) as client:
         client.sendall(b'SYST:LANG "34405A";:CONF:CURR;:SENS:APER 1 MS;:SYST:LANG?\n')

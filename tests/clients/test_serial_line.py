@@ -97,12 +97,12 @@ ols again --show
 
 @dataclass
 class Guest:
-    """What the guest left."""
+    """The files the guest left."""
 
     folder: Path
     truth: Truth
     said: str
-    """By the server of the SUMP port."""
+    """As captured by the server of the SUMP port."""
 
     def text(self, name: str) -> str:
         return (self.folder / name).read_text()
@@ -220,7 +220,7 @@ def test_pyserial_speaks_to_a_rig(guest: Guest) -> None:
 
 
 def test_sigrok_reads_the_rail_over_the_serial_line(guest: Guest) -> None:
-    """Its `scpi-dmm`, which takes the rig for a 34405A; libsigrok's serial layer is the kernel's tty here, not a socket."""
+    """sigrok's `scpi-dmm` takes the rig for a 34405A. Here libsigrok's serial layer uses the kernel's tty, not a socket."""
     volts = float(guest.text("pyserial.txt").splitlines()[-1])
     readings = re.findall(r"P1: ([-0-9.]+) (m?)V DC", guest.text("dmm.txt"))
     assert len(readings) == 3, guest.text("dmm.txt") + guest.text("dmm.err")

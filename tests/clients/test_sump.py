@@ -1,4 +1,4 @@
-"""`wattbell sump` at its port: any bytes, a reset at any time. What sigrok makes of it is in test_serial_line.py."""
+"""`wattbell sump` at its port: arbitrary bytes, a reset at any time. For sigrok's view see test_serial_line.py."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Client(threading.Thread):
         self.send(struct.pack("<BI", command, argument))
 
     def read(self, size: int, patience_s: float = PATIENCE_S) -> bytes:
-        """So many bytes, or those that came in time."""
+        """Reads that many bytes, or as many as arrive in time."""
         got, deadline = b"", time.monotonic() + patience_s
         while len(got) < size and select.select([self.line], [], [], max(0.0, deadline - time.monotonic()))[0]:
             got += os.read(self.line, size - len(got))
@@ -130,7 +130,7 @@ def test_a_reset_ends_a_capture_and_frees_the_rig(rig: Rig, client: Client) -> N
     client.send(RESET)
     client.long(0xC0, 1 << PROBES.index("PERST#"))
     client.long(0xC1, 0)
-    client.long(0xC2, 1 << 27 | 3 << 16)  # level 3: nothing raises the level
+    client.long(0xC2, 1 << 27 | 3 << 16)  # level 3: nothing gets there
     client.long(0x80, 999)
     client.send(ARM)
     wait_until(lambda: rig.status()["state"] == "RUN", "the capture's begin")

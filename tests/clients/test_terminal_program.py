@@ -1,4 +1,4 @@
-"""picocom, a plain terminal program: what someone types at a rig."""
+"""picocom, a plain terminal program, as someone types at a rig."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a logic analyser at the trace's pins would have sampled: from the trace's sidebands and the drive model's own account of its
-commands, without the gateware and without our decoder."""
+"""What a logic analyser at the trace's pins would have sampled, computed from the trace's sidebands and the drive model's own log of
+its commands, without the gateware or our decoder."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def aligned(truth: Truth, seen: Words, period_ns: int, sample: int, event_ns: in
 
 
 def rises(words: Words, mask: int) -> list[int]:
-    """Samples with which `mask` goes high."""
+    """Samples at which `mask` goes high."""
     high = (words & mask) != 0
     return (np.flatnonzero(high[1:] & ~high[:-1]) + 1).tolist()

@@ -1,7 +1,7 @@
 """A process that behaves like a rig's two serial ports and plays a recorded stream, with faults on demand.
 
-It is no rig: it exists to unplug, damage and stall a stream at chosen places. It answers the few SCPI lines that a
-recorder sends. Every byte it wrote is counted in the file given by --sent. SIGUSR1 ends the limit of its rate.
+It exists to unplug, damage and stall a stream at chosen places. It answers the few SCPI lines that a recorder sends, and
+counts the bytes it has written in the file given by --sent. SIGUSR1 lifts its rate limit.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Ports:
         os.replace(folder / f"{serial}.tmp", folder / f"{serial}.json")
 
     def let_read(self, patience_s: float = 10.0) -> None:
-        """Wait until the reader has taken what is in the ptys: on a busy machine it may be behind."""
+        """Wait until the reader has drained the ptys: on a busy machine it may lag behind."""
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
-            time.sleep(0.3)  # what a full line discipline has not taken yet is not counted
+            time.sleep(0.3)  # bytes that a full line discipline has not accepted yet are not counted
             if not any(struct.unpack("i", fcntl.ioctl(slave, termios.FIONREAD, b"\0" * 4))[0] for slave in self.slaves):
                 return
 
@@ -101,7 +101,7 @@ class Feeder:
         sent_file = open(args.sent, "w") if args.sent else None  # noqa: SIM115
         while True:
             if args.rate and not self.running:
-                started = time.monotonic() - self.position / args.rate  # the rate is that of the capture
+                started = time.monotonic() - self.position / args.rate  # pace the data as the capture was
             due = self.position < len(self.stream) and (self.running or args.then_stop)
             if args.rate and due and not args.then_stop:
                 due = self.position < (time.monotonic() - started) * args.rate

@@ -1,4 +1,4 @@
-"""What a virtual rig's EEPROM holds over a restart, by the commands a user has: calibrate, switch off, switch on."""
+"""What a virtual rig's EEPROM keeps over a restart, with a user's commands: calibrate, switch off, switch on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHIP = 8192
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A source that is at one point, then at the other."""
+    """A source at one point, then at the other."""
     path = tmp_path / "source.wbt"
     path.write_bytes(encode([*(rail(n * DWELL_US, *point) for n, point in enumerate(POINTS)), end(1e6)]))
     return path

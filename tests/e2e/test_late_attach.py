@@ -1,4 +1,4 @@
-"""A rig that starts after the drive was set up, told of its queues in SCPI lines.
+"""A rig that starts after the drive was set up and learns its queues from SCPI lines.
 
 The lines are what a host would read from its own driver; here they come from the registers' writes and the queue
 creation commands in the part of the trace that the rig does not see, read by the test itself.
@@ -69,7 +69,7 @@ def tlp(body: bytes) -> tuple[int, int, bytes]:
 
 
 def set_up(found: list[Record]) -> tuple[list[str], int]:
-    """What the host did to set the drive up, as SCPI lines, and the index of the record behind the last of it."""
+    """The host's set-up of the drive as SCPI lines, and the index of the first record after it."""
     lines: dict[str, str] = {}
     bar0 = behind = 0
     for number, record in enumerate(found):
@@ -109,7 +109,7 @@ def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = records(trace)
     lines, behind = set_up(found)
     assert len(lines) >= 2 + 2 + 2 + 1, "admin queues and at least one pair of I/O queues"
-    # the first gap of 5 us on the bus behind the set-up: nothing is under way there
+    # the first gap of 5 us on the bus after the set-up: nothing is in flight there
     bus = [n for n in range(behind, len(found)) if found[n].kind <= BURST]
     quiet = next(b for a, b in itertools.pairwise(bus) if found[b].time_ps - found[a].time_ps > 5_000_000)
     assert found[quiet].kind == DOWN

@@ -1,4 +1,4 @@
-"""What the modelled drive offers, as Linux' NVMe driver, nvme-cli and fio in a guest see it: one boot, many answers."""
+"""The modelled drive's features as seen by Linux' NVMe driver, nvme-cli and fio in a guest: one boot, many checks."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_smart_counts_and_warns(guest: Answers) -> None:
     assert health["host_write_commands"] == 1
     assert health["host_read_commands"] >= 3
     assert health["num_err_log_entries"] == 2
-    assert 295 < health["temperature"] < 320  # kelvin: a drive in a room, just started
+    assert 295 < health["temperature"] < 320  # kelvin: a drive at room temperature, just started
     assert health["critical_warning"] == 2  # the threshold was set to 290
     assert "323 K" in guest.text("hctm") and "328 K" in guest.text("hctm")
 

@@ -1,4 +1,4 @@
-"""Plans and traces of a user's own through the real CLI: format and sanitize, and replay of blkparse's text."""
+"""A user's own plans and traces through the real CLI: format, sanitize, and replay of blkparse output."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_format_and_sanitize_leave_nothing_to_read(tmp_path: Path) -> None:
     assert mean["formatted"] < 15e-6 and mean["sanitized"] < 15e-6
     for name, opcode in (("erase", "format_nvm"), ("wipe", "sanitize")):
         assert phases[name]["commands"]["admin"]["by_opcode"][opcode]["count"] == 1
-        # erasing draws the power of the dies, far more than a drive that waits
+        # erasing draws far more power than an idle drive
         assert phases[name]["power"]["mean_w"]["value"] > 1.5 * 0.59
         assert phases[name]["duration_s"] > 1.0
     assert result["truth"]["pass"] and all(row["equal"] for section in result["fio"]["sections"] for row in section["rows"])

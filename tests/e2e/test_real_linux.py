@@ -34,7 +34,7 @@ def call(*words: str | Path) -> str:
 
 @dataclass
 class Run:
-    """A guest run, its capture and what `wattbell analyze --json` says."""
+    """A guest run, its capture and the output of `wattbell analyze --json`."""
 
     folder: Path
     capture: Path
@@ -132,7 +132,7 @@ def test_linux_itself_sends_our_drive_to_its_deepest_state(vfio: Run) -> None:
     assert 0.009 < lowest["mean_w"]["value"] < 0.011  # the 10 mW of the review that the profile follows
     assert idle["name"] in lowest["phases"]
     states = pl.read_parquet(vfio.capture / "commands.parquet").filter(pl.col("qid") == 0)
-    # 54.8 ms in the profile; the host only sees it where it ended an idle time
+    # 54.8 ms in the profile; the host sees it only when it ends an idle period
     assert ((states["cqe_tick"] - states["doorbell_tick"]) * TICK_S).max() > 0.05  # type: ignore[operator]
 
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 
 
 class Bench:
-    """Starts feeders and recorders in one runtime folder, and ends them."""
+    """Starts feeders and recorders in one runtime folder, and stops them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

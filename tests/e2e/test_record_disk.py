@@ -1,4 +1,4 @@
-"""A disk that does not take what is recorded: one clear error, and what had come is kept. Through the real recorder process."""
+"""A disk that does not take what is recorded: one clear error, and what was recorded is kept. With the real recorder process."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ STREAM = maker.stream(3000)
 
 @pytest.mark.parametrize("limit", [100, 1000, 5000, 30_000, 100_000, 400_000, 1_000_000, 3_000_000, 3_600_000])
 def test_wherever_a_file_ends_it_is_an_error_that_leaves_the_capture_unfinished(tmp_path: Path, limit: int) -> None:
-    """Each of the files meets the limit first somewhere. None of the captures may be taken for a whole one."""
+    """Each file is the first to hit the limit somewhere. None of these captures may pass for a complete one."""
     path = tmp_path / "c"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
@@ -133,7 +133,7 @@ def test_wherever_a_file_ends_it_is_an_error_that_leaves_the_capture_unfinished(
 
 
 def test_a_write_error_that_passes_is_an_error_all_the_same(tmp_path: Path) -> None:
-    """A disk that is full for a moment: later chunks of the waveform are written, and its length looks right."""
+    """The disk is full for a moment: later chunks of the waveform are written, and its length looks right."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer = CaptureWriter(tmp_path / "c")
     writer.feed(b"".join(STREAM[:3000]))

@@ -1,4 +1,4 @@
-"""What the recorder asks of a rig: when it is plugged in again, was capturing before, or does not start."""
+"""The recorder with a rig that is plugged in again, was already capturing, or does not start."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_rig_that_knows_no_identifiers_is_recorded(bench: Bench, tmp_path: Pat
 
 
 def test_a_rig_that_was_capturing_already(bench: Bench, tmp_path: Path) -> None:
-    """What it sent before is missing, and that is said; it is no failure."""
+    """What it sent before is missing, which is reported but is not a failure."""
     blocks = maker.stream(1000)
     bench.feeder(b"".join(blocks[200:]), "--running")
     out, _ = finished(bench.wattbell("record", "--out", str(tmp_path / "cap"), "--json"))

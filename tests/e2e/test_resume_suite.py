@@ -1,4 +1,4 @@
-"""A suite that is interrupted, killed and gone on with, as a user would: its results are those of one that ran through."""
+"""A suite that is interrupted, killed and resumed, as by a user: its results equal those of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def results(out: Path) -> dict[str, Any]:
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
-    """Everything but what the clock on the wall says."""
+    """Everything but wall-clock times."""
     tests = [{k: v for k, v in test.items() if k != "wall_s"} for test in data["tests"]]
     return {**{k: v for k, v in data.items() if k != "started_utc"}, "tests": tests}
 

@@ -20,7 +20,7 @@ def built() -> bool:
 
 
 MARKS = [
-    # In CI everything is built first: there a missing program is a failure, not a reason to pass by.
+    # CI builds everything first, so there a missing program is a failure and no reason to skip.
     pytest.mark.skipif(not built() and not os.environ.get("CI"), reason="needs `make sim rtl`"),
     pytest.mark.xdist_group("virtual-rig"),
 ]

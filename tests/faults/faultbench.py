@@ -19,7 +19,7 @@ _SERIAL = "FAULT"
 
 
 class Bench:
-    """A feeder and recorders in one folder; ``end`` ends those that still run."""
+    """A feeder and recorders in one folder; ``end`` stops those still running."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class Bench:
         return process
 
     def feed(self, pieces: Pieces, *options: str) -> subprocess.Popen[str]:
-        """Start the rig: it plays the pieces at INITiate; where they are cut the line is cut (once)."""
+        """Start the rig: it plays the pieces after INITiate and cuts the line (once) where they are cut."""
         data = b"".join(piece for piece in pieces if piece is not CUT)
         (self.folder / "stream").write_bytes(data)
         self.size = len(data)
@@ -61,7 +61,7 @@ class Bench:
 
     @property
     def sent(self) -> int:
-        """Bytes that the feeder has written so far."""
+        """Bytes written by the feeder so far."""
         try:
             return int((self.folder / "sent").read_text() or 0)
         except (OSError, ValueError):
@@ -73,7 +73,7 @@ class Bench:
         return self.start([*command, *options], **more)
 
     def finish(self, recorder: subprocess.Popen[str]) -> tuple[int, str]:
-        """Ctrl-C when all was sent and the recorder goes on; returns its exit code and what it said."""
+        """Ctrl-C if the recorder is still running when all is sent; returns its exit code and its messages."""
         wait_for(lambda: recorder.poll() is not None or self.sent >= self.size, "the stream's end")
         try:
             _, said = recorder.communicate(timeout=1.5)
@@ -84,7 +84,7 @@ class Bench:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that must happen sooner or later."""
+    """Wait for something that must happen eventually."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited too long for {what}"

@@ -1,6 +1,6 @@
-"""Many GB through the recorder: a rig that sends as fast as its port takes it, and the recorder's memory meanwhile.
+"""Many GB through the recorder: a rig that sends as fast as its port allows, while the recorder's memory is sampled.
 
-Started as a program it is that rig: ``python -m tests.faults.faultbulk BYTES SERIAL``.
+Run as a program, this module is that rig: ``python -m tests.faults.faultbulk BYTES SERIAL``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _RUN = 0x5EED
 
 
 def rounds_of(size: int) -> int:
-    """Rounds of a stream of about ``size`` bytes."""
+    """Number of rounds for a stream of about ``size`` bytes."""
     return max(1, size // _ROUND_BYTES)
 
 
 def stream(rounds: int) -> Iterator[bytes]:
-    """The stream in pieces of some rounds, each made when it is asked for."""
+    """The stream in pieces of some rounds, generated on demand."""
     yield _status(0, 1_000, 1, 0)
     yield encoder.events(1, 1_000, [(1_000, 15, 1, 0, 0)], run=_RUN)
     sequence, energy = 2, 0
@@ -72,7 +72,7 @@ def _status(sequence: int, tick: int, running: int, commands: int) -> bytes:
 
 
 def run(size: int, folder: Path) -> dict[str, Any]:
-    """Record about ``size`` bytes into ``folder``, and say how it went; the capture is removed."""
+    """Record about ``size`` bytes into ``folder`` and return the outcome; the capture is removed."""
     import signal
 
     from wattbell.capture import open_capture
@@ -138,7 +138,7 @@ def _serve(rounds: int, serial: str) -> None:
     answers = {b"*IDN?": f"Wattbell,bulk,{serial},0.1", b"SYST:ERR?": '0,"No error"', b"STAT:RIG?": "RUN=0"}
     pieces, rest, line, running, over = stream(rounds), memoryview(b""), b"", False, False
     ended = 0.0
-    while not over or time.monotonic() < ended + 3:  # the recorder asks on when it has the end
+    while not over or time.monotonic() < ended + 3:  # the recorder still queries after the end of the stream
         readable, writable, _ = select.select([ports.control], [ports.data] if running and not over else [], [], 0.2)
         if readable:
             line += os.read(ports.control, 4096)

@@ -1,4 +1,4 @@
-"""The man in the middle: what may happen to a stream between rig and recorder."""
+"""The man in the middle: what can happen to a stream between rig and recorder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tests.faults.faultstream import Block
 
 CUT = None
-"""In a list of pieces: the line was cut here, and is back."""
+"""In a list of pieces: the line was cut and reconnected here."""
 Pieces = list[bytes | None]
 
 
@@ -24,7 +24,7 @@ class Fault:
 
 
 def _pieces(rng: np.random.Generator, data: bytes) -> Pieces:
-    """In pieces of any size, as reads return them."""
+    """Cut into pieces of any size, as reads return them."""
     way = int(rng.integers(0, 3))
     if way == 0 or not data:
         return [data]
@@ -132,7 +132,7 @@ def _tail(rng: np.random.Generator, blocks: list[Block]) -> Pieces:
 
 
 def _unplugged(rng: np.random.Generator, blocks: list[Block]) -> Pieces:
-    """The line is cut and is back; the rig kept its supply and went on, and what it sent meanwhile is lost, which may be nothing."""
+    """The line is cut and reconnected. The rig stayed powered and went on; what it sent meanwhile, if anything, is lost."""
     data = _whole(blocks)
     at = int(rng.integers(1, len(data)))
     if rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""What may happen to a recorder, its host and its files: one function a row of docs/reliability.md, each one try of it."""
+"""What can happen to a recorder, its host and its files: one function per row of docs/reliability.md, one try per call."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _join(blocks: Sequence[Block]) -> bytes:
 
 
 def _long(rng: np.random.Generator) -> list[Block]:
-    """A stream of more than the pieces of 4096 bytes in which the feeder sends: what is slowed down must not be over at once."""
+    """A stream longer than the feeder's pieces of 4096 bytes, or it would be over at once despite a limited rate."""
     while True:
         blocks = parse(make(rng, scale=3.0))
         if len(_join(blocks)) > _LEAST_BYTES:
@@ -50,7 +50,7 @@ def _long(rng: np.random.Generator) -> list[Block]:
 
 
 def _verdict(blocks: Sequence[Block], place: Path, harmless: bool = False) -> Verdict:
-    """``harmless``: nothing may be lost; a capture that was rebuilt says so, and is not judged for false alarms."""
+    """``harmless``: nothing may be lost. A rebuilt capture says so and is not judged for false alarms."""
     return judge(_sent(blocks), open_capture(place), harmless)
 
 
@@ -76,7 +76,7 @@ def kill_9(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def stopped_and_continued(rng: np.random.Generator, folder: Path) -> Verdict:
-    """SIGSTOP, a second, SIGCONT: the rig waits, as its port does not take more."""
+    """SIGSTOP, a second, SIGCONT: the rig has to wait, as its port is full."""
     blocks = _long(rng)
     with Bench(folder) as bench:
         bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 1.5))
@@ -91,7 +91,7 @@ def stopped_and_continued(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def file_size_limit(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A limit on a file's size, as FAT32 has one, that any of the capture's files may meet."""
+    """A file size limit, as on FAT32, that any of the capture's files may hit."""
     blocks = _long(rng)
     limit = int(rng.integers(5_000, 400_000))
 
@@ -106,7 +106,7 @@ def file_size_limit(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def disk_full(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A small disk of its own fills up while recording; then there is room again. Needs the right to mount."""
+    """A small disk fills up while recording; then there is room again. Needs permission to mount."""
     blocks = _long(rng)
     disk = folder / "disk"
     disk.mkdir()
@@ -124,7 +124,7 @@ def disk_full(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def _opened(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdict:
-    """Of a recorder that ran out of room: it says so, or everything is there; what cannot be opened says why."""
+    """A recorder that ran out of room says so, unless everything is there; a capture that cannot be opened says why."""
     if not (place / "meta.json").exists():
         return _must_fail(code, said, Verdict(lost=len(_sent(blocks)), told=code != 0))
     try:
@@ -135,7 +135,7 @@ def _opened(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdi
 
 
 def unplugged(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The cable is pulled and is back; the rig went on meanwhile, and what it sent is lost."""
+    """The cable is pulled and reconnected; what the rig sent meanwhile is lost."""
     blocks = _long(rng)
     data = _join(blocks)
     at = int(rng.integers(1, len(data) - 1))
@@ -156,17 +156,17 @@ def _restarted(rng: np.random.Generator, folder: Path, cut: bool) -> Verdict:
     with Bench(folder) as bench:
         bench.feed(pieces)
         bench.finish(bench.record())
-    # a run that ended before the cut ended the recording, too: the next one is none of its
+    # a run that ended before the cut ended the recording, too: the next run is not part of it
     return judge([one for one in _sent(sent) if one.run == 0 or bench.sent == bench.size], open_capture(bench.capture))
 
 
 def replugged_with_other_settings(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The rig lost its supply with the plug, and comes back with another interval of its samples."""
+    """The rig lost power with the plug, and comes back with another sample interval."""
     return _restarted(rng, folder, cut=True)
 
 
 def restarted_without_a_cut(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The rig resets and captures again, and its port stays open."""
+    """The rig resets and captures again while its port stays open."""
     return _restarted(rng, folder, cut=False)
 
 
@@ -174,7 +174,7 @@ def two_recorders(rng: np.random.Generator, folder: Path) -> Verdict:
     """A second recorder on the rig, and one with --force onto the capture: both are refused, and the first loses nothing."""
     blocks = _long(rng)
     with Bench(folder) as bench:
-        # no faster than the others are up, which takes long on a busy machine; then the rest at once
+        # slowly until the others are up, which takes long on a busy machine; then the rest at once
         feeder = bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / PATIENCE_S))
         recorder = bench.record()
         wait_for(lambda: bench.sent > 0, "the stream")
@@ -189,7 +189,7 @@ def two_recorders(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def _stepping(rng: np.random.Generator, pieces: Pieces, place: Path, *, wall_s: Sequence[float], running_s: Sequence[float]) -> None:
-    """Record while the host's time of day is stepped now and then, and its time since boot too, as where the host was suspended."""
+    """Record while the host's time of day is stepped now and then, and its time since boot as well, as if the host had been suspended."""
 
     def stepped(clock: Callable[[], int], steps_s: Sequence[float]) -> Callable[[], int]:
         offset = 0
@@ -223,7 +223,7 @@ def clock_steps(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def suspended_host(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The host sleeps for hours: its clock steps forward, the line is cut, and the rig's own store ran over meanwhile."""
+    """The host sleeps for hours: its clock steps forward, the line is cut, and the rig's buffer overflows meanwhile."""
     blocks = parse(make(rng))
     at = int(rng.integers(1, len(blocks)))
     behind = int(rng.integers(at, len(blocks) + 1))
@@ -233,7 +233,7 @@ def suspended_host(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def damaged_file(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A file of a finished capture has a bit flipped, a part zeroed, is cut or is missing: it is refused, or nothing changes."""
+    """A file of a finished capture has a bit flipped, a part zeroed, is truncated or missing: it is refused, or nothing changes."""
     blocks = parse(make(rng, scale=0.3))
     place = folder / "capture"
     record([_join(blocks)], place)
@@ -286,7 +286,7 @@ ROWS: dict[str, tuple[Row, float]] = {
 
 
 def attempt(name: str, seed: int, folder: Path) -> Verdict:
-    """Try number ``seed`` of a row, in a folder of its own that is gone afterwards."""
+    """Try number ``seed`` of a row, in a temporary folder."""
     place = folder / f"try-{os.getpid()}-{random.getrandbits(32):x}"
     place.mkdir()
     try:

@@ -1,4 +1,4 @@
-"""The judge: what was sent, what the capture has of it, and whether every figure over the time of what is missing says so."""
+"""The judge: what was sent, what the capture holds of it, and whether every figure that covers missing data says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WINDOW_KEYS = ("commands", "rates", "queue_depth", "power", "efficiency", "ener
 
 @dataclass
 class Verdict:
-    """``lost``: records sent and not in the capture. ``silent``: what is wrong and says nothing, in words; empty where all is well.
+    """``lost``: records sent but not in the capture. ``silent``: what is wrong without being reported, in words; empty if all is well.
     ``told``: the capture says that something is missing."""
 
     lost: int = 0
@@ -55,7 +55,7 @@ def judge(sent: Sequence[Sent], capture: Capture, harmless: bool = False) -> Ver
 
 
 def _compare(sent: Sequence[Sent], capture: Capture) -> tuple[list[Sent], list[tuple[int, Key]]]:
-    """Records that the capture lacks, and keys that it has and nobody sent (or has twice)."""
+    """Records missing in the capture, and keys in it that nobody sent (or that it has twice)."""
     got = _recorded(capture)
     missing = []
     for record in sent:
@@ -99,7 +99,7 @@ def _touched(
     if len(offsets) != len(runs):
         return
     offset = dict(zip(runs, offsets, strict=True))
-    # how long a run went on is not known where its end is lost: the next one is placed behind what came, and the time from there is its own
+    # a run whose end is lost has an unknown length: the next run is placed behind what arrived, and the time from there counts as its own
     begins = {run: offset[run] + min(record.first_tick for record in sent if record.run == run) for run in runs}
     ends = dict(zip(runs, [*list(begins.values())[1:], 1 << 62], strict=True))
 

@@ -1,4 +1,4 @@
-"""Streams as a rig sends them, and what was sent in each of their blocks.
+"""Streams as a rig sends them, with the contents of each block.
 
 The maker goes through ``tests/host/wire/encoder.py`` and the parser reads docs/wire-format.md by hand: neither shares a line with the
 decoder under test.
@@ -32,7 +32,7 @@ class Sent:
     first_tick: int
     last_tick: int
     run: int
-    """Which run of the stream it is of, from 0."""
+    """Index of the run in the stream, from 0."""
     start_tick: int = 0
     """Of a command: its doorbell, else where the record begins. A phase takes the commands that begin in it."""
 
@@ -110,14 +110,14 @@ class _Out:
 
 @dataclass
 class _Counts:
-    """What STATUS tells of since power-on."""
+    """STATUS, which counts since power-on."""
 
     tlps_down: int = 0
     tlps_up: int = 0
     commands: int = 0
 
     def status(self, out: _Out, tick: int, running: int, interval: int) -> None:
-        self.tlps_down += 1  # so that no two blocks are the same
+        self.tlps_down += 1  # so that no two blocks are equal
         payload = struct.pack("<IIHHHHHBBIIIHH", 0x00010000, 1000, 4, 128, 64, 1024, 18, running, 0, 20, 500, interval, 1, 0)
         payload += struct.pack("<QQQ", self.tlps_down, self.tlps_up, self.commands) + bytes(36 + 8)
         out.data.append(encoder.block(STATUS, out.sequence, tick, payload, run=out.run_id))

@@ -1,4 +1,4 @@
-"""One trial: a stream, a fault, a capture, a verdict. All of it follows from one number."""
+"""One trial: a stream, a fault, a capture, a verdict, all derived from one seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLASSES = [fault.name for fault in ONE_RUN] + list(RESTARTS)
 
 @dataclass
 class Trial:
-    """``seed`` makes the trial again; ``fault`` is its class."""
+    """``seed`` reproduces the trial; ``fault`` is its class."""
 
     seed: int
     fault: str
@@ -29,7 +29,7 @@ class Trial:
 
 
 def scratch() -> Path:
-    """A new folder, in memory where there is some to be had."""
+    """A new folder, in memory if possible."""
     return Path(tempfile.mkdtemp(prefix="wattbell-faults-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
 
 
@@ -67,7 +67,7 @@ def _restarted(rng: np.random.Generator, cut: bool) -> tuple[Sequence[Block], Pi
 
 
 def record(pieces: Pieces, place: Path, *, journal: bool = False) -> None:
-    """What a recorder does with what it reads, without the rig."""
+    """A recorder's processing of what it reads, without the rig."""
     with CaptureWriter(place, lba_size_bytes=512, conditions={"virtual": True}, journal=journal) as writer:
         writer.expect_stream()
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""What is read again and again leaves nothing behind."""
+"""Repeated reading leaves nothing behind."""
 
 from __future__ import annotations
 

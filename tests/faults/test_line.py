@@ -19,7 +19,7 @@ def test_a_fault_on_the_line_marks_every_figure_it_touches(seed: int, tmp_path: 
         bench.feed(pieces)
         code, said = bench.finish(bench.record())
     assert code == 0, said
-    # a run that ended before the cut ended the recording, too: the next one is none of its
+    # a run that ended before the cut ended the recording, too: the next run is not part of it
     sent = [record for block in blocks for record in block.records if record.run == 0 or bench.sent == bench.size]
     verdict = judge(sent, open_capture(bench.capture), harmless)
     assert not verdict.silent, verdict.silent

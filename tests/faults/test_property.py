@@ -1,4 +1,4 @@
-"""One account of loss: for any fault between rig and recorder, every figure over the time of a record that is missing says so."""
+"""One account of loss: whatever the fault between rig and recorder, every figure that covers a missing record says so."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_changes_a_figure_without_a_mark(group: int, folder: Path) -> None:
-    """``tools/soak.py`` goes on with the trials from here. Trial n alone: ``trial(n, folder)``."""
+    """``tools/soak.py`` continues with further trials. For trial n alone: ``trial(n, folder)``."""
     silent, lost = [], Counter[str]()
     for seed in range(group * TRIALS // GROUPS, (group + 1) * TRIALS // GROUPS):
         done = trial(seed, folder)
@@ -40,7 +40,7 @@ def test_no_fault_changes_a_figure_without_a_mark(group: int, folder: Path) -> N
 
 
 def test_the_judge_sees_what_is_silent(folder: Path) -> None:
-    """Records that the rig is said to have sent and that never were on the line, and one of the line that it is said not to have sent."""
+    """Records claimed as sent that were never on the line, and one on the line that is claimed not to have been sent."""
     rng = np.random.default_rng(7)
     blocks = parse(make(rng))
     sent = [record for block in blocks for record in block.records]

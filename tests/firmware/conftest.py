@@ -9,7 +9,7 @@ from tests.firmware.rig import ON_CORE, Rig, make
 
 @pytest.fixture(scope="session")
 def firmware() -> None:
-    """The library is there."""
+    """Builds the library."""
     make("core" if ON_CORE else "native")
 
 

@@ -22,7 +22,7 @@ ON_CORE = os.environ.get("WATTBELL_FIRMWARE") == "core"
 def make(target: str) -> None:
     """Builds ``target`` of firmware/Makefile."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    with (BUILD / ".lock").open("w") as lock:  # other workers want the same
+    with (BUILD / ".lock").open("w") as lock:  # other workers build the same
         fcntl.flock(lock, fcntl.LOCK_EX)
         command = ["make", "-s", "-C", ROOT / "firmware", target, f"PY={sys.executable}"]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -40,7 +40,7 @@ REGISTERS = _registers()
 
 
 class Rig:
-    """One rig: its own copy of the library, so its own memory."""
+    """One rig, with its own copy of the library and so its own memory."""
 
     def __init__(self, seed: int = 0, core: bool = ON_CORE) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +65,7 @@ class Rig:
         self.power_on(seed)
 
     def load(self) -> None:
-        """The image, and where the variables are that say whether a message is being carried out."""
+        """Loads the image, and finds the variables that tell whether a message is being executed."""
         image = (BUILD / "firmware.bin").read_bytes()
         names = subprocess.run(["riscv64-unknown-elf-nm", BUILD / "firmware.elf"], capture_output=True, text=True, check=True).stdout
         places = {match[2]: int(match[1], 16) for match in re.finditer(r"^(\w+) \w (\w+)(?:\.lto_priv\.\d+)?$", names, re.MULTILINE)}
@@ -75,62 +75,62 @@ class Rig:
         self.lib.core_clocks.restype = ctypes.c_uint64
 
     def erase(self) -> None:
-        """The EEPROM as it comes from its maker."""
+        """An EEPROM fresh from the factory."""
         ctypes.memset(self.eeprom, 0xFF, len(self.eeprom))
 
     def power_on(self, seed: int = 0) -> None:
-        """Power-on; the EEPROM keeps what it holds. Seed 0 is a board without errors."""
+        """Power-on; the EEPROM keeps its contents. Seed 0 is a board without errors."""
         self.lib.console_start(seed)
 
     def send(self, text: str | bytes) -> None:
-        """Bytes to the control port."""
+        """Sends bytes to the control port."""
         data = text.encode() if isinstance(text, str) else text
         self.lib.model_feed(data, len(data))
 
     def settle(self, seconds: float = 1000.0) -> bool:
-        """Runs until all is answered; False when a command still waits after so long."""
+        """Runs until everything is answered; False if a command still waits after that time."""
         return self.lib.console_settle(int(seconds * SECOND)) == 0
 
     def read(self) -> bytes:
-        """What came back."""
+        """Returns what was received."""
         buffer = ctypes.create_string_buffer(1 << 16)
         count = self.lib.model_take(buffer, len(buffer))
         return buffer.raw[:count]
 
     def advance(self, seconds: float) -> None:
-        """Lets time go on."""
+        """Advances time."""
         self.lib.console_advance(int(seconds * SECOND))
 
     def ask(self, text: str) -> str:
-        """Sends a line and gives what it answered, without the line end."""
+        """Sends a line and returns the answer without its line end."""
         self.send(text + "\n")
         assert self.settle(), text
         return self.read().decode("ascii").removesuffix("\n")
 
     def do(self, text: str) -> None:
-        """Sends a line that answers nothing and sets off no error."""
+        """Sends a line that must give neither an answer nor an error."""
         assert self.ask(text) == "", text
         assert self.errors() == [], text
 
     def number(self, text: str) -> float:
-        """The number that a query answers."""
+        """The answer to a query, as a number."""
         return float(self.ask(text))
 
     def errors(self) -> list[int]:
-        """Numbers of the errors queued; empties the queue."""
+        """Reads the numbers of all queued errors."""
         found = []
         while (number := int(self.ask("SYST:ERR?").split(",")[0])) != 0:
             found.append(number)
         return found
 
     def error(self, text: str) -> int:
-        """The one error that a line sets off; it answers nothing."""
+        """Sends a line that gives exactly one error and no answer; returns the error."""
         assert self.ask(text) == "", text
         (number,) = self.errors()
         return number
 
     def peek(self, name: str) -> int:
-        """A register, as the hardware has it."""
+        """Reads a register of the hardware."""
         return self.lib.model_peek(REGISTERS[name])
 
     def poke(self, name: str, value: int) -> None:

@@ -1,4 +1,4 @@
-"""The page of commands, the build for the soft core, and a short run of the fuzzer."""
+"""The page of commands, the build for the soft core and a short fuzzer run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_page_is_the_generated_one() -> None:
 
 
 def test_the_page_has_every_command_of_the_firmware(rig: Rig) -> None:
-    """Read from the running firmware, and from the page as a person reads it."""
+    """Compares the running firmware's headers with the page as a person reads it."""
     text = rig.ask("SYST:HELP:HEAD?")
     known = text[2 + int(text[1]) :].splitlines()
     written = re.findall(r"^\| `([^ `]+)", docs.PAGE.read_text(), re.MULTILINE)

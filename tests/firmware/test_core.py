@@ -1,4 +1,4 @@
-"""What only the soft core can show: crashes, the watchdog, the stack; and bad lines on it."""
+"""What only the soft core can show: crashes, the watchdog, stack use; and malformed lines."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def patch(rig: Rig, function: str, *halfwords: int) -> None:
 
 
 @pytest.mark.parametrize(("halfwords", "cause", "answer"), [
-    ((0x0000, 0x0000), {2}, "crash"),  # an instruction that is none
-    ((0x557D, 0x4108), {4, 5}, "crash"),  # c.li a0,-1; c.lw a0,0(a0): a load that is misaligned, and from nowhere
-    ((0xA001,), set(), "watchdog"),  # c.j 0: for ever
+    ((0x0000, 0x0000), {2}, "crash"),  # an illegal instruction
+    ((0x557D, 0x4108), {4, 5}, "crash"),  # c.li a0,-1; c.lw a0,0(a0): a misaligned load from an unmapped address
+    ((0xA001,), set(), "watchdog"),  # c.j 0: an endless loop
 ])  # fmt: skip
 def test_a_crash_restarts_and_the_drive_does_not_notice(rig: Rig, halfwords: tuple[int, ...], cause: set[int], answer: str) -> None:
     rig.do("OUTP:CLKR ON;:INIT")
@@ -58,7 +58,7 @@ def test_a_crash_restarts_and_the_drive_does_not_notice(rig: Rig, halfwords: tup
 
 
 def test_bad_lines_by_the_thousand(rig: Rig) -> None:
-    """Commands with parameters that fit them or not, cut, doubled and with bytes changed; after each it must answer."""
+    """Commands with valid and invalid parameters, truncated, doubled and corrupted; after each the firmware must answer."""
     draw = random.Random(5)
     headers = [re.sub(r"\[[^]]*\]", "", command.pattern) for _, _, commands in docs.read() for command in commands]
     for _ in range(LINES):

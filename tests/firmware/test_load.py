@@ -1,4 +1,4 @@
-"""The test load, and the delays that are found with it."""
+"""The test load, and the delays measured with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_pulses_of_either_load(rig: Rig) -> None:
         rig.do(f"DIAG:LOAD {path},100")
         assert rig.peek("LOAD_CONTROL") == bit
         assert 90 <= rig.number("DIAG:LOAD?") <= 100
-        assert rig.error("DIAG:LOAD COAR,1") == -221  # earlier ones are under way
+        assert rig.error("DIAG:LOAD COAR,1") == -221  # earlier pulses are still under way
         rig.advance(0.03)
         assert rig.number("DIAG:LOAD?") == 0
     rig.do("DIAG:LOAD COAR,2047")

@@ -1,4 +1,4 @@
-"""Program messages: forms, paths, parameters, errors; and that nothing which comes in stops it."""
+"""Program messages: forms, paths, parameters, errors; and no input stops the firmware."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.firmware.rig import Rig
 
 @pytest.fixture(scope="module")
 def shared(firmware: None) -> Rig:
-    """One rig for many lines."""
+    """One rig shared by many lines."""
     return Rig()
 
 
@@ -125,12 +125,12 @@ def test_device_clear_opens_the_inputs_again(rig: Rig) -> None:
 
 
 def test_a_reader_that_does_not_read_stops_nothing(rig: Rig) -> None:
-    """Output waits for room without holding up protection, watchdog or what comes later."""
+    """Output waits for room without blocking protection, the watchdog or later input."""
     rig.lib.model_set_room(16)
     rig.send("SYST:HELP:HEAD?\n*IDN?\n")
     rig.settle(1)
     rig.advance(10)
-    assert rig.peek("RESET_CAUSE") == 0  # the watchdog was kicked all the time
+    assert rig.peek("RESET_CAUSE") == 0  # the watchdog was kicked throughout
     got = b""
     for _ in range(2000):
         piece = rig.read()

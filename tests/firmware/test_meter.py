@@ -104,7 +104,7 @@ def test_a_gate_that_never_ends_is_a_time_out(rig: Rig) -> None:
     rig.send("READ?\n")
     rig.settle(0.03)
     rig.poke("METER_CONTROL", 0)
-    rig.lib.hal_write(0xB2, 2)  # the gate is gone, and BUSY stays
+    rig.lib.hal_write(0xB2, 2)  # the gate is lost, and BUSY stays set
     rig.poke("METER_STATE", 1)
     assert rig.settle(5) and rig.read() == b""
     assert rig.errors() == [-365]
@@ -115,7 +115,7 @@ def test_totals_count_what_was_converted(quiet: Rig) -> None:
     quiet.do("SENS:TOT ON")
     quiet.advance(30)
     seconds, joules = quiet.number("SENS:TOT:TIME?"), quiet.number("SENS:TOT:ENER?")
-    # between two questions some milliseconds pass
+    # some milliseconds pass between the two queries
     assert seconds == pytest.approx(30, rel=1e-3)
     assert joules == pytest.approx(8 * seconds, rel=1e-3)
     assert quiet.number("SENS:TOT:CHAR?") == pytest.approx(2 * seconds, rel=1e-3)
@@ -136,7 +136,7 @@ def test_what_is_converted_while_totals_are_off_does_not_count(quiet: Rig) -> No
     quiet.advance(2)
     quiet.do("SENS:TOT OFF")
     before = quiet.number("SENS:TOT:ENER?")
-    quiet.advance(5)  # protection goes on converting
+    quiet.advance(5)  # protection keeps the ADCs converting
     quiet.do("SENS:TOT ON")
     quiet.advance(1)
     assert quiet.number("SENS:TOT:ENER?") == pytest.approx(before + 8, rel=0.02)
@@ -173,7 +173,7 @@ def test_two_points_and_a_zero_undo_a_boards_errors(firmware: None, seed: int) -
 def test_calibration_that_cannot_be(rig: Rig) -> None:
     rig.lib.model_set_channel(0, 0.0, -50.0)
     rig.lib.model_set_rail(3.3, 1.0)
-    assert rig.error("CAL:ZERO:VOLT") == -340  # the code at 0 V is off the scale
+    assert rig.error("CAL:ZERO:VOLT") == -340  # the code at 0 V is off scale
     assert rig.peek("AFE") == 0
     rig.do("CAL:VOLT:POIN 1,3.3")
     assert rig.error("CAL:VOLT:POIN 2,3.3") == -340

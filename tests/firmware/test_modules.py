@@ -1,4 +1,4 @@
-"""Who includes whom in firmware/src: a module is its .c and its .h, and no two know each other in a circle."""
+"""Includes in firmware/src have no circle; a module is its .c and its .h."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCES = Path(__file__).parents[2] / "firmware" / "src"
 
 
 def modules(folder: Path) -> dict[str, set[str]]:
-    """Module -> those it includes; both are paths without suffixes."""
+    """Module -> the modules it includes, as paths without suffixes."""
     found: dict[str, set[str]] = defaultdict(set)
     for file in folder.rglob("*.[ch]"):
         module = str(file.relative_to(folder).with_suffix(""))

@@ -14,7 +14,7 @@ def state(rig: Rig) -> tuple[bool, bool]:
 
 
 def watch(rig: Rig, line: str, seconds: float) -> list[tuple[bool, bool, float]]:
-    """Sends a line; the states there were from then on, each with the seconds since the one before."""
+    """Sends a line; returns the states that follow, each with the seconds since the previous one."""
     rig.send(line + "\n")
     seen = [(*state(rig), 0.0)]
     last = rig.lib.model_now()
@@ -74,7 +74,7 @@ def test_over_current_opens_the_switch(rig: Rig) -> None:
     assert int(rig.ask("STAT:QUES:COND?")) & 2
     rig.do("OUTP:PROT:CLE")
     rig.advance(1)
-    assert state(rig) == (False, False)  # clearing does not switch on
+    assert state(rig) == (False, False)  # clearing the trip does not switch on
     rig.do("OUTP ON;*WAI")
     assert state(rig) == (True, True) and rig.ask("OUTP:PROT:TRIP?") == "0"
     assert rig.error("OUTP:PROT:TRIP:DET?") == -230
@@ -104,7 +104,7 @@ def test_the_inrush_level_holds_for_the_inrush_time(rig: Rig) -> None:
     rig.advance(19e-3)
     assert rig.peek("POWER_TRIP") == 0
     rig.advance(2e-3)
-    rig.lib.model_set_rail(3.3, 3.0)  # the model judges the current where it changes
+    rig.lib.model_set_rail(3.3, 3.0)  # the model evaluates the current when it changes
     rig.advance(1e-3)
     assert rig.peek("POWER_TRIP") == 1 and rig.errors() == [-240]
 

@@ -50,7 +50,7 @@ def test_gain_and_delay_of_the_decks_are_those_on_paper():
     result = studies.bandwidth(PARTS)
     for path, gain, delay in (("coarse", design.GAIN_COARSE * 0.01, NOMINAL.delay_coarse),
                               ("fine", design.GAIN_FINE * 0.01, NOMINAL.delay_fine), ("voltage", design.DIVIDER, NOMINAL.delay_voltage)):
-        assert result[path]["gain"] == pytest.approx(gain, rel=5e-4)  # the drivers' open-loop gain is not without end
+        assert result[path]["gain"] == pytest.approx(gain, rel=5e-4)  # the drivers' open-loop gain is finite
         assert result[path]["delay_s"] == pytest.approx(delay, abs=1e-9)
         assert 70e3 < result[path]["corner_hz"] < 110e3
 
@@ -109,6 +109,6 @@ def test_headroom():
     assert abs(low["clamp_current"]) < 1e-9
     for nodes in at.values():
         for name in ("first_high", "first_low", "second_high", "second_low"):
-            assert amplifier.supply_low + 0.3 < nodes[name] < amplifier.supply_high - 0.3, name  # no pair saturates, ever
+            assert amplifier.supply_low + 0.3 < nodes[name] < amplifier.supply_high - 0.3, name  # no pair ever saturates
         assert max(nodes["coarse_in"], nodes["fine_in"]) < driver.input_high
     assert 1e-3 < at["4 A"]["clamp_current"] < PARTS["driver_clamp"].clamp_current

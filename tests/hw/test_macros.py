@@ -1,4 +1,4 @@
-"""ngspice and the macromodels against what is on paper: Johnson noise, kT/C, RC corners, poles, clamps."""
+"""ngspice and the macromodels against theory: Johnson noise, kT/C, RC corners, poles, clamps."""
 
 import math
 
@@ -51,7 +51,7 @@ def test_amplifier_pole_is_gain_bandwidth_over_gain():
 def test_amplifier_offset_and_common_mode_error():
     values, _ = printed("V1 a 0 3.3\nX1 a o o opamp vos=10u ccm=2e-6\n.options reltol=1e-9 vntol=1e-12\n"
                         ".control\nop\nset numdgt=12\nlet error = v(o) - 3.3\nprint error\n")
-    # 3.3 V / 3e7 are missing for want of open-loop gain
+    # 3.3 V / 3e7 are missing due to finite open-loop gain
     assert values["error"] == pytest.approx(10e-6 + 3.3 * 2e-6 - 3.3 / 3e7, abs=2e-9)
 
 

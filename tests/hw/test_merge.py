@@ -1,4 +1,4 @@
-"""The reference of the merge of gain paths: what it must be for, on paper and on the decks' own waveforms."""
+"""The reference model that merges the gain paths: its properties on paper and on the decks' own waveforms."""
 
 import numpy as np
 import pytest
@@ -68,6 +68,6 @@ def test_nothing_is_seen_of_the_fine_path_coming_back_from_4_a(low, period_s):
             worst_fine = max(worst_fine, abs(fine - ideal[0]))
         # to the coarse path, which never saturates: 0.1 % of the fine path's full scale, for its tail is a little longer
         assert abs(merged.value * UNIT - ideal[0]) < 1.2e-3 * ends.full_scale_fine + UNIT
-    assert worst_fine > 100e-3  # there was something to hide
+    assert worst_fine > 100e-3  # the test would notice an overload
     assert seen > 5  # and the fine path does come back
     assert gains[1] > gains[0]

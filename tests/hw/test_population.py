@@ -1,4 +1,4 @@
-"""Random boards: ngspice against the hand analysis, calibration, and the budget against what occurs."""
+"""Random boards: ngspice against hand analysis, calibration, and the budget against what occurs."""
 
 import math
 import tomllib

@@ -1,4 +1,4 @@
-"""The self-test's edges are what the decks show, and its finding is what it says."""
+"""The self-test's edges match the decks, and so does its result."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a virtual run: the capture is kept, and nobody takes it for the whole run."""
+"""Ctrl-C in the middle of a virtual run: the capture is kept and marked as cut short."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOURS = 10 * 3600
 
 
 def cut_short(folder: Path, *words: object) -> tuple[int, str]:
-    """Runs the program, ends it by SIGINT once it records; exit code and stderr."""
+    """Runs the program, stops it with SIGINT once it records; returns exit code and stderr."""
     environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
     command = [sys.executable, "-m", "wattbell", *map(str, words), "--out", str(folder / "capture")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -38,7 +38,7 @@ def cut_short(folder: Path, *words: object) -> tuple[int, str]:
 
 
 def recording(capture: Path) -> bool:
-    """Whether something of the stream is on the disk."""
+    """Whether any of the stream is on disk."""
     return sum(path.stat().st_size for path in capture.rglob("*") if path.is_file() and path.name != "meta.json") > 100_000
 
 

@@ -1,4 +1,4 @@
-"""The TLP encoder against cocotbext-pcie, which we did not write: fields asked for = fields its Tlp.unpack reads."""
+"""The TLP encoder against cocotbext-pcie: its Tlp.unpack reads back the fields that were asked for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A whole bench in a Linux guest: `wattbell run --drive` with real fio, nvme-cli and kernel drivers, on our modelled drive.
 
-What the guest's kernel says of the drive's settings before and after, and fio's own account, are the truth here.
+The reference is what the guest's kernel reports of the drive's settings before and after, and fio's own output.
 """
 
 from __future__ import annotations

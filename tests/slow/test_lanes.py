@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 TLPS = os.environ.get("WATTBELL_TAP_TLPS")
 LINKS = {("8", 4): 20, ("8", 2): 16, ("8", 1): 11, ("5", 4): 15, ("5", 2): 11, ("5", 1): 6, ("2.5", 4): 11, ("2.5", 2): 6, ("2.5", 1): 4}
-"""Percent of the TLPs: as many clocks each, about."""
+"""Percent of the TLPs, chosen so that each takes about as many cycles."""
 pytestmark = [pytest.mark.timeout(0), pytest.mark.skipif(TLPS is None, reason="set WATTBELL_TAP_TLPS to a number of TLPs")]
 
 

@@ -1,4 +1,4 @@
-"""The receiver of docs/gateware.md over many TLPs, for every width of its words: none twice, none made up, none missing.
+"""The receiver of docs/gateware.md over many TLPs, for every word width: none duplicated, invented or missing.
 
 ``WATTBELL_TAP_TLPS`` TLPs a receiver (skipped without; a million takes some hours), from the independent transmitter, with bit
 errors of 1e-4, replays, nullified TLPs, retraining, L0s, skew, reversal and swapped wires. What was sent, damaged, delivered and
@@ -18,7 +18,7 @@ from tests.gateware.phy import phy_tops
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = [(4, 4, True), (4, 4, False), (2, 4, False), (2, 2, False)]
-"""Wires, symbols of a word, 8 GT/s too."""
+"""Wires, symbols per word, whether with 8 GT/s."""
 TLPS = os.environ.get("WATTBELL_TAP_TLPS")
 pytestmark = [pytest.mark.timeout(0), pytest.mark.skipif(TLPS is None, reason="set WATTBELL_TAP_TLPS to a number of TLPs")]
 

@@ -13,7 +13,7 @@ from wattbell_spec import nvme
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("host/wattbell", "gateware/wattbell_gateware", "sim", "firmware", "hw", "tools")
 MORE = {"dataset_management", "create_sq", "create_cq", "delete_sq", "delete_cq", "marker_fid", "power_fid", "aer"}
-"""Names that once were in use."""
+"""Names used for them in the past."""
 OPCODES = "|".join(sorted({entry.name for table in (nvme.IO, nvme.ADMIN) for entry in table} | MORE, key=len, reverse=True))
 FEATURES = "|".join(entry.name for entry in nvme.FEATURES)
 OPCODE = re.compile(rf"""(?x) \b _? (OPCODE_)? (({OPCODES.upper()}) | ({FEATURES.upper()})) _? (OPCODE|FID)? \b # a name of several
@@ -25,7 +25,7 @@ OTHERS = {
     "sim/ssd/src/admin/selftest.rs": "const ABORT: u8 = 0xF;",  # a code of Device Self-test
     "hw/afe/studies.py": "DRIVE_CAPACITANCES_F = (20e-6, 100e-6, 400e-6)",
 }
-"""Lines that look like one and are none."""
+"""Lines that look like a match but are not."""
 
 
 def sources() -> Iterator[tuple[str, Path]]:

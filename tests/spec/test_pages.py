@@ -1,4 +1,4 @@
-"""The page about the wire format is the one that the definition makes."""
+"""The wire format page matches the specification it is generated from."""
 
 from __future__ import annotations
 

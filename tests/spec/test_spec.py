@@ -1,4 +1,4 @@
-"""The specification, and what is made from it. What the numbers must be is written down here by hand: an outside witness of the tables."""
+"""The specification and what is generated from it. The expected numbers are written here by hand, as an independent witness."""
 
 from __future__ import annotations
 

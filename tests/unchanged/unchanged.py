@@ -1,4 +1,4 @@
-"""Whether a change of the house changed a result: fingerprints of what the product measures (`python tests/unchanged/unchanged.py`).
+"""Whether a refactoring changed a result: fingerprints of what the product measures (`python tests/unchanged/unchanged.py`).
 
 Each case is run by the command line and reduced to SHA-256 sums: of the wire stream, of each table's rows, of the figures that
 `wattbell analyze` prints, of `results.json`. What differs from run to run is left out: versions and hashes of programs, times of day,
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STORE = Path(__file__).with_name("fingerprints.json")
 DRIVES = ("intel-660p-1tb", "samsung-970-evo-plus", "toshiba-rc100")
 VOLATILE = {"versions", "profile_hash", "suite_hash", "wall_s", "path", "capture", "file", "serial", "data_port", "control_port"}
-"""Keys of JSON that differ between two runs of the same programs, or between two versions of them."""
+"""JSON keys that differ between two runs of the same programs, or between versions of them."""
 HEADER = struct.Struct("<4sBBHIIQI")
 """Of a block, from docs/wire-format.md: magic, version, kind, length, sequence, dropped, tick, run."""
 
@@ -42,7 +42,7 @@ def sha256(data: bytes) -> str:
 
 
 def stream_sum(path: Path) -> str:
-    """Of a wire stream without the run's random number and without CRCs, which depend on it."""
+    """SHA-256 of a wire stream without the run's random number and the CRCs, which depend on it."""
     data, total, at = path.read_bytes(), hashlib.sha256(), 0
     while at < len(data):
         magic, version, kind, length, sequence, dropped, tick, _ = HEADER.unpack_from(data, at)
@@ -54,13 +54,13 @@ def stream_sum(path: Path) -> str:
 
 
 def table_sum(path: Path) -> str:
-    """Of a table's rows, however the file stores them."""
+    """SHA-256 of a table's rows, however the file stores them."""
     frame = pl.read_parquet(path).with_columns(selectors.binary().bin.encode("hex"))
     return sha256(json.dumps([frame.schema.names(), [str(t) for t in frame.schema.dtypes()]]).encode() + frame.write_csv().encode())
 
 
 def plain(value: Any, folder: str) -> Any:
-    """JSON without what is volatile."""
+    """JSON without volatile keys."""
     if isinstance(value, dict):
         return {k: plain(v, folder) for k, v in sorted(value.items()) if k not in VOLATILE and not k.endswith(("utc", "utc_ns"))}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 """A tap of our own for tests: decodes a bus trace with cocotbext-pcie's TLP codec and follows NVMe by the book.
 
-It shares nothing with the converter, the gateware or the host package. What it sees is what a test may believe.
+It shares no code with the converter, the gateware or the host package, so tests can rely on it as a reference.
 """
 
 from __future__ import annotations

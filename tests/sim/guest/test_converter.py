@@ -1,6 +1,6 @@
-"""QEMU's log as a bus trace: what a tap sees on it must be what fio did and what the log says.
+"""QEMU's log as a bus trace: what a tap sees on it must match fio's report and the log.
 
-Truth comes from fio's JSON of the same run and from regular expressions over the log; the trace is read by tap.py.
+The reference is fio's JSON of the same run and regular expressions over the log; the trace is read by tap.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs that are not whole: they start in the middle, lack events, are damaged, or hold several runs."""
+"""Incomplete logs: they start in the middle, lack events, are damaged, or hold several runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guest's scripts: mirror from apt's own files, the initramfs archive, clear words when something is missing."""
+"""The guest's scripts: mirror from apt's own files, the initramfs archive, a clear error when something is missing."""
 
 from __future__ import annotations
 

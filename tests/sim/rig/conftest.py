@@ -1,4 +1,4 @@
-"""The virtual rig as tests see it: a program, two ports, a stream."""
+"""The virtual rig for tests: a program, two ports, a stream."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.sim.rig.rig_trace import encode, end, rail, records, sideband, squeez
 
 @pytest.fixture(scope="session")
 def drive_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the SSD model does with a few milliseconds of mixed random traffic, power-on and set-up included."""
+    """Trace of the SSD model: power-on, set-up and a few milliseconds of mixed random traffic."""
     folder = tmp_path_factory.mktemp("drive")
     job = folder / "job.fio"
     job.write_text("[mix]\nrw=randrw\nrwmixread=70\nbs=4k\ndirect=1\niodepth=4\nsize=16m\ntime_based=1\nruntime=2ms\n")
@@ -22,7 +22,7 @@ def drive_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def busy_trace(drive_trace: Path) -> Path:
-    """The same, pauses cut so that each of its clocks can be simulated; with sidebands and rail in motion."""
+    """The same with pauses shortened so that every cycle can be simulated, and with changing sidebands and rail."""
     rows = list(squeeze(records(drive_trace)))
     last_us = rows[-1][2] / 1e6
     extra = [rail(k * 7.3, 3.3 - 0.01 * (k % 5), 0.05 * (k % 11)) for k in range(1, int(last_us / 7.3))]

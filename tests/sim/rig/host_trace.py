@@ -2,11 +2,11 @@
 
     python -m tests.sim.rig.host_trace SEED STRIDE TRACE EXPECTED [--crowded | --polled | --misled]
 
-Lives of the controller with tens of milliseconds between them: what the instrument does after a time happens there. EXPECTED gets, as
-JSON, the command records and the tracker's events, their ticks counted from the trace's beginning. With --crowded the host does what
-the tracker's tables cannot hold, with --polled it looks for CQEs before their interrupts and its drive
-reads lists beyond their ends, with --misled it gets interrupts that are another queue's; none of that is foretold. A program, because the
-modules of those tests belong on the path of a simulator and not of pytest.
+The controller is enabled several times, tens of milliseconds apart, so that the instrument's timeouts expire in between. EXPECTED
+gets, as JSON, the expected command records and tracker events, with ticks from the beginning of the trace. With --crowded the host
+exceeds the tracker's tables, with --polled it looks for CQEs before their interrupts and its drive reads beyond the end of lists, with
+--misled it gets the interrupts of other queues; for these nothing is predicted. It is a program of its own because the host's width
+and clock are set in the environment.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tests.gateware.nvme.scenario import boot, create_queues, workload  # noqa: 
 from tests.sim.rig.rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, missed, rail, sideband  # noqa: E402
 
 START = 20_000
-"""Ticks from the trace's beginning: the tracker has cleared its tables."""
+"""Ticks from the beginning of the trace, when the tracker has cleared its tables."""
 PAUSE = 22_000_000
 """Ticks between lives: a CQ head doorbell that is missing then is given up on at 2**24."""
 END_US = 150_000
-"""Behind the first regular STATUS block."""
+"""After the first regular STATUS block."""
 
 
 

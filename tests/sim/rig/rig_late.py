@@ -1,4 +1,4 @@
-"""What a driver knows and a rig that comes late does not: read from the set-up part of a drive model's trace."""
+"""What a driver knows and a late rig does not, read from the set-up part of a drive model's trace."""
 
 from __future__ import annotations
 

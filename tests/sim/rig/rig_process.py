@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 ORIGIN_TICK = 1_000_000_000
 """Tick of the trace's beginning (docs/virtual-rig.md)."""
 PATIENCE_S = 120.0
-"""No test waits longer than this for something that must happen; on a busy machine it may take long."""
+"""The longest time a test waits for something that must happen; generous, for busy machines."""
 
 
 def find(program: str) -> Path:
@@ -30,7 +30,7 @@ def find(program: str) -> Path:
 
 
 def run(command: list[object], **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end; its words are in the failure when it fails."""
+    """Runs a program to its end; if it fails, the message contains its output."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **kwargs)
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done
@@ -46,7 +46,7 @@ def play(trace: Path, out: Path, *options: object) -> bytes:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Waits for something that must happen sooner or later."""
+    """Waits for something that must happen eventually."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited {PATIENCE_S} s for {what}"
@@ -54,7 +54,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 class Rig:
-    """A rig that runs, with both its ports open."""
+    """A running rig with both ports open."""
 
     def __init__(self, folder: Path, trace: object, *options: object, ports: bool = True, **kwargs: Any) -> None:
         self.runtime = folder / "runtime"
@@ -77,7 +77,7 @@ class Rig:
         self.data = serial.Serial(self.entry["data"], 115200, timeout=0.2)
 
     def send(self, line: str) -> None:
-        """Sends a line that asks nothing."""
+        """Sends a line that is no query."""
         self.control.write(line.encode() + b"\n")
 
     def ask(self, line: str) -> str:
@@ -88,7 +88,7 @@ class Rig:
         return answer.decode().rstrip("\n")
 
     def status(self) -> dict[str, Any]:
-        """What the process says of itself; ``trace_tick`` is its ``tick`` as the trace counts."""
+        """The process's status; ``trace_tick`` is its ``tick`` counted from the beginning of the trace."""
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(self.entry["status"].replace("@", "\0", 1))
             status: dict[str, Any] = json.loads(line.makefile().readline())
@@ -118,7 +118,7 @@ class Rig:
         return bytes(got)
 
     def close(self) -> int:
-        """Ends the rig as a user would and returns its exit status."""
+        """Stops the rig as a user would and returns its exit status."""
         for port in (self.data, self.control):
             if port is not None:
                 port.close()
@@ -132,7 +132,7 @@ class Rig:
 
 
 def decode(stream: bytes) -> tuple[list[Batch], Decoder]:
-    """All of a stream through the host's decoder."""
+    """Decodes a whole stream with the host's decoder."""
     decoder = Decoder()
     batches = decoder.feed(stream)
     return batches + decoder.finish(), decoder

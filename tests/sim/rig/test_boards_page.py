@@ -1,4 +1,4 @@
-"""The histogram of calibrated boards (tools/boards_page.py): a board outside is not counted as inside, the page around it stays."""
+"""The histogram of calibrated boards (tools/boards_page.py): boards out of limits count as such, and the rest of the page stays."""
 
 import json
 import subprocess

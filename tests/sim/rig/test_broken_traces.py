@@ -1,4 +1,4 @@
-"""Traces that cannot be played to their end: said clearly, in time, and never a whole capture."""
+"""Traces that cannot be played to their end: a clear and timely error, and never a complete capture."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Source(threading.Thread):
         return f"{self.rig.entry['data']},{self.rig.entry['control']}"
 
     def set(self, volts: float, amps: float) -> None:
-        """From now on."""
+        """Sets the source from now on."""
         with self._lock:
             self._value = volts, amps
             self._write(self._written_us + 1)
@@ -70,7 +70,7 @@ class Source(threading.Thread):
 
 
 class Terminal:
-    """A program at a terminal of its own, and what is on its screen."""
+    """A program on its own terminal, and its screen."""
 
     def __init__(self, *words: object) -> None:
         self._keyboard, inside = pty.openpty()
@@ -89,7 +89,7 @@ class Terminal:
         self.text = ""
 
     def until(self, pattern: str) -> re.Match[str]:
-        """What the screen shows once it matches; the rest is for the next call."""
+        """Waits until the screen matches and returns what it shows; the rest is left for the next call."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := re.search(pattern, self.text, re.DOTALL)):
             assert time.monotonic() < deadline, f"no {pattern!r} in {self.text!r}"
@@ -118,7 +118,7 @@ class Terminal:
 
 @pytest.fixture
 def source(rig: type[Rig], tmp_path: Path) -> Iterator[Source]:
-    """A board that nobody has calibrated, and the file of its EEPROM."""
+    """An uncalibrated board, and the file of its EEPROM."""
     one = Source(rig, "--calibration", "none", "--seed", 7, "--eeprom", tmp_path / "board.eeprom")
     yield one
     one.end()

@@ -19,7 +19,7 @@ from tests.sim.rig.test_fidelity import compare, disturbed
 
 Host = tuple[Path, dict[str, list]]
 MESSAGE = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)
-"""A TLP that the tracker has no use for."""
+"""A TLP that the tracker ignores."""
 TRACKER_EVENTS = [t for t in EventType if t.name not in ("LINK", "CLKREQ", "PERST", "RUN")]
 
 
@@ -34,7 +34,7 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def polled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace of a host that looks for CQEs before their interrupts come, too."""
+    """A trace of a host that also looks for CQEs before their interrupts."""
     folder = tmp_path_factory.mktemp("polled")
     program(folder / "host.wbt", folder / "none.json", 5, 2, "--polled")
     return folder / "host.wbt"

@@ -1,4 +1,4 @@
-"""The meter and the protection of the rig, by SCPI through the real firmware: what the trace's rail is, is answered."""
+"""The rig's meter and protection, by SCPI through the real firmware: the answers match the rail in the trace."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_the_rail_is_measured_without_a_capture(steady: Path, rig: type[Rig], fi
 
 
 def test_a_capture_does_not_notice_the_meter(tmp_path: Path, rig: type[Rig]) -> None:
-    """The same stream, measured meanwhile or not; and what both say is the same current."""
+    """The stream is the same with and without a measurement, and both give the same current."""
     trace = tmp_path / "levels.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 0.25), sideband(10, 1, 1), rail(5000, 3.2, 1.0), end(10_000)]))
     streams = []

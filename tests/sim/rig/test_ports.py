@@ -192,7 +192,7 @@ def test_a_damaged_trace_is_played_up_to_the_damage(quiet_trace: Path, tmp_path:
 
 
 def test_late_attach(drive_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """A rig that hears of BAR0 and the queues from the host only: everything before the I/O commands is cut away."""
+    """A rig that learns of BAR0 and the queues only from the host: everything before the I/O commands is removed."""
     from tests.sim.rig.rig_late import cut, queue_lines  # what a driver would know, read from the trace's own set-up
 
     late = tmp_path / "late.wbt"

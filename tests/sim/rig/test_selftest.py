@@ -1,4 +1,4 @@
-"""``*TST?`` with the real firmware: 0, and not 0 as soon as something in the record path is wrong."""
+"""``*TST?`` with the real firmware: 0, and non-zero as soon as something in the record path is wrong."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def trace(tmp_path: Path) -> Path:
 
 @FIDELITIES
 def test_it_passes(trace: Path, rig: type[Rig], fidelity: str) -> None:
-    """Whatever is set; twice; and what was set is so again, the bus and the rail are back."""
+    """Passes twice with any settings, and afterwards settings, bus and rail are restored."""
     one = rig(trace, "--fidelity", fidelity)
     one.send("DIAG:SKEW?")
     assert one.ask("SYST:ERR?").startswith("-230,")

@@ -1,4 +1,4 @@
-"""What a profile cites of our own pages stands there, with the same figures."""
+"""Figures that a profile cites from our own pages are there, and equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""wattbell-ssd against readers we did not write: TLPs as cocotbext-pcie unpacks them, the rail integrated here."""
+"""wattbell-ssd against third-party readers: TLPs unpacked by cocotbext-pcie, the rail integrated here."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_bad_input_is_one_line_that_says_where(binaries: Path, tmp_path: Path) -
 
 
 def test_each_section_has_random_offsets_of_its_own(binaries: Path, tmp_path: Path) -> None:
-    """fio seeds by a job's number. The same offsets in the same order would let each write over what the last one left."""
+    """fio seeds each job by its number. With equal offsets in the same order each job would overwrite the previous one's data."""
     sections = "".join(f"[qd{depth}]\niodepth={depth}\n" for depth in (1, 2, 4))
     job = f"[global]\ndirect=1\nstonewall\nrw=randwrite\nbs=4k\nsize=1g\nio_size=1m\n{sections}"
     (tmp_path / "jobs.fio").write_text(job)
