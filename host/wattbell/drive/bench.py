@@ -13,11 +13,12 @@ from ..capture import CaptureWriter
 from ..capture.record import Limits, record
 from ..errors import DriveError
 from ..rig import Rig
+from ..suites.step import Rest, Step
 from .device import Device
 from .interruption import guarded
 from .runner import Runner
 from .settings import Settings
-from .settle import RailWatch, Rest, Seen, wait
+from .settle import RailWatch, Seen, wait
 from .tools import Tools
 
 _STALLED_S = 15.0
@@ -102,7 +103,7 @@ class _Progress:
 def run_session(
     device: Device,
     rig: Rig,
-    steps: Sequence[Mapping[str, Any]],
+    steps: Sequence[Step],
     files: Path,
     capture: Path,
     *,
@@ -111,7 +112,7 @@ def run_session(
     conditions: Mapping[str, Any],
     tools: Tools,
     say: Callable[[str], None],
-    left_out: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], bool] = lambda _step, _phases: False,
+    left_out: Callable[[Step, Sequence[Mapping[str, Any]]], bool] = lambda _step, _phases: False,
 ) -> list[dict[str, Any]]:
     """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
     far, whether it is not needed any more.

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..measure.fiojson import Direction, Job, load_jobs
 from ..suites.kinds import KINDS
+from ..suites.step import Step
 from ..suites.suite import Test
 
 
@@ -21,9 +22,9 @@ class Rounds:
         self._tests = {test.id: test for test in tests}
         self._results = results
 
-    def over(self, step: Mapping[str, Any], phases: Sequence[Mapping[str, Any]]) -> bool:
+    def over(self, step: Step, phases: Sequence[Mapping[str, Any]]) -> bool:
         """``phases``: those that were run, as in ``workload.phases``. CaptureError when fio's JSON of one of them cannot be read."""
-        test = self._tests.get(str(step["name"]).rpartition("#")[0])
+        test = self._tests.get(step.name.rpartition("#")[0])
         return test is not None and KINDS[test.kind].enough(test, self._tracked(test, phases))
 
     def _tracked(self, test: Test, phases: Sequence[Mapping[str, Any]]) -> list[list[float]]:

@@ -18,10 +18,11 @@ from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
 from ..suites.jobs import Section, of_a_suite
+from ..suites.step import Format, Rest, Step, Wake, Writing
 from .device import Device
 from .replay import replay_job
 from .settings import Settings
-from .settle import Rest, Seen
+from .settle import Seen
 from .tools import Tools
 
 MARKER_FEATURE = feature("marker")
@@ -29,6 +30,7 @@ START, END = 1, 2
 PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
 """A phase's number has 24 bits in a marker: which session, which phase of it."""
 FILL_DEPTH = 32
+DUTY_IDLE_MAX_S = 60.0
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
 """SANACT of the Sanitize command (NVMe base specification, Sanitize, CDW10)."""
 _SANITIZE_POLL_S = 1.0
@@ -59,7 +61,7 @@ class Runner:
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
-    def run(self, steps: Sequence[Mapping[str, Any]]) -> None:
+    def run(self, steps: Sequence[Step]) -> None:
         """Every step, in order. DriveError when one cannot be run; KeyboardInterrupt ends fio first."""
         for step in steps:
             self._prepare(step)
@@ -70,52 +72,54 @@ class Runner:
         """The end marker of the last phase so far."""
         return (self._first + len(self.phases)) << 8 | END
 
-    def _prepare(self, step: Mapping[str, Any]) -> None:
-        self.settings.power(apst=bool(step.get("apst", False)), aspm=str(step.get("aspm", "off")), power_state=step.get("ps"))
-        if "write_cache" in step:
-            self.settings.write_cache(bool(step["write_cache"]))
-        if "temperature_c" in step:
+    def _prepare(self, step: Step) -> None:
+        self.settings.power(apst=step.apst, aspm=step.aspm, power_state=step.ps)
+        if step.write_cache is not None:
+            self.settings.write_cache(step.write_cache)
+        if step.temperature_c is not None:
             self.settings.conditions["ambient"] = "not under our control"
 
-    def _action(self, step: Mapping[str, Any]) -> None:
-        name = str(step["name"])
-        if "fio" in step:
-            groups = self._groups(str(step["fio"]))
+    def _action(self, step: Step) -> None:
+        name = step.name
+        if step.fio is not None:
+            groups = self._groups(step.fio)
             for group in groups:
                 jobs = [section.name for section in group]
                 full = f"{name}/{'+'.join(jobs)}" if len(groups) > 1 else name
-                self._phase(full, step, "fio", {"jobs": jobs, "file": step["fio"]}, self._fio(str(step["fio"]), jobs))
-        elif "fill" in step:
-            job = self._fill_job(step["fill"])
+                self._phase(full, step, "fio", {"jobs": jobs, "file": step.fio}, self._fio(step.fio, jobs))
+        elif step.fill is not None:
+            job = self._fill_job(step.fill)
             self._phase(name, step, "fio", {"jobs": ["fill"], "file": job}, self._fio(job, ["fill"]))
-        elif "trace" in step:
-            job = replay_job(self.files, self.results, step, self.device.capacity_bytes)
+        elif step.trace is not None:
+            job = replay_job(self.files, self.results, step.trace, step, self.device.capacity_bytes)
             self._phase(name, step, "trace", {"jobs": ["replay"], "file": job}, self._fio(job, ["replay"]))
-        elif "idle_s" in step:
-            self._phase(name, step, "idle", {"idle_s": step["idle_s"]}, lambda _: time.sleep(float(step["idle_s"])))
-        elif "wake" in step:
-            self._phase(name, step, "wake", {"idle_s": step["wake"]["idle_s"]}, lambda entry: self._wake(step, entry))
-        elif "settle" in step:
-            self._phase(name, step, "settle", {}, lambda entry: self._settle(Rest(**step["settle"]), entry))
-        elif "format" in step:
-            self._format(step["format"])
-        elif "sanitize" in step:
-            self._sanitize(str(step["sanitize"]))
+        elif step.idle_s is not None:
+            idle_s = step.idle_s
+            self._phase(name, step, "idle", {"idle_s": idle_s}, lambda _: time.sleep(idle_s))
+        elif step.wake is not None:
+            wake = step.wake
+            self._phase(name, step, "wake", {"idle_s": wake.idle_s}, lambda entry: self._wake(wake, entry))
+        elif step.settle is not None:
+            rest = step.settle
+            self._phase(name, step, "settle", {}, lambda entry: self._settle(rest, entry))
+        elif step.format is not None:
+            self._format(step.format)
+        elif step.sanitize is not None:
+            self._sanitize(step.sanitize)
 
     def _phase(
         self,
         name: str,
-        step: Mapping[str, Any],
+        step: Step,
         kind: str,
         detail: Mapping[str, Any],
         body: Callable[[dict[str, Any]], None],
     ) -> None:
         number = self._first + len(self.phases) + 1
         self.say(f"{len(self.phases) + 1}: {name}")
-        power = {key: step[key] for key in ("apst", "aspm", "ps") if key in step}
-        measured = bool(step.get("measured", True))
+        power = {key: value for key, value in step.table.items() if key in ("apst", "aspm", "ps")}
         entry: dict[str, Any] = {
-            "phase": number, "name": name, "kind": kind if measured else "precondition", "measured": measured,
+            "phase": number, "name": name, "kind": kind if step.measured else "precondition", "measured": step.measured,
             **detail, **power, "conditions": dict(self.settings.conditions),
         }  # fmt: skip
         self.marker(number << 8 | START)
@@ -124,9 +128,8 @@ class Runner:
         busy_s = time.monotonic() - began
         self.marker(number << 8 | END)
         self.phases.append(entry)
-        if "duty" in step:
-            duty = float(step["duty"])
-            rest = min(busy_s * (1 - duty) / duty, float(step.get("duty_idle_max_s", 60.0)))
+        if step.duty is not None:
+            rest = min(busy_s * (1 - step.duty) / step.duty, DUTY_IDLE_MAX_S if step.duty_idle_max_s is None else step.duty_idle_max_s)
             entry["idle_after_s"] = rest
             time.sleep(rest)
 
@@ -182,29 +185,27 @@ class Runner:
             lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
             raise DriveError(f"fio failed (exit {process.returncode}): {lines[-1] if lines else 'no message'}")
 
-    def _fill_job(self, fill: Mapping[str, Any]) -> str:
-        span = round(self.device.capacity_bytes * float(fill.get("span", 1.0)))
+    def _fill_job(self, fill: Writing) -> str:
+        span = round(self.device.capacity_bytes * fill.span)
         size = span // (1 << 20) << 20 or span
         text = "\n".join(
             [
                 "[fill]", "filename=${WATTBELL_DRIVE}", "ioengine=libaio", "direct=1", "rw=write", "refill_buffers=1",
-                f"bs={fill.get('bs', '128k')}", f"iodepth={FILL_DEPTH}", f"size={size}", "",
+                f"bs={fill.bs}", f"iodepth={FILL_DEPTH}", f"size={size}", "",
             ]
         )  # fmt: skip
         path = self.results / "fill.fio"
         path.write_text(text, encoding="utf-8")
         return str(path)
 
-    def _wake(self, step: Mapping[str, Any], entry: dict[str, Any]) -> None:
+    def _wake(self, wake: Wake, entry: dict[str, Any]) -> None:
         """Leaves the drive alone, then reads 4 KiB past the page cache."""
-        wake = step["wake"]
         block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
         descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
         try:
-            time.sleep(float(wake["idle_s"]))
+            time.sleep(wake.idle_s)
             began = time.monotonic_ns()
-            # slba of a plan counts 512-byte blocks
-            got = os.preadv(descriptor, [block], int(wake.get("slba", 0)) * 512 // _WAKE_BYTES * _WAKE_BYTES)
+            got = os.preadv(descriptor, [block], wake.slba * 512 // _WAKE_BYTES * _WAKE_BYTES)
             entry["host_latency_s"] = (time.monotonic_ns() - began) * 1e-9
         except OSError as error:
             raise DriveError(f"{self.device.path}: the waking read failed ({error.strerror}).") from None
@@ -220,12 +221,12 @@ class Runner:
         if not seen.settled:
             self.say(f"the rail is not at rest after {seen.after_s:.0f} s; going on")
 
-    def _format(self, options: Mapping[str, Any]) -> None:
-        nsid = int(options.get("nsid", self.device.nsid))
+    def _format(self, options: Format) -> None:
+        nsid = self.device.nsid if options.nsid is None else options.nsid
         if nsid != self.device.nsid:
             raise DriveError(f"The plan formats namespace {nsid}, but {self.device.path} is namespace {self.device.nsid}: leave nsid out.")
         self.say("Format NVM")
-        arguments = [f"--namespace-id={nsid}", f"--ses={options.get('ses', 0)}", "--force"]
+        arguments = [f"--namespace-id={nsid}", f"--ses={options.ses}", "--force"]
         self.tools.run("nvme", "format", self.device.character_device, *arguments, timeout_s=_FORMAT_TIMEOUT_S)
 
     def _sanitize(self, action: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from wattbell_spec import units
 
+from ..suites.step import Rest
 from ..wire.records import Rail
 
 BIN_S = 1.0
@@ -22,16 +23,6 @@ _WATT = units.VOLTAGE_LSB_V * units.CURRENT_LSB_A
 """Of the product of a sample's two numbers."""
 _COVERED = 0.5
 """A bin counts when this share of it was received."""
-
-
-@dataclass(frozen=True)
-class Rest:
-    """When a rail is at rest: the means of its seconds differ by at most ``range_share`` of their mean over ``window_s``. It is waited for
-    at most ``longest_s``."""
-
-    window_s: float = 10.0
-    range_share: float = 0.05
-    longest_s: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -113,4 +104,4 @@ def wait(look: Callable[[], Seen], longest_s: float, pause: Callable[[], None]) 
     return seen
 
 
-__all__ = ["RailWatch", "Rest", "Seen", "wait"]
+__all__ = ["RailWatch", "Seen", "wait"]

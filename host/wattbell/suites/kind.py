@@ -50,9 +50,10 @@ class Kind:
 
     def steps(self, to: Steps) -> None:
         """Put the steps of a test into its session: the job file, with rests as the test's duty asks for them."""
-        test = to.test
-        rests: dict[str, Any] = {} if test.duty is None else {"duty": test.duty, "duty_idle_max_s": test.idle_max_s * to.choice.scale}
-        to.add(fio=to.job(), **rests)
+        if to.test.duty is None:
+            to.add(fio=to.job())
+        else:
+            to.add(fio=to.job(), duty=to.test.duty, duty_idle_max_s=to.test.idle_max_s * to.choice.scale)
 
     def enough(self, test: Test, tracked: Sequence[Sequence[float]]) -> bool:
         """Whether a test in rounds needs no more of them. ``tracked``: by round the values of each of the test's ``track``."""

@@ -8,6 +8,7 @@ from ..errors import UsageError
 from .drive import Drive
 from .kinds import KINDS
 from .session import WAKE_SPAN_BYTES, Choice, Session, Steps
+from .step import Format, Step, Writing
 from .suite import Fill, Suite, Test
 from .units import size_bytes
 
@@ -45,7 +46,7 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
         _precondition(session, drive, choice)
         for test in members:
             if condition == "full" and test.rest_s > 0:
-                session.steps.append({"name": f"{test.id}-rest", "idle_s": test.rest_s, "measured": False})
+                session.steps.append(Step(name=f"{test.id}-rest", idle_s=test.rest_s, measured=False))
             KINDS[test.kind].steps(Steps(session, suite, test, drive, choice))
         out.append(session)
     return out
@@ -70,11 +71,11 @@ def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
         elif session.condition == "test-data":
             fill = Fill(min(1.0, (data or WAKE_SPAN_BYTES) / drive.capacity_bytes))
     if choice.written or test.purge:
-        session.steps.append({"name": "purge", "format": {"nsid": drive.nsid, "ses": 1}, "measured": False})
+        session.steps.append(Step(name="purge", format=Format(drive.nsid, 1), measured=False))
     for k in range(fill.times if fill else 0):
         assert fill is not None
         least = MIN_SPAN_BLOCKS * size_bytes(fill.bs) / drive.capacity_bytes
         span = max(fill.span * choice.scale, least)
         name = "fill" if fill.times == 1 else f"fill#{k + 1}"
-        session.steps.append({"name": name, "fill": {"span": span, "bs": fill.bs}, "measured": False})
+        session.steps.append(Step(name=name, fill=Writing(span, fill.bs), measured=False))
         session.written_bytes = round(span * drive.capacity_bytes)

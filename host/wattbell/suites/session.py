@@ -14,13 +14,12 @@ from typing import Any
 from ..errors import UsageError
 from .drive import Drive
 from .jobs import scaled
+from .step import Rest, Step, Wake
 from .suite import Suite, Test
 from .traces import make_trace
 
 WAKE_SPAN_BYTES = 1 << 30
 """Waking reads are spread over so much of the drive; tests in condition test-data that name no amount have so much data."""
-SETTLE = {"window_s": 10.0, "range_share": 0.05, "longest_s": 600.0}
-"""When the rail of a real drive is at rest (:class:`wattbell.drive.settle.Rest`). Not scaled: a drive takes its time."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,14 @@ class Choice:
 
 @dataclass
 class Session:
-    """One plan. ``steps``: tables of the plan; ``files``: contents by name; ``traces``: generated iologs by name;
+    """One plan. ``files``: contents by name; ``traces``: generated iologs by name;
     ``members``: its tests, in order."""
 
     name: str
     condition: str
     members: list[Test]
     rail_interval_s: float
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     traces: dict[str, str] = field(default_factory=dict)
     start: str = "test-data"
@@ -62,7 +61,7 @@ class Session:
     @property
     def preconditioning(self) -> list[str]:
         """Names of the steps that bring the drive to its condition; none where the model's drive is set to it at once."""
-        return [str(step["name"]) for step in self.steps if "format" in step or "fill" in step]
+        return [step.name for step in self.steps if step.format or step.fill]
 
     @property
     def plan(self) -> str:
@@ -70,7 +69,7 @@ class Session:
         lines = [f'condition = "{self.start}"']
         lines += [f"data_bytes = {self.data_bytes}"] if self.data_bytes is not None else []
         for step in self.steps:
-            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.items())]
+            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.table.items())]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path, scale: float, seed: int) -> Path:
@@ -96,11 +95,8 @@ class Steps:
     choice: Choice
 
     def add(self, suffix: str = "", **action: Any) -> None:
-        """A step named after the test, with what is done in it and the test's power management."""
-        power: dict[str, Any] = {"apst": True} if self.test.apst else {}
-        if self.test.aspm != "off":
-            power["aspm"] = self.test.aspm
-        self.session.steps.append({"name": self.test.id + suffix, **action, **power})
+        """A step named after the test, with the keys of ``action`` (:class:`.Step`) and the test's power management."""
+        self.session.steps.append(Step(name=self.test.id + suffix, apst=self.test.apst, aspm=self.test.aspm, **action))
 
     def job(self) -> str:
         """Put the test's job file, scaled, into the session; its name there."""
@@ -113,7 +109,7 @@ class Steps:
         """On a real drive: wait until what was written before is put away. Awake, as a drive that sleeps may leave it for later."""
         if self.choice.real:
             name = f"{self.test.id}-settle" if number is None else f"{self.test.id}-settle#{number}"
-            self.session.steps.append({"name": name, "settle": SETTLE, "measured": False})
+            self.session.steps.append(Step(name=name, settle=Rest(), measured=False))  # not scaled: a drive takes its time
 
     @property
     def idle_s(self) -> float:
@@ -125,11 +121,11 @@ class Steps:
         """The test's number of repetitions at this scale."""
         return self.test.repeats_at(self.choice.scale)
 
-    def wake(self, k: int) -> dict[str, Any]:
+    def wake(self, k: int) -> Wake:
         """The k-th idle time with the read that ends it: spread over the first GiB, a different page each time, none that a fill did not
         write."""
         span_bytes = min(self.drive.capacity_bytes - 4096, WAKE_SPAN_BYTES, self.session.written_bytes or WAKE_SPAN_BYTES)
-        return {"idle_s": self.idle_s, "slba": (4096 + 997 * 8 * k) % (span_bytes // 4096 * 8)}
+        return Wake(self.idle_s, (4096 + 997 * 8 * k) % (span_bytes // 4096 * 8))
 
 
 def _toml(value: Any) -> str:

@@ -25,6 +25,7 @@ root = Path(sys.argv[1])
 from wattbell.drive import bench, settings
 from wattbell.drive.device import Device
 from wattbell.drive.tools import Tools
+from wattbell.suites.step import Step
 
 def recorded(rig, writer, limits, *, stop):
     stop.wait()
@@ -37,7 +38,7 @@ for _ in range(3):  # as numpy's and Polars' do: the kernel gives them what the 
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 device = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S", "F", 1 << 30, 512, "0000:01:00.0", 1)
 rig = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
-steps = [{"name": "rest", "idle_s": float(sys.argv[2]), "ps": 2, "write_cache": False}]
+steps = [Step(name="rest", idle_s=float(sys.argv[2]), ps=2, write_cache=False)]
 bench.run_session(device, rig, steps, root / "plans", root / "capture", journal=root / "restore.json", description={}, conditions={},
                   tools=Tools({"nvme": str(root / "nvme")}), say=lambda text: print(text, flush=True))
 """

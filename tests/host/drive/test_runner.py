@@ -12,10 +12,11 @@ from wattbell.drive.device import Device
 from wattbell.drive.rounds import value
 from wattbell.drive.runner import Runner
 from wattbell.drive.settings import Settings
-from wattbell.drive.settle import Rest, Seen
+from wattbell.drive.settle import Seen
 from wattbell.drive.tools import Tools
 from wattbell.errors import WattbellError
 from wattbell.measure.fiojson import load_jobs
+from wattbell.suites.step import Rest, Step
 
 JOB = """[global]
 filename=${WATTBELL_DRIVE}
@@ -57,7 +58,7 @@ def runner(tmp_path: Path) -> Runner:
 
 
 def test_jobs_run_one_group_a_phase(runner: Runner) -> None:
-    runner.run([{"name": "t", "fio": "j.fio"}])
+    runner.run([Step(name="t", fio="j.fio")])
     assert [phase["name"] for phase in runner.phases] == ["t/a", "t/b", "t/c"]
     counts = [json.loads((runner.results / phase["fio"]).read_text())["jobs"][0]["read"]["total_ios"] for phase in runner.phases]
     assert counts == [3, 5, 7]
@@ -66,7 +67,7 @@ def test_jobs_run_one_group_a_phase(runner: Runner) -> None:
 def test_what_fio_says_of_a_round(runner: Runner) -> None:
     """fio's own JSON: 100 reads at 200 a second."""
     (runner.files / "j.fio").write_text(JOB.partition("[b]")[0].replace("number_ios=3", "number_ios=100\nrate_iops=200"))
-    runner.run([{"name": "t", "fio": "j.fio"}])
+    runner.run([Step(name="t", fio="j.fio")])
     jobs = load_jobs(runner.results / runner.phases[0]["fio"])
     assert value(jobs, "iops") == pytest.approx(200, rel=0.3)
     assert value(jobs, "mb_per_s") == pytest.approx(value(jobs, "iops") * 4096e-6, rel=0.02)
@@ -82,7 +83,7 @@ def test_fio_is_not_started_on_what_was_changed_since_it_was_checked(runner: Run
     job = JOB.replace("rw=randread", "rw=write") + option.replace("VICTIM", str(victim)) + "\n"
     (runner.files / "j.fio").write_text(job)
     with pytest.raises(WattbellError, match=r"j\.fio:15: option "):
-        runner.run([{"name": "t", "fio": "j.fio"}])
+        runner.run([Step(name="t", fio="j.fio")])
     assert victim.read_text() == "mine"
     assert not list(tmp_path.glob("victim-2*")) and not list(runner.results.iterdir())
     assert runner.phases == []
@@ -91,5 +92,5 @@ def test_fio_is_not_started_on_what_was_changed_since_it_was_checked(runner: Run
 def test_a_job_without_the_drive_makes_no_file_here(runner: Runner) -> None:
     (runner.files / "j.fio").write_text(JOB.replace("filename=${WATTBELL_DRIVE}\n", "").replace("randread", "write"))
     with pytest.raises(WattbellError, match="names no drive"):
-        runner.run([{"name": "t", "fio": "j.fio"}])
+        runner.run([Step(name="t", fio="j.fio")])
     assert not list(runner.results.iterdir())

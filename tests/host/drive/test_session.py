@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.drive import bench
@@ -22,6 +23,7 @@ from wattbell.measure.source import Source
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.scoring import score_test
+from wattbell.suites.step import Step
 from wattbell.suites.suite import Test
 
 from tests.host.wire import encoder as e
@@ -97,8 +99,9 @@ class Lab:
 
     def run(self, *steps: Mapping[str, Any], **more: Any) -> list[dict[str, Any]]:
         rig: Any = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
+        typed = msgspec.convert(steps, tuple[Step, ...])
         return bench.run_session(
-            self.device, rig, steps, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
+            self.device, rig, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
             conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,
         )  # fmt: skip
 

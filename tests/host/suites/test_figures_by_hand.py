@@ -26,7 +26,7 @@ from wattbell.suites.outcome import Outcome
 from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
-from wattbell.suites.session import Choice
+from wattbell.suites.session import Choice, Session
 from wattbell.suites.steady import window
 from wattbell.suites.suite import Suite, Test
 from wattbell.suites.units import LARGEST, size_bytes, time_s
@@ -36,6 +36,11 @@ from wattbell_spec.wire import CommandFlag, EventType, Kind
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 WATT = 165_000 * 20e-6 * 500e-9
 """Power of one unit of current at 3.3 V: what the builder draws is a whole number of these."""
+
+
+def tables(session: Session) -> list[Any]:
+    """The steps of a plan as TOML has them."""
+    return [step.table for step in session.steps]
 
 
 def suite(tmp_path: Path, kind: str, job: str = "", **keys: Any) -> tuple[Suite, Test]:
@@ -206,7 +211,7 @@ def test_the_steps_of_every_kind(tmp_path: Path) -> None:
     sessions = {s.name: s for s in plan_sessions(made, choose_tests(made, (), None), drive, Choice(0.5))}
     assert list(sessions) == ["one", "rounds", "idle", "wake", "trace", "ops", "nops"]
     assert [s.rail_interval_s for s in sessions.values()] == pytest.approx([5e-5, *[2e-5] * 6])
-    steps = {name: session.steps for name, session in sessions.items()}
+    steps = {name: tables(session) for name, session in sessions.items()}
     assert steps["one"] == [
         {"name": "burst", "fio": "a.fio", "duty": 0.25, "duty_idle_max_s": 4.0},
         {"name": "mixes", "fio": "a.fio", "aspm": "l1"},
@@ -242,7 +247,7 @@ def test_on_a_real_drive_there_is_a_rest_before_what_is_measured_at_rest(tmp_pat
     drive = Drive("d", 1 << 30, (0, 2), (3,))
     sessions = {s.name: s for s in plan_sessions(made, choose_tests(made, (), None), drive, Choice(real=True, written=True))}
     rest = {"settle": {"window_s": 10.0, "range_share": 0.05, "longest_s": 600.0}, "measured": False}
-    found = {name: [(k, step) for k, step in enumerate(session.steps) if "settle" in step] for name, session in sessions.items()}
+    found = {name: [(k, step) for k, step in enumerate(tables(session)) if "settle" in step] for name, session in sessions.items()}
     assert found == {
         "one": [],
         "rounds": [],
@@ -252,24 +257,24 @@ def test_on_a_real_drive_there_is_a_rest_before_what_is_measured_at_rest(tmp_pat
         "ops": [(1, {"name": "ops-settle#0", **rest}), (4, {"name": "ops-settle#2", **rest})],
         "nops": [(1, {"name": "nops-settle", **rest})],
     }
-    assert len([s for s in sessions["rounds"].steps if "fio" in s]) == 9  # all that there may be
-    assert all(session.start == "empty" and session.steps[0]["name"] == "purge" for session in sessions.values())
+    assert len([s for s in tables(sessions["rounds"]) if "fio" in s]) == 9  # all that there may be
+    assert all(session.start == "empty" and tables(session)[0]["name"] == "purge" for session in sessions.values())
     one = plan_sessions(made, choose_tests(made, ("rounds",), None), drive, Choice(rounds=4))[0]
-    assert [s["name"] for s in one.steps if "fio" in s] == [f"rounds#{k}" for k in (1, 2, 3, 4)]
+    assert [s["name"] for s in tables(one) if "fio" in s] == [f"rounds#{k}" for k in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize(("span_bytes", "pages"), [(1 << 30, 262_143), (8 << 30, 262_144), (4096 * 3, 2), (4096 * 3 + 512, 2)])
 def test_waking_reads_wrap_at_the_end_of_what_they_may_read(tmp_path: Path, span_bytes: int, pages: int) -> None:
     made, test = suite(tmp_path, "wake", repeat=400, idle_s=1.0)
     (session,) = plan_sessions(made, [(test, "empty")], Drive("d", span_bytes, (0,), ()), Choice())
-    assert [step["wake"]["slba"] for step in session.steps] == [(4096 + 7976 * k) % (8 * pages) for k in range(400)]
-    assert all(type(step["wake"]["slba"]) is int for step in session.steps)
+    assert [step["wake"]["slba"] for step in tables(session)] == [(4096 + 7976 * k) % (8 * pages) for k in range(400)]
+    assert all(type(step["wake"]["slba"]) is int for step in tables(session))
 
 
 def test_a_full_drive_is_written_all_over_once(tmp_path: Path) -> None:
     made, test = suite(tmp_path, "idle", idle_s=1.0)
     (session,) = plan_sessions(made, [(test, "full")], Drive("d", 1 << 40, (0,), ()), Choice(written=True))
-    assert session.steps[1] == {"name": "fill", "fill": {"span": 1.0, "bs": "128k"}, "measured": False} and session.start == "empty"
+    assert tables(session)[1] == {"name": "fill", "fill": {"span": 1.0, "bs": "128k"}, "measured": False} and session.start == "empty"
 
 
 def test_idle_times_and_repetitions_of_a_scale(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""A step of a plan, with the keys that plans have (docs/ssd-model.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Format(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Format NVM. ``nsid``: None for the namespace under test; ``ses``: Secure Erase Settings."""
+
+    nsid: int | None = None
+    ses: int = 0
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """Sequential writes in blocks of ``bs`` over a share ``span`` of the namespace."""
+
+    span: float = 1.0
+    bs: str = "128k"
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """An idle time, then a read of 4 KiB. ``slba`` counts blocks of 512 bytes."""
+
+    idle_s: float
+    slba: int = 0
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """When a rail is at rest: the means of its seconds differ by at most ``range_share`` of their mean over ``window_s``. It is waited for
+    at most ``longest_s``. Only a real drive takes a time that is not known beforehand."""
+
+    window_s: float = 10.0
+    range_share: float = 0.05
+    longest_s: float = 600.0
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is done is the one key of ``format`` to ``settle`` that is given; the others say under which conditions. ``measured``: false
+    for preconditioning."""
+
+    name: str
+    format: Format | None = None
+    sanitize: str | None = None
+    fill: Writing | None = None
+    fio: str | None = None
+    trace: str | None = None
+    idle_s: float | None = None
+    wake: Wake | None = None
+    settle: Rest | None = None
+    trace_idle_cut_s: float | None = None
+    trace_iodepth: int | None = None
+    ps: int | None = None
+    apst: bool = False
+    aspm: str = "off"
+    write_cache: bool | None = None
+    temperature_c: float | None = None
+    duty: float | None = None
+    duty_idle_max_s: float | None = None
+    measured: bool = True
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """The step as a table of TOML."""
+        found: Mapping[str, Any] = msgspec.to_builtins(self)
+        return found
