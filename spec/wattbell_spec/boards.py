@@ -9,10 +9,10 @@ from .wire import TICK_PS
 
 @dataclass(frozen=True)
 class Board:
-    """`lanes` of each direction and the rates they run at; `ticks_per_clock` of the instrument.
+    """`lanes` per direction and the rates they run at; `ticks_per_clock` of the instrument.
 
-    ``instant_s``: by how much the instant of a TLP may be off, to either side, against the rail, the sidebands and the other direction
-    (docs/accuracy.md; tests/gateware/boards/test_direction.py holds the boards to it).
+    ``instant_s``: largest error of a TLP's instant, either way, relative to the rail, the sidebands and the other direction
+    (docs/accuracy.md; verified by tests/gateware/boards/test_direction.py).
     """
 
     name: str
@@ -23,7 +23,7 @@ class Board:
 
     @property
     def clock_hz(self) -> int:
-        """Of the instrument."""
+        """Clock frequency of the instrument."""
         return 10**12 // (TICK_PS * self.ticks_per_clock)
 
 

@@ -1,4 +1,4 @@
-"""The firmware's C header of the registers and the units."""
+"""The firmware's C header of registers and units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["header"]
 
 
 def header() -> str:
-    """``registers.h``: units, an address per register (``WB_REGISTER``), a mask and a shift per bit field, reset values, of both maps."""
+    """``registers.h``: units and, for both maps, an address per register (``WB_REGISTER``), a mask and a shift per bit field, and reset
+    values."""
     lines = [HEAD, "#ifndef WB_REGISTERS_H", "#define WB_REGISTERS_H", "",
              f"#define WB_BASE 0x{BASE:08X}u /* byte address of register 00h */",
              f"#define WB_WATCHDOG_KEY 0x{WATCHDOG_KEY:08X}u", f"#define WB_RESTART_KEY 0x{RESTART_KEY:08X}u"]

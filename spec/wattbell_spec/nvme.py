@@ -1,7 +1,7 @@
 """Numbers of NVM Express: opcodes, features, status codes.
 
 Sources: NVM Express Base 2.0 (figures 88, 138 and 276 of 2.0c: command status, admin opcodes, features), NVM Command Set 1.0 (figure 22:
-opcodes), Zoned Namespace Command Set 1.1 (figure 10). An opcode, feature or status that somebody needs is added here and nowhere else.
+opcodes), Zoned Namespace Command Set 1.1 (figure 10). A new opcode, feature or status is added here and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class Opcode(NamedTuple):
-    """A command. ``name``: in figures, tables and code. ``title``: as the specification writes it, in short.
+    """A command. ``name``: as in figures, tables and code. ``title``: the specification's name, abbreviated.
 
-    ``transfers``: it moves user data over the link. ``lba``: CDW10 and CDW11 are the starting LBA, CDW12 has NLB (zero-based).
+    ``transfers``: moves user data over the link. ``lba``: CDW10 and CDW11 hold the starting LBA, CDW12 has NLB (zero-based).
     """
 
     code: int
@@ -89,13 +89,13 @@ def admin(name: str) -> int:
 
 
 LBA_OPCODES = tuple(opcode.code for opcode in IO if opcode.lba)
-"""Opcodes whose command record carries SLBA and a block count rather than CDW10 and CDW11; Dataset Management apart. Copy is not one."""
+"""Opcodes whose command record carries SLBA and a block count rather than CDW10 and CDW11, apart from Dataset Management. Copy does not."""
 TRANSFER_OPCODES = tuple(opcode.code for opcode in IO if opcode.transfers)
-"""Opcodes that move user data over the link. MB/s counts these and no others."""
+"""Opcodes that move user data over the link; MB/s counts these only."""
 
 
 class Feature(NamedTuple):
-    """A feature of Set Features and Get Features. ``name``: in code."""
+    """A feature of Set Features and Get Features. ``name``: as in code."""
 
     fid: int
     name: str
@@ -144,7 +144,7 @@ GENERIC, COMMAND_SPECIFIC, MEDIA = 0, 1, 2
 
 
 class Status(NamedTuple):
-    """A status of a CQE. ``name``: in code. ``dnr``, ``more``: what the SSD model sets with it."""
+    """A status of a CQE. ``name``: as in code. ``dnr``, ``more``: bits the SSD model sets with it."""
 
     sct: int
     sc: int

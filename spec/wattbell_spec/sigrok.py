@@ -1,4 +1,4 @@
-"""Tables of the sigrok decoders. sigrok loads a decoder from its folder alone, so they are a file that is kept beside it."""
+"""Tables of the sigrok decoders. sigrok loads a decoder from its own folder alone, so they are a generated file in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire format, written once, as plain data.
+"""The wire format, defined once, as plain data.
 
 Gateware layouts, the Rust constants of the virtual rig, the host decoder and the table in ``docs/wire-format.md``
 are all derived from this module.
@@ -13,15 +13,15 @@ offset    size  field
 4         1     format version (2)
 5         1     kind (:class:`Kind`)
 6         2     payload length in bytes, a multiple of 4, at most ``MAX_PAYLOAD``
-8         4     sequence number, one count for all kinds, +1 a block, modulo 2**32
-12        4     dropped: records (rail: samples) of this kind lost in the rig since the last block of it
+8         4     sequence number, shared by all kinds, +1 per block, modulo 2**32
+12        4     dropped: records (rail: samples) of this kind lost in the rig since its previous block
 16        8     first tick: the time base of the payload (see each kind)
-24        4     run: identifier of the capture run, as the host gave it before it began
+24        4     run: identifier of the capture run, set by the host before the run began
 28        n     payload
 28+n      4     CRC-32 of bytes 0 .. 28+n-1
 ========  ====  =====================================================================================
 
-Ticks count nanoseconds of the rig's one free-running counter (``TICK_PS``), from power-on.
+Ticks are nanoseconds of the rig's single free-running counter (``TICK_PS``), from power-on.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ HEADER_SIZE = 28
 CRC_SIZE = 4
 MAX_PAYLOAD = 2048
 TICK_PS = 1000
-"""Length of a tick in picoseconds. The counter advances by the clock period in ticks at each clock."""
+"""Length of a tick in picoseconds. Each clock cycle adds the clock period in ticks to the counter."""
 SEQUENCE_WINDOW = 4096
-"""Blocks whose sequence number is farther off than this are not believed until a second one confirms them."""
+"""Blocks whose sequence number is further off than this are not believed until a second one confirms them."""
 FLUSH_TICKS = 10_000_000
 """An open block is closed this long after its first record, full or not (10 ms)."""
 
@@ -75,10 +75,10 @@ HEADER = (
     Field("version", 8, "format version, 2"),
     Field("kind", 8, "1 COMMANDS, 2 RAIL, 3 EVENTS, 4 TLP, 5 STATUS, 6 LINK"),
     Field("length", 16, "payload bytes, multiple of 4"),
-    Field("sequence", 32, "block number, all kinds together"),
-    Field("dropped", 32, "records of this kind lost in the rig since the last block of this kind"),
+    Field("sequence", 32, "block number, shared by all kinds"),
+    Field("dropped", 32, "records of this kind lost in the rig since the previous block of this kind"),
     Field("first_tick", 64, "time base of the payload"),
-    Field("run", 32, "identifier of the capture run, given before it began (RUN_ID); 0: none was given"),
+    Field("run", 32, "identifier of the capture run, set before it began (RUN_ID); 0: none"),
 )
 
 # --- COMMANDS ---------------------------------------------------------------------------------------------------
@@ -115,12 +115,12 @@ COMMAND_SIZE = record_size(COMMAND)
 
 
 class CommandFlag(IntFlag):
-    """What must be known before a command record is trusted."""
+    """Reservations about a command record."""
 
     GUESS = 0x01  # a queue position was inferred (late attach, or after a loss)
-    SHADOW = 0x02  # shadow doorbells were on: the doorbell tick is unknown
+    SHADOW = 0x02  # shadow doorbells were in use: the doorbell tick is unknown
     DATA_PARTIAL = 0x04  # data span incomplete: page map full, or the command used SGLs
-    ABORTED = 0x08  # no CQE: queue deleted or controller reset; cqe tick is the tick of that
+    ABORTED = 0x08  # no CQE: queue deleted or controller reset; the CQE tick is the tick of that
     NO_SQE = 0x10  # CQE without a known SQE: opcode, nsid, slba, blocks are 0
     CID_REUSED = 0x20  # the CID was fetched again while still in flight
     LOSS = 0x40  # the rig lost bus data while this command was in flight
@@ -132,8 +132,8 @@ class CommandFlag(IntFlag):
 RAIL_HEADER = (
     Field("interval_ticks", 32, "ticks between samples of this block: conversion period x decimation"),
     Field("count", 16, "samples in this block"),
-    Field("flags", 16, "see RailFlag; a flag belongs to at least one conversion of this block"),
-    Field("adc_index", 64, "number of conversions accumulated in `energy` (from start of the rig)"),
+    Field("flags", 16, "see RailFlag; a flag applies to at least one conversion of this block"),
+    Field("adc_index", 64, "number of conversions accumulated in `energy` (since the rig started)"),
     Field("energy", 64, "sum of voltage x current over those conversions: bits 63:0 of a 96-bit number in two's complement", signed=True),
     Field("energy_high", 32, "bits 95:64 of it", signed=True),
 )
@@ -141,7 +141,8 @@ RAIL_HEADER_SIZE = record_size(RAIL_HEADER)
 """The header is followed by `count` samples of two 24-bit numbers, and zero bytes up to a multiple of 4.
 
 first_tick of the block is the tick of its first sample: the instant of the conversion, or with decimation the centre
-of the filter's impulse response. Energy covers every conversion up to the one that completed the last sample."""
+of the filter's impulse response. Energy covers every conversion up to the one that completed the last sample.
+"""
 
 RAIL_SAMPLE = (
     Field("voltage", 24, "in VOLTAGE_LSB_UV", signed=True),
@@ -170,7 +171,7 @@ EVENT_SIZE = record_size(EVENT)
 
 
 class EventType(IntEnum):
-    """Type of an event, and what its arguments are."""
+    """Type of an event, and its arguments."""
 
     LINK = 1  # arg8 LinkState
     CLKREQ = 2  # arg8 level of CLKREQ# (0 asserted, 1 released)
@@ -185,18 +186,18 @@ class EventType(IntEnum):
     BAR0 = 11  # arg32 address bits 43:12 of BAR0
     POWER_STATE = 12  # Set Features 02h completed without error: arg8 CDW11 7:0
     GUESSING = 13  # arg8 GuessReason; arg16 qid
-    MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host); a TLP was refused
+    MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host); a TLP was rejected as malformed
     RUN = 15  # arg8 1 capture started, 0 stopped
-    # From here on only of a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
-    LINK_STATE = 16  # arg16 LinkState of that direction alone; LINK has the state of both together
+    # Below: only from a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
+    LINK_STATE = 16  # arg16 LinkState of this direction alone; LINK has the state of both together
     LINK_LANES = 17  # arg16 3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled
-    LINK_SPEED = 18  # a change of speed is requested; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
-    LINK_RATE = 19  # arg16 the rate received from here on: 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
-    LINK_LOCK = 20  # arg16 3:0 wires with symbol or block lock, 4 lanes are deskewed
+    LINK_SPEED = 18  # a speed change is requested; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
+    LINK_RATE = 19  # arg16 rate received from here on: 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
+    LINK_LOCK = 20  # arg16 3:0 wires with symbol or block lock, 4 lanes deskewed
     DLLP = 21  # arg16 its type (Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
     LINK_TLP = 22  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
-    LINK_FAULTS = 23  # damage at 2.5 and 5 GT/s; arg32 how many (docs/gateware.md, FAULTS)
-    BLOCK_FAULTS = 24  # damage at 8 GT/s; arg32 what (docs/gateware.md, BLOCK_EVENTS)
+    LINK_FAULTS = 23  # errors at 2.5 and 5 GT/s; arg32 how many (docs/gateware.md, FAULTS)
+    BLOCK_FAULTS = 24  # errors at 8 GT/s; arg32 which (docs/gateware.md, BLOCK_EVENTS)
 
 
 class LinkState(IntEnum):
@@ -211,14 +212,14 @@ class LinkState(IntEnum):
 
 
 class TlpFate(IntEnum):
-    """What became of a TLP that was not simply passed on."""
+    """Fate of a TLP that was not simply passed on."""
 
-    GAP = 0  # delivered; the TLPs before it never arrived intact
-    RECOVERED = 1  # delivered late: it counted as missing, and arrived intact in a replay
-    DUPLICATE = 2  # replayed, delivered before
+    GAP = 0  # passed on; the TLPs before it never arrived whole
+    RECOVERED = 1  # passed on late: counted as missing, then arrived whole in a replay
+    DUPLICATE = 2  # from a replay, already passed on before
     NULLIFIED = 3
     BAD_LCRC = 4
-    BAD_FRAME = 5  # truncated
+    BAD_FRAME = 5  # cut off
     NO_ROOM = 6  # good, but the rig had no room for it
 
 
@@ -237,16 +238,16 @@ class MarkerSource(IntEnum):
 TRIGGER_MARK = 0xFFFF_FFFF
 """The trigger has acted."""
 LOAD_ON_MARK, LOAD_OFF_MARK = 0xFFFF_FFFE, 0xFFFF_FFFD
-"""An edge of the test load; the tick is its."""
+"""An edge of the test load, at the event's tick."""
 
 
 class LossSource(IntEnum):
     TLP_DOWN = 0  # TLPs host to drive, before the tracker
     TLP_UP = 1  # TLPs drive to host, before the tracker
-    SLOTS = 2  # commands: more than the tracker holds in flight
+    SLOTS = 2  # commands beyond what the tracker can hold in flight
     QUEUES = 3  # queues beyond the tracker's table, or queue pages beyond its map
     PAGES = 4  # data pages evicted while their command was in flight
-    RECORDS = 5  # command records, behind the tracker
+    RECORDS = 5  # command records, after the tracker
     EVENTS = 6  # events
     RAIL = 7  # rail samples
     RAW = 8  # raw TLP bytes
@@ -265,43 +266,43 @@ TLP_HEADER = (
     Field("offset", 32, "TLP tick - block first tick (signed)", signed=True),
     Field("length", 16, "bytes of TLP that follow (header included), padded to a multiple of 4 in the stream"),
     Field("direction", 8, "0 host to drive, 1 drive to host"),
-    Field("flags", 8, "bit 0: cut short; bit 1: captured because it carries Identify data"),
+    Field("flags", 8, "bit 0: truncated; bit 1: captured because it carries Identify data"),
 )
 TLP_HEADER_SIZE = record_size(TLP_HEADER)
 
 # --- STATUS -----------------------------------------------------------------------------------------------------
 
 STATUS_PERIOD_TICKS = 1 << 27
-"""A STATUS block is sent at start, at stop and whenever the counter passes a multiple of this (134 ms)."""
+"""A STATUS block is sent at start, at stop and whenever the counter crosses a multiple of this (134 ms)."""
 
 STATUS = (
     Field("gateware_version", 32, "major 31:16, minor 15:8, patch 7:0"),
-    Field("tick_ps", 32, "picoseconds a tick"),
-    Field("clock_ticks", 16, "ticks a clock"),
-    Field("tlp_width", 16, "bits of TLP datapath"),
+    Field("tick_ps", 32, "picoseconds per tick"),
+    Field("clock_ticks", 16, "ticks per clock cycle"),
+    Field("tlp_width", 16, "TLP datapath width in bits"),
     Field("queues", 16, "queue table entries"),
-    Field("slots", 16, "commands in flight"),
-    Field("adc_bits", 16, "bits a conversion"),
+    Field("slots", 16, "maximum number of commands in flight"),
+    Field("adc_bits", 16, "bits per conversion"),
     Field("run", 8, "1 while capturing"),
     Field("dstrd", 8, "doorbell stride exponent in use"),
     Field("voltage_lsb_uv", 32, "VOLTAGE_LSB_UV"),
     Field("current_lsb_na", 32, "CURRENT_LSB_NA"),
     Field("adc_period_ticks", 32, "ticks between conversions"),
-    Field("decimation", 16, "conversions a sample"),
+    Field("decimation", 16, "conversions per sample"),
     Field("reserved", 16, "zero"),
     Field("tlps_down", 64, "TLPs host to drive"),
     Field("tlps_up", 64, "TLPs drive to host"),
-    Field("commands", 64, "command records made"),
+    Field("commands", 64, "command records produced"),
     Field("in_flight", 32, "commands in flight now"),
-    Field("malformed", 32, "TLPs refused"),
-    Field("unmatched", 32, "memory TLPs of the drive that fit no queue and no command"),
+    Field("malformed", 32, "malformed TLPs rejected"),
+    Field("unmatched", 32, "memory TLPs from the drive that match no queue and no command"),
     Field("lost_tlps", 32, "TLPs lost before the tracker"),
-    Field("lost_commands", 32, "commands that found no slot"),
-    Field("lost_records", 32, "command records lost behind the tracker"),
+    Field("lost_commands", 32, "commands lost for lack of a slot"),
+    Field("lost_records", 32, "command records lost after the tracker"),
     Field("lost_events", 32, "events lost"),
     Field("lost_samples", 32, "rail samples lost"),
     Field("lost_pages", 32, "data pages evicted from the map while in use"),
-    Field("bar0", 64, "BAR0, 0 when not yet known"),
+    Field("bar0", 64, "BAR0; 0 while unknown"),
 )
 STATUS_SIZE = record_size(STATUS)
 
@@ -311,34 +312,34 @@ LINK = (
     Field("direction", 8, "0 host to drive, 1 drive to host"),
     Field("state", 8, "LinkState of this direction"),
     Field("lanes", 8, "3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled"),
-    Field("rate", 8, "1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0 not known"),
-    Field("tlps", 32, "TLPs delivered"),
-    Field("dllps", 32, "DLLPs with a correct CRC"),
-    Field("duplicates", 32, "replayed TLPs that had been delivered before"),
+    Field("rate", 8, "1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0: unknown"),
+    Field("tlps", 32, "TLPs passed on"),
+    Field("dllps", 32, "DLLPs with a good CRC"),
+    Field("duplicates", 32, "replayed TLPs that had already been passed on"),
     Field("lost", 32, "sequence numbers skipped"),
     Field("late", 32, "TLPs that arrived after being counted as lost"),
-    Field("nullified", 32, "TLPs that their sender nullified"),
-    Field("bad_lcrc", 32, "TLPs with a wrong LCRC"),
-    Field("bad_frames", 32, "TLPs truncated, or shorter than the minimum"),
-    Field("bad_dllps", 32, "DLLPs with a wrong CRC"),
-    Field("headless", 32, "2.5, 5 GT/s: ends without a beginning"),
-    Field("dropped", 32, "good TLPs and DLLPs that found no room in the rig; 8 GT/s: times the lanes' queues were full"),
-    Field("lost_events", 32, "link events for which there was no room"),
+    Field("nullified", 32, "TLPs nullified by their sender"),
+    Field("bad_lcrc", 32, "TLPs with a bad LCRC"),
+    Field("bad_frames", 32, "TLPs cut off, or shorter than the minimum"),
+    Field("bad_dllps", 32, "DLLPs with a bad CRC"),
+    Field("headless", 32, "2.5, 5 GT/s: packet ends without a start"),
+    Field("dropped", 32, "good TLPs and DLLPs dropped by the rig for lack of room; 8 GT/s: times the lanes' queues were full"),
+    Field("lost_events", 32, "link events lost for lack of room"),
     Field("bad_words", 32, "2.5, 5 GT/s: words of a lane in use with an invalid symbol"),
-    Field("unlocked", 32, "times that a lane in use lost its symbols or blocks (electrical idle does that too)"),
-    Field("bad_headers", 32, "8 GT/s: blocks of a lane with a wrong sync header"),
-    Field("corrected_tokens", 32, "8 GT/s: tokens with one wrong bit, corrected"),
-    Field("lost_tokens", 32, "8 GT/s: times that a token was missing where one must be"),
-    Field("corrected_registers", 32, "8 GT/s: SKP ordered sets with another scrambler register than the one in use"),
-    Field("damaged_skips", 32, "8 GT/s: SKP ordered sets with a wrong register or end"),
-    Field("bad_parity", 32, "8 GT/s: SKP ordered sets with another parity than that of the blocks before"),
-    Field("lanes_differ", 32, "8 GT/s: blocks in which the lanes disagreed"),
+    Field("unlocked", 32, "times a lane in use lost symbol or block lock (electrical idle causes that too)"),
+    Field("bad_headers", 32, "8 GT/s: blocks of a lane with a bad sync header"),
+    Field("corrected_tokens", 32, "8 GT/s: tokens with one bit error, corrected"),
+    Field("lost_tokens", 32, "8 GT/s: times an expected token was missing"),
+    Field("corrected_registers", 32, "8 GT/s: SKP ordered sets whose scrambler value differs from the one in use"),
+    Field("damaged_skips", 32, "8 GT/s: SKP ordered sets with a bad scrambler value or end"),
+    Field("bad_parity", 32, "8 GT/s: SKP ordered sets whose parity differs from that of the preceding blocks"),
+    Field("lanes_differ", 32, "8 GT/s: blocks on which lanes disagreed"),
     Field("acks", 32, "Acks of this direction's TLPs (sent by the other) whose TLP was seen"),
-    Field("ack_min", 32, "ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none"),
-    Field("ack_max", 32, "the greatest"),
+    Field("ack_min", 32, "minimum ticks from a TLP's first symbol to the first symbol of its Ack; all ones if none"),
+    Field("ack_max", 32, "their maximum"),
     Field("ack_sum", 64, "their sum"),
 )
-"""A LINK block holds one such record for each direction. Counters run from power-on, modulo 2**32 (and the sum 2**64)."""
+"""A LINK block holds one such record per direction. Counters run from power-on, modulo 2**32 (the sum: 2**64)."""
 LINK_SIZE = record_size(LINK)
 LINK_COUNTERS = tuple(f.name for f in LINK[4:25])
-"""The counters of a receiver, in their order."""
+"""The counters of a receiver, in order."""

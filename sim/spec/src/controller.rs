@@ -4,7 +4,7 @@
 pub const WATCHDOG_KEY: u32 = 0x474f4457;
 /// See docs/registers.md.
 pub const RESTART_KEY: u32 = 0x54455352;
-/// read, takes: bytes from the control port; a read takes one
+/// read, takes: bytes from the control port; a read consumes one
 pub const CONSOLE_IN: u8 = 0x80;
 /// the byte
 pub const CONSOLE_IN_DATA: u32 = 0xff;
@@ -12,15 +12,15 @@ pub const CONSOLE_IN_DATA: u32 = 0xff;
 pub const CONSOLE_IN_DATA_SHIFT: u32 = 0;
 /// there was one
 pub const CONSOLE_IN_VALID: u32 = 0x100;
-/// write: a byte to the control port; lost when there is no room
+/// write: a byte to the control port; lost if there is no room
 pub const CONSOLE_OUT: u8 = 0x81;
 /// read: what the board sees of the link (docs/bitstream.md); 0 if no lanes are tapped
 pub const LINK: u8 = 0x82;
 /// read: control port
 pub const CONSOLE_STATE: u8 = 0x83;
-/// CONSOLE_OUT takes a byte
+/// CONSOLE_OUT accepts a byte
 pub const CONSOLE_STATE_ROOM: u32 = 0x1;
-/// read: what waits for the core. Levels: each falls when its cause is gone
+/// read: interrupts pending for the core. Level-sensitive: each clears with its cause
 pub const IRQ_PENDING: u8 = 0x84;
 /// CONSOLE_IN has a byte
 pub const IRQ_PENDING_CONSOLE_IN: u32 = 0x1;
@@ -54,43 +54,43 @@ pub const IRQ_ENABLE_POWER: u32 = 0x10;
 pub const IRQ_ENABLE_TRIGGER: u32 = 0x20;
 /// I2C_STATE.BUSY is 0
 pub const IRQ_ENABLE_I2C: u32 = 0x40;
-/// read/write: alarm: tick for IRQ_PENDING.WAKE. Write HI with all ones first, then LO, then HI, bits 31:0
+/// read/write: alarm: tick that raises IRQ_PENDING.WAKE. Write all ones to HI, then LO, then HI, bits 31:0
 pub const WAKE_LO: u8 = 0x86;
 /// Reset value of WAKE_LO in the map; the build may have its own (docs/registers.md).
 pub const WAKE_LO_RESET: u32 = 0xffffffff;
-/// read/write: alarm: tick for IRQ_PENDING.WAKE. Write HI with all ones first, then LO, then HI, bits 63:32
+/// read/write: alarm: tick that raises IRQ_PENDING.WAKE. Write all ones to HI, then LO, then HI, bits 63:32
 pub const WAKE_HI: u8 = 0x87;
 /// Reset value of WAKE_HI in the map; the build may have its own (docs/registers.md).
 pub const WAKE_HI_RESET: u32 = 0xffffffff;
-/// read/write: units of 2^20 ticks (1.05 ms) from the last kick until the core is restarted. 0: off. Once it is not 0, only a restart makes it 0 again
+/// read/write: time from the last kick to a restart of the core, in units of 2^20 ticks (1.05 ms). 0: off. Once set, only a restart makes it 0 again
 pub const WATCHDOG_TIMEOUT: u8 = 0x89;
 /// Reset value of WATCHDOG_TIMEOUT in the map; the build may have its own (docs/registers.md).
 pub const WATCHDOG_TIMEOUT_RESET: u32 = 0x0;
-/// write: the bytes `WDOG` restart the timer; anything else restarts the core at once
+/// write: the bytes `WDOG` reload the timer; anything else restarts the core at once
 pub const WATCHDOG_KICK: u8 = 0x8a;
-/// read/write 1 to clear: why the core started. Bits stay until cleared
+/// read/write 1 to clear: why the core started; bits stay set until cleared
 pub const RESET_CAUSE: u8 = 0x8b;
 /// configuration of the FPGA
 pub const RESET_CAUSE_POWER_ON: u32 = 0x1;
-/// a restart by the watchdog
+/// the watchdog fired
 pub const RESET_CAUSE_WATCHDOG: u32 = 0x2;
-/// the firmware asked for it
+/// requested by the firmware
 pub const RESET_CAUSE_RESTART: u32 = 0x4;
 /// write: the bytes `RSET` restart the core
 pub const RESTART: u8 = 0x8c;
-/// read/write: the firmware's own, kept over restarts: mcause of a crash, 0 for none
+/// read/write: firmware's scratch, kept across restarts: mcause of a crash, 0 for none
 pub const CRASH_CAUSE: u8 = 0x8d;
 /// Reset value of CRASH_CAUSE in the map; the build may have its own (docs/registers.md).
 pub const CRASH_CAUSE_RESET: u32 = 0x0;
-/// read/write: the firmware's own, kept over restarts: mepc of a crash
+/// read/write: firmware's scratch, kept across restarts: mepc of a crash
 pub const CRASH_PC: u8 = 0x8e;
 /// Reset value of CRASH_PC in the map; the build may have its own (docs/registers.md).
 pub const CRASH_PC_RESET: u32 = 0x0;
-/// read/write: a message is being executed or an operation is under way; else the firmware only waits for the control port. An LED on a board; in the virtual rig, whether time must advance without a capture
+/// read/write: a message or an operation is in progress; else the firmware only waits for the control port. On a board it lights an LED; in the virtual rig it says whether time must advance without a capture
 pub const ACTIVE: u8 = 0x8f;
 /// Reset value of ACTIVE in the map; the build may have its own (docs/registers.md).
 pub const ACTIVE_RESET: u32 = 0x1;
-/// read/write: the drive's power and sidebands. A restart of the core, by the watchdog too, changes nothing here: the drive stays as it is. At power-on the drive is powered
+/// read/write: the drive's power and sidebands. A restart of the core, even by the watchdog, changes nothing here. The drive is on after power-on
 pub const POWER_CONTROL: u8 = 0x90;
 /// Reset value of POWER_CONTROL in the map; the build may have its own (docs/registers.md).
 pub const POWER_CONTROL_RESET: u32 = 0x1;
@@ -102,11 +102,11 @@ pub const POWER_CONTROL_PERST: u32 = 0x2;
 pub const POWER_CONTROL_CLKREQ: u32 = 0x4;
 /// over-current and inrush protection are on
 pub const POWER_CONTROL_PROTECT: u32 = 0x8;
-/// read: what is on the connector
+/// read: state of the connector
 pub const POWER_STATE: u8 = 0x91;
 /// the load switch is closed
 pub const POWER_STATE_ON: u32 = 0x1;
-/// the rail behind it is above 2.97 V (3.3 V - 10 %)
+/// the rail downstream of it is above 2.97 V (3.3 V - 10 %)
 pub const POWER_STATE_GOOD: u32 = 0x2;
 /// level of PERST#
 pub const POWER_STATE_PERST_N: u32 = 0x4;
@@ -116,7 +116,7 @@ pub const POWER_STATE_CLKREQ_N: u32 = 0x8;
 pub const POWER_STATE_LINK: u32 = 0x70;
 /// Lowest bit of POWER_STATE_LINK.
 pub const POWER_STATE_LINK_SHIFT: u32 = 4;
-/// read/write 1 to clear: the hardware opened the load switch, which stays open until these are cleared
+/// read/write 1 to clear: the hardware has opened the load switch, which stays open until these are cleared
 pub const POWER_TRIP: u8 = 0x92;
 /// above OCP_LEVEL for OCP_COUNT conversions
 pub const POWER_TRIP_OVER_CURRENT: u32 = 0x1;
@@ -126,7 +126,7 @@ pub const POWER_TRIP_INRUSH: u32 = 0x2;
 pub const OCP_LEVEL: u8 = 0x93;
 /// Reset value of OCP_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const OCP_LEVEL_RESET: u32 = 0x7fffff;
-/// read/write: conversions in a row above the level until it trips, 1 or more
+/// read/write: consecutive conversions above the level that trip it, 1 or more
 pub const OCP_COUNT: u8 = 0x94;
 /// Reset value of OCP_COUNT in the map; the build may have its own (docs/registers.md).
 pub const OCP_COUNT_RESET: u32 = 0x1;
@@ -134,7 +134,7 @@ pub const OCP_COUNT_RESET: u32 = 0x1;
 pub const INRUSH_LEVEL: u8 = 0x95;
 /// Reset value of INRUSH_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const INRUSH_LEVEL_RESET: u32 = 0x7fffff;
-/// read/write: for how long after closing
+/// read/write: for this long after closing
 pub const INRUSH_TICKS: u8 = 0x96;
 /// Reset value of INRUSH_TICKS in the map; the build may have its own (docs/registers.md).
 pub const INRUSH_TICKS_RESET: u32 = 0x0;
@@ -144,7 +144,7 @@ pub const TRIP_TICK_LO: u8 = 0x97;
 pub const TRIP_TICK_HI: u8 = 0x98;
 /// read: that conversion: units of 500 nA, two's complement, corrected, sign-extended
 pub const TRIP_CURRENT: u8 = 0x99;
-/// write: one byte on the board's I2C; ignored while BUSY
+/// write: transfer one byte on the board's I2C bus; ignored while BUSY
 pub const I2C_COMMAND: u8 = 0xa0;
 /// byte to send
 pub const I2C_COMMAND_DATA: u32 = 0xff;
@@ -158,19 +158,19 @@ pub const I2C_COMMAND_STOP: u32 = 0x200;
 pub const I2C_COMMAND_READ: u32 = 0x400;
 /// answer a received byte with NACK (the last one)
 pub const I2C_COMMAND_NACK: u32 = 0x800;
-/// read: result of the command
+/// read: result of the transfer
 pub const I2C_STATE: u8 = 0xa1;
-/// under way
+/// in progress
 pub const I2C_STATE_BUSY: u32 = 0x1;
 /// the byte sent was acknowledged
 pub const I2C_STATE_ACK: u32 = 0x2;
-/// SCL stayed low for 1 ms, the byte was abandoned
+/// SCL stayed low for 1 ms and the byte was abandoned
 pub const I2C_STATE_STUCK: u32 = 0x4;
 /// the byte received
 pub const I2C_STATE_DATA: u32 = 0x7f8;
 /// Lowest bit of I2C_STATE_DATA.
 pub const I2C_STATE_DATA_SHIFT: u32 = 3;
-/// read/write: ticks of an SCL period. Reset: 100 kHz
+/// read/write: SCL period in ticks. Reset: 100 kHz
 pub const I2C_PERIOD: u8 = 0xa2;
 /// Reset value of I2C_PERIOD in the map; the build may have its own (docs/registers.md).
 pub const I2C_PERIOD_RESET: u32 = 0x2710;
@@ -178,27 +178,27 @@ pub const I2C_PERIOD_RESET: u32 = 0x2710;
 pub const METER_CONTROL: u8 = 0xb0;
 /// Reset value of METER_CONTROL in the map; the build may have its own (docs/registers.md).
 pub const METER_CONTROL_RESET: u32 = 0x0;
-/// the ADCs convert, whether there is a capture or not
+/// the ADCs convert even without a capture
 pub const METER_CONTROL_RUN: u32 = 0x1;
 /// the accumulators count
 pub const METER_CONTROL_TOTAL: u32 = 0x2;
-/// read/write: conversions of a gate, 1 or more
+/// read/write: conversions per gate, 1 or more
 pub const METER_COUNT: u8 = 0xb1;
 /// Reset value of METER_COUNT in the map; the build may have its own (docs/registers.md).
 pub const METER_COUNT_RESET: u32 = 0x1;
 /// write: each bit written 1 does something once
 pub const METER_COMMAND: u8 = 0xb2;
-/// begin a gate at the next conversion; its sums and flags begin at 0
+/// start a gate at the next conversion, with sums and flags cleared
 pub const METER_COMMAND_START: u32 = 0x1;
-/// abandon the gate
+/// abort the gate
 pub const METER_COMMAND_ABORT: u32 = 0x2;
 /// copy the accumulators to ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED
 pub const METER_COMMAND_LATCH: u32 = 0x4;
-/// accumulators to 0 (after LATCH, if both are written)
+/// clear the accumulators (after LATCH, when both are written)
 pub const METER_COMMAND_CLEAR: u32 = 0x8;
-/// read: of the gate
+/// read: state of the gate
 pub const METER_STATE: u8 = 0xb3;
-/// under way
+/// in progress
 pub const METER_STATE_BUSY: u32 = 0x1;
 /// a voltage conversion was at the end of the scale
 pub const METER_STATE_OVERLOAD_V: u32 = 0x2;
@@ -222,21 +222,21 @@ pub const I_SUM_HI: u8 = 0xb7;
 pub const P_SUM_LO: u8 = 0xb8;
 /// read: sum over the gate, signed: voltage x current, units of 1e-11 W, bits 63:32
 pub const P_SUM_HI: u8 = 0xb9;
-/// read: least of the gate: units of 20 uV, two's complement, corrected, sign-extended
+/// read: minimum of the gate: units of 20 uV, two's complement, corrected, sign-extended
 pub const V_MIN: u8 = 0xba;
-/// read: greatest of the gate: units of 20 uV, two's complement, corrected, sign-extended
+/// read: maximum of the gate: units of 20 uV, two's complement, corrected, sign-extended
 pub const V_MAX: u8 = 0xbb;
-/// read: least of the gate: units of 500 nA, two's complement, corrected, sign-extended
+/// read: minimum of the gate: units of 500 nA, two's complement, corrected, sign-extended
 pub const I_MIN: u8 = 0xbc;
-/// read: greatest of the gate: units of 500 nA, two's complement, corrected, sign-extended
+/// read: maximum of the gate: units of 500 nA, two's complement, corrected, sign-extended
 pub const I_MAX: u8 = 0xbd;
-/// read: least of the gate: product of the two >> 16 (units of 655.36 nW), two's complement, sign-extended
+/// read: minimum of the gate: product of the two >> 16 (units of 655.36 nW), two's complement, sign-extended
 pub const P_MIN: u8 = 0xbe;
-/// read: greatest of the gate: product of the two >> 16 (units of 655.36 nW), two's complement, sign-extended
+/// read: maximum of the gate: product of the two >> 16 (units of 655.36 nW), two's complement, sign-extended
 pub const P_MAX: u8 = 0xbf;
-/// read: conversions of the gate at the end of a scale
+/// read: conversions of the gate that were at an end of the scale
 pub const GATE_CLIPPED: u8 = 0xc0;
-/// read: ticks between conversions in the gate
+/// read: conversion period in the gate, in ticks
 pub const GATE_TICKS: u8 = 0xc1;
 /// read: sum over the gate of the voltage ADC's codes (unsigned), bits 31:0
 pub const V_CODES_LO: u8 = 0xc2;
@@ -262,7 +262,7 @@ pub const CHARGE_HI: u8 = 0xcb;
 pub const TOTAL_COUNT_LO: u8 = 0xcc;
 /// read: latched: conversions since CLEAR, bits 63:32
 pub const TOTAL_COUNT_HI: u8 = 0xcd;
-/// read: latched: of these, at the end of a scale
+/// read: latched: of these, at an end of the scale
 pub const TOTAL_CLIPPED: u8 = 0xce;
 /// read/write: analog front end
 pub const AFE: u8 = 0xd3;
@@ -272,7 +272,7 @@ pub const AFE_RESET: u32 = 0x0;
 pub const AFE_ZERO_V: u32 = 0x1;
 /// the current channels' inputs are shorted
 pub const AFE_ZERO_I: u32 = 0x2;
-/// read/write: test load, between the shunt and the connector: what LOAD_PULSES switches
+/// read/write: test load between shunt and connector: which resistors LOAD_PULSES switches
 pub const LOAD_CONTROL: u8 = 0xd4;
 /// Reset value of LOAD_CONTROL in the map; the build may have its own (docs/registers.md).
 pub const LOAD_CONTROL_RESET: u32 = 0x0;
@@ -280,7 +280,7 @@ pub const LOAD_CONTROL_RESET: u32 = 0x0;
 pub const LOAD_CONTROL_COARSE: u32 = 0x1;
 /// 36.7 ohm: 90 mA at 3.3 V
 pub const LOAD_CONTROL_FINE: u32 = 0x2;
-/// read/write: pulses of the load still to come, including the current one. Edges are 131 us to 147 us apart, at random, each a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, with the first tick at which the load has changed. Writing starts over, with the load off; 0, a restart of the core and an open load switch end them at once, without a marker
+/// read/write: load pulses left, including the current one. Edges are 131 us to 147 us apart, at random; each makes a MARKER event, source CONTROL, value FFFFFFFEh on, FFFFFFFDh off, at the tick at which the load changed. A write starts over, with the load off; 0, a restart of the core or an open load switch ends them at once, without an event
 pub const LOAD_PULSES: u8 = 0xd5;
 /// Reset value of LOAD_PULSES in the map; the build may have its own (docs/registers.md).
 pub const LOAD_PULSES_RESET: u32 = 0x0;
@@ -288,11 +288,11 @@ pub const LOAD_PULSES_RESET: u32 = 0x0;
 pub const TRIGGER_CONTROL: u8 = 0xe0;
 /// Reset value of TRIGGER_CONTROL in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_CONTROL_RESET: u32 = 0x0;
-/// 0 at once, 1 FORCE only, 2 voltage, 3 current, 4 power, 5 CLKREQ#, 6 PERST#, 7 link state, 8 command, 9 power state
+/// 0 immediate, 1 FORCE only, 2 voltage, 3 current, 4 power, 5 CLKREQ#, 6 PERST#, 7 link state, 8 command, 9 power state
 pub const TRIGGER_CONTROL_SOURCE: u32 = 0xf;
 /// Lowest bit of TRIGGER_CONTROL_SOURCE.
 pub const TRIGGER_CONTROL_SOURCE_SHIFT: u32 = 0;
-/// sources 2 to 6: through LEVEL downwards, or a falling edge; else upwards, or a rising edge
+/// sources 2 to 6: crossing LEVEL downwards, or a falling edge; else upwards, or a rising edge
 pub const TRIGGER_CONTROL_FALLING: u32 = 0x10;
 /// source 8: TRIGGER_OPCODE must match
 pub const TRIGGER_CONTROL_OPCODE: u32 = 0x100;
@@ -304,27 +304,27 @@ pub const TRIGGER_CONTROL_LATENCY: u32 = 0x400;
 pub const TRIGGER_CONTROL_ERROR: u32 = 0x800;
 /// write: each bit written 1 does something once
 pub const TRIGGER_COMMAND: u8 = 0xe1;
-/// watch; clears FIRED
+/// start watching; clears FIRED
 pub const TRIGGER_COMMAND_ARM: u32 = 0x1;
 /// stop watching; clears FIRED
 pub const TRIGGER_COMMAND_DISARM: u32 = 0x2;
-/// fire now, when armed
+/// fire now, if armed
 pub const TRIGGER_COMMAND_FORCE: u32 = 0x4;
-/// read: of the trigger
+/// read: state of the trigger
 pub const TRIGGER_STATE: u8 = 0xe2;
 /// watching
 pub const TRIGGER_STATE_ARMED: u32 = 0x1;
-/// has fired, TRIGGER_TICK says when
+/// has fired, at TRIGGER_TICK
 pub const TRIGGER_STATE_FIRED: u32 = 0x2;
 /// read/write: sources 2 to 4: units of 20 uV, two's complement, corrected; units of 500 nA, two's complement, corrected; product of the two >> 16 (units of 655.36 nW), two's complement
 pub const TRIGGER_LEVEL: u8 = 0xe3;
 /// Reset value of TRIGGER_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_LEVEL_RESET: u32 = 0x0;
-/// read/write: same units, not negative: it rearms once the value was this far on the other side
+/// read/write: same units, not negative: re-arms once the value has been this far on the other side
 pub const TRIGGER_HYSTERESIS: u8 = 0xe4;
 /// Reset value of TRIGGER_HYSTERESIS in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_HYSTERESIS_RESET: u32 = 0x0;
-/// read/write: fires when (opcode ^ VALUE) & MASK is 0 and the queue is of a kind allowed
+/// read/write: matches when (opcode ^ VALUE) & MASK is 0 and the queue is of an enabled kind
 pub const TRIGGER_OPCODE: u8 = 0xe5;
 /// Reset value of TRIGGER_OPCODE in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_OPCODE_RESET: u32 = 0x0;
@@ -332,7 +332,7 @@ pub const TRIGGER_OPCODE_RESET: u32 = 0x0;
 pub const TRIGGER_OPCODE_VALUE: u32 = 0xff;
 /// Lowest bit of TRIGGER_OPCODE_VALUE.
 pub const TRIGGER_OPCODE_VALUE_SHIFT: u32 = 0;
-/// bits that count
+/// bits to compare
 pub const TRIGGER_OPCODE_MASK: u32 = 0xff00;
 /// Lowest bit of TRIGGER_OPCODE_MASK.
 pub const TRIGGER_OPCODE_MASK_SHIFT: u32 = 8;
@@ -360,13 +360,13 @@ pub const TRIGGER_LBA_LAST_HI_RESET: u32 = 0x0;
 pub const TRIGGER_LATENCY: u8 = 0xea;
 /// Reset value of TRIGGER_LATENCY in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_LATENCY_RESET: u32 = 0x0;
-/// read/write: source 7: bit k: entering LinkState k; source 9: bit k: entering power state k
+/// read/write: bit k: entering LinkState k (source 7) or power state k (source 9)
 pub const TRIGGER_MATCH: u8 = 0xeb;
 /// Reset value of TRIGGER_MATCH in the map; the build may have its own (docs/registers.md).
 pub const TRIGGER_MATCH_RESET: u32 = 0x0;
-/// read: tick of what fired it: of the conversion, the edge, the CQE, bits 31:0
+/// read: tick of what fired it: the conversion, the edge or the CQE, bits 31:0
 pub const TRIGGER_TICK_LO: u8 = 0xec;
-/// read: tick of what fired it: of the conversion, the edge, the CQE, bits 63:32
+/// read: tick of what fired it: the conversion, the edge or the CQE, bits 63:32
 pub const TRIGGER_TICK_HI: u8 = 0xed;
 /// read/write: what happens TRIGGER_DELAY later
 pub const TRIGGER_ACTION: u8 = 0xee;
@@ -388,7 +388,7 @@ pub const TRIGGER_DELAY_RESET: u32 = 0x0;
 pub const TEST_CONTROL: u8 = 0xf0;
 /// Reset value of TEST_CONTROL in the map; the build may have its own (docs/registers.md).
 pub const TEST_CONTROL_RESET: u32 = 0x0;
-/// how many, 1 or more
+/// number of reads, 1 or more
 pub const TEST_CONTROL_COMMANDS: u32 = 0xff;
 /// Lowest bit of TEST_CONTROL_COMMANDS.
 pub const TEST_CONTROL_COMMANDS_SHIFT: u32 = 0;
@@ -396,17 +396,17 @@ pub const TEST_CONTROL_COMMANDS_SHIFT: u32 = 0;
 pub const TEST_CONTROL_PATTERN: u32 = 0x100;
 /// write: self-test
 pub const TEST_COMMAND: u8 = 0xf1;
-/// play the pattern once: after PERST#, enumeration, controller enable and queue creation, COMMANDS reads of one block, 8 us apart; with each doorbell current steps from 0.1 A to 2 A (in codes) at the ADCs, and back 4 us later
+/// play the pattern once: after PERST#, enumeration, controller enable and queue creation, COMMANDS reads of one block, 8 us apart; at each doorbell the current at the ADCs steps from 0.1 A to 2 A (in codes), and back 4 us later
 pub const TEST_COMMAND_GO: u32 = 0x1;
 /// read: self-test
 pub const TEST_STATE: u8 = 0xf2;
 /// the pattern is being played
 pub const TEST_STATE_BUSY: u32 = 0x1;
-/// read: tick of the first conversion that held the pattern's first step, bits 31:0
+/// read: tick of the first conversion that contains the pattern's first step, bits 31:0
 pub const TEST_STEP_TICK_LO: u8 = 0xf3;
-/// read: tick of the first conversion that held the pattern's first step, bits 63:32
+/// read: tick of the first conversion that contains the pattern's first step, bits 63:32
 pub const TEST_STEP_TICK_HI: u8 = 0xf4;
-/// read: tick of the pattern's first doorbell, taken where TLPs get theirs, bits 31:0
+/// read: tick of the pattern's first doorbell, taken where TLPs are timestamped, bits 31:0
 pub const TEST_DOORBELL_TICK_LO: u8 = 0xf5;
-/// read: tick of the pattern's first doorbell, taken where TLPs get theirs, bits 63:32
+/// read: tick of the pattern's first doorbell, taken where TLPs are timestamped, bits 63:32
 pub const TEST_DOORBELL_TICK_HI: u8 = 0xf6;

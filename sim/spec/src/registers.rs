@@ -9,7 +9,7 @@ pub const ID: u8 = 0x00;
 pub const VERSION: u8 = 0x01;
 /// read: what was built
 pub const BUILD: u8 = 0x02;
-/// ticks a clock
+/// ticks per clock cycle
 pub const BUILD_CLOCK_TICKS: u32 = 0xff;
 /// Lowest bit of BUILD_CLOCK_TICKS.
 pub const BUILD_CLOCK_TICKS_SHIFT: u32 = 0;
@@ -17,9 +17,9 @@ pub const BUILD_CLOCK_TICKS_SHIFT: u32 = 0;
 pub const BUILD_TLP_WIDTH: u32 = 0xff00;
 /// Lowest bit of BUILD_TLP_WIDTH.
 pub const BUILD_TLP_WIDTH_SHIFT: u32 = 8;
-/// 1: serial ADC front, 0: word front
+/// 1: serial ADC front end, 0: word front end
 pub const BUILD_SERIAL_ADC: u32 = 0x10000;
-/// 1: taps the lanes of the link (LINK registers, LINK blocks), 0: receives TLPs
+/// 1: taps the lanes of the link (LINK registers, LINK blocks), 0: is fed TLPs
 pub const BUILD_LANES: u32 = 0x20000;
 /// 1: the board has a fine current path (RANGE, F_OFFSET, F_GAIN), 0: one current path
 pub const BUILD_FINE: u32 = 0x40000;
@@ -27,7 +27,7 @@ pub const BUILD_FINE: u32 = 0x40000;
 pub const CONTROL: u8 = 0x03;
 /// Reset value of CONTROL in the map; the build may have its own (docs/registers.md).
 pub const CONTROL_RESET: u32 = 0x0;
-/// capture: 0 to 1 starts, 1 to 0 stops (and sends everything out)
+/// capture: 0 to 1 starts, 1 to 0 stops (and flushes everything)
 pub const CONTROL_RUN: u32 = 0x1;
 /// write: each bit written 1 does something once
 pub const COMMAND: u8 = 0x04;
@@ -37,17 +37,17 @@ pub const COMMAND_TRACKER_RESET: u32 = 0x1;
 pub const COMMAND_STATUS: u32 = 0x2;
 /// apply the RAIL registers 10h..1Ah, all together, at the next conversion
 pub const COMMAND_RAIL_APPLY: u32 = 0x4;
-/// give the tracker the fact in the ATTACH registers; not while STATE.ATTACH_BUSY
+/// pass the fact in the ATTACH registers to the tracker; not while STATE.ATTACH_BUSY
 pub const COMMAND_ATTACH: u32 = 0x8;
 /// read: what the rig is doing
 pub const STATE: u8 = 0x05;
 /// capturing, or still sending after a stop
 pub const STATE_RUNNING: u32 = 0x1;
-/// a stop was requested, data is still being sent
+/// stop was requested, data is still being sent
 pub const STATE_STOPPING: u32 = 0x2;
-/// RAIL_APPLY has not taken effect yet (it does at a conversion)
+/// RAIL_APPLY has not taken effect yet (it does so at a conversion)
 pub const STATE_RAIL_PENDING: u32 = 0x4;
-/// the tracker has not taken the last ATTACH or TRACKER_RESET yet
+/// the tracker has not yet accepted the last ATTACH or TRACKER_RESET
 pub const STATE_ATTACH_BUSY: u32 = 0x8;
 /// read: tick counter, bits 31:0
 pub const NOW_LO: u8 = 0x06;
@@ -55,15 +55,15 @@ pub const NOW_LO: u8 = 0x06;
 pub const NOW_HI: u8 = 0x07;
 /// write: makes a MARKER event with this value, source CONTROL
 pub const MARKER: u8 = 0x08;
-/// read/write: identifier of the next run, for the header of its blocks; taken when CONTROL.RUN rises
+/// read/write: identifier of the next run, for the header of its blocks; sampled when CONTROL.RUN rises
 pub const RUN_ID: u8 = 0x09;
 /// Reset value of RUN_ID in the map; the build may have its own (docs/registers.md).
 pub const RUN_ID_RESET: u32 = 0x0;
-/// read/write: clocks between conversions. Reset: 1 us. Less than 640 ns is taken as 640 ns. ADC_PERIOD x clock ticks x DECIMATION must stay below 2^32
+/// read/write: clock cycles between conversions. Reset: 1 us. Less than 640 ns counts as 640 ns. ADC_PERIOD x ticks per cycle x DECIMATION must stay below 2^32
 pub const ADC_PERIOD: u8 = 0x10;
 /// Reset value of ADC_PERIOD in the map; the build may have its own (docs/registers.md).
 pub const ADC_PERIOD_RESET: u32 = 0x0;
-/// read/write: conversions a sample, R: 1..4096
+/// read/write: conversions per sample, R: 1..4096
 pub const DECIMATION: u8 = 0x11;
 /// Reset value of DECIMATION in the map; the build may have its own (docs/registers.md).
 pub const DECIMATION_RESET: u32 = 0x1;
@@ -79,7 +79,7 @@ pub const DECIM_SHIFT_RESET: u32 = 0x0;
 pub const V_OFFSET: u8 = 0x14;
 /// Reset value of V_OFFSET in the map; the build may have its own (docs/registers.md).
 pub const V_OFFSET_RESET: u32 = 0x0;
-/// read/write: units of 20 uV a code, times 2^24
+/// read/write: units of 20 uV per code, times 2^24
 pub const V_GAIN: u8 = 0x15;
 /// Reset value of V_GAIN in the map; the build may have its own (docs/registers.md).
 pub const V_GAIN_RESET: u32 = 0xf42400;
@@ -87,15 +87,15 @@ pub const V_GAIN_RESET: u32 = 0xf42400;
 pub const I_OFFSET: u8 = 0x16;
 /// Reset value of I_OFFSET in the map; the build may have its own (docs/registers.md).
 pub const I_OFFSET_RESET: u32 = 0x0;
-/// read/write: units of 500 nA a code, times 2^24
+/// read/write: units of 500 nA per code, times 2^24
 pub const I_GAIN: u8 = 0x17;
 /// Reset value of I_GAIN in the map; the build may have its own (docs/registers.md).
 pub const I_GAIN_RESET: u32 = 0x3e800000;
-/// read/write: as I_OFFSET, of the fine path; FINE only
+/// read/write: as I_OFFSET, for the fine path; FINE only
 pub const F_OFFSET: u8 = 0x18;
 /// Reset value of F_OFFSET in the map; the build may have its own (docs/registers.md).
 pub const F_OFFSET_RESET: u32 = 0x0;
-/// read/write: as I_GAIN, of the fine path; FINE only. Reset: 1/36 of the coarse path's
+/// read/write: as I_GAIN, for the fine path; FINE only. Reset: 1/36 of the coarse path's
 pub const F_GAIN: u8 = 0x19;
 /// Reset value of F_GAIN in the map; the build may have its own (docs/registers.md).
 pub const F_GAIN_RESET: u32 = 0x1bc71c7;
@@ -103,7 +103,7 @@ pub const F_GAIN_RESET: u32 = 0x1bc71c7;
 pub const RANGE: u8 = 0x1a;
 /// Reset value of RANGE in the map; the build may have its own (docs/registers.md).
 pub const RANGE_RESET: u32 = 0x0;
-/// read/write: late attach, which fact: 0 BAR0 (ADDRESS), 1 doorbell stride CAP.DSTRD (SIZE), 2 page size CC.MPS (SIZE), 3 submission queue (QID, ADDRESS, SIZE entries, LINK its CQ), 4 completion queue (QID, ADDRESS, SIZE, LINK its vector), 5 shadow doorbells in use (SIZE 1). Completion queues before the submission queues that use them
+/// read/write: late attach, kind of fact: 0 BAR0 (ADDRESS), 1 doorbell stride CAP.DSTRD (SIZE), 2 page size CC.MPS (SIZE), 3 submission queue (QID, ADDRESS, SIZE entries, LINK its CQ), 4 completion queue (QID, ADDRESS, SIZE, LINK its vector), 5 shadow doorbells in use (SIZE 1). Completion queues before the submission queues that use them
 pub const ATTACH_OP: u8 = 0x20;
 /// Reset value of ATTACH_OP in the map; the build may have its own (docs/registers.md).
 pub const ATTACH_OP_RESET: u32 = 0x0;
@@ -127,7 +127,7 @@ pub const ATTACH_ADDRESS_LO_RESET: u32 = 0x0;
 pub const ATTACH_ADDRESS_HI: u8 = 0x25;
 /// Reset value of ATTACH_ADDRESS_HI in the map; the build may have its own (docs/registers.md).
 pub const ATTACH_ADDRESS_HI_RESET: u32 = 0x0;
-/// read/write: link events that go into the stream; LANES only
+/// read/write: link events sent in the stream; LANES only
 pub const LINK_EVENTS: u8 = 0x28;
 /// Reset value of LINK_EVENTS in the map; the build may have its own (docs/registers.md).
 pub const LINK_EVENTS_RESET: u32 = 0x77ff7;
@@ -167,11 +167,11 @@ pub const LINK_EVENTS_BLOCK_FAULTS: u32 = 0x10000;
 pub const LINK_EVENTS_RATE: u32 = 0x20000;
 /// LINK_LOCK
 pub const LINK_EVENTS_LOCK: u32 = 0x40000;
-/// read/write: late attach, direction host to drive: what the training that the tap missed would have shown. A write takes the fields that POLARITY_NEW and LANES_NEW select; LANES only
+/// read/write: late attach, direction host to drive: what link training, which the tap missed, would have told. A write applies what POLARITY_NEW and LANES_NEW select; LANES only
 pub const LINK_SET_DOWN: u8 = 0x29;
 /// Reset value of LINK_SET_DOWN in the map; the build may have its own (docs/registers.md).
 pub const LINK_SET_DOWN_RESET: u32 = 0x0;
-/// wires with swapped polarity, one bit each
+/// wires with inverted polarity, one bit each
 pub const LINK_SET_DOWN_POLARITY: u32 = 0xf;
 /// Lowest bit of LINK_SET_DOWN_POLARITY.
 pub const LINK_SET_DOWN_POLARITY_SHIFT: u32 = 0;
@@ -187,15 +187,15 @@ pub const LINK_SET_DOWN_UNSCRAMBLED: u32 = 0x200;
 pub const LINK_SET_DOWN_WIDTH: u32 = 0xc00;
 /// Lowest bit of LINK_SET_DOWN_WIDTH.
 pub const LINK_SET_DOWN_WIDTH_SHIFT: u32 = 10;
-/// take POLARITY
+/// apply POLARITY
 pub const LINK_SET_DOWN_POLARITY_NEW: u32 = 0x1000;
-/// take ACTIVE, REVERSE, UNSCRAMBLED, WIDTH
+/// apply ACTIVE, REVERSE, UNSCRAMBLED, WIDTH
 pub const LINK_SET_DOWN_LANES_NEW: u32 = 0x2000;
-/// read/write: late attach, direction drive to host: what the training that the tap missed would have shown. A write takes the fields that POLARITY_NEW and LANES_NEW select; LANES only
+/// read/write: late attach, direction drive to host: what link training, which the tap missed, would have told. A write applies what POLARITY_NEW and LANES_NEW select; LANES only
 pub const LINK_SET_UP: u8 = 0x2a;
 /// Reset value of LINK_SET_UP in the map; the build may have its own (docs/registers.md).
 pub const LINK_SET_UP_RESET: u32 = 0x0;
-/// wires with swapped polarity, one bit each
+/// wires with inverted polarity, one bit each
 pub const LINK_SET_UP_POLARITY: u32 = 0xf;
 /// Lowest bit of LINK_SET_UP_POLARITY.
 pub const LINK_SET_UP_POLARITY_SHIFT: u32 = 0;
@@ -211,19 +211,19 @@ pub const LINK_SET_UP_UNSCRAMBLED: u32 = 0x200;
 pub const LINK_SET_UP_WIDTH: u32 = 0xc00;
 /// Lowest bit of LINK_SET_UP_WIDTH.
 pub const LINK_SET_UP_WIDTH_SHIFT: u32 = 10;
-/// take POLARITY
+/// apply POLARITY
 pub const LINK_SET_UP_POLARITY_NEW: u32 = 0x1000;
-/// take ACTIVE, REVERSE, UNSCRAMBLED, WIDTH
+/// apply ACTIVE, REVERSE, UNSCRAMBLED, WIDTH
 pub const LINK_SET_UP_LANES_NEW: u32 = 0x2000;
 /// read: TLPs host to drive, low 32 bits
 pub const TLPS_DOWN: u8 = 0x30;
 /// read: TLPs drive to host, low 32 bits
 pub const TLPS_UP: u8 = 0x31;
-/// read: command records made, low 32 bits
+/// read: command records produced, low 32 bits
 pub const COMMANDS: u8 = 0x32;
 /// read: commands in flight
 pub const IN_FLIGHT: u8 = 0x33;
-/// read: command records lost behind the tracker
+/// read: command records lost after the tracker
 pub const LOST_RECORDS: u8 = 0x34;
 /// read: events lost
 pub const LOST_EVENTS: u8 = 0x35;

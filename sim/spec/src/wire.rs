@@ -26,13 +26,13 @@ pub mod header {
     pub const KIND: (usize, usize) = (40, 8);
     /// payload bytes, multiple of 4
     pub const LENGTH: (usize, usize) = (48, 16);
-    /// block number, all kinds together
+    /// block number, shared by all kinds
     pub const SEQUENCE: (usize, usize) = (64, 32);
-    /// records of this kind lost in the rig since the last block of this kind
+    /// records of this kind lost in the rig since the previous block of this kind
     pub const DROPPED: (usize, usize) = (96, 32);
     /// time base of the payload
     pub const FIRST_TICK: (usize, usize) = (128, 64);
-    /// identifier of the capture run, given before it began (RUN_ID); 0: none was given
+    /// identifier of the capture run, set before it began (RUN_ID); 0: none
     pub const RUN: (usize, usize) = (192, 32);
 }
 
@@ -76,9 +76,9 @@ pub mod rail_header {
     pub const INTERVAL_TICKS: (usize, usize) = (0, 32);
     /// samples in this block
     pub const COUNT: (usize, usize) = (32, 16);
-    /// see RailFlag; a flag belongs to at least one conversion of this block
+    /// see RailFlag; a flag applies to at least one conversion of this block
     pub const FLAGS: (usize, usize) = (48, 16);
-    /// number of conversions accumulated in `energy` (from start of the rig)
+    /// number of conversions accumulated in `energy` (since the rig started)
     pub const ADC_INDEX: (usize, usize) = (64, 64);
     /// sum of voltage x current over those conversions: bits 63:0 of a 96-bit number in two's complement
     pub const ENERGY: (usize, usize) = (128, 64);
@@ -116,7 +116,7 @@ pub mod tlp_header {
     pub const LENGTH: (usize, usize) = (32, 16);
     /// 0 host to drive, 1 drive to host
     pub const DIRECTION: (usize, usize) = (48, 8);
-    /// bit 0: cut short; bit 1: captured because it carries Identify data
+    /// bit 0: truncated; bit 1: captured because it carries Identify data
     pub const FLAGS: (usize, usize) = (56, 8);
 }
 
@@ -124,17 +124,17 @@ pub mod tlp_header {
 pub mod status {
     /// major 31:16, minor 15:8, patch 7:0
     pub const GATEWARE_VERSION: (usize, usize) = (0, 32);
-    /// picoseconds a tick
+    /// picoseconds per tick
     pub const TICK_PS: (usize, usize) = (32, 32);
-    /// ticks a clock
+    /// ticks per clock cycle
     pub const CLOCK_TICKS: (usize, usize) = (64, 16);
-    /// bits of TLP datapath
+    /// TLP datapath width in bits
     pub const TLP_WIDTH: (usize, usize) = (80, 16);
     /// queue table entries
     pub const QUEUES: (usize, usize) = (96, 16);
-    /// commands in flight
+    /// maximum number of commands in flight
     pub const SLOTS: (usize, usize) = (112, 16);
-    /// bits a conversion
+    /// bits per conversion
     pub const ADC_BITS: (usize, usize) = (128, 16);
     /// 1 while capturing
     pub const RUN: (usize, usize) = (144, 8);
@@ -146,7 +146,7 @@ pub mod status {
     pub const CURRENT_LSB_NA: (usize, usize) = (192, 32);
     /// ticks between conversions
     pub const ADC_PERIOD_TICKS: (usize, usize) = (224, 32);
-    /// conversions a sample
+    /// conversions per sample
     pub const DECIMATION: (usize, usize) = (256, 16);
     /// zero
     pub const RESERVED: (usize, usize) = (272, 16);
@@ -154,19 +154,19 @@ pub mod status {
     pub const TLPS_DOWN: (usize, usize) = (288, 64);
     /// TLPs drive to host
     pub const TLPS_UP: (usize, usize) = (352, 64);
-    /// command records made
+    /// command records produced
     pub const COMMANDS: (usize, usize) = (416, 64);
     /// commands in flight now
     pub const IN_FLIGHT: (usize, usize) = (480, 32);
-    /// TLPs refused
+    /// malformed TLPs rejected
     pub const MALFORMED: (usize, usize) = (512, 32);
-    /// memory TLPs of the drive that fit no queue and no command
+    /// memory TLPs from the drive that match no queue and no command
     pub const UNMATCHED: (usize, usize) = (544, 32);
     /// TLPs lost before the tracker
     pub const LOST_TLPS: (usize, usize) = (576, 32);
-    /// commands that found no slot
+    /// commands lost for lack of a slot
     pub const LOST_COMMANDS: (usize, usize) = (608, 32);
-    /// command records lost behind the tracker
+    /// command records lost after the tracker
     pub const LOST_RECORDS: (usize, usize) = (640, 32);
     /// events lost
     pub const LOST_EVENTS: (usize, usize) = (672, 32);
@@ -174,7 +174,7 @@ pub mod status {
     pub const LOST_SAMPLES: (usize, usize) = (704, 32);
     /// data pages evicted from the map while in use
     pub const LOST_PAGES: (usize, usize) = (736, 32);
-    /// BAR0, 0 when not yet known
+    /// BAR0; 0 while unknown
     pub const BAR0: (usize, usize) = (768, 64);
 }
 
@@ -186,55 +186,55 @@ pub mod link {
     pub const STATE: (usize, usize) = (8, 8);
     /// 3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled
     pub const LANES: (usize, usize) = (16, 8);
-    /// 1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0 not known
+    /// 1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0: unknown
     pub const RATE: (usize, usize) = (24, 8);
     /// TLPs delivered
     pub const TLPS: (usize, usize) = (32, 32);
-    /// DLLPs with a correct CRC
+    /// DLLPs with a good CRC
     pub const DLLPS: (usize, usize) = (64, 32);
-    /// replayed TLPs that had been delivered before
+    /// replayed TLPs that had already been passed on
     pub const DUPLICATES: (usize, usize) = (96, 32);
     /// sequence numbers skipped
     pub const LOST: (usize, usize) = (128, 32);
     /// TLPs that arrived after being counted as lost
     pub const LATE: (usize, usize) = (160, 32);
-    /// TLPs that their sender nullified
+    /// TLPs nullified by their sender
     pub const NULLIFIED: (usize, usize) = (192, 32);
-    /// TLPs with a wrong LCRC
+    /// TLPs with a bad LCRC
     pub const BAD_LCRC: (usize, usize) = (224, 32);
-    /// TLPs truncated, or shorter than the minimum
+    /// TLPs cut off, or shorter than the minimum
     pub const BAD_FRAMES: (usize, usize) = (256, 32);
-    /// DLLPs with a wrong CRC
+    /// DLLPs with a bad CRC
     pub const BAD_DLLPS: (usize, usize) = (288, 32);
-    /// 2.5, 5 GT/s: ends without a beginning
+    /// 2.5, 5 GT/s: packet ends without a start
     pub const HEADLESS: (usize, usize) = (320, 32);
-    /// good TLPs and DLLPs that found no room in the rig; 8 GT/s: times the lanes' queues were full
+    /// good TLPs and DLLPs dropped by the rig for lack of room; 8 GT/s: times the lanes' queues were full
     pub const DROPPED: (usize, usize) = (352, 32);
-    /// link events for which there was no room
+    /// link events lost for lack of room
     pub const LOST_EVENTS: (usize, usize) = (384, 32);
     /// 2.5, 5 GT/s: words of a lane in use with an invalid symbol
     pub const BAD_WORDS: (usize, usize) = (416, 32);
-    /// times that a lane in use lost its symbols or blocks (electrical idle does that too)
+    /// times a lane in use lost symbol or block lock (electrical idle causes that too)
     pub const UNLOCKED: (usize, usize) = (448, 32);
-    /// 8 GT/s: blocks of a lane with a wrong sync header
+    /// 8 GT/s: blocks of a lane with a bad sync header
     pub const BAD_HEADERS: (usize, usize) = (480, 32);
-    /// 8 GT/s: tokens with one wrong bit, corrected
+    /// 8 GT/s: tokens with one bit error, corrected
     pub const CORRECTED_TOKENS: (usize, usize) = (512, 32);
-    /// 8 GT/s: times that a token was missing where one must be
+    /// 8 GT/s: times an expected token was missing
     pub const LOST_TOKENS: (usize, usize) = (544, 32);
-    /// 8 GT/s: SKP ordered sets with another scrambler register than the one in use
+    /// 8 GT/s: SKP ordered sets whose scrambler value differs from the one in use
     pub const CORRECTED_REGISTERS: (usize, usize) = (576, 32);
-    /// 8 GT/s: SKP ordered sets with a wrong register or end
+    /// 8 GT/s: SKP ordered sets with a bad scrambler value or end
     pub const DAMAGED_SKIPS: (usize, usize) = (608, 32);
-    /// 8 GT/s: SKP ordered sets with another parity than that of the blocks before
+    /// 8 GT/s: SKP ordered sets whose parity differs from that of the preceding blocks
     pub const BAD_PARITY: (usize, usize) = (640, 32);
-    /// 8 GT/s: blocks in which the lanes disagreed
+    /// 8 GT/s: blocks on which lanes disagreed
     pub const LANES_DIFFER: (usize, usize) = (672, 32);
     /// Acks of this direction's TLPs (sent by the other) whose TLP was seen
     pub const ACKS: (usize, usize) = (704, 32);
-    /// ticks from a TLP's first symbol to the first symbol of its Ack: the least, all ones if none
+    /// minimum ticks from a TLP's first symbol to the first symbol of its Ack; all ones if none
     pub const ACK_MIN: (usize, usize) = (736, 32);
-    /// the greatest
+    /// their maximum
     pub const ACK_MAX: (usize, usize) = (768, 32);
     /// their sum
     pub const ACK_SUM: (usize, usize) = (800, 64);
