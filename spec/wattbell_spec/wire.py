@@ -212,14 +212,14 @@ class LinkState(IntEnum):
 
 
 class TlpFate(IntEnum):
-    """Fate of a TLP that was not simply passed on."""
+    """Fate of a TLP that was not simply delivered."""
 
-    GAP = 0  # passed on; the TLPs before it never arrived whole
-    RECOVERED = 1  # passed on late: counted as missing, then arrived whole in a replay
-    DUPLICATE = 2  # from a replay, already passed on before
+    GAP = 0  # delivered; the TLPs before it never arrived intact
+    RECOVERED = 1  # delivered late: counted as missing, then arrived intact in a replay
+    DUPLICATE = 2  # replayed, already delivered before
     NULLIFIED = 3
     BAD_LCRC = 4
-    BAD_FRAME = 5  # cut off
+    BAD_FRAME = 5  # truncated
     NO_ROOM = 6  # good, but the rig had no room for it
 
 
@@ -313,14 +313,14 @@ LINK = (
     Field("state", 8, "LinkState of this direction"),
     Field("lanes", 8, "3:0 wires in use, 4 lane 0 is on the last wire, 5 scrambling is disabled"),
     Field("rate", 8, "1: 2.5 GT/s, 2: 5 GT/s, 3: 8 GT/s, 0: unknown"),
-    Field("tlps", 32, "TLPs passed on"),
+    Field("tlps", 32, "TLPs delivered"),
     Field("dllps", 32, "DLLPs with a good CRC"),
-    Field("duplicates", 32, "replayed TLPs that had already been passed on"),
+    Field("duplicates", 32, "replayed TLPs that had already been delivered"),
     Field("lost", 32, "sequence numbers skipped"),
     Field("late", 32, "TLPs that arrived after being counted as lost"),
     Field("nullified", 32, "TLPs nullified by their sender"),
     Field("bad_lcrc", 32, "TLPs with a bad LCRC"),
-    Field("bad_frames", 32, "TLPs cut off, or shorter than the minimum"),
+    Field("bad_frames", 32, "TLPs truncated, or shorter than the minimum"),
     Field("bad_dllps", 32, "DLLPs with a bad CRC"),
     Field("headless", 32, "2.5, 5 GT/s: packet ends without a start"),
     Field("dropped", 32, "good TLPs and DLLPs dropped by the rig for lack of room; 8 GT/s: times the lanes' queues were full"),

@@ -1,6 +1,7 @@
 """docs/wire-format.md, from the definition of the format.
 
-The comments after the enumerations' members are documentation too, and are taken from the source.
+The comments after the members of the enumerations are part of the page and are
+taken from the source.
 """
 
 from __future__ import annotations
@@ -20,41 +21,40 @@ What a rig sends over its data port. Generated from `spec/wattbell_spec/wire.py`
 do not edit this page. Gateware, virtual rig and host decoder take their layouts from the same module.
 
 A stream is a sequence of blocks. Everything is little-endian. There is no file header and no state between
-blocks: a reader may start anywhere. A block is a header of {header} bytes, a payload whose length is a multiple
-of 4, and the CRC-32 (that of zlib and Ethernet) over header and payload:
+blocks, so a reader may start anywhere. A block is a header of {header} bytes, a payload whose length is a multiple
+of 4, and the CRC-32 (zlib's, which is Ethernet's) of header and payload:
 
 {header_table}
 
 The payload begins at byte {header}; the CRC follows it. A payload has at most {payload} bytes. A field's name and
-place never change within a version. Version 1, used by rigs that were never built, had neither `run` nor `energy_high`.
+place never change within a version. Version 1, of rigs that were never built, had neither `run` nor `energy_high`.
 
-**Time.** Ticks are those of the rig's single free-running 64-bit counter, from power-on; a tick is {tick_ps} ps
-(STATUS says so too). Every time on the wire is a tick, an offset to the block's first tick, or an age relative to
+**Time.** A tick is one count of the rig's single free-running 64-bit counter, which starts at power-on; it lasts
+{tick_ps} ps (as STATUS also says). Every time on the wire is a tick, an offset to the block's first tick, or an age relative to
 another time in the same record.
 
-**Runs.** `run` is the identifier the host gave the rig before it began to capture (a fresh random number each time), so a
-block of a rig that has restarted meanwhile is recognised whatever its sequence number and tick. Another `run` begins another
-time base: ticks of two runs do not compare.
+**Runs.** `run` is the identifier that the host gave the rig before it began to capture (a new random number each time). It identifies
+blocks of a rig that has restarted in between, whatever their sequence number and tick. A new `run` starts a new
+time base: ticks of two runs cannot be compared.
 
 **Order and loss.** `sequence` counts blocks of all kinds, modulo 2**32. `dropped` counts the records of the
-block's kind that the rig itself lost since the previous block of that kind: nothing is lost silently. A block is
+block's kind that the rig itself lost since the last block of that kind: nothing is lost silently. A block is
 closed when it is full or {flush_ms:g} ms after its first record, which bounds the latency at low rates.
 
 ## How to read a damaged stream
 
-1. Look for the magic. Reject a length above {payload} or not a multiple of 4.
-2. Accept a block only if its CRC is good. Wait until enough bytes are there to tell; a block has at most
-   {largest} bytes, so the wait is bounded.
-3. Where it is bad, resume one byte further on: a damaged length must not hide good blocks. But if a good
-   block directly follows the damaged one, and either it has the next sequence number or no chain of good
-   blocks leads up to it from inside, skip the damaged block whole: a raw TLP may carry something that looks like
+1. Look for the magic. Refuse a length above {payload} or not a multiple of 4.
+2. Accept a block only if its CRC matches. Wait until enough bytes have arrived to tell; a block has at most
+   {largest} bytes, so the wait ends.
+3. If it does not match, advance by one byte: a damaged length must not hide good blocks. But if a good
+   block follows directly after the damaged one, and either it has the next sequence number or no chain of good
+   blocks leads up to it from inside, skip the whole damaged block: a raw TLP may carry something that looks like
    a block, or is one.
-4. A sequence number ahead opens a hole; one that fits a hole, by its tick too, is a late block and is kept. One that came
-   before is a duplicate if its CRC is that of the earlier block, and is dropped. Any other block behind, one of another
-   `run`, or a number more than {window} off is believed only once a second block confirms it; it then belongs to a
-   rig that has restarted (or lies beyond a long hole). A block that is never confirmed is dropped, and counts as a loss.
-5. A block of an unknown kind or version, or whose payload is not a whole number of records, is counted and
-   skipped.
+4. A sequence number ahead opens a hole; a block that fits a hole, by its tick too, is late, and is kept. A number seen
+   before is a duplicate if its CRC is that of the block seen, and is dropped. Any other earlier block, one of another
+   `run`, and a number more than {window} off are accepted only when a second block confirms them: the rig has then
+   restarted (or they follow a long hole). A block that is never confirmed is dropped, which is a loss.
+5. A block of an unknown kind or version, or whose payload is not a whole number of records, is counted and skipped.
 
 The host counts all of this in `loss` of a capture's `meta.json`.
 """
@@ -116,7 +116,7 @@ def markdown() -> str:
 
 {_fields(spec.COMMAND)}
 
-An age of all ones was not observed; one less than that is a lower bound (the true age is at least that long).
+An age of all ones was not observed; all ones minus one is a lower bound (the true age is at least that).
 
 Opcodes whose record carries SLBA and a block count: {", ".join(f"{o:02X}h" for o in nvme.LBA_OPCODES)}; and Dataset
 Management, {nvme.io("dsm"):02X}h.
@@ -133,14 +133,14 @@ The header is followed by `count` samples of {spec.RAIL_SAMPLE_SIZE} bytes, and 
 {_fields(spec.RAIL_SAMPLE)}
 
 One unit of voltage is {units.VOLTAGE_LSB_UV} uV, one of current {units.CURRENT_LSB_NA} nA. The block's first tick is the
-instant of the first sample or, with decimation, the centre of the filter's impulse response. `energy` and `energy_high` are one
+instant of the first sample; with decimation, the centre of the filter's impulse response. `energy` and `energy_high` are one
 number, the exact integer sum over every conversion up to the one that completed the last sample; one unit is
 {units.ENERGY_LSB_W:g} W times the conversion period. The difference between two blocks is the energy between them, even if
 samples between them were lost. At 1 MSPS and full scale the number lasts for 17 years.
 
 ### Flags of a RAIL block
 
-A flag applies to at least one conversion of the block.
+A flag belongs to at least one conversion of the block.
 
 {_members(spec.RailFlag)}""",
         f"""## EVENTS: {spec.EVENT_SIZE} bytes per record
@@ -170,7 +170,7 @@ bytes up to a multiple of 4:
         f"""## STATUS: {spec.STATUS_SIZE} bytes
 
 Sent at start, at stop, and whenever the counter passes a multiple of {spec.STATUS_PERIOD_TICKS} ticks. The tail of a
-longer payload belongs to a later format; read the known part.
+longer payload belongs to a later format; read the part that is known.
 
 {_fields(spec.STATUS)}""",
         f"""## LINK: two records of {spec.LINK_SIZE} bytes

@@ -14,7 +14,7 @@ pub const CONSOLE_IN_DATA_SHIFT: u32 = 0;
 pub const CONSOLE_IN_VALID: u32 = 0x100;
 /// write: a byte to the control port; lost if there is no room
 pub const CONSOLE_OUT: u8 = 0x81;
-/// read: what the board sees of the link (docs/bitstream.md); 0 if no lanes are tapped
+/// read: what the board sees of the link (docs/bitstream.md); 0 where no lanes are tapped
 pub const LINK: u8 = 0x82;
 /// read: control port
 pub const CONSOLE_STATE: u8 = 0x83;

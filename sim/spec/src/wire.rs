@@ -192,7 +192,7 @@ pub mod link {
     pub const TLPS: (usize, usize) = (32, 32);
     /// DLLPs with a good CRC
     pub const DLLPS: (usize, usize) = (64, 32);
-    /// replayed TLPs that had already been passed on
+    /// replayed TLPs that had already been delivered
     pub const DUPLICATES: (usize, usize) = (96, 32);
     /// sequence numbers skipped
     pub const LOST: (usize, usize) = (128, 32);
@@ -202,7 +202,7 @@ pub mod link {
     pub const NULLIFIED: (usize, usize) = (192, 32);
     /// TLPs with a bad LCRC
     pub const BAD_LCRC: (usize, usize) = (224, 32);
-    /// TLPs cut off, or shorter than the minimum
+    /// TLPs truncated, or shorter than the minimum
     pub const BAD_FRAMES: (usize, usize) = (256, 32);
     /// DLLPs with a bad CRC
     pub const BAD_DLLPS: (usize, usize) = (288, 32);
