@@ -1,6 +1,6 @@
 """A small parser of the block stream, written from docs and not from the gateware's or the host's code.
 
-It knows the format by heart on purpose: it shares no table with what it checks.
+The format is hard-coded on purpose: the parser shares no table with what it checks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Block:
 
 
 def blocks(stream: bytes) -> list[Block]:
-    """All blocks of an undamaged stream that begins and ends with a whole block; anything else is an AssertionError."""
+    """All blocks of an undamaged stream of whole blocks; anything else is an AssertionError."""
     found = []
     at = 0
     while at < len(stream):
@@ -51,7 +51,7 @@ class Rail:
 
 
 def rail(block: Block) -> Rail:
-    """Take a RAIL block apart; checks count and padding."""
+    """Parses a RAIL block; checks count and padding."""
     assert block.kind == RAIL
     interval, count, flags, index, energy, high = struct.unpack_from("<IHHQQi", block.payload)
     data = block.payload[28:]

@@ -1,4 +1,4 @@
-"""Gateware tests: the shared Verilator harness is importable, and Amaranth's warnings are errors."""
+"""Gateware tests: Amaranth's warnings are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks a design that has the instrument's time ports, with or without skipping idle clocks, and takes its stream."""
+"""Runs a design that has the instrument's time ports, with or without skipping idle cycles, and collects its stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SerialAdc:
         self.ticks: list[int] = []
 
     def clock(self, now: int) -> None:
-        """Look at the pins in the clock whose tick is `now`, and set SDO for that clock."""
+        """Look at the pins in the cycle whose tick is `now`, and set SDO for that cycle."""
         cnv, sck = int(self.dut.adc_cnv.value), int(self.dut.adc_sck.value)
         if cnv and not self.cnv:
             self.ticks.append(now)
@@ -40,7 +40,7 @@ class SerialAdc:
 
 
 class WordAdc:
-    """The same behind the word front; hands its words in some clocks late."""
+    """The same for the word front; delivers its words some cycles late."""
 
     def __init__(self, dut, words: Callable[[int], tuple[int, ...]], ticks_per_clock: int, seed: int | None = None):
         self.dut, self.words, self.tpc = dut, words, ticks_per_clock
@@ -49,7 +49,7 @@ class WordAdc:
         self.ticks: list[int] = []
 
     def clock(self, now: int) -> bool:
-        """As SerialAdc.clock; true when an input was set."""
+        """Like SerialAdc.clock; true if an input was set."""
         if self.dut.adc_start.value:
             self.ticks.append(now)
             delay = self.rng.randrange(600 // self.tpc) * self.tpc if self.rng else 0
@@ -65,15 +65,15 @@ class WordAdc:
 
     @property
     def due(self) -> int | None:
-        """Tick at which words will be handed in, if any."""
+        """Tick at which words will be delivered, if any."""
         return self.waiting[0] if self.waiting else None
 
 
 async def play(dut, adc, inputs: list[tuple[int, dict[str, int]]], until: int, *, ticks_per_clock: int, skip: bool = False,
                ready: Callable[[int], bool] = lambda now: True, stop: Callable[[], bool] = lambda: False) -> bytes:
-    """Clock `dut` until tick `until`, setting inputs at (the first clock at or after) their ticks; return the stream.
+    """Clock `dut` until tick `until`, setting inputs at (the first cycle at or after) their ticks; return the stream.
 
-    With `skip`, clocks in which the design is quiet are left out by means of `step`, as a simulator does.
+    With `skip`, cycles in which the design is quiet are left out by means of `step`, as a simulator does.
     """
     pending: Iterator[tuple[int, dict[str, int]]] = iter(sorted(inputs, key=lambda entry: entry[0]))
     following = next(pending, None)

@@ -1,4 +1,4 @@
-"""A direction of a board (direction_tops.py) against the simulator's time: every TLP, once, with the tick at which its first bit came."""
+"""One direction of a board (direction_tops.py) against simulation time: every TLP arrives once, with the tick of its first bit."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.gateware.phy.transmitter.fast import words
 
 BOARD = os.environ["BOARD"]
 MOST_OFF_NS = {"ecp5": 6, "kintex7": 4}[BOARD]
-"""What docs/accuracy.md states of a tick against the rail's: less than a word, so a delay that is counted wrong shows."""
+"""Limit of docs/accuracy.md for a tick against the rail's. It is less than a word, so a miscounted delay shows."""
 CLOCKS, CORE, CORE_NS, LATE = {
     "ecp5": (("words_clk", "other_clk"), "fast_clk", 8, 1),
     "kintex7": (("link_clk",) * 4, "clk", 4, 2),
 }[BOARD]
-"""Clocks of the lanes; the one that the instrument's comes from; clocks from a word's first bit to the one that takes it."""
+"""Clocks of the lanes; the one that the instrument's comes from; cycles from a word's first bit to the one that takes it."""
 RATES = {"2.5": (0, 20, 8), "5": (1, 20, 4), "8": (2, 32, 4)}
 """Number, bits of a word of a lane, its clock in ns."""
 LONGER_PS = (-2, 22)
@@ -65,7 +65,7 @@ class Bench:
                 tlp = None
 
     async def play(self, sender: Sender, *, longer_ps: int, phase: float):
-        """All of it, the lanes' clocks longer than the instrument's, lane 1's `phase` of a clock later. Returns the times of first
+        """All of it, the lanes' clocks longer than the instrument's, lane 1's `phase` of a cycle later. Returns the times of first
         bits in ticks, with fractions: of each TLP, and of each Ack."""
         tlps, acks = [], []
         for stretch, (speed, _, wires) in zip(sender.stretches, sender.wires(), strict=True):
@@ -85,7 +85,7 @@ class Bench:
         return tlps, acks
 
     async def _stretch(self, lanes: list[list[int]], clock_ps: int, phase: float) -> float:
-        """Plays words; when the first bit of lane 0's first one was there, in ps."""
+        """Plays words; returns the time of the first bit of lane 0's first word in ps."""
         names, clocks = list(dict.fromkeys(CLOCKS)), []
         for name in names:
             clock = Clock(getattr(self.dut, name), clock_ps, unit="ps")

@@ -1,5 +1,5 @@
-"""A direction as each board has it, from its deserialisers' words on, on the board's clocks: between clocks a model has edges only, so what
-would be metastable on a board is not in it."""
+"""One direction of each board from its deserialisers' words on, on the board's clocks. The simulation knows only clock edges, so it does
+not show metastability."""
 
 from __future__ import annotations
 

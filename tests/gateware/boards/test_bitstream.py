@@ -1,4 +1,4 @@
-"""The ECP5's build: what it says when it cannot, and what it makes of nextpnr's report. The build itself takes too long for here."""
+"""The ECP5's build: its error messages, and how it reads nextpnr's report. The build itself takes too long for a test."""
 
 import importlib.util
 import json
@@ -225,7 +225,7 @@ def test_names_lose_their_brackets_and_slices_keep_them(name, plain):
     (False, "sync", 1), (True, "sync", 0), (False, "other", 0), (False, "comb", 0),
 ])  # fmt: skip
 def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(transparent, read_in, settled):
-    """Asked of Amaranth's own text: should it write memories in another way one day, this is where it shows."""
+    """Uses Amaranth's real output, so that this fails if Amaranth changes how it writes memories."""
     from amaranth import ClockDomain, Elaboratable, Module
     from amaranth.back import rtlil
     from amaranth.lib.memory import Memory

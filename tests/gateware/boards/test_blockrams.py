@@ -1,4 +1,4 @@
-"""blockrams.py on small placements: what it says it saved is what the wires say, and block RAMs keep legal places of their own."""
+"""blockrams.py on small placements: the saving it reports matches the wires, and every block RAM keeps a legal place of its own."""
 
 import re
 from random import Random
@@ -12,7 +12,7 @@ def cell(kind: str, bel: str | None, **connections: list) -> dict:
 
 
 def length(cells: dict, bels: dict[str, str]) -> int:
-    """Of all wires at block RAMs but their clocks'."""
+    """Total length of all wires at block RAMs, clocks excepted."""
     pins: dict[int, list[str]] = {}
     for name, each in cells.items():
         for port, bits in each["connections"].items():

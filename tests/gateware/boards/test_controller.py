@@ -83,7 +83,7 @@ def test_bytes_of_the_control_port_go_both_ways():
 
         assert ctx.get(dut.irq)
         reading = bytes([3, CONSOLE_IN, 0, 0, 0, 0, 0])
-        # The read takes the byte: ready for exactly one clock.
+        # The read takes the byte: ready for exactly one cycle.
         ctx.set(dut.cs, 1)
         await ctx.tick().repeat(HALF)
         came = 0

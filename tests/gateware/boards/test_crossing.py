@@ -1,4 +1,4 @@
-"""What goes between clocks: words of one frequency, the tick counter, ticks that come back."""
+"""Clock domain crossings: words of one frequency, the tick counter, ticks on their way back."""
 
 from random import Random
 
@@ -34,7 +34,7 @@ def test_words_come_through_whole_at_every_phase(phase_ps):
             assert ctx.get(dut.o) == before + 1
             before += 1
         assert slips == 0
-        # How long a word takes decides which symbols of the two lanes come out together.
+        # A word's delay decides which symbols of the two lanes come out together.
         assert LATENCY - (ctx.get(sent) - before) in (0, 1)
 
     simulator.add_testbench(bench)
@@ -206,7 +206,7 @@ def test_a_link_faster_than_the_instrument_loses_no_beat_and_no_tick():
 
 @pytest.mark.parametrize("slower", [2, 3, 10])
 def test_beats_that_find_no_room_are_counted_and_the_next_tlp_says_so(slower):
-    """TLPs of one to three beats: what comes is as it was, in order; `lost` stands where, and only where, some are missing before."""
+    """TLPs of one to three beats arrive unchanged and in order; `lost` is set exactly where some are missing before."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
     m.submodules.dut = dut = BeatCrossing(64)
@@ -246,7 +246,7 @@ def test_beats_that_find_no_room_are_counted_and_the_next_tlp_says_so(slower):
     came = [data for data, *_ in got]
     missing = [n << 8 | beat for n, length in enumerate(sent) for beat in range(length) if n << 8 | beat not in came]
     assert came == sorted(set(came)) and sum(dropped) == len(missing) > 20
-    # A TLP says so if a beat is missing since the last one that began.
+    # A TLP is marked if a beat has been lost since the previous one began.
     begun = -1
     for data, first, last, lost in got:
         assert first == (data & 255 == 0) and last == ((data & 255) == sent[data >> 8] - 1)

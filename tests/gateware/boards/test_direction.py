@@ -1,4 +1,4 @@
-"""A direction of each board as a whole, on clocks of their own: from the deserialisers' words to TLPs with ticks of the instrument."""
+"""One direction of each board as a whole, on its own clocks: from the deserialisers' words to TLPs with the instrument's ticks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The Vivado project of the 8 GT/s tap: what can be checked of it without Vivado. And what is only on that board."""
+"""The Vivado project of the 8 GT/s tap, as far as it can be checked without Vivado, and what only that board has."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ for command in ("read_verilog -lib -specify +/xilinx/cells_sim.v", "read_verilog
 
 
 class Ports(Instrument):
-    """The instrument's ports with nothing behind them: what is in it has its own tests."""
+    """The instrument's ports with nothing behind them; the instrument has its own tests."""
 
     def elaborate(self, _platform):
         m = Module()
@@ -84,7 +84,7 @@ def test_every_clock_has_a_frequency_and_a_net_of_its_name(project):
     module = module[: module.index("endmodule")]
     for net in re.findall(r'get_nets "clocks/(\w+)"', project["tap.xdc"]):
         assert re.search(rf'keep = "TRUE" \*\)\n *(?:input|output|wire) {net} ?;', module), net
-    # Clocks that are told to have nothing to do with each other are clocks that there are.
+    # Clocks declared asynchronous to each other do exist.
     told = re.findall(r"-include_generated_clocks \{([^}]*)\}", project["tap.xdc"])
     assert len(told) == 4
     assert {name for group in told for name in group.split()} <= set(clocks)
@@ -178,7 +178,7 @@ def test_words_are_paired_below_8_gts():
 
 @pytest.mark.parametrize(("rate", "words", "late"), [(1, 2, LATE_TICKS), (2, 1, LATE_BLOCKS_TICKS)])
 def test_how_late_a_word_is(rate, words, late):
-    """Of a transceiver without a delay, which has a word in the clock behind its last bit; a clock and a word take 4 ticks."""
+    """Of a transceiver without a delay, which has a word in the cycle behind its last bit; a clock and a word take 4 ticks."""
     dut, there = WordGear(), Module()
     there.domains.link = ClockDomain("link")
     there.submodules.dut = dut

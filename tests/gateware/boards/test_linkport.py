@@ -81,7 +81,7 @@ def test_state_counters_and_rate_are_shown(bench):
 
 
 def test_a_tlp_on_its_way_is_seen_until_its_beats_have_crossed(bench):
-    """Its beats take up to seven clocks of the instrument for that (see BeatCrossing)."""
+    """Its beats take up to seven cycles of the instrument for that (see BeatCrossing)."""
     dut, simulator, now = bench
 
     async def look(ctx):

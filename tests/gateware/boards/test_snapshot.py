@@ -1,4 +1,4 @@
-"""Copies between clocks are whole, and not old."""
+"""Copies between clock domains are consistent and recent."""
 
 import pytest
 from amaranth import ClockDomain, Module, Signal
@@ -13,7 +13,7 @@ def test_copies_are_whole_in_order_and_young(period_ns):
     m.submodules.dut = dut = Snapshot(64, source="one", sink="two")
     count = Signal(32, init=5)
     m.d.one += count.eq(count + 1)
-    # Half of the bits are the complement: a copy of two instants would show.
+    # Half of the bits are the complement, which reveals a copy mixed from two instants.
     m.d.comb += dut.i.eq(count | (~count) << 32)
     simulator = Simulator(m)
     simulator.add_clock(8e-9, domain="one")

@@ -1,11 +1,11 @@
-"""Which rate the receivers are set to."""
+"""The choice of the receivers' rate."""
 
 from amaranth.sim import Simulator
 from wattbell_gateware.boards.speed import SpeedSearch
 
 CLOCK_HZ = 10_000_000
 PATIENCE = 100
-"""Clocks of the default patience."""
+"""Cycles of the default patience."""
 ASKS = 0x80
 
 

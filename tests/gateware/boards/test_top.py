@@ -16,7 +16,7 @@ FIRMWARE = [0x0000_0297, 0xC0DE_0001, 0xC0DE_0002]
 
 
 class Ports(Instrument):
-    """The instrument's ports with nothing behind them: what is in it has its own tests, and takes a minute to elaborate."""
+    """The instrument's ports with nothing behind them; the instrument has its own tests and takes a minute to elaborate."""
 
     def elaborate(self, _platform):
         m = Module()
@@ -66,7 +66,7 @@ def test_every_clock_has_its_frequency(files):
         if name.startswith("clocks."):
             wire = rf"wire (?:width 1 )?(?:(?:input|output) \d+ +)?\\{name.removeprefix('clocks.')}\b"
             assert re.search(rf"attribute \\keep 1\n *{wire}", inside), name
-    # Nothing is clocked by what has no frequency: the domains are those, and no others.
+    # Every clock domain has a frequency: there are exactly these domains.
     named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
     assert set(clocks) == {"sync", "fast", "half", *named, "clk25_0__io", "ulpi_0__clk__io"}
     assert {domain.name for domain in Clocks.domains()} == {"sync", "fast", "half", "usb", *named}

@@ -1,4 +1,4 @@
-"""The USB seam: words to bytes, when a short packet goes, and what the host reads of the device before it opens it."""
+"""The USB interface: words to bytes, short packets, and the descriptors that the host reads."""
 
 from amaranth.sim import Simulator
 from wattbell.rig.discovery import PRODUCT

@@ -55,7 +55,7 @@ class Eeprom:
             self.low = not self.bytes[self.address] >> (7 - self.count) & 1
 
     def _takes(self):
-        """A byte is complete; gives whether it is acknowledged."""
+        """Takes a complete byte; returns whether it is acknowledged."""
         if self.role == "device":
             if self.bits >> 1 != 0x50 or not self.there:
                 self.role = "idle"
@@ -75,7 +75,7 @@ class Eeprom:
 
 
 class Bench:
-    """Drives the peripherals alone, clock by clock."""
+    """Drives the peripherals alone, cycle by cycle."""
 
     def __init__(self, dut, eeprom=None):
         self.dut, self.eeprom, self.now = dut, eeprom, 1000
@@ -95,7 +95,7 @@ class Bench:
         await self.clock(2)
 
     async def clock(self, count=1, jump=0):
-        """`jump`: ticks that the first clock takes more."""
+        """`jump`: additional ticks of the first cycle."""
         for _ in range(count):
             await FallingEdge(self.dut.clk)
             self.now += CLOCK_TICKS + jump
@@ -129,7 +129,7 @@ class Bench:
         return await self.read(f"{name}_LO") | await self.read(f"{name}_HI") << 32
 
     async def i2c(self, byte=0, **conditions):
-        """One command; gives I2C_STATE when it is done."""
+        """Executes one command; returns I2C_STATE afterwards."""
         bits = {"start": 1 << 8, "stop": 1 << 9, "read": 1 << 10, "nack": 1 << 11}
         await self.write("I2C_COMMAND", byte | sum(bits[name] for name, on in conditions.items() if on))
         while (state := await self.read("I2C_STATE")) & 1:

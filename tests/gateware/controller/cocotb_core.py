@@ -28,7 +28,7 @@ async def clocks_pass(count):
 
 
 class Board:
-    """Loads a program, starts the core, and is the other end of the console and of the I2C."""
+    """Loads a program, starts the core and plays the other end of console and I2C."""
 
     def __init__(self, dut, eeprom):
         self.dut, self.eeprom, self.said = dut, eeprom, bytearray()
@@ -60,13 +60,13 @@ class Board:
         while True:
             await First(ValueChange(dut.scl_low), ValueChange(dut.sda_low))
             await FallingEdge(dut.clk)
-            for _ in range(2):  # what the slave pulls changes SDA too
+            for _ in range(2):  # SDA also changes with what the slave pulls
                 scl, sda = dut.scl_low.value != 1, not (dut.sda_low.value == 1 or self.eeprom.low)
                 self.eeprom.levels(int(scl), int(sda))
             dut.scl_i.value, dut.sda_i.value = int(scl), int(not (dut.sda_low.value == 1 or self.eeprom.low))
 
     async def bytes_said(self, count, clocks):
-        """Waits for so many; fails when they do not come in this many clocks."""
+        """Waits for that many bytes; fails if they do not arrive within this many cycles."""
         for _ in range(clocks // 100):
             if len(self.said) >= count:
                 break
@@ -104,7 +104,7 @@ class Board:
         raise AssertionError(f"{signal} is not {value}")
 
     async def asleep(self, clocks):
-        """Of this many clocks, in how many the core slept."""
+        """Of this many cycles, in how many the core slept."""
         before = int(self.dut.slept.value)
         await clocks_pass(clocks)
         return int(self.dut.slept.value) - before
@@ -118,7 +118,7 @@ async def begin(dut, program):
 
 @cocotb.test()
 async def the_watchdog_restarts_the_core_only(dut):
-    """The program counts its starts in a register that stays, opens the switch at the first, and then hangs."""
+    """The program counts its starts in a register that survives restarts, opens the switch at the first start and then hangs."""
     board = await begin(dut, """
         li a0, CRASH_CAUSE
         lw a1, (a0)
@@ -250,7 +250,7 @@ def identity_record():
 
 @cocotb.test()
 async def firmware(dut):
-    """SCPI with the real firmware, which reads its name from the EEPROM; when it has nothing to do it sleeps."""
+    """SCPI with the real firmware, which reads its name from the EEPROM and sleeps when idle."""
     words = [int(word, 16) for word in Path(os.environ["FIRMWARE"]).read_text().split()]
     board = Board(dut, Eeprom(identity_record()))
     await board.start(words)

@@ -1,4 +1,4 @@
-"""The test load: every edge in the clock of its mark, at chance intervals, and off whenever it must be."""
+"""The test load: every edge in the cycle of its mark, at random intervals, and off whenever it must be."""
 
 import random
 
@@ -10,12 +10,12 @@ from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
 
 TICKS = 4
 LATEST = PULSE_TICKS + (1 << JITTER_BITS) + 8 * TICKS
-"""An edge behind the one before: the end of its chance interval, and some clocks for its way."""
+"""From one edge to the next: the end of the random interval, plus some cycles of latency."""
 NEVER = (1 << 64) - 1
 
 
 class Bench:
-    """Clocks it as the rig does: clocks in which nothing happens before `deadline` are left out, now and then."""
+    """Clocks it as the rig does: cycles in which nothing happens before `deadline` are left out, now and then."""
 
     def __init__(self, dut, rng):
         self.dut, self.rng, self.now = dut, rng, 10_000
@@ -35,7 +35,7 @@ class Bench:
         await self.seen()
 
     async def seen(self):
-        """What shows in the clock of `now`."""
+        """What shows in the cycle of `now`."""
         await cocotb.triggers.ReadOnly()
         if self.dut.marked.value == 1:
             self.marks.append((self.now, int(self.dut.mark.value)))
@@ -55,13 +55,13 @@ class Bench:
         await self.seen()
 
     async def pulses(self, edges, busy=False):
-        """Until so many edges more were marked."""
+        """Runs until that many further edges were marked."""
         wanted, still, last = len(self.marks) + edges, 0, None
         while len(self.marks) < wanted:
             deadline = int(self.dut.deadline.value)
             still, last = (still + 1 if deadline == last else 0), deadline
             assert deadline != NEVER or still < 20, "nothing is to come"
-            far = still >= 16 and deadline - self.now > 40 * TICKS  # as the rig: what is on its way is seen first
+            far = still >= 16 and deadline - self.now > 40 * TICKS  # like the rig: what is in flight is seen first
             await self.clock((deadline - self.now) // TICKS * TICKS - 20 * TICKS if far else 0, busy)
         await self.clock()
         await self.clock()

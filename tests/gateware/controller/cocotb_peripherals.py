@@ -17,7 +17,7 @@ async def begin(dut, **more):
 
 @cocotb.test()
 async def every_address(dut):
-    """Reset values; what nothing is behind reads 0 and keeps nothing; what is read/write keeps exactly its bits."""
+    """Reset values; unused registers read 0 and store nothing; read/write registers store exactly their bits."""
     bench = await begin(dut)
     there = {r.address: r for r in BOARD if r.address <= 0xEF}
     changed = {"CONSOLE_OUT", "CONSOLE_STATE", "IRQ_PENDING", "POWER_STATE", "WATCHDOG_KICK", "RESTART", "METER_COMMAND", "TRIGGER_COMMAND"}
@@ -45,7 +45,7 @@ async def every_address(dut):
 
 @cocotb.test()
 async def console(dut):
-    """Both FIFOs in order, to the last place; a byte too many waits (in) or is lost (out)."""
+    """Both FIFOs keep order up to their last entry; one byte too many waits (in) or is lost (out)."""
     bench = await begin(dut)
     assert await bench.read("CONSOLE_IN") == 0
     assert await bench.read("IRQ_PENDING") & (CONSOLE_IN | CONSOLE_OUT) == CONSOLE_OUT
@@ -110,7 +110,7 @@ async def reset_seen(bench, dut, clocks=60):
 
 @cocotb.test()
 async def watchdog(dut):
-    """It bites after its time and not before, or at a wrong key; the drive stays as it is."""
+    """The watchdog bites after its time and not before, or on a wrong key; the drive's power is unaffected."""
     bench = await begin(dut)
     assert await bench.read("RESET_CAUSE") == 1
     await bench.write("RESET_CAUSE", 1)
@@ -232,7 +232,7 @@ async def i2c_reads_and_writes(dut):
 
 @cocotb.test()
 async def i2c_stretched_and_stuck(dut):
-    """SCL is waited for, for 1 ms; a slave that holds SDA is clocked free; a restart of the core lets the lines go."""
+    """A stretched SCL is waited for, up to 1 ms; a slave holding SDA is clocked free; a restart of the core releases the lines."""
     eeprom = Eeprom(bytes(16))
     bench = await begin(dut, eeprom=eeprom)
     await bench.write("I2C_PERIOD", 512)
@@ -257,7 +257,7 @@ async def i2c_stretched_and_stuck(dut):
     assert eeprom.low, "else there is nothing to clear"
     assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
     assert not eeprom.low and eeprom.role == "idle"
-    # For ever, one and the other.
+    # Both lines held for ever.
     bench.sda_held = True
     assert await bench.i2c(0xA0, start=True) & 0b111 == 0b100
     bench.sda_held, bench.scl_held = False, True
@@ -302,7 +302,7 @@ async def a_gate_is_its_conversions(dut):
         before = bench.now
         await bench.write("METER_COMMAND", 1)
         assert await bench.read("METER_STATE") & 1 and not await bench.read("IRQ_PENDING") & METER and dut.rail_wanted.value == 1
-        await conversion(bench, before - 500, 5, 5, flags=31)  # it began before
+        await conversion(bench, before - 500, 5, 5, flags=31)  # started before
         rows = []
         for _ in range(count):
             v, i = (draw.choice(ends) if draw.random() < 0.3 else draw.randrange(-(1 << 23), 1 << 23) for _ in range(2))
@@ -310,7 +310,7 @@ async def a_gate_is_its_conversions(dut):
             rows.append((v, i, draw.choice((0, 0, 1, 2, 4, 8, 16)), *codes))
             assert await bench.read("METER_STATE") & 1
             await conversion(bench, bench.now, *rows[-1], period=1234)
-        await conversion(bench, bench.now, 7, 7, flags=31)  # one too many
+        await conversion(bench, bench.now, 7, 7, flags=31)  # one more than asked for
         wanted = {"V": [r[0] for r in rows], "I": [r[1] for r in rows], "P": [r[0] * r[1] for r in rows]}
         for name, values in wanted.items():
             assert signed(await bench.wide(f"{name}_SUM")) == sum(values), name
@@ -405,7 +405,7 @@ async def a_command_in_every_clock_of_a_conversion(dut):
     await bench.write("METER_COUNT", 1000)
     latch, clear, start, abort = 4, 8, 1, 2
     counted = []  # since CLEAR
-    missed_at, taken_at = set(), set()  # clocks behind a conversion in which LATCH came too early, or late enough
+    missed_at, taken_at = set(), set()  # cycles behind a conversion in which LATCH came too early, or late enough
     for clocks in range(1, SPACING):
         for command in (latch, clear, latch | clear, start, start | latch, abort, abort | clear):
             await bench.write("METER_COMMAND", start)

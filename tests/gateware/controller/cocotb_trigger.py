@@ -18,7 +18,7 @@ CONTROL, MARKER = by_name("CONTROL").address, by_name("MARKER").address
 
 
 class Watched(Bench):
-    """Notes what the trigger writes to the instrument, and in which tick."""
+    """Records what the trigger writes to the instrument, and when."""
 
     async def clock(self, count=1, jump=0):
         for _ in range(count):

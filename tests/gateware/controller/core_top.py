@@ -20,7 +20,7 @@ CLOCK_TICKS = 64
 
 
 class CoreTop(wiring.Component):
-    """The rail is good when the switch is closed; the sidebands are what the rig makes of them; the lines go to the test.
+    """The rail is good when the switch is closed; the rig drives the sidebands; the lines go to the test.
 
     `halved`: of the controller; its ``half`` is every second clock.
     """
@@ -63,7 +63,7 @@ class CoreTop(wiring.Component):
 
 def wrapper(top: CoreTop, name: str) -> str:
     """Verilog over ``top`` as module ``name``, with the core's: the test writes the read-only memory, so that one model runs all
-    programs, and counts the clocks in which the core sleeps."""
+    programs, and counts the cycles in which the core sleeps."""
     ports = [("input", "clk", 1), ("input", "rst", 1)]
     for path, member, _ in top.signature.flatten(top):
         ports.append(("input" if member.flow is In else "output", "__".join(map(str, path)), Shape.cast(member.shape).width))

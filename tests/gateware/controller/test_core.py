@@ -1,4 +1,4 @@
-"""The soft core: small programs on its buses, and the built firmware on it. Instrument: its register file, without what is behind."""
+"""The soft core: small programs on its buses, and the built firmware. Of the instrument there is only the register file."""
 
 import os
 import subprocess

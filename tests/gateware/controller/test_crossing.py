@@ -1,4 +1,4 @@
-"""Register accesses from one clock to another: each once, in order, whatever the clocks; writes from elsewhere in between."""
+"""Register accesses from one clock domain to another: each once, in order, for any clocks, with writes from elsewhere in between."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What is behind the controller's own registers, without the soft core."""
+"""The peripherals behind the controller's registers, without the soft core."""
 
 from wattbell_gateware.controller import Peripherals
 

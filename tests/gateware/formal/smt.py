@@ -46,7 +46,7 @@ class Refuted(AssertionError):
 
 
 def prove(top, ports, folder: Path, *, depth: int) -> None:
-    """Show that no assertion of `top` fails in the first `depth` clocks after power-on; raises :class:`Refuted`."""
+    """Show that no assertion of `top` fails in the first `depth` cycles after power-on; raises :class:`Refuted`."""
     (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
     _run([sys.executable, "-c", _PREPARE], folder)
     tools = Path(sys.executable).parent

@@ -1,4 +1,4 @@
-"""8 GT/s, for every input: the descrambler is the serial register; nothing is passed on outside of frames."""
+"""8 GT/s, for every input: the descrambler equals the serial register; nothing outside of frames is passed on."""
 
 import os
 

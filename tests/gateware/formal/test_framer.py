@@ -1,4 +1,4 @@
-"""Framing: a whole frame comes out whatever was before it, and nothing else does; whatever the symbols are.
+"""Framing, for any symbols: whole frames come out whatever came before, and nothing else does.
 
 The reference here goes symbol time by symbol time and knows only what a whole frame is. It starts anew at every STP or SDP: so
 after any damage the framer has recovered with the first symbol of the next frame.
@@ -138,7 +138,7 @@ class Framing(Elaboratable):
             m.d.comb += Assert(~good)
         if quads_per_clock(self.lanes, self.symbols) == 1:
             m.d.comb += [Assert(~was_long | good), Assert(~good | was_whole)]
-        else:  # the last beat of two comes a clock later
+        else:  # the last beat of two comes a cycle later
             before, more = self._late(m, was_long, 1, "before"), self._late(m, valid & ~beat.last, 1, "more")
             m.d.comb += [Assert(~was_long | good | (valid & ~beat.last)), Assert(~(before & more) | good)]
             m.d.comb += Assert(~good | was_whole | self._late(m, was_whole, 1, "whole_before"))

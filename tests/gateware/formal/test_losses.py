@@ -1,4 +1,4 @@
-"""What is lost is told: every event that was offered came out or was counted, every loss that was added up is in a LOSS event."""
+"""Losses are reported: every event offered comes out or is counted, and every counted loss appears in a LOSS event."""
 
 import os
 
@@ -18,7 +18,7 @@ BITS = 7
 
 
 class EveryEventIsTold(Elaboratable):
-    """Of a queue of two sources: when nothing has come in or out for three clocks, all that came in has come out or was counted."""
+    """Of a queue of two sources: when nothing has come in or out for three cycles, all that came in has come out or was counted."""
 
     def __init__(self, wrong=False):
         self.valid, self.ready = Signal(2), Signal()

@@ -1,4 +1,4 @@
-"""The PHY's parallel forms are the serial ones, for every input.
+"""The PHY's parallel forms equal the serial ones, for every input.
 
 The serial forms here are written from the specification, one bit a step; they know nothing of the gateware's.
 """

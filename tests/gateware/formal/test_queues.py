@@ -1,4 +1,4 @@
-"""What goes through a queue of the tap comes out once, in order and whole, or is told to be missing: for every input of some length."""
+"""Whatever enters a queue of the tap comes out once, in order and whole, or is reported missing; for every input of some length."""
 
 import os
 
@@ -34,7 +34,7 @@ class RecordsAreNumbered(Elaboratable):
         m.submodules.queue = queue = RecordQueue(2, 2)
         serial, expected, held, writing = Signal(BITS), Signal(BITS), Signal(BITS), Signal(range(BEATS))
         begins, number = self.i_valid & queue.room, Signal(BITS)
-        # A record stays for the clocks in which it is written.
+        # A record stays for the cycles in which it is written.
         m.d.comb += [number.eq(Mux(writing != 0, held, serial)), queue.i_tick.eq(number), queue.i_record[32:].eq(~number)]
         with m.If(begins):
             m.d.sync += [held.eq(serial), writing.eq(BEATS - 1)]
@@ -45,7 +45,7 @@ class RecordsAreNumbered(Elaboratable):
             queue.i_valid.eq(self.i_valid), queue.also.eq(self.also), queue.o_ready.eq(self.o_ready), queue.o_index.eq(self.o_index),
             Assert(queue.lost == (self.i_valid & ~queue.room)), Assert(~queue.empty | ~queue.o_valid),
         ]  # fmt: skip
-        named = Signal()  # the word that was asked for in the clock before, of the same record
+        named = Signal()  # the word that was asked for in the cycle before, of the same record
         m.d.sync += named.eq(queue.o_valid & ~self.o_ready & self.o_index)
         with m.If(queue.o_valid):
             m.d.comb += Assert(queue.o_tick == (expected + (0 if self._wrong else queue.o_dropped))[:BITS])
@@ -94,7 +94,7 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
         m.d.sync += [before.eq(1), same.eq(self.watched)]
         m.d.comb += Assume(~before | (self.watched == same))
 
-        # Fates come two clocks behind the last beat.
+        # Fates come two cycles behind the last beat.
         ended = [Signal(BITS + 1, name=f"ended{n}") for n in range(2)]
         m.d.sync += [ended[0].eq(Cat(ends, going)), ended[1].eq(ended[0])]
         fate = store.fates.payload
@@ -142,7 +142,7 @@ class BeatsBetweenClocks(Elaboratable):
         m.d.comb += ClockSignal("link").eq(ClockSignal("sync"))
         crossing = direction.BeatCrossing(64)
         m.submodules.crossing = EnableInserter({"link": self.link, "sync": self.sync})(crossing)
-        # At power-on the queue forgets what has come, until its reader has had three clocks.
+        # At power-on the queue forgets what has come, until its reader has had three cycles.
         woken = Signal(range(4))
         m.d.sync += woken.eq(woken + (self.sync & (woken != 3)))
         m.d.comb += [Assume(~self.valid | (woken == 3)), Assume(~ResetSignal())]

@@ -1,9 +1,9 @@
 """The trigger fires at most once an arming, with the first event since then and with its tick; then what it is to do is done once, in order
 and not early, or dropped because it was armed or disarmed again.
 
-Bounded, from power-on, with every input free: any register, any command, any edge, conversion and completion in any clock. Assumed is what
+Bounded, from power-on, with every input free: any register, any command, any edge, conversion and completion in any cycle. Assumed is what
 docs/registers.md and the blocks around it say: settings change only while nothing is armed or to come, hysteresis is not negative,
-nothing is forced in the write that disarms; conversions and completions come at least three clocks apart (they do at least 10), and a
+nothing is forced in the write that disarms; conversions and completions come at least three cycles apart (they do at least 10), and a
 conversion stays for two clocks. Time goes on by a clock, or by more at once, as in a simulation.
 """
 
@@ -29,7 +29,7 @@ INPUTS = ("data", "trigger_command_written", "perst_n", "clkreq_n", "link_state"
 
 class Claim(Elaboratable):
     """The trigger with free inputs, which are this one's ports, and the assumptions about them. ``sources``: only these. ``settled``: the
-    settings stay as they are in the first clock."""
+    settings stay as they are in the first cycle."""
 
     depth, settled = DEPTH, False
 
@@ -57,7 +57,7 @@ class Claim(Elaboratable):
         self.starts = self.arms | self.disarms
         self.armed, self.fired, self.acting = dut.trigger_state[0], dut.trigger_state[1], dut.watched[2]
         m.d.comb += Assume(~(self.forces & self.disarms))
-        # Settings are those of the last clock in which nothing was armed or to come (or of the first clock).
+        # Settings are those of the last cycle in which nothing was armed or to come (or of the first cycle).
         set_once = Signal()
         m.d.sync += set_once.eq(1)
         for name in SETTINGS:
@@ -66,7 +66,7 @@ class Claim(Elaboratable):
             m.d.sync += kept.eq(register)
             m.d.comb += register.eq(Mux(self.armed | self.acting | (set_once if self.settled else 0), kept, getattr(self, name)))
         m.d.comb += [Assume(~self.trigger_hysteresis[31]), Assume(Cat(self.trigger_control[:4] == s for s in self.sources).any())]
-        # One event of a kind in three clocks, and a conversion that stays.
+        # One event of a kind in three cycles, and a conversion that stays.
         for came in (self.sampled, self.completed):
             before = Signal(2)
             m.d.sync += before.eq(Cat(came, before))
@@ -148,7 +148,7 @@ class ActsOnce(Claim):
 
 
 class ActsInTime(Claim):
-    """With an instrument that takes each write at once it is done five clocks after it has fired and its time has come."""
+    """With an instrument that takes each write at once it is done five cycles after it has fired and its time has come."""
 
     def claim(self, m, now):
         since = Signal(4)
@@ -161,7 +161,7 @@ class ActsInTime(Claim):
 
 class ItsTick(Claim):
     """It fires if there was an event since the arming, and with the first one's tick, or that of the command that makes it. An event by
-    what registers.md says, looked at in the clock in which it comes; so many clocks later it has fired."""
+    what registers.md says, looked at in the cycle in which it comes; so many cycles later it has fired."""
 
     latency = 3
 

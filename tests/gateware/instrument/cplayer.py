@@ -18,7 +18,7 @@ from wattbell_gateware.verilog import convert
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build"
 SLOW = {"instrument_slow": Options(width=128, ticks_per_clock=4, adc="serial", slow=True)}
-"""As the ECP5 has it, but for its sizes."""
+"""Like the ECP5's, except for its sizes."""
 PACE = {"instrument_slow": ("16",)}
 """Ticks in which the link carries a beat, where it is not a clock's."""
 VARIANTS = generate.VARIANTS | SLOW
@@ -26,7 +26,7 @@ VARIANTS = generate.VARIANTS | SLOW
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left: the stream, clocks evaluated, clocks of the tracker."""
+    """What a run left: the stream, cycles evaluated, cycles of the tracker."""
 
     stream: bytes
     clocks: int

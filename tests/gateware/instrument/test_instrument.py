@@ -1,5 +1,5 @@
-"""The whole instrument, played for 20 ms: every clock, with idle clocks skipped, and with the tracker's clock gated; and as slow parts
-have it, with serial ADCs and the tracker's engine at half the frequency, every clock."""
+"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated; and as slow parts
+have it, with serial ADCs and the tracker's engine at half the frequency, every cycle."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_events(played):
     start = next(e[0] for e in got if e[1] == "RUN" and e[2] == 1)
     stop = next(e[0] for e in got if e[1] == "RUN" and e[2] == 0)
     assert 0 <= start - expected["start"] <= 3 * clock and 0 <= stop - expected["stop"] <= 3 * clock
-    # At the start the levels, then the edges, each at the first clock that could see it.
+    # At the start the levels, then the edges, each at the first cycle that could see it.
     levels = {"PERST": 1, "CLKREQ": 0, "LINK": 1}
     want = [(start, name, level) for name, level in levels.items()]
     for tick, *new in expected["edges"]:

@@ -1,4 +1,4 @@
-"""TLPs of a bus trace (docs/bus-trace.md), pauses cut short, so that every clock of it can be simulated."""
+"""TLPs of a bus trace (docs/bus-trace.md) with pauses shortened, so that every cycle can be simulated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Timed(NamedTuple):
 
 
 def _whole(raw: bytes) -> bytes:
-    """A payload that the trace left out plays as zeros."""
+    """A payload left out of the trace is played as zeros."""
     words = ((raw[2] & 3) << 8 | raw[3] or 1024) if raw[0] & 0x40 else 0
     return raw + bytes(4 * (3 + (raw[0] >> 5 & 1) + words) - len(raw))
 

@@ -1,4 +1,4 @@
-"""Command records of a damaged link against those of the same TLPs whole."""
+"""Compares the command records of a damaged link with those of the undamaged TLPs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.gateware.lanes.sender import Sender
 
 GUESS, SHADOW, PARTIAL, ABORTED, NO_SQE, REUSED, LOSS, NO_RANGES = (1 << i for i in range(8))
 UNSURE = GUESS | NO_SQE | LOSS
-"""One of these says that a field may be wrong or missing."""
+"""Flags that mean a field may be wrong or missing."""
 FIELDS = ("opcode", "qid", "cid", "status", "nsid", "blocks", "slba")
 OF_CQE = ("qid", "cid", "status")
 
@@ -53,7 +53,7 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
     tally, seen = CommandTally(whole=len(whole), records=len(got)), set()
     for record in got:
         if record["flags"] & ABORTED:  # its tick is not that of a CQE
-            if record["flags"] & NO_SQE:  # nor is its CID known: there was a doorbell, or the read of an SQE that the tap has missed
+            if record["flags"] & NO_SQE:  # its CID is unknown too: the tap has missed the SQE behind a doorbell or fetch
                 unknown[record["qid"]] += 1
             elif (record["qid"], record["cid"]) in known_ids:
                 tally.aborted += 1

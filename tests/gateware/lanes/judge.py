@@ -1,4 +1,4 @@
-"""What a tap must make of what :class:`sender.Sender` sent."""
+"""What a tap must deliver of what :class:`sender.Sender` sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.gateware.lanes.lane_player import Delivered, Told
 from tests.gateware.lanes.sender import Sender
 
 REMEMBERED = 64
-"""So many TLPs behind the newest one a lost one is still taken when it comes again (docs/gateware.md)."""
+"""How far behind the newest TLP a lost one is still accepted when it is replayed (docs/gateware.md)."""
 
 
 @dataclass

@@ -44,7 +44,7 @@ RATES = {"2.5": Rate(0, 40, 16), "5": Rate(1, 40, 8), "8": Rate(2, 32, 4)}
 
 
 class Delivered(NamedTuple):
-    """A TLP as a receiver gave it on; `when`: tick of the clock of its last beat."""
+    """A TLP as delivered by a receiver; `when`: tick of the cycle of its last beat."""
 
     tick: int
     when: int
@@ -61,7 +61,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Run:
-    """What a run left. Lists by direction: 0 from the host, 1 from the drive."""
+    """Results of a run. Lists by direction: 0 from the host, 1 from the drive."""
 
     stream: bytes
     tlps: tuple[list[Delivered], list[Delivered]]
@@ -96,7 +96,7 @@ class Script:
 _VERILATE = ("--cc", "-O3", "--output-split", "20000", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--x-assign", "fast", "--x-initial", "fast",
              "--no-assert")  # fmt: skip
 _OPTIMISE = ("OPT_FAST=-O1", "OPT_SLOW=-O0")
-"""Of the C++ compiler: a quick build wins over a quick model."""
+"""For the C++ compiler: build time matters more than speed."""
 
 
 def _digest(*parts: bytes) -> str:
@@ -146,7 +146,7 @@ def _model(make: type, name: str) -> Path:
 
 
 def build() -> Path:
-    """The executable."""
+    """Builds the executable."""
     source = HERE / "lane_player.cpp"
     models = [_model(ReceiverTop, "receiver"), _model(InstrumentTop, "instrument")]
     target = BUILD / f"lane_player-{_digest(source.read_bytes(), *(m.name.encode() for m in models))}"

@@ -1,4 +1,4 @@
-"""The two models of lane_player.cpp: a receiver, which it has twice, and the instrument. One clock of 250 MHz."""
+"""The two models of lane_player.cpp: a receiver, instantiated twice, and the instrument. One clock of 250 MHz."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def clocked(clk: Signal) -> Module:
 
 
 def held(m: Module, port: Signal) -> Signal:
-    """The port a clock later. (Verilator evaluates all that is behind a plain input at both edges; behind a register, once.)"""
+    """The port, registered. (Verilator evaluates logic behind a plain input at both edges, behind a register only once.)"""
     register = Signal.like(port, name=f"held_{port.name}")
     m.d.sync += register.eq(port)
     return register
 
 
 class ReceiverTop(wiring.Component):
-    """A receiver of all speeds, x4. What is driven before an edge is seen in the clock behind it, but for ``event_ready``.
+    """A receiver of all speeds, x4. What is driven before an edge is seen in the cycle behind it, but for ``event_ready``.
 
     raw, raw_valid : words of 40 bits of each wire at 2.5 and 5 GT/s. raw8, raw8_valid : words of 32 bits at 8 GT/s.
-    now : tick of the clock in which these inputs are seen. rate : 0, 1, 2.
+    now : tick of the cycle in which these inputs are seen. rate : 0, 1, 2.
     tlp : :func:`tlp_beat`, and ``tlp_last``, ``tlp_tick``, ``tlp_dws`` of it. event : LINK_EVENT, and its members.
     side : SIDE. counters.
     """

@@ -1,4 +1,4 @@
-"""NVMe commands at a steady rate: every TLP of every command, on queues that a host has set up before."""
+"""NVMe commands at a steady rate: every TLP of every command, on queues set up by a host before."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ, FLUSH = 2, 0
 
 
 class Host:
-    """A drive that is set up: `setup`, its TLPs, pauses cut short."""
+    """A drive that is set up: `setup`, its TLPs with shortened pauses."""
 
     def __init__(self, seed: int = 1, longest_gap_ns: int = 400):
         _, self._link, self._model = make(seed, stride=0)
@@ -87,7 +87,7 @@ class Host:
 
 
 USB_BYTES_PER_S = 42_000_000
-"""What USB 2.0 high speed takes in practice."""
+"""USB 2.0 high speed in practice."""
 _LOSS = 8
 
 

@@ -1,4 +1,4 @@
-"""Rounds of many TLPs in both directions of a damaged link, until there were enough; what a tap made of them, in figures."""
+"""Rounds of many TLPs in both directions of a damaged link, and figures of what a tap made of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRESS_ROUND = 8000
 
 
 def stress(player: Path, speed: str, lanes: int, tlps: int, seed: int, folder: Path) -> list[judge.Tally]:
-    """Random TLPs, replays of any length at any time, nullified and spoilt ones, retraining: nothing that makes a command."""
+    """Random TLPs, replays of any length at any time, nullified and corrupted ones, retraining; no NVMe commands."""
     r = random.Random(seed)
     ends, senders = [], []
     for name in ("down", "up"):

@@ -1,4 +1,4 @@
-"""One direction of a link as it is sent, damaged on the way and, where the other end noticed, sent again.
+"""One direction of a link: sent, damaged on the way and, where the other end noticed, replayed.
 
 Bit errors are drawn before anything is sent, so a sender knows which copies of its TLPs arrive damaged. Nothing here is from the gateware.
 """
@@ -33,12 +33,12 @@ class Copy:
     behind: int
     damaged: bool
     excused: bool = False
-    """Whole, but behind an error that throws a lane out of step."""
+    """Whole, but after an error that desynchronises a lane."""
     tick: int = 0
 
 
 class Errors:
-    """Independent bit errors on the lanes of a link, from bit `spared` on."""
+    """Independent bit errors on a link's lanes, from bit `spared` on."""
 
     def __init__(self, lanes: int, rate: float, seed: int, spared: int):
         self._rng, self._rate, self._drawn = np.random.default_rng(seed), rate, spared
@@ -162,7 +162,7 @@ class Sender:
         return self.stretch.link
 
     def now_ps(self) -> int:
-        """When what is sent next begins."""
+        """Start time of what is sent next."""
         return self.stretch.tick * 1000 + self.stretch.bit() * BIT_PS[self.stretch.speed]
 
     def wait_until(self, ps: int) -> None:

@@ -1,4 +1,4 @@
-"""From lane words to command records, faster than real links have them checked: real Linux traffic, bit errors, sustained load."""
+"""From lane words to command records: real Linux traffic, bit errors, sustained load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def linux(tmp_path_factory):
 
 @pytest.mark.parametrize(("speed", "lanes", "tlps"), [("8", 4, 1800), ("5", 2, 900)])
 def test_linux_traffic_gives_the_same_records_as_without_lanes(player, linux, tmp_path, speed, lanes, tlps):
-    """Every byte of every COMMANDS block, with every tick in them."""
+    """Every byte of every COMMANDS block is equal, ticks included."""
     trace = bus_trace.tlps(linux, limit=tlps)
     played = chain.play(player, chain.send(trace, speed, lanes, seed=lanes, faults=chain.Faults(wired=True, retrain_every=700)), tmp_path)
     assert [t.lost + t.damaged for t in played.tallies] == [0, 0] and sum(t.delivered for t in played.tallies) == tlps
@@ -51,6 +51,6 @@ def test_random_tlps_make_no_command(player, tmp_path, speed, lanes):
 
 @pytest.mark.parametrize("data_bytes", [0, 4096])
 def test_sustained_load(player, tmp_path, data_bytes):
-    """830 000 commands a second at 8 GT/s x4, USB taking 42 MB/s (bench/load.py has it for long, and where the first loss is)."""
+    """830 000 commands a second at 8 GT/s x4, USB taking 42 MB/s (tests/bench/load.py: for longer, and where the first loss is)."""
     outcome = load.play(player, 830_000, 0.2 if not data_bytes else 0.06, tmp_path, data_bytes=data_bytes, drain_ns=240_000)
     assert outcome.lossless and outcome.records > 45, outcome

@@ -90,7 +90,7 @@ class Bench:
         return out
 
     async def play(self, sent: list[Sent], pins: list[Pin] = (), settle: int = 1 << 25) -> None:
-        """Until all was sent and nothing more came for `settle` ticks."""
+        """Runs until everything is sent and nothing has come out for `settle` ticks."""
         dut = self.dut
         todo = [deque(), deque()]
         for s in sorted(sent, key=lambda s: s.tick):

@@ -1,4 +1,4 @@
-"""The clocks a TLP takes, as docs/gateware.md claims them: each TLP alone, from its header's acceptance to idle."""
+"""Cycles per TLP as stated in docs/gateware.md: each TLP alone, from acceptance of its header to idle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.gateware.nvme.scenario import TICKS, WIDTH, boot, make
 
 
 async def clocks(dut, bench: Bench, sent: Sent) -> int:
-    """Play one TLP; clocks from that in which the engine takes its header to the last before it is idle again."""
+    """Plays one TLP; returns the cycles from the one in which the engine takes its header to the last before it is idle again."""
     valid, payload = (dut.tlp_up__valid, dut.tlp_up__payload) if sent.direction == UP else (
         dut.tlp_down__valid, dut.tlp_down__payload)  # fmt: skip
     dut.now.value = sent.tick

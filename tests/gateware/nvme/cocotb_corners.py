@@ -377,7 +377,7 @@ async def more_traffic_than_it_takes(dut):
 
 @cocotb.test()
 async def skipping_time_changes_nothing(dut):
-    """Every output word is the same whether idle clocks are simulated or skipped."""
+    """Every output word is the same whether idle cycles are simulated or skipped."""
     out = []
     for skip in (True, False):
         clock, link, model = make(SEED + 8)

@@ -1,5 +1,5 @@
-"""What is rare: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture,
-a doorbell that comes late."""
+"""Rare cases: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture,
+a late doorbell."""
 
 from __future__ import annotations
 

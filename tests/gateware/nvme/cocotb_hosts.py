@@ -1,4 +1,4 @@
-"""Hosts of :mod:`hosts`, compared record by record; and what a command looks like of which the tap missed something."""
+"""Hosts of :mod:`hosts`, compared record by record; and records of commands of which the tap missed something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tracker under traffic that cocotbext-pcie packed; every record and event is compared with the model's."""
+"""The tracker under traffic packed by cocotbext-pcie; every record and event is compared with the model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts that do what a driver may and Linux' does not: completion queues shared by submission queues of other numbers, doorbells far
+"""Hosts that do what a driver may do and Linux' does not: completion queues shared by submission queues of other numbers, doorbells far
 apart, namespaces of two LBA sizes, queues deleted amid traffic whose memory is data from then on, shadow doorbells for one life of the
 controller out of several, other interrupt messages in each."""
 
@@ -33,7 +33,7 @@ def workload(model: Model, commands: int) -> None:
 
 
 def part(model: Model, ticks: int) -> None:
-    """Let the model run for `ticks`, then hold it."""
+    """Runs the model for `ticks`, then pauses it."""
     end = model.clock.now + ticks
     queue = model.clock._queue
     while queue and queue[0][0] <= end:
@@ -93,7 +93,7 @@ def delete_some(model: Model) -> None:
         cq = q.cq
         delete_cq(model, cq)
         model.clock.run()
-        model.admin(0x04, cdw=(cq.cqid, 0))  # to which this drive says yes again
+        model.admin(0x04, cdw=(cq.cqid, 0))  # which this drive confirms again
         model.ring(0)
         model.clock.run()
         model.doorbell(cq.cqid, 1, r.randrange(cq.size))
@@ -139,7 +139,7 @@ def live(model: Model, queues: int, commands: int, *, shadow: bool, kill: bool) 
         model.disable()
     else:
         model.clock.run()
-        model.lazy = 1.0  # nobody rings for the last ones
+        model.lazy = 1.0  # no doorbell for the last ones
         workload(model, 6 * queues)
         admin_alone(model)
     model.clock.run()

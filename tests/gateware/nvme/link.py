@@ -31,7 +31,7 @@ class Sent:
 
 
 class Clockwork:
-    """Runs functions at ticks, in order."""
+    """An event queue: runs functions at ticks, in order."""
 
     def __init__(self, seed: int) -> None:
         self.now = 1000
@@ -48,7 +48,7 @@ class Clockwork:
         what()
 
     def run(self) -> None:
-        """Until nothing is left to do."""
+        """Runs until nothing is left to do."""
         while self._queue:
             self.step()
 
@@ -65,7 +65,7 @@ class Link:
         self._busy_until = [0, 0]
 
     def drain(self) -> None:
-        """Move time on to where both directions are silent."""
+        """Advances time to where both directions are silent."""
         self.clockwork.now = max(self.clockwork.now, *self._busy_until) + 1000
 
     def raw(self, direction: int, raw: bytes, error: bool = False) -> int:
@@ -161,7 +161,7 @@ class Link:
         self.send(direction, tlp)
 
     def malformed(self, direction: int) -> None:
-        """A TLP that must be refused: it would change everything if it were believed."""
+        """A TLP that must be refused: accepting it would corrupt everything."""
         r = self.clockwork.random
         victims = [s for s in self.sent[-200:] if s.direction == direction and not s.error and len(s.raw) >= 16]
         if not victims:

@@ -66,11 +66,11 @@ class Memory:
         return base
 
     def free(self, base: int, size: int) -> None:
-        """What :meth:`contiguous` gave is used for data from now on, and soon."""
+        """Memory from :meth:`contiguous` is soon reused for data."""
         self.recycled += range(base, base + size, self.page)
 
     def give_back(self, command: Command) -> None:
-        """What the host does with the memory of a completed command."""
+        """Frees the memory of a completed command, as the host would."""
         base = ~(self.page - 1)
         if self.window:
             self.taken -= {address & base for address in command.pages}

@@ -1,4 +1,4 @@
-"""A host and a drive that talk NVMe over a :class:`link.Link`, and what a tracker must say about it.
+"""A host and a drive that talk NVMe over a :class:`link.Link`, and the expected output of a tracker.
 
 The model makes the traffic, so it knows the tick of every phase of every command; `records` and `events` are what it
 expects, field by field. It shares no code with the gateware: field values come from the NVMe specification, and
@@ -40,7 +40,7 @@ class Model(Memory):
         self.bar0, self.stride = bar0, stride
         self.queues: dict[int, Queue] = {}
         self.cqs: dict[int, CompletionQueue] = {}
-        self.turn = 0  # which message belongs to which vector is the operating system's to say
+        self.turn = 0  # the operating system assigns messages to vectors
         self.tags = tags
         self.reads = min(128, tags - 8)  # data reads under way at once; any of the tags may be used
         self.ended: list[Command] = []
@@ -230,7 +230,7 @@ class Model(Memory):
         return command
 
     def in_flight(self) -> list[Command]:
-        """`live` in an order that is always the same."""
+        """`live` in a deterministic order."""
         return sorted(self.live, key=lambda c: (c.qid, c.cid))
 
     def claimed(self) -> set[int]:
@@ -375,7 +375,7 @@ class Model(Memory):
             self.clock.after(100, lambda: self.read_host(address, content, each, limit=self.list_read))
 
     def behind(self, address: int, content: bytes) -> bytes:
-        """What a drive gets that reads a list up to a multiple of `list_step`: behind its end, what others left."""
+        """What a drive reads that fetches a list up to a multiple of `list_step`: beyond its end, leftovers of others."""
         left = (-(address + len(content)) % self.list_step) // 8
         others = [a & ~(self.page - 1) for c in self.in_flight() for a in c.pages]
         return content + b"".join(struct.pack("<Q", self.random.choice(others)) for _ in range(left))
@@ -400,7 +400,7 @@ class Model(Memory):
         return out
 
     def move(self, q: Queue, command: Command) -> None:
-        """Move the data, then complete."""
+        """Transfers the data, then completes."""
         if not q.alive:
             return
         if not command.pages or not command.length:

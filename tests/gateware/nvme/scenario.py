@@ -1,4 +1,4 @@
-"""What the cocotb tests share: how to boot a drive, load it, and compare what the tracker said."""
+"""Shared by the cocotb tests: boot a drive, load it, and compare the tracker's output."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ NAMES = {int(t): t.name for t in spec.EventType}
 
 
 def compare(bench: Bench, model: Model, *, ignore=()) -> None:
-    """Every record and every event, exactly."""
+    """Compares every record and every event, exactly."""
     loose = [e for e in model.records if "loose" in e]
     strict = [e for e in model.records if "loose" not in e]
     got = list(bench.records)

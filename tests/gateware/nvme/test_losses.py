@@ -12,7 +12,7 @@ from wattbell_spec import wire as spec
 
 ENGINE = [int(s) for s in spec.LossSource if s.name in ("SLOTS", "QUEUES", "PAGES", "RAW", "TAGS")]
 OTHERS = [int(s) for s in spec.LossSource if s.name in ("TLP_DOWN", "TLP_UP", "RECORDS", "EVENTS")]
-CLOCK_TICKS = REPORT_TICKS // 40  # a round of reports every 40 clocks and more
+CLOCK_TICKS = REPORT_TICKS // 40  # a round of reports every 40 cycles and more
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -28,7 +28,7 @@ def test_every_loss_is_told_once_with_its_first_tick(seed):
             now = clock * CLOCK_TICKS
             if clock % 200 == 0:
                 busy = r.choice((0.02, 0.3, 1.0))
-            # The engine loses one thing at a time; the others when they like. At the end all is told.
+            # The engine loses one thing at a time, the others at any time. In the end all losses are reported.
             losing = [] if clock > 2800 else [s for s in OTHERS if r.random() < busy * 0.3] + r.sample(ENGINE, r.random() < busy)
             ticks = {source: now - r.randrange(CLOCK_TICKS) for source in OTHERS} | dict.fromkeys(ENGINE, now - 7)
             ctx.set(dut.now, now)

@@ -11,12 +11,12 @@ from wattbell_gateware.nvme.store import Table
 
 from tests.gateware import harness
 
-pytestmark = pytest.mark.xdist_group("tracker")  # no other worker waits for the model
+pytestmark = pytest.mark.xdist_group("tracker")  # one worker builds the model
 
 
 @pytest.fixture(autouse=True)
 def garbled(monkeypatch):
-    """What a block RAM may give where nothing is promised is wrong in every bit here: nobody may look at it."""
+    """Where a block RAM's output is undefined, every bit is inverted here, so that any use of it shows."""
     monkeypatch.setattr(Table, "garbles", True)
 
 

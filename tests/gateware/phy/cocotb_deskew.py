@@ -1,4 +1,4 @@
-"""Symbols of a link's lanes, each later than the others by its skew: side by side again."""
+"""Deskew: symbols of a link's lanes with skew come out aligned."""
 
 import itertools
 import random
@@ -115,7 +115,7 @@ async def every_skew(dut, lanes):
 
 @cocotb.test()
 async def skew_too_large(dut):
-    """Six symbols are not taken for a skew; not aligned."""
+    """A skew of six symbols is not accepted: not aligned."""
     bench = Bench(dut, 2)
     await bench.start()
     await bench.play(late(columns(traffic(2, 1)), (0, 6)))

@@ -1,4 +1,4 @@
-"""What the framing of 8 GT/s makes of raw lane words; the whole receiver is in cocotb_receiver.py."""
+"""The framing of 8 GT/s on raw lane words; for the whole receiver see cocotb_receiver.py."""
 
 import random
 
@@ -31,7 +31,7 @@ async def any_offset_and_skew(dut, lanes):
         late[r.randrange(lanes)] = 0
         if seed == 0 and lanes > 1:
             late = [0, 48, 48, 0][:lanes]
-        late = [n + 7 * seed for n in late]  # and words begin anywhere
+        late = [n + 7 * seed for n in late]  # words begin at any bit
         reverse = seed % 2 == 1
         link = Gen3Link(lanes, sos_interval=6, sos_symbols=(8, 12, 16, 20, 24), first_sequence=4090)
         link.train(first=2, second=1)
@@ -222,7 +222,7 @@ async def saturated(dut):
         for _ in range((0, 2, 0, 1, 4)[n % 5] if n < 900 else 0):
             body = r.randbytes(4)
             dllps.append((body, link.dllp(body)))
-    link.idle(16 * 8)  # words are waiting by now
+    link.idle(16 * 8)  # words are queued by now
     b.end(link)
     await bench.play(link.bits(), tick=TICK)
     assert bench.counts["overflow"] == bench.counts["lost_token"] == 0

@@ -1,4 +1,4 @@
-"""The transmitter's bits into one lane: what was sent must come out, from the first COM on."""
+"""One lane: the transmitter's symbols must come out, from the first COM on."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""From the transmitter's bits to TLPs, through everything, at each rate the receiver has."""
+"""From the transmitter's bits to TLPs through the whole receiver, at each rate."""
 
 import os
 
@@ -67,7 +67,7 @@ async def clean(dut, lanes, rate):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS, rate=RATES)
 async def bit_errors(dut, lanes, rate):
-    """One bit in 10 000 is wrong: what came whole is delivered once, at its time; what did not is counted."""
+    """One bit in 10 000 is wrong: whole TLPs are delivered once, with their ticks; the others are counted."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=10 + lanes, rate=rate)
     await up(it, sent)
@@ -90,7 +90,7 @@ async def bit_errors(dut, lanes, rate):
 @cocotb.test()
 @cocotb.parametrize(rate=RATES)
 async def attaches_later(dut, rate):
-    """No training to listen to: told polarity and lanes, everything behind the second SKP set comes."""
+    """Without training, but with polarity and lanes set: everything behind the second SKP set is received."""
     it = await tap(dut)
     sent = tr.Traffic(LANES, seed=5, rate=rate, skp_interval=120)
     if rate == 2:
@@ -113,7 +113,7 @@ async def attaches_later(dut, rate):
 @cocotb.test()
 @cocotb.parametrize(rate=RATES, lanes=[WIDTHS[0], WIDTHS[-1]])
 async def pending(dut, rate, lanes):
-    """From 60 clocks behind its start until it leaves, a TLP is announced: ``pending``, from a tick not behind its own."""
+    """From 60 cycles behind its start until it leaves, a TLP is announced: ``pending``, from a tick not behind its own."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=8, rate=rate)
     await up(it, sent)

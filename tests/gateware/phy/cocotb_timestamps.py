@@ -1,4 +1,4 @@
-"""How far a TLP's tick is from the first bit of its STP: at every bit of a word, for skews, widths and wirings, at each rate."""
+"""Error of a TLP's tick against the first bit of its STP: at every bit of a word, for skews, widths and wirings, at each rate."""
 
 import random
 from fractions import Fraction
@@ -11,7 +11,7 @@ from tests.gateware.phy.tap import BITS, Wiring, tap
 
 BIT_NS = (Fraction(2, 5), Fraction(1, 5), Fraction(1, 8))
 EARLY_NS = (Fraction(4, 5), Fraction(4, 5), Fraction(7, 8))
-"""What docs/accuracy.md states: the tick is early by at most so much."""
+"""Limit of docs/accuracy.md: the tick is early by at most this much."""
 MOST_APART = (40, 40, 48)
 """Bits between the first and the last lane."""
 

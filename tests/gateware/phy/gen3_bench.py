@@ -1,4 +1,5 @@
-"""Plays lane bits at 8 GT/s into a receiver and reads what its framing has. Layouts: wattbell_gateware.link.layouts, .block_receiver."""
+"""Plays lane bits at 8 GT/s into a receiver and reads the output of its framing. Layouts: wattbell_gateware.link.layouts,
+.block_receiver."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
 EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,
           "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1, "lost_dllps": 2}  # fmt: skip
 SETTLE = 70
-"""Clocks behind a change of the rate, with room."""
+"""Cycles behind a change of the rate, with room."""
 
 
 class Frame(NamedTuple):

@@ -1,4 +1,4 @@
-"""Parts of the PHY side by side in one model: building one is most of the time these tests take."""
+"""Parts of the PHY side by side in one model, since building takes most of these tests' time."""
 
 from amaranth import Module
 from amaranth.lib import wiring

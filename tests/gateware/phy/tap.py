@@ -20,9 +20,9 @@ BLOCKS = os.environ.get("TAP_BLOCKS", "1") == "1"
 BITS = (10 * SYMBOLS, 10 * SYMBOLS, 32)
 """Of a lane in a word, at 2.5, 5, 8 GT/s."""
 PERIOD = (4 * SYMBOLS // TICKS, 2 * SYMBOLS // TICKS, 1)
-"""Clocks from word to word."""
+"""Cycles from word to word."""
 SETTLE = 70
-"""Clocks after a change of the rate in which nothing is taken in, with room."""
+"""Cycles after a change of the rate in which no input is accepted, with margin."""
 STATES = ("UNKNOWN", "DETECT", "POLLING", "CONFIG", "L0", "L0S", "L1", "RECOVERY")
 KINDS = ("STATE", "LANES", "SPEED", "ACK", "NAK", "POWER", "FLOW_CONTROL_INIT", "DUPLICATE", "LOST", "RECOVERED", "NULLIFIED", "BAD_LCRC",
          "BAD_FRAME", "NO_ROOM", "FAULTS", "TLP", "BLOCK_FAULTS", "RATE", "LOCK")  # fmt: skip
@@ -33,7 +33,7 @@ COUNTERS = ("tlps", "dllps", "duplicates", "lost", "late", "nullified", "bad_lcr
 
 @dataclass
 class Heard:
-    """What came out of the receiver."""
+    """The receiver's output."""
 
     tlps: list[tuple[bytes, int]] = field(default_factory=list)
     events: list[tuple[int, str, int]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Heard:
 
 @dataclass
 class Wiring:
-    """What is between the link and the receiver."""
+    """What lies between link and receiver."""
 
     skew: tuple[int, ...] = (0, 0, 0, 0)
     """Symbol times."""
@@ -71,7 +71,7 @@ class Tap:
         self.heard = Heard()
         self._current = b""
         self.pendings: list[tuple[int, int | None]] | None = None
-        """Where not None: of each clock ``now``, and ``pending_tick`` or None."""
+        """Where not None: of each cycle ``now``, and ``pending_tick`` or None."""
         self.outs: list[int] = []
         """Of each TLP, ``now`` when its last beat came."""
         self._noise = random.Random(1)
@@ -94,7 +94,7 @@ class Tap:
         self.heard, self._current = Heard(), b""
 
     async def tell(self, *, lanes: int = LANES, polarity: int = 0, reverse: bool = False) -> None:
-        """What a host knows of a link that is up."""
+        """Sets what a host knows of a link that is up."""
         dut = self.dut
         active = (1 << lanes) - 1 << (LANES - lanes if reverse else 0)
         dut.polarity.value, dut.polarity_set.value = polarity, 1
@@ -104,7 +104,7 @@ class Tap:
         dut.polarity_set.value = dut.lanes_set.value = 0
 
     async def rest(self, clocks: int) -> None:
-        """No words."""
+        """Sends no words."""
         self.dut.raw_valid.value = 0
         if BLOCKS:
             self.dut.raw8_valid.value = 0
@@ -149,7 +149,7 @@ class Tap:
                 raw.value = sum(w << bits * n for n, w in enumerate(each[::-1] if wiring.reverse else each))
             valid.value = at % period == 0
             await self.clock()
-        await self.rest(80)  # a board at 5 GT/s has a word in every clock, and a TLP is some 50 clocks under way
+        await self.rest(80)  # a board at 5 GT/s has a word in every cycle, and a TLP is some 50 cycles under way
         return self.finish()
 
     def finish(self) -> Heard:

@@ -1,4 +1,4 @@
-"""Framing alone, every width of link and word, without the lanes before it: symbols of the transmitter, and damaged ones."""
+"""Framing alone, for every width of link and word: the transmitter's symbols, and damaged ones."""
 
 import random
 
@@ -88,7 +88,7 @@ SIZES = [(1, 2, 1), (4, 4, 2), (4, 4, 4)]
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_frames(size):
-    """All of a clean stream; of a damaged one exactly what has no flaw, whatever stands before it."""
+    """A clean stream comes out whole; of a damaged one, exactly the undamaged packets, whatever precedes them."""
     r = random.Random(sum(size))
     for damage in (0, 0.01) if size == (4, 4, 4) else (0.006,):
         link, packets = frames(size[2], r, 25)

@@ -1,4 +1,4 @@
-"""The 8 GT/s transmitter against what others published: every vector names its source."""
+"""The 8 GT/s transmitter against published vectors; each names its source."""
 
 from __future__ import annotations
 

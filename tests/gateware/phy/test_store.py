@@ -1,4 +1,4 @@
-"""The store between framing and the tracker: what leaves it was good, and has not left before."""
+"""The store between framing and tracker passes on only good TLPs, each once."""
 
 import random
 

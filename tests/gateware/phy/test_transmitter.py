@@ -1,4 +1,4 @@
-"""The transmitter against what others published: every vector names its source."""
+"""The transmitter against published vectors; each names its source."""
 
 from __future__ import annotations
 

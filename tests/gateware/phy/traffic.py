@@ -1,4 +1,4 @@
-"""What a link sends, what the wires do to it, and what a tap must make of it. Nothing here is from the gateware."""
+"""What a link sends, what the wires do to it, and what a tap must output. Shares no code with the gateware."""
 
 from __future__ import annotations
 

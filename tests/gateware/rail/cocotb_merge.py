@@ -1,4 +1,4 @@
-"""The merger against the reference of the front end's design, with streams that stall."""
+"""The merger against the reference model of the front end, with stalling streams."""
 
 import random
 
@@ -22,7 +22,7 @@ def unpack(word):
 
 
 async def play(dut, conversions, stall=0.0, seed=1):
-    """Feeds conversions and returns what comes out; checks that an output that waits stands still."""
+    """Feeds conversions and returns the output; checks that a stalled output is stable."""
     rng = random.Random(seed)
     source, out, waiting = list(conversions), [], None
     dut.i__valid.value, dut.o__ready.value = 0, 0

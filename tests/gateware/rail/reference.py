@@ -1,4 +1,4 @@
-"""What the rail path must compute, from the definitions, in Python integers."""
+"""Reference of the rail path, from the definitions, in Python integers."""
 
 from __future__ import annotations
 

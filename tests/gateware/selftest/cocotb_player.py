@@ -9,13 +9,13 @@ from wattbell_gateware.layouts import tlp_beat
 from wattbell_spec.controller_registers import board_by_name
 
 TICKS, WIDTH, CONVERSIONS = 16, 128, 63
-"""Ticks a clock; clocks from conversion to conversion, so that they drift along the commands."""
+"""Ticks per cycle; cycles between conversions, chosen so that they drift relative to the commands."""
 BEAT = {name: (field.offset, (1 << field.width) - 1) for name, field in tlp_beat(WIDTH)}
 BAR0, HOST, DRIVE = 0xFEB00000, PcieId(0, 0, 0), PcieId(1, 0, 0)
 
 
 class Player:
-    """Plays it, takes the beats apart and puts them together to TLPs: (tick, up, Tlp)."""
+    """Plays the pattern and assembles its beats into TLPs: (tick, up, Tlp)."""
 
     def __init__(self, dut):
         self.dut, self.now, self.clocks, self.tlps, self.parts = dut, 100, 0, [], [b"", b""]
@@ -77,7 +77,7 @@ class Player:
 
 
 class Host:
-    """A host's memory and a drive's registers, as the TLPs make them. What the drive reads it gets from the next completion."""
+    """A host's memory and a drive's registers as written by the TLPs. Data read by the drive comes with the next completion."""
 
     def __init__(self):
         self.config, self.registers, self.memory, self.writes, self.read, self.answers = {}, {}, {}, [], None, []
@@ -128,7 +128,7 @@ async def pattern(dut):
     for commands in (1, 8, 255):
         await one.play(commands)
         if commands == 1:
-            await one.play(commands)  # once more from the beginning
+            await one.play(commands)  # play it again
         host = Host()
         first = one.tlps[0][0]
         low = one.resets[-1] - one.resets[0]

@@ -1,4 +1,4 @@
-"""LOSS events add up to what was lost, and do not come more often than once a millisecond and source."""
+"""LOSS events add up to what was lost, at most one per millisecond and source."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Records through FIFO, builder and writer: order, limits of a block, flush time, and exact places of what was dropped."""
+"""Records through FIFO, builder and writer: order, block limits, flush time, and the exact position of drops."""
 
 import os
 import random
@@ -12,9 +12,9 @@ from tests.gateware import blockparser
 WORDS = int(os.environ["WORDS"])
 RELATIVE = WORDS == 11
 BY_WORD = os.environ.get("BY_WORD") == "1"
-"""A record is taken in four clocks, and nothing is told of idle clocks."""
+"""A record is taken in four cycles, and nothing is told of idle cycles."""
 APART = WORDS + (8 if BY_WORD else 2)
-"""Clocks from record to record that are enough."""
+"""Cycles from record to record that are enough."""
 CAPACITY = 2048 // (4 * WORDS)
 
 

@@ -1,4 +1,4 @@
-"""Blocks of random contents through the two buffers, with random back pressure."""
+"""Blocks of random contents through the two buffers, with random backpressure."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Parts of the stream with just enough around them to have bytes come out."""
+"""Parts of the stream with just enough around them to output bytes."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Drives a TlpParser beat by beat. What a TLP says is taken from the cocotbext-pcie object it was packed from."""
+"""Drives a TlpParser beat by beat. The expected values come from the cocotbext-pcie object each TLP was packed from."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def make(r: random.Random) -> Tlp:
 
 
 def kind_of(tlp: Tlp) -> Kind:
-    """What the tracker calls it; NONE is of no use to it."""
+    """The tracker's kind for it; NONE if it ignores it."""
     kinds = {
         TlpType.MEM_READ: Kind.MRD, TlpType.MEM_READ_64: Kind.MRD, TlpType.MEM_WRITE: Kind.MWR,
         TlpType.MEM_WRITE_64: Kind.MWR, TlpType.CPL_DATA: Kind.CPLD, TlpType.CPL: Kind.CPL,
@@ -137,7 +137,7 @@ class Bench:
         self.dut, self.r = dut, r
         self.now = (5 << 28) - 4000  # the upper bits of ticks change soon: the FIFO does not keep them
         self.counts = {"counted": 0, "malformed": 0, "lost": 0}
-        self.take = 1.0  # how willingly headers are taken
+        self.take = 1.0  # how often headers are taken
         self.got: list[tuple[dict[str, int], list[int] | None]] = []
         self.last_tick = 0
 

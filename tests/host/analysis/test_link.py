@@ -1,4 +1,4 @@
-"""LINK blocks: from the bytes of a stream to what a user reads."""
+"""LINK blocks: from the bytes of a stream to the user's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account of loss: what is known to be missing stands under every figure of its time, and is never 0 by omission."""
+"""The account of loss: whatever is known to be missing is reported with every figure that covers its time, and never defaults to 0."""
 
 from __future__ import annotations
 

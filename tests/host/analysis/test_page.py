@@ -1,4 +1,4 @@
-"""One capture with everything in it: its figures by hand, and its page in the terminal as a person read and checked it."""
+"""One capture with everything in it: its figures computed by hand, and its terminal page as proofread by a person."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_page(result: dict[str, Any]) -> None:
 
 
 def close(figure: dict[str, Any], value: float, u: float | None = None, lost: int = 0, rel: float = 1e-6) -> bool:
-    """Whether a figure is this one: value, uncertainty and what was lost under it."""
+    """Whether a figure has this value, uncertainty and loss."""
     return (figure["value"], figure["lost"]) == (pytest.approx(value, rel=rel), lost) and (
         u is None or figure["u"] == pytest.approx(u, rel=1e-3))  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What is said of a drive's sleep and waking where the signals mislead: resets, old edges, wake-ups that are most of all commands."""
+"""A drive's sleep and wake-ups where the signals mislead: resets, old edges, wake-ups that are the majority of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a client's bytes the bridge passes on to the control port."""
+"""Which of a client's bytes the bridge passes on to the control port."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Far:
         self.line = ControlLine(os.ttyname(self.slave))
 
     def passed(self) -> bytes:
-        """What came through since the last call."""
+        """Returns what came through since the last call."""
         got = b""
         while self.line.has_waiting:
             self.line.write()
@@ -82,7 +82,7 @@ def test_a_line_as_long_as_a_rig_takes_goes_out_as_it_is(far: Far) -> None:
 
 
 def clear_and_after(data: bytes) -> bytes:
-    """What the rig must be left with, whatever came before a device clear."""
+    """What must reach the rig, whatever came before a device clear."""
     return data.rpartition(bytes([CLEAR]))[2]
 
 

@@ -1,4 +1,4 @@
-"""What is read of a stream for a calibration."""
+"""Reading a stream for a calibration."""
 
 from __future__ import annotations
 

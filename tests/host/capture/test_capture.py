@@ -1,4 +1,4 @@
-"""A capture written from a stream, or by hand, reads back as what went in."""
+"""A capture written from a stream, or by hand, reads back unchanged."""
 
 from __future__ import annotations
 

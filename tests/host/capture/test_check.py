@@ -1,4 +1,4 @@
-"""`wattbell check`: any change of any file is seen, what the journal has is rebuilt, and what is lost stands under the figures."""
+"""`wattbell check`: any change of any file is detected, what the journal holds is rebuilt, and figures report what is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capture is complete when the run's first block, its last one and all that the rig counted came; else gaps say where not."""
+"""A capture is complete if it has the run's first and last block and everything the rig counted; otherwise gaps say where not."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_all_samples_come_back(samples: int, tmp_path: Path) -> None:
 
 
 def test_the_library_still_needs_it(tmp_path: Path) -> None:
-    """When this fails the library has been mended, and ``padded`` can go."""
+    """When this fails the library has been fixed, and ``padded`` can be removed."""
     path = tmp_path / "x.jls"
     writer = pyjls.Writer(str(path))
     writer.source_def(1, "x", vendor="", model="", version="", serial_number="")

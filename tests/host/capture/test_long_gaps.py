@@ -1,4 +1,4 @@
-"""A gap of hours is a row in a table and no samples in the file; what is read still has every sample where it was."""
+"""A gap of hours is a row in a table and no samples in the file; readers still find every sample at its time."""
 
 from __future__ import annotations
 

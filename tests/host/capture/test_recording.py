@@ -1,4 +1,4 @@
-"""What ends a recording and what it takes to the end, with a reader that hands over a script: no threads, no clock."""
+"""What ends a recording and what is still taken, with a scripted reader: no threads, no clock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tail(number: int, tick: int, made: int) -> list[bytes]:
 
 
 class Script:
-    """In the place of the reader's queue: bytes, a Line, an error, NOTHING, or something to call before the next one."""
+    """Stands in for the reader's queue: bytes, a Line, an error, NOTHING, or something to call before the next one."""
 
     def __init__(self, *items: Any) -> None:
         self.left = list(items)
@@ -59,7 +59,7 @@ class Script:
 
 
 class Rig:
-    """Notes what it is asked to do."""
+    """Records what it is asked to do."""
 
     def __init__(self, *, started: bool = True, capturing: bool = True, refuses: tuple[str, ...] = ()) -> None:
         self.asked: list[str] = []

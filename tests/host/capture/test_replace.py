@@ -1,4 +1,4 @@
-"""``--force``: what is replaced stays until the new capture is there, and nobody takes a folder from a recorder that lives."""
+"""``--force``: the old capture stays until the new one is there, and nobody takes a folder from a live recorder."""
 
 from __future__ import annotations
 

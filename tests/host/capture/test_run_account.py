@@ -1,4 +1,4 @@
-"""What the rig says of a run, taken by its ticks: streams written by hand, in the order in which a line may deliver them."""
+"""The rig's reports about a run, matched by tick: streams written by hand, in the orders in which a line may deliver them."""
 
 from __future__ import annotations
 

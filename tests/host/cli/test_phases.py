@@ -1,4 +1,4 @@
-"""A file of phases from anyone: what a capture could not be opened with again is refused before it is recorded."""
+"""A user's file of phases: whatever would keep the capture from being opened again is refused before recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths and numbers that no one meant: read as they stand, or refused in one line."""
+"""Unintended paths and numbers: taken literally, or refused in one line."""
 
 from __future__ import annotations
 

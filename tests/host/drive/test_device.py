@@ -1,4 +1,4 @@
-"""Reasons not to touch a drive, on sysfs and procfs as Linux writes them. The kernel's own are met in tests/e2e."""
+"""Reasons not to touch a drive, on sysfs and procfs as Linux writes them. For the kernel's own see tests/e2e."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals while a drive's settings are changed and put back, in real processes with other threads alive."""
+"""Signals while a drive's settings are changed and restored, in real processes with other threads running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nvme-cli says and what a journal of settings holds: understood, or one clear error; never obeyed blindly."""
+"""Output of nvme-cli and journals of settings: understood, or one clear error; never trusted blindly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours that have to be told apart are, also by those who lack a kind of cone."""
+"""Colours that must differ can be told apart, by colour-blind people too."""
 
 from __future__ import annotations
 

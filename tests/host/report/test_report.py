@@ -1,4 +1,4 @@
-"""Reports: complete, self-contained, and what the series show is what was captured."""
+"""Reports are complete and self-contained, and their series match the capture."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The results store: nothing is kept twice, everything a run rests on is kept, damage is said and not guessed over."""
+"""The results store: nothing is kept twice, everything a run depends on is kept, damage is reported and not papered over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the stream: nothing lost, nothing reordered, whatever the pieces and the sizes of buffers."""
+"""Reading the stream: nothing lost or reordered, whatever the sizes of pieces and buffers."""
 
 from __future__ import annotations
 

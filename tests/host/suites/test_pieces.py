@@ -1,4 +1,4 @@
-"""A phase measured in pieces gives what it gives as a whole."""
+"""A phase measured in pieces gives the same result as in one piece."""
 
 from __future__ import annotations
 

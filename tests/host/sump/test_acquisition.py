@@ -1,4 +1,4 @@
-"""What another capture left in the rig and on the line: too rare on a rig that runs to be met when it is wanted."""
+"""Leftovers of another capture in the rig and on the line: too rare on a running rig to be reproduced there."""
 
 from __future__ import annotations
 

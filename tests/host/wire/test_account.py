@@ -1,4 +1,4 @@
-"""The decoder's account to the last tick and byte: what each kind of damage leaves, by hand from docs/wire-format.md."""
+"""The decoder's account to the last tick and byte: the effect of each kind of damage, by hand from docs/wire-format.md."""
 
 from __future__ import annotations
 

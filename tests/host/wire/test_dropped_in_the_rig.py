@@ -1,4 +1,4 @@
-"""What the rig says it dropped, in the header of a block, is never passed over: whatever the kind, and in the busiest stream."""
+"""Drops reported by the rig in a block's header are never overlooked, whatever the kind and however busy the stream."""
 
 from __future__ import annotations
 

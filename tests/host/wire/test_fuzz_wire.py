@@ -1,4 +1,4 @@
-"""Streams damaged by chance, as many as there is time for: no exception, no phantom, nothing lost without a word."""
+"""Randomly damaged streams, as many as time allows: no exception, no phantom, no unreported loss."""
 
 from __future__ import annotations
 
