@@ -1,5 +1,5 @@
-//! Makes TLPs to order, for the witness test: JSON lines with fields on standard input, a bus trace on standard
-//! output, one TLP or burst a microsecond.
+//! Makes TLPs for the witness test: JSON lines with fields on standard input, a bus trace on standard output, one TLP
+//! or burst per microsecond.
 
 use serde::Deserialize;
 use std::io::{self, BufRead, BufWriter, Write};

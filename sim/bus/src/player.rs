@@ -1,4 +1,4 @@
-//! A trace as it happens: bursts expanded, everything in time order.
+//! Plays a trace as it happens: bursts expanded, everything in time order.
 
 use crate::reader::TraceReader;
 use crate::record::*;
@@ -9,7 +9,7 @@ use std::io::Read;
 /// Something that happens at `time_ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Picoseconds since power-on; of a TLP, its first symbol.
+    /// Picoseconds since power-on; for a TLP, of its first symbol.
     pub time_ps: u64,
     /// What happens.
     pub item: Item,
@@ -24,15 +24,15 @@ pub enum Item {
     Rail(Rail),
     /// A sideband changes.
     Sideband(Signal, u8),
-    /// A command without TLPs is over.
+    /// A command without TLPs has completed.
     Summary(Summary),
-    /// The next TLP of this direction comes behind some that the tap missed.
+    /// The tap missed some TLPs of this direction before the next one.
     Missed(Direction),
     /// The trace ends.
     End,
 }
 
-/// Iterates the events of a trace with non-decreasing times. Of equal times, what started earlier in the file comes
+/// Iterates the events of a trace with non-decreasing times. Among equal times, what started earlier in the file comes
 /// first. A TLP that starts inside a burst of its own direction is an error.
 pub struct Player<R: Read> {
     reader: TraceReader<R>,
@@ -55,7 +55,7 @@ impl Open {
 }
 
 impl<R: Read> Player<R> {
-    /// Plays what `reader` yields.
+    /// Plays the records of `reader`.
     pub fn new(reader: TraceReader<R>) -> Self {
         Self { reader, pending: None, failed: None, open: [None, None], done: false }
     }
@@ -87,7 +87,7 @@ impl<R: Read> Player<R> {
         }
     }
 
-    /// The next event while no burst is open, which is nearly always: it is the next record.
+    /// Next event while no burst is open, which is nearly always: it is the next record.
     #[inline]
     fn simple(&mut self) -> Option<Result<Event>> {
         let Record { time_ps, body } = match self.reader.next()? {
@@ -118,7 +118,7 @@ impl<R: Read> Player<R> {
                     None => {}
                 }
             }
-            // What lies before a damaged record still plays.
+            // Whatever precedes a damaged record still plays.
             let limit = self.pending.as_ref().map_or(u64::MAX, |r| r.time_ps);
             let next = (0..2).filter_map(|i| Some((self.open[i].as_ref()?.time_ps(), i))).min();
             if let Some((time_ps, which)) = next {

@@ -1,4 +1,4 @@
-//! Reading a trace as a stream of records.
+//! Reads a trace as a stream of records.
 
 use crate::record::*;
 use crate::summary::{self, Summary};
@@ -57,7 +57,7 @@ impl<R: Read> TraceReader<R> {
         })
     }
 
-    /// The same, but a record more than so many picoseconds after the one before it is an error.
+    /// Treats a record more than this many picoseconds after the previous one as an error.
     pub fn refusing_gaps_over(mut self, longest_ps: u64) -> Self {
         self.longest_ps = longest_ps;
         self
@@ -68,7 +68,7 @@ impl<R: Read> TraceReader<R> {
         &self.header
     }
 
-    /// Whether END was read. A trace without one was cut off, say because its writer was killed.
+    /// Whether END was read. A trace without it was truncated, for example because its writer was killed.
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -145,7 +145,7 @@ impl<R: Read> Iterator for TraceReader<R> {
     }
 }
 
-/// Reads until `buffer` is full or the input ends; the number of bytes read.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
 #[inline]
 fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;

@@ -1,4 +1,4 @@
-//! The records of a bus trace and what can be wrong with them.
+//! The records of a bus trace, and the errors in one.
 
 use crate::summary::Summary;
 use crate::tlp::{Header, Tlp};
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MAGIC: &[u8; 4] = b"WBBT";
 /// Version of the format this crate reads and writes.
 pub(crate) const VERSION: u32 = 1;
-/// Bytes of type, flags, body length and time in front of each body.
+/// Bytes of type, flags, body length and time before each body.
 pub(crate) const RECORD_HEADER: usize = 12;
-/// The last time that a record may have: 106 days. Twice that is where 64 bits of picoseconds end.
+/// Latest time a record may have: 106 days, half of what 64 bits of picoseconds can hold.
 pub(crate) const LAST_PS: u64 = i64::MAX as u64;
-/// Upper bound of the JSON header: more is damage, not notes.
+/// Upper bound of the JSON header: anything larger is damage, not notes.
 pub(crate) const MAX_JSON: u32 = 1 << 20;
 
 pub(crate) const TLP_DOWN: u8 = 1;
@@ -23,13 +23,13 @@ pub(crate) const SIDEBAND: u8 = 5;
 pub(crate) const END: u8 = 6;
 pub(crate) const SUMMARY: u8 = 7;
 pub(crate) const MISSED: u8 = 8;
-/// Flag of a TLP record: the payload is not in the file and plays as zeros.
+/// Flag of a TLP record: the payload is omitted and plays as zeros.
 pub(crate) const FLAG_LEFT_OUT: u8 = 1;
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with a trace. `offset` is the byte of the file at which the offending record starts.
+/// Errors in a trace. `offset` is the byte of the file at which the offending record starts.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reading or writing failed.
@@ -38,7 +38,7 @@ pub enum Error {
     /// Not a bus trace, or one of another version.
     #[error("not a bus trace this program can read: {0}")]
     NotATrace(String),
-    /// A record that breaks `docs/bus-trace.md`.
+    /// A record that violates `docs/bus-trace.md`.
     #[error("bus trace damaged at byte {offset}: {reason}")]
     Damaged {
         /// Where the record starts.
@@ -46,19 +46,19 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// Nothing happens for longer than the reader was told to take.
+    /// Nothing happens for longer than the reader's limit.
     #[error(
         "record {record} (byte {offset}) comes {:.1} h after the one before it, and at most {:.1} h are taken for a pause",
         hours(*gap_ps), hours(*longest_ps)
     )]
     Gap {
-        /// The record behind the pause, from 1.
+        /// Number of the record after the pause, from 1.
         record: u64,
         /// Where it starts.
         offset: u64,
         /// How long the pause is.
         gap_ps: u64,
-        /// How long it may be.
+        /// The limit.
         longest_ps: u64,
     },
     /// The caller's records go back in time, or TLPs of one direction overlap a burst.
@@ -70,7 +70,7 @@ fn hours(ps: u64) -> f64 {
     ps as f64 / 3.6e15
 }
 
-/// JSON at the start of a trace: who made it, and what a report must say about it.
+/// JSON at the start of a trace: who wrote it, and what a report must say about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceHeader {
     /// Program that wrote the trace.
@@ -85,10 +85,10 @@ pub struct TraceHeader {
     /// Statements that a report over this trace must repeat.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Whether SUMMARY records stand for the TLPs of I/O commands. Such a trace plays in fast fidelity only.
+    /// Whether SUMMARY records stand for the TLPs of I/O commands. Such a trace plays only in fast fidelity.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summaries: bool,
-    /// Whatever else the writer wants to keep.
+    /// Anything else the writer wants to keep.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
@@ -108,7 +108,7 @@ pub enum Direction {
 pub enum Signal {
     /// PERST#: value is the level, 0 in reset.
     PerstN = 1,
-    /// CLKREQ#: value is the level, 0 when the clock is asked for.
+    /// CLKREQ#: value is the level, 0 while the clock is requested.
     ClkreqN = 2,
     /// Link state: value is a [`LinkState`].
     LinkState = 3,
@@ -135,7 +135,7 @@ pub enum LinkState {
     Detect = 7,
 }
 
-/// The 3.3 V rail from a time on.
+/// The 3.3 V rail from some time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Rail {
     /// Current in nanoampere.
@@ -144,18 +144,18 @@ pub struct Rail {
     pub voltage_nv: i64,
 }
 
-/// `count` TLPs of equal length without payload, `step_ps` apart; see [`Header::advanced`] for what differs.
+/// `count` TLPs of equal length without payload, `step_ps` apart; [`Header::advanced`] says how they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Burst {
     /// Which way they travel.
     pub direction: Direction,
-    /// Header of the first one: a memory write or a completion with data.
+    /// Header of the first: a memory write or a completion with data.
     pub header: Header,
     /// How many, at least 1.
     pub count: u16,
     /// From first symbol to first symbol.
     pub step_ps: u32,
-    /// By how much address grows (MWr), or byte count shrinks and lower address grows (CplD), from one to the next.
+    /// Increment per TLP of the address (MWr) or lower address (CplD); decrement of the byte count.
     pub step_bytes: u32,
 }
 
@@ -169,7 +169,7 @@ impl Burst {
 /// One record of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Picoseconds from power-on; of a TLP, its first symbol.
+    /// Picoseconds since power-on; for a TLP, of its first symbol.
     pub time_ps: u64,
     /// What happened.
     pub body: Body,
@@ -180,16 +180,16 @@ pub struct Record {
 pub enum Body {
     /// A TLP.
     Tlp(Direction, Tlp),
-    /// Several TLPs with left-out payload.
+    /// Several TLPs with their payload omitted.
     Burst(Burst),
     /// The rail changed.
     Rail(Rail),
     /// A sideband changed to this level or [`LinkState`] number.
     Sideband(Signal, u8),
-    /// A command, instead of its TLPs.
+    /// A command in place of its TLPs.
     Summary(Summary),
-    /// The tap missed TLPs of this direction before its next one, and knows it.
+    /// The tap knows that it missed TLPs of this direction before its next one.
     Missed(Direction),
-    /// Nothing more until this time, and nothing after.
+    /// Nothing more happens until this time, and nothing after.
     End,
 }

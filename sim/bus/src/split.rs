@@ -1,4 +1,4 @@
-//! How a transfer is cut into TLPs: payload and read request limits, 4 KiB boundaries, read completion boundary.
+//! Splits a transfer into TLPs: payload and read request limits, 4 KiB boundaries, read completion boundary.
 
 /// Pieces `(address, len)` of `len` bytes at `address`, each at most `limit` and none across a 4 KiB boundary: the rule
 /// for memory writes (limit = Max_Payload_Size) and for memory reads (limit = Max_Read_Request_Size).
@@ -34,7 +34,7 @@ pub fn completions(address: u64, len: u32, rcb: u32, max_payload: u32) -> impl I
     let end = address + u64::from(len);
     std::iter::from_fn(move || {
         (at < end).then(|| {
-            // The last boundary that the payload limit reaches; max_payload is a multiple of rcb, so there is one.
+            // the last boundary within the payload limit; max_payload is a multiple of rcb, so there is one
             let stop = ((at + max) / rcb * rcb).min(end);
             let out = Completion { address: at, len: (stop - at) as u32, remaining: (end - at) as u32 };
             at = stop;

@@ -3,10 +3,10 @@
 /// Size of the record's body in bytes.
 pub(crate) const BODY: usize = 80;
 
-/// An I/O command of a trace in which commands have no TLPs. Its fields mean what those of the wire format's COMMANDS
-/// record mean, at full width; its instants are those of the first symbols of the TLPs it stands for.
+/// An I/O command of a trace in which commands have no TLPs. Its fields have the meaning of the wire format's COMMANDS
+/// record, at full width; its instants are those of the first symbols of the TLPs it stands for.
 ///
-/// The record's own time is that of the last of its instants, so records keep their order in time.
+/// The record's own time is that of its last instant, so that records stay in time order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Summary {
     /// SQE byte 0.
@@ -25,11 +25,11 @@ pub struct Summary {
     pub slba: u64,
     /// The wire format's CommandFlag bits; 0 for a command seen whole.
     pub flags: u8,
-    /// When, in picoseconds from power-on.
+    /// Instants, in picoseconds since power-on.
     pub instants: Instants,
 }
 
-/// The seven instants of a command in picoseconds from power-on, [`Instants::ABSENT`] where there was none.
+/// The seven instants of a command in picoseconds since power-on; [`Instants::ABSENT`] for those that did not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Instants {
     /// SQ tail doorbell that announced the command.
@@ -64,7 +64,7 @@ impl Instants {
         ]
     }
 
-    /// The last instant that occurred: the time a record has in a trace.
+    /// The last instant that occurred: the record's time in a trace.
     pub fn last_ps(&self) -> u64 {
         // ABSENT + 1 is 0.
         self.all().into_iter().fold(0, |last, t| last.max(t.wrapping_add(1))).saturating_sub(1)

@@ -49,7 +49,7 @@ impl std::fmt::Debug for Header {
 }
 
 impl Header {
-    /// Takes the header off the front of `bytes`; `None` if there are fewer than Fmt asks for.
+    /// Takes the header off the front of `bytes`; `None` if they are fewer than Fmt requires.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let len = if bytes.first()? & 0x20 == 0 { 12 } else { 16 };
         let mut all = [0; 16];
@@ -62,7 +62,7 @@ impl Header {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Bytes of payload that follow this header on the wire (0 for a TLP without data).
+    /// Payload bytes that follow this header on the wire (0 for a TLP without data).
     pub fn payload_len(&self) -> usize {
         if self.bytes[0] & 0x40 == 0 {
             return 0;
@@ -76,7 +76,7 @@ impl Header {
         usize::from(self.len) + self.payload_len()
     }
 
-    /// Whether a burst may be made of this: a memory write or a completion with data.
+    /// Whether it may be part of a burst: a memory write or a completion with data.
     pub fn can_burst(&self) -> bool {
         matches!(self.bytes[0], MWR32 | MWR64 | CPLD)
     }
@@ -127,7 +127,7 @@ impl Header {
         let first = (address & 3) as u32;
         let dws = (first + len).div_ceil(4);
         assert!(dws <= 1024, "a TLP carries at most 4096 bytes");
-        let four = address.saturating_add(u64::from(len)) > 1 << 32; // 3-DW form where the address fits: the specification demands it
+        let four = address.saturating_add(u64::from(len)) > 1 << 32; // 3-DW form if the address fits, as specified
         let mut h = Self::new([[MWR32, MWR64], [MRD32, MRD64]][usize::from(read)][usize::from(four)], dws as u16, four);
         h.bytes[4..6].copy_from_slice(&requester.to_be_bytes());
         let end = (first + len) & 3;
@@ -144,17 +144,17 @@ impl Header {
     }
 }
 
-/// A TLP: header, and the payload, unless that was left out of the trace.
+/// A TLP: header and payload, unless the trace omits the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tlp {
     /// The header.
     pub header: Header,
-    /// Payload bytes; `None` if left out (plays as zeros). Empty for a TLP without data.
+    /// Payload bytes; `None` if omitted (plays as zeros). Empty for a TLP without data.
     pub payload: Option<Vec<u8>>,
 }
 
 impl Tlp {
-    /// A TLP whose payload is zero-padded to whole DWs at both ends: `offset` bytes in front.
+    /// A TLP whose payload is zero-padded to whole DWs at both ends: by `offset` bytes in front.
     fn with_data(header: Header, offset: usize, data: &[u8]) -> Self {
         let mut payload = vec![0; header.payload_len()];
         payload[offset..offset + data.len()].copy_from_slice(data);
@@ -165,7 +165,7 @@ impl Tlp {
         Self { header, payload: Some(Vec::new()) }
     }
 
-    /// The same TLP with its payload left out.
+    /// The same TLP with its payload omitted.
     pub fn left_out(header: Header) -> Self {
         Self { header, payload: if header.payload_len() == 0 { Some(Vec::new()) } else { None } }
     }
@@ -175,13 +175,13 @@ impl Tlp {
         self.header.tlp_len()
     }
 
-    /// Never: every TLP has a header.
+    /// Always false: every TLP has a header.
     pub fn is_empty(&self) -> bool {
         false
     }
 }
 
-/// Memory read of `len` bytes (1..=4096, not across what 1024 DWs hold) at any byte address.
+/// Memory read of `len` bytes (1..=4096, within what 1024 DWs hold) at any byte address.
 pub fn mem_read(requester: Bdf, tag: u16, address: u64, len: u32) -> Tlp {
     Tlp::bare(Header::memory(true, requester, tag, address, len))
 }
@@ -191,7 +191,7 @@ pub fn mem_write(requester: Bdf, tag: u16, address: u64, data: &[u8]) -> Tlp {
     Tlp::with_data(Header::memory(false, requester, tag, address, data.len() as u32), (address & 3) as usize, data)
 }
 
-/// Header of a memory write of `len` bytes whose payload is left out.
+/// Header of a memory write of `len` bytes whose payload is omitted.
 pub fn mem_write_header(requester: Bdf, tag: u16, address: u64, len: u32) -> Header {
     Header::memory(false, requester, tag, address, len)
 }
@@ -201,7 +201,7 @@ pub fn cfg_read0(requester: Bdf, tag: u16, target: Bdf, register: u16) -> Tlp {
     Tlp::bare(config(CFGRD0, requester, tag, target, register, 0xF))
 }
 
-/// Type 0 configuration write; `byte_enables` bit i writes byte i of the DW.
+/// Type 0 configuration write; bit i of `byte_enables` writes byte i of the DW.
 pub fn cfg_write0(requester: Bdf, tag: u16, target: Bdf, register: u16, byte_enables: u8, value: u32) -> Tlp {
     Tlp::with_data(config(CFGWR0, requester, tag, target, register, byte_enables), 0, &value.to_le_bytes())
 }
@@ -217,18 +217,18 @@ fn config(fmt_type: u8, requester: Bdf, tag: u16, target: Bdf, register: u16, by
     h
 }
 
-/// Who answers whom: the three fields every completion carries.
+/// The three fields every completion carries: who answers whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Who completes.
+    /// The completer.
     pub completer: Bdf,
-    /// Who asked.
+    /// The requester.
     pub requester: Bdf,
-    /// The tag it asked with.
+    /// Tag of the request.
     pub tag: u16,
 }
 
-/// Completion without data (answer to a configuration write, or an error).
+/// Completion without data (response to a configuration write, or an error).
 pub fn completion(route: Route, status: CplStatus) -> Tlp {
     Tlp::bare(completion_header(CPL, route, status, 0, 4, 0))
 }

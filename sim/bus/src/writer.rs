@@ -1,4 +1,4 @@
-//! Writing a trace, record by record.
+//! Writes a trace, record by record.
 
 use crate::record::*;
 use crate::summary::{Summary, BODY};
@@ -37,7 +37,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(Self { out, last_ps: 0, summaries: header.summaries, body: Vec::new() })
     }
 
-    /// Writes a record; its time must not be below that of the one before it.
+    /// Writes a record; its time must not precede that of the previous one.
     pub fn record(&mut self, record: &Record) -> Result<()> {
         if let Body::Summary(summary) = &record.body {
             return self.summary_at(record.time_ps, summary);
@@ -63,7 +63,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// The commonest record of a long trace, without detours.
+    /// fast path for the commonest record of a long trace
     fn summary_at(&mut self, time_ps: u64, summary: &Summary) -> Result<()> {
         if !self.summaries {
             return Err(Error::Order("a SUMMARY in a trace whose header does not announce summaries".into()));
@@ -105,7 +105,7 @@ impl<W: Write> TraceWriter<W> {
         self.summary_at(summary.instants.last_ps(), &summary)
     }
 
-    /// Hands what is buffered to the file, so that a reader of a live trace sees it.
+    /// Flushes the buffer, so that a reader of a live trace sees it.
     pub fn flush(&mut self) -> Result<()> {
         Ok(self.out.flush()?)
     }
@@ -118,7 +118,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// A direction as it is written in a body.
+/// A direction as encoded in a body.
 fn number(direction: Direction) -> u8 {
     match direction {
         Direction::Down => 1,
@@ -179,8 +179,8 @@ fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
     })
 }
 
-/// A [`TraceWriter`] for sources that know events out of order, up to a horizon: records wait in memory until
-/// [`SortingWriter::release`] says that nothing earlier can come. Records of equal time keep their order of arrival.
+/// A [`TraceWriter`] for sources that produce events out of order within a horizon: records wait in memory until
+/// [`SortingWriter::release`] says that nothing earlier can come. Records of equal time stay in order of arrival.
 pub struct SortingWriter<W: Write> {
     inner: TraceWriter<W>,
     waiting: BTreeMap<(u64, u64), Body>,
@@ -188,12 +188,12 @@ pub struct SortingWriter<W: Write> {
 }
 
 impl<W: Write> SortingWriter<W> {
-    /// Sorts in front of `inner`.
+    /// Adds sorting in front of `inner`.
     pub fn new(inner: TraceWriter<W>) -> Self {
         Self { inner, waiting: BTreeMap::new(), serial: 0 }
     }
 
-    /// Takes a record; an error if it is earlier than what was already released.
+    /// Takes a record; an error if it precedes what was already released.
     pub fn push(&mut self, record: Record) -> Result<()> {
         if record.time_ps < self.inner.last_ps {
             let (t, last) = (record.time_ps, self.inner.last_ps);
@@ -204,7 +204,7 @@ impl<W: Write> SortingWriter<W> {
         Ok(())
     }
 
-    /// Writes a record of which the source knows that no earlier one will come, and before it those that are earlier.
+    /// Writes a record that the source knows to be the earliest to come, after any earlier ones already waiting.
     pub fn push_in_order(&mut self, record: &Record) -> Result<()> {
         if !self.waiting.is_empty() {
             self.release(record.time_ps + 1)?;
@@ -212,7 +212,7 @@ impl<W: Write> SortingWriter<W> {
         self.inner.record(record)
     }
 
-    /// The same, for a summary.
+    /// As above, for a summary.
     pub fn push_summary_in_order(&mut self, time_ps: u64, summary: &Summary) -> Result<()> {
         if !self.waiting.is_empty() {
             self.release(time_ps + 1)?;
@@ -237,7 +237,7 @@ impl<W: Write> SortingWriter<W> {
         self.inner.flush()
     }
 
-    /// Writes all that waits, then END at `time_ps` or at the last record, whichever is later.
+    /// Writes everything that waits, then END at `time_ps` or at the last record, whichever is later.
     pub fn finish(mut self, time_ps: u64) -> Result<W> {
         self.release(u64::MAX)?;
         let end = time_ps.max(self.inner.last_ps);

@@ -1,4 +1,4 @@
-//! Spoilt bus traces: events in order or an error, and no more of them than the file has room for.
+//! Corrupted bus traces: events in order or an error, and no more of them than the file has room for.
 
 mod common {
     pub mod fuzz;
@@ -10,7 +10,7 @@ use wattbell_bus::{
     tlp, Body, Burst, Direction, Error, Player, Rail, Record, Signal, Tlp, TraceHeader, TraceReader, TraceWriter,
 };
 
-/// Some records of every kind, as a writer makes them.
+/// Some records of every kind, as written by a writer.
 fn trace(rng: &mut Rng) -> Vec<u8> {
     let mut writer = TraceWriter::new(Vec::new(), &TraceHeader::default()).unwrap();
     let mut time_ps = 0;
@@ -38,7 +38,7 @@ fn trace(rng: &mut Rng) -> Vec<u8> {
     writer.finish(time_ps + (1 << 20)).unwrap()
 }
 
-/// Plays it to its end or its fault; the number of events.
+/// Plays it to its end or its first error; returns the number of events.
 fn play(file: &[u8]) -> u64 {
     let reader = match TraceReader::new(file) {
         Ok(reader) => reader,

@@ -75,7 +75,7 @@ fn qemu2bus(log: &Path, out: &Path, phases: Option<&Path>, stats: Option<&Path>)
         })
         .transpose()?;
     let survey = survey::survey(log)?;
-    // Under another name until whole: a failed conversion leaves no trace that looks good.
+    // Under a temporary name until complete: a failed conversion leaves no trace that looks good.
     let partial = out.with_extension("wbt.part");
     let file = std::io::BufWriter::with_capacity(1 << 18, std::fs::File::create(&partial).map_err(io(&partial))?);
     let outcome = convert::convert(log, &survey, phases, file)?;

@@ -1,4 +1,4 @@
-//! Spoilt QEMU logs: a trace that reads back, or an error.
+//! Corrupted QEMU logs: a trace that reads back, or an error.
 
 #[path = "../../bus/tests/common/fuzz.rs"]
 mod fuzz;

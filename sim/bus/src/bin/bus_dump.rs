@@ -1,4 +1,5 @@
-//! `wattbell-bus-dump TRACE`: the events of a trace, bursts expanded, one JSON object a line. `-` reads standard input.
+//! `wattbell-bus-dump TRACE`: the events of a trace, bursts expanded, one JSON object per line. `-` reads standard
+//! input.
 
 use serde_json::json;
 use std::fs::File;

@@ -1,8 +1,9 @@
-//! Spoilt input for readers: seeded, so that a case that fails can be run again.
+//! Corrupted input for readers, seeded so that a failing case can be repeated.
 
 use fastrand::Rng;
 
-/// Runs `test` on `count` seeds, WATTBELL_FUZZ times as many (and others) where that is set; names the seed of one that panics.
+/// Runs `test` on `count` seeds, or WATTBELL_FUZZ times as many (and different ones) if set; reports the seed of one
+/// that panics.
 pub fn each(count: u64, mut test: impl FnMut(&mut Rng)) {
     let times: u64 = std::env::var("WATTBELL_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let first: u64 = std::env::var("WATTBELL_FUZZ_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -23,7 +24,7 @@ impl Drop for Seed {
     }
 }
 
-/// Flips, overwrites, inserts, removes, doubles and cuts bytes, a few times.
+/// Flips, overwrites, inserts, removes, duplicates and truncates bytes, a few times.
 #[allow(dead_code)]
 pub fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     for _ in 0..rng.usize(1..6) {
@@ -55,7 +56,7 @@ pub fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A number at an end of some range, or any.
+/// A number at the end of some range, or any number.
 pub fn extreme(rng: &mut Rng) -> u64 {
     let near = rng.u64(..3).wrapping_sub(1);
     let power = [0, 7, 8, 15, 16, 31, 32, 40, 53, 62, 63][rng.usize(..11)];
@@ -66,7 +67,7 @@ pub fn extreme(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Replaces numbers and words, removes, doubles, swaps and cuts lines; at times spoils bytes too.
+/// Replaces numbers and words; removes, duplicates, swaps and truncates lines; sometimes corrupts bytes too.
 #[allow(dead_code)]
 pub fn spoil_text(rng: &mut Rng, text: &str) -> Vec<u8> {
     let mut lines: Vec<String> = text.lines().map(String::from).collect();

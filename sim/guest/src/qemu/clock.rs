@@ -1,27 +1,27 @@
-//! The log's times as one clock that never goes back.
+//! Turns the log's times into one clock that never runs backwards.
 
 use super::event::Event;
 
-/// A step back beyond this is another run's log behind the first, not jitter between threads.
+/// A larger step back is the start of another run's log, not jitter between threads.
 const NEW_RUN_US: i64 = 1_000_000;
-/// A pause before a reset beyond this lies between two runs: nothing is learnt from playing it.
+/// A longer pause before a reset lies between two runs: playing it teaches nothing.
 const PAUSE_BEFORE_RESET_US: i64 = 10_000_000;
-/// No job pauses for that long: the log was put together from several, or the machine slept.
+/// No job pauses this long: the log was put together from several, or the machine slept.
 const LONGEST_PAUSE_US: i64 = 600_000_000;
-/// What such a pause becomes.
+/// Length to which such a pause is cut.
 const CUT_TO_US: i64 = 10_000;
 
-/// Follows the times of a log's lines.
+/// Tracks the times of a log's lines.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Clock {
     last_us: Option<i64>,
     now_us: i64,
-    /// Pauses that were cut, and steps back.
+    /// Number of pauses cut, and of steps back.
     pub jumps: u64,
 }
 
 impl Clock {
-    /// Microseconds from the first timed event to this one; an event without a time takes that of the one before.
+    /// Microseconds from the first timed event to this one; an event without a time takes that of the previous one.
     pub fn tell(&mut self, time_us: Option<i64>, event: &Event) -> i64 {
         let Some(time) = time_us else { return self.now_us };
         let step = self.last_us.map_or(0, |last| time.saturating_sub(last));

@@ -1,4 +1,4 @@
-//! One command: what the log's lines say about it, gathered, and its submission queue entry rebuilt.
+//! One command: gathers what the log's lines say about it, and rebuilds its submission queue entry.
 
 use super::event::Event;
 use super::identify;
@@ -10,7 +10,7 @@ use super::wire::DataFlow;
 use std::collections::HashMap;
 use wattbell_spec::nvme::{admin, io};
 
-/// Pages for data whose addresses the log does not tell: far above any guest memory, handed out in turn.
+/// Pages for data whose addresses the log does not give: far above any guest memory, handed out in turn.
 const PAGE_MEMORY: u64 = 0x80_0000_0000;
 const PAGE_COUNT: u64 = 1 << 24;
 
@@ -19,11 +19,11 @@ const PAGE_COUNT: u64 = 1 << 24;
 pub struct Command {
     pub io: bool,
     pub sqid: u16,
-    /// `None` until a line tells (creations without `admin_cmd`).
+    /// `None` until a line gives it (creations without `admin_cmd`).
     pub cid: Option<u16>,
     pub nsid: u32,
     pub opc: u8,
-    /// First block, blocks.
+    /// First block, number of blocks.
     pub blocks: Option<(u64, u32)>,
     pub bytes: Option<u64>,
     /// Length, PRP1, PRP2.
@@ -31,11 +31,11 @@ pub struct Command {
     pub sgl: Option<(u8, u64)>,
     pub pages: Vec<(u64, u64)>,
     pub dsm: Option<(u32, u32)>,
-    /// Index of a Dataset Management in the survey.
+    /// Index of a Dataset Management command in the survey.
     pub dsm_index: Option<usize>,
     pub copy_ranges: Option<u32>,
     pub detail: Option<Event>,
-    /// The detail is guessed: positions in the log are those of a queue of unknown size.
+    /// The detail is a guess: positions in the log are those of a queue of unknown size.
     pub guessed: bool,
     pub identify_nsid: u32,
 }
@@ -57,9 +57,9 @@ pub struct Context<'a> {
     pub survey: &'a Survey,
     pub page_size: u64,
     pub next_page: u64,
-    /// Reads and writes whose size the log does not tell.
+    /// Number of reads and writes whose size the log does not give.
     pub unsized_commands: u64,
-    /// Bytes of a block of each namespace as of now, where a read or write told.
+    /// Current block size of each namespace in bytes, where a read or write revealed it.
     pub lba_sizes: HashMap<u32, u32>,
 }
 
@@ -78,7 +78,7 @@ impl Command {
             Event::Copy { cid, nr, .. } if self.io && same(cid, self.cid) => self.copy_ranges = Some(nr),
             Event::FlushNs | Event::DsmRange { .. } => {}
             Event::Dsm { nr, attr } if self.io && self.opc == io::DSM => self.dsm = Some((nr, attr)),
-            // A compare maps its data long after its command: what comes then may be another's.
+            // a compare maps its data long after its command: a later mapping may be another's
             Event::MapPrp { len, prp1, prp2 } if self.maps() => {
                 self.prp.get_or_insert((len, prp1, prp2));
             }
@@ -111,12 +111,12 @@ impl Command {
         true
     }
 
-    /// Whether the log's next mapping of memory is this command's.
+    /// Whether the log's next memory mapping belongs to this command.
     fn maps(&self) -> bool {
         !self.io || !matches!(self.opc, io::FLUSH | io::WRITE_ZEROES | io::VERIFY | io::COMPARE)
     }
 
-    /// A command known from a detail line alone: `io_cmd` or `admin_cmd` is not in the log.
+    /// A command known only from a detail line: `io_cmd` or `admin_cmd` is not in the log.
     pub fn implied(event: &Event, sqid: u16) -> Option<Self> {
         let base = |io, cid, opc| Self { io, sqid: if io { sqid } else { 0 }, cid, opc, ..Self::default() };
         let mut command = match *event {
@@ -262,11 +262,11 @@ impl Command {
         }
     }
 
-    /// Puts `len` bytes of data into memory: the log's addresses where it has them, else pages of our own; writes the
-    /// data pointer, and a PRP list or an SGL segment where one is needed.
+    /// Places `len` bytes of data in memory: at the log's addresses where it has them, else in pages of our own. Writes
+    /// the data pointer, and a PRP list or an SGL segment where needed.
     fn place(&self, built: &mut Built, context: &mut Context<'_>, len: u64) {
         let page = context.page_size;
-        // Ranges of a Dataset Management must stay readable for a tap that does not follow SGLs: they get a PRP.
+        // Ranges of a Dataset Management must stay readable for a tap that does not follow SGLs, so they get a PRP.
         let sgl = self.sgl.filter(|_| built.data.is_none());
         if let (Some((kind, total)), None) = (sgl, self.prp) {
             let (first, pages) = context.contiguous(total);
@@ -274,7 +274,7 @@ impl Command {
             built.sqe = if kind == 0 {
                 built.sqe.sgl(first, total as u32, 0)
             } else {
-                // How many descriptors the host used is not in the log: one that covers all.
+                // the log does not say how many descriptors the host used: one that covers everything
                 let (segment, _) = context.contiguous(16);
                 built.list = Some((segment, sgl_descriptor(first, total as u32, 0).to_vec()));
                 built.sqe.sgl(segment, 16, 3)
@@ -315,7 +315,7 @@ impl Command {
 }
 
 impl Context<'_> {
-    /// Blocks of `shown` bytes to each block of `command`: not 1 where its namespace was formatted to another size.
+    /// Blocks of `shown` bytes per block of `command`: not 1 where its namespace was reformatted to another size.
     fn scale(&mut self, command: &Command, shown: u32) -> u32 {
         if let (Some((_, nlb)), Some(bytes)) = (command.blocks, command.bytes) {
             if let Some(size) = lba_size(nlb, bytes) {

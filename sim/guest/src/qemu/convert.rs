@@ -1,4 +1,4 @@
-//! Second reading of a log: every event onto the bus, in the order of its lines.
+//! Second pass over a log: puts every event onto the bus, in the order of its lines.
 
 use super::clock::Clock;
 use super::command::{Command, Context};
@@ -17,19 +17,19 @@ use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
 use wattbell_spec::nvme::{admin, io};
 
-/// Behind an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
+/// Pause after an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
 pub(super) const ADDED_PS: u64 = 20_000_000;
-/// The log's first event is this long after power-on: room for enumeration,
+/// Time from power-on to the log's first event: room for enumeration,
 const LEAD_PS: u64 = 1_000_000_000;
-/// and this much longer for each namespace: room for its Identify.
+/// plus this for each namespace: room for its Identify.
 const LEAD_PER_NAMESPACE_PS: u64 = 2 * ADDED_PS;
-/// The trace goes on for this long behind the last event, so that the rig closes its blocks.
+/// The trace continues this long after the last event, so that the rig closes its blocks.
 const MARGIN_PS: u64 = 20_000_000_000;
-/// From the last event of a log that is cut short to the reset that ends what was under way.
+/// Time from the last event of a truncated log to the reset that ends what is in flight.
 const RESET_PS: u64 = 1_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
 const MSI_ADDRESS: u64 = 0xFEE0_0000;
-/// QEMU's MSI-X table lies in BAR0 behind the doorbells.
+/// QEMU's MSI-X table lies in BAR0 after the doorbells.
 const MSIX_TABLE: u64 = 0x2000;
 
 /// What the converter had to add or could not place.
@@ -48,7 +48,7 @@ pub struct Tally {
     pub unsized_commands: u64,
 }
 
-/// The rebuilt bus while the log is read.
+/// The rebuilt bus while the log is being read.
 pub struct Converter<'s, W: Write> {
     pub(super) survey: &'s Survey,
     pub(super) wire: Wire<W>,
@@ -72,11 +72,11 @@ pub struct Outcome {
     pub tally: Tally,
     /// TLPs written: host to drive, drive to host.
     pub tlps: [u64; 2],
-    /// How far events moved.
+    /// How far events were moved.
     pub delay: Delay,
 }
 
-/// Writes the log at `path`, surveyed before, as a bus trace to `out`. `phases` goes into the trace's header.
+/// Writes the log at `path`, already surveyed, as a bus trace to `out`. `phases` goes into the trace's header.
 pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, out: W) -> Result<Outcome, Error> {
     let writer = SortingWriter::new(TraceWriter::new(out, &header(survey, phases))?);
     let context = Context { survey, page_size: 4096, next_page: 0, unsized_commands: 0, lba_sizes: HashMap::new() };
@@ -171,7 +171,7 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
 }
 
 impl<W: Write> Converter<'_, W> {
-    /// Power-on; and if no driver in the log asks for Identify data, a short life in which one does.
+    /// Power-on and, if no driver in the log asks for Identify data, a short session in which one does.
     fn prelude(&mut self) -> BusResult<()> {
         self.power_up()?;
         let s = self.survey;
@@ -186,7 +186,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// I/O commands under way at the log's end would leave no record: a reset ends them, and they are told.
+    /// I/O commands in flight at the end of the log would leave no record: a reset ends them, and they are reported.
     fn cut_short(&mut self) -> BusResult<()> {
         if self.queues.commands.keys().any(|&(sqid, _)| sqid != 0)
             || (!self.survey.seen.complete && self.survey.in_flight > 0)
@@ -251,7 +251,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// A line about a command whose own line is not there.
+    /// A line about a command whose own line is missing.
     fn detail_alone(&mut self, event: &Event) {
         let mut sqid = 1;
         if let Event::Blocks { .. } = event {
@@ -271,7 +271,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(value)
     }
 
-    /// The gathered command goes on the bus: fetch of its entry, PRP list, and its data is queued.
+    /// Puts the gathered command on the bus: fetches its entry and PRP list, and queues its data.
     fn close_command(&mut self, next: Option<&Event>) -> BusResult<()> {
         let Some(mut command) = self.command.take() else { return Ok(()) };
         if let (None, Some(Event::Complete { cid, cqid: 0, .. })) = (command.cid, next) {
@@ -313,8 +313,8 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// Whether a missing doorbell is in memory rather than lost. A log that begins behind Doorbell Buffer Config
-    /// gives itself away by QEMU's looks at the shadow.
+    /// Whether a missing doorbell is in memory rather than lost. A log that begins after Doorbell Buffer Config is
+    /// recognised by QEMU's looks at the shadow.
     fn elides(&mut self) -> bool {
         self.queues.shadow || (self.survey.seen.shadow && !self.survey.seen.dbbuf_config)
     }
@@ -323,13 +323,13 @@ impl<W: Write> Converter<'_, W> {
         self.wire.write_register(0x1000 + 8 * u64::from(sqid), &tail.to_le_bytes())
     }
 
-    /// A doorbell the log should have had.
+    /// A doorbell that the log should have had.
     fn announce(&mut self, sqid: u16) -> BusResult<()> {
         let Some(tail) = self.queues.sqs.get_mut(&sqid).map(|sq| sq.announce_one()) else { return Ok(()) };
         self.ring(sqid, tail)
     }
 
-    /// A doorbell for a command that the log does not have.
+    /// A doorbell for a command that the log lacks.
     pub(super) fn ring_extra(&mut self, sqid: u16) -> BusResult<()> {
         let Some(sq) = self.queues.sqs.get_mut(&sqid) else { return Ok(()) };
         sq.tail = (sq.tail + 1) % sq.size;

@@ -1,4 +1,4 @@
-//! The events of QEMU's `hw/nvme/trace-events` that say something about the bus.
+//! The events of QEMU's `hw/nvme/trace-events` that reveal something about the bus.
 
 use super::line::{number, Segment};
 use wattbell_spec::nvme::io;
@@ -80,7 +80,7 @@ pub enum Event {
         ctrlid: u16,
         csi: u8,
     },
-    /// `identify_ns`, `identify_nslist`, ...: the namespace a preceding Identify asks for.
+    /// `identify_ns`, `identify_nslist`, ...: the namespace requested by a preceding Identify.
     IdentifyNsid {
         nsid: u32,
     },
@@ -135,7 +135,7 @@ pub enum Event {
         cqid: u16,
         head: u32,
     },
-    /// QEMU looked at a shadow doorbell: the driver uses them.
+    /// QEMU looked at a shadow doorbell, so the driver uses them.
     Shadow,
     Cfg {
         value: u32,
@@ -162,18 +162,18 @@ pub enum Event {
         size: u32,
     },
     PciReset,
-    /// An event of the NVMe device that says nothing about the bus that others do not.
+    /// An event of the NVMe device that reveals nothing about the bus beyond what others do.
     Other,
 }
 
-/// A computer's addresses have no more bits; a number beyond that is damage.
+/// No computer has more address bits; a larger number is damage.
 const ADDRESS_BITS: u32 = 52;
 /// NLB has 16 bits and is zero-based.
 const MOST_BLOCKS: u32 = 1 << 16;
-/// No command of QEMU's moves more: that many blocks of 4 KiB.
+/// No QEMU command moves more: this many blocks of 4 KiB.
 const MOST_BYTES: u64 = 1 << 28;
 
-/// Parses an event. `None`: the name is one of ours, but its arguments are damaged.
+/// Parses an event. `None`: the name is known, but its arguments are damaged.
 pub fn parse(segment: &Segment<'_>) -> Option<Event> {
     let a = segment.args;
     let n = |key: &str| number(a, key);
@@ -200,7 +200,7 @@ pub fn parse(segment: &Segment<'_>) -> Option<Event> {
         "dsm" => Event::Dsm { nr: n32("nr")?, attr: n32("attr")? },
         "dsm_deallocate" => Event::DsmRange { slba: n("slba")?, nlb: n32("nlb")? },
         "copy" => Event::Copy { cid: n16("cid")?, nsid: n32("nsid")?, nr: n32("nr")? },
-        // "trans_len" ends in "len" too, but `number` takes whole keys
+        // "trans_len" ends in "len" too, but `number` matches whole keys
         "map_prp" => Event::MapPrp { len: bytes("len")? as u32, prp1: address("prp1")?, prp2: address("prp2")? },
         "map_sgl" => Event::MapSgl { kind: n8("type")?, len: bytes("len")? },
         "map_addr" => Event::MapAddr { addr: address("addr")?, len: bytes("len")? },

@@ -1,4 +1,4 @@
-//! Identify data, which the log does not show: rebuilt from what the log's commands reveal.
+//! Identify data, which the log does not contain: rebuilt from what the log's commands reveal.
 
 use super::namespace::Namespace;
 use super::survey::Survey;
@@ -6,7 +6,7 @@ use super::survey::Survey;
 /// Bytes of every Identify data structure.
 pub const SIZE: usize = 4096;
 
-/// Identify Controller of QEMU's device as far as commands reveal it; strings say that it is rebuilt.
+/// Identify Controller of QEMU's device as far as commands reveal it; its strings say that it is rebuilt.
 pub fn controller(survey: &Survey) -> Vec<u8> {
     let mut d = vec![0; SIZE];
     let mut text = |at: usize, len: usize, value: &str| {

@@ -1,4 +1,4 @@
-//! Reads a log line by line, both times the same way.
+//! Reads a log line by line, identically in both passes.
 
 use super::event::{parse, Event};
 use super::line::segments;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Longer lines are no log lines; only so much of one is looked at.
+/// Longer lines are not log lines; only this much of one is looked at.
 const MAX_LINE: usize = 1 << 16;
 
 /// What became of the lines of a log.
@@ -19,18 +19,18 @@ pub struct Lines {
     pub foreign: u64,
     /// NVMe events.
     pub events: u64,
-    /// Events whose arguments are cut or unreadable; they are left out.
+    /// Events whose arguments are truncated or unreadable; they are left out.
     pub damaged: u64,
-    /// Events without a time; they take that of the event before.
+    /// Events without a time; they take that of the previous event.
     pub untimed: u64,
-    /// The last line is an event without a line end: it may be cut, even in a number that still reads as one.
+    /// The last line is an event without a line end: it may be truncated, even in a number that still reads as one.
     pub unfinished: bool,
 }
 
 /// Calls `each` with every readable event and its time (microseconds since 1970, where the line has one).
 pub fn read(path: &Path, mut each: impl FnMut(Option<i64>, Event) -> Result<(), Error>) -> Result<Lines, Error> {
     let io = |source| Error::Io { path: path.display().to_string(), source };
-    // Asked before opening: that of a pipe may wait for ever.
+    // checked before opening, which on a pipe may block forever
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(Error::NoFile(path.display().to_string()));
     }
@@ -63,7 +63,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Option<i64>, Event) -> Result<(), 
     Ok(counts)
 }
 
-/// Reads up to the next LF or CR into `line`, of which only [`MAX_LINE`] bytes are kept. `None` at the end of the file,
+/// Reads up to the next LF or CR into `line`, keeping at most [`MAX_LINE`] bytes. `None` at the end of the file,
 /// `false` for a last line without an end.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<bool>> {
     line.clear();
@@ -89,7 +89,7 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Op
     }
 }
 
-/// What a file that starts with `head` is, if it is no text of one byte a character, and what to do about it.
+/// What a file that starts with `head` is, if it is not single-byte text, and what to do about it.
 fn no_text(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const KINDS: [(&[u8], &str, &str); 9] = [
         (b"\x1f\x8b", "gzip data", "gunzip first"),

@@ -1,13 +1,14 @@
-//! Lines of a QEMU log: where an event starts, when it was, and the numbers in its arguments.
+//! Lines of a QEMU log: where an event starts, when it happened, and the numbers in its arguments.
 //!
 //! QEMU 10.0 and older write `PID@SECONDS.MICROS:event arguments`, newer ones `YYYY-MM-DDTHH:MM:SS.MICROSZ event
-//! arguments` (both with `-msg timestamp=on`). Anything may stand between such lines, and a line may be cut or run
+//! arguments` (both with `-msg timestamp=on`). Anything may stand between such lines, and a line may be truncated or
+//! run
 //! into the next one.
 
-/// Every event of interest has a name that starts so.
+/// Prefix of the names of all events of interest.
 const PREFIX: &str = "pci_nvme_";
 
-/// One event as it stands in the log.
+/// One event as logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'a> {
     /// Microseconds since 1970, if the line has a time.
@@ -18,9 +19,9 @@ pub struct Segment<'a> {
     pub args: &'a str,
 }
 
-/// The events in `line`: none in most foreign lines, several where lines ran into each other.
+/// The events in `line`: none in most foreign lines, several where lines ran together.
 pub fn segments(line: &str) -> Vec<Segment<'_>> {
-    let mut starts: Vec<(usize, usize, Option<i64>)> = Vec::new(); // prefix start, name start, time
+    let mut starts: Vec<(usize, usize, Option<i64>)> = Vec::new(); // start of the prefix, start of the name, time
     let mut from = 0;
     while let Some(found) = line[from..].find(PREFIX) {
         let at = from + found;
@@ -29,7 +30,8 @@ pub fn segments(line: &str) -> Vec<Segment<'_>> {
             None => starts.push((0, at, None)),
             Some(b':' | b' ' | b'\t') => {
                 let (begin, time_us) = timestamp(&line[..at]);
-                // An event's own arguments never name an event: what has neither time nor line start is foreign text.
+                // An event's own arguments never name an event: anything with neither a time nor a line start is
+                // foreign text.
                 if time_us.is_some() || line[..at].trim().is_empty() {
                     starts.push((begin, at, time_us));
                 }
@@ -58,7 +60,7 @@ fn timestamp(before: &str) -> (usize, Option<i64>) {
     if let Some(at) = token.rfind('@') {
         return (begin, epoch(&token[at + 1..]));
     }
-    // A line cut inside a number runs into the timestamp: only its last 27 or 20 characters are the time.
+    // A line truncated inside a number runs into the timestamp: only its last 27 or 20 characters are the time.
     for length in [27, 20] {
         if token.len() >= length {
             if let Some(time) = iso8601(&token[token.len() - length..]) {
@@ -69,7 +71,7 @@ fn timestamp(before: &str) -> (usize, Option<i64>) {
     (before.len(), None)
 }
 
-/// `SECONDS.MICROS` in microseconds.
+/// Parses `SECONDS.MICROS` to microseconds.
 fn epoch(text: &str) -> Option<i64> {
     let (seconds, micros) = text.split_once('.')?;
     if micros.len() != 6 {
@@ -78,7 +80,7 @@ fn epoch(text: &str) -> Option<i64> {
     seconds.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse::<u32>().ok()?.into())
 }
 
-/// `YYYY-MM-DDTHH:MM:SS[.ffffff]Z` in microseconds since 1970.
+/// Parses `YYYY-MM-DDTHH:MM:SS[.ffffff]Z` to microseconds since 1970.
 fn iso8601(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
@@ -101,7 +103,7 @@ fn iso8601(text: &str) -> Option<i64> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + micros)
 }
 
-/// The number after `key` in `args`, as `key 12`, `key 0x1f` or `key=...`. `None` if it is not there or cut off.
+/// The number after `key` in `args`, as `key 12`, `key 0x1f` or `key=...`. `None` if it is missing or truncated.
 pub fn number(args: &str, key: &str) -> Option<u64> {
     let mut from = 0;
     while let Some(found) = args[from..].find(key) {

@@ -1,26 +1,26 @@
-//! Logs that two controllers share. No event names its controller, so they become one: queues of the converter's own,
-//! every command under an identifier of its own, doorbells and administration left out.
+//! Logs shared by two controllers. No event names its controller, so they become one: with queues of the converter's
+//! own, a new identifier for every command, and doorbells and administration left out.
 
 use super::event::Event;
 use std::collections::{HashMap, VecDeque};
 use wattbell_spec::nvme::admin;
 
-/// Identifiers go round below those of added commands; far more than commands are ever in flight.
+/// Identifiers wrap below those of added commands; far more than are ever in flight.
 const IDENTIFIERS: u16 = 0xF000;
 
-/// Renames commands, and takes out what would be about queues of one controller or the other.
+/// Renames commands, and removes what concerns the queues of only one controller.
 #[derive(Debug, Default)]
 pub struct Merge {
     next: u16,
-    /// New identifiers of commands under way, the oldest first, by queue and the log's identifier.
+    /// New identifiers of commands in flight, oldest first, by queue and the log's identifier.
     open: HashMap<(u16, u16), VecDeque<u16>>,
-    /// Which admin command the log's next details belong to, if it was kept.
+    /// The admin command to which the log's next details belong, if it was kept.
     admin: Option<u16>,
     last: Option<(u16, u16)>,
 }
 
 impl Merge {
-    /// The event as the one controller would have logged it; `None` if it is left out.
+    /// The event as a single controller would have logged it; `None` if it is left out.
     pub fn pass(&mut self, event: &Event) -> Option<Event> {
         Some(match *event {
             Event::IoCmd { cid, nsid, sqid, opc } => Event::IoCmd { cid: self.begin(sqid, cid), nsid, sqid, opc },
@@ -33,7 +33,7 @@ impl Merge {
                 self.last?;
                 *event
             }
-            // Features carry the markers of phases (docs/capture.md).
+            // features carry the markers of phases (docs/capture.md)
             Event::AdminCmd { cid, sqid, opc: opc @ admin::GET_FEATURES } => {
                 let renamed = self.begin(sqid, cid);
                 self.admin = Some(cid);

@@ -1,7 +1,8 @@
-//! QEMU's NVMe trace log as a bus trace: what a tap on the drive's connector would have seen.
+//! Converts QEMU's NVMe trace log to a bus trace: what a tap at the drive's connector would have seen.
 //!
 //! The log is read twice: [`survey`] learns what only the whole log tells (LBA sizes, which events were enabled, the
-//! ranges of each Dataset Management), [`convert`] writes the trace. `docs/real-traffic.md` says what is from the log
+//! ranges of each Dataset Management), [`convert`] writes the trace. `docs/real-traffic.md` says what comes from the
+//! log
 //! and what is rebuilt.
 
 pub mod clock;
@@ -24,7 +25,7 @@ mod wire;
 
 use std::io;
 
-/// What keeps a log from becoming a trace.
+/// Reasons why a log cannot become a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reading the log or writing a result failed.
@@ -44,13 +45,13 @@ pub enum Error {
     /// Compressed, or of wide characters.
     #[error("{0} is {1}: use {2}")]
     NoText(String, &'static str, &'static str),
-    /// Nothing to convert.
+    /// There is nothing to convert.
     #[error(
         "{0}: no NVMe event in {1} lines. Run QEMU with -trace 'pci_nvme_*' -D LOG -msg timestamp=on, and its own \
          `nvme` device"
     )]
     NoEvents(String, u64),
-    /// Events without times.
+    /// Its events have no times.
     #[error("{0}: {1} NVMe events, but none with a time. Run QEMU with -msg timestamp=on")]
     NoTimes(String, u64),
     /// The phases file is unusable.

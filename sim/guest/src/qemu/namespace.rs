@@ -1,13 +1,14 @@
-//! Namespaces, as far as reads and writes tell of them.
+//! Namespaces, as far as reads and writes reveal them.
 
 /// What is known of a namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Bytes of a logical block, from `count` / `nlb` of a read or write (metadata not counted): the smallest there was.
+    /// Size of a logical block in bytes, from `count` / `nlb` of a read or write (metadata not counted): the smallest
+    /// seen.
     pub lba_size_bytes: Option<u32>,
-    /// First block behind the highest one that was touched.
+    /// First block after the highest one accessed.
     pub end_lba: u64,
-    /// Reads and writes that show another block size than the first one.
+    /// Reads and writes that show another block size than the first.
     pub conflicts: u64,
 }
 
@@ -15,13 +16,13 @@ pub struct Namespace {
 pub const DEFAULT_LBA_SIZE: u32 = 512;
 
 impl Namespace {
-    /// Bytes of a logical block.
+    /// Size of a logical block in bytes.
     pub fn lba_size(&self) -> u32 {
         self.lba_size_bytes.unwrap_or(DEFAULT_LBA_SIZE)
     }
 }
 
-/// Bytes of a logical block, from the bytes of `nlb` of them. With metadata in line a block is 512 + 8 bytes or so: the
+/// Size of a logical block, from the bytes of `nlb` of them. With inline metadata a block is 512 + 8 bytes or so: the
 /// data part is the power of two below.
 pub fn lba_size(nlb: u32, bytes: u64) -> Option<u32> {
     let per_block = bytes.checked_div(nlb.into())?;

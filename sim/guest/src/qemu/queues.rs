@@ -1,7 +1,7 @@
-//! Queues as they stand on the rebuilt bus, and how positions in the log map to them.
+//! Queues on the rebuilt bus, and how positions in the log map to them.
 //!
 //! On the bus every queue starts at slot 0. A log that starts in the middle shows positions that are further on, so
-//! doorbell values are carried over as differences; where the whole life of a queue is in the log, both agree.
+//! doorbell values are carried over as differences; where the whole life of a queue is in the log, the two agree.
 
 use super::sqe::Cqe;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -17,11 +17,11 @@ pub struct Sq {
     pub cqid: u16,
     /// Next slot the drive fetches.
     pub head: u32,
-    /// Value of the last tail doorbell on the bus.
+    /// Last tail doorbell value on the bus.
     pub tail: u32,
     /// Size according to the log; `None` if the queue was created before the log began.
     pub log_size: Option<u32>,
-    /// Value of the last tail doorbell in the log.
+    /// Last tail doorbell value in the log.
     pub log_tail: Option<u32>,
 }
 
@@ -31,8 +31,8 @@ impl Sq {
         Self { address, size, cqid, head: 0, tail: 0, log_size, log_tail: log_size.map(|_| 0) }
     }
 
-    /// Bus value of a tail doorbell that the log gives as `log_tail`. `fetched` is how many commands the drive took
-    /// from this queue before the next doorbell: the measure where the log's positions are not known.
+    /// Bus value of a tail doorbell that the log gives as `log_tail`. `fetched` is the number of commands the drive
+    /// took from this queue before the next doorbell, which decides where the log's positions are not known.
     pub fn doorbell(&mut self, log_tail: u32, fetched: u32) -> u32 {
         let new = match (self.log_tail, self.log_size) {
             (Some(last), Some(size)) if log_tail < size && last < size => (log_tail + size - last) % size,
@@ -44,12 +44,12 @@ impl Sq {
         self.tail
     }
 
-    /// Whether the drive has fetched all that doorbells announced.
+    /// Whether the drive has fetched everything that doorbells announced.
     pub fn drained(&self) -> bool {
         self.head == self.tail
     }
 
-    /// One entry more was announced, though the log shows no doorbell for it.
+    /// Announces one more entry, though the log shows no doorbell for it.
     pub fn announce_one(&mut self) -> u32 {
         self.tail = (self.tail + 1) % self.size;
         self.log_tail = match (self.log_tail, self.log_size) {
@@ -59,7 +59,7 @@ impl Sq {
         self.tail
     }
 
-    /// Address of the slot at the head; the head moves on.
+    /// Address of the slot at the head; advances the head.
     pub fn take_slot(&mut self) -> u64 {
         let address = self.address + 64 * u64::from(self.head);
         self.head = (self.head + 1) % self.size;
@@ -80,13 +80,13 @@ pub struct Cq {
     pub tail: u32,
     /// Phase tag of that slot.
     pub phase: bool,
-    /// Value of the last head doorbell on the bus.
+    /// Last head doorbell value on the bus.
     pub head: u32,
     /// As in [`Sq`].
     pub log_size: Option<u32>,
-    /// Value of the last head doorbell in the log.
+    /// Last head doorbell value in the log.
     pub log_head: Option<u32>,
-    /// Completions that found the queue full.
+    /// Number of completions that found the queue full.
     pub deferred: VecDeque<Cqe>,
 }
 
@@ -119,7 +119,7 @@ impl Cq {
         self.head
     }
 
-    /// Address and phase of the slot at the tail; the tail moves on.
+    /// Address and phase tag of the slot at the tail; advances the tail.
     pub fn take_slot(&mut self) -> (u64, bool) {
         let slot = (self.address + 16 * u64::from(self.tail), self.phase);
         self.tail += 1;
@@ -134,15 +134,15 @@ impl Cq {
 /// What a command changes once it completes without error.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Nothing here.
+    /// Nothing that matters here.
     None,
-    /// A submission queue appears.
+    /// A submission queue is created.
     CreateSq(u16, Sq),
-    /// A completion queue appears.
+    /// A completion queue is created.
     CreateCq(u16, Cq),
-    /// A submission queue goes.
+    /// A submission queue is deleted.
     DeleteSq(u16),
-    /// A completion queue goes.
+    /// A completion queue is deleted.
     DeleteCq(u16),
 }
 
@@ -151,7 +151,7 @@ pub enum Action {
 pub struct InFlight {
     /// Number of its data transfer.
     pub owner: u64,
-    /// What completing does.
+    /// Effect of its completion.
     pub action: Action,
 }
 
@@ -169,13 +169,13 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// The submission queue that a completion on `cqid` of command `cid` belongs to.
+    /// The submission queue to which a completion of command `cid` on `cqid` belongs.
     pub fn owner_of(&self, cid: u16, cqid: u16) -> Option<u16> {
         let mut of_cq = self.sqs.iter().filter(|(_, sq)| sq.cqid == cqid).map(|(&id, _)| id);
         of_cq.find(|&sqid| self.commands.contains_key(&(sqid, cid)))
     }
 
-    /// Applies what a command that succeeded changes.
+    /// Applies the effect of a command that succeeded.
     pub fn apply(&mut self, action: Action) {
         match action {
             Action::None => {}

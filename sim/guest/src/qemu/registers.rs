@@ -1,8 +1,8 @@
 //! The drive's registers.
 
-/// Registers of the drive as the log's writes left them.
+/// The drive's registers as left by the writes in the log.
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)] // the specification's names
+#[allow(missing_docs)] // names as in the specification
 pub struct Registers {
     pub cc: u32,
     pub aqa: u32,
@@ -24,7 +24,7 @@ impl Registers {
     /// Value of the 4 bytes at `offset`.
     pub fn read(&self, offset: u64) -> u32 {
         match offset {
-            0x00 => 0x0F01_07FF, // MQES 2047, CQR, TO 7.5 s, as QEMU's device
+            0x00 => 0x0F01_07FF, // MQES 2047, CQR, TO 7.5 s, as in QEMU's device
             0x04 => 0x0000_0020, // CSS: NVM command set; DSTRD 0
             0x08 => 0x0001_0400,
             0x14 => self.cc,

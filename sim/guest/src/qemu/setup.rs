@@ -1,5 +1,5 @@
-//! What every life of the drive starts with, and what the converter adds where the log starts in the middle:
-//! enumeration, admin queue, Identify, I/O queues.
+//! How every session of the drive starts, and what the converter adds where the log starts in the middle: enumeration,
+//! admin queue, Identify, I/O queues.
 
 use super::convert::{Converter, ADDED_PS};
 use super::event::Event;
@@ -14,15 +14,15 @@ use wattbell_spec::nvme::admin;
 
 /// CC of a driver that uses 64-byte SQEs, 16-byte CQEs and 4 KiB pages, enabled.
 const CC_ENABLED: u32 = 0x0046_0001;
-/// Where queues go whose addresses the log does not tell: above any guest memory.
+/// Addresses for queues whose own the log does not give: above any guest memory.
 const QUEUE_MEMORY: u64 = 0x70_0000_0000;
 const QUEUE_STRIDE: u64 = 0x4_0000;
-/// Entries of queues whose size the log does not tell (Linux's default).
+/// Entries of queues whose size the log does not give (Linux's default).
 const QUEUE_SIZE: u32 = 1024;
 const ADMIN_SIZE: u32 = 32;
 /// Scratch page for data of added commands.
 const SCRATCH: u64 = 0x6F_FFFF_F000;
-/// CIDs of added commands: Linux's generation counter in the upper bits makes these rare.
+/// CIDs of added commands: Linux's generation counter in the upper bits makes collisions rare.
 const ADDED_CID: u16 = 0xF000;
 const PERST_PS: u64 = 100_000_000;
 
@@ -52,7 +52,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// A write of CC, with what it does to the queues.
+    /// A write of CC, and its effect on the queues.
     pub fn write_cc(&mut self, value: u32) -> Result<()> {
         let was = self.registers.enabled();
         let rises = value & 1 != 0 && !was;
@@ -88,7 +88,7 @@ impl<W: Write> Converter<'_, W> {
         self.wire.write_register(0x30, &self.registers.acq.to_le_bytes())
     }
 
-    /// A controller that was running when the log began: everything up to CC.EN = 1.
+    /// A controller that was already running when the log began: everything up to CC.EN = 1.
     pub fn bring_up(&mut self) -> Result<()> {
         if !self.registers.enumerated {
             self.power_up()?;
@@ -103,7 +103,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// Identify Controller and Namespaces, for a log in which no driver asks.
+    /// Identify Controller and Namespaces, for a log in which no driver requests them.
     pub fn identify_all(&mut self) -> Result<()> {
         let controller = identify::controller(self.survey);
         let sqe = Sqe::new(admin::IDENTIFY, 0, 0).prp(SCRATCH, 0).dword(10, 1);
@@ -115,7 +115,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// The submission queue `sqid`, created (with its completion queue) if the log used it before it created it.
+    /// The submission queue `sqid`; created, with its completion queue, if the log used it before creating it.
     pub fn ensure_sq(&mut self, sqid: u16) -> Result<()> {
         if !self.registers.enabled() {
             self.bring_up()?;
@@ -133,7 +133,7 @@ impl<W: Write> Converter<'_, W> {
         self.added_command(sqe, None, Action::CreateSq(sqid, Sq::new(address, QUEUE_SIZE, cqid, None)))
     }
 
-    /// The completion queue `cqid`, created if need be.
+    /// The completion queue `cqid`; created if needed.
     pub fn ensure_cq(&mut self, cqid: u16) -> Result<()> {
         if !self.registers.enabled() {
             self.bring_up()?;
@@ -155,8 +155,8 @@ impl<W: Write> Converter<'_, W> {
         Ok(cqid)
     }
 
-    /// Which queue an admin command is about whose details were not logged: drivers create queues in order of their
-    /// numbers, and delete the last first.
+    /// The queue meant by an admin command whose details were not logged: drivers create queues in order of number, and
+    /// delete the last first.
     pub fn guess_queue(&self, opc: u8) -> Option<Event> {
         let (sqs, cqs) = (&self.queues.sqs, &self.queues.cqs);
         let last = |ids: Option<&u16>| ids.copied().filter(|&id| id != 0);
@@ -177,7 +177,7 @@ impl<W: Write> Converter<'_, W> {
         })
     }
 
-    /// A whole admin command that the log does not hold: doorbell, fetch, data, completion, CQ head doorbell.
+    /// A whole admin command that is missing from the log: doorbell, fetch, data, completion, CQ head doorbell.
     pub fn added_command(&mut self, mut sqe: Sqe, data: Option<&[u8]>, action: Action) -> Result<()> {
         let cid = ADDED_CID | (self.tally.commands_added as u16 & 0xFFF);
         self.tally.commands_added += 1;
@@ -190,7 +190,7 @@ impl<W: Write> Converter<'_, W> {
         self.queues.commands.insert((0, cid), InFlight { owner, action });
         self.completion(0, Cqe { dw0: 0, dw1: 0, sqid: 0, cid, status: 0 })?;
         if let Some(cq) = self.queues.cqs.get_mut(&0) {
-            cq.head = cq.tail; // the log's own head doorbells go on from where they were
+            cq.head = cq.tail; // the log's own head doorbells continue from where they were
             let head = cq.head;
             self.wire.write_register(0x1004, &head.to_le_bytes())?;
         }

@@ -5,7 +5,7 @@
 pub struct Sqe(pub [u8; 64]);
 
 impl Sqe {
-    /// Opcode, command identifier, namespace; all else zero (PRPs, no fusing).
+    /// Opcode, command identifier, namespace; everything else zero (PRPs, no fusing).
     pub fn new(opc: u8, cid: u16, nsid: u32) -> Self {
         let mut sqe = Self([0; 64]);
         sqe.0[0] = opc;
@@ -65,7 +65,7 @@ pub struct Cqe {
 }
 
 impl Cqe {
-    /// The 16 bytes, with the submission queue's head and the phase tag of its slot.
+    /// The 16 bytes, with the submission queue's head and the phase tag of the slot.
     pub fn bytes(&self, sq_head: u16, phase: bool) -> [u8; 16] {
         let mut b = [0; 16];
         b[..4].copy_from_slice(&self.dw0.to_le_bytes());

@@ -1,6 +1,6 @@
-//! Commands and bytes counted straight from the log's lines: a cross-check of everything behind the converter.
+//! Commands and bytes counted straight from the log's lines, to cross-check everything downstream of the converter.
 //!
-//! Nothing here looks at queues, slots or times; phases are told by the in-band marker (docs/capture.md).
+//! Nothing here looks at queues, slots or times; phases are recognised by the in-band marker (docs/capture.md).
 
 use super::event::Event;
 use super::namespace::{lba_size, Namespace};
@@ -19,9 +19,9 @@ struct Tally {
 pub struct Counts {
     phase: u32,
     tallies: BTreeMap<(u32, bool, u8), Tally>,
-    /// Bytes of a block of each namespace, as of now.
+    /// Current block size of each namespace in bytes.
     lba_sizes: HashMap<u32, u32>,
-    /// Blocks from before the log told their size, by phase, namespace and opcode.
+    /// Blocks from before the log revealed their size, by phase, namespace and opcode.
     blocks: BTreeMap<(u32, u32, u8), u64>,
     dsm: (u32, u32),
     completions: u64,
@@ -70,7 +70,7 @@ impl Counts {
         }
     }
 
-    /// Turns blocks into bytes where the log gives blocks only (Dataset Management, Compare, Verify).
+    /// Converts blocks to bytes where the log gives only blocks (Dataset Management, Compare, Verify).
     pub fn finish(&mut self, namespaces: &BTreeMap<u32, Namespace>) {
         for (&(phase, nsid, opc), blocks) in &self.blocks {
             let size = namespaces.get(&nsid).copied().unwrap_or_default().lba_size();
@@ -91,7 +91,7 @@ impl Counts {
         Value::Object(out.into_iter().map(|(name, t)| (name, entry(t))).collect::<Map<_, _>>())
     }
 
-    /// `io`, `admin`, `completions`, `failed`, and `phases` by number (phase 0 is what lies between them).
+    /// `io`, `admin`, `completions`, `failed`, and `phases` by number (phase 0 is everything between them).
     pub fn to_json(&self) -> Value {
         let numbers: std::collections::BTreeSet<u32> = self.tallies.keys().map(|k| k.0).collect();
         let phases: Map<String, Value> =
@@ -106,7 +106,7 @@ impl Counts {
     }
 }
 
-/// Name of an admin or I/O opcode, as the analysis names it; `opcode_xx` where the log gives no more.
+/// Name of an admin or I/O opcode, as in the analysis; `opcode_xx` where the log gives no more.
 fn opcode_name(io: bool, opc: u8) -> String {
     let name = if io { nvme::io_name(opc) } else { nvme::admin_name(opc) };
     name.map_or_else(|| format!("opcode_{opc:02x}"), Into::into)

@@ -1,4 +1,4 @@
-//! First reading of a log: what only the whole of it tells.
+//! First pass over a log: what only the whole of it tells.
 
 use super::clock::Clock;
 use super::event::Event;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use wattbell_spec::nvme::io;
 
-/// Which events the log has at all: what is absent was not enabled, and is rebuilt rather than thought lost.
+/// Kinds of events the log has: those absent were not enabled, and are rebuilt rather than considered lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Seen {
@@ -29,7 +29,7 @@ pub struct Seen {
     pub dbbuf_config: bool,
 }
 
-/// Result of the first reading.
+/// Result of the first pass.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// What became of the lines.
@@ -38,7 +38,7 @@ pub struct Survey {
     pub timed: bool,
     /// The log's clock at its end.
     pub clock: Clock,
-    /// Which events there are.
+    /// Kinds of events present.
     pub seen: Seen,
     /// Namespaces that an I/O command named (not the broadcast one).
     pub namespaces: BTreeMap<u32, Namespace>,
@@ -52,15 +52,15 @@ pub struct Survey {
     pub fetched_after: Vec<u32>,
     /// For each read/write event in order, where `io_cmd` is not logged: its submission queue.
     pub queue_of: Vec<u16>,
-    /// A second controller shares the log.
+    /// Whether a second controller shares the log.
     pub second_controller: bool,
-    /// I/O commands under way at the log's end.
+    /// Number of I/O commands in flight at the end of the log.
     pub in_flight: u64,
     /// Counts straight from the lines.
     pub counts: Counts,
 }
 
-/// Dataset Managements whose ranges are still being traced.
+/// Dataset Management commands whose ranges are still being traced.
 struct OpenDsm {
     index: usize,
     left: u32,
@@ -75,9 +75,9 @@ struct Reader {
     identify: Option<u8>,
     open_dsm: VecDeque<OpenDsm>,
     waiting: HashMap<u16, usize>,
-    /// Namespace and end of reads and writes under way: one that fails says nothing about the namespace's size.
+    /// Namespace and end of reads and writes in flight: one that fails says nothing about the namespace's size.
     ends: HashMap<u16, (u32, u64)>,
-    /// I/O commands under way, by identifier.
+    /// I/O commands in flight, by identifier.
     under_way: HashMap<u16, u64>,
     twins: Twins,
 }
@@ -206,7 +206,7 @@ impl Reader {
         }
     }
 
-    /// Learns from a read or write; returns its blocks as blocks of the smallest size seen in its namespace.
+    /// Learns from a read or write; returns its size in blocks of the smallest size seen in its namespace.
     fn block_size(&mut self, nsid: u32, nlb: u32, count: Option<u64>) -> u64 {
         let Some(ns) = self.survey.namespaces.get_mut(&nsid) else { return 1 };
         let Some(size) = count.and_then(|count| lba_size(nlb, count)) else { return 1 };
@@ -219,8 +219,8 @@ impl Reader {
         u64::from(size / known.min(size))
     }
 
-    /// Ranges carry no command identifier. The first follows its command at once; with several commands under way a
-    /// later one is taken to belong to the oldest that still lacks ranges.
+    /// Ranges carry no command identifier. The first follows its command at once; with several commands in flight,
+    /// later ones are assumed to belong to the oldest that still lacks ranges.
     fn dsm_range(&mut self, slba: u64, nlb: u32) {
         let dsm = &mut self.survey.dsm;
         let fresh = self.open_dsm.back().filter(|d| dsm[d.index].is_empty()).map(|d| d.index);

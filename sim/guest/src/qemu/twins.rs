@@ -1,16 +1,16 @@
-//! Whether two controllers share a log. No event names its controller; what only two can have done gives them away.
+//! Detects two controllers sharing a log. No event names its controller; what only two can have done gives them away.
 
 use super::event::Event;
 use std::collections::HashMap;
 
-/// Resets of several devices of one machine lie no further apart.
+/// Resets of several devices of one machine are no further apart than this.
 const SAME_RESET_US: i64 = 10_000;
-/// A tail goes back once a round of its queue. So many times as often is that of two queues.
+/// A tail steps back once per round of its queue. This many times as often means two queues.
 const TOO_OFTEN: u64 = 4;
 /// Steps back that prove nothing: lost lines, rounds of a queue whose size is not known yet.
 const FREE_STEPS: u64 = 8;
 
-/// Tail doorbells of the queues of one number.
+/// Tail doorbells of the queues with one number.
 #[derive(Debug, Default)]
 struct Tail {
     last: Option<u32>,
@@ -22,13 +22,13 @@ struct Tail {
 /// Follows a log's events.
 #[derive(Debug, Default)]
 pub struct Twins {
-    /// Two controllers were at work.
+    /// Whether two controllers were at work.
     pub found: bool,
     enabled: bool,
-    /// Addresses of the completion queues that exist.
+    /// Addresses of the existing completion queues.
     cqs: HashMap<u16, u64>,
     tails: HashMap<u16, Tail>,
-    /// Time of the event before this one, if it was a reset.
+    /// Time of the previous event, if it was a reset.
     reset_us: Option<i64>,
 }
 
@@ -38,7 +38,7 @@ impl Twins {
         let before = self.reset_us.take();
         match *event {
             Event::PciReset => {
-                // The machine resets all its devices at once; one device is not reset twice without any use.
+                // The machine resets all its devices at once; one device is not reset twice without being used.
                 self.found |= before.zip(time_us).is_some_and(|(at, now)| now - at < SAME_RESET_US);
                 self.reset_us = time_us;
                 self.disabled();

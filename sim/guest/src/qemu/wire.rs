@@ -1,31 +1,32 @@
 //! TLPs on a link with real serialisation: two directions, one causal order.
 //!
-//! Events of the log come at their microsecond, or as soon after the one before as the link allows. Data of commands
-//! runs in the background, page by page, and fills the time between them; a completion waits for its own data only.
+//! Events of the log are placed at their microsecond, or as soon after the previous one as the link allows. Data of
+//! commands
+//! is sent in the background, page by page, in the time between them; a completion waits only for its own data.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use wattbell_bus::link::Link;
 use wattbell_bus::{split, tlp, Body, Burst, Direction, Header, Record, Result, Signal, SortingWriter, Tlp};
 
-/// Requester of the host's root complex, and the drive behind it.
+/// Requester ID of the host's root complex; the drive is behind it.
 pub const HOST: tlp::Bdf = 0x0000;
 /// The drive: bus 1, device 0, function 0.
 pub const DRIVE: tlp::Bdf = 0x0100;
-/// Where enumeration puts BAR0.
+/// Address enumeration assigns to BAR0.
 pub const BAR0: u64 = 0xFEB0_0000;
 
 const LINK: Link = Link::GEN3_X4;
 const MAX_PAYLOAD: u32 = 256;
 const MAX_READ_REQUEST: u32 = 512;
 const READ_COMPLETION_BOUNDARY: u32 = 64;
-/// Tags in use: one read request never waits that long.
+/// Number of tags in use: no read request ever waits that long.
 const TAGS: u16 = 64;
 
-/// Between the fetch of an admin command and its answer, at least.
+/// Minimum time between the fetch of an admin command and its completion.
 const ANSWER_PS: u64 = 2_000_000;
 
-/// Which way a command's data goes.
+/// Direction of a command's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataFlow {
     /// The drive writes host memory.
@@ -34,7 +35,7 @@ pub enum DataFlow {
     FromHost,
 }
 
-/// Data that waits for its turn on the link: at most a page.
+/// Data waiting for its turn on the link: at most a page.
 struct Chunk {
     owner: u64,
     flow: DataFlow,
@@ -44,10 +45,10 @@ struct Chunk {
     ready_ps: u64,
 }
 
-/// What the converter did to times, for the statistics.
+/// How the converter changed times, for the statistics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delay {
-    /// Events whose TLP came later than the log says, by more than a microsecond.
+    /// Events whose TLP came more than a microsecond later than the log says.
     pub events: u64,
     /// The longest such delay, in picoseconds.
     pub max_ps: u64,
@@ -59,12 +60,12 @@ pub struct Wire<W: Write> {
     cursor_ps: u64,
     free_ps: [u64; 2],
     backlog: VecDeque<Chunk>,
-    /// Data from the host takes half the link while nothing waits for it, as a root complex's memory would.
+    /// Data from the host takes half the link while nothing waits for it, as with a root complex's memory.
     pace_ps: u64,
     tag: u16,
     /// TLPs written, host to drive and drive to host.
     pub tlps: [u64; 2],
-    /// How far events had to move.
+    /// How far events had to be moved.
     pub delay: Delay,
 }
 
@@ -75,7 +76,7 @@ impl<W: Write> Wire<W> {
         Self { out, cursor_ps: 0, free_ps: [0; 2], backlog: VecDeque::new(), pace_ps: 0, tag: 0, tlps, delay }
     }
 
-    /// Moves to the time of the next logged event; data that fits before it is sent.
+    /// Advances to the time of the next logged event; data that fits before it is sent.
     pub fn advance(&mut self, to_ps: u64) -> Result<()> {
         while let Some(chunk) = self.backlog.front() {
             let start = self.start_of(chunk).max(if chunk.flow == DataFlow::FromHost { self.pace_ps } else { 0 });
@@ -97,7 +98,7 @@ impl<W: Write> Wire<W> {
         self.out.release(self.cursor_ps)
     }
 
-    /// Lets `ps` pass without anything on the link.
+    /// Lets `ps` pass with nothing on the link.
     pub fn pause(&mut self, ps: u64) -> Result<()> {
         self.advance(self.cursor_ps + ps)
     }
@@ -167,7 +168,7 @@ impl<W: Write> Wire<W> {
         self.send(Direction::Up, tlp::completion_data(route, address, value, value.len() as u32))
     }
 
-    /// A configuration write to the drive, answered.
+    /// A configuration write to the drive, and its completion.
     pub fn config_write(&mut self, register: u16, value: u32) -> Result<()> {
         let tag = self.next_tag();
         self.send(Direction::Down, tlp::cfg_write0(HOST, tag, DRIVE, register, 0xF, value))?;
@@ -195,10 +196,10 @@ impl<W: Write> Wire<W> {
         Ok(())
     }
 
-    /// Queues data of command `owner`; it starts when the link is free. `pages` are (address, length), none across
-    /// 4 KiB; `data`, if known, is what they hold.
+    /// Queues data of command `owner`; it starts when the link is free. `pages` are (address, length), none across 4
+    /// KiB; `data`, if known, is their content.
     pub fn transfer(&mut self, owner: u64, flow: DataFlow, pages: &[(u64, u32)], data: Option<&[u8]>) {
-        // No drive answers Identify within nanoseconds, and the rig has to learn first that it was asked.
+        // no drive answers Identify within nanoseconds, and the rig must first learn of the request
         let wait_ps = if flow == DataFlow::ToHost && data.is_some() { ANSWER_PS } else { 0 };
         let mut from = 0;
         for &(address, len) in pages {
@@ -208,7 +209,7 @@ impl<W: Write> Wire<W> {
         }
     }
 
-    /// Sends what is left of the data of `owner`; the cursor then stands behind it.
+    /// Sends the remaining data of `owner`; the cursor is then after it.
     pub fn finish_transfer(&mut self, owner: u64) -> Result<()> {
         while let Some(at) = self.backlog.iter().position(|c| c.owner == owner) {
             if let Some(chunk) = self.backlog.remove(at) {
@@ -219,7 +220,7 @@ impl<W: Write> Wire<W> {
         Ok(())
     }
 
-    /// Drops data that waits: the controller was reset.
+    /// Drops queued data: the controller was reset.
     pub fn cancel_transfers(&mut self) {
         self.backlog.clear();
     }
@@ -286,7 +287,7 @@ impl<W: Write> Wire<W> {
         }
     }
 
-    /// Sends all data that waits and ends the trace `margin_ps` behind everything.
+    /// Sends all queued data and ends the trace `margin_ps` after everything.
     pub fn finish(mut self, margin_ps: u64) -> Result<(W, [u64; 2], Delay)> {
         while !self.backlog.is_empty() {
             self.send_front()?;

@@ -44,7 +44,7 @@ pub fn irqs(vectors: u32) -> Vec<IrqInfo> {
         .collect()
 }
 
-/// What the server calls.
+/// Callbacks of the server.
 pub struct Backend {
     drive: Arc<Drive>,
 }
@@ -70,7 +70,7 @@ impl ServerBackend for Backend {
                         let (value, _) = model.cfg_read(now, offset as u16, size as u8, guest);
                         data.copy_from_slice(&value.to_le_bytes()[..size]);
                     } else {
-                        // QEMU's own look at the whole of it: no host does that on a bus
+                        // QEMU's own look at the whole space: no host does that on a bus
                         data.copy_from_slice(&model.cfg_bytes()[offset as usize..offset as usize + size]);
                     }
                 })

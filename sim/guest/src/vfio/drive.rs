@@ -1,4 +1,4 @@
-//! The model and its clock: one lock, one thread that wakes for the model's next event.
+//! The model and its clock: one lock, and one thread that wakes for the model's next event.
 
 use super::guest::Guest;
 use std::io::Write;
@@ -22,7 +22,7 @@ impl Clock {
         Self(Instant::now())
     }
 
-    /// Now, with the clock's nanoseconds.
+    /// The present time, at the clock's resolution of nanoseconds.
     pub fn now_ps(&self) -> Ps {
         self.0.elapsed().as_nanos() as Ps * NS
     }
@@ -54,7 +54,7 @@ impl Drive {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what the model has to do, when it has to, until [`Drive::stop`].
+    /// Runs the model's events when they are due, until [`Drive::stop`].
     pub fn run(&self) {
         let mut state = self.lock();
         let mut flushed = Instant::now();
@@ -83,7 +83,7 @@ impl Drive {
         self.changed.notify_all();
     }
 
-    /// Lets `access` touch the model at the present time, and wakes the clock for what follows.
+    /// Lets `access` use the model at the present time, and wakes the clock for what follows.
     pub fn access<T>(&self, access: impl FnOnce(&mut Model, Ps, &mut Guest) -> T) -> Option<T> {
         let mut state = self.lock();
         let now = self.clock.now_ps();
@@ -99,7 +99,7 @@ impl Drive {
         change(&mut self.lock().guest)
     }
 
-    /// Ends the model; its sink and the time it ended.
+    /// Ends the model; returns its sink and the time it ended.
     pub fn finish(&self) -> Option<(Sink, Ps)> {
         let mut state = self.lock();
         let now = self.clock.now_ps();

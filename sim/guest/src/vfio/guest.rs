@@ -24,12 +24,12 @@ impl Guest {
         Ok(())
     }
 
-    /// The mapping at `address` goes.
+    /// Removes the mapping at `address`.
     pub fn unmap(&mut self, address: u64, size: u64) {
         self.regions.retain(|r| r.start_addr().0 < address || r.start_addr().0 + r.len() > address + size);
     }
 
-    /// All mappings go.
+    /// Removes all mappings.
     pub fn unmap_all(&mut self) {
         self.regions.clear();
     }
@@ -49,7 +49,7 @@ impl Guest {
         self.vectors.clear();
     }
 
-    /// The mapping that holds all of `len` bytes at `address`, and where in it.
+    /// The mapping that holds all of `len` bytes at `address`, and the offset in it.
     fn find(&self, address: u64, len: usize) -> Option<(&GuestRegionMmap, vm_memory::MemoryRegionAddress)> {
         let region = self.regions.iter().find(|r| {
             let start = r.start_addr().0;
@@ -70,7 +70,8 @@ impl Host for Guest {
 
     fn interrupt(&mut self, vector: u16, _time_ps: Ps) {
         if let Some(Some(file)) = self.vectors.get_mut(usize::from(vector)) {
-            // An eventfd takes 8 bytes; it fails only when 2^64 - 2 signals wait, and then one more says nothing new.
+            // An eventfd takes 8 bytes; it fails only when 2^64 - 2 signals are pending, and then another says nothing
+            // new.
             let _ = file.write_all(&1u64.to_ne_bytes());
         }
     }

@@ -1,8 +1,9 @@
 //! The SSD model as a PCI NVMe device of a QEMU guest, over vfio-user (`-device vfio-user-pci`).
 //!
 //! The guest's Linux decides traffic, ordering, queues and power policy; the model decides timing and power. Time 0 is
-//! the start of the server; model time follows the machine's monotonic clock, and what the model does at a time
-//! reaches guest memory at that time or as soon after as this process gets the processor.
+//! the start of the server; model time follows the machine's monotonic clock, and the model's actions reach guest
+//! memory
+//! when they are due, or as soon after as this process gets the processor.
 
 mod backend;
 mod drive;
@@ -17,7 +18,7 @@ use vfio_user::Server;
 use wattbell_bus::{create_trace, TraceHeader};
 use wattbell_ssd::{Aspm, Controller, Options, Profile, TraceSink};
 
-/// What a server is started with.
+/// Options of a server.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Name of a built-in profile, or a path.
@@ -28,16 +29,16 @@ pub struct Config {
     pub trace: PathBuf,
     /// Keep and return written data.
     pub store: bool,
-    /// Link power states: a guest's root complex has none to offer, so they are set here.
+    /// Link power states: a guest's root complex offers none, so they are set here.
     pub aspm: Aspm,
     /// Seed of everything random.
     pub seed: u64,
 }
 
-/// What keeps a drive from being served.
+/// Reasons why a drive cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The profile is not there or broken.
+    /// The profile is missing or broken.
     #[error("{0}")]
     Profile(#[from] wattbell_ssd::ProfileError),
     /// The trace cannot be written.
@@ -61,7 +62,7 @@ pub enum Error {
     Thread(std::io::Error),
 }
 
-/// Serves one guest until it hangs up; the trace is complete then.
+/// Serves one guest until it hangs up; the trace is then complete.
 pub fn serve(config: &Config) -> Result<(), Error> {
     let profile = Profile::load(&config.profile)?;
     let trace_error = |source| Error::Trace { path: config.trace.display().to_string(), source };
@@ -86,7 +87,7 @@ pub fn serve(config: &Config) -> Result<(), Error> {
     if let Some((sink, end_ps)) = sink {
         sink.finish(end_ps).map_err(trace_error)?;
     }
-    // QEMU that goes away without a word is an end like any other: the trace is whole.
+    // QEMU hanging up without notice is an end like any other: the trace is complete.
     match served {
         Ok(())
         | Err(
@@ -113,7 +114,7 @@ fn header(config: &Config, profile: &Profile) -> TraceHeader {
     }
 }
 
-/// Removes a socket that a killed server left; a socket in use, or anything else, stays.
+/// Removes a socket left by a killed server; a socket in use, or anything else, stays.
 pub fn clear_stale_socket(path: &Path) {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_socket());
