@@ -16,8 +16,9 @@ from wattbell.analysis.rates import Rates, per_second, rates
 from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, PhaseResult, Window
 from wattbell.analysis.text import count
 from wattbell.capture import Capture
+from wattbell.jsondata import JsonObject
 from wattbell.measure.depth import depth_steps, depth_summary
-from wattbell.measure.encode import Json, tree_json
+from wattbell.measure.encode import tree_json
 from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.phase import of_commands
 from wattbell.measure.phases import Phase
@@ -29,10 +30,10 @@ SCHEMA_VERSION = 2
 Progress = Callable[[str], None]
 
 
-def analyze(capture: Capture, progress: Progress | None = None) -> dict[str, Json]:
+def analyze(capture: Capture, progress: Progress | None = None) -> JsonObject:
     """Every figure of a capture as JSON-able data (schema: docs/methodology.md). ``progress`` is called with a short text before each
     longer step."""
-    document: dict[str, Json] = tree_json(figures_of(capture, progress))
+    document: JsonObject = tree_json(figures_of(capture, progress))
     return document
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..capture import Capture
+from ..jsondata import JsonObject
 from ..suites.drive import Drive
 from ..suites.session import Choice, Session
 from ..suites.suite import Suite, Test
@@ -30,7 +31,7 @@ class Bench(Protocol):
     def virtual(self) -> bool:
         """Whether its rig is a virtual one."""
 
-    def conditions(self) -> dict[str, Any]:
+    def conditions(self) -> JsonObject:
         """``conditions`` of results.json: how the bench was set up."""
 
     def versions(self) -> dict[str, str]:
@@ -43,5 +44,5 @@ class Bench(Protocol):
         """Run the session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files; ``conditions``: of
         results.json."""
 
-    def accept(self, capture: Capture) -> dict[str, Any]:
+    def accept(self, capture: Capture) -> JsonObject:
         """What the session adds to ``conditions`` of results.json. Raises what is the matter when the capture is not of this drive."""

@@ -17,6 +17,7 @@ from ..drive.device import refuse_in_use, refuse_wrong_serial
 from ..drive.identity import identify
 from ..drive.rounds import Rounds
 from ..errors import DriveError
+from ..jsondata import JsonObject
 from ..rig import Rig
 from ..suites.drive import Drive
 from ..suites.jobs import of_a_suite
@@ -54,7 +55,7 @@ class RealBench:
         self._device: Device
         self._suite: Suite
         self._rig: Rig
-        self._phases: list[dict[str, Any]] = []
+        self._phases: list[JsonObject] = []
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
         """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
@@ -80,7 +81,7 @@ class RealBench:
         """A virtual rig stands for a real one in a box that has neither."""
         return self._rig.port.virtual
 
-    def conditions(self) -> dict[str, Any]:
+    def conditions(self) -> JsonObject:
         """What the computer brings, and what was asked for."""
         fio = self._tools.run("fio", "--version").strip()
         nvme = self._tools.run("nvme", "version").strip().splitlines()
@@ -120,7 +121,7 @@ class RealBench:
         )
         (plans / "phases.json").write_text(json.dumps(self._phases, indent=1) + "\n", encoding="utf-8")
 
-    def accept(self, capture: Capture) -> dict[str, Any]:
+    def accept(self, capture: Capture) -> JsonObject:
         """The drive's settings. DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
             raise DriveError(f"The rig saw no command of {self._device.path}: is this drive in the rig's connector?")

@@ -10,6 +10,7 @@ from typing import Any
 from ..capture import Capture
 from ..capture.record import RIG_STOPPED, USER_STOPPED
 from ..errors import SimError
+from ..jsondata import JsonObject
 from ..suites.drive import Drive, from_profile
 from ..suites.session import Choice, Session
 from ..suites.suite import Suite, Test
@@ -50,7 +51,7 @@ class VirtualBench:
         """There is nothing to hold: every session has a rig of its own."""
         return nullcontext()
 
-    def conditions(self) -> dict[str, Any]:
+    def conditions(self) -> JsonObject:
         """Fidelity, seed, how drives come to their conditions, and what was asked for besides."""
         how = "written" if self.choice.written else "set in the model"
         out = {"fidelity": self._fidelity.value, "seed": self.choice.seed, "preconditioning": how, "adc_interval_s": self._interval_s}
@@ -98,6 +99,6 @@ class VirtualBench:
         if reason != RIG_STOPPED:
             raise SimError(f"The recording of {session.name} ended early: {reason}.")
 
-    def accept(self, capture: Capture) -> dict[str, Any]:
+    def accept(self, capture: Capture) -> JsonObject:
         """Every capture is of the model."""
         return {}

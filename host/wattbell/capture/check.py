@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import CaptureError
+from ..jsondata import JsonObject
 from . import hashes, meta, schema
 from .journal import NAME as JOURNAL
 from .journal import JournalReader
@@ -62,7 +62,7 @@ class Checkup:
     """Result of :func:`check`."""
 
     path: Path
-    description: dict[str, Any] | None
+    description: meta.Meta | None
     """``meta.json``; None when it cannot be read."""
     files: list[FileHealth] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ class Checkup:
             return Remedy.rebuild
         return Remedy.none if self.description is None else Remedy.set_aside
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """For programs."""
         return {
             "capture": str(self.path),

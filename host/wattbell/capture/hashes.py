@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ..errors import CaptureError
 from . import schema
@@ -17,8 +17,13 @@ WORKLOAD = "workload"
 ASIDE = ".damaged"
 """Suffix of a file that a repair has set aside."""
 _PIECE = 1 << 20
-Sum = dict[str, Any]
-"""``bytes`` and ``sha256`` (hexadecimal) of a file."""
+
+
+class Sum(TypedDict):
+    """Of a file; ``sha256`` is hexadecimal."""
+
+    bytes: int
+    sha256: str
 
 
 def names(directory: Path) -> Iterator[str]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import polars as pl
 from wattbell_spec.nvme import admin
@@ -50,7 +50,7 @@ class Collector:
                 if write:
                     self._writes.append(_Write(tick, *write))
 
-    def drive(self, commands: Path) -> dict[str, Any] | None:
+    def drive(self, commands: Path) -> Drive | None:
         """`drive` of ``meta.json`` from what was collected and ``commands.parquet``; None when no Identify passed."""
         if not self._writes:
             return None
@@ -72,7 +72,7 @@ class Collector:
         controller = controller or self._recognise()
         if controller is None and not namespaces:
             return None
-        found: dict[str, Any] = parse_controller(controller) if controller else {"source": "identify"}
+        found: Drive = parse_controller(controller) if controller else {"source": "identify"}
         found["namespaces"] = [parse_namespace(nsid, data) for nsid, data in sorted(namespaces.items())]
         return found
 
@@ -91,7 +91,7 @@ def _tick(write: _Write) -> int:
     return write.tick
 
 
-def _structure(writes: Sequence[_Write], row: dict[str, Any]) -> bytes | None:
+def _structure(writes: Sequence[_Write], row: Mapping[str, Any]) -> bytes | None:
     """The 4096 bytes an Identify command returned, or None when not all of them were seen. ``writes``: in order of tick."""
     start = next(t for t in (row["first_data_tick"], row["fetch_tick"], row["doorbell_tick"], 0) if t is not None)
     inside = writes[bisect_left(writes, start, key=_tick) : bisect_right(writes, row["cqe_tick"], key=_tick)]
@@ -154,7 +154,50 @@ _POWER_SCALE = {1: 1e-4, 2: 1e-2}
 """IPS and APS: watts per unit; other values mean not reported."""
 
 
-def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
+class PowerState(TypedDict):
+    """As the drive declares it; None where it reports nothing."""
+
+    state: int
+    max_power_w: float | None
+    non_operational: bool
+    entry_latency_s: float
+    exit_latency_s: float
+    idle_power_w: float | None
+    active_power_w: float | None
+    active_power_workload: int | None
+
+
+class Namespace(TypedDict):
+    """``lba_size_bytes`` is None where Identify held nonsense. Given by the user, the rest is not known."""
+
+    nsid: int
+    size_blocks: NotRequired[int]
+    capacity_blocks: NotRequired[int]
+    lba_size_bytes: int | None
+    metadata_bytes: NotRequired[int]
+
+
+class Drive(TypedDict, total=False):
+    """``drive`` of meta.json, which holds as much of it as was seen on the wire."""
+
+    source: str
+    vendor_id: int
+    serial: str
+    model: str
+    firmware: str
+    nvme_version: str | None
+    apst: bool
+    warning_temperature_c: int | None
+    critical_temperature_c: int | None
+    hctm: bool
+    nopspm: bool
+    volatile_write_cache: bool
+    hmb_preferred_bytes: int
+    power_states: list[PowerState]
+    namespaces: list[Namespace]
+
+
+def parse_power_state(number: int, psd: bytes) -> PowerState:
     """One 32-byte power state descriptor, in W and s; None where the drive reports nothing. Raises CaptureError for another length."""
     _whole(psd, 32, "A power state descriptor")
     (maximum,) = struct.unpack_from("<H", psd, 0)
@@ -173,7 +216,7 @@ def parse_power_state(number: int, psd: bytes) -> dict[str, Any]:
     }
 
 
-def parse_controller(data: bytes) -> dict[str, Any]:
+def parse_controller(data: bytes) -> Drive:
     """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled thermal management
     (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size of the host memory buffer (HMPRE),
     power states. Raises CaptureError for another length."""
@@ -198,7 +241,7 @@ def parse_controller(data: bytes) -> dict[str, Any]:
     }
 
 
-def parse_namespace(nsid: int, data: bytes) -> dict[str, Any]:
+def parse_namespace(nsid: int, data: bytes) -> Namespace:
     """Identify Namespace (4096 bytes): size in blocks, and block size in bytes of the format in use. Raises CaptureError for another
     length."""
     _whole(data, IDENTIFY_BYTES, "Identify Namespace")
@@ -215,7 +258,7 @@ def parse_namespace(nsid: int, data: bytes) -> dict[str, Any]:
     }
 
 
-def assumed(lba_size_bytes: int) -> dict[str, Any]:
+def assumed(lba_size_bytes: int) -> Drive:
     """`drive` for a capture without Identify, with the block size given by the user."""
     return {
         "source": "--lba-size",

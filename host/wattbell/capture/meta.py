@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from ..errors import CaptureError
+from ..jsondata import JsonObject
 from . import hashes, schema
 from .metamodel import MetaModel
 
-Meta = dict[str, Any]
+Meta = JsonObject
 NAME = "meta.json"
 MOST_BYTES = 64 << 20
 """A meta.json has some kB; anything larger than this is not one and is not read."""

@@ -6,10 +6,12 @@ that the code reads and every capture has. ``docs/meta.schema.json`` is generate
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ..jsondata import JsonObject
 
 TICKS = 1 << 61
 """No tick lies beyond this (73 years of nanoseconds), so that sums and differences of two fit 64 bits."""
@@ -217,7 +219,7 @@ class MetaModel(Struct, rename={"seal": "self"}):
     conditions: Conditions
     loss: Loss
     drive: DriveAbout | None
-    units: dict[str, Any] = {}
+    units: JsonObject = {}
     workload: WorkloadAbout | None = None
     software: dict[str, str] | None = None
     counts: dict[str, Count] | None = None
@@ -238,7 +240,7 @@ class MetaModel(Struct, rename={"seal": "self"}):
             raise ValueError("a finished capture without loss.lossless")
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> JsonObject:
     """The JSON schema of ``meta.json``."""
-    made: dict[str, Any] = msgspec.json.schema(MetaModel)
+    made: JsonObject = msgspec.json.schema(MetaModel)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "meta.json of a Wattbell capture", **made}

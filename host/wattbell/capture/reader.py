@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import CaptureError
+from ..jsondata import JsonObject
 from . import hashes, meta, schema
 from .rail import NAME as RAIL
 from .rail import RailReader
@@ -207,7 +208,7 @@ class Capture:
         return int(self.meta["clock"]["tick_ps"])
 
     @property
-    def phases(self) -> list[dict[str, Any]]:
+    def phases(self) -> list[JsonObject]:
         """``workload.phases``; empty when the capture has none."""
         return list((self.meta.get("workload") or {}).get("phases") or [])
 

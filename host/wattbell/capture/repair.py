@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -104,11 +103,15 @@ def _set_aside(directory: Path, description: meta.Meta, names: Sequence[str]) ->
         description["counts"]["gaps"] = description["counts"].get("gaps", 0) + len(rows)
 
 
-def _gap(kind: str, span: tuple[int, int], count: int, reason: str) -> dict[str, Any]:
+Row = Mapping[str, str | int]
+"""Of the table of gaps."""
+
+
+def _gap(kind: str, span: tuple[int, int], count: int, reason: str) -> Row:
     return {"kind": kind, "first_tick": span[0], "last_tick": span[1], "count": count, "reason": reason}
 
 
-def _add_gaps(directory: Path, rows: list[dict[str, Any]]) -> None:
+def _add_gaps(directory: Path, rows: list[Row]) -> None:
     path = directory / "gaps.parquet"
     new = directory / "gaps.parquet.new"
     new.unlink(missing_ok=True)  # not through a link that somebody left there

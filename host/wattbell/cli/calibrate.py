@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
+from ..jsondata import JsonObject
 from . import calibratedelay, numbers, output
 from .record import Json
 
@@ -151,7 +152,7 @@ def _two(text: str, option: str, example: str) -> tuple[float, float]:
     return first, second
 
 
-def _json(channel: Channel) -> dict[str, Any]:
+def _json(channel: Channel) -> JsonObject:
     return {
         "offset_codes": channel.line.offset,
         "scale": channel.line.scale,

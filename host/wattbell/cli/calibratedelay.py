@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -38,7 +38,7 @@ def show(found: dict[str, PathDelay]) -> None:
     output.out.print(shown)
 
 
-def to_json(found: dict[str, PathDelay]) -> dict[str, Any]:
+def to_json(found: dict[str, PathDelay]) -> dict[str, dict[str, float]]:
     """As plain values, by path."""
     return {
         name: {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import ResultsError
+from ..jsondata import JsonObject
 from . import output
 from .record import Json
 from .results import StoreOption
@@ -77,7 +78,7 @@ def compare(
         output.out.print(f"{written[1].parent} ({len(written) - 1} pictures)", soft_wrap=True)
 
 
-def _figures(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def _figures(runs: Sequence[Run]) -> list[JsonObject]:
     return [
         {
             "id": run.id or run.content_hash[:12],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from ..jsondata import JsonObject
 from . import output
 from .record import Json, summary
 
@@ -32,7 +33,7 @@ def _rig(serial: str | None, json: bool) -> None:
     from ..rig import Rig
 
     with Rig.open(serial) as opened:
-        found: dict[str, Any] = {**opened.identity, **opened.port.to_json(), "status": opened.status()}
+        found: JsonObject = {**opened.identity, **opened.port.to_json(), "status": opened.status()}
     if json:
         output.print_json(found)
         return
@@ -90,14 +91,14 @@ def _capture(path: Path, json: bool) -> None:
     output.out.print(shown)
 
 
-def _conditions(conditions: dict[str, Any]) -> str:
+def _conditions(conditions: JsonObject) -> str:
     virtual = conditions.get("virtual")
     parts = ["virtual" if virtual else "real" if virtual is False else "unknown"]
     parts += [f"{name} {conditions[name]}" for name in ("profile", "timing") if conditions.get(name)]
     return ", ".join(parts)
 
 
-def _losses(loss: dict[str, Any]) -> list[str]:
+def _losses(loss: JsonObject) -> list[str]:
     names = {
         "missing_blocks": "blocks missing",
         "skipped_bytes": "bytes skipped",

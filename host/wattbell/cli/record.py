@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from ..errors import RigError, UsageError
+from ..jsondata import JsonObject
 from ..virtual.model import Fidelity
 from . import numbers, output
 
@@ -111,7 +112,19 @@ def finish(out: Path, reason: str, json: bool) -> None:
         output.say("Some data is missing; `wattbell info` tells what.")
 
 
-def summary(capture: Capture) -> dict[str, Any]:
+class Summary(TypedDict):
+    """``loss``: as it stands in meta.json."""
+
+    state: str
+    seconds: float
+    commands: int
+    events: int
+    samples: int
+    lossless: bool
+    loss: JsonObject
+
+
+def summary(capture: Capture) -> Summary:
     """The few figures about a capture that record and info share."""
     meta = capture.meta
     rail = meta["rail"]

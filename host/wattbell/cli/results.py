@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from ..analysis.text import NOTHING, concise
+from ..jsondata import JsonObject
 from ..measure.encode import figure_json
 from . import output
 from .record import Json
@@ -134,7 +135,7 @@ def show(
         _show_provenance(rests_on)
 
 
-def _show_provenance(rests_on: dict[str, Any]) -> None:
+def _show_provenance(rests_on: JsonObject) -> None:
     table = output.table("", "")
     for key in ("id", "started_utc", "imported_utc", "source", "capture", "serial", "profile", "profile_hash", "suite_hash"):
         if rests_on.get(key):

@@ -7,11 +7,12 @@ import sys
 import tomllib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..errors import SimError, UsageError
+from ..jsondata import JsonObject
 from ..virtual import programs
 from ..virtual.bustrace import read_header
 from ..virtual.model import Fidelity
@@ -62,7 +63,7 @@ def profiles(json: Json = False) -> None:
     output.out.print(shown)
 
 
-def _identity(content: dict[str, Any]) -> dict[str, Any]:
+def _identity(content: JsonObject) -> JsonObject:
     """Model and firmware, wherever in the profile they stand."""
     for part in (content, *(value for value in content.values() if isinstance(value, dict))):
         if "model" in part:
@@ -165,7 +166,7 @@ def replay(
     check_whole(out, reason)
 
 
-def _refuse_unplayable(header: dict[str, Any], trace: Path, fidelity: Fidelity) -> None:
+def _refuse_unplayable(header: JsonObject, trace: Path, fidelity: Fidelity) -> None:
     """Before a rig is started that would end at the trace's first command."""
     if header.get("summaries") and fidelity is Fidelity.rtl:
         text = "holds command summaries (it was made with --fidelity fast), and the gateware can only be shown TLPs"

@@ -12,6 +12,7 @@ from typing import Any
 from ..capture import CaptureWriter
 from ..capture.record import Limits, record
 from ..errors import DriveError
+from ..jsondata import JsonObject
 from ..rig import Rig
 from ..suites.step import Rest, Step
 from .device import Device
@@ -113,7 +114,7 @@ def run_session(
     tools: Tools,
     say: Callable[[str], None],
     left_out: Callable[[Step, Sequence[Mapping[str, Any]]], bool] = lambda _step, _phases: False,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
     far, whether it is not needed any more.
 

@@ -17,6 +17,7 @@ import msgspec
 from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
+from ..jsondata import JsonObject
 from ..suites.jobs import Section, of_a_suite
 from ..suites.step import Format, Rest, Step, Wake, Writing
 from .device import Device
@@ -57,7 +58,7 @@ class Runner:
     ) -> None:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
-        self.phases: list[dict[str, Any]] = []
+        self.phases: list[JsonObject] = []
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
@@ -113,12 +114,12 @@ class Runner:
         step: Step,
         kind: str,
         detail: Mapping[str, Any],
-        body: Callable[[dict[str, Any]], None],
+        body: Callable[[JsonObject], None],
     ) -> None:
         number = self._first + len(self.phases) + 1
         self.say(f"{len(self.phases) + 1}: {name}")
         power = {key: value for key, value in step.table.items() if key in ("apst", "aspm", "ps")}
-        entry: dict[str, Any] = {
+        entry: JsonObject = {
             "phase": number, "name": name, "kind": kind if step.measured else "precondition", "measured": step.measured,
             **detail, **power, "conditions": dict(self.settings.conditions),
         }  # fmt: skip
@@ -155,8 +156,8 @@ class Runner:
             out[-1].append(section)
         return out
 
-    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[dict[str, Any]], None]:
-        def body(entry: dict[str, Any]) -> None:
+    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[JsonObject], None]:
+        def body(entry: JsonObject) -> None:
             output = self.results / f"fio-{entry['phase'] - self._first}.json"
             chosen = [f"--section={job}" for job in jobs]
             self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
@@ -198,7 +199,7 @@ class Runner:
         path.write_text(text, encoding="utf-8")
         return str(path)
 
-    def _wake(self, wake: Wake, entry: dict[str, Any]) -> None:
+    def _wake(self, wake: Wake, entry: JsonObject) -> None:
         """Leaves the drive alone, then reads 4 KiB past the page cache."""
         block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
         descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
@@ -214,7 +215,7 @@ class Runner:
         if got != _WAKE_BYTES:
             raise DriveError(f"{self.device.path}: the waking read gave {got} of {_WAKE_BYTES} bytes.")
 
-    def _settle(self, rest: Rest, entry: dict[str, Any]) -> None:
+    def _settle(self, rest: Rest, entry: JsonObject) -> None:
         """Leaves the drive alone until its rail is at rest."""
         seen = self.await_rest(entry["phase"] << 8 | START, rest)
         entry["settling"] = seen.to_json()

@@ -11,12 +11,12 @@ import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
+from ..jsondata import JsonObject
 from .device import Device
 from .interruption import guarded
 from .tools import Tools
@@ -59,7 +59,7 @@ class Settings:
     def __init__(self, device: Device, tools: Tools, journal: Path, sys: Path = Path("/sys")) -> None:
         self.device, self.tools, self.journal, self.sys = device, tools, journal, sys
         self.saved: list[Saved] = []
-        self.conditions: dict[str, Any] = {}
+        self.conditions: JsonObject = {}
 
     def __enter__(self) -> Settings:
         return self

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from wattbell_spec import units
@@ -36,7 +35,7 @@ class Seen:
     mean_w: float | None
     range_w: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, bool | float | None]:
         """``settling`` of a phase of ``workload.phases``."""
         return {
             "settled": self.settled,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ..jsondata import Json, JsonObject
 from .figure import Figure
 from .point import Point, Score
 
-Json = Any
-"""What ``json.dumps`` takes."""
 
-
-def figure_json(figure: Figure) -> dict[str, Json]:
+def figure_json(figure: Figure) -> JsonObject:
     """A figure of ``wattbell analyze --json``."""
     return {
         "value": figure.value,
@@ -32,18 +29,18 @@ def tree_json(tree: object) -> Json:
     return [tree_json(part) for part in tree] if isinstance(tree, (list, tuple)) else tree
 
 
-def quantity_json(figure: Figure) -> dict[str, Json]:
+def quantity_json(figure: Figure) -> JsonObject:
     """A figure of ``results.json``: the unit is in the name of the figure, or beside it in a score."""
     return {"value": figure.value, "u": figure.u, "n_lost": figure.lost}
 
 
-def point_json(point: Point[Figure]) -> dict[str, Json]:
+def point_json(point: Point[Figure]) -> JsonObject:
     """A point of ``results.json``."""
     amounts = {"bytes": point.bytes, "active_s": point.active_s}
     figures = {name: quantity_json(figure) for name, figure in point.figures.items()}
     return {"x": dict(point.x), **figures, **{name: amount for name, amount in amounts.items() if amount is not None}}
 
 
-def score_json(score: Score[Figure]) -> dict[str, Json]:
+def score_json(score: Score[Figure]) -> JsonObject:
     """A score of ``results.json``."""
     return {"name": score.name, "unit": score.unit, "value": quantity_json(score.value), "reading": score.reading}

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from wattbell.jsondata import JsonObject
 from wattbell.measure.encode import figure_json
 from wattbell.present.table import Cell, Table
 from wattbell.results import Known
@@ -303,7 +304,7 @@ MOST_EXACT = 2e-5
 """Below this share of a value its uncertainty is not shown, nor more than five digits: no one compares drives so finely."""
 
 
-def shown(value: Known) -> dict[str, Any]:
+def shown(value: Known) -> JsonObject:
     """The value as the analysis' text functions take it, for people who compare drives (:data:`MOST_EXACT`)."""
     figure = figure_json(value)
     if value.u is not None and value.u < MOST_EXACT * abs(value.value):

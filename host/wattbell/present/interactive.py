@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from wattbell.analysis.text import printable
+from wattbell.jsondata import JsonObject
 from wattbell.present.chart import MANY, Axis, Chart, Envelope, Line, Mark, Panel, Section, TimeLine
 from wattbell.present.colours import GRID, INK, MUTED, SPINE
 
@@ -26,9 +27,9 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 
-def _trace(line: Line, panel: Panel) -> dict[str, Any]:
+def _trace(line: Line, panel: Panel) -> JsonObject:
     x_name, y_name, name = label(panel.x.title), label(panel.y.title), label(line.label)
-    trace: dict[str, Any] = {
+    trace: JsonObject = {
         "type": "scatter",
         "name": name,
         "x": [_number(v) for v in line.x],
@@ -67,8 +68,8 @@ def _trace(line: Line, panel: Panel) -> dict[str, Any]:
     return trace
 
 
-def _axis(axis: Axis, span: tuple[float, float] | None, zoom: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _axis(axis: Axis, span: tuple[float, float] | None, zoom: bool) -> JsonObject:
+    made: JsonObject = {
         "title": {"text": label(axis.title), "standoff": 8, "font": {"color": MUTED, "size": 12}},
         "gridcolor": GRID,
         "zeroline": False,
@@ -90,8 +91,8 @@ def _axis(axis: Axis, span: tuple[float, float] | None, zoom: bool) -> dict[str,
     return made
 
 
-def _mark(mark: Mark, place: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    shapes: list[dict[str, Any]] = [
+def _mark(mark: Mark, place: int) -> tuple[list[JsonObject], JsonObject]:
+    shapes: list[JsonObject] = [
         {"type": "line", "x0": mark.x, "x1": mark.x, "line": {"color": mark.colour, "width": 1.2, "dash": "dot"}},
     ]
     if mark.u:
@@ -102,7 +103,7 @@ def _mark(mark: Mark, place: int) -> tuple[list[dict[str, Any]], dict[str, Any]]
     return [{**shape, "yref": "paper", "y0": 0, "y1": 1} for shape in shapes], text
 
 
-def figure(panel: Panel, height_px: int) -> dict[str, Any]:
+def figure(panel: Panel, height_px: int) -> JsonObject:
     """``{"data", "layout"}`` of a panel; ``labels`` says that curves are named at their ends where there is room."""
     x_axis = _axis(panel.x, panel.x.span, panel.zoom)
     x_axis["showgrid"] = panel.x.grid
@@ -112,7 +113,7 @@ def figure(panel: Panel, height_px: int) -> dict[str, Any]:
          "showarrow": False, "xshift": 6, "font": {"color": line.colour, "size": 11.5}, "name": "end"}
         for line, at in zip(panel.named, panel.end_places(0.075), strict=True)
     ]  # fmt: skip
-    layout: dict[str, Any] = {
+    layout: JsonObject = {
         "height": height_px,
         "margin": {"l": 56, "r": 12, "t": 34 if panel.legend else 8, "b": 44},
         "font": {"size": 12, "color": INK},
@@ -129,13 +130,13 @@ def figure(panel: Panel, height_px: int) -> dict[str, Any]:
     return {"data": data, "layout": layout, "labels": bool(panel.named)}
 
 
-def plots(sections: Iterable[Section]) -> dict[str, Any]:
+def plots(sections: Iterable[Section]) -> JsonObject:
     """The panels of all charts, each under the name of its place on the page."""
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
     return {f"{chart.key}-{i}": figure(panel, chart.height_px) for chart in charts for i, panel in enumerate(chart.panels)}
 
 
-def _envelope(e: Envelope) -> dict[str, Any]:
+def _envelope(e: Envelope) -> JsonObject:
     """Base64 of little-endian f32."""
 
     def text(values: Any) -> str:
@@ -144,7 +145,7 @@ def _envelope(e: Envelope) -> dict[str, Any]:
     return {"t0": e.t0_s, "dt": e.dt_s, "low": text(e.low), "mean": text(e.mean), "high": text(e.high)}
 
 
-def timeline(shown: TimeLine) -> dict[str, Any]:
+def timeline(shown: TimeLine) -> JsonObject:
     """A time line; its envelopes are kept fine, timeline.js shows each stretch as coarse as the screen is."""
     rows = [
         {

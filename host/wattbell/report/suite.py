@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.errors import ResultsError
+from wattbell.jsondata import JsonObject
 from wattbell.present.chart import Bars, Chart, Section
 from wattbell.present.html import page
 from wattbell.present.interactive import plots as interactive_plots
@@ -131,7 +132,7 @@ def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
     return out
 
 
-def _rests_on(run: Run, store: Store | None) -> dict[str, Any]:
+def _rests_on(run: Run, store: Store | None) -> JsonObject:
     if run.id and store is not None:
         return store.provenance(run.id)
     folder = Path(run.source)

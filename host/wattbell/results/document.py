@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..errors import ResultsError
+from ..jsondata import JsonObject
 
 LARGEST = 1e30
 """No quantity that a rig can measure is larger. Sums and axes of larger ones would overflow."""
@@ -28,8 +29,8 @@ class Drive(msgspec.Struct):
     profile: Words = None
     profile_hash: Words = None
     capacity_bytes: Count | None = None
-    power_states: list[dict[str, Any]] | None = None
-    features: dict[str, Any] | None = None
+    power_states: list[JsonObject] | None = None
+    features: JsonObject | None = None
 
 
 class Document(msgspec.Struct):
@@ -42,14 +43,14 @@ class Document(msgspec.Struct):
     condition: Words = None
     started_utc: Words = None
     versions: dict[str, Words] | None = None
-    conditions: dict[str, Any] | None = None
-    uncertainty: dict[str, Any] | None = None
+    conditions: JsonObject | None = None
+    uncertainty: JsonObject | None = None
     jobs: dict[str, str] | None = None
     capture: Words = None
     virtual: bool | None = None
     planned: list[Any] | None = None
     notes: list[str] | None = None
-    tests: list[dict[str, Any]] | None = None
+    tests: list[JsonObject] | None = None
 
 
 def decode(text: bytes | str, where: str) -> Any:

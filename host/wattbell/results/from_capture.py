@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..analysis.loss import lost_counts
-from ..measure.encode import Json, point_json, quantity_json, score_json
+from ..jsondata import Json
+from ..measure.encode import point_json, quantity_json, score_json
 from ..measure.figure import Figure
 from ..measure.point import Point, Score
 from ..suites.kinds.idle import Idle

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ..errors import ResultsError
+from ..jsondata import JsonObject
 from . import provenance
 from .document import decode
 from .model import Run, parse
@@ -240,7 +240,7 @@ class Store:
         ).fetchall()
         return [Entry(row[0], row[1], row[2], row[3], row[4], bool(row[5]), *row[6:12]) for row in rows]
 
-    def provenance(self, run_id: str) -> dict[str, Any]:
+    def provenance(self, run_id: str) -> JsonObject:
         """Everything a run rests on, as JSON-able data."""
         cursor = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,))
         names = [column[0] for column in cursor.description]
@@ -249,7 +249,7 @@ class Store:
         row["virtual"] = bool(row["virtual"])
         row["uncertainty"] = json.loads(row["uncertainty"]) if row["uncertainty"] else None
 
-        def pairs(query: str) -> dict[str, Any]:
+        def pairs(query: str) -> dict[str, str]:
             return dict(self._db.execute(query, (run_id,)).fetchall())
 
         row["versions"] = pairs("SELECT part, version FROM versions WHERE run = ?")

@@ -16,13 +16,14 @@ import stat
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from ..errors import RigError
+from ..jsondata import JsonObject
 
 PRODUCT = "Wattbell"
 """USB product string of a rig. Its first CDC-ACM interface is the data port, the second one the control port."""
@@ -142,7 +143,7 @@ def virtual_rigs() -> list[RigPort]:
     ]
 
 
-def process_status(port: RigPort) -> dict[str, Any]:
+def process_status(port: RigPort) -> JsonObject:
     """Status of a virtual rig's process (docs/virtual-rig.md); empty when nobody answers, or when the rig is not a process here."""
     if port.status is None:
         return {}

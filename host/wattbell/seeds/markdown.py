@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..analysis.text import concise, digits
+from ..jsondata import JsonObject
 from ..measure.encode import figure_json
 from ..measure.figure import Known
 from ..results import Run
@@ -154,7 +154,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def to_json(outcomes: Sequence[Outcome]) -> JsonObject:
     """Counts and outcomes as JSON-able data."""
     return {
         "counts": counts(outcomes),

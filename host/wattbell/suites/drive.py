@@ -6,7 +6,7 @@ import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -31,7 +31,7 @@ class Drive:
     title: str = ""
     nsid: int = 1
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, str | int | None]:
         """``drive`` of results.json."""
         return {
             "title": self.title or None,

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ..errors import UsageError
+from ..jsondata import JsonObject
 from .jobs import sections
 from .kinds import KINDS
 from .suite import CONDITIONS, Suite, Test
@@ -29,7 +30,7 @@ def suite_names() -> list[str]:
 
 
 class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
-    test: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1000)]
+    test: Annotated[list[JsonObject], Meta(min_length=1, max_length=1000)]
     name: str | None = None
     title: str = ""
     session: str = ""
@@ -50,7 +51,7 @@ def load_suite(name: str | Path) -> Suite:
     return parse_manifest(read_toml(content, path), folder)
 
 
-def read_toml(content: str, path: Path) -> dict[str, Any]:
+def read_toml(content: str, path: Path) -> JsonObject:
     """The tables of a TOML file; UsageError, with the file's path, when it is none."""
     try:
         return tomllib.loads(content)
@@ -113,7 +114,7 @@ def _shown(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in text[:60])
 
 
-def _test(entry: dict[str, Any], where: Path, session: str) -> Test:
+def _test(entry: JsonObject, where: Path, session: str) -> Test:
     name = f"{where}: test {_shown(str(entry.get('id', '?')))}"
     values = dict(entry)
     try:

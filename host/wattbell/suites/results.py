@@ -11,6 +11,7 @@ from typing import Any
 
 from ..capture import Capture
 from ..errors import UsageError
+from ..jsondata import JsonObject
 from ..measure.encode import point_json, score_json
 from ..measure.errormodel import error_model
 from ..version import described
@@ -39,7 +40,7 @@ class Results:
         versions: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = folder
-        self.data: dict[str, Any] = {
+        self.data: JsonObject = {
             "format": FORMAT,
             "suite": suite.name,
             "suite_hash": suite.digest,
@@ -60,7 +61,7 @@ class Results:
         """Go on with what an interrupted run left."""
         self.data = dict(begun)
 
-    def add(self, test: Test, condition: str, outcome: Outcome, capture: Path, seconds: float) -> dict[str, Any]:
+    def add(self, test: Test, condition: str, outcome: Outcome, capture: Path, seconds: float) -> JsonObject:
         """One more test; its series goes to ``series/``. Returns its entry."""
         series = None
         if outcome.series is not None and len(outcome.series):
@@ -129,7 +130,7 @@ def flush_tree(folder: Path) -> None:
         flush(path)
 
 
-def read_results(path: Path) -> dict[str, Any]:
+def read_results(path: Path) -> JsonObject:
     """``results.json`` of a folder (or the file itself). UsageError when it is missing or none."""
     file = path / RESULTS if path.is_dir() else path
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ..errors import SimError
+from ..jsondata import JsonObject
 
 _LIMIT = 64 << 20
 
@@ -20,10 +21,10 @@ class _Header(msgspec.Struct):
     timing: str | None = None
     source: str | None = None
     notes: list[str] = []
-    phases: list[dict[str, Any]] | None = None
+    phases: list[JsonObject] | None = None
 
 
-def read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> JsonObject:
     """The header's JSON. SimError when `path` is not a bus trace."""
     try:
         with open(path, "rb") as file:

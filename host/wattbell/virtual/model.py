@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from ..errors import UsageError
+from ..jsondata import JsonObject
 from . import programs
 from .play import VirtualRun, play, scratch
 from .voice import Voice
@@ -120,7 +120,7 @@ def run_model(run: ModelRun, voice: Voice) -> str:
         return play(chosen, trace, producer, finish, voice)
 
 
-def _known(run: ModelRun) -> dict[str, Any]:
+def _known(run: ModelRun) -> JsonObject:
     return {"source": "wattbell-ssd", "job": run.job.name, "profile": run.profile.stem, "seed": run.seed}
 
 

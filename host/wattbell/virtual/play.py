@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..capture import CaptureWriter
 from ..capture.record import BROKE_OFF, RIG_STOPPED, USER_STOPPED, Limits, record
 from ..errors import Interrupted, SimError
+from ..jsondata import JsonObject
 from ..rig import Rig
 from . import programs
 from .voice import Voice
@@ -27,14 +27,14 @@ class VirtualRun:
     """What to play, and how."""
 
     out: Path
-    conditions: dict[str, Any]
+    conditions: JsonObject
     overwrite: bool = False
     keep_stream: bool = False
     interval_s: float | None = None
     decimation: int | None = None
     lba_size_bytes: int | None = None
     rig_options: list[str] = field(default_factory=list)
-    workload: dict[str, Any] = field(default_factory=dict)
+    workload: JsonObject = field(default_factory=dict)
     """What is known of the workload from the beginning: kept in the capture when the run is cut short."""
     late: Path | None = None
     """SCPI lines of a late attach."""

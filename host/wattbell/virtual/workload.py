@@ -11,6 +11,7 @@ import msgspec
 
 from ..capture.metamodel import PhaseAbout
 from ..errors import UsageError
+from ..jsondata import JsonObject
 
 _SUFFIXES = (".json", ".csv", ".fio", ".idle", ".toml", ".txt")
 
@@ -19,7 +20,7 @@ _SUFFIXES = (".json", ".csv", ".fio", ".idle", ".toml", ".txt")
 class Workload:
     """What the capture keeps about its workload."""
 
-    description: dict[str, Any]
+    description: JsonObject
     files: list[Path] = field(default_factory=list)
 
     def store(self, capture: Path) -> None:
@@ -40,7 +41,7 @@ def workload_files(folder: Path | None) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
 
 
-def read_phases(path: Path | None) -> list[dict[str, Any]] | None:
+def read_phases(path: Path | None) -> list[JsonObject] | None:
     """Phases from a JSON file: a list, or an object with ``phases``; None when there is no file."""
     if path is None:
         return None
@@ -53,7 +54,7 @@ def read_phases(path: Path | None) -> list[dict[str, Any]] | None:
     return checked_phases(found.get("phases") if isinstance(found, dict) else found, path)
 
 
-def checked_phases(found: Any, path: Path) -> list[dict[str, Any]]:
+def checked_phases(found: Any, path: Path) -> list[JsonObject]:
     """Phases that a capture may hold: one that could not be opened again must not be recorded. UsageError for others, found in ``path``."""
     try:
         msgspec.convert(found, list[PhaseAbout])

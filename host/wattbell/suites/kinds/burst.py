@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +26,7 @@ class Burst(Kind):
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
         """Mean of the bursts' rates, and all data over all busy time."""
         out = Outcome()
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, float | None]] = []
         points = []
         rest = Rests(out, source)
         for section, phase in source.named(test.id):

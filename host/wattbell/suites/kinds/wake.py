@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,12 +34,12 @@ class Wake(Kind):
         """Latency of the first read after idle: from its doorbell (headline), and from CLKREQ#."""
         out = Outcome()
         note_settling(out, source, test)
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, float | None]] = []
         for number, _, phase in source.numbered(test.id):
             out.add_loss(source, phase)
             found = find_wake(source, phase)
             if found is not None:
-                row: dict[str, Any] = {"wake": number, "latency_s": source.seconds(found.cqe - found.doorbell)}
+                row: dict[str, float | None] = {"wake": number, "latency_s": source.seconds(found.cqe - found.doorbell)}
                 row["from_clkreq_s"] = None if found.clkreq is None else source.seconds(found.cqe - found.clkreq)
                 row["idle_s"] = source.seconds(found.begin - found.quiet_from)
                 rows.append(row)

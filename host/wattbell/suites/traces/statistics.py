@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import polars as pl
 
 
-def statistics(entries: pl.DataFrame) -> dict[str, Any]:
+class Statistics(TypedDict, total=False):
+    """Without reads and writes, only the first six. ``sizes``, ``depth``: share of the I/Os by bytes and by depth."""
+
+    ios: int
+    duration_s: float
+    reads: int
+    read_bytes: int
+    writes: int
+    write_bytes: int
+    sizes: dict[int, float]
+    sequential: float
+    depth: dict[int, float]
+    mean_depth: float
+
+
+def statistics(entries: pl.DataFrame) -> Statistics:
     """Counts, bytes, size mix, sequential share and depth of the entries of a trace (columns of ``iolog.SCHEMA``).
 
     ``sequential``: share of reads and writes that begin where the one before them of their direction ended. ``depth``:
@@ -16,11 +31,15 @@ def statistics(entries: pl.DataFrame) -> dict[str, Any]:
     """
     io = entries.filter(pl.col("action").is_in(["read", "write"]))
     n = len(io)
-    out: dict[str, Any] = {"ios": n, "duration_s": (int(entries["t_us"].max() or 0)) * 1e-6}  # type: ignore[arg-type]
-    for action in ("read", "write"):
-        part = io.filter(pl.col("action") == action)
-        out[f"{action}s"] = len(part)
-        out[f"{action}_bytes"] = int(part["length"].cast(pl.Int128).sum())
+    lengths = [io.filter(pl.col("action") == action)["length"].cast(pl.Int128) for action in ("read", "write")]
+    out: Statistics = {
+        "ios": n,
+        "duration_s": (int(entries["t_us"].max() or 0)) * 1e-6,  # type: ignore[arg-type]
+        "reads": len(lengths[0]),
+        "read_bytes": int(lengths[0].sum()),
+        "writes": len(lengths[1]),
+        "write_bytes": int(lengths[1].sum()),
+    }
     if not n:
         return out
     sizes = io.group_by("length").len().sort("length")
