@@ -17,10 +17,9 @@ from ..campaign.real import JOURNAL, RealBench, Setup
 from ..campaign.runner import Order, run_suite
 from ..campaign.virtual import VirtualBench
 from ..errors import UsageError
+from ..present.suite.terminal import header, show_test, summary
 from ..results import default_path
 from ..suites.session import Choice
-from ..suites.show import header, show_test
-from ..suites.summary import summary
 from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
 from ..virtual.play import check_whole, refuse_existing, scratch
 from ..virtual.tracefile import is_trace, replay_plan

@@ -127,4 +127,4 @@ def drawn(table: data.Table) -> RenderableType:
         first, *rest = (words(row[i]) for i in shown)
         first.truncate(_NAME, overflow="ellipsis")
         made.add_row(first, *rest)
-    return Group(Text(), WholeText(heading), made)
+    return Group(Text(), WholeText(heading), made) if table.title else made

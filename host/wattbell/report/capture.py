@@ -17,7 +17,6 @@ from wattbell.present.capture.charts import CaptureCharts, charts
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.chart import Lines, Section
 from wattbell.present.html import page
-from wattbell.present.pictures import write_pictures
 
 
 def _facts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -131,6 +130,8 @@ def write_report(capture: Capture, result: Mapping[str, Any], out: str | Path, p
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(text, encoding="utf-8")
         if plots:
+            from wattbell.present.pictures import write_pictures  # takes a second, for matplotlib
+
             write_pictures(sections, folder)
     except OSError as error:
         raise CaptureError(f"The report cannot be written to {target} ({error.strerror or error}); choose another place.") from None

@@ -12,7 +12,6 @@ from wattbell.jsondata import JsonObject
 from wattbell.present.chart import Bars, Chart, Section
 from wattbell.present.html import page
 from wattbell.present.interactive import plots as interactive_plots
-from wattbell.present.pictures import write_pictures
 from wattbell.present.suite import curves, power, scores, tables
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance
@@ -180,7 +179,10 @@ def write_suite_page(
     try:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(text, encoding="utf-8")
-        pictures = write_pictures(made, folder, stamp(runs)) if plots else []
+        if not plots:
+            return [html]
+        from wattbell.present.pictures import write_pictures  # takes a second, for matplotlib
+
+        return [html, *write_pictures(made, folder, stamp(runs))]
     except OSError as error:
         raise ResultsError(f"The page cannot be written to {target} ({error.strerror or error}); choose another place.") from None
-    return [html, *pictures]

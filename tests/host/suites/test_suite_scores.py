@@ -21,13 +21,13 @@ from wattbell.measure.pieces import active_span
 from wattbell.measure.source import Source
 from wattbell.measure.table import Commands
 from wattbell.measure.throughput import find_span
+from wattbell.present.suite.terminal import show
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
-from wattbell.suites.show import show
 from wattbell.suites.suite import Suite, Test
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, RailFlag

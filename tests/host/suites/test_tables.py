@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from wattbell.suites.show import quantity_text, show
-from wattbell.suites.summary import summary
+from wattbell.present.suite.terminal import quantity, show, summary
 
 
 def q(value: float | None, u: float | None = None, lost: int = 0) -> dict[str, Any]:
@@ -185,9 +184,9 @@ whole fill                                    456.70 MB/s
 energy of the fill                          1.2345(12) kJ
 
 Replay  test's data only  scaled x 0.5
-          MB/s
-──────────────
-all   5.00(10)
+                 MB/s
+─────────────────────
+whole test   5.00(10)
 score                                              reading
 ──────────────────────────────────────────────────────────
 data over busy time               300.0(10) MB/s
@@ -197,10 +196,10 @@ energy                               12.30(10) J
 elapsed                                 100.00 s
 
 Rounds  other  scaled x 0.5
-                                    IOPS
-────────────────────────────────────────
-35% writes, 4 KiB, QD32     100 000(100)
-100% writes, 128 KiB, QD4         20 000
+                                     IOPS
+─────────────────────────────────────────
+35 % writes, 4 KiB, QD32     100 000(100)
+100 % writes, 128 KiB, QD4         20 000
 score                            reading
 ────────────────────────────────────────
 m            100 000(100) IOPS
@@ -215,19 +214,16 @@ idle for      500.00 ms
 """
 SUMMARY = """\
 s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
-test                       drive                    rate           power          efficiency
+test     drive                    rate           power          efficiency
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-Bursts                     full          123.46(50) MB/s   12.300(10) mW   49.38(20)! MB/s/W   rounds run 7.0000
-States                     empty                           500.00(50) mW                       PS3 exit, measured / declared
-                                                                                               1.2000
-Fill                       empty             456.70 MB/s                                       written before the rate falls (SLC
-                                                                                               cache) 12.50(25) GB; energy of the
-                                                                                               fill 1.2345(12) kJ
-Replay                     test-data      300.0(10) MB/s                                       mean latency, all 1.500(10) s; 99th
-                                                                                               percentile of latency, all –;
-                                                                                               energy 12.30(10) J
-Rounds                     other       100 000(100) IOPS                                       n 20 000 IOPS; rounds run 7.0000
-Idle                       full                             12.30(10) µW
+Bursts   full          123.46(50) MB/s   12.300(10) mW   49.38(20)! MB/s/W   rounds run 7.0000
+States   empty                           500.00(50) mW                       PS3 exit, measured / declared 1.2000
+Fill     empty             456.70 MB/s                                       written before the rate falls (SLC cache) 12.50(25)
+                                                                             GB; energy of the fill 1.2345(12) kJ
+Replay   test-data      300.0(10) MB/s                                       mean latency, all 1.500(10) s; 99th percentile of
+                                                                             latency, all –; energy 12.30(10) J
+Rounds   other       100 000(100) IOPS                                       n 20 000 IOPS; rounds run 7.0000
+Idle     full                             12.30(10) µW
 DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
 """
 
@@ -253,9 +249,9 @@ def test_a_real_unscaled_run_of_one_condition_says_neither() -> None:
     one = {**RESULTS, "scale": 1, "virtual": False, "lost": {}, "drive": drive, "tests": [test]}
     assert text(lambda console: console.print(summary(one))).splitlines() == [
         "s  p  512.1 GB",
-        "test                          power",
-        "──────────────────────────────────────",
-        "Idle                       1.5000 W",
+        "test      power",
+        "──────────────────",
+        "Idle   1.5000 W",
     ]
     assert text(lambda console: show(one, console)).splitlines()[:3] == ["s  p  512.1 GB", "", "Idle  full drive"]
 
@@ -267,4 +263,4 @@ def test_a_real_unscaled_run_of_one_condition_says_neither() -> None:
     (q(2e6), "J", "2.0000 MJ"),
 ])  # fmt: skip
 def test_quantities(value: dict[str, Any] | None, unit: str, shown: str) -> None:
-    assert quantity_text(value, unit).plain == shown
+    assert quantity(value, unit).text == shown

@@ -59,7 +59,7 @@ def every_figure(found: Sequence[Entity]) -> Section:
             for point in result.points if result else ():
                 cells = [figure(figure_json(q), _column(n)[1]) if (q := point.figures.get(n)) else NOTHING for n in quantities]
                 lost = max((q.lost for q in point.figures.values()), default=0)
-                rows.append([entity.label, _at(point.x), *cells, count(lost) if lost else ""])
+                rows.append([entity.label, at(point.x), *cells, count(lost) if lost else ""])
         if rows:
             columns = (text_column("drive"), text_column("at"), *(Column(_column(n)[0]) for n in quantities), Column("lost"))
             section.blocks.append(Table(title, columns, rows))
@@ -76,9 +76,9 @@ _AXES: dict[str, Callable[[float], str]] = {
 }
 
 
-def _at(x: Mapping[str, float | str]) -> str:
+def at(x: Mapping[str, float | str]) -> str:
     """What was varied, as one says it."""
-    return ", ".join(_AXES[k](v) if k in _AXES and isinstance(v, float) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
+    return ", ".join(_AXES[k](v) if k in _AXES and not isinstance(v, str) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
 
 
 _COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_s_per_w": "MB/s/W", "bytes": "data, bytes"}
