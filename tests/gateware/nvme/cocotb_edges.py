@@ -125,6 +125,37 @@ async def too_many_starts_in_a_page(dut):
 
 
 @cocotb.test()
+async def one_start_too_many_in_a_page(dut):
+    """The 13th PRP list of 16 bytes in two granules finds no place in the map and evicts another. Flagged are the command of that one,
+    those whose lists lie before it in the page (what belongs to it counts as theirs now), and whatever puts a list into the page within
+    2**24 ticks; no other, and nothing later."""
+    for number, upward in enumerate((False, True)):
+        _clock, link, model = start(SEED + 45 + number, 64)
+        model.lists = Pool(16, model.pages(1), model.page)
+        model.lists.free = sorted(model.lists.free[-16:], reverse=upward)  # taken from its end
+        model.window = 1 << 32
+        model.work = (200_000, 210_000)
+        lists = []
+
+        def submit(count: int, model=model, lists=lists) -> None:
+            lists.extend((c.lists[0][0], c) for c in [model.io(1, READ, 24, offset=0) for _ in range(count)])
+            model.ring(1)
+
+        for after, count in ((0, 12), (60_000, 1), (1_000_000, 1), (18_000_000, 1)):
+            model.clock.after(100 + after, lambda count=count, submit=submit: submit(count))
+        model.clock.run()
+        bench = Bench(dut, WIDTH, TICKS)
+        await bench.start()
+        await bench.play(link.sent)
+        assert (await bench.counters())["lost_pages"] == 1
+        soon = lists[13][1]
+        flagged = {r["cqe_tick"] for r in bench.records if r["flags"] & PARTIAL} - {soon.ticks["cqe"]}
+        lowest = [c.ticks["cqe"] for _at, c in sorted(lists[:13], key=lambda item: item[0])]
+        assert flagged == set(lowest[: len(flagged)]) and 0 < len(flagged) < 13
+        assert any(r["cqe_tick"] == soon.ticks["cqe"] and r["flags"] & PARTIAL for r in bench.records)
+
+
+@cocotb.test()
 async def a_queue_beyond_the_table(dut):
     """Queue 64 (the 65th): SQ and CQ are counted and told; its traffic does not disturb the other queues."""
     clock, link, model = make(SEED + 45)

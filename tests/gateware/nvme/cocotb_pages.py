@@ -86,6 +86,18 @@ async def lists_in_blocks_of_4096(dut):
 
 
 @cocotb.test()
+async def pages_that_meet_in_one_way(dut):
+    """40 pages in flight whose place in the first way is the same: the other ways part them."""
+    _, link, model = start(SEED + 27, 8)
+    model.lists = Pool(256, model.pages(1), model.page)
+    meeting = iter([number << 22 | number << 12 for number in range(1, 64)])
+    model.pages = lambda count, scattered=False: [next(meeting) for _ in range(count)]
+    model.work = (100_000, 110_000)
+    keep_busy(model, 5, 5, lambda _n: model.io(1, model.random.choice((READ, WRITE)), 64, offset=0))
+    await run(dut, model, link)
+
+
+@cocotb.test()
 async def sectors_of_shared_pages(dut):
     """512 bytes at a depth of 192 on a buffer of 24 pages: 8 commands in each."""
     _, link, model = start(SEED + 23, 192)
