@@ -5,17 +5,17 @@ use crate::time::{clock_at, tick, Clock, NEVER};
 use crate::writer::{Block, Buffer};
 use wattbell_spec::wire::{FLUSH_TICKS, MAX_PAYLOAD};
 
-/// Clocks a block stays open at most.
+/// Maximum number of cycles a block stays open.
 pub const FLUSH_CLOCKS: Clock = FLUSH_TICKS / crate::time::TICKS;
 
-/// A record of `N` bytes as the builder takes it.
+/// A record of `N` bytes as passed to the builder.
 #[derive(Debug, Clone)]
 pub struct Record<const N: usize> {
     /// Its tick.
     pub tick: u64,
-    /// Its bytes; where ticks are relative the first four become the offset to the block's first tick.
+    /// Its bytes; where ticks are relative, the first four become the offset from the block's first tick.
     pub bytes: [u8; N],
-    /// Records lost in front of it.
+    /// Records lost before it.
     pub dropped: u32,
 }
 
@@ -28,10 +28,10 @@ struct Open {
     count: usize,
 }
 
-/// Writes records into blocks, one word a clock and one clock between records.
+/// Writes records into blocks, one word per cycle and one cycle between records.
 #[derive(Debug)]
 pub struct Builder<const N: usize> {
-    /// Records on their way to it.
+    /// Records queued for it.
     pub queue: Fifo<Record<N>>,
     relative: bool,
     open: Option<Open>,
@@ -42,12 +42,12 @@ impl<const N: usize> Builder<N> {
     const WORDS: Clock = N as Clock / 4;
     const CAPACITY: usize = MAX_PAYLOAD / N;
 
-    /// A builder whose records carry absolute ticks, or (`relative`) offsets to the block's first tick.
+    /// A builder whose records carry absolute ticks, or (`relative`) offsets from the block's first tick.
     pub fn new(relative: bool) -> Self {
         Self { queue: Fifo::default(), relative, open: None, idle_from: 0 }
     }
 
-    /// The clock in which it does something next, given what is queued.
+    /// The cycle in which it next does something, given what is queued.
     #[inline]
     pub fn next(&self, buffer: &Buffer) -> Clock {
         let shows = self.queue.shows();
@@ -103,19 +103,19 @@ impl<const N: usize> Builder<N> {
         }
     }
 
-    /// `flush` is high in `clock`: closes the open block if nothing waits.
+    /// `flush` is high in `clock`: closes the open block if nothing is queued.
     pub fn flush(&mut self, clock: Clock, buffer: &mut Buffer) {
         if self.idle_from <= clock && self.queue.shows() > clock && self.open.is_some() {
             self.close(clock + 1, buffer);
         }
     }
 
-    /// Whether nothing is being done in `clock`; a block may be open.
+    /// Whether it is idle in `clock`; a block may be open.
     pub fn is_quiet(&self, clock: Clock) -> bool {
         self.idle_from <= clock && self.queue.shows() > clock && self.open.as_ref().is_none_or(|o| o.close_at > clock)
     }
 
-    /// Whether no block is open and nothing waits in `clock`.
+    /// Whether no block is open and nothing is queued in `clock`.
     pub fn is_idle(&self, clock: Clock) -> bool {
         self.idle_from <= clock && self.queue.shows() > clock && self.open.is_none()
     }

@@ -1,6 +1,6 @@
 //! Decimation: a third-order cascaded integrator-comb filter (E. B. Hogenauer, IEEE Trans. ASSP-29 no. 2, 1981).
 
-/// Bits of a value, fraction bits kept before the normalisation, and the normalisation's total shift.
+/// Width of a value, fraction bits kept before the normalisation, and the normalisation's total shift.
 const TOP: i64 = 1 << 23;
 const FRACTION: u32 = 12;
 const NORMAL: u32 = 23 + FRACTION;
@@ -36,13 +36,13 @@ pub struct Cic {
     decimation: u16,
     mul: i64,
     shift: u32,
-    /// Conversions until the next comb step, and comb steps until the filter is full.
+    /// Conversions until the next comb step, and comb steps until the filter has filled.
     phase: u16,
     skip: u8,
 }
 
 impl Cic {
-    /// Starts anew. The first sample comes with conversion 3R - 3.
+    /// Restarts it. The first sample comes with conversion 3R - 3.
     pub fn clear(&mut self, decimation: u16, mul: u32, shift: u8) {
         let (phase, skip) = if decimation == 2 { (1, 1) } else { (decimation.wrapping_sub(3) & 0x1FFF, 2) };
         *self = Self {
@@ -55,13 +55,13 @@ impl Cic {
         };
     }
 
-    /// Conversions until the comb stages move.
+    /// Number of conversions before the comb stages move.
     #[inline]
     pub fn phase(&self) -> usize {
         self.phase.into()
     }
 
-    /// Takes one of those conversions in.
+    /// Takes in one of those conversions.
     #[inline(always)]
     pub fn integrate(&mut self, voltage: i32, current: i32) {
         self.channels[0].integrate(voltage);
@@ -69,7 +69,7 @@ impl Cic {
         self.phase -= 1;
     }
 
-    /// Takes a conversion in. Whether the comb stages moved, and the sample if one is complete.
+    /// Takes in a conversion. Returns whether the comb stages moved, and the sample if one is complete.
     #[inline]
     pub fn take(&mut self, voltage: i32, current: i32) -> (bool, Option<(i32, i32)>) {
         self.channels[0].integrate(voltage);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     proptest! {
-        /// The filter is the triple convolution of a box of R with itself, sampled each R.
+        /// The filter is the triple convolution of a box of R with itself, sampled every R.
         #[test]
         fn it_is_a_cubed_moving_average(r in 2usize..40, values in prop::collection::vec(-(1i32 << 23)..1 << 23, 200)) {
             let (mul, shift) = constants(r as u64);

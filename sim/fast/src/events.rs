@@ -1,4 +1,4 @@
-//! Where events come together: the tracker's, and those of the run, of markers, of the sidebands and of losses.
+//! Merges all events: the tracker's, and those of the run, of markers, of the sidebands and of losses.
 
 use crate::builder::{Builder, Record};
 use crate::field::put;
@@ -6,11 +6,11 @@ use crate::time::{tick, Clock, NEVER};
 use std::collections::VecDeque;
 use wattbell_spec::wire::{event as field, event_type_code as kind, loss_source_code, EVENT_SIZE};
 
-/// Events the queue holds behind its output register.
+/// Events the queue holds besides its output register.
 const QUEUE: usize = 63;
-/// Changes of the sidebands that may wait.
+/// Maximum number of sideband changes waiting.
 const SIDEBAND_QUEUE: usize = 8;
-/// Shortest time between two rounds of LOSS events.
+/// Minimum time between two rounds of LOSS events.
 const LOSS_PERIOD_TICKS: u64 = 1_000_000;
 
 /// An event as on the wire.
@@ -39,7 +39,7 @@ pub struct Levels {
 }
 
 impl Default for Levels {
-    /// As at power-on.
+    /// Values at power-on.
     fn default() -> Self {
         Self { perst_n: 0, clkreq_n: 1, link_state: 0 }
     }
@@ -61,7 +61,7 @@ struct Change {
     levels: Levels,
 }
 
-/// What was lost in front of the stream, by source.
+/// Losses before the stream, by source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Lost {
@@ -80,10 +80,10 @@ struct Losses {
     next_tick: u64,
 }
 
-/// The way of all events into one queue.
+/// Collects all events in one queue.
 #[derive(Debug, Default)]
 pub struct EventPort {
-    /// The tracker's, each with the clock in which it shows.
+    /// The tracker's events, each with the cycle in which it becomes visible.
     pub tracker: VecDeque<(Clock, Event)>,
     run: Option<(Clock, Event)>,
     run_taken: Option<Clock>,
@@ -102,7 +102,7 @@ impl EventPort {
         self.run_taken = None;
     }
 
-    /// The clock in which the RUN event was taken.
+    /// The cycle in which the RUN event was accepted.
     pub fn run_taken(&self) -> Option<Clock> {
         self.run_taken
     }
@@ -139,7 +139,7 @@ impl EventPort {
         self.losses.total[what as usize]
     }
 
-    /// Reports what is left of losses at once.
+    /// Reports the remaining losses at once.
     pub fn set_flush_losses(&mut self, flush: bool) {
         self.flush_losses = flush;
     }
@@ -149,7 +149,7 @@ impl EventPort {
         self.losses.reporting.is_none() && self.losses.pending == [0; 3]
     }
 
-    /// The clock in which it does something next.
+    /// The cycle in which it next does something.
     pub fn next(&self) -> Clock {
         let tracker = self.tracker.front().map_or(NEVER, |(shows, _)| *shows);
         let run = self.run.map_or(NEVER, |(from, _)| from);
@@ -213,7 +213,7 @@ impl EventPort {
         }
     }
 
-    /// Whether, in `clock`, no event of the tracker waits here.
+    /// Whether no event of the tracker waits here in `clock`.
     pub fn tracker_is_empty(&self, clock: Clock) -> bool {
         self.tracker.front().is_none_or(|(shows, _)| *shows > clock)
     }

@@ -1,4 +1,4 @@
-//! Fields of the wire format in bytes.
+//! Packs fields of the wire format into bytes.
 
 /// Puts the low bits of `value` at `field` (first bit, bits) of `record`. Fields are whole bytes on byte boundaries.
 #[inline(always)]

@@ -1,10 +1,10 @@
-//! A first-in-first-out memory with an output register, as its user sees it: an entry written in a clock shows two
-//! clocks later, or in the clock behind the one that took the entry before it.
+//! A FIFO with an output register, as its user sees it: an entry written in one cycle is visible two cycles later, or
+//! in the cycle after the one that took the previous entry.
 
 use crate::time::{Clock, NEVER};
 use std::collections::VecDeque;
 
-/// Entries on their way, each with the clock in which it was written.
+/// Queued entries, each with the cycle in which it was written.
 #[derive(Debug)]
 pub struct Fifo<T> {
     entries: VecDeque<(Clock, T)>,
@@ -24,7 +24,7 @@ impl<T> Fifo<T> {
         self.entries.push_back((clock, entry));
     }
 
-    /// First clock in which the oldest entry shows.
+    /// First cycle in which the oldest entry is visible.
     #[inline]
     pub fn shows(&self) -> Clock {
         self.entries.front().map_or(NEVER, |(written, _)| (written + 2).max(self.taken + 1))
@@ -36,20 +36,20 @@ impl<T> Fifo<T> {
         self.entries.front().map(|(_, entry)| entry)
     }
 
-    /// Takes the oldest entry in `clock`, in which it shows.
+    /// Takes the oldest entry in `clock`, in which it is visible.
     #[inline]
     pub fn pop(&mut self, clock: Clock) -> Option<T> {
         self.taken = clock;
         self.entries.pop_front().map(|(_, entry)| entry)
     }
 
-    /// Entries held in `clock`: written before it, and not taken before it. Every taking before `clock` is known.
+    /// Entries held in `clock`: written before it, and not taken before it. Every take before `clock` is known.
     pub fn level(&self, clock: Clock) -> usize {
         let held = self.entries.partition_point(|(written, _)| *written < clock);
         held + usize::from(self.taken >= clock)
     }
 
-    /// Entries behind the output register in `clock`.
+    /// Entries waiting behind the output register in `clock`.
     pub fn behind(&self, clock: Clock) -> usize {
         let shown = self.taken >= clock || self.shows() <= clock;
         self.level(clock) - usize::from(shown && self.level(clock) > 0)
@@ -60,7 +60,7 @@ impl<T> Fifo<T> {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,14 +1,15 @@
-//! Two gain paths become one current, as the gateware's `rail/merge.py` does it.
+//! Merges two gain paths into one current, as the gateware's `rail/merge.py` does.
 
-/// Level up to which the fine path counts alone, and from there to where the coarse one does, in units of the wire (500 nA).
+/// Level up to which only the fine path counts, and from which only the coarse one does, in wire units (500 nA).
 const LOW: i32 = 5 << 15;
 const BAND: i32 = 1 << 15;
-/// The whole weight; conversions in which the fine path does not count after an overload; by how much it may rise then.
+/// Full weight; number of conversions for which the fine path does not count after an overload; largest increase per
+/// conversion afterwards.
 const WEIGHT: i32 = 256;
 const HOLD: u32 = 24;
 const RISE: i32 = 16;
 
-/// What the merge remembers: how long ago the fine path was overloaded.
+/// State of the merge: how long ago the fine path was overloaded.
 #[derive(Debug)]
 pub struct Merge {
     hold: u32,
@@ -22,7 +23,7 @@ impl Default for Merge {
 }
 
 impl Merge {
-    /// The current of a conversion, of which both paths' currents are given, and whether it is the fine path's alone.
+    /// The current of a conversion, given both paths' currents, and whether it comes from the fine path alone.
     #[inline(always)]
     pub fn step(&mut self, coarse: i32, fine: i32, fine_overload: bool) -> (i32, bool) {
         if fine_overload {

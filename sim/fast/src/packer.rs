@@ -1,4 +1,4 @@
-//! RAIL blocks: samples, then their header in front of them.
+//! RAIL blocks: samples, then the header in front of them.
 
 use crate::builder::FLUSH_CLOCKS;
 use crate::field::put;
@@ -6,12 +6,13 @@ use crate::time::{Clock, NEVER};
 use crate::writer::{Block, Buffer};
 use wattbell_spec::wire::{rail_flag_code, rail_header, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE};
 
-/// Samples a block holds.
+/// Samples per block.
 const MAX_SAMPLES: usize = (MAX_PAYLOAD - RAIL_HEADER_SIZE) / RAIL_SAMPLE_SIZE;
-/// Clocks from the decision to close a block to the clock that closes it: padding, seven header words, the close itself.
+/// Cycles from the decision to close a block to the cycle that closes it: padding, seven header words, the close
+/// itself.
 const CLOSING: Clock = 9;
 
-/// A sample as it comes from the filter.
+/// A sample as it leaves the filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// Corrected values.
@@ -22,9 +23,9 @@ pub struct Sample {
     pub tick: u64,
     /// Sum over all conversions up to the one that completed it.
     pub energy: i128,
-    /// How many they were.
+    /// Number of those conversions.
     pub index: u64,
-    /// The clock in which it comes.
+    /// The cycle in which it arrives.
     pub strobe: Clock,
 }
 
@@ -32,7 +33,7 @@ pub struct Sample {
 #[derive(Debug, Default)]
 pub struct Packer {
     open: bool,
-    /// The payload from its header on, and behind it what a sample is written over.
+    /// The payload from its header on, followed by what a sample is written over.
     payload: Vec<u8>,
     length: usize,
     count: usize,
@@ -60,12 +61,12 @@ impl Packer {
         }
     }
 
-    /// First clock in which it waits for something to do.
+    /// First cycle in which it waits for something to do.
     pub fn idle_from(&self) -> Clock {
         self.idle_from
     }
 
-    /// First clock in which nothing of the last sample moves any more.
+    /// First cycle in which nothing of the last sample moves any more.
     pub fn still_from(&self) -> Clock {
         self.still_from
     }
@@ -76,7 +77,7 @@ impl Packer {
         self.new_flags |= flags;
     }
 
-    /// The next block begins anew.
+    /// The next block restarts.
     pub fn restart(&mut self) {
         self.restarted = true;
         self.new_flags = 0;
@@ -87,10 +88,10 @@ impl Packer {
         self.lost.take()
     }
 
-    /// Closes the block; the decision falls in `decided`, in which nothing else is being done.
+    /// Closes the block; the decision falls in `decided`, a cycle in which nothing else is being done.
     fn close(&mut self, decided: Clock, interval: u64, buffer: &mut Buffer) {
         let p = &mut self.payload;
-        // Behind the last sample stand the two zero bytes that were written with it.
+        // The last sample is followed by the two zero bytes that were written with it.
         p.truncate(self.length.next_multiple_of(4));
         put(p, rail_header::INTERVAL_TICKS, interval);
         put(p, rail_header::COUNT, self.count as u64);
@@ -110,7 +111,7 @@ impl Packer {
         self.still_from = self.still_from.max(closed + 1);
     }
 
-    /// Closes the open block if its time was up before `clock`. Whether it did.
+    /// Closes the open block if its time was up before `clock`; returns whether it did.
     #[inline]
     pub fn settle(&mut self, clock: Clock, interval: u64, buffer: &mut Buffer) -> bool {
         let due = self.open && self.close_at < clock;
@@ -120,7 +121,7 @@ impl Packer {
         due
     }
 
-    /// In `clock` nothing moves: closes the open block if there is one. The first clock in which nothing moves and none
+    /// Nothing moves in `clock`: closes the open block, if any. Returns the first cycle in which nothing moves and none
     /// is open, and whether one was closed.
     pub fn flush(&mut self, clock: Clock, interval: u64, buffer: &mut Buffer) -> (Clock, bool) {
         if self.settle(clock, interval, buffer) {
@@ -152,13 +153,13 @@ impl Packer {
         }
     }
 
-    /// Takes one of those samples; [`Self::packed`] has to follow the last of them.
+    /// Takes one of those samples; [`Self::packed`] must follow the last of them.
     #[inline(always)]
     pub fn pack(&mut self, voltage: i32, current: i32) {
         self.put(voltage, current);
     }
 
-    /// So many samples were packed, the last in the clock of `strobe`, and their conversions had `flags`.
+    /// This many samples were packed, the last in the cycle of `strobe`; their conversions had `flags`.
     #[inline]
     pub fn packed(&mut self, count: usize, flags: u8, energy: i128, index: u64, strobe: Clock) {
         self.count += count;
@@ -169,7 +170,7 @@ impl Packer {
         (self.energy, self.index) = (energy, index);
     }
 
-    /// Takes a sample. Whether a block was closed.
+    /// Takes a sample; returns whether a block was closed.
     #[inline]
     pub fn take(&mut self, sample: &Sample, interval: u64, buffer: &mut Buffer) -> bool {
         let mut closed = self.settle(sample.strobe, interval, buffer);
@@ -192,7 +193,7 @@ impl Packer {
             self.restarted = false;
         }
         self.put(sample.voltage, sample.current);
-        // A sample is a word and a half: every other one takes two clocks.
+        // A sample is a word and a half: every other one takes two cycles.
         self.idle_from = clock + 2 + (self.count as Clock & 1);
         self.still_from = clock + 3;
         self.count += 1;

@@ -9,12 +9,12 @@ use crate::watch::{Conversion, Wanted, Watch};
 use crate::writer::Buffer;
 use wattbell_spec::wire::{rail_flag_code as flag, TICK_PS};
 
-/// Clocks from the hand-over of a conversion to its corrected value.
+/// Latency in cycles from the hand-over of a conversion to its corrected value.
 const CORRECTED: Clock = 10;
-/// From there to the sample that it completes, when decimated.
+/// From there to the sample it completes, when decimated.
 const DECIMATED: Clock = 10;
-/// Clocks from a hand-over during which something still moves: a conversion that is no run's, a conversion alone, one that the comb
-/// stages took.
+/// Cycles from a hand-over during which something still moves: for a conversion outside a run, a conversion alone, and
+/// one taken by the comb stages.
 const CHANNELS_MOVE: Clock = 11;
 const CONVERSION_MOVES: Clock = 13;
 const DECIMATION_MOVES: Clock = 14;
@@ -28,12 +28,13 @@ pub trait Analog {
     /// All channels (voltage, current, fine current) at `time_ps`, as 18-bit codes. Times do not decrease.
     fn sample(&mut self, time_ps: u64) -> [u32; 3];
 
-    /// Whether no code of the current can be above `code` up to `until_ps`, up to which all is known. When in doubt it is not.
+    /// Whether no code of the current can exceed `code` up to `until_ps`, up to which everything is known. False when
+    /// in doubt.
     fn stays_below(&self, _code: i32, _until_ps: u64) -> bool {
         false
     }
 
-    /// What [`Self::sample`] gives at `first_ps` and each `step_ps` from then on: as many as the slices of `codes` hold.
+    /// What [`Self::sample`] returns at `first_ps` and every `step_ps` from then on, filling the slices of `codes`.
     fn sample_run(&mut self, first_ps: u64, step_ps: u64, codes: [&mut [u32]; 3]) {
         let [voltage, current, fine] = codes;
         let mut time_ps = first_ps;
@@ -44,19 +45,19 @@ pub trait Analog {
     }
 }
 
-/// Conversions made at once, at most.
+/// Maximum number of conversions made at once.
 const RUN: usize = 128;
-/// The greatest code of the fine path.
+/// Largest code of the fine path.
 const FINE_CODE_MAX: i32 = (1 << 17) - 1;
-/// A conversion whose current is the fine path's alone. No RAIL block says it.
+/// A conversion whose current comes from the fine path alone. No RAIL block shows it.
 const FLAG_FINE: u8 = 16;
 
-/// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bit.
+/// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Correction {
-    /// 1/256 of a code, 28 bit signed.
+    /// In 1/256 of a code, 28 bits, signed.
     pub offset: i32,
-    /// 2**-24 of an output unit a code.
+    /// In 2**-24 of an output unit per code.
     pub gain: u32,
 }
 
@@ -71,23 +72,23 @@ impl Correction {
     }
 }
 
-/// Which path the current comes from.
+/// Source of the current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
     /// Both, merged conversion by conversion.
     Merged,
-    /// The coarse path alone; there may be no other.
+    /// Only the coarse path, possibly the only one there is.
     Coarse,
-    /// The fine path alone.
+    /// Only the fine path.
     Fine,
 }
 
-/// What software sets about the rail; taken over as a whole.
+/// The rail settings of the software, applied as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Clocks between conversions.
+    /// Cycles between conversions.
     pub period: u32,
-    /// Conversions a sample.
+    /// Conversions per sample.
     pub decimation: u16,
     /// Normalisation of the filter, see [`Cic`].
     pub mul: u32,
@@ -99,34 +100,35 @@ pub struct Config {
     pub current: Correction,
     /// Of the fine current channel.
     pub fine: Correction,
-    /// Which path the current comes from.
+    /// Source of the current.
     pub range: Range,
-    /// Not all registers of the calibration were written.
+    /// Some of the calibration registers were not written.
     pub uncalibrated: bool,
 }
 
 /// The rail's path from conversions to blocks.
 #[derive(Debug)]
 pub struct Rail {
-    /// What was last announced, and from which clock on it counts.
+    /// The last announced configuration, and the cycle from which on it counts.
     config: Config,
     coming: Option<(Clock, Config)>,
     active: Config,
     dirty: bool,
-    /// From and to which clock the last change was being taken over.
+    /// First and last cycle in which the last change was being applied.
     swapping: (Clock, Clock),
-    /// Conversions are asked for, or will be (no longer) from a clock on.
+    /// Conversions are requested, or will be (or no longer) from a cycle on.
     run: bool,
     run_changes: Option<(Clock, bool)>,
     armed: bool,
     due: Clock,
-    /// The instant of the conversion under way, whether it is the run's, and its codes if they had to be known early.
+    /// Instant of the conversion in progress, whether it belongs to the run, and its codes if they had to be known
+    /// early.
     converting: Option<u64>,
     ours: bool,
     drawn: Option<[u32; 3]>,
-    /// Who looks at conversions.
+    /// Who watches conversions.
     pub watch: Watch,
-    /// Codes in the place of the analog side's.
+    /// Codes in place of the analog side's.
     pub pattern: Option<Codes>,
     /// Conversions outside a run.
     others: u64,
@@ -137,7 +139,7 @@ pub struct Rail {
     index: u64,
     interval: u64,
     centre: u64,
-    /// Everything has been handed on and closed from this clock on (only while not armed).
+    /// Everything has been passed on and closed from this cycle on (only while not armed).
     idle_from: Clock,
 }
 
@@ -145,7 +147,7 @@ const SIGN: u32 = 1 << 17;
 const CODES: u32 = 1 << 18;
 
 impl Rail {
-    /// At power-on.
+    /// State at power-on.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -182,12 +184,12 @@ impl Rail {
         }
     }
 
-    /// What was announced last by `clock`.
+    /// The last configuration announced by `clock`.
     pub fn announced_by(&self, clock: Clock) -> &Config {
         self.coming.as_ref().filter(|(from, _)| *from <= clock).map_or(&self.config, |(_, config)| config)
     }
 
-    /// Conversions are asked for, or no longer, from `clock` on.
+    /// Conversions are requested, or no longer, from `clock` on.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
         if run && !self.armed {
             self.run = true;
@@ -197,7 +199,8 @@ impl Rail {
         }
     }
 
-    /// Conversions are asked for in `clock`, and there are none: the timer arms itself, the configuration is loaded in the next clock.
+    /// Conversions are requested in `clock`, and none are running: the timer arms itself, the configuration is loaded
+    /// in the next cycle.
     fn begin(&mut self, clock: Clock) {
         self.take_config(clock);
         let from = clock + u64::from(!self.dirty);
@@ -208,7 +211,7 @@ impl Rail {
         self.idle_from = self.idle_from.max(clock + 2);
     }
 
-    /// What is looked at from the clock behind `now` on; everything up to `now` has happened.
+    /// What is watched from the cycle after `now` on; everything up to `now` has happened.
     pub fn want(&mut self, now: Clock, wanted: Wanted) {
         self.watch.want(now, wanted);
         if wanted.all && !self.armed {
@@ -216,7 +219,7 @@ impl Rail {
         }
     }
 
-    /// A conversion whose instant is before `clock` is made now, for the analog side is about to change.
+    /// Makes a conversion whose instant is before `clock` now, because the analog side is about to change.
     pub fn draw<A: Analog>(&mut self, clock: Clock, analog: &mut A) {
         if let Some(started) = self.converting.filter(|started| *started < tick(clock)) {
             self.drawn.get_or_insert_with(|| analog.sample(started * TICK_PS));
@@ -231,7 +234,7 @@ impl Rail {
         }
     }
 
-    /// In `clock` nothing moves and no block is open: the configuration is taken over, the filter starts anew.
+    /// Nothing moves and no block is open in `clock`: the configuration is applied, the filter restarts.
     fn restart(&mut self, from: Clock, clock: Clock) {
         self.swapping = (from, clock);
         self.take_config(clock);
@@ -244,23 +247,23 @@ impl Rail {
         self.centre = span + span / 2;
     }
 
-    /// The clock in which it does something next.
+    /// The cycle in which it next does something.
     #[inline]
     pub fn next(&self) -> Clock {
         self.due.min(self.packer.close_at())
     }
 
-    /// Conversions made so far.
+    /// Number of conversions so far.
     pub fn conversions(&self) -> u64 {
         self.index + self.others
     }
 
-    /// Samples lost because both banks were taken.
+    /// Samples lost because both banks were in use.
     pub fn take_lost(&mut self) -> Option<(Clock, u32)> {
         self.packer.take_lost()
     }
 
-    /// Goes on until a block is closed, a conversion is looked at, or the next thing to do lies behind `until`.
+    /// Continues until a block is closed, a watched conversion comes, or the next thing to do lies after `until`.
     pub fn step<A: Analog>(&mut self, until: Clock, analog: &mut A, buffer: &mut Buffer) {
         while self.next() <= until {
             if self.packer.close_at() < self.due {
@@ -275,7 +278,7 @@ impl Rail {
         }
     }
 
-    /// Makes those conversions at once that only fill the open block, or the filter. How many they were.
+    /// Makes all at once the conversions that only fill the open block, or the filter; returns their number.
     #[inline]
     fn run_of_conversions<A: Analog>(&mut self, until: Clock, analog: &mut A) -> usize {
         let Some(mut started) = self.converting else { return 0 };
@@ -339,7 +342,7 @@ impl Rail {
         let ends = |code: u32| code == SIGN || code == SIGN - 1;
         let (voltage, v_clipped) = self.active.voltage.apply(v_code as i32);
         let (coarse, fine) = (self.active.current, self.active.fine);
-        // A single range goes the same way, as its own partner: the merge remembers its overloads.
+        // A single range takes the same path, as its own partner: the merge remembers its overloads.
         let (code, line, other_code, other_line) = match self.active.range {
             Range::Merged => (i_code, coarse, f_code, fine),
             Range::Coarse => (i_code, coarse, i_code, coarse),
@@ -359,19 +362,19 @@ impl Rail {
         (voltage, current, flags)
     }
 
-    /// Whether no conversion up to `last_ps` can be above the level that is looked at.
+    /// Whether no conversion up to `last_ps` can exceed the watched level.
     fn stays_below<A: Analog>(&self, last_ps: u64, analog: &A) -> bool {
         let (above, Config { current, fine, range, .. }) = (self.watch.wanted.above, &self.active);
         if *range != Range::Coarse && fine.apply(FINE_CODE_MAX).0 > above {
             return false;
         }
-        // The greatest code that is corrected to the level or less, and one less, for the rounding.
+        // The largest code that is corrected to the level or less, minus one for the rounding.
         let code = ((i64::from(above) << 32) / i64::from(current.gain.max(1)) + i64::from(current.offset)) / 256 - 1;
         *range == Range::Fine
             || analog.stays_below(code.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32, last_ps)
     }
 
-    /// A conversion that was handed on in `clock`.
+    /// A conversion that was passed on in `clock`.
     #[inline]
     fn note(&mut self, clock: Clock, started: u64, codes: [u32; 3], (voltage, current, flags): (i32, i32, u8)) {
         let period = self.active.period * TICKS as u32;
@@ -379,7 +382,7 @@ impl Rail {
         self.watch.note(clock + CORRECTED, conversion);
     }
 
-    /// The timer fires: the conversion before is handed on, the next one starts. Whether a block was closed.
+    /// The timer fires: the previous conversion is passed on, the next one starts. Returns whether a block was closed.
     #[inline]
     fn conversion<A: Analog>(&mut self, analog: &mut A, buffer: &mut Buffer) -> bool {
         let clock = self.due;
@@ -398,7 +401,7 @@ impl Rail {
                 (self.run, self.run_changes) = (run, None);
             }
         }
-        // A run that finds conversions under way takes over their instants, and begins with the next.
+        // A run that finds conversions in progress inherits their instants, and begins with the next.
         let joins = self.run && !self.ours && self.converting.is_some();
         self.ours = self.run;
         if self.run || self.watch.wanted.all {
@@ -411,7 +414,7 @@ impl Rail {
             (self.converting, self.armed, self.due) = (None, false, NEVER);
         }
         if was_dirty || joins || !self.run {
-            // Behind the conversion in the pipeline, the open block is closed and the filter starts anew.
+            // After the conversion in the pipeline, the open block is closed and the filter restarts.
             let still = (clock + 1).max(moves).max(self.packer.idle_from());
             let (still, flushed) = self.packer.flush(still, self.interval, buffer);
             closed |= flushed;
@@ -462,12 +465,12 @@ impl Rail {
         (closed, moves.max(self.packer.still_from()))
     }
 
-    /// Whether, in `clock`, nothing runs, everything was handed on, and every block is closed.
+    /// Whether nothing runs, everything was passed on, and every block is closed in `clock`.
     pub fn is_idle(&self, clock: Clock) -> bool {
         !self.ours && !self.run && self.idle_from <= clock
     }
 
-    /// Whether, in `clock`, a change has not taken effect yet.
+    /// Whether a change has not yet taken effect in `clock`.
     pub fn is_pending(&self, clock: Clock) -> bool {
         self.dirty || self.coming.is_some() || (self.swapping.0 <= clock && clock <= self.swapping.1)
     }

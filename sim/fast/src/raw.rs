@@ -7,15 +7,15 @@ use crate::writer::{Block, Buffer};
 use std::collections::VecDeque;
 use wattbell_spec::wire::{tlp_header, MAX_PAYLOAD, TLP_HEADER_SIZE};
 
-/// Bytes of a TLP that an empty block takes.
+/// Bytes of a TLP that fit an empty block.
 const LONGEST: usize = MAX_PAYLOAD - TLP_HEADER_SIZE;
 const CUT_SHORT: u8 = 1;
 const HEADER_CLOCKS: Clock = TLP_HEADER_SIZE as Clock / 4;
 
-/// A TLP that the tracker hands out, a word a clock.
+/// A TLP passed on by the tracker, one word per cycle.
 #[derive(Debug)]
 pub struct RawTlp {
-    /// Clock in which its first word was written to the tracker's FIFO.
+    /// Cycle in which its first word was written to the tracker's FIFO.
     pub written: Clock,
     /// Tick of its first symbol.
     pub tick: u64,
@@ -23,7 +23,7 @@ pub struct RawTlp {
     pub bytes: Vec<u8>,
     /// 1: drive to host.
     pub direction: u8,
-    /// As in the wire format.
+    /// Flags as in the wire format.
     pub flags: u8,
     /// Raw TLPs lost so far.
     pub lost: u32,
@@ -48,7 +48,7 @@ pub struct RawBuilder {
 }
 
 impl RawBuilder {
-    /// A TLP on its way.
+    /// The TLP in progress.
     pub fn push(&mut self, tlp: RawTlp) {
         self.queue.push_back(tlp);
     }
@@ -57,7 +57,7 @@ impl RawBuilder {
         self.queue.front().map_or(NEVER, |tlp| (tlp.written + 2).max(self.taken + 1))
     }
 
-    /// The clock in which it does something next.
+    /// The cycle in which it next does something.
     pub fn next(&self, buffer: &Buffer) -> Clock {
         match &self.open {
             Some(open) => self.idle_from.max(self.shows().min(open.close_at)),
@@ -117,17 +117,17 @@ impl RawBuilder {
         }
     }
 
-    /// Whether no word of a TLP waits in `clock`.
+    /// Whether no word of a TLP is queued in `clock`.
     pub fn is_empty(&self, clock: Clock) -> bool {
         self.shows() > clock && self.taken < clock
     }
 
-    /// Whether no block is open and nothing waits in `clock`.
+    /// Whether no block is open and nothing is queued in `clock`.
     pub fn is_idle(&self, clock: Clock) -> bool {
         self.idle_from <= clock && self.shows() > clock && self.open.is_none()
     }
 
-    /// Words that are written and not taken in `clock`, those being written included.
+    /// Words written and not taken in `clock`, including those being written.
     pub fn level(&self) -> usize {
         self.queue.iter().map(|tlp| tlp.bytes.len() / 4).sum()
     }

@@ -1,13 +1,13 @@
-//! The registers that software writes, and what a write sets off.
+//! The registers that software writes, and the effects of a write.
 
 use crate::rail::{Config, Correction, Range};
 use wattbell_spec::{controller as board, registers as reg};
 
-/// Clocks of the shortest conversion period: 640 ns.
+/// Cycles of the shortest conversion period: 640 ns.
 const SHORTEST: u32 = 160;
 const DEFAULT_PERIOD: u32 = 250;
 
-/// A fact of a late attach, as the ATTACH registers hold it.
+/// A late-attach fact, as held in the ATTACH registers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Attach {
@@ -19,7 +19,7 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// The `op` that is none of the ATTACH registers': all queues and commands in flight are forgotten.
+    /// An `op` outside the ATTACH registers' own: forget all queues and commands in flight.
     pub const RESET: u8 = 6;
 }
 
@@ -27,7 +27,7 @@ impl Attach {
 #[derive(Debug)]
 pub struct Registers {
     config: Config,
-    /// There is a fine current path.
+    /// Whether there is a fine current path.
     fine: bool,
     calibrated: u8,
     attach: Attach,
@@ -35,7 +35,7 @@ pub struct Registers {
     pub run_id: u32,
 }
 
-/// What a write sets off, in the clock behind the one that sees it.
+/// Effect of a write, in the cycle after the one that sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Effect {
@@ -64,12 +64,12 @@ impl Registers {
         Self { config, fine, calibrated: 0, attach: Attach::default(), run_id: 0 }
     }
 
-    /// The rail's settings at reset.
+    /// The rail settings at reset.
     pub fn reset_config(&self) -> Config {
         self.config
     }
 
-    /// A register is written.
+    /// Writes a register.
     pub fn write(&mut self, address: u8, value: u32) -> Effect {
         let offset = |value: u32| ((value << 4) as i32) >> 4;
         let c = &mut self.config;

@@ -1,9 +1,9 @@
-//! Start and stop of a capture, in the order that leaves nothing behind.
+//! Start and stop of a capture, in an order that leaves nothing behind.
 
 use crate::time::{clock_at, tick, Clock, NEVER};
 use wattbell_spec::wire::STATUS_PERIOD_TICKS;
 
-/// Where the sequence stands.
+/// State of the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum State {
@@ -19,16 +19,17 @@ pub enum State {
     Sent,
 }
 
-/// The sequence. In each state it is looked at in every clock from `at` on; what to do there is [`crate::Instrument`]'s.
+/// The sequence. Each state is evaluated in every cycle from `at` on; what to do there is [`crate::Instrument`]'s
+/// business.
 #[derive(Debug)]
 pub struct Run {
-    /// Where it stands.
+    /// The present state.
     pub state: State,
-    /// The first clock in which it stands there.
+    /// The first cycle in that state.
     pub at: Clock,
-    /// What is asked for, and the clock from which that shows.
+    /// The requested state, and the cycle from which on it is visible.
     pub wanted: (Clock, bool),
-    /// Records, events and raw TLPs are taken from the first clock on; no longer from the second on.
+    /// Records, events and raw TLPs are accepted from the first cycle on, and no longer from the second.
     pub capturing: (Clock, Clock),
     /// When the next regular STATUS block is due.
     pub next_status: Clock,
@@ -58,12 +59,12 @@ impl Run {
         self.capturing.0 <= clock && clock < self.capturing.1
     }
 
-    /// Whether what a stop left is still on its way.
+    /// Whether what a stop left is still being sent.
     pub fn is_stopping(&self) -> bool {
         !matches!(self.state, State::Stopped | State::Started | State::Running)
     }
 
-    /// The clock in which it has to be looked at next.
+    /// The cycle in which it must next be evaluated.
     #[inline]
     pub fn next(&self) -> Clock {
         match self.state {
@@ -74,12 +75,12 @@ impl Run {
         }
     }
 
-    /// Goes on to `state` in the clock behind `clock`.
+    /// Enters `state` in the cycle after `clock`.
     pub fn to(&mut self, state: State, clock: Clock) {
         (self.state, self.at) = (state, clock + 1);
     }
 
-    /// A regular STATUS block is made in `clock`, or a capture begins in it: when the next one is due.
+    /// A regular STATUS block is made in `clock`, or a capture begins in it: sets when the next one is due.
     pub fn schedule_status(&mut self, clock: Clock) {
         self.next_status = clock_at((tick(clock) / STATUS_PERIOD_TICKS + 1) * STATUS_PERIOD_TICKS);
     }

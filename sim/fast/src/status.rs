@@ -5,15 +5,15 @@ use crate::time::TICKS;
 use wattbell_spec::units::{CURRENT_LSB_NA, VOLTAGE_LSB_UV};
 use wattbell_spec::wire::{status as f, STATUS_SIZE, TICK_PS};
 
-/// Bits of a TLP datapath, of a conversion; sizes of the tracker's tables.
+/// Width of the TLP datapath and of a conversion; sizes of the tracker's tables.
 const TLP_WIDTH: u64 = 128;
 const ADC_BITS: u64 = 18;
 /// Entries of the queue table.
 pub const QUEUES: usize = 64;
-/// Commands in flight.
+/// Maximum number of commands in flight.
 pub const SLOTS: usize = 1024;
 
-/// What the tracker has counted.
+/// The tracker's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields of the wire format's STATUS
 pub struct Counters {
@@ -32,7 +32,7 @@ pub struct Counters {
     pub dstrd: u8,
 }
 
-/// What else a STATUS block says.
+/// The other contents of a STATUS block.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Rig {

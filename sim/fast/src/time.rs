@@ -1,19 +1,19 @@
-//! Clocks and ticks.
+//! Clock cycles and ticks.
 
-/// Number of a clock since power-on; the instrument's counter shows [`TICKS`] times it.
+/// Number of a clock cycle since power-on; the instrument's counter shows [`TICKS`] times it.
 pub type Clock = u64;
-/// Ticks a clock: the 250 MHz build.
+/// Ticks per clock cycle: the 250 MHz build.
 pub const TICKS: u64 = 4;
 /// Later than everything.
 pub const NEVER: Clock = u64::MAX;
 
-/// What the counter shows in `clock`.
+/// Value of the counter in `clock`.
 #[inline]
 pub fn tick(clock: Clock) -> u64 {
     clock * TICKS
 }
 
-/// The first clock whose tick is not before `tick`.
+/// The first cycle whose tick is not before `tick`.
 #[inline]
 pub fn clock_at(tick: u64) -> Clock {
     tick.div_ceil(TICKS)

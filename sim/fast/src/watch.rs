@@ -1,11 +1,11 @@
-//! The controller's look at conversions: which it wants, and the one that comes out.
+//! The conversions the controller watches: which it wants, and the one that comes.
 
 use crate::time::{Clock, NEVER};
 
-/// The greatest corrected value.
+/// Largest corrected value.
 const VALUE_MAX: i32 = (1 << 23) - 1;
 
-/// A conversion as it comes out corrected, for whom the samples are not enough.
+/// A corrected conversion, for a user to whom samples are not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversion {
     /// Its instant.
@@ -16,18 +16,18 @@ pub struct Conversion {
     pub voltage: i32,
     /// See `voltage`.
     pub current: i32,
-    /// Those of a RAIL block, and 16: the current is the fine path's alone.
+    /// Flags of a RAIL block, and 16: the current comes from the fine path alone.
     pub flags: u8,
     /// Voltage, current, fine current.
     pub codes: [u32; 3],
 }
 
-/// Which conversions are looked at.
+/// Which conversions are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// All, and there must be some without a run too.
+    /// All of them, and there must be some even without a run.
     pub all: bool,
-    /// Those of a run whose current is above this.
+    /// Those of a run whose current exceeds this.
     pub above: i32,
 }
 
@@ -38,7 +38,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Whether it depends on the current which are.
+    /// Whether the choice depends on the current.
     #[inline]
     pub fn by_level(&self) -> bool {
         self.above < VALUE_MAX
@@ -48,26 +48,26 @@ impl Wanted {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// What is looked at.
+    /// What is watched.
     pub wanted: Wanted,
-    /// The last conversion, and the clock in which it comes out.
+    /// The last conversion, and the cycle in which it comes out.
     latest: Option<(Clock, Conversion)>,
 }
 
 impl Watch {
-    /// What is looked at from the clock behind `now` on; everything up to `now` has happened.
+    /// What is watched from the cycle after `now` on; everything up to `now` has happened.
     pub fn want(&mut self, now: Clock, wanted: Wanted) {
         self.latest.take_if(|(shows, _)| *shows <= now);
         self.wanted = wanted;
     }
 
-    /// A conversion that comes out in clock `shows`, the one before having come out.
+    /// A conversion that comes out in cycle `shows`, the previous one having come out.
     #[inline]
     pub fn note(&mut self, shows: Clock, conversion: Conversion) {
         self.latest = Some((shows, conversion));
     }
 
-    /// The clock in which a conversion comes out that is looked at.
+    /// The cycle in which a watched conversion comes out.
     #[inline]
     pub fn told_at(&self) -> Clock {
         match &self.latest {
@@ -76,7 +76,7 @@ impl Watch {
         }
     }
 
-    /// That conversion, once, if `clock` has come.
+    /// That conversion, once, if `clock` has been reached.
     #[inline]
     pub fn take_told(&mut self, clock: Clock) -> Option<Conversion> {
         if self.told_at() > clock {

@@ -1,4 +1,4 @@
-//! The block writer and the banks in front of it: who goes next, and when a bank is free again.
+//! The block writer and the banks before it: who goes next, and when a bank is free again.
 
 use crate::field::put;
 use crate::time::{Clock, NEVER};
@@ -7,7 +7,7 @@ use wattbell_spec::wire;
 
 /// Banks of a block buffer: one fills while the other waits or is sent.
 const BANKS: usize = 2;
-/// Clocks from the choice of a block to its CRC, without its payload.
+/// Cycles from choosing a block to its CRC, not counting its payload.
 const OVERHEAD: Clock = 10;
 
 /// A closed block.
@@ -17,23 +17,23 @@ pub struct Block {
     pub payload: Vec<u8>,
     /// Time base.
     pub first_tick: u64,
-    /// Records lost in front of it.
+    /// Records lost before it.
     pub dropped: u32,
-    /// First clock in which the writer sees it.
+    /// First cycle in which the writer sees it.
     pub ready: Clock,
 }
 
-/// Blocks of one kind on their way to the writer.
+/// Blocks of one kind queued for the writer.
 #[derive(Debug, Default)]
 pub struct Buffer {
     closed: VecDeque<Block>,
-    /// The bank being sent is given back at the end of this clock.
+    /// The bank being sent is returned at the end of this cycle.
     sending_until: Option<Clock>,
     spare: Vec<Vec<u8>>,
 }
 
 impl Buffer {
-    /// Hands on a block.
+    /// Queues a block.
     pub fn close(&mut self, block: Block) {
         self.closed.push_back(block);
     }
@@ -43,7 +43,7 @@ impl Buffer {
         self.spare.pop().unwrap_or_else(|| Vec::with_capacity(wire::MAX_PAYLOAD))
     }
 
-    /// First clock, from `clock` on, in which there is a bank to fill; [`NEVER`] while the writer has not got so far.
+    /// First cycle, from `clock` on, in which there is a bank to fill; [`NEVER`] while the writer has not got that far.
     pub fn free_from(&self, clock: Clock) -> Clock {
         let sending = usize::from(self.sending_until.is_some_and(|until| until >= clock));
         if self.closed.len() + sending < BANKS {
@@ -65,7 +65,7 @@ impl Buffer {
     }
 }
 
-/// Kinds of blocks in falling priority.
+/// Kinds of blocks by descending priority.
 pub const KINDS: [u8; 5] = [
     wire::kind_code::STATUS,
     wire::kind_code::EVENTS,
@@ -88,9 +88,9 @@ pub enum Source {
 /// Puts blocks into the stream, one after the other.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// One a kind.
+    /// One per kind.
     pub buffers: [Buffer; 5],
-    /// First clock in which it looks for the next block.
+    /// First cycle in which it looks for the next block.
     free: Clock,
     sequence: u32,
     /// Identifier of the run, in every header.
@@ -106,7 +106,7 @@ impl Writer {
         &mut self.buffers[source as usize]
     }
 
-    /// The clock in which it chooses the next block.
+    /// The cycle in which it chooses the next block.
     #[inline]
     pub fn next(&self) -> Clock {
         self.buffers.iter().map(Buffer::ready).min().map_or(NEVER, |ready| ready.max(self.free))
@@ -146,17 +146,17 @@ impl Writer {
         self.buffers[chosen].spare.push(payload);
     }
 
-    /// Whether nothing is closed, on its way, or waiting to be taken in `clock`.
+    /// Whether nothing is closed, being sent, or waiting to be taken in `clock`.
     pub fn is_idle(&self, clock: Clock) -> bool {
         self.free < clock && self.buffers.iter().all(|b| b.ready() > clock)
     }
 
-    /// Notes, from now on, the clock of each block's last word and its kind.
+    /// Notes, from now on, the cycle of each block's last word and its kind.
     pub fn note_ends(&mut self) {
         self.ends = Some(Vec::new());
     }
 
-    /// What was noted since the last call.
+    /// Notes since the last call.
     pub fn take_ends(&mut self) -> Vec<(Clock, u8)> {
         self.ends.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -167,7 +167,7 @@ impl Writer {
         std::mem::replace(&mut self.stream, next)
     }
 
-    /// Bytes that wait for [`Self::take_stream`].
+    /// Bytes waiting for [`Self::take_stream`].
     pub fn waiting(&self) -> usize {
         self.stream.len()
     }

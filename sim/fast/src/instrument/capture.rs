@@ -1,4 +1,4 @@
-//! The capture: its start and its stop, state by state, and the STATUS blocks that go with them.
+//! Start and stop of the capture, state by state, and the STATUS blocks that go with them.
 
 use super::Instrument;
 use crate::events::{event, Lost};
@@ -10,7 +10,7 @@ use crate::writer::{Block, Source};
 use wattbell_spec::wire::event_type_code as kind;
 
 impl<A: Analog> Instrument<A> {
-    /// What the run's present state does in `clock`.
+    /// Does what the run's present state does in `clock`.
     pub(super) fn run_step(&mut self, clock: Clock) {
         match self.run.state {
             State::Stopped => {
@@ -95,7 +95,7 @@ impl<A: Analog> Instrument<A> {
         self.run.to(state, clock);
     }
 
-    /// Whether no block is open, closed or on its way.
+    /// Whether no block is open, closed or being sent.
     fn is_sent(&self, clock: Clock) -> bool {
         self.command_blocks.is_idle(clock)
             && self.event_blocks.is_idle(clock)
@@ -104,7 +104,7 @@ impl<A: Analog> Instrument<A> {
             && self.writer.is_idle(clock)
     }
 
-    /// A STATUS block is asked for in `clock`; lost if the one before has not gone.
+    /// A STATUS block is requested in `clock`; lost if the previous one has not been sent.
     pub(super) fn status(&mut self, clock: Clock, run: bool) {
         if !self.writer.buffer(Source::Status).is_empty(clock) {
             self.status_dropped = self.status_dropped.saturating_add(1);

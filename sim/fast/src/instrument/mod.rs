@@ -1,4 +1,4 @@
-//! The instrument: its parts, each acting in the clock in which the hardware would.
+//! The instrument: its parts, each acting in the same cycle as the hardware.
 
 mod capture;
 mod selftest;
@@ -20,12 +20,12 @@ use std::collections::VecDeque;
 use wattbell_bus::{Direction, Signal, Summary, Tlp};
 use wattbell_spec::wire::{COMMAND_SIZE, EVENT_SIZE};
 
-/// Command records the queue holds behind its output register.
+/// Command records the queue holds besides its output register.
 const RECORD_QUEUE: usize = 511;
-/// Words of raw TLPs that are surely taken before the tracker's queue of 1024 is full.
+/// Words of raw TLPs that are certain to be taken before the tracker's queue of 1024 is full.
 const RAW_QUEUE: usize = 1000;
 
-/// Who acts next.
+/// The part that acts next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Pins,
@@ -45,12 +45,12 @@ enum Part {
 
 /// The instrument.
 pub struct Instrument<A> {
-    /// The clock up to which everything has happened.
+    /// Everything up to and including this cycle has happened.
     clock: Clock,
     registers: Registers,
     /// Registers to be written, and their values.
     writes: VecDeque<(u8, u32)>,
-    /// The clock that sees the next write.
+    /// The cycle that sees the next write.
     write_at: Clock,
     run: Run,
     levels: Levels,
@@ -61,13 +61,13 @@ pub struct Instrument<A> {
     rail: Rail,
     tracker: Tracker,
     player: Player,
-    /// Command records, each with the clock in which it shows behind the tracker.
+    /// Command records, each with the cycle in which it becomes visible after the tracker.
     records: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
     records_shown: Clock,
-    /// Commands without TLPs, each with the clock in which it is over.
+    /// Commands without TLPs, each with the cycle in which it completes.
     summaries: VecDeque<(Clock, Completion, Record<COMMAND_SIZE>)>,
     summarised: u64,
-    /// One record a clock reaches the queue.
+    /// The queue accepts one record per cycle.
     records_at: Clock,
     records_dropped: u32,
     events_shown: Clock,
@@ -79,12 +79,12 @@ pub struct Instrument<A> {
     status_dropped: u32,
     writer: Writer,
     listening: Listening,
-    /// Commands at their CQEs, each with the clock in which it shows.
+    /// Commands at their CQEs, each with the cycle in which it becomes visible.
     completions: VecDeque<(Clock, Completion)>,
     moved: bool,
 }
 
-/// What [`Instrument::advance`] comes back for before its limit.
+/// What makes [`Instrument::advance`] return before its limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Listening {
     /// A change of PERST#, CLKREQ# or the link state.
@@ -98,16 +98,16 @@ pub struct Listening {
 /// What was listened for.
 #[derive(Debug, Clone, Copy)]
 pub enum Told {
-    /// A conversion has come out.
+    /// A conversion has completed.
     Conversion(Conversion),
-    /// A command is at its CQE.
+    /// A command has reached its CQE.
     Completion(Completion),
     /// PERST#, CLKREQ# or the link state has changed.
     Levels,
 }
 
 impl<A: Analog> Instrument<A> {
-    /// An instrument in its power-on state that was `clock` clocks in it, with `analog` on the rail.
+    /// An instrument that has been in its power-on state for `clock` cycles, with `analog` on the rail.
     pub fn new(clock: Clock, analog: A) -> Self {
         let registers = Registers::new(analog.has_fine());
         Self {
@@ -143,7 +143,7 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// Queues a register write: one a clock, from the next clock on.
+    /// Queues a register write: one per cycle, from the next cycle on.
     pub fn write(&mut self, address: u8, value: u32) {
         self.writes.push_back((address, value));
     }
@@ -153,7 +153,7 @@ impl<A: Analog> Instrument<A> {
         self.tracker.tlp(direction == Direction::Up, tick, tlp);
     }
 
-    /// The next TLP of `direction` comes behind some that were missed.
+    /// The next TLP of `direction` comes after some that were missed.
     pub fn miss(&mut self, direction: Direction) {
         self.tracker.miss(direction == Direction::Up);
     }
@@ -163,7 +163,7 @@ impl<A: Analog> Instrument<A> {
         self.sidebands.push_back((tick, signal, value));
     }
 
-    /// A command without TLPs is over at `tick`. Its own instants count from tick `origin`.
+    /// A command without TLPs completes at `tick`. Its own instants count from tick `origin`.
     pub fn summary(&mut self, tick: u64, origin: u64, summary: &Summary) {
         let completion = Completion::of_summary(summary, origin);
         self.summaries.push_back((clock_at(tick), completion, crate::tracker::record::of_summary(summary, origin)));
@@ -173,7 +173,7 @@ impl<A: Analog> Instrument<A> {
         self.sidebands.front().map_or(NEVER, |s| clock_at(s.0).max(self.sidebands_at).max(self.clock_floor()))
     }
 
-    /// Nothing that is handed in can be seen before this clock.
+    /// Nothing handed in can be seen before this cycle.
     fn clock_floor(&self) -> Clock {
         self.clock + 1
     }
@@ -195,7 +195,8 @@ impl<A: Analog> Instrument<A> {
         self.listening = listening;
     }
 
-    /// What shows in this clock of what is listened for, once; a conversion goes first, then a command.
+    /// What becomes visible in this cycle among what is listened for, once each; a conversion goes first, then a
+    /// command.
     pub fn take_told(&mut self) -> Option<Told> {
         if let Some(conversion) = self.rail.watch.take_told(self.clock) {
             return Some(Told::Conversion(conversion));
@@ -206,14 +207,14 @@ impl<A: Analog> Instrument<A> {
         std::mem::take(&mut self.moved).then_some(Told::Levels)
     }
 
-    /// The analog side, which is about to change: what was converted up to now was converted before.
+    /// The analog side, which is about to change: conversions up to now are done first.
     pub fn change_analog(&mut self) -> &mut A {
         self.rail.draw(self.clock, &mut self.analog);
         &mut self.analog
     }
 
-    /// Lets everything happen up to and including `limit`, or the first clock with something that is listened for; all that comes in
-    /// by then is known.
+    /// Advances up to and including `limit`, or to the first cycle with something that is listened for. All inputs up
+    /// to then must be known.
     pub fn advance(&mut self, limit: Clock) {
         self.tracker.know_until(limit);
         let mut limit = limit;
@@ -297,7 +298,7 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// What the tracker made shows behind its queues.
+    /// The tracker's output becomes visible behind its queues.
     fn collect(&mut self) {
         if self.player.is_on() {
             self.drop_made();
@@ -320,7 +321,7 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// A command record reaches the queue in front of its builder.
+    /// A command record enters the queue before its builder.
     fn record(&mut self, clock: Clock, mut record: Record<COMMAND_SIZE>) {
         self.records_at = clock + 1;
         let queue = &mut self.command_blocks.queue;
@@ -333,7 +334,7 @@ impl<A: Analog> Instrument<A> {
         queue.push(clock, record);
     }
 
-    /// One change of a signal a clock, so that a pulse shorter than a clock is still seen.
+    /// One change of a signal per cycle, so that a pulse shorter than a cycle is still seen.
     fn pins(&mut self, clock: Clock) {
         let before = self.levels;
         let mut moved = [false; 4];

@@ -1,4 +1,4 @@
-//! The self-test's pattern in the place of the bus and of the analog side.
+//! The self-test's pattern in place of the bus and the analog side.
 
 use super::Instrument;
 use crate::rail::Analog;
@@ -6,7 +6,7 @@ use crate::selftest::{Act, Codes, Shown};
 use crate::time::Clock;
 
 impl<A: Analog> Instrument<A> {
-    /// What the self-test's registers show.
+    /// The values of the self-test's registers.
     pub fn self_test(&self) -> Shown {
         self.player.shown(self.clock, self.rail.pattern.as_ref())
     }
@@ -21,7 +21,7 @@ impl<A: Analog> Instrument<A> {
         }
         self.tracker.hold(clock, on);
         self.rail.pattern = on.then(Codes::default);
-        // In the pattern's place PERST# is high until it begins.
+        // With the pattern in place of the bus, PERST# is high until it begins.
         self.tracker.perst(clock, if on { 1 } else { self.levels.perst_n });
         if !on {
             self.tracker.set_run(clock + 1, self.run.is_capturing(clock));
@@ -47,7 +47,7 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// Of the pattern, records are counted, and nothing goes further.
+    /// During the pattern, records are counted but nothing is passed on.
     pub(super) fn drop_made(&mut self) {
         self.tracker.records.clear();
         self.tracker.events.clear();

@@ -1,4 +1,4 @@
-//! What the instrument shows of itself: counters, levels, whether it works or rests.
+//! The instrument's visible state: counters, levels, whether it is busy or idle.
 
 use super::Instrument;
 use crate::events::Lost;
@@ -8,34 +8,34 @@ use crate::time::{Clock, NEVER};
 use crate::writer::Writer;
 
 impl<A: Analog> Instrument<A> {
-    /// The clock up to which everything has happened.
+    /// Everything up to and including this cycle has happened.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Conversions made so far.
+    /// Number of conversions so far.
     pub fn conversions(&self) -> u64 {
         self.rail.conversions()
     }
 
-    /// Command records made so far.
+    /// Number of command records so far.
     pub fn commands(&self) -> u64 {
         self.tracker.commands() + self.summarised
     }
 
-    /// What the STATUS block would say of the tracker now.
+    /// The tracker's part of a STATUS block made now.
     pub fn counters(&mut self) -> Counters {
         let mut counters = self.tracker.counters(self.clock);
         counters.commands += self.summarised;
         counters
     }
 
-    /// Command records, events and samples lost behind the tracker.
+    /// Command records, events and samples lost after the tracker.
     pub fn lost(&self) -> [u32; 3] {
         [Lost::Records, Lost::Events, Lost::Samples].map(|what| self.events.lost(what))
     }
 
-    /// Blocks sent: the sequence number of the next one.
+    /// Number of blocks sent: the sequence number of the next one.
     pub fn blocks(&self) -> u32 {
         self.writer.sent()
     }
@@ -45,17 +45,17 @@ impl<A: Analog> Instrument<A> {
         (self.levels.perst_n, self.levels.clkreq_n, self.levels.link_state)
     }
 
-    /// Whether it captures or still sends, and whether a stop is under way.
+    /// Whether it captures or still sends, and whether a stop is in progress.
     pub fn state(&self) -> (bool, bool) {
         (self.run.active, self.run.active && self.run.is_stopping())
     }
 
-    /// Whether the rail's settings wait for a conversion; whether a fact of a late attach waits for the tracker.
+    /// Whether rail settings wait for a conversion; whether a late-attach fact waits for the tracker.
     pub fn waits(&self) -> (bool, bool) {
         (self.rail.is_pending(self.clock), self.tracker.attach_waits(self.clock))
     }
 
-    /// The clock from which on every TLP, sideband and write that was handed in has been seen.
+    /// The cycle from which on every TLP, sideband and write handed in has been seen.
     pub fn seen_from(&self) -> Clock {
         if !self.writes.is_empty() || !self.sidebands.is_empty() {
             return NEVER;
@@ -68,7 +68,7 @@ impl<A: Analog> Instrument<A> {
         self.run.active || !self.writes.is_empty() || self.run.wanted.1
     }
 
-    /// The block writer, for what comes out.
+    /// The block writer, for its output.
     pub fn output(&mut self) -> &mut Writer {
         &mut self.writer
     }

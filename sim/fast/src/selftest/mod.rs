@@ -1,5 +1,5 @@
-//! The self-test's pattern player, clock by clock, as the gateware's `selftest/player.py` goes: TLPs, PERST# and ADC codes in the place of what
-//! the board brings.
+//! The self-test's pattern player, cycle by cycle, like the gateware's `selftest/player.py`: TLPs, PERST# and ADC codes
+//! in place of the board's own.
 
 mod pattern;
 
@@ -7,14 +7,14 @@ use crate::time::{tick, Clock, NEVER, TICKS};
 use std::collections::VecDeque;
 use wattbell_bus::Tlp;
 
-/// PERST# is low for so long; then the tracker has so long to clear its tables.
+/// How long PERST# is low; how long the tracker then has to clear its tables.
 const RESET: Clock = 1024 / TICKS;
 const SETTLE: Clock = 65_536 / TICKS;
-/// From a TLP to the next, from a command to the next; how long current is high in each.
+/// From TLP to TLP, and from command to command; how long the current is high in each.
 const GAP: Clock = 512 / TICKS;
 const COMMAND: Clock = 8000 / TICKS;
 const HIGH: Clock = 4000 / TICKS;
-/// Codes of 3.3 V, 0.1 A, 2 A, and of the end of the fine path's scale.
+/// Codes of 3.3 V, 0.1 A, 2 A, and of the fine path's full scale.
 const V_CODE: u32 = 173_015;
 const LOW_CODE: u32 = 3200;
 const HIGH_CODE: u32 = 64_000;
@@ -26,7 +26,7 @@ const PATTERN: u32 = 0x100;
 /// A TLP, whether it goes up, and its tick.
 pub type Played = (bool, u64, Tlp);
 
-/// What it does to the tracker's other inputs.
+/// Effect on the tracker's other inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// PERST# takes this level.
@@ -35,7 +35,7 @@ pub enum Act {
     Run(bool),
 }
 
-/// What its registers show.
+/// The values of its registers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shown {
     /// TEST_CONTROL.
@@ -48,12 +48,12 @@ pub struct Shown {
     pub doorbell: u64,
 }
 
-/// The codes in the place of the ADCs'.
+/// The codes in place of the ADCs'.
 #[derive(Debug, Clone, Default)]
 pub struct Codes {
-    /// The clocks in which commands begin.
+    /// The cycles in which commands begin.
     begins: Vec<Clock>,
-    /// The instant of the first conversion of a high current.
+    /// Instant of the first conversion of the high current.
     pub step: Option<u64>,
 }
 
@@ -80,14 +80,14 @@ impl Codes {
 pub struct Player {
     control: u32,
     doorbell: u64,
-    /// The step of a pattern whose codes are no longer there.
+    /// Step of a pattern whose codes are no longer there.
     step: u64,
     busy_until: Clock,
     acts: VecDeque<(Clock, Act)>,
 }
 
 impl Player {
-    /// Whether the pattern is in the place of the board's inputs.
+    /// Whether the pattern replaces the board's inputs.
     pub fn is_on(&self) -> bool {
         self.control & PATTERN != 0
     }
@@ -101,12 +101,13 @@ impl Player {
         }
     }
 
-    /// The pattern begins in `clock`: its TLPs, each with its tick, and the codes that go with them. `None` while one is played or none can be.
+    /// The pattern begins in `clock`: its TLPs, each with its tick, and the codes that go with them. `None` while one
+    /// is being played or none can be.
     pub fn go(&mut self, clock: Clock) -> Option<(Vec<Played>, Codes)> {
         if !self.is_on() || clock < self.busy_until {
             return None;
         }
-        // Each wait is over in the clock behind the one that sees its end.
+        // Each wait is over in the cycle after the one that sees its end.
         let settles = clock + RESET + 2;
         let mut at = settles + SETTLE + 1;
         let mut tlps = Vec::new();
@@ -136,17 +137,17 @@ impl Player {
         Some((tlps, codes))
     }
 
-    /// The clock in which it does something next.
+    /// The cycle in which it next does something.
     pub fn next(&self) -> Clock {
         self.acts.front().map_or(NEVER, |(clock, _)| *clock)
     }
 
-    /// What it does in that clock.
+    /// What it does in that cycle.
     pub fn act(&mut self) -> Option<Act> {
         self.acts.pop_front().map(|(_, act)| act)
     }
 
-    /// What its registers show in `clock`.
+    /// The values of its registers in `clock`.
     pub fn shown(&self, clock: Clock, codes: Option<&Codes>) -> Shown {
         let step = codes.and_then(|codes| codes.step).unwrap_or(self.step);
         Shown { control: self.control, busy: clock < self.busy_until, step, doorbell: self.doorbell }

@@ -1,4 +1,5 @@
-//! The TLPs of the pattern: a host finds a drive, enables it, makes two queues of 256 entries, and reads block n with command n.
+//! The TLPs of the pattern: a host enumerates a drive, enables it, creates two queues of 256 entries, and reads block n
+//! with command n.
 
 use wattbell_bus::tlp::{cfg_write0, completion_data, mem_read, mem_write, Bdf, Route, Tlp};
 
@@ -50,7 +51,7 @@ fn sqe(opcode: u8, cid: u8, nsid: u8, prp1: u64, cdw10: u32, cdw11: u32) -> [u8;
     entry
 }
 
-/// A completion of status 0 with the phase of the queue's first round.
+/// A completion with status 0 and the phase tag of the queue's first round.
 fn cqe(base: u64, cid: u8, qid: u8, head: u8) -> Sent {
     write(base, &[0, 0, 0, 0, 0, 0, 0, 0, head, 0, qid, 0, cid, 0, 1, 0])
 }

@@ -1,4 +1,4 @@
-//! What the instrument tells a controller of a command at its CQE.
+//! What the instrument reports of a command to its controller at the CQE.
 
 use super::record::UNKNOWN;
 use wattbell_bus::summary::{Instants, Summary};
@@ -21,7 +21,7 @@ const LBA_BITS: u32 = 40;
 const BLOCKS_BITS: u32 = 17;
 
 impl Completion {
-    /// From the doorbell at `doorbell` to the CQE at `tick`; 0 when not known.
+    /// From the doorbell at `doorbell` to the CQE at `tick`; 0 if unknown.
     pub fn latency(tick: u64, doorbell: u64) -> u32 {
         match tick.checked_sub(doorbell) {
             Some(age) if tick != UNKNOWN && doorbell != UNKNOWN => age.min(u32::MAX.into()) as u32,
@@ -29,7 +29,7 @@ impl Completion {
         }
     }
 
-    /// That of a command without TLPs, whose instants count from tick `origin`.
+    /// As above for a command without TLPs, whose instants count from tick `origin`.
     pub fn of_summary(s: &Summary, origin: u64) -> Self {
         let tick = |t: u64| if t == Instants::ABSENT { UNKNOWN } else { t / TICK_PS + origin };
         let cqe = tick(s.instants.cqe_ps);
@@ -44,7 +44,7 @@ impl Completion {
         }
     }
 
-    /// Its bits as the gateware packs them, the lowest first.
+    /// Its bits as packed by the gateware, lowest first.
     pub fn words(&self) -> [u32; 6] {
         let lba = self.lba & ((1 << LBA_BITS) - 1);
         let blocks = u64::from(self.blocks) & ((1 << BLOCKS_BITS) - 1);

@@ -12,12 +12,12 @@ use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, guess_reason_code as guess, loss_source_code as source,
 };
 
-/// For so many ticks after a loss of TLPs, interrupts without completions teach nothing.
+/// For this many ticks after a loss of TLPs, interrupts without completions teach nothing.
 const CALM_TICKS: u64 = 1 << 20;
 const CQE_WORDS: usize = 4;
 
 impl Engine {
-    /// A write in a page of completion queue `qid`.
+    /// A write to a page of completion queue `qid`.
     pub fn cqes(&mut self, h: &Header, qid: u8) {
         self.go(); // CQE
         self.go(); // CQE_LOAD
@@ -44,7 +44,7 @@ impl Engine {
         self.tables.cq[at] = cq;
     }
 
-    /// From CQE_STATUS to the state in front of CQE_NEXT.
+    /// From CQE_STATUS to the state before CQE_NEXT.
     fn cqe(&mut self, h: &Header, word: usize, qid: u8, index: u16, cq: &mut Cq) {
         let at = usize::from(qid);
         let sqid = (h.word(word + 2) >> 16) as u16;
@@ -127,14 +127,14 @@ impl Engine {
         self.tables.cq_filled |= 1 << at;
         self.tables.cq_waiting |= 1 << at;
         if let Some(command) = done.filter(|_| sqid == 0 && status & 0x7FF == 0) {
-            // The deletion of a queue walks queues with the table's entry.
+            // Deleting a queue walks queues with the table's entry.
             self.tables.cq[at] = *cq;
             self.admin_done(&command);
             *cq = self.tables.cq[at];
         }
     }
 
-    /// An admin command that succeeded changes what is tracked. From ADMIN_DONE to ADMIN_RELOAD.
+    /// A successful admin command changes what is tracked. From ADMIN_DONE to ADMIN_RELOAD.
     fn admin_done(&mut self, command: &Slot) {
         self.go(); // ADMIN_DONE
         let (qid, size) = (command.lba as u16, (command.lba >> 16 & 0xFFFF) as u32 + 1);
@@ -185,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// A write of one double word into no known page.
+    /// A one-DW write to no known page.
     pub fn interrupt(&mut self, h: &Header) {
         self.go(); // INTERRUPT
         if self.tables.cq_waiting == 0 {
@@ -216,8 +216,8 @@ impl Engine {
             if scan == 0 {
                 let trust = self.tables.messages[at].trust;
                 let calm = (!self.loss_seen || self.tick.wrapping_sub(self.loss_tick) >= CALM_TICKS) && !self.untracked;
-                // Trust goes up when a queue of the vector was waiting, else down: often only because the host has taken
-                // the CQE already, so it takes many misses to learn a message anew.
+                // Trust rises when a queue of the vector was waiting, and falls otherwise: often only because the host
+                // has already taken the CQE, so it takes many misses to relearn a message.
                 if known && fits && trust != 15 {
                     self.tables.messages[at].trust = if trust > 11 { 15 } else { trust + 4 };
                 }

@@ -17,10 +17,10 @@ const AQA: u16 = 0x24;
 const ASQ: u16 = 0x28;
 const ACQ: u16 = 0x30;
 const DOORBELLS: u32 = 0x1000;
-/// Memory page sizes above 64 KiB are not told apart.
+/// Memory page sizes above 64 KiB are not distinguished.
 const MPS_MAX: u32 = 4;
 
-/// A queue to be made.
+/// A queue to be created.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewQueue {
     pub cq: bool,
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Ends in the state in front of REGISTER_NEXT.
+    /// Ends in the state before REGISTER_NEXT.
     fn cc_write(&mut self, cc: u32) {
         self.go(); // CC_WRITE
         let enable = cc & 1 != 0;
@@ -142,7 +142,7 @@ impl Engine {
         self.go(); // REGISTER_REREAD
     }
 
-    /// Makes a queue and enters its pages: states begun behind the present one. Ends in the last of them.
+    /// Creates a queue and enters its pages: states started after the present one. Ends in the last of them.
     pub fn create(&mut self, q: NewQueue) {
         self.dirty = true;
         self.go(); // CREATE
@@ -183,7 +183,7 @@ impl Engine {
         ((bytes + (1 << (self.mps + 12)) - 1) >> (self.mps + 12)) & 0xFFF
     }
 
-    /// The pages of a queue leave the page map: states begun behind the present one. Ends in the last of them.
+    /// Removes the pages of a queue from the page map: states started after the present one. Ends in the last of them.
     pub fn unmap(&mut self, cq: bool, qid: u16) {
         self.go(); // UNMAP
         self.go(); // UNMAP_SHAPE
@@ -230,7 +230,7 @@ impl Engine {
         let known = sq.tail_known || sq.fetch_known;
         let tail = value as u16;
         let ahead = modulo(i64::from(tail) - i64::from(position), size);
-        // One that was lost and comes when it is sent again, behind a later one.
+        // One that was lost and arrives in a replay, after a later one.
         let overtaken = stale && known && ahead << 1 > size;
         let mut left = if known { ahead } else { 1 };
         let before = if tail == 0 { (size - 1) as u16 } else { tail - 1 };
@@ -241,7 +241,7 @@ impl Engine {
             self.event(kind::GUESSING, guess::AFTER_LOSS, qid.into(), 0);
         }
         if value >= size || overtaken {
-            return; // too great a value the drive will refuse, too
+            return; // too large a value, which the drive will reject too
         }
         if qid == 0 {
             self.arm = true;
@@ -310,7 +310,7 @@ impl Engine {
         self.go(); // DONE
     }
 
-    /// Late attach: `fact` is offered and the engine idle in clock `idle`. Returns the clock in which it is taken.
+    /// Late attach: `fact` is offered and the engine idle in cycle `idle`. Returns the cycle in which it is accepted.
     pub fn attach(&mut self, fact: &Attach, idle: Clock) -> Clock {
         self.begin();
         self.t = idle;
@@ -346,7 +346,7 @@ impl Engine {
         taken
     }
 
-    /// What completed on a deleted CQ goes out without a CQ head doorbell.
+    /// Commands completed on a deleted CQ go out without a CQ head doorbell.
     pub fn delete_cq(&mut self, qid: u16) {
         self.go(); // DELETE_CQ
         let mut cq = self.tables.cq[usize::from(qid)];
@@ -362,7 +362,7 @@ impl Engine {
         }
     }
 
-    /// What was in flight on a deleted SQ is aborted; what has completed still waits for its CQ head doorbell.
+    /// Commands in flight on a deleted SQ are aborted; completed ones still wait for their CQ head doorbell.
     pub fn delete_sq(&mut self, qid: u16) {
         for i in 0..self.tables.slots.len() {
             self.go(); // DELETE_SQ

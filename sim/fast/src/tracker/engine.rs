@@ -1,8 +1,10 @@
-//! The engine: takes one TLP at a time and keeps every table. It counts the clocks of its own states, so what it makes
-//! carries the clock in which the hardware makes it.
+//! The engine: takes one TLP at a time and keeps every table. It counts the cycles of its own states, so that its
+//! output
+//! carries the cycle in which the hardware produces it.
 //!
-//! A method stands for a run of states. `self.t` is the clock of the state that is being carried out; [`Engine::go`] moves
-//! on to the next one. A method returns in the clock of its last state.
+//! A method stands for a sequence of states. `self.t` is the cycle of the state being executed; [`Engine::go`] moves on
+//! to
+//! the next one. A method returns in the cycle of its last state.
 
 use super::completion::Completion;
 use super::header::{Header, Kind};
@@ -19,7 +21,7 @@ use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, loss_source_code as source, COMMAND_SIZE,
 };
 
-/// A counter as it was before a clock.
+/// A counter as it was before some cycle.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Before {
     Command,
@@ -29,13 +31,13 @@ pub(super) enum Before {
     Dstrd(u8),
 }
 
-/// What the engine makes, each with the clock in which it is written to its queue.
+/// The engine's output, each with the cycle in which it is written to its queue.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     pub records: Vec<(Clock, Record<COMMAND_SIZE>)>,
     pub events: Vec<(Clock, Event)>,
     pub raws: Vec<RawTlp>,
-    /// With the clock in which it shows outside.
+    /// With the cycle in which it becomes visible outside.
     pub completions: Vec<(Clock, Completion)>,
 }
 
@@ -43,17 +45,17 @@ pub(super) struct Made {
 #[derive(Debug)]
 pub(super) struct Engine {
     pub tables: Tables,
-    /// The clock of the present state.
+    /// The cycle of the present state.
     pub t: Clock,
-    /// Records and events are made from the first clock on; no longer from the second on.
+    /// Records and events are made from the first cycle on, and no longer from the second.
     pub run: (Clock, Clock),
     pub made: Made,
-    /// What was made while nothing was to be, by what is under way now: its clock may come when something is.
+    /// Output made while none was to be, by what is in progress now: its cycle may still fall into a time when some is.
     withheld: Made,
     pub counters: Counters,
     pub journal: Vec<(Clock, Before)>,
     pub losses: Losses,
-    /// Clocks in which `armed` changed, and to what.
+    /// Cycles in which `armed` changed, and its new value.
     pub armed: Vec<(Clock, bool)>,
     pub arm: bool,
     pub identifies: u8,
@@ -79,14 +81,14 @@ pub(super) struct Engine {
     pub last_cq: u8,
     pub next_sweep: u64,
     pub victim: usize,
-    /// A page that could not hold all that began in it, and the tick when.
+    /// A page that could not hold everything that began in it, and the tick when.
     pub crowded: Option<(u64, u64)>,
-    /// There is a queue beyond the table.
+    /// Whether there is a queue beyond the table.
     pub untracked: bool,
     pub inexact: Option<&'static str>,
 }
 
-/// A command that was looked for.
+/// A command that was looked up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub slot: u16,
@@ -134,20 +136,20 @@ impl Engine {
         }
     }
 
-    /// On to the next state.
+    /// Moves on to the next state.
     #[inline(always)]
     pub fn go(&mut self) {
         self.t += 1;
     }
 
-    /// Something new is worked on.
+    /// Work on something new begins.
     pub fn begin(&mut self) {
         self.journal.clear();
         self.withheld.records.clear();
         self.withheld.events.clear();
     }
 
-    /// Records and events are made from `clock` on. The engine has gone ahead: what it has made for then counts.
+    /// Records and events are made from `clock` on. The engine has run ahead: what it has made for then counts.
     pub fn start(&mut self, clock: Clock) {
         self.run = (clock, NEVER);
         self.made.events.extend(self.withheld.events.drain(..).filter(|(at, _)| *at >= clock));
@@ -162,7 +164,7 @@ impl Engine {
         self.run.0 <= self.t && self.t < self.run.1
     }
 
-    /// Works on `h`, which is accepted in clock `accepted`; returns in the clock in which the next may be.
+    /// Processes `h`, which is accepted in cycle `accepted`; returns in the cycle in which the next may be.
     pub fn take(&mut self, h: &Header, accepted: Clock) {
         self.begin();
         self.t = accepted + 1;
@@ -186,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// Makes an event in the present clock.
+    /// Makes an event in the present cycle.
     pub fn event_at(&mut self, tick: u64, kind: u8, arg8: u8, arg16: u16, arg32: u32) {
         let made = if self.runs() { &mut self.made } else { &mut self.withheld };
         made.events.push((self.t, event(tick, kind, arg8, arg16, arg32)));
@@ -219,7 +221,7 @@ impl Engine {
         self.armed.iter().rev().find(|(from, _)| *from <= clock).is_some_and(|(_, armed)| *armed)
     }
 
-    /// The counters as they show in `clock`, which is not before the last TLP was accepted.
+    /// The counters as visible in `clock`, which is not before the last TLP was accepted.
     pub fn counters(&self, clock: Clock) -> Counters {
         let mut c = self.counters;
         (c.bar0, c.dstrd) = (self.bar0, self.dstrd);
@@ -242,7 +244,7 @@ impl Engine {
         address >> (12 + self.mps) << self.mps
     }
 
-    /// Offset in its page in double words.
+    /// Offset within its page in double words.
     pub fn page_offset(&self, address: u64) -> u16 {
         (address >> 2 & (self.page_words() - 1)) as u16
     }
@@ -281,7 +283,7 @@ impl Engine {
         self.journal.push((self.t + 1, Before::InFlight(-1)));
     }
 
-    /// Makes the record of `slot` and releases it: two states, begun behind the present one. Ends in the second.
+    /// Makes the record of `slot` and releases it: two states, started after the present one. Ends in the second.
     pub fn emit(&mut self, slot: u16, aborted: Option<u64>, reused: bool, cq_head: u64) {
         self.go();
         let s = self.tables.slots[usize::from(slot)];
@@ -329,7 +331,7 @@ impl Engine {
         self.release(slot);
     }
 
-    /// Looks for the command (`qid`, `cid`): states begun behind the present one. Ends in the last of them.
+    /// Looks up the command (`qid`, `cid`): states started after the present one. Ends in the last of them.
     pub fn find(&mut self, qid: u8, cid: u16) -> Option<Found> {
         self.go();
         self.go();
@@ -346,7 +348,7 @@ impl Engine {
         }
     }
 
-    /// Takes the command just found out of its chain.
+    /// Removes the command just found from its chain.
     pub fn unlink(&mut self, qid: u8, cid: u16, found: Found) {
         let rest = self.tables.hash_next[usize::from(found.slot)];
         match found.previous {
@@ -367,7 +369,7 @@ impl Engine {
 
     // --- sweep and reset ----------------------------------------------------------------------------------------
 
-    /// Releases completed commands whose CQ head doorbell does not come; decided in clock `begun`.
+    /// Releases completed commands whose CQ head doorbell does not come; decided in cycle `begun`.
     pub fn sweep(&mut self, begun: Clock) {
         const AGE: u64 = 1 << 24;
         self.begin();
@@ -409,8 +411,8 @@ impl Engine {
         self.next_sweep = ((tick(self.t) >> BITS) + 1) << BITS;
     }
 
-    /// Everything tracked is forgotten, what is in flight goes out as aborted: states begun behind the present one. Ends
-    /// in the last of them.
+    /// Forgets everything tracked; what is in flight goes out as aborted: states started after the present one. Ends in
+    /// the last of them.
     pub fn reset(&mut self, cause: u8, reset_tick: u64) {
         if self.dirty {
             for i in 0..SETS {

@@ -1,4 +1,4 @@
-//! Reads of submission queue entries by the drive, and the completions that bring them.
+//! The drive's reads of submission queue entries, and the completions that return them.
 
 use super::engine::Engine;
 use super::header::Header;
@@ -10,7 +10,7 @@ use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, loss_source_code as source, marker_source_code,
 };
 
-/// Double words of an SQE that are read, and clocks that takes.
+/// Double words of an SQE that are read, and the cycles it takes.
 const USED_WORDS: usize = 13;
 const SQE_WORDS: usize = 16;
 
@@ -53,7 +53,7 @@ impl Engine {
             let distance = modulo(i64::from(index) - i64::from(head), size);
             let matches = sq.count != 0 && head == index;
             if sq.count != 0 && distance < of_head && !matches {
-                // The read of this one was not seen. Its CQE will be a record without SQE.
+                // The read of this one was not seen. Its CQE will make a record without SQE.
                 let passed = sq.head;
                 self.release(passed);
                 (sq.head, sq.count) = (self.tables.next[usize::from(passed)], sq.count - 1);
@@ -74,7 +74,7 @@ impl Engine {
                 Some(self.allocate(Slot { state: State::Fetching, qid, index: here, flags, fetch, ..Slot::EMPTY }))
             } else {
                 if ahead == 0 {
-                    // It had no doorbell. Otherwise it was counted when its doorbell found no slot.
+                    // It had no doorbell; otherwise it was counted when its doorbell found no slot.
                     self.lose(source::SLOTS);
                 }
                 None
@@ -161,7 +161,7 @@ impl Engine {
             self.db_buffers = [prp1, prp2];
         }
         if let Some(found) = found {
-            // The CID is used again before its CQE was seen: that CQE was missed.
+            // The CID is reused before its CQE was seen: that CQE was missed.
             self.unlink(t.qid, cid, found);
             self.emit(found.slot, Some(self.tick), true, UNKNOWN);
         }
@@ -255,8 +255,8 @@ impl Engine {
         (t.slot, t.left) = (next, t.left - 1);
     }
 
-    /// A tag is used again, or its read failed, though its completions did not all come: its slots go back. States begun
-    /// behind the present one; ends in the last of them.
+    /// A tag is reused, or its read failed, before all of its completions came: its slots are returned. States started
+    /// after the present one; ends in the last of them.
     pub fn reclaim(&mut self, tag: u16) {
         self.go(); // RECLAIM
         let mut t = std::mem::take(&mut self.tables.tags[usize::from(tag)]);

@@ -1,4 +1,4 @@
-//! What the tracker makes of a TLP's header (PCI Express Base Specification 4.0, section 2.2).
+//! What the tracker extracts from a TLP's header (PCI Express Base Specification 4.0, section 2.2).
 
 use wattbell_bus::Tlp;
 
@@ -6,13 +6,13 @@ use wattbell_bus::Tlp;
 const KEEP: u16 = 16;
 /// TLPs of up to this many double words are never skipped.
 pub const LONG: u16 = 20;
-/// A memory request must not cross a boundary of so many double words.
+/// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
-/// What the tracker can use of a direction.
+/// What the tracker can use of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing, or only that something was refused.
+    /// Nothing, or only the fact that something was rejected.
     None,
     /// Memory read.
     MemRead,
@@ -31,27 +31,27 @@ pub enum Kind {
 pub struct Header {
     /// Drive to host.
     pub up: bool,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// It was refused.
+    /// Whether it was rejected.
     pub bad: bool,
     /// TLPs of this direction were lost before it.
     pub lost: bool,
     /// Tick of its first symbol.
     pub tick: u64,
-    /// Of the first byte's double word; of a configuration write the register's offset.
+    /// Address of the first byte's double word; for a configuration write, the register's offset.
     pub address: u64,
-    /// Double words of payload, or asked for, 1 to 1024.
+    /// Double words of payload, or requested, 1 to 1024.
     pub length: u16,
     /// Its tag.
     pub tag: u16,
-    /// Who asked.
+    /// Requester ID.
     pub requester: u16,
     /// Byte enables of the first double word.
     pub first_be: u8,
     /// Whether its payload stands in the payload buffer.
     pub kept: bool,
-    /// Of a long write of the drive: its payload is kept if the tracker waits for Identify data.
+    /// For a long write by the drive: its payload is kept if the tracker waits for Identify data.
     pub kept_if_armed: bool,
     /// Double words, header and payload.
     pub total: u16,
@@ -60,7 +60,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Double word `index` of the payload; zero if it was left out of the trace.
+    /// Double word `index` of the payload; zero if the trace omits it.
     #[inline]
     pub fn word(&self, index: usize) -> u32 {
         match &self.tlp.payload {
@@ -69,7 +69,7 @@ impl Header {
         }
     }
 
-    /// Decodes `tlp`, which comes behind `lost` ones or not. `None`: whole, and of no use.
+    /// Decodes `tlp`, which may come after `lost` ones. `None`: intact, and of no use.
     pub fn decode(up: bool, tick: u64, tlp: Tlp, lost: bool) -> (Option<Self>, Shape) {
         let b = tlp.header.as_bytes();
         let beats_dws = b.len() / 4 + tlp.payload.as_ref().map_or(tlp.header.payload_len(), Vec::len) / 4;
@@ -144,15 +144,15 @@ impl Header {
     }
 }
 
-/// How a TLP passes the parser.
+/// How a TLP passes through the parser.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Double words on the wire.
     pub dws: usize,
-    /// Whether the engine hears of it.
+    /// Whether the engine sees it.
     pub pushed: bool,
-    /// Whether it is refused.
+    /// Whether it is rejected.
     pub bad: bool,
-    /// Whether its middle is not looked at (if the tracker does not wait for Identify data).
+    /// Whether its middle is skipped (if the tracker does not wait for Identify data).
     pub skippable: bool,
 }

@@ -1,4 +1,4 @@
-//! How entries get into the page map.
+//! Inserting entries into the page map.
 
 use super::engine::Engine;
 use super::store::*;
@@ -6,13 +6,13 @@ use wattbell_spec::wire::{command_flag_code as flag, loss_source_code as source}
 
 /// Index bits of an entry.
 const INDEX: u64 = 0x3FFF;
-/// So long after an eviction, what is put into that page is flagged.
+/// For this long after an eviction, entries put into that page are flagged.
 const CROWDED_TICKS: u64 = 1 << 24;
 
 impl Engine {
-    /// Enters what begins with `ins`. If it may end before its page does (`piece`): a piece for each granule up to `end`,
-    /// which it surely covers, and behind them one doubtful entry if it may go on up to `most` (double words in the page).
-    /// States begun behind the present one; ends in the last of them.
+    /// Enters what begins with `ins`. If it may end before its page does (`piece`): one piece for each granule up to
+    /// `end`, which it certainly covers, followed by one doubtful entry if it may continue up to `most` (double words
+    /// in the page). States started after the present one; ends in the last of them.
     pub fn insert_span(&mut self, mut ins: PageEntry, mut piece: bool, end: u64, most: u64) {
         if !piece {
             return self.insert(ins, false);
@@ -41,7 +41,7 @@ impl Engine {
         slot.state == State::InFlight && slot.generation == entry.generation
     }
 
-    /// Enters `ins`: states begun behind the present one; ends in the last of them.
+    /// Enters `ins`: states started after the present one; ends in the last of them.
     pub fn insert(&mut self, ins: PageEntry, piece: bool) {
         self.go(); // INSERT
         if let Some((key, since)) = self.crowded {
@@ -67,7 +67,7 @@ impl Engine {
                 }
                 return;
             }
-            // To find a place, pieces begin with their own ways.
+            // When looking for a place, pieces try their own ways first.
             let mine = if piece { PAGE_WAYS..WAYS } else { 0..PAGE_WAYS };
             let empty = mine.clone().find(|&way| !entries[way].valid);
             if let Some(way) = empty {
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// All places of its kind are taken: the first stale entry goes, else a doubtful one, else one by turns.
+    /// All places of its kind are taken: the first stale entry is evicted, else a doubtful one, else round robin.
     fn displace(
         &mut self,
         ins: PageEntry,
@@ -128,7 +128,7 @@ impl Engine {
         self.victim = next % PAGE_WAYS;
     }
 
-    /// `gone` was evicted: what its command still moves would be taken for that of entries before it in the page.
+    /// `gone` was evicted: what its command still moves would be attributed to earlier entries in the page.
     fn flag_before(&mut self, gone: PageEntry) {
         self.crowded = Some((gone.key, self.tick));
         self.go(); // INSERT_BEFORE
@@ -143,7 +143,8 @@ impl Engine {
         }
     }
 
-    /// An entry with the same page and start is in `way`. Whether that was emptied and another place is to be found.
+    /// An entry with the same page and start is in `way`. Returns whether it was emptied and another place is to be
+    /// found.
     fn replace(&mut self, ins: PageEntry, piece: bool, way: usize, at: usize) -> bool {
         self.go(); // INSERT_SAME
         let entry = self.tables.pages[at];
@@ -158,13 +159,13 @@ impl Engine {
         self.go(); // INSERT_REPLACE
         let (lives, other) = (self.lives(&entry), entry.slot != ins.slot);
         if lives && other && !ins.doubtful && !entry.doubtful {
-            // Two commands on one buffer: whose transfer it is cannot be told any more.
+            // Two commands on one buffer: whose transfer it is can no longer be told.
             self.slot(entry.slot).flags |= flag::DATA_PARTIAL;
         }
         if lives && ins.doubtful && (other || !entry.doubtful) {
             return false;
         }
-        // What is for the page needs a place that holds to its end; pieces would crowd the few places of the page.
+        // An entry for the page needs a place that holds to its end; pieces would crowd the few places of the page.
         let elsewhere = piece != (way >= PAGE_WAYS);
         self.tables.pages[at] = if elsewhere { PageEntry::default() } else { ins };
         elsewhere

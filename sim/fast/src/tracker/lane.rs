@@ -1,4 +1,4 @@
-//! One direction: TLPs as beats on consecutive clocks, checked whole, into the queue of headers.
+//! One direction: TLPs as beats on consecutive cycles, checked whole, into the queue of headers.
 
 use super::engine::Engine;
 use super::header::Header;
@@ -10,11 +10,11 @@ use wattbell_bus::Tlp;
 const HEADERS: usize = 511;
 const BEAT_DWS: usize = 4;
 
-/// When a TLP was on the pins.
+/// When a TLP was at the pins.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     tick: u64,
-    /// Clocks of its first and last beat at the pins.
+    /// Cycles of its first and last beat at the pins.
     first: Clock,
     last: Clock,
     pushed: bool,
@@ -23,7 +23,7 @@ struct Span {
 }
 
 impl Span {
-    /// Clock in which the parser has seen it whole.
+    /// Cycle in which the parser has seen it whole.
     fn done(&self) -> Clock {
         self.last + 2
     }
@@ -33,7 +33,7 @@ impl Span {
 #[derive(Debug)]
 pub struct Lane {
     up: bool,
-    /// First clock in which the next TLP may begin.
+    /// First cycle in which the next TLP may begin.
     free: Clock,
     queue: VecDeque<(Clock, Clock, Header)>,
     taken: Clock,
@@ -42,9 +42,9 @@ pub struct Lane {
     counted: u64,
     malformed: u32,
     inexact: Option<&'static str>,
-    /// The board's next TLP comes behind some that were missed.
+    /// The board's next TLP comes after some that were missed.
     missed: bool,
-    /// While another pattern is played in the place of the board's TLPs: the board's, from the clock in which that began.
+    /// While another pattern replaces the board's TLPs: the board's own, from the cycle in which that began.
     held: Option<Beats>,
 }
 
@@ -81,7 +81,7 @@ impl Lane {
         self.held.get_or_insert(rest);
     }
 
-    /// From `clock` on they are again, and none of the others that were to come.
+    /// From `clock` on they are seen again, and none of the others that were to come.
     pub fn release(&mut self, clock: Clock) {
         if let Some(board) = self.held.take() {
             self.split(clock);
@@ -95,7 +95,7 @@ impl Lane {
         }
     }
 
-    /// Takes out what begins in `clock` or later.
+    /// Removes what begins in `clock` or later.
     fn split(&mut self, clock: Clock) -> Beats {
         if self.spans.iter().rev().find(|s| s.first < clock).is_some_and(|s| s.last >= clock) {
             self.inexact = Some("a TLP was on the pins when the self-test began or ended");
@@ -116,12 +116,12 @@ impl Lane {
         }
     }
 
-    /// The board's next TLP comes behind some that were missed.
+    /// The board's next TLP comes after some that were missed.
     pub fn miss(&mut self) {
         self.missed = true;
     }
 
-    /// A TLP of the board, seen or held. If some before it were missed: the clock in which that is noticed.
+    /// A TLP of the board, seen or held. If some before it were missed, returns the cycle in which that is noticed.
     pub fn push_board(&mut self, tick: u64, tlp: Tlp) -> Option<Clock> {
         let missed = std::mem::take(&mut self.missed);
         if let Some(board) = self.held.take() {
@@ -137,7 +137,8 @@ impl Lane {
         missed.then_some(noticed)
     }
 
-    /// A TLP whose first symbol is at `tick`, behind some that were `missed` or not; the clock in which it has been seen whole.
+    /// A TLP whose first symbol is at `tick`, after some that were `missed` or not; returns the cycle in which it has
+    /// been seen whole.
     #[inline]
     pub fn push(&mut self, tick: u64, tlp: Tlp, missed: bool) -> Clock {
         let (header, shape) = Header::decode(self.up, tick, tlp, missed);
@@ -161,7 +162,7 @@ impl Lane {
         }
     }
 
-    /// First clock in which the oldest header shows.
+    /// First cycle in which the oldest header is visible.
     #[inline]
     pub fn shows(&self) -> Clock {
         self.queue.front().map_or(NEVER, |(written, ..)| (written + 2).max(self.taken + 1))
@@ -173,7 +174,7 @@ impl Lane {
         self.queue.front().map(|(.., h)| h.tick)
     }
 
-    /// Takes the oldest header in `clock`; with the clock in which the parser saw its first beat.
+    /// Takes the oldest header in `clock`; also returns the cycle in which the parser saw its first beat.
     #[inline]
     pub fn take(&mut self, clock: Clock) -> Option<(Header, Clock)> {
         if self.queue.get(HEADERS - 8).is_some_and(|(written, ..)| *written < clock) {
@@ -183,17 +184,17 @@ impl Lane {
         self.queue.pop_front().map(|(_, first, header)| (header, first))
     }
 
-    /// TLPs that were seen whole in `clock` or later, or shortly before.
+    /// TLPs seen whole in `clock` or later, or shortly before.
     fn since(&self, clock: Clock) -> impl Iterator<Item = &Span> {
         self.spans.iter().skip_while(move |s| s.done() + 2 < clock)
     }
 
-    /// TLPs that were on the pins in `clock` or shortly before.
+    /// TLPs at the pins in `clock` or shortly before.
     fn near(&self, clock: Clock) -> impl Iterator<Item = &Span> {
         self.since(clock).take_while(move |s| s.first <= clock)
     }
 
-    /// Clock of the last beat at the pins.
+    /// Cycle of the last beat at the pins.
     pub fn last_beat(&self) -> Clock {
         self.free - 1
     }
@@ -213,7 +214,7 @@ impl Lane {
         self.counted
     }
 
-    /// TLPs refused by `clock`; [`Self::counted`] has been asked for it.
+    /// TLPs rejected by `clock`; [`Self::counted`] has been called for it.
     pub fn malformed(&self, _clock: Clock) -> u32 {
         self.malformed
     }
@@ -229,7 +230,7 @@ impl Lane {
     pub fn active(&self, clock: Clock, engine: &Engine) -> bool {
         self.busy(clock)
             || self.near(clock).any(|s| {
-                // a beat at the pins, or in the register behind them
+                // a beat at the pins, or in the register after them
                 let beat = |c: Clock| {
                     let skips = s.skippable && !(s.kept_if_armed && engine.armed_in(s.first + 1));
                     s.first <= c && c <= s.last && (!skips || c <= s.first + 2 || c == s.last)
@@ -238,7 +239,8 @@ impl Lane {
             })
     }
 
-    /// First clock from `from` on in which this direction cannot bring a TLP older than `tick` (`or_equal`: or as old).
+    /// First cycle from `from` on in which this direction cannot produce a TLP older than `tick` (`or_equal`: or as
+    /// old).
     pub fn free_from(&self, from: Clock, tick: u64, or_equal: bool) -> Clock {
         let mut clock = from;
         for span in self.since(from) {
@@ -250,7 +252,7 @@ impl Lane {
                 continue;
             }
             let older = span.tick < tick || (or_equal && span.tick == tick);
-            // On its last way into the queue it counts whatever its tick.
+            // On the last step into the queue it counts whatever its tick.
             if older || clock >= span.done() {
                 clock = end + 1;
             }

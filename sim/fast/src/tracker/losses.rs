@@ -1,4 +1,4 @@
-//! Counts what the tracker lost, by source, and says so in events at a bounded rate.
+//! Counts the tracker's losses by source, and reports them in events at a bounded rate.
 
 use crate::events::{event, Event};
 use crate::time::{clock_at, tick, Clock, NEVER};
@@ -11,24 +11,24 @@ const REPORT_TICKS: u64 = 1 << 20;
 /// Losses, and when they are reported.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// Those that happen in a clock to come, by clock: the engine runs ahead, and the parsers do.
+    /// Future losses, by cycle: the engine and the parsers run ahead.
     coming: VecDeque<(Clock, u8, u64)>,
     pending: [u32; SOURCES],
     first: [u64; SOURCES],
     counts: [u32; SOURCES],
     next_report: u64,
-    /// The source that is looked at, and in which clock.
+    /// The source being looked at, and in which cycle.
     reporting: Option<(usize, Clock)>,
 }
 
 impl Losses {
-    /// One is lost in `clock`.
+    /// One loss in `clock`.
     pub fn lose(&mut self, source: u8, clock: Clock, tick: u64) {
         let place = self.coming.partition_point(|(at, ..)| *at <= clock);
         self.coming.insert(place, (clock, source, tick));
     }
 
-    /// What is lost before `clock` counts from now on.
+    /// Losses before `clock` count from now on.
     fn absorb(&mut self, clock: Clock) {
         while let Some((_, source, tick)) = self.coming.front().copied().filter(|(at, ..)| *at < clock) {
             self.coming.pop_front();
@@ -41,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// How many of `source` show in `clock`.
+    /// Losses of `source` visible in `clock`.
     pub fn count(&self, source: u8, clock: Clock) -> u32 {
         let shown = self.coming.iter().filter(|(at, s, _)| *at < clock && *s == source).count();
         self.counts[usize::from(source)].wrapping_add(shown as u32)
@@ -52,7 +52,7 @@ impl Losses {
         !self.coming.is_empty() || self.counts != [0; SOURCES]
     }
 
-    /// The clock in which there is something to do.
+    /// The cycle in which there is something to do.
     pub fn next(&self) -> Clock {
         if let Some((_, clock)) = self.reporting {
             return clock;
@@ -60,12 +60,12 @@ impl Losses {
         self.since().map_or(NEVER, |since| since.max(clock_at(self.next_report)))
     }
 
-    /// Whether what there is to do then waits for its time alone.
+    /// Whether what there is to do then only waits for its time.
     pub fn waits(&self) -> bool {
         self.reporting.is_none() && self.since().is_some_and(|since| since < clock_at(self.next_report))
     }
 
-    /// From which clock on there is something to report.
+    /// From which cycle on there is something to report.
     fn since(&self) -> Option<Clock> {
         match self.coming.front() {
             _ if self.pending != [0; SOURCES] => Some(0),

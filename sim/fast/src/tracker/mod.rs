@@ -1,7 +1,8 @@
-//! The NVMe tracker: TLPs of both directions, put into one order, to command records, events and raw TLPs.
+//! The NVMe tracker: TLPs of both directions, merged into one order, to command records, events and raw TLPs.
 //!
-//! [`Lane`] is one direction up to its header queue, [`Tracker`] the merge of both and the engine's idle state: which TLP
-//! is taken, and in which clock.
+//! [`Lane`] is one direction up to its header queue, [`Tracker`] the merge of both and the engine's idle state: which
+//! TLP
+//! is taken, and in which cycle.
 
 pub mod completion;
 mod completions;
@@ -28,14 +29,14 @@ use lane::Lane;
 use wattbell_bus::Tlp;
 use wattbell_spec::wire::{loss_source_code, reset_cause_code, COMMAND_SIZE};
 
-/// Clocks the tracker takes to clear its tables at power-on.
+/// Cycles the tracker takes to clear its tables at power-on.
 const INIT_CLOCKS: Clock = store::SETS as Clock;
-/// With one direction silent, a TLP waits so long for an older one.
+/// While one direction is silent, a TLP waits this long for an older one,
 const HOLDOFF_TICKS: u64 = 64 * crate::time::TICKS;
-/// And so long for one that has begun earlier and does not end.
+/// and this long for one that has begun earlier and does not end.
 const LONGEST_TICKS: u64 = (64 + 1024) * crate::time::TICKS;
 
-/// What the engine does next, and in which clock it decides that.
+/// What the engine does next, and the cycle in which it decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Nothing,
@@ -61,27 +62,27 @@ pub struct Tracker {
     down: Lane,
     up: Lane,
     engine: Engine,
-    /// The engine's last state before it is idle.
+    /// The engine's last state before idle.
     finished: Clock,
-    /// First clock in which it may take the next TLP: its last state may, if that worked on a TLP.
+    /// First cycle in which it may take the next TLP: already its last state may, if that processed a TLP.
     ready: Clock,
-    /// The last clock in which something that was made shows behind the queues.
+    /// Last cycle in which some output becomes visible behind the queues.
     shows_until: Clock,
     level: u8,
-    /// PERST# fell: from which clock on that is known, and its tick.
+    /// PERST# fell: the cycle from which on that is known, and its tick.
     perst: Option<(Clock, u64)>,
-    /// PERST# asserted once more before that was taken.
+    /// PERST# was asserted once more before that was handled.
     perst_again: Option<(Clock, u64)>,
     attach: Option<(Clock, Attach)>,
     attached: Option<Clock>,
     next: Option<Next>,
-    /// Command records, each with the clock in which it is written to the tracker's queue.
+    /// Command records, each with the cycle in which it is written to the tracker's queue.
     pub records: Vec<(Clock, Record<COMMAND_SIZE>)>,
-    /// Events, the same.
+    /// Events, likewise.
     pub events: Vec<(Clock, Event)>,
     /// Raw TLPs.
     pub raws: Vec<RawTlp>,
-    /// Commands at their CQEs, each with the clock in which it shows outside.
+    /// Commands at their CQEs, each with the cycle in which it becomes visible outside.
     pub completions: Vec<(Clock, Completion)>,
 }
 
@@ -92,7 +93,7 @@ impl Tracker {
             down: Lane::new(false, clock),
             up: Lane::new(true, clock),
             engine: Engine::new(),
-            // PERST# is low at power-on, which the first clock sees as a fall.
+            // PERST# is low at power-on, which the first cycle sees as a fall.
             perst: Some((1, 0)),
             perst_again: None,
             level: 0,
@@ -119,7 +120,7 @@ impl Tracker {
         }
     }
 
-    /// The next TLP of the board comes behind some that were missed.
+    /// The next TLP of the board comes after some that were missed.
     pub fn miss(&mut self, up: bool) {
         self.lane(up).miss();
     }
@@ -132,7 +133,7 @@ impl Tracker {
         }
     }
 
-    /// The same of the self-test, while the board's are held.
+    /// A TLP of the self-test, while the board's are held.
     pub fn play(&mut self, up: bool, tick: u64, tlp: Tlp) {
         self.next = None;
         self.lane(up).push(tick, tlp, false);
@@ -156,7 +157,7 @@ impl Tracker {
             self.next = None;
             let seen = (clock + 2, tick(clock + 1));
             if self.perst.is_some() {
-                // Two clocks later at least, so one that waited already has taken the first's place by now.
+                // Two cycles later at least, so one that was already waiting has taken the first's place by now.
                 self.perst = self.perst_again.or(self.perst);
                 self.perst_again = Some(seen);
             } else {
@@ -176,14 +177,14 @@ impl Tracker {
         }
     }
 
-    /// A fact of a late attach is offered from `clock` on.
+    /// A late-attach fact is offered from `clock` on.
     pub fn attach(&mut self, clock: Clock, fact: Attach) {
         self.next = None;
         self.attach = Some((clock, fact));
         self.attached = None;
     }
 
-    /// Whether, in `clock`, the last fact has not been taken.
+    /// Whether the last fact has not yet been accepted in `clock`.
     pub fn attach_waits(&self, clock: Clock) -> bool {
         self.attach.is_some() || self.attached.is_some_and(|taken| clock <= taken)
     }
@@ -193,12 +194,12 @@ impl Tracker {
         self.next = None;
     }
 
-    /// The clock in which the last beat handed in is seen.
+    /// The cycle in which the last beat handed in is seen.
     pub fn seen_from(&self) -> Clock {
         self.down.last_beat().max(self.up.last_beat())
     }
 
-    /// Command records made so far.
+    /// Number of command records so far.
     pub fn commands(&self) -> u64 {
         self.engine.counters.commands
     }
@@ -209,7 +210,7 @@ impl Tracker {
         self.engine.inexact.or(self.down.inexact()).or(self.up.inexact()).or(lost)
     }
 
-    /// The counters as they show in `clock`.
+    /// The counters as visible in `clock`.
     pub fn counters(&mut self, clock: Clock) -> Counters {
         let mut counters = self.engine.counters(clock);
         (counters.tlps_down, counters.tlps_up) = (self.down.counted(clock), self.up.counted(clock));
@@ -220,7 +221,7 @@ impl Tracker {
         counters
     }
 
-    /// Whether, in `clock`, nothing is under way that proceeds by clocks, and nothing that was made waits.
+    /// Whether, in `clock`, nothing that advances by cycles is in progress and no output is queued.
     pub fn is_idle(&mut self, clock: Clock) -> bool {
         self.finished.max(self.shows_until) < clock
             && self.due() > clock
@@ -228,7 +229,7 @@ impl Tracker {
             && !self.up.busy(clock)
     }
 
-    /// The clock in which the engine does something next.
+    /// The cycle in which the engine next does something.
     #[inline]
     pub fn due(&mut self) -> Clock {
         let next = match self.next {
@@ -258,7 +259,7 @@ impl Tracker {
         let idle = self.finished + 1;
         let mut best = take.map_or(Next::Nothing, |(clock, up)| Next::Take(clock, up));
         if let Some((known, mut perst_tick)) = self.perst {
-            // While it is known, only TLPs from before it still go first, and only from the idle state.
+            // While it is pending, only TLPs from before it still go first, and only from the idle state.
             let at = idle.max(known);
             if let Some((known, again)) = self.perst_again {
                 if at >= known {
@@ -288,12 +289,12 @@ impl Tracker {
         best
     }
 
-    /// Tick of the TLP that the merge would give next in `clock`, held back or not.
+    /// Tick of the TLP that the merge would deliver next in `clock`, held back or not.
     fn head_tick(&self, clock: Clock) -> Option<u64> {
         [&self.down, &self.up].into_iter().filter(|l| l.shows() <= clock).filter_map(Lane::head_tick).min()
     }
 
-    /// The first clock from `from` on in which the merge has a TLP, and whether it goes up.
+    /// The first cycle from `from` on in which the merge has a TLP, and whether it goes up.
     #[inline]
     fn merged(&self, from: Clock) -> Option<(Clock, bool)> {
         let (down, up) = (self.down.shows(), self.up.shows());
@@ -319,12 +320,12 @@ impl Tracker {
         }
     }
 
-    /// The tracker rests while nothing happens and no fact of a late attach waits: a timer that fires in `clock` is seen
-    /// in it if the tracker was awake in the clock before, else one later.
+    /// The tracker rests while nothing happens and no late-attach fact waits: a timer that fires in `clock` is seen in
+    /// it if the tracker was awake in the previous cycle, else one later.
     fn wakes(&self, clock: Clock) -> Clock {
         let before = clock.saturating_sub(1);
         let awake = self.finished.max(self.shows_until) >= before
-            || self.attach.as_ref().is_some_and(|(offered, _)| *offered <= clock) // the register is written in the clock before
+            || self.attach.as_ref().is_some_and(|(offered, _)| *offered <= clock) // the register is written in the previous cycle
             || self.down.active(before, &self.engine)
             || self.up.active(before, &self.engine);
         clock + u64::from(!awake)
@@ -347,7 +348,8 @@ impl Tracker {
             Some(Next::Perst(clock)) => {
                 let (_, mut perst_tick) = self.perst.take().unwrap_or_default();
                 if let Some((known, again)) = self.perst_again.take() {
-                    // Asserted again: after this (a reset of its own), in this very clock (which clears it), or before (its tick counts).
+                    // Asserted again: after this (a reset of its own), in this very cycle (which clears it), or before
+                    // (its tick counts).
                     if clock >= known {
                         perst_tick = again;
                     } else if clock + 1 < known {
@@ -394,7 +396,7 @@ impl Tracker {
             .max(last(made.events.last().map(|e| e.0)))
             .max(last(raw));
         self.records.append(&mut made.records);
-        // What the engine made ahead of a report of losses has to let that go first.
+        // Events the engine has made ahead of time must let a report of losses that is due go first.
         let safe = made.events.partition_point(|(at, _)| *at < self.engine.losses.next());
         self.events.extend(made.events.drain(..safe));
         self.raws.append(&mut made.raws);

@@ -11,7 +11,7 @@ use wattbell_spec::wire::loss_source_code as source;
 const IDENTIFY_DATA: u8 = 2;
 
 impl Engine {
-    /// A read or write of the drive.
+    /// A read or write by the drive.
     pub fn page(&mut self, h: &Header) {
         let key = self.page_key(h.address);
         let offset = self.page_offset(h.address);
@@ -40,7 +40,7 @@ impl Engine {
             let read = h.kind == Kind::MemRead;
             let tag = &self.tables.tags[usize::from(h.tag)];
             if read && !reclaimed && tag.valid && tag.kind != Carries::Unknown {
-                // The tag is used again though its completions did not all come.
+                // The tag is reused before all of its completions came.
                 self.lose(source::TAGS);
                 self.reclaim(h.tag);
                 self.go(); // PAGE_DECIDE
@@ -108,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// An Identify data TLP goes out whole.
+    /// An Identify data TLP is passed on whole.
     fn raw(&mut self, h: &Header) {
         if !h.kept {
             return self.lose(source::RAW);
@@ -148,7 +148,7 @@ impl Engine {
                 self.go(); // COMPLETION_COUNT
                 self.count_completion(h, t);
             }
-            // not cut at the 64-byte read completion boundary
+            // not split at the 64-byte read completion boundary
             Carries::Sqe if h.length & 0xF != 0 => self.lose(source::TAGS),
             Carries::Sqe => self.sqes(h),
             _ => self.data_completion(h, t),
@@ -202,7 +202,7 @@ impl Engine {
         for k in 0..usize::from(h.length) / 2 {
             self.t += 3; // LIST_LOW, LIST_HIGH, LIST_ENTRY
             let address = u64::from(h.word(2 * k)) | u64::from(h.word(2 * k + 1)) << 32;
-            let number = u32::from(t.index) + 1; // of the page of the transfer, PRP1's being 0
+            let number = u32::from(t.index) + 1; // of the page of the transfer, with PRP1's being 0
             let sure = self.tables.slots[usize::from(t.slot)].pages_sure;
             let ends_page = u32::from(t.place) + 1 == entries_a_page;
             let entry = PageEntry {

@@ -19,7 +19,7 @@ pub fn short_nsid(nsid: u32) -> u16 {
     }
 }
 
-/// `later` - `earlier` in `bits`, or the codes for unknown (also if it were negative) and saturated.
+/// `later` - `earlier` in `bits`, or the codes for unknown (also if negative) and saturated.
 #[inline]
 fn age(later: u64, earlier: u64, known: bool, bits: u32) -> u64 {
     let unknown = (1 << bits) - 1;
@@ -29,7 +29,7 @@ fn age(later: u64, earlier: u64, known: bool, bits: u32) -> u64 {
     }
 }
 
-/// What a record says, ages not yet made.
+/// Contents of a record, with ticks not yet converted to ages.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)] // the fields of the wire format's COMMAND; ticks, UNKNOWN if not observed
 pub struct Fields {

@@ -4,19 +4,19 @@ use super::record::UNKNOWN;
 use crate::status::{QUEUES, SLOTS};
 use std::collections::VecDeque;
 
-/// Places of a way of pages; also the length of the loop that clears the tables.
+/// Places per way of pages; also the length of the loop that clears the tables.
 pub const SETS: usize = 1024;
-/// Ways of the page map that hold to the end of a page.
+/// Ways of the page map whose entries hold to the end of a page.
 pub const PAGE_WAYS: usize = 8;
-/// Places of a way of pieces.
+/// Places per way of pieces.
 pub const PIECE_SETS: usize = 512;
-/// Ways of both sorts, those of pages first.
+/// Number of ways of both kinds, those of pages first.
 pub const WAYS: usize = PAGE_WAYS + 4;
 /// 2**GRANULE_BITS double words (512 bytes) are a granule: an entry in a way of pieces does not hold beyond its own.
 pub const GRANULE_BITS: u32 = 7;
 /// Tags of reads.
 pub const TAGS: usize = 1024;
-/// Interrupt messages that can be known.
+/// Number of interrupt messages that can be known.
 pub const MESSAGES: usize = 64;
 
 /// A command's state.
@@ -25,13 +25,13 @@ pub enum State {
     /// Not in use.
     #[default]
     Free,
-    /// By an SQ tail doorbell.
+    /// Announced by an SQ tail doorbell.
     Announced,
     /// The read of its SQE was seen.
     Fetching,
     /// Its SQE is known.
     InFlight,
-    /// Its CQE was seen, its CQ head doorbell not yet.
+    /// Its CQE was seen, but not yet its CQ head doorbell.
     Completed,
 }
 
@@ -129,7 +129,7 @@ pub struct PageEntry {
     pub slot: u16,
     pub generation: u16,
     pub index: u16,
-    /// It may be that the command does not use this.
+    /// The command may not use this.
     pub doubtful: bool,
 }
 
@@ -146,7 +146,7 @@ pub enum Carries {
     Ranges,
 }
 
-/// A read of the drive.
+/// A read by the drive.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(missing_docs)]
 pub struct Tag {
@@ -230,7 +230,7 @@ pub struct Tables {
     pub messages: [Message; MESSAGES],
 }
 
-/// Completions of reads from before are no loss: tags start as reads that fitted nothing.
+/// Completions of reads from before are not losses: tags start as reads that matched nothing.
 pub const CLEARED_TAG: Tag = Tag {
     valid: true,
     kind: Carries::Unknown,
@@ -266,7 +266,7 @@ impl Default for Tables {
     }
 }
 
-/// Where `way` keeps page `key`; a way of pieces, that page's granule with `offset` (in double words).
+/// Where `way` keeps page `key`; in a way of pieces, that page's granule with `offset` (in double words).
 #[inline]
 pub fn place(way: usize, key: u64, offset: u16) -> usize {
     let rotate = |x: u64, bits: usize, n: usize| {
@@ -280,13 +280,13 @@ pub fn place(way: usize, key: u64, offset: u16) -> usize {
     }
     let turn = way - PAGE_WAYS;
     let part = |k: u32| key >> (9 * k) & 0x1FF;
-    // The granule's number with its bits turned round, in the upper seven of nine.
+    // The granule's number with its bits reversed, in the upper seven of nine.
     let granule = u64::from((offset >> GRANULE_BITS) as u8 & 0x7F).reverse_bits() >> (64 - 9);
     let at = part(0) ^ rotate(part(1), 9, turn + 1) ^ rotate(part(2), 9, 2 * turn) ^ part(3) ^ rotate(granule, 9, turn);
     PAGE_WAYS * SETS + turn * PIECE_SETS + at as usize
 }
 
-/// Where the chain of (`qid`, `cid`) begins.
+/// Start of the chain of (`qid`, `cid`).
 #[inline]
 pub fn hash(qid: u8, cid: u16) -> usize {
     usize::from((cid & 0x3FF) ^ (cid >> 10) ^ (u16::from(qid & 0x3F) << 4))
