@@ -2,6 +2,7 @@
 
 from .rail import RailReader, RailWaveform
 from .reader import Capture, open_capture
+from .source import Accumulator, CommandSource, RailSource
 from .writer import CaptureWriter
 
-__all__ = ["Capture", "CaptureWriter", "RailReader", "RailWaveform", "open_capture"]
+__all__ = ["Accumulator", "Capture", "CaptureWriter", "CommandSource", "RailReader", "RailSource", "RailWaveform", "open_capture"]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from wattbell_spec import units
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Gap
 from ..wire.records import Commands, Events, Rail, Statuses, Tlps
 from . import schema
+from .rail import F32
+from .source import Accumulator, RailSource
+
+_VOLT = np.float32(units.VOLTAGE_LSB_V)
+_AMPERE = np.float32(units.CURRENT_LSB_A)
 
 
 def nullable(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> pa.Array:
@@ -24,57 +31,108 @@ def nullable(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> p
     return pa.Array.from_buffers(kind, len(values), [bitmap, data])
 
 
-def commands_table(commands: Commands, tick_offset: int = 0) -> pa.Table:
-    """``commands.parquet`` rows. Ages become ticks; an unknown age is null, a saturated one sets its bit."""
-    cqe = commands.cqe_tick + tick_offset if tick_offset else commands.cqe_tick
-    columns = commands.columns
-    saturated = np.zeros(len(cqe), np.uint8)
-    ticks: list[pa.Array] = [nullable(cqe, None)]
-    ages = [(name + "_before", spec.UNKNOWN32, -1) for name in schema.AGES_BEFORE]
-    ages += [(name + "_after", spec.UNKNOWN24, 1) for name in schema.AGES_AFTER]
-    for bit, (name, unknown, sign) in enumerate(ages):
-        age = columns[name]
-        tick = np.subtract(cqe, age, dtype=np.int64) if sign < 0 else np.add(cqe, age, dtype=np.int64)
-        valid = None
-        if age.max() >= unknown - 1:  # the value below `unknown` means saturated
-            valid = age != unknown
-            saturated |= (age == unknown - 1).astype(np.uint8) << np.uint8(bit)
-        ticks.append(nullable(tick, valid))
-    nsid = columns["nsid"].astype(np.uint32)
-    nsid_valid = None
-    if nsid.max() >= spec.NSID_LARGE:
-        nsid_valid = nsid != spec.NSID_LARGE
-        nsid[nsid == spec.NSID_BROADCAST] = 0xFFFFFFFF
-    arrays = [
-        *ticks,
-        nullable(columns["opcode"], None),
-        nullable(columns["qid"], None),
-        nullable(columns["cid"], None),
-        nullable(columns["status"], None),
-        nullable(nsid, nsid_valid),
-        nullable(columns["slba"], None),
-        nullable(columns["blocks"], None),
-        nullable(columns["flags"], None),
-        nullable(saturated, None),
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
+@dataclass(frozen=True)
+class StreamCommands:
+    """Command records of the rig's stream, as a :class:`~.source.CommandSource`. ``tick_offset``: from its ticks to the capture's."""
+
+    commands: Commands
+    tick_offset: int = 0
+
+    def table(self) -> pa.Table:
+        """Ages become ticks; an unknown age is null, a saturated one sets its bit."""
+        cqe = self.commands.cqe_tick + self.tick_offset if self.tick_offset else self.commands.cqe_tick
+        columns = self.commands.columns
+        saturated = np.zeros(len(cqe), np.uint8)
+        ticks: list[pa.Array] = [nullable(cqe, None)]
+        ages = [(name + "_before", spec.UNKNOWN32, -1) for name in schema.AGES_BEFORE]
+        ages += [(name + "_after", spec.UNKNOWN24, 1) for name in schema.AGES_AFTER]
+        for bit, (name, unknown, sign) in enumerate(ages):
+            age = columns[name]
+            tick = np.subtract(cqe, age, dtype=np.int64) if sign < 0 else np.add(cqe, age, dtype=np.int64)
+            valid = None
+            if age.max() >= unknown - 1:  # the value below `unknown` means saturated
+                valid = age != unknown
+                saturated |= (age == unknown - 1).astype(np.uint8) << np.uint8(bit)
+            ticks.append(nullable(tick, valid))
+        nsid = columns["nsid"].astype(np.uint32)
+        nsid_valid = None
+        if nsid.max() >= spec.NSID_LARGE:
+            nsid_valid = nsid != spec.NSID_LARGE
+            nsid[nsid == spec.NSID_BROADCAST] = 0xFFFFFFFF
+        arrays = [
+            *ticks,
+            nullable(columns["opcode"], None),
+            nullable(columns["qid"], None),
+            nullable(columns["cid"], None),
+            nullable(columns["status"], None),
+            nullable(nsid, nsid_valid),
+            nullable(columns["slba"], None),
+            nullable(columns["blocks"], None),
+            nullable(columns["flags"], None),
+            nullable(saturated, None),
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
 
 
-def rail_blocks_table(rail: Rail, sample_ids: npt.NDArray[np.int64], tick_offset: int = 0, epoch: int = 0) -> pa.Table:
-    """``rail_blocks.parquet`` rows. `epoch` is the number of rig restarts before them: accumulators of two epochs do not compare."""
-    columns = rail.columns
+@dataclass(frozen=True)
+class StreamRail:
+    """Rail blocks of the rig's stream, as a :class:`~.source.RailSource`. ``tick_offset``: from its ticks to the capture's."""
+
+    rail: Rail
+    tick_offset: int = 0
+
+    @property
+    def first_tick(self) -> npt.NDArray[np.int64]:
+        return self.rail.first_tick + self.tick_offset
+
+    @property
+    def interval_ticks(self) -> npt.NDArray[np.uint32]:
+        return self.rail.columns["interval_ticks"]
+
+    @property
+    def count(self) -> npt.NDArray[np.uint16]:
+        return self.rail.columns["count"]
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint16]:
+        return self.rail.columns["flags"]
+
+    @property
+    def dropped(self) -> npt.NDArray[np.uint32]:
+        return self.rail.dropped
+
+    @property
+    def voltage_v(self) -> F32:
+        return self.rail.voltage.astype(np.float32) * _VOLT
+
+    @property
+    def current_a(self) -> F32:
+        return self.rail.current.astype(np.float32) * _AMPERE
+
+    @property
+    def accumulator(self) -> Accumulator:
+        columns = self.rail.columns
+        return Accumulator(columns["adc_index"], columns["energy"], columns["energy_high"])
+
+
+def rail_blocks_table(source: RailSource, sample_ids: npt.NDArray[np.int64], epoch: int = 0) -> pa.Table:
+    """``rail_blocks.parquet`` rows. `epoch` is the number of restarts of the source before them: accumulators of two do not compare."""
+    first_tick, sums = source.first_tick, source.accumulator
+    if sums is None:
+        n = len(first_tick)
+        sums = Accumulator(np.zeros(n, np.uint64), np.zeros(n, np.int64), np.zeros(n, np.int32))
     return pa.table(
         [
-            nullable(rail.first_tick + tick_offset, None),
-            nullable(columns["interval_ticks"], None),
-            nullable(columns["count"], None),
-            nullable(columns["flags"], None),
-            nullable(columns["adc_index"], None),
-            nullable(columns["energy"], None),
-            nullable(columns["energy_high"], None),
+            nullable(first_tick, None),
+            nullable(source.interval_ticks, None),
+            nullable(source.count, None),
+            nullable(source.flags, None),
+            nullable(sums.conversions, None),
+            nullable(sums.energy_low, None),
+            nullable(sums.energy_high, None),
             nullable(sample_ids, None),
-            nullable(rail.dropped, None),
-            nullable(np.full(len(rail), epoch, np.uint32), None),
+            nullable(source.dropped, None),
+            nullable(np.full(len(first_tick), epoch, np.uint32), None),
         ],
         schema=schema.RAIL_BLOCKS,
     )

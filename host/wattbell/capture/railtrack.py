@@ -7,15 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from wattbell_spec import units
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Gap
-from ..wire.records import Rail
 from .rail import F32, RailWriter, grid_index
+from .source import RailSource
 
-_VOLT = np.float32(units.VOLTAGE_LSB_V)
-_AMPERE = np.float32(units.CURRENT_LSB_A)
 _FILLED = 1 << 16
 """Longest gap, in samples, that is filled with NaN in the file (12.5 bytes each)."""
 _MARK = 1 << 10
@@ -63,12 +60,12 @@ class RailTrack:
         if self._writer:
             self._writer.moved_to(directory)
 
-    def add(self, rail: Rail, tick_offset: int) -> tuple[npt.NDArray[np.int64], list[Gap]]:
+    def add(self, source: RailSource) -> tuple[npt.NDArray[np.int64], list[Gap]]:
         """Write the samples of some blocks; returns the place of each block in the file (-1: not in it), and the gaps found."""
-        first = rail.first_tick + tick_offset
-        interval = rail.columns["interval_ticks"].astype(np.int64)
-        count = rail.columns["count"].astype(np.int64)
-        self.flags |= int(np.bitwise_or.reduce(rail.columns["flags"]))
+        first = source.first_tick
+        interval = source.interval_ticks.astype(np.int64)
+        count = source.count.astype(np.int64)
+        self.flags |= int(np.bitwise_or.reduce(source.flags))
         usable = (count > 0) & (interval > 0) & (first >= 0) & (first < _LAST_TICK)
         if self._writer is None:
             if not usable.any():
@@ -78,18 +75,17 @@ class RailTrack:
         assert self.first_tick is not None
         step = self.interval_ticks
         ids = grid_index(first, self.first_tick, step)
-        voltage = rail.voltage.astype(np.float32) * _VOLT
-        current = rail.current.astype(np.float32) * _AMPERE
+        voltage, current = source.voltage_v, source.current_a
         power = voltage * current
         ends = ids + count
         if usable.all() and ids[0] == self.samples and (interval == step).all() and (ids[1:] == ends[:-1]).all():
             self._append(voltage, current, power)
             return ids - self._left_out, []
-        return ids, self._one_by_one(rail, first, ids, usable, interval, count, (voltage, current, power))
+        return ids, self._one_by_one(source, first, ids, usable, interval, count, (voltage, current, power))
 
     def _one_by_one(
         self,
-        rail: Rail,
+        source: RailSource,
         first: npt.NDArray[np.int64],
         ids: npt.NDArray[np.int64],
         usable: npt.NDArray[np.bool_],
@@ -114,7 +110,7 @@ class RailTrack:
                 gaps.append(Gap(spec.Kind.RAIL, int(first[index]), last, stop - start, reason))
                 continue
             if overlap < 0:
-                flags, dropped = int(rail.columns["flags"][index]), int(rail.dropped[index])
+                flags, dropped = int(source.flags[index]), int(source.dropped[index])
                 reason = "blocks lost on the way to the host"
                 if dropped:
                     reason = "dropped in the rig"

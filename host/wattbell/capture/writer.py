@@ -22,6 +22,7 @@ from .rail import F32
 from .railtrack import RailTrack
 from .room import writing
 from .runaccount import RunAccount
+from .source import CommandSource, RailSource
 from .tables import TableSink, rows_table
 
 _META_PERIOD_S = 1.0
@@ -156,11 +157,9 @@ class CaptureWriter:
         if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
             self._anchor = Anchor(batch.last_tick + offset, arrival_utc_ns, self.meta["clock"]["tick_ps"])
         if batch.commands:
-            self._tables["commands"].add(convert.commands_table(batch.commands, offset))
+            self.add_command_source(convert.StreamCommands(batch.commands, offset))
         if batch.rail:
-            ids, gaps = self._rail.add(batch.rail, offset)
-            self._tables["rail_blocks"].add(convert.rail_blocks_table(batch.rail, ids, offset, batch.epoch))
-            self._add_gaps(gaps, 0)
+            self.add_rail_source(convert.StreamRail(batch.rail, offset), batch.epoch)
             if self.on_rail is not None:
                 self.on_rail(batch.rail, offset)
         if batch.events:
@@ -226,6 +225,19 @@ class CaptureWriter:
             for gap in gaps:
                 name = gap.kind.name if gap.kind else schema.ANY_KIND
                 self._gap_counts[name] = self._gap_counts.get(name, 0) + 1
+
+    # -- from any source ---------------------------------------------------------------------------------------------
+
+    def add_command_source(self, source: CommandSource) -> None:
+        """Append commands."""
+        self._tables["commands"].add(source.table())
+
+    def add_rail_source(self, source: RailSource, epoch: int = 0) -> None:
+        """Append blocks of the rail; what is missing between them, and what has no place on their grid, becomes a gap. `epoch`: how often
+        the source has restarted."""
+        ids, gaps = self._rail.add(source)
+        self._tables["rail_blocks"].add(convert.rail_blocks_table(source, ids, epoch))
+        self._add_gaps(gaps, 0)
 
     # -- built by hand ---------------------------------------------------------------------------------------------
 

@@ -1,0 +1,79 @@
+"""A capture of another meter and another tap of the bus: no stream of ours, no accumulator, samples in V and A."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from wattbell.analysis import analyze
+from wattbell.capture import Accumulator, CaptureWriter, CommandSource, RailSource, open_capture
+from wattbell.capture.tables import rows_table
+
+MS = 1_000_000
+
+
+@dataclass
+class Multimeter:
+    """Blocks of 10 samples, 1 ms apart; 3.3 V and 0.5 A."""
+
+    first_tick: npt.NDArray[np.int64]
+    accumulator: Accumulator | None = None
+
+    @property
+    def interval_ticks(self) -> npt.NDArray[np.uint32]:
+        return np.full(len(self.first_tick), MS, np.uint32)
+
+    @property
+    def count(self) -> npt.NDArray[np.uint16]:
+        return np.full(len(self.first_tick), 10, np.uint16)
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint16]:
+        return np.zeros(len(self.first_tick), np.uint16)
+
+    @property
+    def dropped(self) -> npt.NDArray[np.uint32]:
+        return np.zeros(len(self.first_tick), np.uint32)
+
+    @property
+    def voltage_v(self) -> npt.NDArray[np.float32]:
+        return np.full(10 * len(self.first_tick), 3.3, np.float32)
+
+    @property
+    def current_a(self) -> npt.NDArray[np.float32]:
+        return np.full(10 * len(self.first_tick), 0.5, np.float32)
+
+
+class Protocol:
+    """A protocol analyser: 100 reads of 4 KiB, one a millisecond, that take 80 us. It sees no fetch."""
+
+    def table(self) -> pa.Table:
+        start = [100 * MS + k * MS for k in range(100)]
+        done = [tick + 80_000 for tick in start]
+        columns = {"cqe_tick": done, "doorbell_tick": start, "opcode": [2] * 100, "qid": [1] * 100, "blocks": [8] * 100}
+        return rows_table("commands", columns)
+
+
+def test_another_meter_and_another_tap_make_a_capture(tmp_path: Path) -> None:
+    meter: RailSource = Multimeter(np.arange(0, 40, dtype=np.int64) * 10 * MS)
+    tap: CommandSource = Protocol()
+    with CaptureWriter(tmp_path / "c", rig={"model": "multimeter and analyser"}, lba_size_bytes=512, journal=False) as writer:
+        writer.add_rail_source(meter)
+        writer.add_command_source(tap)
+    found = analyze(open_capture(tmp_path / "c"))
+    assert found["power"]["mean_w"]["value"] == pytest.approx(1.65, rel=1e-6)
+    assert found["power"]["mean_w"]["conditions"]["source"] == "samples"
+    read = found["commands"]["by_opcode"]["read"]
+    assert (read["count"], read["latency_s"]["from"]) == (100, "doorbell") and read["latency_s"]["p50"] == pytest.approx(80e-6)
+    assert found["loss"]["commands"] == found["loss"]["rail_samples"] == 0
+
+
+def test_what_a_meter_left_out_is_a_gap(tmp_path: Path) -> None:
+    with CaptureWriter(tmp_path / "c", journal=False) as writer:
+        writer.add_rail_source(Multimeter(np.array([0, 10 * MS, 40 * MS], np.int64)))
+    (gap,) = open_capture(tmp_path / "c").gaps.collect().to_dicts()
+    assert (gap["kind"], gap["first_tick"], gap["last_tick"], gap["count"]) == ("RAIL", 20 * MS, 39 * MS, 20)
