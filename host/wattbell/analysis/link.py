@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,13 +89,15 @@ def states(events: pl.DataFrame) -> tuple[Ints, Ints]:
     return own["tick"].cast(pl.Int64).to_numpy(), np.array(both, np.int64)
 
 
-def describe(side: Mapping[str, Any]) -> str:
+def describe(side: Side) -> str:
     """``x4, 8 GT/s, L0; 12 345 TLPs, 3 replayed; Acks after 210 ns (120 ns to 2 us)``."""
     rate = f", {side['rate_gt_s']:g} GT/s" if side["rate_gt_s"] else ""
     counters, ack = side["counters"], side["ack_mean_s"]
+    if isinstance(ack, dict):  # of JSON
+        ack = Figure(**ack)
     tlps = [f"{count(counters['tlps'])} TLPs", *(f"{count(counters[name])} {text}" for name, text in TROUBLE.items() if counters[name])]
     text = f"x{side['lanes']}{rate}, {side['state']}; {', '.join(tlps)}"
-    if ack["value"] is not None:
-        span = ack["conditions"]
-        text += f"; Acks after {duration(ack['value'], 3)} ({duration(span['least_s'], 3)} to {duration(span['greatest_s'], 3)})"
+    if ack.value is not None:
+        least_s, greatest_s = (float(ack.conditions[name]) for name in ("least_s", "greatest_s"))
+        text += f"; Acks after {duration(ack.value, 3)} ({duration(least_s, 3)} to {duration(greatest_s, 3)})"
     return text

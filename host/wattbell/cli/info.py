@@ -48,7 +48,6 @@ def _capture(path: Path, json: bool) -> None:
 
     from ..analysis import link
     from ..capture import open_capture
-    from ..measure.encode import tree_json
 
     with output.bar("rebuilding from the journal") as progress:
         capture = open_capture(path, progress)
@@ -81,7 +80,7 @@ def _capture(path: Path, json: bool) -> None:
         late, u = conditions["front_end_delay_s"] * 1e6, conditions["front_end_delay_u_s"] * 1e9
         whose = "of this board" if conditions.get("front_end_delay_calibrated") else "as designed; this board's is not calibrated"
         shown.add_row("delay of the rail", f"{late:.4f} us +-{u:.1f} ns (k=2), {whose}")
-    for side in tree_json(link.link(capture)):
+    for side in link.link(capture):
         shown.add_row(f"link, {side['direction']}", link.describe(side))
     shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))
     for phase in capture.phases:
