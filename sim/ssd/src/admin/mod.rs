@@ -149,8 +149,7 @@ impl Admin {
         Ok(Next::Return(0, data))
     }
 
-    /// Set Features (section 5.21) of a feature whose value is data: what is read, and then goes to
-    /// [`Admin::set_timestamp`] or elsewhere. `None`: the feature is a dword.
+    /// Set Features (section 5.21): what to read for a feature kept here whose value is data. `None`: it is another one.
     pub fn set_with_data(&mut self, sqe: &Sqe) -> Option<Outcome> {
         Some(match sqe.cdw(10) as u8 {
             feature::TIMESTAMP => Ok(Next::Transfer(TIMESTAMP_BYTES)),
@@ -181,7 +180,7 @@ impl Admin {
         })
     }
 
-    /// Namespace Management, delete (section 5.20): namespace `nsid`. What it was.
+    /// Namespace Management, delete (section 5.20). Returns what the namespace was.
     pub fn delete_namespace(&mut self, nsid: u32) -> Result<Namespace, Status> {
         if self.maintenance.formatting(nsid) {
             return Err(Status::FORMAT_IN_PROGRESS);
@@ -193,7 +192,7 @@ impl Admin {
         Ok(gone)
     }
 
-    /// Namespace Management, create: the structure of the namespace is here: NSZE, NCAP, FLBAS, DPS, NMIC (figure 245).
+    /// Namespace Management, create, from its structure: NSZE, NCAP, FLBAS, DPS, NMIC (figure 245).
     pub fn create_namespace(&mut self, d: &[u8]) -> Outcome {
         let (size, capacity, format) = (number(&d[0..8]), number(&d[8..16]), d[26] & 0xF);
         if d[29] != 0 {
@@ -230,7 +229,7 @@ impl Admin {
         }
     }
 
-    /// A controller reset: features and requests go, operations go on. The end and number of a self-test that does.
+    /// A controller reset: features and requests go, operations go on. Returns the end and number of a self-test that does.
     pub fn reset(&mut self, now: Ps) -> Option<(Ps, u32)> {
         self.async_events.reset();
         self.maintenance.reset();

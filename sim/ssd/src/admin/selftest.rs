@@ -82,7 +82,7 @@ impl SelfTest {
         d
     }
 
-    /// Device Self-test: begins a test, which goes on behind the completion. When that ends and its number; `None` if the
+    /// Device Self-test: begins a test, which goes on behind the completion, and returns its end and number; `None` if the
     /// command ended one. `busy`: the drive is being formatted or sanitized.
     pub fn command(
         &mut self,
@@ -116,7 +116,7 @@ impl SelfTest {
         Ok(Some((self.running.insert(running).end, self.serial)))
     }
 
-    /// A controller reset, which forgot the end to come, ends a short test; an extended one goes on: its end and number.
+    /// A controller reset ends a short test; an extended one goes on. Returns the end and number of one that does.
     pub fn reset(&mut self, now: Ps) -> Option<(Ps, u32)> {
         match &self.running {
             Some(test) if test.code == EXTENDED => Some((test.end, test.serial)),
@@ -127,7 +127,7 @@ impl SelfTest {
         }
     }
 
-    /// The test with this number has run its time: whether it still ran.
+    /// The test with this number has run its time. Returns whether it still ran.
     pub fn passed(&mut self, now: Ps, serial: u32) -> bool {
         let runs = self.running.as_ref().is_some_and(|t| t.serial == serial);
         if runs {

@@ -233,8 +233,8 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// An operation on the whole drive begins that takes `time`, for `erase` of which all dies erase: it ends a self-test and
-    /// waits for what is in the write buffer. When it ends.
+    /// Begins an operation on the whole drive that takes `time` and, for `erase`, the power of all dies: it ends a self-test and
+    /// waits for the write buffer. Returns when it ends.
     fn begin_long(&mut self, time: Ps, erase: Option<Ps>, ends: SelfTestOutcome) -> Ps {
         self.admin.self_test.stop(self.now, ends);
         if let Some(time) = erase {

@@ -7,6 +7,11 @@ use crate::nvme::commands::Command;
 use crate::nvme::queues::Turn;
 use crate::profile::{Ps, NS};
 
+/// From a batch to the next queue's turn, if any waits.
+pub(super) const NEXT_TURN: Ps = 50 * NS;
+/// To another look if there are too many reads of host memory for one more batch.
+pub(super) const CROWDED: Ps = 200 * NS;
+
 impl<S: BusSink> Controller<S> {
     pub(super) fn want_arbitration(&mut self, at: Ps) {
         if self.queues.want_turn() {
@@ -18,7 +23,7 @@ impl<S: BusSink> Controller<S> {
     pub(super) fn arbitrate(&mut self) {
         let Some((qid, again)) = self.queues.next_turn() else { return self.settle() };
         if self.reads.crowded() {
-            return self.want_arbitration(self.now + 200 * NS);
+            return self.want_arbitration(self.now + CROWDED);
         }
         let burst = self.admin.features.arbitration_burst();
         let turn = if again { self.queues.turn() } else { Turn { qid, left: burst } };
@@ -27,7 +32,7 @@ impl<S: BusSink> Controller<S> {
         self.commands.begin(count);
         self.read_host((Want::Sqes { qid, announced: batch.announced, first: 0 }, batch.address, 64 * count));
         if more {
-            self.want_arbitration(self.now + 50 * NS);
+            self.want_arbitration(self.now + NEXT_TURN);
         }
     }
 

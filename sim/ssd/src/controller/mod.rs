@@ -204,7 +204,7 @@ impl<S: BusSink> Controller<S> {
         self.pcie.port.next_idle_ps(self.power.states.idle_since()?)
     }
 
-    /// Does one of the things due at `at` of the controller's own accord. A program, if that was a flush.
+    /// Does one thing that is due at `at` of the controller's own accord. Returns the program if that was a flush.
     fn act(&mut self, at: Ps) -> Option<Program> {
         let due = |time: Option<Ps>| time.is_some_and(|t| t <= at);
         if due(self.media.flash.next_flush_ps()) {
@@ -349,7 +349,7 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// The temperature that what was drawn since the last call leaves, and what it does to the drive's speed.
+    /// Brings the temperature up to date.
     fn warm(&mut self) {
         if self.power.warm(self.now, || self.admin.thermal_limits()) {
             self.raise(AsyncEvent::TEMPERATURE);

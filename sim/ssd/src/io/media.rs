@@ -36,7 +36,7 @@ impl Media {
         self.store.is_none() && self.uncorrectable.is_empty()
     }
 
-    /// Bytes `from .. to` hold nothing any more: whole blocks. Only whole units leave the map; blocks at the edges are zeroed
+    /// Bytes `from .. to` (whole blocks) hold nothing any more. Only whole units leave the map; blocks at the edges are zeroed
     /// in the store.
     pub fn discard(&mut self, from: u64, to: u64) {
         self.uncorrectable.clear(from, to);

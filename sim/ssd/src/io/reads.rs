@@ -7,7 +7,7 @@ const MOST: usize = 12;
 /// Reads of submission queue entries that may be outstanding besides those of data.
 const FETCHES: usize = 4;
 
-/// Reads that wait, each with a `W` that says what for; and write data `D` that waits for the DMA engine.
+/// The account of reads: `W` says what one is for, `D` is a piece of write data that waits for the DMA engine.
 pub struct HostReads<W, D> {
     outstanding: usize,
     deferred: VecDeque<W>,
@@ -22,7 +22,7 @@ impl<W, D> HostReads<W, D> {
         Self { outstanding: 0, deferred: VecDeque::new(), data: VecDeque::new(), data_active: 0, data_most }
     }
 
-    /// Gives the read back that can begin now, if any; it is outstanding then. If none can, it waits for its turn.
+    /// Begins a read and gives it back, or keeps it for later if too many are outstanding.
     #[inline]
     pub fn begin(&mut self, read: W) -> Option<W> {
         if self.outstanding >= MOST {
@@ -39,7 +39,7 @@ impl<W, D> HostReads<W, D> {
         self.outstanding -= 1;
     }
 
-    /// The next read that waited and can begin now; as [`HostReads::begin`].
+    /// Begins the next read that waited, if one can.
     #[inline]
     pub fn next(&mut self) -> Option<W> {
         if self.outstanding >= MOST {
@@ -48,7 +48,7 @@ impl<W, D> HostReads<W, D> {
         self.deferred.pop_front().inspect(|_| self.outstanding += 1)
     }
 
-    /// Whether entries must wait to be fetched because there are so many reads already.
+    /// Whether there are too many reads to fetch entries now.
     #[inline]
     pub fn crowded(&self) -> bool {
         self.outstanding >= FETCHES + self.data_most
@@ -59,7 +59,7 @@ impl<W, D> HostReads<W, D> {
         self.data.extend(pieces);
     }
 
-    /// The next piece of write data that the DMA engine takes up, if it has room.
+    /// The next piece of write data, if the DMA engine has room for it.
     #[inline]
     pub fn next_data(&mut self) -> Option<D> {
         if self.data_active >= self.data_most {

@@ -14,9 +14,9 @@ pub struct Command {
     pub qid: u16,
     /// Where its data is in host memory, as far as that is known.
     pub pieces: Pieces,
-    /// Bytes of data, and those that were moved.
+    /// Bytes of data.
     pub len: u32,
-    /// See `len`.
+    /// Bytes of them moved so far.
     pub done: u32,
     /// DW0 of its completion.
     pub dw0: u32,
@@ -26,11 +26,11 @@ pub struct Command {
     pub data: Vec<u8>,
     /// Units of the write buffer that wait for its data.
     pub buffered: u64,
-    /// First byte on the media, and the block size as a power of two.
+    /// First byte on the media.
     pub at: u64,
-    /// See `at`.
+    /// Block size as a power of two.
     pub shift: u8,
-    /// What becomes known of it.
+    /// What the model knows of it.
     pub truth: CommandTruth,
 }
 
@@ -61,11 +61,11 @@ pub enum Next {
     Done(u32),
     /// Its work ends then.
     DoneAt(Ps),
-    /// So many bytes of data move, to or from where its PRPs say.
+    /// This many bytes of data move, to or from where its PRPs say.
     Transfer(u32),
     /// This structure goes where its PRPs say; and DW0 of its completion.
     Return(u32, Vec<u8>),
-    /// A structure is read from this address: so many bytes, in one piece.
+    /// A structure is read from this address, this many bytes in one piece.
     Fetch(u64, u32),
     /// Something else will go on with it.
     Wait,
@@ -88,17 +88,17 @@ impl Commands {
         self.in_hand == 0
     }
 
-    /// So many more are in hand: they are being fetched, or an event has come that one waited for.
+    /// `count` more are in hand: they are being fetched, or the event they waited for has come.
     pub fn begin(&mut self, count: u32) {
         self.in_hand += count;
     }
 
-    /// So many are over, or wait for an event.
+    /// `count` are over, or wait for an event.
     pub fn end(&mut self, count: u32) {
         self.in_hand -= count;
     }
 
-    /// Keeps a command; its number.
+    /// Keeps a command and returns its number.
     pub fn add(&mut self, command: Command) -> u32 {
         if let Some(id) = self.spare.pop() {
             self.slots[id as usize] = Some(command);
@@ -108,13 +108,13 @@ impl Commands {
         self.slots.len() as u32 - 1
     }
 
-    /// Forgets a command; what it was.
+    /// Forgets a command and returns it.
     pub fn remove(&mut self, id: u32) -> Option<Command> {
         self.spare.push(id);
         self.slots[id as usize].take()
     }
 
-    /// A controller reset: nothing is in hand. What was.
+    /// A controller reset: nothing is in hand any more. Returns what was.
     pub fn reset(&mut self) -> impl Iterator<Item = Command> {
         std::mem::take(self).slots.into_iter().flatten()
     }

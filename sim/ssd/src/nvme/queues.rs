@@ -16,6 +16,18 @@ pub struct Turn {
     pub left: Option<u32>,
 }
 
+impl Turn {
+    /// Takes entries to read at once, from `next` on, and returns how many: at most `most` of those that wait, and none beyond
+    /// the end of a page or of the queue, which has `size` entries.
+    #[inline]
+    pub fn take(&mut self, waiting: u32, next: u32, size: u32, most: u32) -> u32 {
+        let batch = self.left.unwrap_or(u32::MAX).min(most);
+        let count = waiting.min(batch).min(size - next).min(64 - next % 64);
+        self.left = self.left.map(|left| left - count);
+        count
+    }
+}
+
 /// Entries of a submission queue to read.
 pub struct Batch {
     /// Where they are.
@@ -59,7 +71,7 @@ pub struct Queues {
     sqs: BTreeMap<u16, Sq>,
     cqs: BTreeMap<u16, Cq>,
     turn: Turn,
-    /// The next turn is already on its way.
+    /// A turn is scheduled.
     arbitrating: bool,
 }
 
@@ -79,8 +91,7 @@ impl Queues {
         self.sqs.insert(0, Sq::new(sq, sq_size, 0));
     }
 
-    /// A controller reset: all queues go. The commands whose completions the host had not released, as in
-    /// [`Queues::posted`].
+    /// A controller reset: all queues go. Returns what [`Queues::posted`] listed.
     pub fn reset(&mut self) -> impl Iterator<Item = CommandTruth> {
         self.sqs.clear();
         (self.turn.left, self.arbitrating) = (Some(0), false);
@@ -142,7 +153,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Delete I/O Completion Queue: the commands as in [`Queues::posted`], and how many more waited for an entry.
+    /// Delete I/O Completion Queue. Returns what it adds to [`Queues::posted`], and how many commands waited for an entry.
     pub fn delete_cq(&mut self, sqe: &Sqe) -> Result<(VecDeque<CommandTruth>, u32), Status> {
         let qid = sqe.cdw(10) as u16;
         let cq = self.cqs.get(&qid).filter(|_| qid != 0).ok_or(Status::QID_INVALID)?;
@@ -153,18 +164,18 @@ impl Queues {
         Ok(gone.map_or_else(Default::default, |cq| (cq.posted, cq.blocked.len() as u32)))
     }
 
-    /// Whether a turn is on its way.
+    /// Whether a turn is scheduled.
     pub fn arbitrating(&self) -> bool {
         self.arbitrating
     }
 
-    /// Somebody wants a turn: whether one has to be set going for that.
+    /// Asks for a turn; returns whether one must be scheduled.
     pub fn want_turn(&mut self) -> bool {
         !std::mem::replace(&mut self.arbitrating, true)
     }
 
-    /// Whose turn it is now, if any queue's: round robin, in bursts (feature 01h). The queue, and whether it had the
-    /// last one, too.
+    /// The queue whose turn it is, if any has entries waiting, and whether its last turn goes on: round robin, in bursts
+    /// (feature 01h).
     pub fn next_turn(&mut self) -> Option<(u16, bool)> {
         self.arbitrating = false;
         let waiting = |(&qid, sq): (&u16, &Sq)| (sq.waiting() > 0).then_some(qid);
@@ -180,13 +191,12 @@ impl Queues {
         next.map(|qid| (qid, false))
     }
 
-    /// Takes the turn that [`Queues::next_turn`] gave: at most `most` entries, none of them beyond a page.
-    pub fn take_turn(&mut self, turn: Turn, most: u32) -> Option<Batch> {
+    /// Takes the turn that [`Queues::next_turn`] gave: at most `most` entries.
+    pub fn take_turn(&mut self, mut turn: Turn, most: u32) -> Option<Batch> {
         let sq = self.sqs.get_mut(&turn.qid)?;
-        let batch = turn.left.unwrap_or(u32::MAX).min(most);
-        let count = sq.waiting().min(batch).min(sq.size - sq.next).min(64 - sq.next % 64);
+        let count = turn.take(sq.waiting(), sq.next, sq.size, most);
         let address = sq.base + 64 * u64::from(sq.next);
-        self.turn = Turn { left: turn.left.map(|left| left - count), ..turn };
+        self.turn = turn;
         Some(Batch { address, announced: (0..count).map(|_| sq.ask()).collect() })
     }
 
@@ -195,7 +205,7 @@ impl Queues {
         self.turn
     }
 
-    /// The turns went on elsewhere, up to this one.
+    /// Sets whose turn it was last, after queues were served elsewhere.
     pub fn set_turn(&mut self, turn: Turn) {
         self.turn = turn;
     }
@@ -205,7 +215,7 @@ impl Queues {
         self.sqs.values().any(|sq| sq.waiting() > 0)
     }
 
-    /// `count` entries of a submission queue are here: whether it still exists.
+    /// `count` entries of a submission queue are here. Returns whether it still exists.
     pub fn fetched(&mut self, qid: u16, count: u32) -> bool {
         self.sqs.get_mut(&qid).map(|sq| sq.fetched(count)).is_some()
     }
@@ -262,7 +272,7 @@ impl Queues {
         }
     }
 
-    /// An entry has reached the host. `threshold` (0's based): entries that call for an interrupt; `None`: each does.
+    /// An entry has reached the host. `threshold`: how many of them call for an interrupt (0's based); `None`: each does.
     pub fn arrived(&mut self, cqid: u16, threshold: Option<u32>) -> Call {
         let Some(cq) = self.cqs.get_mut(&cqid) else { return Call::Joined };
         cq.uncalled += 1;
@@ -281,7 +291,7 @@ impl Queues {
         cq.vector.filter(|_| called > 0)
     }
 
-    /// The message of a vector goes out, its first symbol at `first`: it is that of all entries written before.
+    /// Notes that the message of a vector goes out at `first`: it stands for all entries written before.
     pub fn called(&mut self, vector: u16, first: Ps) {
         for cq in self.cqs.values_mut().filter(|cq| cq.vector == Some(vector)) {
             for truth in cq.posted.iter_mut().rev().take_while(|t| t.msix_ps.is_none()) {

@@ -96,8 +96,8 @@ impl Registers {
         Change { enable, shutdown: cc >> 14 & 3 != 0 && was >> 14 & 3 == 0 }
     }
 
-    /// The admin queues (submission, completion) to begin with; `None`, and a fatal status, if page size, command set or a
-    /// queue's size is not what CAP offers.
+    /// The admin queues to begin with: submission, completion. `None`, and a fatal status, if CAP does not offer the page size,
+    /// the command set or a queue's size.
     pub fn admin_queues(&mut self) -> Option<(AdminQueue, AdminQueue)> {
         let (sq, cq) = (self.aqa & 0xFFF, self.aqa >> 16 & 0xFFF);
         if sq > 0 && cq > 0 && self.cc >> 7 & 0xF == 0 && self.cc >> 4 & 7 == 0 {

@@ -63,13 +63,13 @@ impl Power {
         self.meter.set(now, Part::Link, self.link_w[index]);
     }
 
-    /// How many times slower than in PS0 work is done, and the meter that it goes through.
+    /// What work on flash and data needs to know: how many times slower it is than in PS0, and the meter it is charged to.
     #[inline]
     pub fn load(&mut self) -> (f64, &mut Meter) {
         (self.states.slowdown(), &mut self.meter)
     }
 
-    /// The controller is at work for itself from `now` until `end`.
+    /// The controller works for itself from `now` until `end`.
     pub fn work(&mut self, now: Ps, end: Ps) {
         self.meter.pulse(now, end, self.core_active_w / self.states.slowdown());
         self.states.hold(end);
@@ -80,15 +80,15 @@ impl Power {
         self.meter.pulse(now, now + time, self.erase_w);
     }
 
-    /// Whether nothing is in hand since so long that the drive, which is awake and not about to sleep before, may do what
-    /// `when` says: then that time.
+    /// When work for idle times may begin: at the time `when` gives for the start of the idle time. `None` while commands are in
+    /// hand, or if the drive will be asleep by then.
     pub fn idle_work(&self, when: impl FnOnce(Ps) -> Option<Ps>) -> Option<Ps> {
         let at = when(self.states.idle_since()?)?;
         self.states.stays_awake_until(at).then_some(at)
     }
 
-    /// The temperature that what was drawn until `now` leaves, and what it does to the drive's speed. True if the
-    /// composite temperature just went beyond a threshold.
+    /// Brings the temperature up to `now` and adapts the drive's speed to it. Returns whether the composite temperature just
+    /// went beyond a threshold.
     pub fn warm(&mut self, now: Ps, limits: impl FnOnce() -> Limits) -> bool {
         if !self.heat.update(now, self.meter.energy_j()) {
             return false;
@@ -99,13 +99,13 @@ impl Power {
         beyond
     }
 
-    /// The composite temperature comes from outside from now on: it is `kelvin`. As [`Power::warm`].
+    /// The composite temperature comes from outside from now on, and is `kelvin`. Returns the same as [`Power::warm`].
     pub fn set_temperature(&mut self, now: Ps, kelvin: u16, limits: &Limits) -> bool {
         self.heat.leave_to_others();
         self.thermal.update(now, kelvin, limits)
     }
 
-    /// A limit has changed: what was below the old one may be above the new one. As [`Power::warm`].
+    /// A limit has changed: what was below the old one may be above the new one. Returns the same as [`Power::warm`].
     pub fn set_limits(&mut self, now: Ps, limits: &Limits) -> bool {
         self.thermal.update(now, self.thermal.composite_k(), limits)
     }

@@ -7,13 +7,14 @@ use super::out::Merger;
 use super::steps::{kind, Later, Piece, Read, Soon, Want};
 use super::stream::{self, Heap, Near, Stream, NEVER, NO_KEY};
 use crate::controller::agenda::Event;
+use crate::controller::fetch::{CROWDED, NEXT_TURN};
 use crate::controller::Controller;
 use crate::host::{BusSink, CommandTruth};
 use crate::io::reads::HostReads;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
 use crate::nvme::queues::Turn;
-use crate::profile::{Ps, LBA, MS, NS};
+use crate::profile::{Ps, LBA, MS};
 use std::collections::VecDeque;
 use wattbell_bus::Direction::{Down, Up};
 
@@ -327,21 +328,19 @@ impl<'a, S: BusSink> Drive<'a, S> {
         };
         let now = self.c.now;
         if self.reads.crowded() {
-            return self.arbitrate_at(now + 200 * NS);
+            return self.arbitrate_at(now + CROWDED);
         }
         if same.is_none() {
             self.turn = Turn { qid: index as u16, left: self.c.admin.features.arbitration_burst() };
         }
-        let batch = self.turn.left.unwrap_or(u32::MAX).min(*self.c.profile.limits.fetch_batch);
         let q = &mut self.queues[index];
-        let taken = q.rung.min(batch).min(q.size - q.head).min(64 - q.head % 64);
+        let taken = self.turn.take(q.rung, q.head, q.size, *self.c.profile.limits.fetch_batch);
         q.head = (q.head + taken) % q.size;
         q.rung -= taken;
-        self.turn.left = self.turn.left.map(|left| left - taken);
         self.in_hand += taken;
         self.read_host(Want::Sqes { queue: index as u16, count: taken as u16 }, 64 * taken);
         if self.queues.iter().any(|q| q.rung > 0) {
-            self.arbitrate_at(now + 50 * NS);
+            self.arbitrate_at(now + NEXT_TURN);
         }
     }
 
