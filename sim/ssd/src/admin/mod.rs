@@ -26,7 +26,7 @@ use namespaces::{Namespace, Namespaces};
 use selftest::SelfTest;
 use timestamp::{Timestamp, TIMESTAMP_BYTES};
 
-pub use selftest::Outcome as SelfTestOutcome;
+pub use selftest::TestEnd;
 
 /// Everything that admin commands manage.
 pub struct Admin {

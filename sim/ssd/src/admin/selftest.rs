@@ -16,7 +16,7 @@ const RESULT_BYTES: usize = 28;
 
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TestEnd {
     /// Nothing wrong was found.
     Passed = 0x0,
     /// By a Device Self-test command.
@@ -52,10 +52,10 @@ impl SelfTest {
     }
 
     /// The test that runs, if any, ends like this.
-    pub fn stop(&mut self, now: Ps, outcome: Outcome) {
+    pub fn stop(&mut self, now: Ps, end: TestEnd) {
         let Some(test) = self.running.take() else { return };
         let mut result = [0; RESULT_BYTES];
-        result[0] = test.code << 4 | outcome as u8;
+        result[0] = test.code << 4 | end as u8;
         put(&mut result, 4, &(now / (3600 * SECOND)).to_le_bytes()); // power-on hours
         if (1..u32::MAX).contains(&test.nsid) {
             result[2] = 1; // the namespace is valid
@@ -97,7 +97,7 @@ impl SelfTest {
             SHORT => *offer.self_test_short_s * SECOND,
             EXTENDED => *offer.self_test_extended_min * 60 * SECOND,
             ABORT => {
-                self.stop(now, Outcome::Aborted);
+                self.stop(now, TestEnd::Aborted);
                 return Ok(None);
             }
             _ => return Err(Status::INVALID_FIELD),
@@ -121,7 +121,7 @@ impl SelfTest {
         match &self.running {
             Some(test) if test.code == EXTENDED => Some((test.end, test.serial)),
             _ => {
-                self.stop(now, Outcome::Reset);
+                self.stop(now, TestEnd::Reset);
                 None
             }
         }
@@ -131,7 +131,7 @@ impl SelfTest {
     pub fn passed(&mut self, now: Ps, serial: u32) -> bool {
         let runs = self.running.as_ref().is_some_and(|t| t.serial == serial);
         if runs {
-            self.stop(now, Outcome::Passed);
+            self.stop(now, TestEnd::Passed);
         }
         runs
     }

@@ -3,7 +3,7 @@
 use super::agenda::Event;
 use super::Controller;
 use crate::admin::features::{self, Select};
-use crate::admin::SelfTestOutcome;
+use crate::admin::TestEnd;
 use crate::host::BusSink;
 use crate::nvme::commands::{Next, Outcome};
 use crate::nvme::{admin, feature, AsyncEvent, Sqe, Status};
@@ -192,7 +192,7 @@ impl<S: BusSink> Controller<S> {
     /// Format NVM: completes when it is over.
     fn format(&mut self, id: u32, sqe: &Sqe) -> Outcome {
         let plan = self.admin.maintenance.plan_format(sqe, &self.admin.namespaces, &self.profile.offer)?;
-        let end = self.begin_long(plan.time, plan.erase, SelfTestOutcome::Formatted);
+        let end = self.begin_long(plan.time, plan.erase, TestEnd::Formatted);
         self.admin.maintenance.begin_format(plan, self.now, end, id);
         self.agenda.at(end, Event::Formatted);
         Ok(Next::Wait)
@@ -217,7 +217,7 @@ impl<S: BusSink> Controller<S> {
     fn sanitize(&mut self, sqe: &Sqe) -> Outcome {
         let capacity = self.admin.namespaces.capacity();
         if let Some(plan) = self.admin.maintenance.plan_sanitize(sqe, capacity, &self.profile.offer)? {
-            let end = self.begin_long(plan.time, plan.erase, SelfTestOutcome::Sanitized);
+            let end = self.begin_long(plan.time, plan.erase, TestEnd::Sanitized);
             self.admin.maintenance.begin_sanitize(&plan, self.now, end);
             self.agenda.at(end, Event::Sanitized);
         }
@@ -235,7 +235,7 @@ impl<S: BusSink> Controller<S> {
 
     /// Begins an operation on the whole drive that takes `time` and, for `erase`, the power of all dies: it ends a self-test and
     /// waits for the write buffer. Returns when it ends.
-    fn begin_long(&mut self, time: Ps, erase: Option<Ps>, ends: SelfTestOutcome) -> Ps {
+    fn begin_long(&mut self, time: Ps, erase: Option<Ps>, ends: TestEnd) -> Ps {
         self.admin.self_test.stop(self.now, ends);
         if let Some(time) = erase {
             self.power.erase(self.now, time);

@@ -31,7 +31,7 @@ pub fn run_group<S: BusSink>(
     let (now, mdts) = (device.now, *device.controller.profile().limits.mdts);
     let Device { controller, queues, .. } = device;
     let Some(drive) = Drive::new(controller, queues.len(), cpu::INTERRUPT) else { return Ok(None) };
-    let mut host = Host {
+    let mut host = JobLoop {
         next: jobs.iter_mut().map(|j| j.next_start()).collect(),
         need: jobs.iter().map(|j| commands(&j.spec, mdts)).collect(),
         drive,
@@ -52,7 +52,7 @@ fn all_done(jobs: &[Job]) -> bool {
     jobs.iter().all(|j| j.stopped && j.in_flight() == 0 && !j.syncing)
 }
 
-struct Host<'a, S: BusSink> {
+struct JobLoop<'a, S: BusSink> {
     drive: Drive<'a, S>,
     queues: &'a mut Vec<super::device::QueuePair>,
     /// When each job can start its next I/O, and how many commands that may take.
@@ -64,7 +64,7 @@ struct Host<'a, S: BusSink> {
     largest: u64,
 }
 
-impl<S: BusSink> Host<'_, S> {
+impl<S: BusSink> JobLoop<'_, S> {
     fn run(&mut self, jobs: &mut [Job]) -> Result<(), DriverError> {
         let (mut issue, mut index) = self.next_issue(jobs);
         let mut over = all_done(jobs);
