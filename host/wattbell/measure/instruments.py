@@ -74,11 +74,9 @@ class Instruments:
         joules = seconds = edges = 0.0
         doubtful = 0
         for first, last in bursts.tolist():
-            part = self.covered(first, last)
-            if part is None and scored:
-                return absent(NO_RAIL, "J", lost), absent(NO_RAIL, "W", lost)
+            part = self.covered(first, last) if scored or self.rail is None else self.rail.energy(first, last)
             if part is None:
-                continue
+                return absent(NO_RAIL, "J", lost), absent(NO_RAIL, "W", lost)
             joules, seconds, edges = joules + part.joules, seconds + part.covered_s, edges + part.edge_u_j**2
             doubtful += sum(self.doubtful_blocks(first, last).values()) if scored else 0
         if seconds <= 0:
