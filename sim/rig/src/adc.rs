@@ -1,10 +1,11 @@
-//! The analog front end and its simultaneously sampling ADCs, as they are on one particular board: voltage, current, and with a front
-//! end from a file a second current path of more gain.
+//! The analog front end and its simultaneously sampling ADCs on one particular board: voltage, current and, with a
+//! front end from a file, a second current path of higher gain.
 //!
 //! What happens to the rail between the connector and the code, in this order: single-pole anti-alias filter, gain
 //! error, offset error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity,
-//! settling of the sample capacitor, crosstalk between the channels. Drift with temperature only with a front end from a file
-//! ([`crate::afe`]).
+//! settling of the sample capacitor, crosstalk between the channels. Temperature drift is modelled only with a front
+//! end
+//! from a file ([`crate::afe`]).
 
 use crate::afe::{Drawn, FrontEnd};
 use crate::filter::Filter;
@@ -14,39 +15,38 @@ use rand_xoshiro::rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use wattbell_bus::Rail;
 
-/// Bits of a conversion.
+/// Bits per conversion.
 pub const ADC_BITS: u32 = 18;
 /// Full scale of the voltage channel of the M.2 board: straight binary codes from 0 V.
 pub const VOLTAGE_RANGE_V: f64 = 5.0;
-/// Volts in one code of that channel.
+/// Volts per code of that channel.
 pub const VOLTAGE_LSB_V: f64 = VOLTAGE_RANGE_V / 262_144.0;
-/// Amperes in one code of the current channel: two's complement, +-4.096 A over 2^18 codes.
+/// Amperes per code of the current channel: two's complement, +-4.096 A over 2^18 codes.
 pub const CURRENT_LSB_A: f64 = 31.25e-6;
 
-/// Standard deviation from board to board of the gain error (1), of the offset error (codes), and of the calibration
+/// Board-to-board standard deviation of the gain error (1), of the offset error (codes), and of the calibration
 /// source's own gain error (1).
 const GAIN_SPREAD: f64 = 2e-3;
 const OFFSET_SPREAD_LSB: f64 = 20.0;
 const SOURCE_SPREAD: f64 = 30e-6;
 
-/// Normal noise as it is drawn here is never so many standard deviations from 0: the tail of the ziggurat ends there, for it comes of
-/// 53 random bits.
+/// Bound on the noise in standard deviations: the tail of the ziggurat ends there, being made of 53 random bits.
 const NOISE_MOST: f64 = 16.0;
 
-/// How a board is to be made.
+/// How a board is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoardOptions {
-    /// Everything random about the board, its noise included, follows from this number.
+    /// Seed of everything random about the board, its noise included.
     pub seed: u64,
     /// Time constant of the anti-alias filter in seconds; 0 for none.
     pub tau_s: f64,
     /// Noise of a conversion, RMS, in codes.
     pub noise_lsb: f64,
-    /// Scale of the gain, offset and source errors: 1 as a board is, 0 for a perfect one.
+    /// Scale of the gain, offset and source errors: 1 for a real board, 0 for a perfect one.
     pub errors: f64,
-    /// Full scale of the voltage channel in volts; another divider than the M.2 board's for rails above 5 V.
+    /// Full scale of the voltage channel in volts; for rails above 5 V, with another divider than the M.2 board's.
     pub voltage_range_v: f64,
-    /// The front end that the board is drawn from, in place of the round figures here and of `tau_s` and `noise_lsb`.
+    /// The front end that the board is drawn from, replacing the round figures here and `tau_s` and `noise_lsb`.
     pub front_end: Option<FrontEnd>,
 }
 
@@ -61,7 +61,7 @@ impl Default for BoardOptions {
 pub struct Channel {
     lsb: f64,
     signed: bool,
-    /// The last input, and the code it would give without noise and rounding.
+    /// The last input, and its code without noise and rounding.
     settled: (f64, f64),
     /// Relative gain error.
     pub gain_error: f64,
@@ -70,18 +70,18 @@ pub struct Channel {
     /// Relative error of the calibration source when it calibrated this channel.
     pub source_error: f64,
     noise_lsb: f64,
-    /// The same of the noise that both current paths have from the same amplifiers.
+    /// Noise that both current paths share because it comes from the same amplifiers.
     shared_lsb: f64,
     noise: Xoshiro256PlusPlus,
-    /// Change of the gain by self-heating, for each unit of the input squared.
+    /// Change of the gain by self-heating, per unit of the input squared.
     heating: f64,
-    /// Drift a kelvin of gain and offset, and the kelvins for which both have it already.
+    /// Drift of gain and offset per kelvin, and the temperature rise already included in both.
     drift: (f64, f64, f64),
 }
 
 impl Channel {
-    /// Converts the (already filtered) input, in volts or amperes, to a code: its 18 bits, right-aligned. `shared`: this conversion's
-    /// noise of the amplifiers that both current paths have, as [`Shared::next`] gives it.
+    /// Converts the (already filtered) input, in volts or amperes, to a code: its 18 bits, right-aligned. `shared`: the
+    /// noise in this conversion of the amplifiers common to both current paths, from [`Shared::next`].
     #[inline(always)]
     pub fn convert(&mut self, input: f64, shared: f64) -> u32 {
         let noise: f64 = if self.noise_lsb > 0.0 { StandardNormal.sample(&mut self.noise) } else { 0.0 };
@@ -127,7 +127,7 @@ impl Channel {
         }
     }
 
-    /// The number that the 18 bits of a code stand for.
+    /// The number represented by the 18 bits of a code.
     pub fn value_of(&self, code: u32) -> i32 {
         if self.signed {
             ((code << (32 - ADC_BITS)) as i32) >> (32 - ADC_BITS)
@@ -136,26 +136,26 @@ impl Channel {
         }
     }
 
-    /// Nominal input of one code, in volts or amperes.
+    /// Nominal input per code, in volts or amperes.
     pub fn lsb(&self) -> f64 {
         self.lsb
     }
 }
 
-/// The integer next to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room for a
-/// fraction in the sum, and the integer stands in its low bits: some times faster than `round`.
+/// The integer nearest to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room
+/// for a fraction in the sum, and the integer is in its low bits: several times faster than `round`.
 #[inline(always)]
 fn round_to_bits(x: f64) -> u32 {
     const ROUNDER: f64 = 6_755_399_441_055_744.0;
     (x + ROUNDER).to_bits() as u32
 }
 
-/// Noise of the amplifiers that both current paths have, of unit variance.
+/// Noise of the amplifiers common to both current paths, with unit variance.
 #[derive(Debug, Clone)]
 pub struct Shared(Option<Xoshiro256PlusPlus>);
 
 impl Shared {
-    /// Of the next conversion; always 0 where there is one current path, whose noise is all its own.
+    /// For the next conversion; always 0 with a single current path, whose noise is all its own.
     #[inline(always)]
     pub fn of_the_next(&mut self) -> f64 {
         self.0.as_mut().map_or(0.0, |random| StandardNormal.sample(random))
@@ -171,16 +171,16 @@ pub struct Adc {
     pub current: Channel,
     /// The fine current channel.
     pub fine: Option<Channel>,
-    /// What both current channels have.
+    /// Noise common to both current channels.
     pub shared: Shared,
     filter: Filter,
-    /// Factors of the inputs: 0 where it is shorted.
+    /// Factors of the inputs: 0 for a shorted one.
     connected: [f64; 3],
     input: Input,
 }
 
 impl Adc {
-    /// The board that `options` describe, with its input at 0 V and 0 A.
+    /// The board described by `options`, with its input at 0 V and 0 A.
     pub fn new(options: &BoardOptions) -> Self {
         let mut draw = Xoshiro256PlusPlus::seed_from_u64(options.seed);
         let noise = |stream: u64| Xoshiro256PlusPlus::seed_from_u64(options.seed ^ stream << 56);
@@ -215,8 +215,8 @@ impl Adc {
                 drift: (0.0, 0.0, 0.0),
             }
         };
-        // The voltage scale begins at 0 V and its errors must not push the calibration's low point off it; the points
-        // are well inside the scale (see calibration.rs), so no care is needed here.
+        // The voltage scale begins at 0 V, and the board's errors must not push the calibration's low point off it; the
+        // points are well inside the scale (see calibration.rs), so no care is needed here.
         let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
         Self {
@@ -224,14 +224,14 @@ impl Adc {
             current,
             fine: None,
             shared: Shared(None),
-            // an input of the channel that is not there stays 0: nothing to follow
+            // the input of an absent channel stays 0: nothing to follow
             filter: Filter::new([options.tau_s, options.tau_s, 0.0], 0.0),
             connected: [1.0; 3],
             input: Input::default(),
         }
     }
 
-    /// The board is at this temperature from now on: `kelvin` above that at which it was drawn.
+    /// Sets the board's temperature from now on: `kelvin` above that at which it was drawn.
     pub fn warm_to(&mut self, kelvin: f64) {
         self.voltage.warm_to(kelvin);
         self.current.warm_to(kelvin);
@@ -243,24 +243,24 @@ impl Adc {
         self.input.push(time_ps, rail);
     }
 
-    /// Test loads that are on from `time_ps` on: 1 coarse, 2 fine. What they draw comes on top of the rail's current, in front of the
-    /// filters. Times do not decrease from call to call.
+    /// Test loads that are on from `time_ps` on: 1 coarse, 2 fine. Their current adds to the rail's before the filters.
+    /// Times do not decrease from call to call.
     pub fn load(&mut self, time_ps: u64, which: u8) {
         self.input.load(time_ps, which);
     }
 
-    /// By how much the current paths are late, in seconds: coarse, and fine where there is one.
+    /// Delay of the current paths in seconds: coarse, and fine where there is one.
     pub fn delays_s(&self) -> (f64, Option<f64>) {
         let [_, coarse, fine] = self.filter.tau_s();
         (coarse, self.fine.is_some().then_some(fine))
     }
 
-    /// Shorts inputs: bit 0 the voltage's, bit 1 that of both current paths.
+    /// Shorts inputs: bit 0 the voltage's, bit 1 those of both current paths.
     pub fn short(&mut self, inputs: u8) {
         self.connected = [0, 1, 1].map(|k| f64::from(1 - (inputs >> k & 1)));
     }
 
-    /// Converts what the filters hold.
+    /// Converts the filters' present values.
     #[inline(always)]
     fn convert(&mut self) -> [u32; 3] {
         let [v, i, f] = self.filter.value;
@@ -272,13 +272,13 @@ impl Adc {
         ]
     }
 
-    /// Changes of the rail that lie ahead of the last conversion.
+    /// Number of rail changes known beyond the last conversion.
     pub fn pending(&self) -> usize {
         self.input.pending()
     }
 
-    /// Samples all channels at `time_ps` and returns the codes (voltage, current, fine current; 0 where there is none). All changes up to
-    /// then are known.
+    /// Samples all channels at `time_ps` and returns the codes (voltage, current, fine current; 0 where there is none).
+    /// All changes up to then must be known.
     #[inline(always)]
     pub fn sample(&mut self, time_ps: u64) -> [u32; 3] {
         if self.input.next_change() <= time_ps {
@@ -288,7 +288,7 @@ impl Adc {
         self.convert()
     }
 
-    /// Whether no code of the (coarse) current can be above `code` up to `until_ps`, up to which all changes are known.
+    /// Whether no code of the (coarse) current can exceed `code` up to `until_ps`, up to which all changes are known.
     pub fn stays_below(&self, code: i32, until_ps: u64) -> bool {
         let Some(comes) = self.input.most_until(until_ps) else {
             return false;
@@ -299,14 +299,14 @@ impl Adc {
         most / c.lsb * gain + c.offset_lsb + NOISE_MOST * (c.noise_lsb + c.shared_lsb.abs()) < f64::from(code)
     }
 
-    /// Samples at `first_ps` and each `step_ps` from then on, as [`Self::sample`] would: as many as the slices hold.
+    /// Samples at `first_ps` and every `step_ps` from then on, as [`Self::sample`] would, filling the slices.
     #[inline]
     pub fn sample_run(&mut self, first_ps: u64, step_ps: u64, [voltage, current, fine]: [&mut [u32]; 3]) {
         let mut time_ps = first_ps;
         let end_ps = first_ps + step_ps * voltage.len() as u64;
         let still = self.filter.value == self.filter.target && self.input.next_change() >= end_ps;
         if still {
-            // Channels without shared noise may go one ahead of the other.
+            // Channels without shared noise may run ahead of one another.
             let ([v, i, f], [cv, ci, cf]) = (self.filter.value, self.connected);
             voltage.iter_mut().for_each(|code| *code = self.voltage.convert(v * cv, 0.0));
             match &mut self.fine {
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_step_follows_the_exponential_at_any_sampling() {
-        // closed form: i(t) = 1 A (1 - exp(-t / tau)), looked at from two differently paced samplings
+        // closed form: i(t) = 1 A (1 - exp(-t / tau)), checked at two sampling rates
         for period_ps in [100_000u64, 1_700_000] {
             let mut adc = Adc::new(&perfect());
             adc.push(500_000, rail(3.3, 1.0));
@@ -423,7 +423,7 @@ mod tests {
         adc.push(2_200_000_000, rail(3.3, -1.0));
         adc.push(2_300_000_000, rail(3.3, 0.01));
         let ends: Vec<bool> = (2250..2350u64).map(|us| adc.sample(us * 1_000_000)[2] == 0x20000).collect();
-        // saturated at 1.44 of the scale, so back in it a third of 2 us after the edge
+        // saturated at 1.44 of the scale, so back within it a third of 2 us after the edge
         assert_eq!(ends.iter().filter(|end| **end).count(), 50 + 1);
     }
 

@@ -1,19 +1,22 @@
-//! The analog front end as its circuit makes it: boards drawn from `hw/afe/model.toml` (docs/accuracy.md).
+//! The analog front end as its circuit determines it: boards drawn from `hw/afe/model.toml` (docs/accuracy.md).
 //!
-//! Taken from the file: gain, offset, their drift with temperature, noise, delay, code size; for the current paths also what they
-//! share of these, the shunt's self-heating, and where the fine path saturates. Simplified: one pole with the path's whole delay in
-//! place of the poles in series; the shunt is warm at once; the fine path saturates in front of that pole and is back at once
-//! behind it; nonlinearity is left out.
+//! Taken from the file: gain, offset, their drift with temperature, noise, delay, code size; for the current paths also
+//! what
+//! they share of these, the shunt's self-heating, and where the fine path saturates. Simplified: one pole with the
+//! path's whole
+//! delay in place of the poles in series; the shunt heats up at once; the fine path saturates before that pole and
+//! recovers at
+//! once after it; nonlinearity is left out.
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Deserialize;
 use std::path::Path;
 
-/// Temperature at which a board is as drawn, and is calibrated by the factory.
+/// Temperature at which a board is drawn, and calibrated by the factory.
 pub const REFERENCE_C: f64 = 25.0;
 
-/// The file. Fields are as it explains them; standard deviations are from board to board.
+/// The file, whose comments explain the fields; standard deviations are from board to board.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct FrontEnd {
     common: Common,
@@ -44,7 +47,7 @@ struct Channel {
     offset_sigma: f64,
     gain_tc_sigma: f64,
     offset_tc_sigma: f64,
-    /// The input at which what is in front of the converter saturates.
+    /// Input at which the stages before the converter saturate.
     #[serde(default = "never")]
     limit: f64,
 }
@@ -62,21 +65,21 @@ struct Calibrator {
 /// One channel of a drawn board.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drawn {
-    /// Input of one code, in volts or amperes.
+    /// Input per code, in volts or amperes.
     pub lsb: f64,
-    /// Relative gain error at [`REFERENCE_C`], and its drift a kelvin.
+    /// Relative gain error at [`REFERENCE_C`], and its drift per kelvin.
     pub gain: (f64, f64),
-    /// Offset in codes at [`REFERENCE_C`], and its drift a kelvin.
+    /// Offset in codes at [`REFERENCE_C`], and its drift per kelvin.
     pub offset_lsb: (f64, f64),
-    /// Change of the gain by self-heating, for each square ampere.
+    /// Change of the gain by self-heating, per square ampere.
     pub heating: f64,
-    /// Noise of a conversion, RMS, in codes: the channel's own, and what both current paths have of the same amplifiers.
+    /// Noise of a conversion, RMS, in codes: the channel's own, and that common to both current paths.
     pub noise_lsb: (f64, f64),
     /// Time constant of the pole in seconds.
     pub tau_s: f64,
     /// Relative error of the factory's source.
     pub source_error: f64,
-    /// Input in amperes, of either sign, at which what is in front of the filter saturates.
+    /// Input in amperes, of either sign, at which the stages before the filter saturate.
     pub limit: f64,
 }
 
@@ -118,7 +121,7 @@ impl FrontEnd {
             path.gain.1 += gain_tc;
             path.offset_lsb.0 += offset / path.lsb;
             path.offset_lsb.1 += offset_tc / path.lsb;
-            // the shunt's own temperature coefficient is the greatest part of what both paths share
+            // the shunt's own temperature coefficient is the largest part of what both paths share
             path.heating = gain_tc * self.common.shunt_ohm * self.common.shunt_heating_k_per_w;
         }
         [voltage, current, fine]
@@ -149,7 +152,7 @@ mod tests {
         let noise = boards[0].map(|channel| channel.noise_lsb.0.hypot(channel.noise_lsb.1));
         near(noise[1], 9.34); // docs/accuracy.md, in codes
         near(noise[2] * boards[0][2].lsb, 298e-6);
-        // the paths differ by what is their own
+        // the paths differ by their own parts
         near(spread(&|b| b[2].gain.0 - b[1].gain.0), file.fine.gain_sigma.hypot(file.coarse.gain_sigma));
         assert!((1.2..2.0).contains(&(file.fine.limit / (file.fine.lsb * 131_072.0))));
     }

@@ -1,11 +1,11 @@
-//! One direction of the link: TLPs become beats on consecutive clocks.
+//! One direction of the link: turns TLPs into beats on consecutive cycles.
 
 use crate::rtl::Beat;
 use std::collections::VecDeque;
 use wattbell_bus::Tlp;
 
-/// Turns TLPs into beats. A TLP starts at the first clock whose tick is not before its own, or right behind the TLP
-/// before it; each beat carries the tick of the TLP's first symbol, however late it is given.
+/// Turns TLPs into beats. A TLP starts in the first cycle whose tick is not before its own, or directly after the
+/// previous TLP; each beat carries the tick of the TLP's first symbol, however late it is sent.
 #[derive(Debug)]
 pub struct BeatStream {
     beat_dws: usize,
@@ -14,13 +14,13 @@ pub struct BeatStream {
     missed: bool,
     beat: usize,
     beats: usize,
-    /// Tick of the clock in which the next beat of the open TLP is given.
+    /// Tick of the cycle in which the next beat of the open TLP is sent.
     next_at: u64,
     in_tlp: bool,
 }
 
 impl BeatStream {
-    /// A stream of `beat_dws` words a beat, `clock_ticks` ticks a clock.
+    /// A stream of `beat_dws` words per beat, `clock_ticks` ticks per cycle.
     pub fn new(beat_dws: usize, clock_ticks: u64) -> Self {
         assert!((1..=4).contains(&beat_dws));
         Self {
@@ -40,7 +40,7 @@ impl BeatStream {
         self.waiting.push_back((tick, std::mem::take(&mut self.missed), tlp));
     }
 
-    /// The next TLP to be queued comes behind some that were missed.
+    /// The next TLP to be queued comes after some that were missed.
     pub fn miss(&mut self) {
         self.missed = true;
     }
@@ -55,17 +55,17 @@ impl BeatStream {
         }
     }
 
-    /// TLPs not yet given completely.
+    /// Number of TLPs not completely sent yet.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether everything was given.
+    /// Whether everything was sent.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Fills `beat` for the clock at `now`: with the next beat if one is due, else with `valid` = 0.
+    /// Fills `beat` for the cycle at `now`: with the next beat if one is due, else with `valid` = 0.
     #[inline]
     pub fn next(&mut self, now: u64, beat: &mut Beat) {
         if self.due().is_none_or(|tick| tick > now) {
@@ -97,7 +97,7 @@ impl BeatStream {
         }
     }
 
-    /// The receiver does not look at the rest of the open TLP: go on with its last beat, in the clock it belongs to.
+    /// The receiver skips the rest of the open TLP: continue with its last beat, in the cycle it belongs to.
     #[inline]
     pub fn skip_to_last(&mut self) {
         if self.in_tlp && self.beat + 1 < self.beats {
@@ -113,7 +113,7 @@ fn dws_of(tlp: &Tlp) -> usize {
     (tlp.header.as_bytes().len() + payload).div_ceil(4)
 }
 
-/// Word `index` of the TLP as it is on the wire; a payload that was left out of the trace is zero.
+/// Word `index` of the TLP as on the wire; a payload omitted from the trace is zero.
 fn dw(tlp: &Tlp, index: usize) -> u32 {
     let header = tlp.header.as_bytes();
     let at = index * 4;

@@ -1,4 +1,4 @@
-//! How fast the simulation runs, without ports: a trace in memory, the stream counted and thrown away.
+//! Measures the speed of the simulation, without ports: a trace in memory, the stream counted and discarded.
 
 use crate::build;
 use crate::cli::Bench;
@@ -16,7 +16,7 @@ use wattbell_spec::registers as reg;
 
 const PS_PER_S: f64 = 1e12;
 
-/// Runs the benchmark that `options` ask for and returns its JSON.
+/// Runs the benchmark described by `options` and returns its JSON.
 pub fn run(options: &Bench) -> Result<String, String> {
     if !(options.seconds > 0.0 && options.seconds <= 3600.0) {
         return Err(format!("--seconds must be above 0 and at most 3600, not {}", options.seconds));
@@ -73,7 +73,7 @@ pub fn run(options: &Bench) -> Result<String, String> {
     .to_string())
 }
 
-/// Whether a run that paused so is over.
+/// Whether a run that returned with this pause is over.
 fn ended(pause: Pause) -> Result<bool, String> {
     match pause {
         Pause::Full
@@ -88,7 +88,7 @@ fn ended(pause: Pause) -> Result<bool, String> {
     }
 }
 
-/// The same of a whole rig, told by SCPI.
+/// The same for a whole rig, controlled by SCPI.
 fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<String, String> {
     let (machine, calibration) = build::machine(&options.model, trace, None, ORIGIN_TICK)?;
     let eeprom = eeprom::image("virtual-rig", "BENCH", calibration.as_ref());
@@ -124,7 +124,7 @@ fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<Strin
     .to_string())
 }
 
-/// Seconds of processor time this process has used: what the wall time would be on a machine that does nothing else.
+/// Processor time this process has used, in seconds: the wall time on an otherwise idle machine.
 fn cpu_s() -> f64 {
     let used = getrusage(UsageWho::RUSAGE_SELF).map(|u| u.user_time() + u.system_time());
     used.map_or(f64::NAN, |t| t.num_microseconds() as f64 * 1e-6)

@@ -1,4 +1,4 @@
-//! From the command line's options to an instrument that is ready to run.
+//! From the command line's options to an instrument ready to run.
 
 use crate::adc::Adc;
 use crate::afe::REFERENCE_C;
@@ -12,13 +12,13 @@ use crate::rtl::{Outputs, Rtl};
 use crate::soc::Soc;
 use std::io::Read;
 
-/// The controller that `model` describes.
+/// The controller described by `model`.
 pub fn soc(model: &Model) -> Result<Soc, String> {
     Soc::load(&model.controller(), &model.firmware()).map_err(|e| e.to_string())
 }
 
-/// The instrument that `model` describes, with `trace` to play from tick `origin` on, and what the factory found when it calibrated
-/// it. With `bytes_per_s`, its stream leaves no faster (in virtual time).
+/// The instrument described by `model`, with `trace` to play from tick `origin` on, and the result of the factory's
+/// calibration. With `bytes_per_s`, its stream leaves no faster (in virtual time).
 pub fn machine<R: Read + Send + 'static>(
     model: &Model,
     trace: R,
@@ -39,7 +39,7 @@ pub fn machine<R: Read + Send + 'static>(
     Ok((Box::new(engine), calibration))
 }
 
-/// What the board of `model` is, as JSON: `delay_s` by path.
+/// Describes the board of `model` as JSON: `delay_s` by path.
 pub fn describe(model: &Model) -> Result<String, String> {
     let (coarse, fine) = Adc::new(&model.board()?).delays_s();
     let fine = fine.map_or(String::new(), |delay| format!(r#", "fine": {delay:e}"#));
@@ -69,7 +69,7 @@ pub fn rtl<R: Read + Send + 'static>(
     Ok((engine, calibration))
 }
 
-/// The model of its clocks.
+/// The cycle-level model.
 pub fn fast<R: Read + Send + 'static>(
     model: &Model,
     trace: R,

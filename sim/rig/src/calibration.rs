@@ -1,16 +1,17 @@
-//! Calibration as the factory does it: known inputs, noisy conversions, a straight line.
+//! Calibration as done by the factory: known inputs, noisy conversions, a straight line.
 //!
-//! Nothing here looks at the board's errors. The calibration source sits at the connector, so its (small) own error ends
+//! Nothing here looks at the board's errors. The calibration source sits at the connector, so its (small) own error
+//! ends
 //! up in the result, as does the noise that averaging leaves.
 
 use crate::adc::{Adc, Channel, ADC_BITS};
 use crate::delay::{self, PathDelay};
 
-/// Conversions averaged at each point; and of a board that is drawn from a front end, whose noise is greater.
+/// Conversions averaged at each point; more for a board drawn from a front end, which is noisier.
 pub const CONVERSIONS: u32 = 16_384;
 /// See [`CONVERSIONS`].
 pub const CONVERSIONS_OF_FRONT_END: u32 = 1 << 20;
-/// Calibration points of the voltage channel as shares of its scale: 1.0 V and 4.5 V where that is 5 V.
+/// Calibration points of the voltage channel as fractions of its full scale: 1.0 V and 4.5 V of 5 V.
 pub const VOLTAGE_POINTS: [f64; 2] = [0.2, 0.9];
 /// Calibration points of the current channel in amperes: open circuit, and near the end of the scale.
 pub const CURRENT_POINTS_A: [f64; 2] = [0.0, 3.5];
@@ -23,7 +24,7 @@ pub const FINE_POINTS_A: [f64; 2] = [0.0, 0.1];
 pub struct Line {
     /// Code at zero input.
     pub offset: f64,
-    /// Volts or amperes a code.
+    /// Volts or amperes per code.
     pub scale: f64,
 }
 
@@ -36,11 +37,11 @@ pub struct Calibration {
     pub current: Line,
     /// Of the fine current channel, if there is one.
     pub fine: Option<Line>,
-    /// By how much the coarse and the fine current path are late.
+    /// Delay of the coarse and the fine current path.
     pub delay: [Option<PathDelay>; 2],
 }
 
-/// Calibrates `adc`, whose noise goes on from here.
+/// Calibrates `adc`, whose noise continues from here.
 pub fn calibrate(adc: &mut Adc) -> Calibration {
     let count = if adc.fine.is_some() { CONVERSIONS_OF_FRONT_END } else { CONVERSIONS };
     let delay = delay::calibrate(adc);

@@ -123,7 +123,7 @@ impl Model {
         })
     }
 
-    /// The longest pause in picoseconds, or what is wrong with the option.
+    /// Longest pause in picoseconds, or what is wrong with the option.
     pub fn longest_gap_ps(&self) -> Result<u64, String> {
         if !(self.longest_gap.is_finite() && self.longest_gap > 0.0) {
             return Err(format!("--longest-gap must be hours, more than 0, not {}", self.longest_gap));
@@ -131,7 +131,7 @@ impl Model {
         Ok((self.longest_gap * 3.6e15) as u64)
     }
 
-    /// Where the library is.
+    /// Path of the instrument's library.
     pub fn library(&self) -> PathBuf {
         if let Some(path) = &self.lib {
             return path.clone();
@@ -143,18 +143,18 @@ impl Model {
         built(name)
     }
 
-    /// Where the library of the controller is.
+    /// Path of the controller's library.
     pub fn controller(&self) -> PathBuf {
         built("lib_controller.so")
     }
 
-    /// Where the controller's firmware is.
+    /// Path of the controller's firmware.
     pub fn firmware(&self) -> PathBuf {
         built("firmware.bin")
     }
 }
 
-/// A file that `make rtl` makes.
+/// A file made by `make rtl`.
 fn built(name: &str) -> PathBuf {
     if let Some(dir) = std::env::var_os("WATTBELL_RTL_DIR") {
         return PathBuf::from(dir).join(name);

@@ -1,5 +1,5 @@
-//! Plays one trace through both fidelities at once and holds their streams equal, byte by byte, and each block's last word
-//! to the same clock.
+//! Plays one trace in both fidelities at once and requires identical streams, byte for byte, with the last word of each
+//! block in the same cycle.
 
 use crate::build;
 use crate::cli::{Compare, Fidelity};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use wattbell_spec::registers as reg;
 use wattbell_spec::wire;
 
-/// Clocks evaluated before the other side goes on.
+/// Cycles evaluated before the other side continues.
 const SLICE: u64 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes shown on both sides of the first difference.
 const CONTEXT: usize = 16;
 
-/// One side: a machine and what came out of it that was not compared yet.
+/// One side: a machine and its output that was not compared yet.
 struct Side<'a> {
     name: &'static str,
     machine: &'a mut dyn Machine,
@@ -28,7 +28,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Goes on for a while.
+    /// Runs for a while.
     fn run(&mut self) -> Result<(), String> {
         if self.done {
             return Ok(());
@@ -56,14 +56,14 @@ impl Side<'_> {
     }
 }
 
-/// What was compared so far.
+/// How much was compared so far.
 #[derive(Debug, Default)]
 struct Tally {
     blocks: u64,
     bytes: u64,
 }
 
-/// Runs the comparison that `options` ask for and returns a JSON summary; an error names the first difference.
+/// Runs the comparison described by `options` and returns a JSON summary; an error names the first difference.
 pub fn run(options: &Compare) -> Result<String, String> {
     let model = |fidelity| crate::cli::Model { fidelity, ..options.model.clone() };
     let (mut rtl, calibration) = build::rtl(&model(Fidelity::Rtl), open(&options.trace)?, 0)?;
@@ -90,7 +90,7 @@ pub fn run(options: &Compare) -> Result<String, String> {
             Side { name: "rtl", machine: &mut rtl, stream: rtl_stream, stopping: rtl_state.0, done: rtl_state.1 };
         let mut b =
             Side { name: "fast", machine: &mut fast, stream: fast_stream, stopping: fast_state.0, done: fast_state.1 };
-        // The side that is behind goes first, so that neither piles up what cannot be compared yet.
+        // The side that is behind goes first, so that neither piles up output that cannot be compared yet.
         let behind = if !a.done && (b.done || a.machine.now() <= b.machine.now()) { &mut a } else { &mut b };
         behind.run().map_err(|e| format!("{}: {e}", behind.name))?;
         let over = a.done && b.done;
@@ -123,7 +123,7 @@ pub fn run(options: &Compare) -> Result<String, String> {
     Ok(json.to_string())
 }
 
-/// Compares whole blocks from the front of both streams and takes them away.
+/// Compares whole blocks at the front of both streams and removes them.
 fn compare(
     rtl: &mut VecDeque<u8>,
     fast: &mut VecDeque<u8>,
@@ -144,7 +144,7 @@ fn compare(
         if x != y {
             return Err(describe(&x, &y, tally));
         }
-        // The last word stands in the output register in the clock behind the one that computed it.
+        // The last word is in the output register in the cycle after the one that computed it.
         let (at, want) = (rtl_ends.pop_front().unwrap_or_default(), fast_ends.pop_front().unwrap_or_default().0 + 1);
         if at != want {
             let kind = kind_name(x[wire::header::KIND.0 / 8]);
@@ -158,7 +158,7 @@ fn compare(
     }
 }
 
-/// Length of the first block of `stream` if all of it is there.
+/// Length of the first block of `stream`, if it is complete.
 fn front(stream: &VecDeque<u8>) -> Option<usize> {
     let at = wire::header::LENGTH.0 / 8;
     let payload = u16::from_le_bytes([*stream.get(at)?, *stream.get(at + 1)?]);
@@ -177,7 +177,7 @@ fn kind_name(kind: u8) -> &'static str {
     }
 }
 
-/// Names the first byte in which two blocks differ, and what stands around it.
+/// Names the first byte in which two blocks differ, and its surroundings.
 fn describe(rtl: &[u8], fast: &[u8], tally: &Tally) -> String {
     let kind = |block: &[u8]| kind_name(block[wire::header::KIND.0 / 8]);
     let tick = |block: &[u8]| {

@@ -4,7 +4,7 @@ use crate::adc::{CURRENT_LSB_A, VOLTAGE_LSB_V};
 use crate::calibration::{Calibration, Line};
 use wattbell_spec::{registers as reg, units};
 
-/// Fraction bits of the DECIM_MUL register, units of OFFSET and GAIN (docs/registers.md).
+/// Fraction bits of the DECIM_MUL register and of the units of OFFSET and GAIN (docs/registers.md).
 const DECIM_FRACTION: u32 = units::DECIM_FRACTION_BITS;
 const OFFSET_UNITS: f64 = (1u32 << units::OFFSET_FRACTION_BITS) as f64;
 const GAIN_UNITS: f64 = (1u32 << units::GAIN_FRACTION_BITS) as f64;
@@ -18,12 +18,12 @@ pub const OUTPUT_VOLTAGE_LSB_V: f64 = units::VOLTAGE_LSB_UV as f64 / 1e6;
 /// See [`OUTPUT_VOLTAGE_LSB_V`].
 pub const OUTPUT_CURRENT_LSB_A: f64 = units::CURRENT_LSB_NA as f64 / 1e9;
 
-/// What software sets about the rail.
+/// The rail settings of the software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
-    /// Conversions a sample.
+    /// Conversions per sample.
     pub decimation: u32,
-    /// Clocks between conversions.
+    /// Cycles between conversions.
     pub period_clocks: u64,
 }
 
@@ -33,11 +33,11 @@ impl Sweep {
         Self { decimation: 1, period_clocks: 1000 / clock_ticks }
     }
 
-    /// The period next to `seconds` that is a whole number of clocks.
+    /// The period nearest to `seconds` that is a whole number of cycles.
     pub fn set_interval(&mut self, seconds: f64, clock_ticks: u64) -> Result<(), String> {
         let clocks = (seconds * 1e9 / clock_ticks as f64).round();
         let longest = PERIOD_CLOCKS_MAX as f64;
-        // 1 us is a whole number of clocks in every build; half a clock below it is still taken as it.
+        // 1 us is a whole number of cycles in every build; half a cycle less still counts as 1 us.
         let shortest = (INTERVAL_MIN_S * 1e9 / clock_ticks as f64).round();
         if !(shortest..=longest).contains(&clocks) {
             let longest_s = longest * clock_ticks as f64 * 1e-9;
@@ -46,7 +46,7 @@ impl Sweep {
         self.checked(Self { period_clocks: clocks as u64, ..*self }, clock_ticks)
     }
 
-    /// `n` conversions a sample.
+    /// `n` conversions per sample.
     pub fn set_decimation(&mut self, n: u32, clock_ticks: u64) -> Result<(), String> {
         self.checked(Self { decimation: n, ..*self }, clock_ticks)
     }
@@ -64,7 +64,7 @@ impl Sweep {
         (self.period_clocks * clock_ticks) as f64 / 1e9
     }
 
-    /// Register writes that ask for it; COMMAND.RAIL_APPLY is not among them.
+    /// Register writes for these settings, without COMMAND.RAIL_APPLY.
     pub fn writes(&self) -> [(u8, u32); 4] {
         let (mul, shift) = decimator(self.decimation);
         [
@@ -76,7 +76,7 @@ impl Sweep {
     }
 }
 
-/// DECIM_MUL and DECIM_SHIFT for `r` conversions a sample: unity gain of a CIC-3, `round(2^(23 + shift) / r^3)` with
+/// DECIM_MUL and DECIM_SHIFT for `r` conversions per sample: unity gain of a CIC-3, `round(2^(23 + shift) / r^3)` with
 /// `shift = ceil(3 log2 r)`.
 fn decimator(r: u32) -> (u32, u32) {
     let cube = u64::from(r).pow(3);
@@ -98,7 +98,7 @@ pub fn calibration_writes(calibration: &Calibration) -> Vec<(u8, u32)> {
     [vo, vg, io, ig].into_iter().chain(fine).collect()
 }
 
-/// Nominal lines: what the reset values of the registers mean.
+/// Nominal lines, which the reset values of the registers represent.
 pub fn nominal_calibration() -> Calibration {
     Calibration {
         voltage: Line { offset: 0.0, scale: VOLTAGE_LSB_V },

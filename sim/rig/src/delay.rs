@@ -1,4 +1,5 @@
-//! By how much the current paths are late, as the factory finds it: with the board's test load, through the board's own noisy ADCs.
+//! Delay of the current paths, as measured by the factory: with the board's test load, through the board's own noisy
+//! ADCs.
 
 use crate::adc::Adc;
 use wattbell_bus::Rail;
@@ -6,30 +7,30 @@ use wattbell_bus::Rail;
 /// A path's delay and its uncertainty (k = 2), in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathDelay {
-    /// From the current to the code.
+    /// Delay from the current to the code.
     pub delay_s: f64,
-    /// Of it.
+    /// Its uncertainty.
     pub u_s: f64,
 }
 
-/// Edges a path, the k-th of them k + 1/2 ns behind a conversion: a microsecond in all.
+/// Edges per path, the k-th of them k + 1/2 ns after a conversion: a microsecond in all.
 const EDGES: u64 = 1000;
 const PERIOD_PS: u64 = 1_000_000;
 const PHASE_PS: u64 = PERIOD_PS / EDGES;
-/// Conversions before an edge, while the path settles behind it, and from then on.
+/// Conversions before an edge, while the path settles after it, and from then on.
 const BEFORE: u64 = 40;
 const SETTLES: u64 = 40;
 const AFTER: u64 = 40;
-/// Groups of edges whose spread is the uncertainty's.
+/// Groups of edges, whose scatter gives the uncertainty.
 const GROUPS: usize = 10;
 const SUPPLY_NV: i64 = 3_300_000_000;
 
-/// Finds them on a copy of `adc`, whose own noise goes on as if nothing had been.
+/// Measures them on a copy of `adc`, whose own noise is left as it was.
 pub fn calibrate(adc: &Adc) -> [Option<PathDelay>; 2] {
     [Some(path(adc.clone(), false)), adc.fine.is_some().then(|| path(adc.clone(), true))]
 }
 
-/// The integral of what is missing of the answer to a step, over all edges: the sum of the path's time constants.
+/// Integral of what the step response lacks of its final value, over all edges: the sum of the path's time constants.
 fn path(mut adc: Adc, fine: bool) -> PathDelay {
     let which = if fine { 2 } else { 1 };
     adc.push(0, Rail { voltage_nv: SUPPLY_NV, current_na: 0 });
@@ -47,13 +48,14 @@ fn path(mut adc: Adc, fine: bool) -> PathDelay {
                 .sum();
             (sum / count as f64, conversion)
         };
-        mean(&mut adc, BEFORE); // settles from the edge before
+        mean(&mut adc, BEFORE); // settles from the previous edge
         let (before, last) = mean(&mut adc, BEFORE);
         adc.load(last * PERIOD_PS + edge * PHASE_PS + PHASE_PS / 2, which);
         let (during, _) = mean(&mut adc, SETTLES);
         let (after, last) = mean(&mut adc, AFTER);
         adc.load(last * PERIOD_PS, 0);
-        // Conversions are whole periods apart, the first one a part of a period behind the edge: over all phases a sum is an integral.
+        // Conversions are whole periods apart, the first a fraction of a period after the edge: over all phases a sum
+        // is an integral.
         // Back and forth, so that the phases of each group have the same mean.
         let (turn, place) = (edge as usize / GROUPS, edge as usize % GROUPS);
         missing[if turn % 2 == 0 { place } else { GROUPS - 1 - place }] +=

@@ -1,4 +1,4 @@
-//! The EEPROM as the factory left it: the records of `firmware/src/store.h`.
+//! The EEPROM as delivered by the factory: the records of `firmware/src/store.h`.
 
 use crate::calibration::Calibration;
 use crate::config::calibration_writes;
@@ -9,13 +9,14 @@ const PLACE: usize = 512;
 const MAGIC: u8 = b'W';
 const VERSION: u8 = 1;
 const HEAD: usize = 12;
-/// Numbers of the records; each has two places.
+/// Record numbers; each record has two places.
 const IDENTITY: usize = 0;
 const CALIBRATION: usize = 1;
-/// Longest model and serial number.
+/// Maximum length of model and serial number.
 pub const NAME_MAX: usize = 19;
 
-/// What the EEPROM holds on delivery: `model` and `serial` of at most [`NAME_MAX`] bytes, and the calibration if it was done.
+/// Contents of the EEPROM on delivery: `model` and `serial` of at most [`NAME_MAX`] bytes, and the calibration if there
+/// is one.
 pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Vec<u8> {
     let mut eeprom = vec![0xFF; EEPROM_SIZE];
     let mut identity = vec![0; 2 * (NAME_MAX + 1)];
@@ -35,7 +36,7 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
             value(reg::I_OFFSET),
             value(reg::I_GAIN),
             value(reg::F_OFFSET),
-            value_or(reg::F_GAIN, reg::F_GAIN_RESET), // as the firmware would write it where there is no fine path
+            value_or(reg::F_GAIN, reg::F_GAIN_RESET), // as the firmware would write it without a fine path
             coarse,
             coarse_u,
             fine,
@@ -48,7 +49,7 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
     eeprom
 }
 
-/// The serial number in it, as the firmware reads it: of the newer of both places that are whole.
+/// The serial number in it, as the firmware reads it: from the newer of the two places that are intact.
 pub fn serial(eeprom: &[u8]) -> Option<String> {
     let identity = get(eeprom, IDENTITY, 2 * (NAME_MAX + 1))?;
     let name = &identity[NAME_MAX + 1..];
@@ -105,7 +106,7 @@ mod tests {
         chip.copy_within(..PLACE, PLACE);
         chip[PLACE..2 * PLACE].copy_from_slice(&newer[..PLACE]);
         assert_eq!(serial(&chip).as_deref(), Some("NEW"));
-        chip[PLACE + HEAD] ^= 1; // a write that was cut short
+        chip[PLACE + HEAD] ^= 1; // a truncated write
         assert_eq!(serial(&chip).as_deref(), Some("OLD"));
         chip[HEAD] ^= 1;
         assert_eq!(serial(&chip), None);

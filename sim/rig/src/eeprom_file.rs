@@ -1,13 +1,14 @@
-//! The EEPROM's file: what the chip holds, byte for byte, kept from one run of the rig to the next.
+//! The EEPROM's file: the chip's contents, byte for byte, kept from one run of the rig to the next.
 //!
-//! It is written as soon as the chip is, as a whole and under another name first: a rig that is killed leaves what the chip had last.
+//! It is written whenever the chip is, as a whole and under a temporary name first: a rig that is killed leaves the
+//! chip's last contents.
 
 use crate::i2c::EEPROM_SIZE;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A file and what it holds.
+/// A file and its contents.
 #[derive(Debug)]
 pub struct EepromFile {
     path: PathBuf,
@@ -15,7 +16,7 @@ pub struct EepromFile {
 }
 
 impl EepromFile {
-    /// Reads the chip's bytes from `path`; where there is no such file it is made, of what `factory` gives.
+    /// Reads the chip's bytes from `path`; if there is no such file, it is made from the result of `factory`.
     pub fn open(path: &Path, factory: impl FnOnce() -> Vec<u8>) -> Result<Self, String> {
         let file = path.display();
         match fs::read(path) {
@@ -33,12 +34,12 @@ impl EepromFile {
         }
     }
 
-    /// What it holds.
+    /// Present contents.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The chip holds `bytes` now.
+    /// The chip now holds `bytes`.
     pub fn keep(&mut self, bytes: &[u8]) -> Result<(), String> {
         if self.bytes == bytes {
             return Ok(());

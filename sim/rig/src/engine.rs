@@ -1,7 +1,8 @@
-//! The loop that clocks the instrument: inputs in at their tick, words out, and nothing evaluated that would not change.
+//! The loop that clocks the instrument: inputs in at their tick, words out, and no evaluation of cycles in which
+//! nothing changes.
 //!
-//! Every decision about what the instrument sees in a clock depends on the clock's tick and on what the instrument shows,
-//! never on which clocks were evaluated. So leaving out clocks cannot change the output.
+//! What the instrument sees in a cycle depends only on the cycle's tick and on the instrument's outputs, never on which
+//! cycles were evaluated. So skipping cycles cannot change the output.
 
 use crate::adc::Adc;
 use crate::beats::BeatStream;
@@ -14,14 +15,14 @@ use std::time::Duration;
 use wattbell_bus::{Direction, Event, Item, Signal};
 use wattbell_spec::registers;
 
-/// Changes of the rail read ahead of time, at most, while looking for the next TLP.
+/// Maximum number of rail changes read ahead while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;
-/// Clocks that one edge may stand for, at most (`step` has 16 bits).
+/// Maximum number of cycles one edge may stand for (`step` has 16 bits).
 const STEP_MAX: u64 = 1 << 16;
-/// Words kept before the caller must take them.
+/// Maximum number of words kept before the caller must take them.
 const WORDS_FULL: usize = 1 << 16;
 
-/// Output no faster than a link of so many bytes a second, in virtual time.
+/// Limits the output to a link of this many bytes per second, in virtual time.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     millitick_per_word: u64,
@@ -41,7 +42,7 @@ pub struct Engine {
     adc: Adc,
     serial: Option<SerialAdc>,
     feed: Feed,
-    /// Tick of the trace's beginning.
+    /// Tick at which the trace begins.
     origin: u64,
     /// Everything that happens before this tick is known.
     horizon: u64,
@@ -52,17 +53,17 @@ pub struct Engine {
     writes: VecDeque<(u8, u32)>,
     pace: Option<Pace>,
     interest: Interest,
-    /// What is of interest and has not been told.
+    /// Interests not yet passed to the instrument.
     noted: VecDeque<Pause>,
     words: Vec<u8>,
     evaluated: u64,
     sampled: u64,
-    /// Clocks in which the last word of a block was shown, if they are noted.
+    /// Cycles in which the last word of a block was shown, if they are recorded.
     ends: Option<Vec<u64>>,
 }
 
 impl Engine {
-    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, played to by `feed` from tick `origin` on.
+    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, fed by `feed` from tick `origin` on.
     pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed, origin: u64) -> Self {
         let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
         let serial = rtl.serial_adc().then(SerialAdc::default);
@@ -94,17 +95,17 @@ impl Engine {
         }
     }
 
-    /// Notes, from now on, the clock in which the last word of each block is shown.
+    /// Records, from now on, the cycle in which the last word of each block is shown.
     pub fn note_ends(&mut self) {
         self.ends = Some(Vec::new());
     }
 
-    /// What was noted since the last call.
+    /// What was recorded since the last call.
     pub fn take_ends(&mut self) -> Vec<u64> {
         self.ends.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Takes words no faster than `bytes_per_s` (in virtual time).
+    /// Limits the output to `bytes_per_s` (in virtual time).
     pub fn set_pace(&mut self, bytes_per_s: f64) {
         let millitick_per_word = (4.0 / bytes_per_s * 1e12).round() as u64;
         self.pace = Some(Pace { millitick_per_word, next: 0 });
@@ -115,7 +116,7 @@ impl Engine {
         &mut self.adc
     }
 
-    /// Where the trace comes from.
+    /// Source of the trace.
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
@@ -132,7 +133,8 @@ impl Engine {
         self.down.is_empty() && self.up.is_empty() && self.sidebands.is_empty() && self.writes.is_empty()
     }
 
-    /// One rising edge that stands for `clocks`: what is shown now is looked at, what is seen behind the edge driven.
+    /// One rising edge that stands for `clocks` cycles: evaluates the present outputs and drives what is seen after the
+    /// edge.
     #[inline]
     fn edge(&mut self, clocks: u64) {
         let now = self.outputs.now;
@@ -163,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// What the instrument shows now that is of interest, the levels having been `before`.
+    /// Which interesting outputs the instrument shows now, given the levels `before`.
     #[inline]
     fn note(&mut self, before: (u8, u8, u8)) {
         let o = &self.outputs;
@@ -187,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// The ADCs look at their pins in the clock at `now`.
+    /// The ADCs look at their pins in the cycle at `now`.
     #[inline]
     fn sample(&mut self, now: u64) {
         let (i, o) = (&mut self.inputs, &self.outputs);
@@ -203,13 +205,13 @@ impl Engine {
         }
     }
 
-    /// Drives what the instrument sees in the clock at `at`.
+    /// Drives the instrument's inputs for the cycle at `at`.
     #[inline]
     fn drive(&mut self, at: u64) {
         let i = &mut self.inputs;
         self.down.next(at, &mut i.down);
         self.up.next(at, &mut i.up);
-        // One change of a signal a clock, so that a pulse shorter than a clock is still seen.
+        // One change of a signal per cycle, so that a pulse shorter than a cycle is still seen.
         let mut moved = [false; 4];
         while let Some(&(tick, signal, value)) = self.sidebands.front() {
             if tick > at || std::mem::replace(&mut moved[signal as usize], true) {
@@ -231,7 +233,7 @@ impl Engine {
         }
     }
 
-    /// Clocks that the next edge may stand for, the rig being quiet: up to the next thing that happens.
+    /// Number of cycles the next edge may stand for while the rig is quiet: up to the next thing that happens.
     #[inline]
     fn clocks_from(&mut self, now: u64, limit: u64) -> u64 {
         if !self.writes.is_empty() {
@@ -249,18 +251,18 @@ impl Engine {
             }
             due = next(self);
         }
-        // Not into a clock about which the trace has not said everything: at the horizon's own tick more may come.
+        // Not into a cycle about which the trace has not said everything: more may come at the horizon's own tick.
         let known = match self.end {
             None => (self.horizon - 1).saturating_sub(now) / self.clock_ticks,
             Some(_) => STEP_MAX,
         };
         let end = self.end.filter(|&end| end > now).unwrap_or(u64::MAX);
         target = target.min(end).min(due.unwrap_or(u64::MAX));
-        // The first clock that is not before the target: the one in which it would be seen without skipping.
+        // The first cycle not before the target: the one in which it would be seen without skipping.
         target.saturating_sub(now).div_ceil(self.clock_ticks).min(known).clamp(1, STEP_MAX)
     }
 
-    /// Reads the trace until everything before `tick` is known; a pause if that is not to be had now.
+    /// Reads the trace until everything before `tick` is known; returns a pause if that is not available now.
     fn read_ahead(&mut self, tick: u64, patience: Duration) -> Option<Pause> {
         while self.horizon < tick && self.end.is_none() {
             match self.feed.next(patience) {
@@ -322,7 +324,7 @@ impl Machine for Engine {
         if self.inputs.reg_we == 0 {
             return self.rtl.peek(address);
         }
-        // A write is on its way, and the register it means is selected: what is shown lies a clock ahead.
+        // A write is on its way, and its register is selected: the outputs are one cycle ahead.
         self.edge(1);
         self.rtl.peek(address)
     }
@@ -336,7 +338,7 @@ impl Machine for Engine {
         if (interest.all, interest.zero) != (before.all, before.zero) {
             self.adc.short(interest.zero);
             self.inputs.convert = interest.all.into();
-            // The instrument sees it behind the next edge, and has to be awake for it.
+            // The instrument sees it after the next edge, and must be awake for it.
             self.edge(1);
         }
     }
@@ -345,7 +347,7 @@ impl Machine for Engine {
         self.adc.load(tick * TICK_PS, which);
     }
 
-    /// Without, every clock of every domain is evaluated, which is what hardware does.
+    /// Without it, every cycle of every clock domain is evaluated, as in hardware.
     fn set_skip(&mut self, skip: bool) {
         self.skip = skip;
     }
@@ -367,7 +369,7 @@ impl Machine for Engine {
             if self.words.len() >= WORDS_FULL {
                 return Pause::Full;
             }
-            // The edge decides what is seen in the clock behind it.
+            // The edge decides what is seen in the cycle after it.
             let next = now + self.clock_ticks;
             if self.end.is_none() && self.horizon <= next {
                 if let Some(pause) = self.read_ahead(next + 1, patience) {

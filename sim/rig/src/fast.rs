@@ -1,4 +1,4 @@
-//! Fast fidelity: the trace played to the model of the instrument's clocks in [`wattbell_fast`].
+//! Fast fidelity: plays the trace to the cycle-level model of the instrument in [`wattbell_fast`].
 
 use crate::adc::Adc;
 use crate::feed::{Fed, Feed};
@@ -11,13 +11,13 @@ use wattbell_fast::{Analog, Instrument, Listening, Told, Wanted};
 use wattbell_spec::controller as board;
 use wattbell_spec::registers as reg;
 
-/// Clocks that the Verilated instrument spends on being asked what it is.
+/// Cycles that the Verilated instrument spends on being asked what it is.
 const POWER_ON_CLOCKS: Clock = 3;
-/// Bytes kept before the caller must take them.
+/// Maximum number of bytes kept before the caller must take them.
 const FULL: usize = 1 << 18;
-/// How long one call works at most.
+/// Maximum duration of one call.
 const SLICE: Duration = Duration::from_millis(10);
-/// Clocks between looks at the wall clock: a millisecond of virtual time.
+/// Cycles between looks at the wall clock: a millisecond of virtual time.
 const STRIDE: Clock = 250_000;
 
 impl Analog for Adc {
@@ -48,18 +48,18 @@ impl From<wattbell_fast::Conversion> for Conversion {
     }
 }
 
-/// The model and the trace it is fed from.
+/// The model and the trace that feeds it.
 pub struct Fast {
     instrument: Instrument<Adc>,
     feed: Feed,
-    /// Tick of the trace's beginning.
+    /// Tick at which the trace begins.
     origin: u64,
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
     failure: Option<String>,
     interest: Interest,
-    /// What was written to the registers that can be read back.
+    /// Values written to the registers that can be read back.
     kept: HashMap<u8, u32>,
 }
 
@@ -87,7 +87,7 @@ const KEPT: [(u8, u32); 19] = [
 ];
 
 impl Fast {
-    /// An instrument with `adc` on its rail, played to by `feed` from tick `origin` on.
+    /// An instrument with `adc` on its rail, fed by `feed` from tick `origin` on.
     pub fn new(adc: Adc, feed: Feed, origin: u64) -> Self {
         let instrument = Instrument::new(POWER_ON_CLOCKS, adc);
         Self {
@@ -102,17 +102,17 @@ impl Fast {
         }
     }
 
-    /// Notes, from now on, the clock of each block's last word.
+    /// Records, from now on, the cycle of each block's last word.
     pub fn note_ends(&mut self) {
         self.instrument.output().note_ends();
     }
 
-    /// What was noted since the last call: the clock of the last word, and the block's kind.
+    /// What was recorded since the last call: the cycle of the last word, and the block's kind.
     pub fn take_ends(&mut self) -> Vec<(Clock, u8)> {
         self.instrument.output().take_ends()
     }
 
-    /// Reads the trace until everything before `tick` is known; a pause if that is not to be had now.
+    /// Reads the trace until everything before `tick` is known; returns a pause if that is not available now.
     fn read_ahead(&mut self, tick: u64, patience: Duration) -> Option<Pause> {
         while self.horizon < tick && self.end.is_none() {
             match self.feed.next(patience) {
@@ -143,7 +143,7 @@ impl Fast {
         }
     }
 
-    /// The last clock about which everything is known, or in which there is something to decide.
+    /// The last cycle about which everything is known, or in which there is something to decide.
     fn reach(&self, now: Clock) -> Clock {
         match self.end {
             None => clock_at(self.horizon).saturating_sub(1),
@@ -247,7 +247,7 @@ impl Machine for Fast {
         let conversions = Wanted { all: interest.all, above: interest.above };
         self.instrument.listen(Listening { levels: interest.levels, completions: interest.completions, conversions });
         if (interest.all, interest.zero) != (before.all, before.zero) {
-            // A pin of the instrument's: the clock that sees it passes, as in the RTL's.
+            // An input pin of the instrument: the cycle that sees it passes, as in the RTL.
             self.instrument.advance(self.instrument.clock() + 1);
         }
     }

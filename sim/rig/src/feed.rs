@@ -1,7 +1,8 @@
 //! The bus trace on its way into the engine: read and expanded in a thread of its own, handed over in batches.
 //!
-//! A batch is everything that could be made of the bytes that have arrived: before the reader waits for more input, it
-//! hands over what it has. So a live trace on standard input is never held back.
+//! A batch is everything that the bytes received so far yield: before the reader waits for more input, it hands over
+//! what
+//! it has. So a live trace on standard input is never held back.
 
 use crossbeam_channel::{bounded, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::cell::RefCell;
@@ -10,13 +11,13 @@ use std::rc::Rc;
 use std::time::Duration;
 use wattbell_bus::{Error, Event, Player, TraceHeader, TraceReader};
 
-/// Batches that may wait between the two threads.
+/// Number of batches that may be queued between the two threads.
 const BATCHES: usize = 8;
-/// Bytes read at once; bounds the size of a batch (a burst may expand to more).
+/// Bytes per read; bounds the size of a batch (a burst may expand to more).
 const READ_SIZE: usize = 1 << 16;
-/// A batch is handed over at this size even when more input is there.
+/// A batch is handed over at this size even if more input is available.
 const BATCH_EVENTS: usize = 4096;
-/// Room for events that a batch begins with: those of READ_SIZE bytes of command summaries.
+/// Initial room for events in a batch: those of READ_SIZE bytes of command summaries.
 const BATCH_ROOM: usize = 1024;
 
 /// What arrives from the trace.
@@ -26,7 +27,7 @@ enum Message {
     Failed(String),
 }
 
-/// How a call for more events ended.
+/// Result of a call for more events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fed {
     /// Events, in time order.
@@ -35,7 +36,7 @@ pub enum Fed {
     Waiting,
     /// The trace is over.
     Over,
-    /// The trace cannot be read on; the message says why.
+    /// The rest of the trace cannot be read; the message says why.
     Failed(String),
 }
 
@@ -44,7 +45,7 @@ pub enum Fed {
 pub enum Summaries {
     /// By the model of the instrument.
     Taken,
-    /// The gateware itself can only be shown TLPs.
+    /// The gateware can only be fed TLPs.
     Refused,
 }
 
@@ -55,8 +56,8 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Reads the trace in `input` in a thread of its own. A trace of command summaries is an error unless they are taken.
-    /// So is a record more than `longest_ps` after the one before it: simulating months takes months.
+    /// Reads the trace in `input` in a thread of its own. A trace of command summaries is an error unless they are
+    /// accepted. So is a record more than `longest_ps` after the previous one: simulating months takes months.
     pub fn start<R: Read + Send + 'static>(input: R, summaries: Summaries, longest_ps: u64) -> std::io::Result<Self> {
         let (sender, receiver) = bounded(BATCHES);
         std::thread::Builder::new()
@@ -96,14 +97,14 @@ impl Feed {
     }
 }
 
-/// Events read so far, and where they go.
+/// Events read so far, and their destination.
 struct Outbox<'a> {
     events: Vec<Event>,
     sender: &'a Sender<Message>,
 }
 
 impl Outbox<'_> {
-    /// Hands over what is there; `false` when nobody listens any more.
+    /// Hands over what is there; `false` once nobody listens any more.
     fn flush(&mut self) -> bool {
         if self.events.is_empty() {
             return true;
@@ -113,7 +114,7 @@ impl Outbox<'_> {
     }
 }
 
-/// Input that flushes the outbox before it may have to wait.
+/// Input that flushes the outbox before it may block.
 struct Flushing<'a, R> {
     inner: R,
     outbox: Rc<RefCell<Outbox<'a>>>,

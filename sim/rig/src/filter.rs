@@ -1,24 +1,24 @@
-//! What the front end does to the rail before it is sampled.
+//! The front end's effect on the rail before it is sampled.
 
-/// A single-pole low-pass on each channel over an input that is constant in pieces: exact, whatever the spacing.
+/// A single-pole low-pass on each channel for a piecewise constant input: exact, whatever the spacing.
 #[derive(Debug, Clone)]
 pub struct Filter {
     tau_ps: [f64; 3],
-    /// What is in front of the fine current's saturates at this many amperes, of either sign.
+    /// The stage before the fine current filter saturates at this many amperes, of either sign.
     limit_a: f64,
-    /// What `value` is at.
+    /// The time of `value`.
     pub time_ps: u64,
-    /// Behind it: volts, amperes, amperes of the fine path.
+    /// Output: volts, amperes, amperes of the fine path.
     pub value: [f64; 3],
-    /// In front of it.
+    /// Input.
     pub target: [f64; 3],
 }
 
-/// After this many time constants what is left of a step of full scale is below 1e-13 of it.
+/// After this many time constants the rest of a full-scale step is below 1e-13 of it.
 const SETTLED_TAUS: f64 = 30.0;
 
 impl Filter {
-    /// At 0 V and 0 A; `tau_s` of each channel.
+    /// Starts at 0 V and 0 A; `tau_s` per channel.
     pub fn new(tau_s: [f64; 3], limit_a: f64) -> Self {
         Self { tau_ps: tau_s.map(|tau| tau * 1e12), limit_a, time_ps: 0, value: [0.0; 3], target: [0.0; 3] }
     }
@@ -28,17 +28,17 @@ impl Filter {
         self.tau_ps.map(|tau| tau * 1e-12)
     }
 
-    /// The input is this from now on.
+    /// Sets the input from now on.
     pub fn aim(&mut self, volts: f64, amperes: f64) {
         self.target = [volts, amperes, amperes.clamp(-self.limit_a, self.limit_a)];
     }
 
-    /// Time goes on.
+    /// Advances time.
     #[inline(always)]
     pub fn advance(&mut self, time_ps: u64) {
         let since = std::mem::replace(&mut self.time_ps, time_ps);
         if self.value != self.target {
-            self.follow((time_ps - since) as f64); // else settled: most conversions of a sleeping drive
+            self.follow((time_ps - since) as f64); // else settled, as in most conversions of a sleeping drive
         }
     }
 
@@ -49,7 +49,7 @@ impl Filter {
                 continue;
             }
             *value = target + (*value - target) * (-dt / tau_ps).exp();
-            // Otherwise an exponential tail of denormal differences would keep exp() busy for ever.
+            // Otherwise an exponential tail of denormal differences would keep exp() busy forever.
             if (*value - target).abs() < 1e-12 {
                 *value = target;
             }

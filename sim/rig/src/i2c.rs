@@ -1,6 +1,7 @@
-//! What is on the board's I2C: an EEPROM (24LC64, data sheet DS21189) at 50h and a temperature sensor (TMP102, SBOS397) at 48h.
+//! The devices on the board's I2C bus: an EEPROM (24LC64, data sheet DS21189) at 50h and a temperature sensor (TMP102,
+//! SBOS397) at 48h.
 //!
-//! Simplified: a page is written at once, and the sensor is as warm as the board, to a sixteenth of a degree.
+//! Simplified: a page is written at once, and the sensor reads the board's temperature to a sixteenth of a degree.
 
 const EEPROM: u8 = 0x50;
 const SENSOR: u8 = 0x48;
@@ -10,23 +11,23 @@ const PAGE: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// No start condition, or another device is meant.
+    /// No start condition, or another device is addressed.
     Idle,
     Device,
-    /// The register of the sensor that is read next; it has only one here.
+    /// The sensor's register to be read next; it has only one here.
     Pointer,
     High,
     Low,
     Write,
-    /// The acknowledge of an address to read from is on the line.
+    /// The acknowledge of a read address is on the line.
     Turn,
     Read,
 }
 
-/// Both devices, told the lines' levels whenever they change.
+/// Both devices, notified whenever the lines' levels change.
 #[derive(Debug)]
 pub struct I2c {
-    /// What the EEPROM holds.
+    /// Contents of the EEPROM.
     pub eeprom: Vec<u8>,
     scl: bool,
     sda: bool,
@@ -42,7 +43,7 @@ pub struct I2c {
 }
 
 impl I2c {
-    /// Devices at rest, on a board of this temperature (the sensor has -128 to 127.9 of them).
+    /// Idle devices, on a board of this temperature (the sensor's range is -128 to 127.9).
     pub fn new(eeprom: Vec<u8>, celsius: f64) -> Self {
         assert_eq!(eeprom.len(), EEPROM_SIZE);
         let sixteenths = (celsius * 16.0).round().clamp(-2048.0, 2047.0) as i16;
@@ -61,10 +62,10 @@ impl I2c {
         }
     }
 
-    /// The levels of (SCL, SDA) when the master pulls these lines.
+    /// The levels of (SCL, SDA) when the master drives these.
     pub fn lines(&mut self, scl_low: bool, sda_low: bool) -> (bool, bool) {
         for _ in 0..2 {
-            self.levels(!scl_low, !(sda_low || self.low)); // what the slave pulls changes SDA too
+            self.levels(!scl_low, !(sda_low || self.low)); // what the slave drives changes SDA too
         }
         (!scl_low, !(sda_low || self.low))
     }
@@ -120,7 +121,7 @@ impl I2c {
         self.eeprom[self.address]
     }
 
-    /// A byte is complete; gives whether it is acknowledged.
+    /// A byte is complete; returns whether it is acknowledged.
     fn takes(&mut self) -> bool {
         match self.role {
             Role::Device => {
@@ -163,7 +164,7 @@ impl I2c {
 mod tests {
     use super::*;
 
-    /// The other end: drives the lines as UM10204 draws it.
+    /// The other end: drives the lines as UM10204 shows.
     struct Master(I2c);
 
     impl Master {

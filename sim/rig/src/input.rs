@@ -1,4 +1,4 @@
-//! What comes in front of the filters: the rail as the trace has it, and on top of its current what the board's test load draws.
+//! The input of the filters: the rail as in the trace, plus the current drawn by the board's test load.
 
 use crate::filter::Filter;
 use std::collections::VecDeque;
@@ -7,11 +7,11 @@ use wattbell_bus::Rail;
 /// Conductance of the test loads (LOAD_CONTROL in docs/registers.md), in siemens: 1 A and 90 mA at 3.3 V.
 const LOADS_S: [f64; 2] = [1.0 / 3.3, 1.0 / 36.7];
 
-/// The input of a front end, whose changes are told ahead of time.
+/// The input of a front end, whose changes are announced ahead of time.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
     ahead: VecDeque<(u64, Rail)>,
-    /// Changes of the test load: conductance from a time on.
+    /// Changes of the test load: conductance from some time on.
     loads: VecDeque<(u64, f64)>,
     /// The rail without the load (volts, amperes), and the load's conductance.
     rail: (f64, f64),
@@ -30,26 +30,27 @@ impl Input {
         self.loads.push_back((time_ps, siemens));
     }
 
-    /// Changes of the rail that have not come yet.
+    /// Number of future rail changes.
     pub fn pending(&self) -> usize {
         self.ahead.len()
     }
 
-    /// The greatest current (amperes) that comes up to `until_ps`; None while a test load is on or will be, whose current comes on top.
+    /// The largest current (amperes) up to `until_ps`; None while a test load is on or will be, whose current adds to
+    /// it.
     pub fn most_until(&self, until_ps: u64) -> Option<f64> {
         let known = self.ahead.iter().take_while(|(at_ps, _)| *at_ps <= until_ps);
         let no_load = self.load_s == 0.0 && self.loads.is_empty();
         no_load.then(|| known.map(|(_, rail)| rail.current_na as f64 * 1e-9).fold(0.0, f64::max))
     }
 
-    /// When it changes next.
+    /// Time of the next change.
     #[inline(always)]
     pub fn next_change(&self) -> u64 {
         let (rail, load) = (self.ahead.front(), self.loads.front());
         rail.map_or(u64::MAX, |c| c.0).min(load.map_or(u64::MAX, |c| c.0))
     }
 
-    /// Lets `filter` follow its changes up to `time_ps`.
+    /// Lets `filter` follow the changes up to `time_ps`.
     pub fn change(&mut self, time_ps: u64, filter: &mut Filter) {
         loop {
             let at_ps = self.next_change();

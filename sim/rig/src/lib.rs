@@ -1,9 +1,11 @@
 //! The virtual rig: the Verilated Wattbell instrument in a process with two pseudo-terminals.
 //!
 //! A bus trace goes in ([`feed`]), becomes beats on the TLP streams ([`beats`]) and codes of the ADCs ([`adc`],
-//! [`serial_adc`]), is clocked through the gateware ([`rtl`], [`engine`]), and comes out as the block stream on the data
-//! port ([`output`], [`pty`]). The control port is the firmware's, on the Verilated controller ([`soc`], [`rig`], [`i2c`]); [`session`] holds
-//! it all together.
+//! [`serial_adc`]), is clocked through the gateware ([`rtl`], [`engine`]), and comes out as the block stream on the
+//! data
+//! port ([`output`], [`pty`]). The control port is the firmware's, on the Verilated controller ([`soc`], [`rig`],
+//! [`i2c`]);
+//! [`session`] ties it all together.
 
 pub mod adc;
 pub mod afe;

@@ -1,34 +1,34 @@
-//! What a session needs of an instrument, whichever way it is simulated.
+//! What a session needs from an instrument, in either fidelity.
 
 use std::time::Duration;
 
-/// Picoseconds in a tick.
+/// Picoseconds per tick.
 pub const TICK_PS: u64 = 1000;
 
-/// Why [`Machine::run`] came back.
+/// Why [`Machine::run`] returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pause {
-    /// The asked amount of work was done.
+    /// The requested amount of work was done.
     Budget,
-    /// The asked tick was reached.
+    /// The requested tick was reached.
     Tick,
     /// The trace has not said yet what happens next.
     Input,
-    /// Take the words.
+    /// The caller must take the words.
     Full,
-    /// All of the trace was played.
+    /// The whole trace was played.
     End,
-    /// The instrument has stopped and everything is out (only when asked to look).
+    /// The instrument has stopped and everything is out (only if requested).
     Stopped,
-    /// A conversion of interest has come out.
+    /// A conversion of interest has completed.
     Rail(Conversion),
-    /// A command is completed, and completions are of interest.
+    /// A command has completed, and completions are of interest.
     Completed(Completion),
     /// PERST#, CLKREQ# or the link state has changed, and that is of interest.
     Levels,
-    /// Nothing happens until a byte comes on the control port (only of a rig).
+    /// Nothing happens until a byte arrives on the control port (a rig only).
     Idle,
-    /// All of the trace that can be read was played.
+    /// Everything that can be read of the trace was played.
     Failed(String),
 }
 
@@ -39,14 +39,14 @@ pub enum Until {
     End,
     /// The instrument has stopped.
     Stopped,
-    /// Nothing. Behind its end, the trace's last levels stay.
+    /// Nothing. After the trace's end, its last levels stay.
     Tick,
 }
 
 /// How far to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Clocks to evaluate at most (or as much work as takes about as long).
+    /// Maximum number of cycles to evaluate (or as much work as takes about as long).
     pub clocks: u64,
     /// Tick to stop at.
     pub tick: u64,
@@ -54,7 +54,7 @@ pub struct Limits {
     pub until: Until,
 }
 
-/// A conversion as the instrument corrected it.
+/// A conversion as corrected by the instrument.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // CONVERSION of rail/config.py
 pub struct Conversion {
@@ -68,13 +68,13 @@ pub struct Conversion {
     pub f_code: u32,
 }
 
-/// A command at its CQE: bits of COMPLETION of nvme/layouts.py, the lowest first.
+/// A command at its CQE: bits of COMPLETION of nvme/layouts.py, lowest first.
 pub type Completion = [u32; 6];
 
 /// What is of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest {
-    /// All conversions, and there must be some without a capture too.
+    /// All conversions, and there must be some even without a capture.
     pub all: bool,
     /// Conversions of a current above this.
     pub above: i32,
@@ -82,7 +82,7 @@ pub struct Interest {
     pub levels: bool,
     /// Completions.
     pub completions: bool,
-    /// Inputs of the front end that are shorted: 1 voltage, 2 current.
+    /// Shorted inputs of the front end: 1 voltage, 2 current.
     pub zero: u8,
 }
 
@@ -97,33 +97,33 @@ impl Default for Interest {
 pub trait Machine {
     /// The tick counter.
     fn now(&self) -> u64;
-    /// Ticks a clock.
+    /// Ticks per cycle.
     fn clock_ticks(&self) -> u64;
-    /// Clocks evaluated so far, where clocks are evaluated.
+    /// Cycles evaluated so far, where cycles are evaluated.
     fn evaluated(&self) -> u64;
-    /// Conversions so far.
+    /// Number of conversions so far.
     fn sampled(&self) -> u64;
-    /// TLPs whose time has come and that are not yet in.
+    /// TLPs that are due but not yet completely in.
     fn waiting_tlps(&self) -> usize;
-    /// Command records made so far.
+    /// Number of command records so far.
     fn commands(&mut self) -> u64;
-    /// Queues a register write: one a clock, from the next clock on.
+    /// Queues a register write: one per cycle, from the next cycle on.
     fn write(&mut self, address: u8, value: u32);
-    /// What a register shows now. Writes that are queued have not happened yet.
+    /// Present value of a register. Queued writes have not happened yet.
     fn peek(&mut self, address: u8) -> u32;
-    /// PERST#, CLKREQ#, link state as the trace has them now.
+    /// PERST#, CLKREQ# and link state as in the trace at this point.
     fn levels(&self) -> (u8, u8, u8);
-    /// What a run comes back for ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]).
+    /// What makes a run return ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]).
     fn listen(&mut self, interest: Interest);
-    /// From `tick` on these test loads are on: 1 coarse, 2 fine. Not before what was sampled last.
+    /// Test loads that are on from `tick` on: 1 coarse, 2 fine. Not before the last sample.
     fn load(&mut self, tick: u64, which: u8);
-    /// Whether clocks in which nothing changes are left out, where there is a choice.
+    /// Whether cycles in which nothing changes are skipped, where there is a choice.
     fn set_skip(&mut self, _skip: bool) {}
-    /// The bytes that came out since the last call.
+    /// The bytes produced since the last call.
     fn take_words(&mut self) -> Vec<u8>;
     /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.
     fn run(&mut self, limits: Limits, patience: Duration) -> Pause;
-    /// What the user must be told about how far this stands for the real instrument, once there is anything.
+    /// What the user must be told about the limits of this model, once there is anything.
     fn caveat(&self) -> Option<&'static str> {
         None
     }

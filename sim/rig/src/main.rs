@@ -43,7 +43,7 @@ fn play(options: &Play) -> Result<(), String> {
     };
     let linger = options.linger.map(|value| seconds(value, "--linger")).transpose()?;
     if let Some(mbps) = options.usb_mbps {
-        // One word a clock is what the gateware can do; a thousandth of a byte a second is no link.
+        // One word per cycle is the gateware's maximum; a thousandth of a byte per second is no link.
         if !(1e-3..=1e6).contains(&mbps) {
             return Err(format!("--usb-mbps must be 0.001 to 1000000, not {mbps}"));
         }
@@ -106,7 +106,7 @@ fn play(options: &Play) -> Result<(), String> {
     done
 }
 
-/// Whether a rig may have this serial number: it is the name of a file too.
+/// Whether a rig may have this serial number, which is also a file name.
 fn is_name(serial: &str) -> bool {
     (1..=NAME_MAX).contains(&serial.len())
         && serial.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))

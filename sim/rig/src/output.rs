@@ -1,5 +1,5 @@
-//! Where the block stream goes: the data port, or a file in its place. A thread of its own writes, so that a host which
-//! does not read makes the simulation wait without making the control port deaf.
+//! Destination of the block stream: the data port, or a file in its place. A thread of its own writes, so that a host
+//! that does not read stalls the simulation without blocking the control port.
 
 use crate::pty::Pty;
 use crossbeam_channel::{bounded, Receiver, SendTimeoutError, Sender};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Chunks that may wait for the writer.
+/// Number of chunks that may be queued for the writer.
 const CHUNKS: usize = 4;
 
-/// What takes the stream.
+/// Receiver of the stream.
 #[derive(Clone)]
 pub enum Sink {
     /// A data port.
@@ -30,7 +30,7 @@ impl Sink {
         }
     }
 
-    /// Whether everything written has reached who it is for.
+    /// Whether everything written has reached its receiver.
     fn taken(&self) -> bool {
         match self {
             Self::Pty(pty) => pty.unread().is_ok_and(|n| n == 0),
@@ -61,8 +61,8 @@ impl Output {
         Ok(Self { chunks: Some(chunks), writer: Some(writer), sink, drained_since: None, sent: 0, written, broken })
     }
 
-    /// Hands `chunk` to the writer; gives it back when there is no room within `patience`, and loses it when the writer
-    /// has failed (see [`Self::broken`]).
+    /// Hands `chunk` to the writer. Returns it if there is no room within `patience`; drops it if the writer has failed
+    /// (see [`Self::broken`]).
     pub fn offer(&mut self, chunk: Vec<u8>, patience: Duration) -> Option<Vec<u8>> {
         let length = chunk.len() as u64;
         match self.chunks.as_ref().map(|c| c.send_timeout(chunk, patience)) {
@@ -83,8 +83,8 @@ impl Output {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Whether everything handed over has been read by the host (or is in the file), and that for a while: a terminal
-    /// shows what was written to it as readable only a little later, and a host may still have a question.
+    /// Whether everything handed over has been read by the host (or is in the file), and has been for a while: a
+    /// terminal shows what was written to it as readable only a little later, and a host may still have a query.
     pub fn drained(&mut self) -> bool {
         if self.broken() {
             return true;
@@ -104,7 +104,7 @@ impl Output {
         }
     }
 
-    /// Ends the stream. A file is complete when this returns; what a host has not read of a port is lost.
+    /// Ends the stream. A file is complete when this returns; what a host has not read from a port is lost.
     pub fn finish(mut self) {
         self.chunks = None;
         if let (Sink::File(_), Some(writer)) = (&self.sink, self.writer.take()) {
@@ -135,7 +135,7 @@ mod tests {
         let pty = Arc::new(Pty::open_for_writing().unwrap());
         let mut output = Output::start(Sink::Pty(Arc::clone(&pty))).unwrap();
         let mut sent = Vec::new();
-        // More than the terminal, the writer and the channel hold together must be given back.
+        // More than terminal, writer and channel hold together must be given back.
         let refused = (0..64u8).find_map(|k| {
             let chunk = vec![k; 1 << 16];
             let back = output.offer(chunk.clone(), Duration::from_millis(50));

@@ -1,6 +1,6 @@
 //! Pseudo-terminals in raw mode, and the threads that serve them.
 //!
-//! The rig keeps the slave end of each open: a client may then come and go without the master ever seeing an error, and
+//! The rig keeps the slave end of each open: clients may then come and go without the master ever seeing an error, and
 //! what was not read waits for the next client.
 
 use crossbeam_channel::{Receiver, Sender};
@@ -48,12 +48,13 @@ impl Pty {
         Ok(Self { master, slave, path })
     }
 
-    /// Path of the slave: what a client opens.
+    /// Path of the slave, which a client opens.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Bytes that no client has read yet, as far as the terminal has passed them on: what was written shows a little later.
+    /// Bytes no client has read yet, as far as the terminal has passed them on: what was written shows up a little
+    /// later.
     pub fn unread(&self) -> io::Result<usize> {
         let mut n = 0;
         // SAFETY: FIONREAD writes one int.
@@ -72,8 +73,8 @@ impl Pty {
         }
     }
 
-    /// Writes all of `bytes`, waiting for a client to make room as long as it takes. What a client sends to a port that
-    /// only talks is thrown away, so that it cannot block.
+    /// Writes all of `bytes`, waiting as long as it takes for a client to make room. What a client sends to an
+    /// output-only port is discarded, so that it cannot block.
     pub fn write_discarding_input(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let ready = self.wait(PollFlags::POLLOUT | PollFlags::POLLIN)?;
@@ -88,7 +89,7 @@ impl Pty {
     }
 }
 
-/// What a call on a non-blocking file did; nothing when it would have had to wait.
+/// Result of a call on a non-blocking file; 0 if it would have blocked.
 fn or_none(done: io::Result<usize>) -> io::Result<usize> {
     match done {
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
@@ -96,7 +97,7 @@ fn or_none(done: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// Carries what comes in over the control port to `said`, until the other side is gone.
+/// Passes what arrives on the control port to `said`, until the other side is gone.
 pub fn listen(pty: &Pty, said: &Sender<Vec<u8>>) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
@@ -107,7 +108,7 @@ pub fn listen(pty: &Pty, said: &Sender<Vec<u8>>) -> io::Result<()> {
     }
 }
 
-/// Writes what is to go out over the control port; waits while nobody reads.
+/// Writes the output of the control port; blocks while nobody reads.
 pub fn speak(pty: &Pty, words: &Receiver<Vec<u8>>) -> io::Result<()> {
     words.iter().try_for_each(|bytes| (&pty.master).write_all(&bytes))
 }

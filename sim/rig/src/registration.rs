@@ -1,6 +1,7 @@
-//! How a host finds running rigs: a file per rig, removed when the rig ends. After a crash the file stays; its `pid` tells.
+//! How a host finds running rigs: one file per rig, removed when the rig ends. After a crash the file stays, and its
+//! `pid` gives it away.
 //!
-//! Hosts believe what stands there, so the folder is made for this user alone, and one that others can write is refused.
+//! Hosts trust these files, so the folder is made for this user alone, and one that others can write is refused.
 
 use crate::rig::ORIGIN_TICK;
 use nix::unistd::geteuid;
@@ -9,21 +10,21 @@ use std::io;
 use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a host needs to know about a rig that runs.
+/// What a host needs to know about a running rig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports {
     /// Serial number of the rig.
     pub serial: String,
-    /// Path of the data port (or of the file that takes its place).
+    /// Path of the data port (or of the file in its place).
     pub data: String,
     /// Path of the control port.
     pub control: String,
-    /// Where the process tells about itself ([`crate::status`]).
+    /// Where the process reports its status ([`crate::status`]).
     pub status: String,
 }
 
 impl Ports {
-    /// One line of JSON, with the process id.
+    /// One line of JSON, including the process id.
     pub fn to_json(&self) -> String {
         serde_json::json!({
             "serial": self.serial,
@@ -46,7 +47,7 @@ pub fn rigs_dir() -> PathBuf {
     base.join("rigs")
 }
 
-/// An error where somebody else than this user (or root) has a say over a folder.
+/// An error if somebody other than this user (or root) has control over a folder.
 fn ours_alone(dir: &Path) -> io::Result<()> {
     let about = fs::metadata(dir)?;
     let refuse = |what: String| {
@@ -62,7 +63,7 @@ fn ours_alone(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What was put into the file system for a rig; taken away again when this is dropped.
+/// A rig's entries in the file system, removed when this is dropped.
 #[derive(Debug)]
 pub struct Registration {
     files: Vec<(PathBuf, Contents)>,
@@ -82,7 +83,7 @@ impl Registration {
         dir.parent().map_or(Ok(()), ours_alone).and_then(|()| ours_alone(dir))?;
         let path = dir.join(format!("{}.json", ports.serial));
         let text = ports.to_json() + "\n";
-        // Whole at any time: a host may read it just now.
+        // Complete at any time: a host may be reading it right now.
         let fresh = dir.join(format!(".{}.{}", ports.serial, std::process::id()));
         fs::write(&fresh, &text)?;
         fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))?;

@@ -1,11 +1,17 @@
 //! The controller and the instrument on one clock: the firmware's registers are the instrument's, and time is shared.
 //!
-//! The controller goes ahead up to its next access to the instrument, or until its core sleeps; then the instrument follows to that
-//! tick. So each is evaluated only where something happens in it, and both see the same as side by side, clock by clock.
+//! The controller runs ahead up to its next access to the instrument, or until its core sleeps; then the instrument
+//! catches up to
+//! that tick. So each is evaluated only where something happens in it, and both behave as if side by side, cycle by
+//! cycle.
 //!
-//! Virtual time passes while the instrument captures (or sends what a stop left), and while the firmware waits in the middle of
-//! something (ACTIVE). Else the core may run as long as it likes: `now` stands still for it. It also does when the trace is being written
-//! and is not written on, or nobody takes the stream: what the firmware writes then takes effect when time goes on.
+//! Virtual time passes while the instrument captures (or sends what a stop left), and while the firmware waits in the
+//! middle of
+//! something (ACTIVE). Otherwise the core may run as long as it likes: `now` stands still for it. It also stands still
+//! while a
+//! trace that is still being written has no more data, or nobody reads the stream: what the firmware writes then takes
+//! effect
+//! when time goes on.
 
 use crate::i2c::I2c;
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until};
@@ -16,23 +22,25 @@ use wattbell_spec::registers as reg;
 
 /// Tick at which the trace begins: the rig was switched on a second before the drive's story.
 pub const ORIGIN_TICK: u64 = 1_000_000_000;
-/// Where time stands still until there is a reason: so early that settings, two clocks a write, take nothing of the trace.
+/// Tick at which time stands still until there is a reason: so early that settings, two cycles per write, take nothing
+/// of the trace.
 const WAITS_AT_TICK: u64 = ORIGIN_TICK - 2_000;
-/// How long one call works at most.
+/// Maximum duration of one call.
 const SLICE: Duration = Duration::from_millis(10);
-/// Clocks of the controller in one go.
+/// Cycles of the controller in one run.
 const CLOCKS: u32 = 4096;
-/// The same while conversions are handed to it: they may come so many clocks late.
+/// The same while conversions are handed to it: they may come this many cycles late.
 const CLOCKS_LISTENING: u32 = 64;
-/// The same while it watches levels or completions: what has no tick of its own gets that of the clock in which it comes.
+/// The same while it watches levels or completions: anything without a tick of its own gets that of the cycle in which
+/// it arrives.
 const CLOCKS_WATCHING: u32 = 1;
-/// A core that runs for so many clocks while time stands still waits for time: it gets some.
+/// A core that runs for this many cycles while time stands still is waiting for time: it gets some.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
-/// A trace that is not written on for so long does not hold the controller any more.
+/// A trace that grows no further for this long no longer holds the controller.
 const TRACE_PATIENCE: Duration = Duration::from_millis(300);
-/// Ticks after a write in which it certainly has taken effect.
+/// Ticks after which a write has certainly taken effect.
 const WRITE_CLOCKS: u64 = 3;
-/// Bytes for the control port that may wait before the console is held.
+/// Bytes for the control port that may be queued before the console is held.
 const CONSOLE_HELD: usize = 4096;
 
 /// The rig without its ports.
@@ -41,19 +49,19 @@ pub struct Rig {
     soc: Soc,
     lines: I2c,
     inputs: Inputs,
-    /// What the controller shows must be carried out before it goes on.
+    /// The controller's outputs must be carried out before it continues.
     pending: Option<Stop>,
     quiet: bool,
     skip: bool,
     booting: bool,
-    /// Clocks of the controller evaluated, and how many of them since time stands still.
+    /// Cycles of the controller evaluated, and how many of them since time stands still.
     clocks: u64,
     standing: u64,
     trace_over: bool,
     stalled: bool,
     /// Test loads that are on.
     load: u8,
-    /// Since when the trace has not said what comes next; and whether the controller goes on without it.
+    /// Since when the trace has not said what comes next; and whether the controller continues without it.
     waits_since: Option<Instant>,
     alone: bool,
     console_in: VecDeque<u8>,
@@ -61,7 +69,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Both in their power-on state, with what is on the board. Every clock is evaluated unless `skip`.
+    /// Both in their power-on state, with the board's devices. Every cycle is evaluated unless `skip`.
     pub fn new(machine: Box<dyn Machine>, soc: Soc, lines: I2c, skip: bool) -> Self {
         Self {
             machine,
@@ -85,7 +93,8 @@ impl Rig {
         .started(skip)
     }
 
-    /// Lets the firmware start, up to where time stands still. Here clocks are always left out: there would be 250 million.
+    /// Lets the firmware start, up to where time stands still. Cycles are always skipped here: there would be 250
+    /// million.
     fn started(mut self, skip: bool) -> Self {
         self.machine.set_skip(true);
         let limits = Limits { clocks: u64::MAX / 2, tick: WAITS_AT_TICK, until: Until::Tick };
@@ -106,27 +115,27 @@ impl Rig {
         self.machine.peek(reg::STATE) & reg::STATE_RUNNING != 0
     }
 
-    /// Whether a stop was asked for and data is still on its way.
+    /// Whether a stop was requested and data is still being sent.
     pub fn stopping(&mut self) -> bool {
         self.running() && self.machine.peek(reg::CONTROL) & reg::CONTROL_RUN == 0
     }
 
-    /// Whether nothing happens until a byte comes.
+    /// Whether nothing happens until a byte arrives.
     pub fn idle(&mut self) -> bool {
         self.quiet && self.pending.is_none() && !self.hears() && !self.running() && self.soc.shown.active == 0
     }
 
-    /// What the EEPROM holds.
+    /// Contents of the EEPROM.
     pub fn eeprom(&self) -> &[u8] {
         &self.lines.eeprom
     }
 
-    /// Clocks of the controller evaluated so far.
+    /// Cycles of the controller evaluated so far.
     pub fn controller_clocks(&self) -> u64 {
         self.clocks
     }
 
-    /// The trace is over: the capture, if there is one, is stopped from outside, and so is every later one.
+    /// The trace is over: the capture, if any, is stopped from outside, and so is every later one.
     pub fn end_trace(&mut self) {
         self.trace_over = true;
     }
@@ -136,24 +145,24 @@ impl Rig {
         self.console_in.extend(bytes);
     }
 
-    /// Whether time stands still for another reason: nobody takes the stream.
+    /// Whether time stands still for another reason: nobody reads the stream.
     pub fn stall(&mut self, stalled: bool) {
         self.stalled = stalled;
     }
 
-    /// What the firmware has said since the last call.
+    /// The firmware's output since the last call.
     pub fn take_said(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.console_out)
     }
 
-    /// The firmware takes a byte, and there is one; or it has one to say, and there is room.
+    /// The firmware takes a byte and there is one, or it has one to send and there is room.
     fn hears(&self) -> bool {
         let o = &self.soc.shown;
         (o.console_ready == 1 && !self.console_in.is_empty())
             || (o.console_waits == 1 && self.console_out.len() < CONSOLE_HELD)
     }
 
-    /// Goes on for a while. [`Pause::Idle`] means that only a byte on the control port sets anything off.
+    /// Runs for a while. [`Pause::Idle`] means that only a byte on the control port can cause anything.
     pub fn run(&mut self, limits: Limits, patience: Duration) -> Pause {
         let started = Instant::now();
         self.alone = false;
@@ -214,12 +223,13 @@ impl Rig {
         }
     }
 
-    /// The trace has not said what comes next: whether that lasts already.
+    /// The trace has not said what comes next; returns whether that has lasted already.
     fn waited_long(&mut self) -> bool {
         self.waits_since.get_or_insert_with(Instant::now).elapsed() >= TRACE_PATIENCE
     }
 
-    /// Lets the instrument answer what the controller shows. A write while time stands still lets it pass, until it is done.
+    /// Lets the instrument respond to the controller's outputs. A write while time stands still lets it pass, until it
+    /// is done.
     fn carry_out(&mut self, running: bool, patience: Duration) -> Option<Pause> {
         match self.pending.take()? {
             Stop::Read(address) => self.inputs.reg_rdata = self.machine.peek(address),
@@ -230,7 +240,7 @@ impl Rig {
                     while self.machine.now() < tick {
                         match self.machine.run(Limits { clocks: u64::MAX / 2, tick, until: Until::Tick }, patience) {
                             Pause::Tick | Pause::Budget => {}
-                            other => return Some(other), // the write waits in the instrument's queue
+                            other => return Some(other), // the write is in the instrument's queue
                         }
                     }
                 }
@@ -240,7 +250,7 @@ impl Rig {
         None
     }
 
-    /// The controller's next clock has what came out of the instrument; a pause that is of no concern to it comes back.
+    /// Gives the controller's next cycle what came out of the instrument; a pause that does not concern it is returned.
     fn hand(&mut self, pause: Pause) -> Option<Pause> {
         match pause {
             Pause::Rail(conversion) => self.convert(conversion),
@@ -260,7 +270,7 @@ impl Rig {
         (i.rail_v_code, i.rail_i_code, i.rail_f_code) = (conversion.v_code, conversion.i_code, conversion.f_code);
     }
 
-    /// Clocks the controller until something is to be done.
+    /// Cycles of the controller until something is to be done.
     fn clock(&mut self, flows: bool) {
         let ticks = if flows { self.machine.clock_ticks() } else { 0 };
         let i = &mut self.inputs;
@@ -291,7 +301,7 @@ impl Rig {
         });
         let o = &self.soc.shown;
         if std::mem::replace(&mut self.load, o.load) != o.load {
-            // A clock late, as what it writes to the instrument is: the edge stays where its mark is.
+            // a cycle late, like what it writes to the instrument, so that the edge stays at its marker
             self.machine.load(o.now + self.machine.clock_ticks(), o.load);
         }
         self.clocks += u64::from(o.clocks);

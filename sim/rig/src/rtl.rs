@@ -1,5 +1,5 @@
-//! The Verilated instrument: a shared library with the interface of `rtl/rig_abi.h`, loaded at run time so that building
-//! this crate does not need Verilator.
+//! The Verilated instrument: a shared library with the interface of `rtl/rig_abi.h`, loaded at run time so that
+//! building this crate does not need Verilator.
 
 use crate::machine::Completion;
 use libloading::{Library, Symbol};
@@ -17,9 +17,9 @@ pub struct Beat {
     pub tick: u64,
     /// Payload; byte 0 of the header is bits 7:0 of word 0 of the first beat.
     pub data: [u32; 4],
-    /// A beat is there.
+    /// The beat is valid.
     pub valid: u8,
-    /// Words of `data` that count.
+    /// Number of words of `data` that count.
     pub dws: u8,
     /// First beat of a TLP.
     pub first: u8,
@@ -33,7 +33,7 @@ pub struct Beat {
     pub pad: [u8; 2],
 }
 
-/// What the instrument sees in the clock behind an edge; but `step` and `bus_tick` belong to the edge itself.
+/// The instrument's inputs in the cycle after an edge, except that `step` and `bus_tick` belong to the edge itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)] // the ports of docs/architecture.md
@@ -57,7 +57,7 @@ pub struct Inputs {
     pub out_ready: u8,
     /// The clock `bus` has this edge too; must be 1 while `bus_active` would be.
     pub bus_tick: u8,
-    /// Conversions without a capture.
+    /// Convert even without a capture.
     pub convert: u8,
     /// The board has a fine current path.
     pub adc_fine: u8,
@@ -66,7 +66,7 @@ pub struct Inputs {
 }
 
 impl Default for Inputs {
-    /// No traffic, drive in reset with CLKREQ# released, link state unknown: a slot without a drive that runs.
+    /// No traffic, drive in reset with CLKREQ# released, link state unknown: a slot without a running drive.
     fn default() -> Self {
         Self {
             down: Beat::default(),
@@ -94,7 +94,7 @@ impl Default for Inputs {
     }
 }
 
-/// The outputs after a clock.
+/// The outputs after a clock edge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)] // the ports of docs/architecture.md
@@ -112,10 +112,10 @@ pub struct Outputs {
     pub adc_cnv: u8,
     pub adc_sck: u8,
     pub bus_active: u8,
-    /// The `rail_` fields are those of a conversion that comes out now; else of an earlier one.
+    /// The `rail_` fields belong to a conversion that completes now; else to an earlier one.
     pub converted: u8,
     pub rail_flags: u8,
-    /// `completion` is a command at its CQE; else an earlier one.
+    /// `completion` belongs to a command at its CQE; else to an earlier one.
     pub completed: u8,
     #[doc(hidden)]
     pub pad: [u8; 4],
@@ -139,15 +139,15 @@ struct Info {
     serial_adc: u32,
 }
 
-/// What can be wrong with a library.
+/// Errors when loading a library.
 #[derive(Debug, thiserror::Error)]
 pub enum RtlError {
-    /// There is no such library, or the loader refuses it.
+    /// There is no such library, or the loader rejects it.
     #[error("{path}: {reason}; build it with `make rtl`")]
     Load {
         /// The library.
         path: PathBuf,
-        /// What the loader said.
+        /// The loader's message.
         reason: String,
     },
     /// The library and this program were built from different versions.
@@ -162,8 +162,9 @@ pub enum RtlError {
 
 /// One model of the instrument.
 ///
-/// `wb_clock` and its kin are plain functions on the model's own memory; a model may move between threads but is used
-/// by one at a time, which `&mut self` sees to.
+/// `wb_clock` and the other calls are plain functions on the model's own memory; a model may move between threads but
+/// is used
+/// by one at a time, which `&mut self` ensures.
 pub struct Rtl {
     model: *mut std::ffi::c_void,
     clock: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
@@ -174,14 +175,14 @@ pub struct Rtl {
     _library: Library,
 }
 
-// SAFETY: see the comment on `Rtl`; Verilator keeps no thread-local state in a single-threaded model but the context,
-// which the shim makes one of per model.
+// SAFETY: see the comment on `Rtl`; in a single-threaded model Verilator keeps nothing thread-local but the context, of
+// which the shim makes one per model.
 unsafe impl Send for Rtl {}
 
 impl Rtl {
-    /// Loads `path` and makes a model in its power-on state; `outputs` shows it.
+    /// Loads `path` and makes a model in its power-on state, shown by `outputs`.
     ///
-    /// The first few clocks go into asking the instrument what it is.
+    /// The first few cycles are spent asking the instrument what it is.
     pub fn load(path: &Path, outputs: &mut Outputs) -> Result<Self, RtlError> {
         let load = |reason: String| RtlError::Load { path: path.to_owned(), reason };
         if !path.exists() {
@@ -213,7 +214,7 @@ impl Rtl {
         }
     }
 
-    /// What the gateware says it is must be what this program and the shim were built for.
+    /// What the gateware says it is must match what this program and the shim were built for.
     fn check_build(&mut self, outputs: &mut Outputs) -> Result<(), String> {
         let mut read = |address| {
             self.clock(&Inputs { reg_addr: address, ..Inputs::default() }, outputs);
@@ -236,25 +237,25 @@ impl Rtl {
         Ok(())
     }
 
-    /// One rising clock edge; `outputs` is what is shown in the clock behind it, in which `inputs` are seen.
+    /// One rising clock edge; `outputs` shows the cycle after it, in which `inputs` are seen.
     #[inline]
     pub fn clock(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
         unsafe { (self.clock)(self.model, inputs, outputs) }
     }
 
-    /// What a register shows, no clock passing. Not while a write is on its way.
+    /// Present value of a register, without a clock edge. Not while a write is on its way.
     pub fn peek(&mut self, address: u8) -> u32 {
         // SAFETY: as in `clock`.
         unsafe { (self.peek)(self.model, address) }
     }
 
-    /// Ticks `now` advances by in one clock.
+    /// Ticks `now` advances by per cycle.
     pub fn clock_ticks(&self) -> u64 {
         self.clock_ticks
     }
 
-    /// 32-bit words of one beat.
+    /// 32-bit words per beat.
     pub fn beat_dws(&self) -> usize {
         self.info.tlp_width as usize / 32
     }

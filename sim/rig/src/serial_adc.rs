@@ -1,8 +1,8 @@
 //! The digital side of the ADCs (two, three with a fine current path), pin by pin: 18-bit SAR converters in three-wire
 //! mode with a shared CNV and SCK.
 //!
-//! CNV rises: both inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
-//! brings the next bit, which reaches the instrument two clocks after the one that launched the edge: 8 ns for SCK out,
+//! CNV rises: all inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
+//! brings the next bit, which reaches the instrument two cycles after the one that launched the edge: 8 ns for SCK out,
 //! clock-to-data and SDO in together, where the gateware allows 16 ns.
 
 use crate::adc::{Adc, ADC_BITS};
@@ -12,13 +12,13 @@ use crate::adc::{Adc, ADC_BITS};
 pub struct SerialAdc {
     cnv: u8,
     sck: u8,
-    /// What is still to come of voltage, current, fine current.
+    /// Bits still to come of voltage, current, fine current.
     words: [u32; 3],
     conversions: u64,
 }
 
 impl SerialAdc {
-    /// Looks at the pins shown for the clock at `now_ps` and returns the SDO of each channel behind it.
+    /// Looks at the pins shown for the cycle at `now_ps` and returns the SDO of each channel after it.
     #[inline]
     pub fn pins(&mut self, cnv: u8, sck: u8, now_ps: u64, adc: &mut Adc) -> [u8; 3] {
         if cnv > self.cnv {
@@ -32,7 +32,7 @@ impl SerialAdc {
         self.words.map(|word| (word >> (ADC_BITS - 1) & 1) as u8)
     }
 
-    /// Conversions so far.
+    /// Number of conversions so far.
     pub fn conversions(&self) -> u64 {
         self.conversions
     }

@@ -1,4 +1,5 @@
-//! One rig from power-on to its end: bytes between its ports and the firmware, the stream carried off, and when it is over.
+//! One rig from power-on to its end: passes bytes between its ports and the firmware, drains the stream, and decides
+//! when it is over.
 
 use crate::eeprom_file::EepromFile;
 use crate::machine::{Limits, Pause, Until};
@@ -10,33 +11,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Clocks of the instrument evaluated before the ports are looked at again.
+/// Cycles of the instrument evaluated before the ports are looked at again.
 const SLICE: u64 = 20_000;
-/// How long one wait lasts before everything else is looked at.
+/// Length of one wait before everything else is looked at.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What the command line asks of a session.
+/// The command line's options for a session.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Start capturing at once.
     pub autostart: bool,
-    /// End when the trace was played and everything was read.
+    /// End once the trace was played and everything was read.
     pub exit_on_done: bool,
-    /// After the trace, answer the control port for so long; `None`: until told to end.
+    /// After the trace, answer the control port for this long; `None`: until told to end.
     pub linger: Option<Duration>,
     /// Virtual time does not run ahead of wall time.
     pub realtime: bool,
 }
 
-/// The ends of the control port that its threads hold the others of.
+/// The ends of the control port whose other ends its threads hold.
 pub struct Control {
-    /// What came in.
+    /// Received bytes.
     pub heard: Receiver<Vec<u8>>,
-    /// What goes out.
+    /// Bytes to send.
     pub said: Sender<Vec<u8>>,
 }
 
-/// A rig that runs.
+/// A running rig.
 pub struct Session {
     rig: Rig,
     eeprom: Option<EepromFile>,
@@ -47,7 +48,7 @@ pub struct Session {
     quit: Arc<AtomicBool>,
     trace_over: bool,
     failure: Option<String>,
-    /// For the control port, when it did not take it.
+    /// Output the control port did not accept.
     unsaid: Vec<u8>,
     /// Virtual and wall time at which the current capture began.
     began: Option<(u64, Instant)>,
@@ -87,13 +88,14 @@ impl Session {
         this
     }
 
-    /// The same, its EEPROM kept in a file, if one is given.
+    /// The same, with its EEPROM kept in a file, if one is given.
     pub fn keeping(mut self, eeprom: Option<EepromFile>) -> Self {
         self.eeprom = eeprom;
         self
     }
 
-    /// Serves until the rig is told to end, or ends by itself. An error says why the trace could not be played to its end.
+    /// Serves until the rig is told to end, or ends by itself. An error says why the trace could not be played to its
+    /// end.
     pub fn run(mut self) -> Result<(), String> {
         if self.options.autostart {
             self.rig.tell(b"INIT\n");
@@ -115,7 +117,7 @@ impl Session {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a question.
+    /// Whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a query.
     fn finished(&mut self) -> bool {
         if self.options.exit_on_done {
             return self.output.drained() && self.last_used.elapsed() >= self.output.farewell();
@@ -154,7 +156,7 @@ impl Session {
                 eprintln!("wattbell-rig: error: {reason}; the rig stops where the trace breaks off");
                 self.failure = Some(reason);
                 self.end_trace();
-                self.publish(); // before the end of the stream is out: who has read that may ask why
+                self.publish(); // before the end of the stream is out: whoever has read that may ask why
             }
         }
         if self.trace_over && self.done_at.is_none() && !self.rig.running() {
@@ -173,7 +175,7 @@ impl Session {
         self.rig.end_trace();
     }
 
-    /// Carries off the words that came out; waits while nobody reads. Meanwhile time stands still, and the firmware answers.
+    /// Drains the output words; blocks while nobody reads. Meanwhile time stands still, and the firmware answers.
     fn emit(&mut self) {
         let mut chunk = self.rig.machine().take_words();
         self.rig.stall(true);
@@ -190,7 +192,7 @@ impl Session {
         self.rig.stall(false);
     }
 
-    /// Takes what has come over the control port; waits for it at most `patience`.
+    /// Takes what has arrived on the control port; waits for it at most `patience`.
     fn hear(&mut self, patience: Duration) {
         let mut next = match self.control.heard.recv_timeout(patience) {
             Ok(bytes) => Some(bytes),
@@ -207,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Hands on what the firmware has said. A client that does not read holds the firmware.
+    /// Passes on the firmware's output. A client that does not read holds the firmware.
     fn speak(&mut self) {
         if self.unsaid.is_empty() {
             self.unsaid = self.rig.take_said();
@@ -220,7 +222,7 @@ impl Session {
         }
     }
 
-    /// What the process knows; see docs/virtual-rig.md.
+    /// The process's status; see docs/virtual-rig.md.
     fn publish(&mut self) {
         let state = match (self.rig.running(), self.rig.stopping()) {
             (true, true) => "STOPPING",

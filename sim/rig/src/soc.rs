@@ -10,19 +10,19 @@ pub const ABI_VERSION: u32 = 5;
 /// Bytes of the console that one run carries in each direction.
 pub const CONSOLE: usize = 256;
 
-/// What the controller sees from the first edge of a run on.
+/// The controller's inputs from the first edge of a run on.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)] // the ports of docs/controller.md
 pub struct Inputs {
-    /// Ticks in the clock behind the first edge.
+    /// Ticks in the cycle after the first edge.
     pub now: u64,
     /// Ticks from edge to edge.
     pub ticks: u32,
-    /// Edges, at most.
+    /// Maximum number of edges.
     pub clocks: u32,
     pub reg_rdata: u32,
-    /// Come back when the core sleeps.
+    /// Return when the core sleeps.
     pub skip: u32,
     pub rail_tick: u64,
     pub rail_period: u32,
@@ -33,7 +33,7 @@ pub struct Inputs {
     pub rail_i: i32,
     pub completion: Completion,
     pub rail_flags: u8,
-    /// A conversion, in the clock behind the first edge.
+    /// A conversion, in the cycle after the first edge.
     pub rail_valid: u8,
     pub perst_n: u8,
     pub clkreq_n: u8,
@@ -41,11 +41,11 @@ pub struct Inputs {
     pub rail_good: u8,
     pub scl: u8,
     pub sda: u8,
-    /// Bytes that the console's other end takes, at most.
+    /// Maximum number of bytes that the console's other end takes.
     pub console_room: u8,
     pub console_count: u8,
     pub console: [u8; CONSOLE],
-    /// A completion, in the clock behind the first edge.
+    /// A completion, in the cycle after the first edge.
     pub completed: u8,
     #[doc(hidden)]
     pub pad: [u8; 5],
@@ -84,7 +84,7 @@ impl Default for Inputs {
     }
 }
 
-/// What it shows in the clock behind the last edge of a run.
+/// The controller's outputs in the cycle after the last edge of a run.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)] // the ports of docs/controller.md
@@ -94,7 +94,7 @@ pub struct Outputs {
     /// Edges of the run.
     pub clocks: u32,
     pub reg_wdata: u32,
-    /// A conversion of a current above this is looked at.
+    /// Conversions of a current above this are watched.
     pub rail_level: i32,
     pub reg_addr: u8,
     stop: u8,
@@ -107,15 +107,15 @@ pub struct Outputs {
     /// Bytes of [`Inputs::console`] that were taken.
     pub console_taken: u8,
     pub console_count: u8,
-    /// The console would take a byte.
+    /// Whether the console would take a byte.
     pub console_ready: u8,
-    /// The console has a byte more.
+    /// Whether the console has another byte.
     pub console_waits: u8,
-    /// Each conversion is looked at.
+    /// Every conversion is watched.
     pub rail_wanted: u8,
-    /// Inputs that are shorted: 1 voltage, 2 current.
+    /// Shorted inputs: 1 voltage, 2 current.
     pub zero: u8,
-    /// What is looked at: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is to come.
+    /// What is watched: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is pending.
     pub watched: u8,
     /// Test loads that are on: 1 coarse, 2 fine.
     pub load: u8,
@@ -126,19 +126,19 @@ pub struct Outputs {
 
 impl Default for Outputs {
     fn default() -> Self {
-        // SAFETY: integers alone, for which all zeros is a value.
+        // SAFETY: only integers, for which all zeros is a valid value.
         unsafe { std::mem::zeroed() }
     }
 }
 
-/// Why a run came back.
+/// Why a run returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// As many edges as were asked for.
+    /// The requested number of edges was evaluated.
     Clocks,
-    /// A register of the instrument is read in the clock shown.
+    /// A register of the instrument is read in the cycle shown.
     Read(u8),
-    /// A register of the instrument is written in the clock shown.
+    /// A register of the instrument is written in the cycle shown.
     Write(u8, u32),
     /// A pin has changed.
     Pins,
@@ -155,12 +155,12 @@ struct Info {
     rom_words: u32,
 }
 
-/// One model of the controller. As [`crate::rtl::Rtl`], it is used by one thread at a time.
+/// One model of the controller. Like [`crate::rtl::Rtl`], it is used by one thread at a time.
 pub struct Soc {
     model: *mut std::ffi::c_void,
     run: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
     free: unsafe extern "C" fn(*mut std::ffi::c_void),
-    /// What it showed last.
+    /// Its last outputs.
     pub shown: Outputs,
     _library: Library,
 }
@@ -208,7 +208,7 @@ impl Soc {
         }
     }
 
-    /// Clocks it; [`Self::shown`] is what it shows behind the last edge.
+    /// Clocks it; [`Self::shown`] are its outputs after the last edge.
     pub fn run(&mut self, inputs: &Inputs) -> Stop {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
         unsafe { (self.run)(self.model, inputs, &mut self.shown) };

@@ -1,4 +1,5 @@
-//! Spoilt traces through the feed and the model of the instrument: played, or refused with a word, and over in the end.
+//! Corrupted traces through the feed and the model of the instrument: played, or rejected with a message, and always
+//! terminating.
 
 #[path = "../../bus/tests/common/fuzz.rs"]
 mod fuzz;
@@ -13,7 +14,7 @@ use wattbell_rig::cli::{Cli, Model, Task};
 use wattbell_rig::machine::{Limits, Machine, Pause, Until};
 use wattbell_spec::registers as reg;
 
-/// As `wattbell-rig board` takes them; a pause of more than a tenth of a second is refused, so that no case takes long.
+/// As taken by `wattbell-rig board`; a pause of more than a tenth of a second is rejected, so that no case takes long.
 fn model() -> Model {
     match Cli::parse_from(["wattbell-rig", "board", "--fidelity", "fast", "--longest-gap", "3e-5"]).command {
         Task::Board(model) => *model,

@@ -325,13 +325,13 @@ impl Tracker {
     fn wakes(&self, clock: Clock) -> Clock {
         let before = clock.saturating_sub(1);
         let awake = self.finished.max(self.shows_until) >= before
-            || self.attach.as_ref().is_some_and(|(offered, _)| *offered <= clock) // the register is written in the previous cycle
+            || self.attach.as_ref().is_some_and(|(offered, _)| *offered <= clock) // written one cycle earlier
             || self.down.active(before, &self.engine)
             || self.up.active(before, &self.engine);
         clock + u64::from(!awake)
     }
 
-    /// Does what is due in the clock of [`Self::due`].
+    /// Does what is due in the cycle of [`Self::due`].
     pub fn step(&mut self) {
         self.due();
         let mut takes = 1;
