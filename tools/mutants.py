@@ -44,7 +44,7 @@ ARGUED = KEPT / "equivalent.toml"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generated -->"
 
-PACKAGES = ("analysis", "wire", "capture", "suites")
+PACKAGES = ("analysis", "measure", "wire", "capture", "suites")
 _LONGEST_S = 1800
 """Time limit for tests that only wait and compute nothing."""
 KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}

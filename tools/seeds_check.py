@@ -80,7 +80,7 @@ def stamp(job: Job) -> str:
     package = ROOT / "host" / "wattbell"
     files = [programs.find_program("wattbell-ssd"), programs.find_program("wattbell-rig")]
     files += [programs.profiles_dir() / f"{job.profile}.toml"]
-    folders = (ROOT / "spec" / "wattbell_spec", package / "suites", package / "analysis", package / "capture")
+    folders = (ROOT / "spec" / "wattbell_spec", package / "suites", package / "measure", package / "analysis", package / "capture")
     files += sorted(path for folder in folders for path in folder.rglob("*.py"))
     files += sorted(path for path in (package / "suites" / "data" / job.suite).iterdir() if path.is_file())
     for path in files:

@@ -75,7 +75,7 @@ def load_jobs(path: Path) -> list[Job]:
 
 
 def inside(workload: Path, name: str, key: str) -> Path | None:
-    """The path of a file that ``meta.json`` names, which may be nowhere but in the capture's ``workload`` folder; None where there is none.
+    """The path of a file that ``meta.json`` names, which must lie in the capture's ``workload`` folder; None where there is none.
 
     CaptureError, with ``key``, for any other: a capture may come from anybody, and what it names is shown in its report.
     """

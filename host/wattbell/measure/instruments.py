@@ -22,7 +22,7 @@ DOUBT_TEXT = {
 }
 NO_RAIL = "no rail samples under the I/O"
 MOST_BURSTS = 4096
-"""Bursts whose energy is taken one by one. Of more it is taken from the first to the last: their edges would be the uncertainty."""
+"""Most bursts that are integrated one by one. With more, the edges would dominate the uncertainty: one window covers all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,8 @@ class Instruments:
     def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """(energy in J, mean power in W) over the bursts of a span; ``covered_s`` of their conditions: over as much as the rail covers.
 
-        A ``scored`` power stands for the drive: it is absent where the rail misses a burst, and has no uncertainty, but a loss, where a
-        block of the rail is beyond its range or not calibrated. The analysis of a capture gives what there is and warns beside it.
+        ``scored``: the power stands for the drive in a suite's result. It is absent if the rail misses a burst; it has no ``u``, and counts
+        as lost, if a block of the rail is overloaded or uncalibrated. The analysis gives what there is, with a warning beside it.
         """
         bursts = span.bursts if len(span.bursts) <= MOST_BURSTS else span.bursts[[0, -1], [0, 1]][None, :]
         joules = seconds = edges = 0.0

@@ -136,7 +136,7 @@ def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) 
 
 
 def mean_and_p99(ticks: npt.NDArray[Any], tick_s: float, model: ErrorModel, lost: int = 0) -> tuple[Figure, Figure]:
-    """(mean, 99th percentile) of durations in ticks, as s: of as many as a suite's phase has, which are not sorted for it.
+    """(mean, 99th percentile) of durations in ticks, as s, without sorting them: a phase of a suite may have 10^8.
 
     The same as those of :func:`describe`, but for the last digit of the percentile's ``u``; absent below 377 samples.
     """

@@ -1,5 +1,4 @@
-"""What one phase of a capture gives: rate, latency, power. One phase is in memory at a time, as suites are long; of a phase
-of very many commands, only their latencies are."""
+"""What one phase of a capture gives: rate, latency, power. Of a phase with very many commands only the latencies are kept in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ READ, WRITE = io("read"), io("write")
 @dataclass(frozen=True)
 class PhaseMeasurement(ABC):
     """What a window of a capture with I/O gives: bytes moved and commands without error, the active span, and the rates, latency, power
-    and energy that follow. ``lost``: records missing under what commands tell."""
+    and energy that follow from them. ``lost``: records missing under the figures made of commands."""
 
     instruments: Instruments
     span: Span | None
@@ -121,7 +120,7 @@ class Whole(PhaseMeasurement):
 
 @dataclass(frozen=True)
 class InPieces(PhaseMeasurement):
-    """A phase of more commands than are to be in memory at once."""
+    """A phase with too many commands to hold in memory at once."""
 
     tally: Tally
     pieces: Callable[[], Iterable[Commands]]
@@ -156,6 +155,6 @@ def measure(source: Source, phase: Phase) -> PhaseMeasurement:
 
 
 def measure_whole(source: Source, phase: Phase) -> Whole:
-    """The same with all commands in memory, however many they are."""
+    """The same with all commands in memory, however many there are."""
     io = source.io(phase)
     return of_commands(source, io, active_span(io, round(BURST_GAP_S / source.tick_s)), source.loss(phase).under_commands)

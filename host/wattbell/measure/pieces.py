@@ -1,4 +1,4 @@
-"""Figures of I/O commands that add up over pieces of a phase: verdicts, active span, bins, latencies.
+"""Figures of I/O commands that add up over the pieces of a phase: success, active span, bins, latencies.
 
 A piece is a table of :class:`Commands` sorted by start. All figures are those of the whole; only the order of latencies is
 that of the pieces, so that the batches of a standard error differ by the few commands in flight between two of them.
@@ -40,7 +40,7 @@ def verdicts(io: Commands) -> tuple[Bool, Bool]:
 
 
 def tally(pieces: Iterable[Commands], gap_ticks: int) -> Tally:
-    """Of each command its latency stays in memory, in 4 bytes if all are below 4.29 s, and its opcode."""
+    """Adds up the pieces. Each command leaves its latency (4 bytes if all in the piece are below 4.29 s) and its opcode in memory."""
     nbytes = count = 0
     ticks: list[npt.NDArray[Any]] = [np.empty(0, np.uint32)]
     opcodes = [np.empty(0, np.uint8)]

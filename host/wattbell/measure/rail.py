@@ -121,7 +121,7 @@ DOUBTFUL = (RailFlag.OVERLOAD_I, RailFlag.OVERLOAD_V, RailFlag.UNCALIBRATED, Rai
 
 
 class Rail:
-    """The rail of a capture. Construct with :func:`open_rail`."""
+    """The rail of a capture that has one (:func:`no_rail_reason`)."""
 
     def __init__(self, capture: Capture, model: ErrorModel) -> None:
         reader = capture.rail

@@ -1,4 +1,4 @@
-"""An open capture whose phases are measured one at a time, as suites are long."""
+"""An open capture whose phases are measured one at a time: a suite has more commands than fit in memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ IO_COLUMNS = ("start_tick", "doorbell_tick", "cqe_tick", "nbytes", "opcode", "st
 STORED = ("doorbell_tick", "fetch_tick", "cqe_tick", "blocks", "nsid", "opcode", "qid", "status", "flags")
 """Columns of commands.parquet behind ``IO_COLUMNS``."""
 WHOLE_ROWS = 8_000_000
-"""A phase of more commands is measured in pieces of at most"""
+"""A phase with more commands is measured piece by piece."""
 PIECE_ROWS = 1_000_000
-"""so many."""
+"""Most commands in a piece."""
 LONGEST_S = 60.0
 """No command takes longer; hosts give up after 30 s."""
 
 
 class Source(Instruments):
-    """An open capture: its phases by name, its rail, its losses, without its commands."""
+    """An open capture: phases by name, rail and losses. Commands are read phase by phase."""
 
     def __init__(self, capture: Capture) -> None:
         reason = no_rail_reason(capture)

@@ -54,7 +54,7 @@ class Document(msgspec.Struct):
 
 
 def decode(text: bytes | str, where: str) -> Any:
-    """JSON of a stranger. ResultsError when it is none, is nested without end, or has text that is none."""
+    """Decode untrusted JSON. ResultsError when it is not JSON, is nested too deeply, or holds invalid text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

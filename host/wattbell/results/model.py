@@ -1,4 +1,4 @@
-"""A suite run as typed data, and the checks on a ``results.json`` that came from somewhere."""
+"""A suite run as typed data, and the checks on a ``results.json`` that may come from anywhere."""
 
 from __future__ import annotations
 
