@@ -5,11 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from wattbell_spec import wire as spec
 
-from . import emit, queues
-from . import engine as _engine
+from . import emit, queues, tables
 from .layouts import ConfigOp
-
-CAP, CC, AQA, ASQ, ACQ, DOORBELLS = 0x0, 0x14, 0x24, 0x28, 0x30, 0x1000
 
 
 def declare(m: Module, e) -> None:
@@ -25,10 +22,10 @@ def declare(m: Module, e) -> None:
     e.aqa = Signal(32)
     e.asq = Signal(64)
     e.acq = Signal(64)
-    e.g_offset = Signal(12)
-    e.g_left = Signal(11)
-    e.g_read = Signal(14)
-    e.g_word = Signal(32)
+    e.reg_offset = Signal(12)
+    e.reg_left = Signal(11)
+    e.reg_read = Signal(14)
+    e.reg_word = Signal(32)
     e.reset_cause = Signal(spec.ResetCause)
     e.dirty = Signal()  # something is tracked
     m.d.comb += e.bar_known.eq(e.bar0[4:] != 0)
@@ -46,7 +43,7 @@ def clear_step(m: Module, e) -> None:
     """
     m.d.comb += [e.map.clear.eq(1), e.map.put_entry.valid.eq(0)]
     e.hash_head.write(m, e.i, entry=0)
-    e.write_tag(m, e.i, valid=1, kind=_engine.TagKind.UNKNOWN, remaining=2047)
+    e.write_tag(m, e.i, valid=1, kind=tables.TagKind.UNKNOWN, remaining=2047)
 
 
 def begin_reset(m: Module, e, cause: spec.ResetCause, tick, back: str) -> None:
@@ -56,10 +53,10 @@ def begin_reset(m: Module, e, cause: spec.ResetCause, tick, back: str) -> None:
 
 
 def states(m: Module, e) -> None:
-    state = _engine.SlotState
+    state = tables.SlotState
     slot_bits = e.slot_bits
 
-    # --- configuration write: BAR0 --------------------------------------------------------------------------------
+    # --- configuration write of BAR0. PCIe: Type 0 Configuration Space Header -------------------------------------
     with m.State("CFGWR"):
         merged = Signal(32, name="bar_merged")
         upper = e.h.address[0:12] == 0x14
@@ -67,7 +64,7 @@ def states(m: Module, e) -> None:
         for byte in range(4):
             bits = slice(8 * byte, 8 * byte + 8)
             m.d.comb += merged[bits].eq(Mux(e.h.first_be[byte], e.word[bits], now[bits]))
-        m.d.sync += e.g_word.eq(merged)
+        m.d.sync += e.reg_word.eq(merged)
         with m.If((e.h.address[0:12] == 0x10) & (merged[4:] != 0) & (e.word[4:] != 0xFFFFFFF)):
             m.d.sync += e.bar0[:32].eq(merged & 0xFFFFFFF0)
             m.next = "BAR_CHANGED"
@@ -84,10 +81,10 @@ def states(m: Module, e) -> None:
             e.make_event(m, spec.EventType.BAR0, arg32=e.bar0[12:44])
         e.finish(m)
 
-    # --- CAP, for the doorbell stride -----------------------------------------------------------------------------
+    # --- read of CAP, for the doorbell stride. NVMe: CAP - Controller Capabilities --------------------------------
     with m.State("HOST_MRD"):
-        low = (e.difference == CAP) & (e.h.length >= 2)
-        high = e.difference == CAP + 4
+        low = (e.difference == tables.CAP) & (e.h.length >= 2)
+        high = e.difference == tables.CAP + 4
         with m.If(e.bar_known & (low | high)):
             m.d.sync += [
                 e.cap_waiting.eq(1),
@@ -113,22 +110,22 @@ def states(m: Module, e) -> None:
         m.d.sync += [e.dstrd.eq(e.word[0:4]), e.stride_known.eq(1), e.cap_waiting.eq(0)]
         e.finish(m)
 
-    # --- writes of the host ---------------------------------------------------------------------------------------
+    # --- writes of the host. NVMe: CC, AQA, ASQ, ACQ, SQyTDBL, CQyHDBL --------------------------------------------
     with m.State("HOST_MWR"):
         behind = Signal(32, name="behind_doorbells")
-        m.d.comb += behind.eq(e.difference[:32] - DOORBELLS)
+        m.d.comb += behind.eq(e.difference[:32] - tables.DOORBELLS)
         number = behind >> (e.dstrd + 2)
         aligned = (behind[:2] == 0) & ~Cat(behind[2 + bit] & (e.dstrd > bit) for bit in range(15)).any()
         m.d.sync += [
-            e.g_offset.eq(e.difference[:12]),
-            e.g_left.eq(e.h.length),
-            e.g_read.eq(e.h_start),
-            e.d_cq.eq(number[0]),
-            e.d_qid.eq(number[1:]),
+            e.reg_offset.eq(e.difference[:12]),
+            e.reg_left.eq(e.h.length),
+            e.reg_read.eq(e.h_start),
+            e.doorbell_cq.eq(number[0]),
+            e.doorbell_qid.eq(number[1:]),
         ]
         with m.If(~e.bar_known | (e.difference[32:] != 0) | ~e.h.kept):
             e.finish(m)
-        with m.Elif(e.difference[:32] < DOORBELLS):
+        with m.Elif(e.difference[:32] < tables.DOORBELLS):
             m.next = "REGISTER"
         with m.Elif(aligned & (number < 2 * e.queues)):
             with m.If(~e.stride_known & ~e.stride_told):
@@ -141,46 +138,46 @@ def states(m: Module, e) -> None:
             e.finish(m)
 
     with m.State("REGISTER"):
-        m.d.comb += e.read_index.eq(e.g_read + 1)
+        m.d.comb += e.read_index.eq(e.reg_read + 1)
         m.d.sync += [
-            e.g_read.eq(e.g_read + 1),
-            e.g_offset.eq(e.g_offset + 4),
-            e.g_left.eq(e.g_left - 1),
-            e.g_word.eq(e.word),
+            e.reg_read.eq(e.reg_read + 1),
+            e.reg_offset.eq(e.reg_offset + 4),
+            e.reg_left.eq(e.reg_left - 1),
+            e.reg_word.eq(e.word),
         ]
         m.next = "REGISTER_NEXT"
-        with m.Switch(e.g_offset):
-            with m.Case(AQA):
+        with m.Switch(e.reg_offset):
+            with m.Case(tables.AQA):
                 m.d.sync += e.aqa.eq(e.word)
-            with m.Case(ASQ):
+            with m.Case(tables.ASQ):
                 m.d.sync += e.asq[:32].eq(e.word & 0xFFFFF000)
-            with m.Case(ASQ + 4):
+            with m.Case(tables.ASQ + 4):
                 m.d.sync += e.asq[32:].eq(e.word)
-            with m.Case(ACQ):
+            with m.Case(tables.ACQ):
                 m.d.sync += e.acq[:32].eq(e.word & 0xFFFFF000)
-            with m.Case(ACQ + 4):
+            with m.Case(tables.ACQ + 4):
                 m.d.sync += e.acq[32:].eq(e.word)
-            with m.Case(CC):
+            with m.Case(tables.CC):
                 m.next = "CC_WRITE"
 
     with m.State("REGISTER_NEXT"):
         m.next = "REGISTER"
-        with m.If(e.g_left == 0):
+        with m.If(e.reg_left == 0):
             e.finish(m)
 
     with m.State("CC_WRITE"):
-        enable = e.g_word[0]
+        enable = e.reg_word[0]
         m.d.sync += e.enabled.eq(enable)
         with m.If(enable == e.enabled):
             m.next = "REGISTER_REREAD"
         with m.Else():
-            e.make_event(m, spec.EventType.CC_EN, arg8=enable, arg32=e.g_word)
+            e.make_event(m, spec.EventType.CC_EN, arg8=enable, arg32=e.reg_word)
             begin_reset(m, e, spec.ResetCause.CC_EN, e.h.tick, "CC_RESET_DONE")
 
     with m.State("CC_RESET_DONE"):
         m.next = "REGISTER_REREAD"
         with m.If(e.enabled):
-            m.d.sync += e.mps.eq(Mux(e.g_word[7:11] > 4, 4, e.g_word[7:11]))
+            m.d.sync += e.mps.eq(Mux(e.reg_word[7:11] > 4, 4, e.reg_word[7:11]))
             queues.begin_create(
                 m, e, "ADMIN_SQ", cq=1, qid=0, base=e.acq, size=e.aqa[16:28] + 1, link=0
             )
@@ -189,14 +186,14 @@ def states(m: Module, e) -> None:
         queues.begin_create(m, e, "REGISTER_REREAD", cq=0, qid=0, base=e.asq, size=e.aqa[0:12] + 1, link=0)
 
     with m.State("REGISTER_REREAD"):  # a write may go on behind CC
-        m.d.comb += e.read_index.eq(e.g_read)
+        m.d.comb += e.read_index.eq(e.reg_read)
         m.next = "REGISTER_NEXT"
 
-    # --- RESET: what is in flight goes out as aborted, every table is emptied -------------------------------------
+    # --- RESET: what is in flight goes out as aborted, every table is emptied. NVMe: Controller Level Reset -------
     with m.State("RESET"):
         m.d.comb += e.slots.ra.eq(e.i)
         m.next = "RESET_SLOT"
-        with m.If(e.i == _engine.ENTRIES):
+        with m.If(e.i == tables.ENTRIES):
             m.next = "RESET_DONE"
         with m.If((e.i == 0) & ~e.dirty):
             m.next = "RESET_DONE"
@@ -233,7 +230,7 @@ def states(m: Module, e) -> None:
             m.d.sync += [e.bar0.eq(0), e.enabled.eq(0), e.aqa.eq(0), e.asq.eq(0), e.acq.eq(0), e.cap_waiting.eq(0)]
         e.reset.leave_later(m)
 
-    # --- late attach ----------------------------------------------------------------------------------------------
+    # --- late attach: ours ----------------------------------------------------------------------------------------
     with m.State("CONFIG"):
         c = e.cfg.payload
         m.d.comb += e.cfg.ready.eq(1)
@@ -270,10 +267,10 @@ def states(m: Module, e) -> None:
         m.next = "IDLE"
 
     with m.State("CONFIG_QUEUE"):
-        with m.If(~e.c_cq):
+        with m.If(~e.queue_is_cq):
             e.make_event(
                 m,
                 spec.EventType.GUESSING, arg8=int(spec.GuessReason.LATE_ATTACH),
-                arg16=e.c_qid,
+                arg16=e.queue_id,
             )
         m.next = "IDLE"

@@ -6,17 +6,16 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND
-from . import engine as _engine
-from . import tables as op
+from . import tables
 
 Flag = spec.CommandFlag
 
 
 def declare(m: Module, e) -> None:
-    e.em_slot = Signal(e.slot_bits)
-    e.em_aborted = Signal()
-    e.em_reused = Signal()
-    e.em_head = Signal()  # the TLP is the CQ head doorbell
+    e.emit_slot = Signal(e.slot_bits)
+    e.emit_aborted = Signal()
+    e.emit_reused = Signal()
+    e.emit_head = Signal()  # the TLP is the CQ head doorbell
     e.record_reg = Signal(COMMAND)
     e.find_qid = Signal(e.queue_bits)
     e.find_cid = Signal(16)
@@ -29,7 +28,7 @@ def declare(m: Module, e) -> None:
 
 def allocate(m: Module, e, *, state, qid, index, flags, **fields) -> None:
     """Take `free_slot` for a command (only if `slot_free`). A tick is that of the TLP (None), or not known."""
-    unknown = _engine.UNKNOWN
+    unknown = tables.UNKNOWN
     values = {
         "state": state,
         "generation": e.serial,
@@ -61,7 +60,7 @@ def allocate(m: Module, e, *, state, qid, index, flags, **fields) -> None:
 
 def release(m: Module, e, slot) -> None:
     """Give a slot back."""
-    e.slots.write(m, slot, state=_engine.SlotState.FREE)
+    e.slots.write(m, slot, state=tables.SlotState.FREE)
     m.d.comb += [e.free_slots.w_en.eq(1), e.free_slots.w_data.eq(slot)]
 
 
@@ -72,10 +71,10 @@ def begin(m: Module, e, slot, back: str, *, aborted=0, reused=0, head=0) -> None
     """
     m.d.comb += e.slots.ra.eq(slot)
     m.d.sync += [
-        e.em_slot.eq(slot),
-        e.em_aborted.eq(aborted),
-        e.em_reused.eq(reused),
-        e.em_head.eq(head),
+        e.emit_slot.eq(slot),
+        e.emit_aborted.eq(aborted),
+        e.emit_reused.eq(reused),
+        e.emit_head.eq(head),
     ]
     e.emit.call(m, back)
 
@@ -99,15 +98,16 @@ def _known(tick: Value) -> Value:
 
 
 def states(m: Module, e) -> None:
-    state = _engine.SlotState
+    state = tables.SlotState
 
+    # --- EMIT: the record of a command: ours ----------------------------------------------------------------------
     with m.State("EMIT"):
         slot, record = e.slots.r, e.record_reg
         cqe = Signal(64, name="em_cqe")
-        m.d.comb += cqe.eq(Mux(e.em_aborted, e.h.tick, slot["cqe"]))
+        m.d.comb += cqe.eq(Mux(e.emit_aborted, e.h.tick, slot["cqe"]))
         no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
         io = slot["qid"] != 0
-        missing_ranges = io & (slot["opcode"] == op.DSM) & (slot["ranges"] != slot["ranges_expected"])
+        missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
         m.d.sync += [
             record.cqe_tick.eq(cqe),
             record.opcode.eq(slot["opcode"]),
@@ -119,8 +119,8 @@ def states(m: Module, e) -> None:
             record.slba.eq(slot["lba"]),
             record.flags.eq(
                 slot["flags"]
-                | Mux(e.em_aborted, int(Flag.ABORTED), 0)
-                | Mux(e.em_reused, int(Flag.CID_REUSED), 0)
+                | Mux(e.emit_aborted, int(Flag.ABORTED), 0)
+                | Mux(e.emit_reused, int(Flag.CID_REUSED), 0)
                 | Mux(no_sqe, int(Flag.NO_SQE), 0)
                 | Mux(missing_ranges, int(Flag.NO_RANGES), 0)
                 | Mux(slot["epoch"] != e.epoch, int(Flag.LOSS), 0)
@@ -134,18 +134,19 @@ def states(m: Module, e) -> None:
             ("last_data", "last_data_before"),
         ):
             ages[field] = _age(m, cqe, slot[name], _known(slot[name]), 32, name)
-        msix_known = ~e.em_aborted & _known(slot["msix"])
+        msix_known = ~e.emit_aborted & _known(slot["msix"])
         ages["msix_after"] = _age(m, slot["msix"], cqe, msix_known, 24, "msix")
-        ages["cq_head_after"] = _age(m, e.h.tick, cqe, e.em_head, 24, "cq_head")
+        ages["cq_head_after"] = _age(m, e.h.tick, cqe, e.emit_head, 24, "cq_head")
         m.next = "EMIT_PUSH"
 
     with m.State("EMIT_PUSH"):
         m.d.comb += e.record.valid.eq(1)
         m.d.comb += [e.record.payload[field].eq(age) for field, age in ages.items()]
-        release(m, e, e.em_slot)
+        release(m, e, e.emit_slot)
         e.emit.leave(m)
 
-    # FIND: the command (find_qid, find_cid) in flight. `found`, `find_slot`, `find_previous`; leaves `slots` and
+    # --- FIND: the command (find_qid, find_cid) in flight. NVMe: Command Identifier (CID) -------------------------
+    # Sets `found`, `find_slot`, `find_previous`; leaves `slots` and
     # `hash_next` reading the slot found.
     with m.State("FIND"):
         m.d.comb += e.hash_head.ra.eq(e.hash(e.find_qid, e.find_cid))

@@ -3,19 +3,21 @@
 This file holds the registers and tables, takes TLPs from the merge and sends each to where it is understood:
 
 - ``control``: registers behind BAR0, configuration writes, resets, late attach
-- ``queues``: queue creation and deletion, doorbells
+- ``queues``: queues and their pages, doorbells
 - ``fetch``: reads of submission queue entries and their completions
 - ``pages``: the map of host pages, data spans, PRP lists, range lists; ``insert``: its entries
-- ``completions``: CQEs, interrupts, CQ head doorbells
+- ``completions``: CQEs; ``admin``: what admin commands change; ``interrupts``; ``heads``: CQ head doorbells
 - ``emit``: command records, slots, the search for a command
 
 Every file adds states to the same machine, so tables have one user at a time and need one read and one write port.
+Groups of states name what they follow by the titles of its sections: "NVMe" is the NVM Express Base Specification 1.4, "PCIe" the PCI
+Express Base Specification 3.0.
 """
 
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
@@ -23,37 +25,10 @@ from wattbell_spec import wire as spec
 from ..layouts import COMMAND, EVENT
 from ..tlp import HEADER, MERGED, payload_start, total_dws
 from ..tlp import Kind as Tlp
-from . import completions, control, emit, fetch, insert, pages, queues
+from . import admin, completions, control, emit, fetch, heads, insert, interrupts, pages, queues, tables
 from .layouts import COMPLETION, CONFIG, RAW_WORD
 from .pagemap import FULL_SIZE, MapSizes, PageMap
 from .store import Subroutine, Table
-
-ENTRIES = 1024
-"""Of the tables of hashes, and the length of the loop that clears the tables."""
-TAGS = 1024
-UNKNOWN = (1 << 64) - 1
-"""A tick that was not observed, in the slot table."""
-SWEEP_BITS = 22
-SWEEP_AGE = 1 << 24
-"""Completed commands whose CQ head doorbell does not come are released at this age (ticks), looked for every
-2**SWEEP_BITS ticks: then their ``cq_head_after`` would be saturated anyway."""
-
-
-class SlotState(enum.Enum, shape=3):
-    FREE = 0
-    ANNOUNCED = 1  # by an SQ tail doorbell
-    FETCHING = 2  # the drive's read of the SQE was seen
-    IN_FLIGHT = 3  # the SQE is known
-    COMPLETED = 4  # the CQE was seen, its CQ head doorbell not yet
-
-
-class TagKind(enum.Enum, shape=3):
-    UNKNOWN = 0  # the read fitted nothing
-    SQE = 1
-    DATA = 2
-    EITHER = 3
-    LIST = 4
-    RANGES = 5
 
 
 class Engine(wiring.Component):
@@ -61,7 +36,7 @@ class Engine(wiring.Component):
     ``read_*``, ``free*``: payload ring of direction ``up``."""
 
     def __init__(
-        self, queues_: int, slots: int, *, staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        self, queues_: int, slots: int, *, staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = tables.TAGS,
     ) -> None:  # fmt: skip
         self.map_sizes, self.key_bits, self.tag_count = sizes, sizes.key_bits, tags
         self.queues = queues_
@@ -185,7 +160,7 @@ class Engine(wiring.Component):
             "slots",
             self.slot_count,
             {
-                "state": SlotState,
+                "state": tables.SlotState,
                 "generation": 16,
                 "epoch": 16,
                 "qid": queue_id,
@@ -271,7 +246,7 @@ class Engine(wiring.Component):
         self.TAG = data.StructLayout(
             {
                 "valid": 1,
-                "kind": TagKind,
+                "kind": tables.TagKind,
                 "slot": slot_id,
                 "generation": 16,
                 "qid": queue_id,
@@ -319,7 +294,7 @@ class Engine(wiring.Component):
         self.create = Subroutine("CREATE")
         self.unmap = Subroutine("UNMAP")
         self.reset = Subroutine("RESET")
-        for file in (control, queues, fetch, pages, insert, completions, emit):
+        for file in (control, queues, fetch, pages, insert, completions, interrupts, heads, emit):
             file.declare(m, self)
 
         perst_last = Signal(init=1)
@@ -329,11 +304,11 @@ class Engine(wiring.Component):
         with m.If(perst_last & ~self.perst_n):
             m.d.sync += [self.perst_pending.eq(1), self.perst_tick.eq(self.now)]
 
-        self.swept = Signal(64 - SWEEP_BITS)  # `now` of the last sweep, in its units
+        self.swept = Signal(64 - tables.SWEEP_BITS)  # `now` of the last sweep, in its units
         sweep_due = Signal()
         m.d.comb += [
-            sweep_due.eq((self.cq_filled != 0) & (self.now[SWEEP_BITS:] != self.swept)),
-            self.deadline.eq(Mux(self.cq_filled != 0, (self.swept + 1) << SWEEP_BITS, UNKNOWN)),
+            sweep_due.eq((self.cq_filled != 0) & (self.now[tables.SWEEP_BITS:] != self.swept)),
+            self.deadline.eq(Mux(self.cq_filled != 0, (self.swept + 1) << tables.SWEEP_BITS, tables.UNKNOWN)),
             self.busy.eq(1),
         ]
 
@@ -369,13 +344,14 @@ class Engine(wiring.Component):
         else:
             m.d.comb += before_perst.eq(self.next_valid & (self.next_tick <= self.perst_tick))
         with m.FSM():
+            # --- INIT, IDLE, DISPATCH: one TLP after the other. PCIe: Transaction Layer Protocol - Packet Definition ---
             with m.State("INIT"):
                 control.clear_step(m, self)
                 with m.If(self.i < self.slot_count):
-                    self.slots.write(m, self.i[:sb], state=SlotState.FREE)
+                    self.slots.write(m, self.i[:sb], state=tables.SlotState.FREE)
                     m.d.comb += [self.free_slots.w_en.eq(1), self.free_slots.w_data.eq(self.i[:sb])]
                 m.d.sync += self.i.eq(self.i + 1)
-                with m.If(self.i == ENTRIES - 1):
+                with m.If(self.i == tables.ENTRIES - 1):
                     m.next = "IDLE"
 
             with m.State("IDLE"):
@@ -429,7 +405,7 @@ class Engine(wiring.Component):
                         self.finish(m)
 
             # Files whose subroutines are called by others come behind them.
-            for file in (control, queues, fetch, completions, pages, insert, emit):
+            for file in (control, queues, fetch, completions, admin, interrupts, heads, pages, insert, emit):
                 file.states(m, self)
             for subroutine in (self.create, self.unmap, self.reset, self.reclaim):
                 subroutine.return_state(m)

@@ -17,13 +17,10 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal
 from wattbell_spec import wire as spec
 
-from . import engine as _engine
-from .layouts import Kind
+from . import tables
 from .pagemap import GRANULE_BITS
 
 Flag = spec.CommandFlag
-CROWDED_BITS = 24
-PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
 
 
 def declare(m: Module, e) -> None:
@@ -54,11 +51,11 @@ def declare(m: Module, e) -> None:
 
 
 def _is_pinned(entry) -> object:
-    return sum(entry.kind == int(k) for k in PINNED) != 0
+    return sum(entry.kind == int(k) for k in tables.PINNED) != 0
 
 
 def states(m: Module, e) -> None:
-    state = _engine.SlotState
+    state = tables.SlotState
     ways, pages, picked = e.map.count, e.map.pages, e.map.chosen
 
     def pick(way) -> None:
@@ -100,7 +97,7 @@ def states(m: Module, e) -> None:
     with m.State("INSERT_CROWDED"):
         e.map.keep(m)
         m.next = "INSERT_COMPARE"
-        with m.If((e.h.tick - e.crowded_tick)[CROWDED_BITS:] != 0):
+        with m.If((e.h.tick - e.crowded_tick)[tables.CROWDED_BITS:] != 0):
             m.d.sync += e.crowded.eq(0)
         with m.Else():
             e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL), ranges=e.slots.r["ranges"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import enum as py_enum
-
 from amaranth.hdl import unsigned
 from amaranth.lib import data, enum
 
@@ -80,15 +78,3 @@ _COUNTER_BITS: dict[str, int] = {
 COUNTERS = data.StructLayout({name: unsigned(bits) for name, bits in _COUNTER_BITS.items()})
 """Counts since power-on, modulo their width; ``in_flight``, ``bar0``, ``dstrd``, ``shadow`` and ``enabled`` (CC.EN) are
 the present state."""
-
-
-class Kind(py_enum.IntEnum):
-    """What a page of host memory is known to hold (page map)."""
-
-    DATA = 0  # data of a command
-    EITHER = 1  # data or PRP list: PRP2, or the last entry of a list page
-    LIST = 2  # PRP list
-    RANGES = 3  # DSM range list
-    SQ = 4
-    CQ = 5
-    IGNORE = 6  # shadow doorbells and event indexes

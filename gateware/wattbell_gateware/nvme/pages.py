@@ -19,10 +19,10 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from wattbell_spec import wire as spec
 
-from . import engine as _engine
-from . import tables as op
-from .layouts import Kind
+from ..tlp import Kind as Tlp
+from . import tables
 from .pagemap import GRANULE_BITS
+from .tables import Kind
 
 
 def declare(m: Module, e) -> None:
@@ -35,13 +35,13 @@ def declare(m: Module, e) -> None:
     e.pe = Signal(e.PAGE)
     e.pe_way = Signal(ways)  # one-hot
     e.pe_hit = Signal()
-    e.l_low = Signal(32)
-    e.l_high = Signal(32)
-    e.l_read = Signal(14)
-    e.l_left = Signal(11)
-    e.l_sum = Signal(32)
-    e.l_ranges = Signal(10)
-    e.l_lba = Signal(40)
+    e.list_low = Signal(32)
+    e.list_high = Signal(32)
+    e.list_read = Signal(14)
+    e.list_left = Signal(11)
+    e.list_sum = Signal(32)
+    e.list_ranges = Signal(10)
+    e.list_lba = Signal(40)
     e.raw_read = Signal(14)
     e.raw_left = Signal(11)
 
@@ -60,7 +60,7 @@ def compare(m: Module, e) -> None:
 def dispatch_completion(m: Module, e) -> None:
     """In DISPATCH: a completion with data for the drive; `tags` reads its entry."""
     entry = e.tags.r["entry"]
-    kind = _engine.TagKind
+    kind = tables.TagKind
     m.d.sync += e.t.eq(entry)
     m.d.comb += e.slots.ra.eq(entry.slot)
     with m.If(~entry.valid):
@@ -78,9 +78,10 @@ def dispatch_completion(m: Module, e) -> None:
 
 
 def states(m: Module, e) -> None:
-    state, kind = _engine.SlotState, _engine.TagKind
+    state, kind = tables.SlotState, tables.TagKind
     ways = e.map.count
 
+    # --- whose page it is. NVMe: Physical Region Page Entry and List ----------------------------------------------
     with m.State("PAGE_SELECT"):
         # Of the hits, the one with the largest start; of equal ones the first. Every way knows by itself whether it is that.
         for i in range(ways):
@@ -91,7 +92,7 @@ def states(m: Module, e) -> None:
 
     with m.State("PAGE_DECIDE"):
         tag = e.tags.r["entry"]
-        is_read = e.h.kind == _engine.Tlp.MRD
+        is_read = e.h.kind == Tlp.MRD
         m.d.comb += e.slots.ra.eq(e.pe.slot)
         with m.If(is_read & tag.valid & (tag.kind != kind.UNKNOWN)):
             # The tag is used again though its completions did not all come.
@@ -144,7 +145,7 @@ def states(m: Module, e) -> None:
             ]  # fmt: skip
             m.d.sync += e.hits.eq(e.hits & ~e.pe_way)
             m.next = "PAGE_AGAIN"
-        with m.Elif(e.h.kind == _engine.Tlp.MRD):
+        with m.Elif(e.h.kind == Tlp.MRD):
             e.write_tag(
                 m, e.h.tag, valid=1, kind=read_kind, slot=e.pe.slot, generation=e.pe.generation,
                 index=e.pe.index + ((e.h_offset - e.pe.start) >> 1), place=e.h_offset >> 1, remaining=e.h.length,
@@ -154,7 +155,7 @@ def states(m: Module, e) -> None:
             _see_data(m, e, e.pe.slot)
             m.d.sync += [e.raw_read.eq(e.h.base), e.raw_left.eq(e.h_total)]
             m.d.comb += e.read_index.eq(e.h.base)
-            with m.If((slot["qid"] == 0) & (slot["opcode"] == op.IDENTIFY) & e.run):
+            with m.If((slot["qid"] == 0) & (slot["opcode"] == tables.IDENTIFY) & e.run):
                 m.next = "RAW"
                 with m.If(~e.h.kept | (e.raw_room < e.h_total)):
                     e.lost(m, spec.LossSource.RAW)
@@ -180,7 +181,7 @@ def states(m: Module, e) -> None:
         with m.If(e.raw_left == 1):
             e.finish(m)
 
-    # --- completions of the drive's reads; `t` is the tag's entry -------------------------------------------------
+    # --- completions of the drive's reads; `t` is the tag's entry. PCIe: Completion Rules -------------------------
     def count_completion() -> None:
         e.write_tag(m, e.h.tag, remaining=e.t.remaining - e.h.length, valid=e.t.remaining > e.h.length)
 
@@ -205,11 +206,11 @@ def states(m: Module, e) -> None:
         live = (slot["state"] == state.IN_FLIGHT) & (slot["generation"] == e.t.generation)
         whole = ~e.h.length[0] & e.h.kept
         m.d.sync += [
-            e.l_read.eq(e.h_start),
-            e.l_left.eq(e.h.length),
-            e.l_sum.eq(slot["blocks"]),
-            e.l_ranges.eq(slot["ranges"]),
-            e.l_lba.eq(slot["lba"]),
+            e.list_read.eq(e.h_start),
+            e.list_left.eq(e.h.length),
+            e.list_sum.eq(slot["blocks"]),
+            e.list_ranges.eq(slot["ranges"]),
+            e.list_lba.eq(slot["lba"]),
         ]
         m.d.comb += e.read_index.eq(e.h_start)
         m.next = "COMPLETION_COUNT"
@@ -230,27 +231,27 @@ def states(m: Module, e) -> None:
                 m.next = "RANGE_0"
 
     with m.State("EITHER_LOW"):
-        m.d.comb += e.read_index.eq(e.l_read + 1)
-        m.d.sync += e.l_low.eq(e.word)
+        m.d.comb += e.read_index.eq(e.list_read + 1)
+        m.d.sync += e.list_low.eq(e.word)
         m.next = "EITHER_HIGH"
 
     with m.State("EITHER_HIGH"):
-        like_a_page = (e.l_low[0:12] == 0) & (e.word[20:32] == 0) & ((e.l_low | e.word) != 0)
+        like_a_page = (e.list_low[0:12] == 0) & (e.word[20:32] == 0) & ((e.list_low | e.word) != 0)
         m.d.sync += e.t.kind.eq(Mux(like_a_page, kind.LIST, kind.DATA))
         m.next = "COMPLETION_DATA"
 
-    # --- PRP list -------------------------------------------------------------------------------------------------
+    # --- PRP list. NVMe: Physical Region Page Entry and List ------------------------------------------------------
     with m.State("LIST_LOW"):
-        m.d.comb += [e.read_index.eq(e.l_read + 1), e.slots.ra.eq(e.t.slot)]
-        m.d.sync += e.l_low.eq(e.word)
+        m.d.comb += [e.read_index.eq(e.list_read + 1), e.slots.ra.eq(e.t.slot)]
+        m.d.sync += e.list_low.eq(e.word)
         m.next = "LIST_HIGH"
 
     with m.State("LIST_HIGH"):
-        m.d.sync += e.l_high.eq(e.word)
+        m.d.sync += e.list_high.eq(e.word)
         m.next = "LIST_ENTRY"
 
     with m.State("LIST_ENTRY"):
-        address = Cat(e.l_low, e.l_high)
+        address = Cat(e.list_low, e.list_high)
         number = e.t.index + 1  # of the page of the transfer, PRP1's being 0
         sure = e.slots.r["pages_sure"]
         ends_page = e.t.place + 1 == e.page_size() >> 1
@@ -267,52 +268,52 @@ def states(m: Module, e) -> None:
             e.ins_piece.eq(0),
             e.t.index.eq(e.t.index + 1),
             e.t.place.eq(e.t.place + 1),
-            e.l_read.eq(e.l_read + 2),
-            e.l_left.eq(e.l_left - 2),
+            e.list_read.eq(e.list_read + 2),
+            e.list_left.eq(e.list_left - 2),
         ]
         m.next = "LIST_NEXT"
         with m.If((address[2:] != 0) & (e.page_offset(address) == 0)):
             e.insert.call(m, "LIST_NEXT")
 
     with m.State("LIST_NEXT"):
-        m.d.comb += e.read_index.eq(e.l_read)
+        m.d.comb += e.read_index.eq(e.list_read)
         m.next = "LIST_LOW"
-        with m.If(e.l_left == 0):
+        with m.If(e.list_left == 0):
             m.next = "COMPLETION_COUNT"
 
-    # --- range list of Dataset Management: attributes, length in blocks, SLBA; 16 bytes each ----------------------
+    # --- range list: attributes, length in blocks, SLBA; 16 bytes each. NVMe: Dataset Management - Range Definition ---
     with m.State("RANGE_0"):
-        m.d.comb += e.read_index.eq(e.l_read + 1)
+        m.d.comb += e.read_index.eq(e.list_read + 1)
         m.next = "RANGE_1"
 
     with m.State("RANGE_1"):
-        m.d.comb += e.read_index.eq(e.l_read + 2)
+        m.d.comb += e.read_index.eq(e.list_read + 2)
         with m.If((e.t.index >> 1) < e.slots.r["ranges_expected"]):
-            m.d.sync += [e.l_sum.eq(e.l_sum + e.word), e.l_ranges.eq(e.l_ranges + 1)]
+            m.d.sync += [e.list_sum.eq(e.list_sum + e.word), e.list_ranges.eq(e.list_ranges + 1)]
         m.next = "RANGE_2"
 
     with m.State("RANGE_2"):
-        m.d.comb += e.read_index.eq(e.l_read + 3)
+        m.d.comb += e.read_index.eq(e.list_read + 3)
         with m.If(e.t.index == 0):
-            m.d.sync += e.l_lba[0:32].eq(e.word)
+            m.d.sync += e.list_lba[0:32].eq(e.word)
         m.next = "RANGE_3"
 
     with m.State("RANGE_3"):
-        m.d.comb += e.read_index.eq(e.l_read + 4)
+        m.d.comb += e.read_index.eq(e.list_read + 4)
         with m.If(e.t.index == 0):
-            m.d.sync += e.l_lba[32:40].eq(e.word)
-        m.d.sync += [e.t.index.eq(e.t.index + 2), e.l_read.eq(e.l_read + 4), e.l_left.eq(e.l_left - 4)]
+            m.d.sync += e.list_lba[32:40].eq(e.word)
+        m.d.sync += [e.t.index.eq(e.t.index + 2), e.list_read.eq(e.list_read + 4), e.list_left.eq(e.list_left - 4)]
         m.next = "RANGE_0"
-        with m.If(e.l_left <= 4):
+        with m.If(e.list_left <= 4):
             m.next = "RANGE_STORE"
 
     with m.State("RANGE_STORE"):
-        e.slots.write(m, e.t.slot, blocks=e.l_sum, lba=e.l_lba, ranges=e.l_ranges, flags=e.slots.r["flags"])
+        e.slots.write(m, e.t.slot, blocks=e.list_sum, lba=e.list_lba, ranges=e.list_ranges, flags=e.slots.r["flags"])
         m.next = "COMPLETION_COUNT"
 
 
 def _see_data(m: Module, e, slot) -> None:
     """A data TLP of the command that `slots` reads."""
-    with m.If(e.slots.r["first_data"] == _engine.UNKNOWN):
+    with m.If(e.slots.r["first_data"] == tables.UNKNOWN):
         e.slots.write(m, slot, first_data=None)
     e.slots.write(m, slot, last_data=None)

@@ -5,29 +5,28 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from wattbell_spec import wire as spec
 
-from . import emit
-from . import engine as _engine
-from .layouts import Kind
+from . import emit, tables
+from .tables import Kind
 
 Flag = spec.CommandFlag
 
 
 def declare(_m: Module, e) -> None:
     e.untracked = Signal()  # there is a queue beyond the table
-    e.c_cq = Signal()
-    e.c_qid = Signal(16)
-    e.c_base = Signal(64)
-    e.c_size = Signal(17)
-    e.c_link = Signal(16)
-    e.c_guess = Signal()  # positions are not known: late attach
-    e.c_pages = Signal(12)
-    e.c_key = Signal(52)
-    e.d_qid = Signal(e.queue_bits)
-    e.d_cq = Signal()
-    e.d_value = Signal(32)
-    e.d_left = Signal(17)
-    e.d_index = Signal(16)
-    e.d_flags = Signal(8)
+    e.queue_is_cq = Signal()
+    e.queue_id = Signal(16)
+    e.queue_base = Signal(64)
+    e.queue_size = Signal(17)
+    e.queue_link = Signal(16)
+    e.queue_guess = Signal()  # positions are not known: late attach
+    e.queue_pages = Signal(12)
+    e.queue_key = Signal(52)
+    e.doorbell_qid = Signal(e.queue_bits)
+    e.doorbell_cq = Signal()
+    e.doorbell_value = Signal(32)
+    e.doorbell_left = Signal(17)
+    e.doorbell_index = Signal(16)
+    e.doorbell_flags = Signal(8)
     e.sq = Signal(e.SQ)
     e.cq = Signal(e.CQ)
     e.q_size = Signal(17)
@@ -35,12 +34,12 @@ def declare(_m: Module, e) -> None:
 
 def begin_create(m: Module, e, back: str, *, cq, qid, base, size, link, guess=0) -> None:
     m.d.sync += [
-        e.c_cq.eq(cq),
-        e.c_qid.eq(qid),
-        e.c_base.eq(base),
-        e.c_size.eq(size),
-        e.c_link.eq(link),
-        e.c_guess.eq(guess),
+        e.queue_is_cq.eq(cq),
+        e.queue_id.eq(qid),
+        e.queue_base.eq(base),
+        e.queue_size.eq(size),
+        e.queue_link.eq(link),
+        e.queue_guess.eq(guess),
         e.dirty.eq(1),
     ]
     e.create.call(m, back)
@@ -48,29 +47,29 @@ def begin_create(m: Module, e, back: str, *, cq, qid, base, size, link, guess=0)
 
 def states(m: Module, e) -> None:
     qb = e.queue_bits
-    qid = e.c_qid[:qb]
-    bytes_ = Mux(e.c_cq, e.c_size << 4, e.c_size << 6)
+    qid = e.queue_id[:qb]
+    bytes_ = Mux(e.queue_is_cq, e.queue_size << 4, e.queue_size << 6)
     page_bits = (1 << (e.mps + 12))[:20] - 1
 
-    # CREATE: queue c_*; its pages are entered in the page map.
+    # --- CREATE: queue_*, its pages go into the page map. NVMe: Create I/O Completion (Submission) Queue command ---
     with m.State("CREATE"):
-        e_kind = Mux(e.c_cq, 1, 0)
+        e_kind = Mux(e.queue_is_cq, 1, 0)
         m.d.sync += [
-            e.c_pages.eq((bytes_ + page_bits) >> (e.mps + 12)),
-            e.c_key.eq(e.page_key(e.c_base)),
+            e.queue_pages.eq((bytes_ + page_bits) >> (e.mps + 12)),
+            e.queue_key.eq(e.page_key(e.queue_base)),
         ]
-        with m.If(e.c_qid >= e.queues):
+        with m.If(e.queue_id >= e.queues):
             e.lost(m, spec.LossSource.QUEUES)
             m.d.sync += e.untracked.eq(1)
             e.create.leave_later(m)
         with m.Else():
-            e.make_event(m, spec.EventType.QUEUE_CREATED, arg8=e_kind, arg16=e.c_qid, arg32=e.c_size)
-            shape = {"base": e.c_base, "size": e.c_size, "link": e.c_link}
-            e.shape.write(m, Cat(qid, e.c_cq), **shape)
-            with m.If(e.c_cq):
+            e.make_event(m, spec.EventType.QUEUE_CREATED, arg8=e_kind, arg16=e.queue_id, arg32=e.queue_size)
+            shape = {"base": e.queue_base, "size": e.queue_size, "link": e.queue_link}
+            e.shape.write(m, Cat(qid, e.queue_is_cq), **shape)
+            with m.If(e.queue_is_cq):
                 fresh = Const(0, e.CQ.size)
                 state = Signal(e.CQ, name="fresh_cq")
-                m.d.comb += [state.eq(fresh), state.known.eq(~e.c_guess), state.phase.eq(1), state.epoch.eq(e.epoch)]
+                m.d.comb += [state.eq(fresh), state.known.eq(~e.queue_guess), state.phase.eq(1), state.epoch.eq(e.epoch)]
                 e.cq_state.write(m, qid, entry=state)
                 m.d.sync += [
                     e.cq_valid.bit_select(qid, 1).eq(1),
@@ -80,8 +79,8 @@ def states(m: Module, e) -> None:
             with m.Else():
                 sq = Signal(e.SQ, name="fresh_sq")
                 m.d.comb += [
-                    sq.tail_known.eq(~e.c_guess),
-                    sq.fetch_known.eq(~e.c_guess),
+                    sq.tail_known.eq(~e.queue_guess),
+                    sq.fetch_known.eq(~e.queue_guess),
                     sq.epoch.eq(e.epoch),
                 ]
                 e.sq_state.write(m, qid, entry=sq)
@@ -92,53 +91,53 @@ def states(m: Module, e) -> None:
         m.d.sync += [
             e.ins.eq(0),
             e.ins.valid.eq(1),
-            e.ins.key.eq(e.c_key),
-            e.ins.kind.eq(Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))),
+            e.ins.key.eq(e.queue_key),
+            e.ins.kind.eq(Mux(e.queue_is_cq, int(Kind.CQ), int(Kind.SQ))),
             e.ins.slot.eq(qid),
             e.ins_piece.eq(0),
-            e.c_key.eq(e.c_key + (1 << e.mps)),
-            e.c_pages.eq(e.c_pages - 1),
+            e.queue_key.eq(e.queue_key + (1 << e.mps)),
+            e.queue_pages.eq(e.queue_pages - 1),
         ]
-        with m.If(e.c_pages == 0):
+        with m.If(e.queue_pages == 0):
             e.create.leave_later(m)
         with m.Else():
             e.insert.call(m, "CREATE_PAGE")
 
-    # UNMAP: the pages of queue c_qid (c_cq) leave the page map.
+    # --- UNMAP: the pages of queue_id (queue_is_cq) leave the page map. NVMe: Delete I/O Completion (Submission) Queue command ---
     with m.State("UNMAP"):
-        m.d.comb += e.shape.ra.eq(Cat(qid, e.c_cq))
+        m.d.comb += e.shape.ra.eq(Cat(qid, e.queue_is_cq))
         m.next = "UNMAP_SHAPE"
 
     with m.State("UNMAP_SHAPE"):
         base, size = e.shape.r["base"], e.shape.r["size"]
-        length = Mux(e.c_cq, size << 4, size << 6)
-        m.d.sync += [e.c_pages.eq((length + page_bits) >> (e.mps + 12)), e.c_key.eq(e.page_key(base))]
+        length = Mux(e.queue_is_cq, size << 4, size << 6)
+        m.d.sync += [e.queue_pages.eq((length + page_bits) >> (e.mps + 12)), e.queue_key.eq(e.page_key(base))]
         m.next = "UNMAP_PAGE"
 
     with m.State("UNMAP_PAGE"):
-        e.map.look_up(m, e.c_key, Const(0, 14))
-        with m.If(e.c_pages == 0):
+        e.map.look_up(m, e.queue_key, Const(0, 14))
+        with m.If(e.queue_pages == 0):
             e.unmap.leave_later(m)
         with m.Else():
             m.next = "UNMAP_CLEAR"
 
     with m.State("UNMAP_CLEAR"):
-        m.d.comb += [e.map.put_key.eq(e.c_key), e.map.put_offset.eq(0), e.map.put_entry.valid.eq(0)]
-        kind = Mux(e.c_cq, int(Kind.CQ), int(Kind.SQ))
+        m.d.comb += [e.map.put_key.eq(e.queue_key), e.map.put_offset.eq(0), e.map.put_entry.valid.eq(0)]
+        kind = Mux(e.queue_is_cq, int(Kind.CQ), int(Kind.SQ))
         for number, entry in enumerate(e.map.entries[: e.map.pages]):
             m.d.comb += e.map.put_ways[number].eq(
                 e.map.same[number] & (entry.kind == kind) & (entry.slot == qid))
-        m.d.sync += [e.c_key.eq(e.c_key + (1 << e.mps)), e.c_pages.eq(e.c_pages - 1)]
+        m.d.sync += [e.queue_key.eq(e.queue_key + (1 << e.mps)), e.queue_pages.eq(e.queue_pages - 1)]
         m.next = "UNMAP_PAGE"
 
-    # --- doorbells: d_qid, d_cq, d_value -------------------------------------------------------------------------
+    # --- doorbells: doorbell_qid, _cq, _value. NVMe: SQyTDBL, CQyHDBL; Queue Size: head and tail ------------------
     with m.State("DOORBELL"):
         m.d.comb += [
-            e.shape.ra.eq(Cat(e.d_qid, e.d_cq)),
-            e.sq_state.ra.eq(e.d_qid),
-            e.cq_state.ra.eq(e.d_qid),
+            e.shape.ra.eq(Cat(e.doorbell_qid, e.doorbell_cq)),
+            e.sq_state.ra.eq(e.doorbell_qid),
+            e.cq_state.ra.eq(e.doorbell_qid),
         ]
-        m.d.sync += e.d_value.eq(e.word)
+        m.d.sync += e.doorbell_value.eq(e.word)
         m.next = "DOORBELL_LOAD"
 
     with m.State("DOORBELL_LOAD"):
@@ -147,15 +146,15 @@ def states(m: Module, e) -> None:
             e.cq.eq(e.cq_state.r["entry"]),
             e.q_size.eq(e.shape.r["size"]),
         ]
-        with m.If(e.d_cq & e.cq_valid.bit_select(e.d_qid, 1)):
+        with m.If(e.doorbell_cq & e.cq_valid.bit_select(e.doorbell_qid, 1)):
             m.next = "CQ_DOORBELL"
-        with m.Elif(~e.d_cq & e.sq_valid.bit_select(e.d_qid, 1) & ~(e.shadow & (e.d_qid != 0))):
+        with m.Elif(~e.doorbell_cq & e.sq_valid.bit_select(e.doorbell_qid, 1) & ~(e.shadow & (e.doorbell_qid != 0))):
             m.next = "SQ_DOORBELL"
         with m.Else():
             e.finish(m)
 
     with m.State("SQ_DOORBELL"):
-        value = e.d_value[:16]
+        value = e.doorbell_value[:16]
         stale = e.sq.epoch != e.epoch
         position = Mux(e.sq.tail_known, e.sq.tail, e.sq.fetch)
         known = e.sq.tail_known | e.sq.fetch_known
@@ -165,9 +164,9 @@ def states(m: Module, e) -> None:
         # no driver goes at once, let alone behind a loss. (If one does, its commands are known from their fetch on.)
         overtaken = stale & known & ((ahead << 1) > e.q_size)
         m.d.sync += [
-            e.d_left.eq(Mux(known, ahead, 1)),
-            e.d_index.eq(Mux(known, position, before)),
-            e.d_flags.eq(Mux(stale | ~e.sq.tail_known, int(Flag.GUESS), 0)),
+            e.doorbell_left.eq(Mux(known, ahead, 1)),
+            e.doorbell_index.eq(Mux(known, position, before)),
+            e.doorbell_flags.eq(Mux(stale | ~e.sq.tail_known, int(Flag.GUESS), 0)),
             e.sq.tail.eq(value),
             e.sq.tail_known.eq(1),
             e.sq.epoch.eq(e.epoch),
@@ -176,33 +175,33 @@ def states(m: Module, e) -> None:
             e.make_event(
                 m,
                 spec.EventType.GUESSING, arg8=int(spec.GuessReason.AFTER_LOSS),
-                arg16=e.d_qid,
+                arg16=e.doorbell_qid,
             )
-        with m.If((e.d_value >= e.q_size) | overtaken):
+        with m.If((e.doorbell_value >= e.q_size) | overtaken):
             e.finish(m)  # too great a value the drive will refuse too
         with m.Else():
             m.next = "SQ_ANNOUNCE"
 
     with m.State("SQ_ANNOUNCE"):
-        with m.If(e.d_left == 0):
-            e.sq_state.write(m, e.d_qid, entry=e.sq)
+        with m.If(e.doorbell_left == 0):
+            e.sq_state.write(m, e.doorbell_qid, entry=e.sq)
             e.finish(m)
         with m.Else():
             m.d.sync += [
-                e.d_left.eq(e.d_left - 1),
-                e.d_index.eq(Mux(e.d_index + 1 == e.q_size, 0, e.d_index + 1)),
+                e.doorbell_left.eq(e.doorbell_left - 1),
+                e.doorbell_index.eq(Mux(e.doorbell_index + 1 == e.q_size, 0, e.doorbell_index + 1)),
             ]
             with m.If(e.slot_free):
                 emit.allocate(
                     m,
                     e,
-                    state=_engine.SlotState.ANNOUNCED,
-                    qid=e.d_qid,
-                    index=e.d_index,
-                    flags=e.d_flags,
+                    state=tables.SlotState.ANNOUNCED,
+                    qid=e.doorbell_qid,
+                    index=e.doorbell_index,
+                    flags=e.doorbell_flags,
                     doorbell=None,
                 )
-                m.d.comb += e.raise_arm.eq(e.d_qid == 0)
+                m.d.comb += e.raise_arm.eq(e.doorbell_qid == 0)
                 m.d.sync += [e.sq.last.eq(e.free_slot), e.sq.count.eq(e.sq.count + 1)]
                 with m.If(e.sq.count == 0):
                     m.d.sync += e.sq.head.eq(e.free_slot)

@@ -11,11 +11,12 @@ from wattbell_spec import wire as spec
 from ..layouts import COMMAND, EVENT, tlp_beat
 from ..skid import SkidBuffer
 from ..tlp import MERGED, TlpMerge, TlpParser
-from .engine import TAGS, Engine
+from .engine import Engine
 from .layouts import COMPLETION, CONFIG, COUNTERS, IDENTIFY_DATA, RAW, RAW_WORD
 from .losses import SOURCES, TrackerLosses
 from .pagemap import FULL_SIZE, MapSizes
 from .passthrough import PassThrough
+from .tables import TAGS
 
 RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 1024, 512
 """Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: half of them)."""
