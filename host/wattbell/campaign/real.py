@@ -15,6 +15,7 @@ from ..drive import Device, Tools, inspect, restore_left_over
 from ..drive.bench import run_session
 from ..drive.device import refuse_in_use, refuse_wrong_serial
 from ..drive.identity import identify
+from ..drive.phase import Phase, to_json
 from ..drive.rounds import Rounds
 from ..errors import DriveError
 from ..jsondata import JsonObject
@@ -55,7 +56,7 @@ class RealBench:
         self._device: Device
         self._suite: Suite
         self._rig: Rig
-        self._phases: list[JsonObject] = []
+        self._phases: list[Phase] = []
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
         """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
@@ -119,13 +120,13 @@ class RealBench:
             say=self._voice.say,
             left_out=rounds.over,
         )
-        (plans / "phases.json").write_text(json.dumps(self._phases, indent=1) + "\n", encoding="utf-8")
+        (plans / "phases.json").write_text(json.dumps(to_json(self._phases), indent=1) + "\n", encoding="utf-8")
 
     def accept(self, capture: Capture) -> JsonObject:
         """The drive's settings. DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
             raise DriveError(f"The rig saw no command of {self._device.path}: is this drive in the rig's connector?")
-        return {"settings": self._phases[-1]["conditions"] if self._phases else {}}
+        return {"settings": self._phases[-1].conditions if self._phases else {}}
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 from ..capture import CaptureWriter
 from ..capture.record import Limits, record
 from ..errors import DriveError
-from ..jsondata import JsonObject
 from ..rig import Rig
 from ..suites.step import Rest, Step
 from .device import Device
 from .interruption import guarded
+from .phase import Phase, to_json
 from .runner import Runner
 from .settings import Settings
 from .settle import RailWatch, Seen, wait
@@ -113,8 +113,8 @@ def run_session(
     conditions: Mapping[str, Any],
     tools: Tools,
     say: Callable[[str], None],
-    left_out: Callable[[Step, Sequence[Mapping[str, Any]]], bool] = lambda _step, _phases: False,
-) -> list[JsonObject]:
+    left_out: Callable[[Step, Sequence[Phase]], bool] = lambda _step, _phases: False,
+) -> list[Phase]:
     """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
     far, whether it is not needed any more.
 
@@ -167,8 +167,8 @@ def _store(writer: CaptureWriter, capture: Path, runner: Runner, description: Ma
     for path in [*runner.files.glob("*.fio"), *runner.results.iterdir()]:
         if path.is_file() and path.suffix in (".fio", ".json"):
             (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "phases.json").write_text(json.dumps(runner.phases, indent=1) + "\n", encoding="utf-8")
-    writer.meta["workload"] = {**description, "phases": runner.phases}
+    (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
+    writer.meta["workload"] = {**description, "phases": to_json(runner.phases)}
 
 
 __all__ = ["Recording", "run_session"]

@@ -5,14 +5,14 @@ The recording goes on meanwhile, so this goes by fio's own figures; the figures 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..measure.fiojson import Direction, Job, load_jobs
 from ..suites.kinds import KINDS
 from ..suites.step import Step
 from ..suites.suite import Test
+from .phase import Phase
 
 
 class Rounds:
@@ -22,18 +22,18 @@ class Rounds:
         self._tests = {test.id: test for test in tests}
         self._results = results
 
-    def over(self, step: Step, phases: Sequence[Mapping[str, Any]]) -> bool:
-        """``phases``: those that were run, as in ``workload.phases``. CaptureError when fio's JSON of one of them cannot be read."""
+    def over(self, step: Step, phases: Sequence[Phase]) -> bool:
+        """``phases``: those that were run. CaptureError when fio's JSON of one of them cannot be read."""
         test = self._tests.get(step.name.rpartition("#")[0])
         return test is not None and KINDS[test.kind].enough(test, self._tracked(test, phases))
 
-    def _tracked(self, test: Test, phases: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    def _tracked(self, test: Test, phases: Sequence[Phase]) -> list[list[float]]:
         """Values by round of each of the test's ``track``."""
         found: dict[str, list[float]] = {name: [] for name in test.track}
         for phase in phases:
-            if str(phase["name"]).partition("/")[0].rpartition("#")[0] != test.id or "fio" not in phase:
+            if phase.name.partition("/")[0].rpartition("#")[0] != test.id or phase.fio is None:
                 continue
-            jobs = load_jobs(self._results / str(phase["fio"]))
+            jobs = load_jobs(self._results / phase.fio)
             for name, values in found.items():
                 mine = [job for job in jobs if job.jobname == name]
                 if mine:

@@ -9,18 +9,18 @@ import mmap
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
-from ..jsondata import JsonObject
 from ..suites.jobs import Section, of_a_suite
 from ..suites.step import Format, Rest, Step, Wake, Writing
 from .device import Device
+from .phase import Phase
 from .replay import replay_job
 from .settings import Settings
 from .settle import Seen
@@ -42,7 +42,7 @@ _WAKE_BYTES = 4096
 class Runner:
     """Runs steps. ``files``: folder of the plan's job files and traces; ``results``: where fio's JSON goes.
 
-    ``phases`` grows as phases end, in the form of ``workload.phases`` in docs/capture.md. ``await_rest``: watches the rail behind a marker
+    ``phases`` grows as phases end. ``await_rest``: watches the rail behind a marker
     until it is at rest.
     """
 
@@ -58,7 +58,7 @@ class Runner:
     ) -> None:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
-        self.phases: list[JsonObject] = []
+        self.phases: list[Phase] = []
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
@@ -87,22 +87,22 @@ class Runner:
             for group in groups:
                 jobs = [section.name for section in group]
                 full = f"{name}/{'+'.join(jobs)}" if len(groups) > 1 else name
-                self._phase(full, step, "fio", {"jobs": jobs, "file": step.fio}, self._fio(step.fio, jobs))
+                self._phase(full, step, "fio", self._fio(step.fio, jobs), jobs=jobs, file=step.fio)
         elif step.fill is not None:
             job = self._fill_job(step.fill)
-            self._phase(name, step, "fio", {"jobs": ["fill"], "file": job}, self._fio(job, ["fill"]))
+            self._phase(name, step, "fio", self._fio(job, ["fill"]), jobs=["fill"], file=job)
         elif step.trace is not None:
             job = replay_job(self.files, self.results, step.trace, step, self.device.capacity_bytes)
-            self._phase(name, step, "trace", {"jobs": ["replay"], "file": job}, self._fio(job, ["replay"]))
+            self._phase(name, step, "trace", self._fio(job, ["replay"]), jobs=["replay"], file=job)
         elif step.idle_s is not None:
             idle_s = step.idle_s
-            self._phase(name, step, "idle", {"idle_s": idle_s}, lambda _: time.sleep(idle_s))
+            self._phase(name, step, "idle", lambda _: time.sleep(idle_s), idle_s=idle_s)
         elif step.wake is not None:
             wake = step.wake
-            self._phase(name, step, "wake", {"idle_s": wake.idle_s}, lambda entry: self._wake(wake, entry))
+            self._phase(name, step, "wake", lambda phase: self._wake(wake, phase), idle_s=wake.idle_s)
         elif step.settle is not None:
             rest = step.settle
-            self._phase(name, step, "settle", {}, lambda entry: self._settle(rest, entry))
+            self._phase(name, step, "settle", lambda phase: self._settle(rest, phase))
         elif step.format is not None:
             self._format(step.format)
         elif step.sanitize is not None:
@@ -113,26 +113,37 @@ class Runner:
         name: str,
         step: Step,
         kind: str,
-        detail: Mapping[str, Any],
-        body: Callable[[JsonObject], None],
+        body: Callable[[Phase], None],
+        *,
+        jobs: Sequence[str] | None = None,
+        file: str | None = None,
+        idle_s: float | None = None,
     ) -> None:
         number = self._first + len(self.phases) + 1
         self.say(f"{len(self.phases) + 1}: {name}")
-        power = {key: value for key, value in step.table.items() if key in ("apst", "aspm", "ps")}
-        entry: JsonObject = {
-            "phase": number, "name": name, "kind": kind if step.measured else "precondition", "measured": step.measured,
-            **detail, **power, "conditions": dict(self.settings.conditions),
-        }  # fmt: skip
+        phase = Phase(
+            number,
+            name,
+            kind if step.measured else "precondition",
+            step.measured,
+            dict(self.settings.conditions),
+            jobs,
+            file,
+            idle_s,
+            step.ps,
+            step.apst,
+            step.aspm,
+        )
         self.marker(number << 8 | START)
         began = time.monotonic()
-        body(entry)
+        body(phase)
         busy_s = time.monotonic() - began
         self.marker(number << 8 | END)
-        self.phases.append(entry)
+        self.phases.append(phase)
         if step.duty is not None:
-            rest = min(busy_s * (1 - step.duty) / step.duty, DUTY_IDLE_MAX_S if step.duty_idle_max_s is None else step.duty_idle_max_s)
-            entry["idle_after_s"] = rest
-            time.sleep(rest)
+            longest_s = DUTY_IDLE_MAX_S if step.duty_idle_max_s is None else step.duty_idle_max_s
+            phase.idle_after_s = min(busy_s * (1 - step.duty) / step.duty, longest_s)
+            time.sleep(phase.idle_after_s)
 
     def marker(self, value: int) -> None:
         """An in-band marker: a Get Features command that every drive refuses."""
@@ -156,12 +167,12 @@ class Runner:
             out[-1].append(section)
         return out
 
-    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[JsonObject], None]:
-        def body(entry: JsonObject) -> None:
-            output = self.results / f"fio-{entry['phase'] - self._first}.json"
+    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[Phase], None]:
+        def body(phase: Phase) -> None:
+            output = self.results / f"fio-{phase.phase - self._first}.json"
             chosen = [f"--section={job}" for job in jobs]
             self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
-            entry["fio"] = output.name
+            phase.fio = output.name
 
         return body
 
@@ -199,7 +210,7 @@ class Runner:
         path.write_text(text, encoding="utf-8")
         return str(path)
 
-    def _wake(self, wake: Wake, entry: JsonObject) -> None:
+    def _wake(self, wake: Wake, phase: Phase) -> None:
         """Leaves the drive alone, then reads 4 KiB past the page cache."""
         block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
         descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
@@ -207,7 +218,7 @@ class Runner:
             time.sleep(wake.idle_s)
             began = time.monotonic_ns()
             got = os.preadv(descriptor, [block], wake.slba * 512 // _WAKE_BYTES * _WAKE_BYTES)
-            entry["host_latency_s"] = (time.monotonic_ns() - began) * 1e-9
+            phase.host_latency_s = (time.monotonic_ns() - began) * 1e-9
         except OSError as error:
             raise DriveError(f"{self.device.path}: the waking read failed ({error.strerror}).") from None
         finally:
@@ -215,10 +226,10 @@ class Runner:
         if got != _WAKE_BYTES:
             raise DriveError(f"{self.device.path}: the waking read gave {got} of {_WAKE_BYTES} bytes.")
 
-    def _settle(self, rest: Rest, entry: JsonObject) -> None:
+    def _settle(self, rest: Rest, phase: Phase) -> None:
         """Leaves the drive alone until its rail is at rest."""
-        seen = self.await_rest(entry["phase"] << 8 | START, rest)
-        entry["settling"] = seen.to_json()
+        seen = self.await_rest(phase.phase << 8 | START, rest)
+        phase.settling = replace(seen, after_s=round(seen.after_s, 3))
         if not seen.settled:
             self.say(f"the rail is not at rest after {seen.after_s:.0f} s; going on")
 

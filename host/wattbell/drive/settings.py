@@ -16,7 +16,6 @@ import msgspec
 from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
-from ..jsondata import JsonObject
 from .device import Device
 from .interruption import guarded
 from .tools import Tools
@@ -59,7 +58,7 @@ class Settings:
     def __init__(self, device: Device, tools: Tools, journal: Path, sys: Path = Path("/sys")) -> None:
         self.device, self.tools, self.journal, self.sys = device, tools, journal, sys
         self.saved: list[Saved] = []
-        self.conditions: JsonObject = {}
+        self.conditions: dict[str, str | bool | int | None] = {}
 
     def __enter__(self) -> Settings:
         return self

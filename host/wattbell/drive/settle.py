@@ -35,16 +35,6 @@ class Seen:
     mean_w: float | None
     range_w: float | None
 
-    def to_json(self) -> dict[str, bool | float | None]:
-        """``settling`` of a phase of ``workload.phases``."""
-        return {
-            "settled": self.settled,
-            "after_s": round(self.after_s, 3),
-            "window_s": self.window_s,
-            "mean_w": self.mean_w,
-            "range_w": self.range_w,
-        }
-
 
 class RailWatch:
     """Power of the rail by second since :meth:`begin`. The recorder's thread adds to it, another one looks."""

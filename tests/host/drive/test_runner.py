@@ -59,8 +59,8 @@ def runner(tmp_path: Path) -> Runner:
 
 def test_jobs_run_one_group_a_phase(runner: Runner) -> None:
     runner.run([Step(name="t", fio="j.fio")])
-    assert [phase["name"] for phase in runner.phases] == ["t/a", "t/b", "t/c"]
-    counts = [json.loads((runner.results / phase["fio"]).read_text())["jobs"][0]["read"]["total_ios"] for phase in runner.phases]
+    assert [phase.name for phase in runner.phases] == ["t/a", "t/b", "t/c"]
+    counts = [json.loads((runner.results / phase.fio).read_text())["jobs"][0]["read"]["total_ios"] for phase in runner.phases]
     assert counts == [3, 5, 7]
 
 
@@ -68,7 +68,7 @@ def test_what_fio_says_of_a_round(runner: Runner) -> None:
     """fio's own JSON: 100 reads at 200 a second."""
     (runner.files / "j.fio").write_text(JOB.partition("[b]")[0].replace("number_ios=3", "number_ios=100\nrate_iops=200"))
     runner.run([Step(name="t", fio="j.fio")])
-    jobs = load_jobs(runner.results / runner.phases[0]["fio"])
+    jobs = load_jobs(runner.results / runner.phases[0].fio)
     assert value(jobs, "iops") == pytest.approx(200, rel=0.3)
     assert value(jobs, "mb_per_s") == pytest.approx(value(jobs, "iops") * 4096e-6, rel=0.02)
     assert 1e-7 < value(jobs, "mean_latency_s") < 0.5

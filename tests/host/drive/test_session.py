@@ -16,6 +16,7 @@ import pytest
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.drive import bench
 from wattbell.drive.device import Device
+from wattbell.drive.phase import to_json
 from wattbell.drive.rounds import Rounds
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError
@@ -97,13 +98,14 @@ class Lab:
         writer.feed(e.events(number, tick, [(tick, 15, 0, 0, 0)]) + e.status(number + 1, tick, run=0))
         return "stopped by the user"
 
-    def run(self, *steps: Mapping[str, Any], **more: Any) -> list[dict[str, Any]]:
+    def run(self, *steps: Mapping[str, Any], **more: Any) -> list[Any]:
         rig: Any = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
         typed = msgspec.convert(steps, tuple[Step, ...])
-        return bench.run_session(
+        phases = bench.run_session(
             self.device, rig, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
             conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,
         )  # fmt: skip
+        return list(to_json(phases))
 
     def words(self, name: str) -> list[str]:
         path = self.root / name

@@ -1,0 +1,37 @@
+"""What was run on a drive between two markers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .settle import Seen
+
+
+class Phase(msgspec.Struct, omit_defaults=True):
+    """An entry of ``workload.phases`` (docs/capture.md), filled in while the phase goes on. ``conditions``: how the drive was set."""
+
+    phase: int
+    name: str
+    kind: str
+    measured: bool
+    conditions: Mapping[str, str | bool | int | None]
+    jobs: Sequence[str] | None = None
+    file: str | None = None
+    idle_s: float | None = None
+    ps: int | None = None
+    apst: bool = False
+    aspm: str = "off"
+    fio: str | None = None
+    """fio's JSON."""
+    host_latency_s: float | None = None
+    settling: Seen | None = None
+    idle_after_s: float | None = None
+
+
+def to_json(phases: Sequence[Phase]) -> Sequence[Mapping[str, Any]]:
+    """The phases as JSON has them."""
+    found: Sequence[Mapping[str, Any]] = msgspec.to_builtins(phases)
+    return found
