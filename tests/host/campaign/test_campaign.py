@@ -1,0 +1,123 @@
+"""A campaign on a real bench: what it leaves, how it is interrupted, and how it goes on. Fast ones on a virtual bench are in tests/e2e."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from wattbell.campaign import real
+from wattbell.campaign.ending import Ending
+from wattbell.campaign.real import JOURNAL, RealBench, Setup
+from wattbell.campaign.runner import Order, run_suite
+from wattbell.errors import DriveError, UsageError
+from wattbell.suites.session import Choice
+
+from tests.host.drive.lab import Lab
+
+TEST = '[[test]]\nid = "{0}"\nname = "Test {0}"\nkind = "idle"\nconditions = ["empty"]\nidle_s = 0.2\n'
+
+
+class Audience:
+    """Writes down what it is told; ``interrupt`` is called with each line."""
+
+    def __init__(self, interrupt: Callable[[str], None] = lambda _: None) -> None:
+        self.heard: list[str] = []
+        self.tests: list[str] = []
+        self._interrupt = interrupt
+
+    def say(self, text: str) -> None:
+        self.heard.append(text)
+        self._interrupt(text)
+
+    @contextlib.contextmanager
+    def spinner(self, text: str) -> Iterator[object]:
+        yield text
+
+    @contextlib.contextmanager
+    def recording(self, serial: str) -> Iterator[Callable[[object], None]]:
+        yield lambda _: None
+
+    def begun(self, results: Mapping[str, Any]) -> None:
+        assert results["tests"] == [] or len(results["tests"]) == 1
+
+    def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        self.tests.append(test["test"])
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    made = Lab(tmp_path, monkeypatch)
+    made.commands = True
+    rig = SimpleNamespace(
+        description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False),
+        set_interval=lambda _: None, set_decimation=lambda _: None,
+    )  # fmt: skip
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(real, "inspect", lambda _: made.device)
+    monkeypatch.setattr(real, "refuse_in_use", lambda _: None)
+    monkeypatch.setattr(real.Rig, "open", lambda _: contextlib.nullcontext(rig))
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite/manifest.toml").write_text("".join(TEST.format(name) for name in "ab"))
+    return made
+
+
+def campaign(lab: Lab, audience: Audience, resume: bool = False) -> Mapping[str, Any]:
+    out = lab.root / "out"
+    bench = RealBench(Setup("/dev/nvme9n2", "S", None, out / JOURNAL, resume), Choice(written=True, real=True), audience)
+    run_suite(Order(str(lab.root / "suite"), out, resume=resume), bench, Ending(None, page=False), audience)
+    found: Mapping[str, Any] = json.loads((out / "results.json").read_text())
+    return found
+
+
+def test_a_suite_on_a_real_drive_leaves_its_results(lab: Lab) -> None:
+    audience = Audience()
+    results = campaign(lab, audience)
+    assert audience.tests == [test["test"] for test in results["tests"]] == ["a", "b"]
+    assert audience.heard[0] == "session 1 of 2: a (empty)" and "session 2 of 2: b (empty)" in audience.heard
+    assert (results["virtual"], results["drive"]["capacity_bytes"]) == (False, 1 << 40)
+    conditions = results["conditions"]
+    assert (conditions["fio"], conditions["nvme_cli"], conditions["written"]) == ("fio-3.33", "nvme version 2.3", True)
+    assert conditions["settings"]["power_state"] is None
+    phases = json.loads((lab.root / "out/plans/a-empty/phases.json").read_text())
+    assert [(phase["name"], phase["kind"], phase["measured"]) for phase in phases] == [
+        ("a-settle", "precondition", False),
+        ("a", "idle", True),
+    ]
+    assert phases[0]["settling"]["settled"] is True and phases[1]["idle_s"] == 0.2
+    assert len(lab.words("formats")) == 2
+
+
+def test_an_interrupted_campaign_keeps_what_it_has_and_goes_on(lab: Lab) -> None:
+    def ctrl_c(text: str) -> None:
+        if text == "2: b":
+            raise KeyboardInterrupt
+
+    audience = Audience(ctrl_c)
+    with pytest.raises(KeyboardInterrupt):
+        campaign(lab, audience)
+    aside = lab.root / "out/captures/b-empty-interrupted"
+    assert audience.heard[-1] == f"b: interrupted; what was recorded is in {aside}. Go on with --resume." and aside.is_dir()
+    assert [test["test"] for test in json.loads((lab.root / "out/results.json").read_text())["tests"]] == ["a"]
+    again = Audience()
+    with pytest.raises(UsageError, match="was begun with --rounds the default, not 3"):
+        _ = run_suite(
+            Order(str(lab.root / "suite"), lab.root / "out", resume=True),
+            RealBench(Setup("", "S", None, lab.root / "out" / JOURNAL), Choice(written=True, real=True, rounds=3), again),
+            Ending(None, page=False),
+            again,
+        )
+    results = campaign(lab, again, resume=True)
+    assert [test["test"] for test in results["tests"]] == ["a", "b"] and again.tests == ["b"]
+    assert "session 1 of 2: a (empty): done before" in again.heard
+
+
+def test_a_rig_that_sees_no_command_is_at_another_drive(lab: Lab) -> None:
+    lab.commands = False
+    with pytest.raises(DriveError, match=r"saw no command of /dev/nvme9n2: is this drive in the rig's connector"):
+        campaign(lab, Audience())

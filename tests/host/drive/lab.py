@@ -1,0 +1,113 @@
+"""A drive and a rig as far as a session sees them: `nvme` and `fio` are scripts, the rig's stream is made as markers are sent."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from wattbell.capture import CaptureWriter
+from wattbell.drive import bench
+from wattbell.drive.device import Device
+from wattbell.drive.phase import to_json
+from wattbell.drive.tools import Tools
+from wattbell.suites.step import Step
+
+from tests.host.wire import encoder as e
+
+S = 1_000_000_000
+STEP_S, SAMPLE_S = 1.0, 0.02
+NVME = """#!/bin/sh
+# get-feature DEVICE -f 0xd0 --cdw11=V: a marker, written down for the rig
+here=$(dirname "$0")
+for word in "$@"; do case $word in --cdw11=*) echo "${word#--cdw11=}" >> "$here/markers";; esac; done
+[ "$1" = format ] && echo "$@" >> "$here/formats"
+[ "$1" = id-ctrl ] && echo '{"psds": [{"non-operational_state": 0}, {"non-operational_state": 1}]}'
+[ "$1" = version ] && echo "nvme version 2.3"
+exit 0
+"""
+FIO = """#!{python}
+# what fio 3.33 says, as far as it is read: the n-th run has the n-th of the figures in `iops`
+import json, pathlib, sys
+here = pathlib.Path(__file__).parent
+if sys.argv[1] == "--version":
+    sys.exit(print("fio-3.33"))
+words = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+done = here / "runs"
+n = len(done.read_text().splitlines()) if done.exists() else 0
+done.open("a").write(words["--section"] + "\\n")
+figures = json.loads((here / "iops").read_text())
+iops = figures[min(n, len(figures) - 1)]
+none = {{"total_ios": 0, "io_bytes": 0, "iops": 0.0, "bw_bytes": 0, "lat_ns": {{"min": 0, "max": 0, "mean": 0.0}}}}
+read = {{"total_ios": 100, "io_bytes": 409600, "iops": iops, "bw_bytes": int(iops * 4096),
+        "lat_ns": {{"min": 1, "max": 9, "mean": 1e9 / iops}}}}
+job = {{"jobname": words["--section"], "groupid": 0, "read": read, "write": none}}
+pathlib.Path(words["--output"]).write_text("fio: a warning\\n" + json.dumps({{"fio version": "fio-3.33", "jobs": [job]}}))
+"""
+
+
+class Lab:
+    """``power``: W at so many seconds behind the last marker, None for a rig that is silent; ``commands``: whether it sees one. Each turn
+    brings a second of the rail."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.power: Callable[[float], float] | None = lambda _t: 0.5
+        for name, text in (("nvme", NVME), ("fio", FIO.format(python=sys.executable))):
+            (root / name).write_text(text)
+            (root / name).chmod(0o755)
+        self.tools = Tools({"nvme": str(root / "nvme"), "fio": str(root / "fio")})
+        self.device = Device("/dev/nvme9n2", "nvme9n2", "nvme9", "M", "S", "F", 1 << 40, 512, "", 7)
+        self.said: list[str] = []
+        self.commands = False
+        self.markers_seen = 0
+        (root / "plans").mkdir()
+        monkeypatch.setattr(bench, "record", self.record)
+        monkeypatch.setattr(bench, "_POLL_S", 0.01)
+
+    def record(self, _rig: object, writer: CaptureWriter, _limits: object, *, stop: threading.Event) -> str:
+        tick, number, since = S, 2, S
+        markers = self.root / "markers"
+        writer.feed(e.status(0, tick, run=1) + e.events(1, tick, [(tick, 15, 1, 0, 0)]))
+        if self.commands:
+            writer.feed(e.commands(number, tick, [e.Command(tick + 1000, 1000, 900)]))
+            number += 1
+        while not stop.is_set():
+            values = markers.read_text().split() if markers.exists() else []
+            blocks = b""
+            for value in values[self.markers_seen :]:
+                blocks += e.events(number, tick, [(tick, 7, 0, 0, int(value, 0))])
+                number, tick, since = number + 1, tick + 1000, tick
+            self.markers_seen = len(values)
+            power = self.power
+            if power is not None:
+                samples = []
+                for k in range(round(STEP_S / SAMPLE_S)):
+                    watts = power((tick - since) / S + k * SAMPLE_S)
+                    samples.append((165_000, round(watts / 3.3 / 500e-9)))
+                blocks += e.rail(number, tick, samples, interval=round(SAMPLE_S * S))
+                number, tick = number + 1, tick + round(STEP_S * S)
+            if blocks:
+                writer.feed(blocks)
+            time.sleep(0.005)
+        writer.feed(e.events(number, tick, [(tick, 15, 0, 0, 0)]) + e.status(number + 1, tick, run=0))
+        return "stopped by the user"
+
+    def run(self, *steps: Mapping[str, Any], **more: Any) -> list[Any]:
+        rig: Any = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
+        typed = msgspec.convert(steps, tuple[Step, ...])
+        phases = bench.run_session(
+            self.device, rig, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
+            conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,
+        )  # fmt: skip
+        return list(to_json(phases))
+
+    def words(self, name: str) -> list[str]:
+        path = self.root / name
+        return path.read_text().splitlines() if path.exists() else []
