@@ -1,4 +1,4 @@
-"""Ticks at which something happens by itself."""
+"""Deadlines: ticks at which a timer fires."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Boards: pins, clocks, deserialisers and transports around the platform-neutral instrument."""
+"""Boards: a folder each with its descriptor, pins, clocks and transceivers; one top (`tap.py`) joins them to the instrument."""

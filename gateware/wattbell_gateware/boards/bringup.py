@@ -1,4 +1,4 @@
-"""Bringing a deserialiser up."""
+"""Reset sequence of a deserialiser."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _TOLD = ("counters", "state", "lanes", "pending", "pending_known", "pending_tick
 
 
 class BeatPairs(wiring.Component):
-    """Beats of twice the width, half as many: for an instrument on a clock of half the frequency.
+    """Width converter 1:2, for an instrument on a clock of half the frequency: half as many beats, of twice the width.
 
     Every beat but the last of a TLP must be full. A beat a clock; latency 1 clock from the second of a pair.
 
@@ -70,9 +70,11 @@ class BeatCrossing(wiring.Component):
 
     Ports
     -----
-    i : in ``link``, :func:`~wattbell_gateware.layouts.tlp_beat`. o : in ``sync``, the same. now : in ``sync``; what a tick of a
-    beat that comes out now cannot be later than. dropped : in ``link``, strobe: a beat found no room. lost : in ``sync``: one did, since
-    power-on.
+    i : in ``link``, :func:`~wattbell_gateware.layouts.tlp_beat`.
+    o : in ``sync``, the same.
+    now : in ``sync``; no tick of a beat that comes out now is later.
+    dropped : in ``link``, strobe: a beat found no room.
+    lost : in ``sync``: a beat found no room since power-on.
     """
 
     def __init__(self, width: int):
@@ -118,10 +120,16 @@ class Direction(wiring.Component):
 
     Ports
     -----
-    In ``link``: raw, raw_valid, with `blocks` raw8, raw8_valid (see Receiver). In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); down (PERST#);
-    now; tlps; state; lost: since power-on a beat found no room (see :class:`BeatCrossing`; the receiver's counters have how many).
-    link: :func:`~wattbell_gateware.stream.linkside.link_port` from the other side. Any domain: locked, aligned.
-    In ``link``: rates, leaving, heard (see Receiver).
+    raw, raw_valid, with `blocks` raw8, raw8_valid : in ``link``, see Receiver.
+    rates, leaving, heard : in ``link``, see Receiver.
+    locked, aligned : see Receiver; of no domain.
+    rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
+    down : in ``sync``: PERST# is asserted.
+    now : in ``sync``: the tick counter.
+    tlps : in ``sync``, to the tracker.
+    state : in ``sync``, what the wire format has for the state of the direction.
+    lost : in ``sync``: a beat found no room since power-on (:class:`BeatCrossing`; the receiver's counters have how many).
+    link : in ``sync``, :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
     """
 
     def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int, half: bool = False, blocks: bool = False,

@@ -1,4 +1,4 @@
-"""What a receiver tells, from the link's clock to the instrument's, and what the host says of the link, back."""
+"""The clock-domain crossing of link events, counters and state to the instrument, and of what the host says of the link, back."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class LinkPort(wiring.Component):
 
     Ports
     -----
-    In ``link``: events, counters, state, lanes, pending, pending_known, pending_tick: the receiver's;
-    polarity_set, polarity, lanes_set, lanes_to: to it.
-    In ``sync``: rate (0, 1, 2: 2.5, 5, 8 GT/s); now, what no tick is later than; o, the port of the instrument
-    (:func:`~wattbell_gateware.stream.linkside.link_port`, from the other side).
+    events, counters, state, lanes, pending, pending_known, pending_tick : in ``link``, the receiver's.
+    polarity_set, polarity, lanes_set, lanes_to : in ``link``, to the receiver.
+    rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
+    now : in ``sync``; no tick is later.
+    o : in ``sync``, :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
     """
 
     def __init__(self, lanes: int):

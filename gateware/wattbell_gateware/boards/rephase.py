@@ -1,4 +1,4 @@
-"""Words from a clock to another of the same frequency and any phase."""
+"""A phase-compensation FIFO, between two clocks of one frequency and any phase."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _gray(value):
 
 
 class Rephase(wiring.Component):
-    """A word every clock on both sides. Two pointers go round a ring of eight words, and follow each other at a distance that
-    wander does not use up. When they come close, which only happens when a clock stopped or came back, the reader jumps to the middle.
-
-    Domains ``writes`` and ``reads``.
+    """A word every clock on both sides. Two pointers go round a ring of eight words, and keep a distance that wander does not use up.
+    When they come close, which only happens when a clock stopped or came back, the reader jumps to the middle.
 
     Ports
     -----
-    i : in ``writes``. o : in ``reads``. slipped : in ``reads``, it jumped: words were lost or came twice.
+    i : in the domain `writes`.
+    o : in the domain `reads`.
+    slipped : in `reads`: the reader jumped, words were lost or came twice.
     """
 
     def __init__(self, width: int, *, writes: str = "write", reads: str = "read"):

@@ -1,4 +1,4 @@
-"""Many bits from one clock to another, all of one instant."""
+"""A clock-domain crossing for wide values, with a handshake."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ class SpiBridge(wiring.Component):
     -----
     cs, sck, copi, cipo, irq : pins, active high.
     reg_addr, reg_wdata, reg_we, reg_rdata : the instrument's register bus.
-    console_in, console_out : bytes from and to the USB control port. link : what ``LINK`` shows.
+    console_in, console_out : bytes from and to the USB control port.
+    link : what ``LINK`` shows.
     """
 
     cs: In(1)

@@ -14,7 +14,7 @@ from .system import NEVER
 __all__ = ["JITTER_BITS", "LONGEST_TICKS", "PULSE_TICKS", "Load"]
 
 PULSE_TICKS = 1 << 17
-"""Least time between two edges (131 us): a path has settled for 40 us before an edge, and is looked at for 80 us behind it."""
+"""Least time between two edges (131 us): a path has settled for 40 us before an edge, and is looked at for 80 us after it."""
 JITTER_BITS = 14
 """Up to 2^14 - 1 ticks more, by chance: edges fall at every phase of the conversions, whatever their interval."""
 LONGEST_TICKS = 2 * ((1 << 11) - 1) * (PULSE_TICKS + (1 << JITTER_BITS))

@@ -17,7 +17,7 @@ SLICE = 2
 
 
 class Rom(wiring.Component):
-    """Words of 32 bits behind two ports that read at the same time. Data is there one clock behind its address.
+    """Words of 32 bits behind two ports that read at the same time. Data is there one clock after its address.
 
     It is the memory `words`. With `sliced`, `slice0`.. have `SLICE` bits each of the largest power of two of words, and `rest` has what
     is beyond: of block RAMs that are narrow and deep none has to be chosen by the address. Of one memory of 9 Ki words Yosys makes

@@ -13,7 +13,7 @@ NEVER = (1 << 64) - 1
 """A deadline that is none."""
 
 RESET_CLOCKS = 32
-"""How long the core's reset lasts: more than an access on its bus takes, so that no answer comes behind it."""
+"""How long the core's reset lasts: more than an access on its bus takes, so that no answer comes after it."""
 _TIMEOUT_UNIT_BITS = 20
 _POWER_ON, _WATCHDOG, _RESTART = 1, 2, 4
 

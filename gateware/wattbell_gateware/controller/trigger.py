@@ -167,7 +167,7 @@ class Trigger(wiring.Component):
         return hit, c.tick
 
     def _act(self, m: Module, fires: Value, starts: Value) -> None:
-        """From tick and delay to what is done: the capture starts before a mark is made, and stops behind it."""
+        """From tick and delay to what is done: the capture starts before a mark is made, and stops after it."""
         wanted = {b.name: self.trigger_action[b.low] for b in board_by_name("TRIGGER_ACTION").bits}
         control, run, marker = by_name("CONTROL").address, 1 << by_name("CONTROL").bits[0].low, by_name("MARKER").address
         steps = (("RUN", control, run), ("MARKER", marker, TRIGGER_MARK), ("STOP", control, 0))

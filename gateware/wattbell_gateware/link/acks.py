@@ -28,7 +28,7 @@ class AckTimer(wiring.Component):
     Ports
     -----
     sent : events of this direction, one a clock; of these, TLP counts. answers : events of the other direction, of these, ACK.
-    times : :data:`ACK_TIMES`, three clocks behind the Ack.
+    times : :data:`ACK_TIMES`, three clocks after the Ack.
     """
 
     def __init__(self):

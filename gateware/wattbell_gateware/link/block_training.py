@@ -28,7 +28,7 @@ class BlockSetReader(wiring.Component):
     Ports
     -----
     words : :data:`BLOCK_WORD`, from :class:`~wattbell_gateware.pcs.block_lane.BlockLane`.
-    found, value : the second of two equal training sequences one behind the other ended, :data:`TRAINING_SET`. eios.
+    found, value : the second of two equal training sequences one after the other ended, :data:`TRAINING_SET`. eios.
     time : low bits of the tick of the word that ``found`` or ``eios`` is of.
     """
 

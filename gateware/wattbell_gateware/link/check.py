@@ -22,7 +22,7 @@ class LcrcChecker(wiring.Component):
     the complement of its LCRC (3.6.2.1).
 
     One set of parities, of a whole beat, does for every number of double words. Where the last beat has room the LCRC is in it, and
-    zeros are taken behind that: then the state is a constant, that of the residue behind so many zeros, or 0 if the LCRC is
+    zeros are taken after that: then the state is a constant, that of the residue after so many zeros, or 0 if the LCRC is
     complemented. Where it has none the state is the LCRC's complement, or the LCRC.
     """
 
@@ -41,7 +41,7 @@ class LcrcChecker(wiring.Component):
         state, kept, filled = Signal(32), Signal(packed_beat(self._width)), Signal()
         staged = Signal()
         m.d.comb += [body.before.eq(Mux(beat.first, beat.crc, state)), body.data.eq(beat.data)]
-        for n in range(2, n_dws):  # behind one double word and the LCRC
+        for n in range(2, n_dws):  # after one double word and the LCRC
             with m.If(beat.dws < n):
                 m.d.comb += body.data.word_select(n, 32).eq(0)
         m.d.sync += [staged.eq(self.packed.valid), self.out.valid.eq(staged)]

@@ -18,14 +18,14 @@ class CrcPolynomial(NamedTuple):
     reflected: int
     """The polynomial without its highest term, x**0 in the highest bit."""
     residue: int
-    """State behind a body and its CRC, if both are whole."""
+    """State after a body and its CRC, if both are whole."""
 
     @property
     def init(self) -> int:
         return (1 << self.bits) - 1
 
     def shifted(self, state: int, bits: int) -> int:
-        """The state behind so many bits of zero."""
+        """The state after so many bits of zero."""
         for _ in range(bits):
             state = state >> 1 ^ (self.reflected if state & 1 else 0)
         return state

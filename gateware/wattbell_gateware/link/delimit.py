@@ -16,7 +16,7 @@ LATENCY = 4
 
 
 class End(enum.Enum, shape=2):
-    """How the frame of a quad goes on behind it."""
+    """How the frame of a quad goes on after it."""
 
     NONE = 0
     END = 1
@@ -82,7 +82,7 @@ class FrameDelimiter(wiring.Component):
     enable : the lanes are aligned. Low: no frame begins, and an open one is given up. fast : 5 GT/s, a symbol time is 2 ticks; else 4.
     out : :func:`quads_of`; valid only where there is something.
     broken : so many frames were given up in the word of this ``out``. headless : so many ends without a frame.
-    stray : data other than idle outside of frames in that word (not behind a frame that was given up).
+    stray : data other than idle outside of frames in that word (not after a frame that was given up).
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -142,7 +142,7 @@ class FrameDelimiter(wiring.Component):
         found = [self._found(m, t, step, width) for t, step in enumerate(steps)]
         begin_at = [step.begins for step in steps]
 
-        # Values of this word behind those of lanes 0 and 1 of the word before
+        # Values of this word after those of lanes 0 and 1 of the word before
         kept = Signal(3 * 16)
         past = [*(Cat(kept.word_select(n, 16)) for n in range(3)), *values]
         deferred = Signal()

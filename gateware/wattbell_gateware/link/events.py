@@ -1,4 +1,4 @@
-"""What a link layer has to tell, in one stream."""
+"""Events of a link layer, in one stream."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ class EventQueue(wiring.Component):
     """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait. Of ticks the low
     `tick_bits` come out.
 
-    Ports: ``i0`` ..: always ready. ``out``. ``lost``: so many found no room in this clock.
+    Ports
+    -----
+    i0, .. : events of each source; always ready.
+    out : all of them, the first source first.
+    lost : how many found no room in this clock.
     """
 
     def __init__(self, sources: int, *, each: int = 16, tick_bits: int = 64):

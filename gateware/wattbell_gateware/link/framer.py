@@ -34,7 +34,7 @@ class Framer(wiring.Component):
 
     An intact frame comes out intact whatever was before it on the link; nothing outside of frames comes out.
 
-    Where a word has 16 symbols, TLPs of 4n + 1 double words one right behind the other take a clock in eight (n = 1) more than
+    Where a word has 16 symbols, TLPs of 4n + 1 double words one right after the other take a clock in eight (n = 1) more than
     there is; 32 words are kept back, so that at least 200 such TLPs may follow each other without a pause. More is an
     ``overrun``: the words that find no room are as if damaged.
 

@@ -1,4 +1,4 @@
-"""What framing delivers, at any speed: the one interface between the framers and everything behind them.
+"""What framing delivers, at any speed: the one interface between the framers and everything after them.
 
 The framers of 8b/10b (STP symbols) and of 128b/130b (STP tokens) both have these outputs, so that sequence filter, store and
 events are one.

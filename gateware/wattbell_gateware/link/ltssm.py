@@ -117,7 +117,7 @@ class LinkTracker(wiring.Component):
             m.d.sync += [ending.eq(_DLLPS), ending_tick.eq(self.sets_tick)]
         with m.Elif(ending != 0):
             m.d.sync += ending.eq(ending - 1)
-        # What comes out of the receiver late says nothing of the state behind an ordered set that was sent after it.
+        # What comes out of the receiver late says nothing of the state after an ordered set that was sent after it.
         last, behind = Signal(_LOW), Signal(range(_BEHIND + 1))
         with m.If(found | self.eios.any()):
             m.d.sync += [last.eq(self.sets_tick[:_LOW]), behind.eq(_BEHIND)]

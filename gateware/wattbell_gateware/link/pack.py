@@ -19,9 +19,9 @@ _LEAST = 4
 def packed_beat(width: int) -> data.StructLayout:
     """As :func:`.layouts.framed_beat`, before the LCRC is looked at.
 
-    ``broken``, ``edb``: with ``last``: given up; ended with EDB. The LCRC as received is behind the last double word in ``data``, or,
+    ``broken``, ``edb``: with ``last``: given up; ended with EDB. The LCRC as received is after the last double word in ``data``, or,
     where that fills the beat, in ``lcrc``; what is behind it in ``data`` means nothing. ``number``: the two bytes in
-    front of the TLP as received, ``crc`` the state of the LCRC behind them. ``tick``: of the STP's first symbol.
+    front of the TLP as received, ``crc`` the state of the LCRC after them. ``tick``: of the STP's first symbol.
     """
     return data.StructLayout({
         "data": unsigned(width), "dws": range(width // 32 + 1), "first": 1, "last": 1,

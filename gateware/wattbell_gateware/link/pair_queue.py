@@ -1,4 +1,4 @@
-"""A queue that takes two at a time and gives one."""
+"""A queue that takes up to two elements a clock and gives one."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import ShapeLike

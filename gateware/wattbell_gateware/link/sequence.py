@@ -1,4 +1,4 @@
-"""Every TLP once."""
+"""Sequence numbers: every TLP is passed on once."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["ORDER", "WINDOW", "SequenceFilter", "SequenceOrder", "SequenceWindow", "judged"]
 
 WINDOW = 64
-"""So many numbers behind the expected one are remembered one by one; a power of two."""
+"""So many numbers after the expected one are remembered one by one; a power of two."""
 _COLUMN_BITS = 3
 _ROW = 1 << _COLUMN_BITS
 
@@ -104,7 +104,7 @@ class SequenceWindow(wiring.Component):
 
 
 def _between(m: Module, since, until, window: int):
-    """:func:`_rows` of the places from `since` up to before `until`, round the end if that is not behind it; combinational."""
+    """:func:`_rows` of the places from `since` up to before `until`, round the end if that is not after it; combinational."""
     first, last, found = since[_COLUMN_BITS:], until[_COLUMN_BITS:], Signal(_rows(window))
     inside, round_ = Signal(), Signal()
     m.d.comb += [
@@ -129,9 +129,9 @@ def _places(rows):
 class SequenceFilter(wiring.Component):
     """Judges the sequence number of a TLP that came whole; one a clock, the verdict comes a clock later.
 
-    Numbers count modulo 4096, and at most 2048 TLPs are under way (Base 2.1, 3.5.2.2), so that a number up to 2048 behind the
+    Numbers count modulo 4096, and at most 2048 TLPs are under way (Base 2.1, 3.5.2.2), so that a number up to 2048 after the
     expected one is of a replay, and any other is ahead. Numbers passed over count as lost: they were damaged on the way. The
-    receiver of the link had them whole (then they stay lost), or not: then it has them sent again, with all behind them. So a
+    receiver of the link had them whole (then they stay lost), or not: then it has them sent again, with all after them. So a
     lost number that comes again is passed on then, late, if it is one of the last :data:`WINDOW` before the expected one; what
     was passed on before it is not passed on again. A nullified TLP must not be shown: its number comes again.
 

@@ -1,4 +1,4 @@
-"""Keeps TLPs until they are known to be good: beats with a verdict -> TLPs of the stream that the tracker takes."""
+"""Store and forward of TLPs: beats with a verdict -> the TLPs that the tracker takes."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class TlpStore(wiring.Component):
     Ports
     -----
     frames : :func:`.layouts.framed_beat` of `width` bits. forget, begin : see :class:`SequenceFilter`.
-    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP behind one without room, and
-        with one that comes late, behind TLPs sent after it.
+    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP after one without room, and
+        with one that comes late, after TLPs sent after it.
     fates : one a frame (:data:`FATE`), two clocks after its last beat.
     pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
         Not ``pending_known``: it is on its way through the list of TLPs, and ``pending_tick`` is 0.

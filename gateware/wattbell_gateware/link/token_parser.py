@@ -39,7 +39,7 @@ def parsed_word(lanes: int) -> data.StructLayout:
     - ``body``: of each double word: it belongs to a TLP. Those of ``old_body`` to the one that was open before this word.
     - ``lcrc``: LCRC of the TLP that ends.
     - ``ends``: the open TLP ends: its verdict is due. ``edb``: with EDB. ``broken``: broken off.
-    - ``begins``: a TLP is open from here on; ``sequence``, ``time`` are those of the TLP open behind this word, or last.
+    - ``begins``: a TLP is open from here on; ``sequence``, ``time`` are those of the TLP open after this word, or last.
     - ``dllp``: of each double word: it ends a DLLP; ``half``: two bytes of the one that goes on, or went on, with the first double
       word, ``dllp_time`` of each.
     """
@@ -50,14 +50,14 @@ def parsed_word(lanes: int) -> data.StructLayout:
 
 
 class TokenParser(wiring.Component):
-    """``words``: :func:`stream_word`. ``out``: :func:`parsed_word`, one for each word, a clock behind it (x1, x2: behind the next).
+    """``words``: :func:`stream_word`. ``out``: :func:`parsed_word`, one for each word, a clock after it (x1, x2: after the next).
 
     ``corrected``: strobe, a token had one wrong bit, which was put right. ``lost``: strobe, no token stood where one must.
     ``regained``: strobe, found one again.
 
     Where no token is, the specification's receiver stops and has the link retrained. This one looks for an STP with every bit
     right, before a header whose length is that of the token (once in 2^19 double words of anything else), and goes on with it; and in any
-    case behind the next SKP ordered set.
+    case after the next SKP ordered set.
     """
 
     def __init__(self, lanes: int):
@@ -119,7 +119,7 @@ class TokenParser(wiring.Component):
         return m
 
     def _double_word(self, m, n, now, symbols, result, strobes, state, left, offset, length, place, half, half_time, lcrc, old):
-        """Takes the stream on by double word `n` of the word; the same things behind it."""
+        """Takes the stream on by double word `n` of the word; the same things after it."""
         lanes = self._lanes
         corrected, lost, regained = strobes
         after = Signal(Mode, name=f"state{n}")

@@ -23,9 +23,9 @@ def stream_word(lanes: int) -> data.StructLayout:
 
 
 class DataStream(wiring.Component):
-    """A data stream begins with the data block behind an SDS or an SKP ordered set. It ends with any ordered set but SKP, with data of
-    a lane whose register is not known, and when the lanes are not ``aligned``. (Behind an SKP ordered set in the middle of training come
-    training sequences, so data behind one is always of a data stream; that is where a tap that attaches later gets in.)
+    """A data stream begins with the data block after an SDS or an SKP ordered set. It ends with any ordered set but SKP, with data of
+    a lane whose register is not known, and when the lanes are not ``aligned``. (After an SKP ordered set in the middle of training come
+    training sequences, so data after one is always of a data stream; that is where a tap that attaches later gets in.)
 
     ``words``: :func:`block_link_word`. ``width``: lanes in use, 0, 1, 2 for 1, 2, 4. ``out``: :func:`stream_word`, of fewer lanes the
     first symbols; every ordered set gives a word without data.

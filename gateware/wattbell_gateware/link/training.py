@@ -28,14 +28,14 @@ _KIND = data.StructLayout(dict.fromkeys(("com", "idle", "number", "byte", "ts1",
 
 
 class OrderedSetReader(wiring.Component):
-    """Reads descrambled symbols of one lane; a word a clock, strobes 5 clocks behind it.
+    """Reads descrambled symbols of one lane; a word a clock, strobes 5 clocks after it.
 
     Symbol 6 of a training sequence is not looked at: it may hold equalisation presets. Polarity must be right.
 
     Ports
     -----
     symbols : from :class:`~wattbell_gateware.pcs.LaneReceiver`.
-    found, value : the second of two equal training sequences one behind the other ended, :data:`TRAINING_SET`.
+    found, value : the second of two equal training sequences one after the other ended, :data:`TRAINING_SET`.
     eios : COM IDL IDL.
     """
 

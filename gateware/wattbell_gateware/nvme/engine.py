@@ -32,8 +32,21 @@ from .store import Subroutine, Table
 
 
 class Engine(wiring.Component):
-    """``tlps``: merged headers; ``next_*``: one is there or behind (`staged`: behind), of this tick, and may be held back.
-    ``read_*``, ``free*``: payload ring of direction ``up``."""
+    """The ports that are not the tracker's (see the package).
+
+    Ports
+    -----
+    tlps : merged headers.
+    next_valid, next_tick : a header of this tick is there or follows (`staged`: follows), and may be held back.
+    up : direction of the present TLP, and of its payload ring, which the next four are of.
+    read_index, read_data : a double word of it, one clock later.
+    free, free_to : its space up to there is given back.
+    record, event, raw : what is made; always taken.
+    raw_room : words of ``raw`` that fit.
+    lose, lose_tick : pulses, by :class:`spec.LossSource`, and their tick.
+    unmatched : pulse: a TLP fitted nothing.
+    armed : long payload is wanted, too.
+    """
 
     def __init__(
         self, queues_: int, slots: int, *, staged: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = tables.TAGS,
@@ -109,7 +122,7 @@ class Engine(wiring.Component):
         m.next = "DISPATCH"
 
     def _accept(self, m: Module) -> None:
-        """What :meth:`accept` does, the same from every state: built once, behind the states, so that it comes before what they do with the
+        """What :meth:`accept` does, the same from every state: built once, after the states, so that it comes before what they do with the
         tables' addresses."""
         head = self.tlps.payload.header
         with m.If(self.accepts):
@@ -404,7 +417,7 @@ class Engine(wiring.Component):
                     with m.Default():
                         self.finish(m)
 
-            # Files whose subroutines are called by others come behind them.
+            # Files whose subroutines are called by others come after them.
             for file in (control, queues, fetch, completions, admin, interrupts, heads, pages, insert, emit):
                 file.states(m, self)
             for subroutine in (self.create, self.unmap, self.reset, self.reclaim):

@@ -1,7 +1,7 @@
 """The memories of the page map, and what all ways share: one address to look up, one entry to write, one choice among them.
 
 The map is skewed-associative: each way has its own hash of the same page and offset. What is not shared costs as many times its width as
-there are ways; so a state says what it looks up or writes once, and the hashes are made behind that.
+there are ways; so a state says what it looks up or writes once, and the hashes are made after that.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ FULL_SIZE = MapSizes()
 
 
 class PageMap:
-    """Ways of pages, behind them ways of pieces.
+    """Ways of pages, then ways of pieces.
 
     A state sets ``key`` and ``offset`` (:meth:`look_up`) and ``entries`` hold that place of every way from the next clock on. It sets
-    ``hold`` if they are still wanted in the clock behind it: otherwise the ways read what is looked up by default. A write
+    ``hold`` if they are still wanted in the clock after it: otherwise the ways read what is looked up by default. A write
     (:meth:`put`; one of an entry that is not valid takes an entry away) shows in a look-up that begins in the next clock.
 
     A way of pages does not keep the lower bits of keys: its hash adds them, as they are, to the rest, so an entry's place tells them.

@@ -28,7 +28,7 @@ from .tables import Kind
 def declare(m: Module, e) -> None:
     ways = e.map.count
     e.hits = Signal(ways)
-    e.later = {}  # pairs of ways -> the second one's entry starts behind the first one's
+    e.later = {}  # pairs of ways -> the second one's entry starts after the first one's
     for a in range(ways):
         for b in range(a + 1, ways):
             e.later[a, b] = Signal(name=f"later_{a}_{b}")

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class PassThrough(wiring.Component):
-    """Two pipeline registers (`at_once`: wires alone) behind the ports of ``SyncFIFOBuffered``, whose latency they have.
+    """Two pipeline registers (`at_once`: wires alone) with the ports of ``SyncFIFOBuffered`` and its latency.
 
     Ports
     -----

@@ -161,7 +161,7 @@ def states(m: Module, e) -> None:
         before = Mux(value == 0, e.q_size - 1, value - 1)
         ahead = e.modulo(value - position, e.q_size)
         # A doorbell that was lost and comes when it is sent again is older than the last one: more than half the queue ahead, which
-        # no driver goes at once, let alone behind a loss. (If one does, its commands are known from their fetch on.)
+        # no driver goes at once, let alone after a loss. (If one does, its commands are known from their fetch on.)
         overtaken = stale & known & ((ahead << 1) > e.q_size)
         m.d.sync += [
             e.doorbell_left.eq(Mux(known, ahead, 1)),

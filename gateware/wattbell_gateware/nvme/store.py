@@ -14,7 +14,7 @@ class Table:
 
     Set ``ra`` combinationally in one state; ``r[name]`` holds the entry from the next clock on, until ``ra`` is set
     again. It is read again at every clock: a write shows in the entry held a clock later than in a `transparent` table, where it shows in
-    the next clock already. What a table that is not transparent gives for the clock behind a write to the address it reads is not
+    the next clock already. What a table that is not transparent gives for the clock after a write to the address it reads is not
     defined: block RAMs differ there, and to make them alike takes a register and a choice for every bit. No state may use it.
     """
 

@@ -30,7 +30,7 @@ class NvmeTracker(wiring.Component):
     `beats_up`, of the drive's if it is another number: there it is CQEs, interrupts and what Identify gives;
     `at_once`: whoever takes records and events is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
     frequency of ``sync``, which rises with it. A TLP then takes twice the clocks, and one that finds the engine idle is taken up to five
-    later; idle clocks cannot be left out; with `at_once` a record stays for three clocks behind its ``valid``; `sizes` of the page map;
+    later; idle clocks cannot be left out; with `at_once` a record stays for three clocks after its ``valid``; `sizes` of the page map;
     `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
     """
 

@@ -1,4 +1,4 @@
-"""Physical coding sublayer, 2.5 and 5 GT/s: words of a deserialiser -> descrambled symbols of a lane -> lanes side by side."""
+"""Physical coding sublayer, 2.5 and 5 GT/s: words of a deserialiser -> descrambled symbols of a lane -> deskewed lanes."""
 
 from .align import SymbolAligner
 from .decode import Decoder8b10b

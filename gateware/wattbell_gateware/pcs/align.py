@@ -1,4 +1,4 @@
-"""Finds where symbols begin in the words of a deserialiser."""
+"""Symbol alignment: finds where symbols begin in the words of a deserialiser."""
 
 from __future__ import annotations
 

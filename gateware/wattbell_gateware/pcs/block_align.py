@@ -1,4 +1,4 @@
-"""Finds blocks of 130 bits in the words of a deserialiser that knows nothing of them."""
+"""Block alignment: finds the blocks of 130 bits in the words of a deserialiser."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -105,7 +105,7 @@ class BlockAligner(wiring.Component):
     Ports
     -----
     raw : words of 32 bits, first bit received in bit 0. time : low bits of the tick at which its first bit came.
-    out : words of blocks; the word that ends with the last bit of a raw word comes 4 clocks behind it (:data:`LATENCY`).
+    out : words of blocks; the word that ends with the last bit of a raw word comes 4 clocks after it (:data:`LATENCY`).
     locked, inverted. bad_header, moved : strobes; moved: lock was lost, or the boundary moved. forget : what comes from here on is
         another stream (no ``moved`` for it).
     """

@@ -36,7 +36,7 @@ class BlockDescrambleStep(wiring.Component):
 
     Data is combined with the key, and TS1 and TS2 but for their first symbol. (Their last two may be sent plain for DC balance; these
     come out wrong then.) Every other ordered set is sent plain. The register takes 32 shifts for every word but those of SKP ordered
-    sets, and starts from ``seed`` behind an EIEOS. (Base 3.0, 4.2.2.4.)
+    sets, and starts from ``seed`` after an EIEOS. (Base 3.0, 4.2.2.4.)
     """
 
     before: In(_BITS)
@@ -114,7 +114,7 @@ class BlockDescrambler(wiring.Component):
             whole.eq(near(word.data[:8], _SKP_END)),
             adopt.eq(ends & whole & (~self.known | (differing > _SAME))),
         ]
-        # Its highest bit is the parity of the data blocks since the last one, or SDS; behind an ordered set the complement of the value's.
+        # Its highest bit is the parity of the data blocks since the last one, or SDS; after an ordered set the complement of the value's.
         parity, counted, after_data = Signal(), Signal(), Signal()
         m.d.sync += [
             self.corrected.eq(adopt & self.known), self.damaged.eq(ends & self.known & (~whole | (differing != 0))),

@@ -1,4 +1,4 @@
-"""Puts the lanes of an 8 GT/s link side by side again."""
+"""Lane-to-lane deskew at 8 GT/s."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class BlockKind(enum.Enum, shape=4):
 
     DATA = 0
     SOS = 1
-    """SKP ordered set, whatever its length: behind the descrambler one word."""
+    """SKP ordered set, whatever its length: after the descrambler one word."""
     TS1 = 2
     TS2 = 3
     SDS = 4

@@ -27,7 +27,7 @@ _MARKS = {"known": 1, "plus": 1, "minus": 1, "needs_minus": 1, "needs_plus": 1}
 _SIX = data.StructLayout({
     "value": 5, "k28": 1, **_MARKS,
     "k28_minus": 1,  # the form of K28 at positive disparity
-    "must_plus": 1, "must_minus": 1,  # behind it .7 is the alternate form, where disparity is positive, negative
+    "must_plus": 1, "must_minus": 1,  # after it .7 is the alternate form, where disparity is positive, negative
     "kx7": 1,  # it may be
 })  # fmt: skip
 _FOUR = data.StructLayout({"value": 3, **_MARKS})
@@ -53,7 +53,7 @@ def _six(code: int) -> tuple[int, bool] | None:
 
 
 def _behind(code: int) -> dict[str, int]:
-    """What a six-bit block says of the four-bit block behind it: :data:`_SIX` from ``k28_minus`` on."""
+    """What a six-bit block says of the four-bit block after it: :data:`_SIX` from ``k28_minus`` on."""
     found = _six(code)
     x, k28 = found or (0, False)
     return {
@@ -73,7 +73,7 @@ def _four(code: int) -> int | None:
 
 
 def _disparity(code: int, bits: int) -> int:
-    """Running disparity behind a block: the sign of its balance; 111000 and 1100 leave -1, 000111 and 0011 +1; 0 as before."""
+    """Running disparity after a block: the sign of its balance; 111000 and 1100 leave -1, 000111 and 0011 +1; 0 as before."""
     ones, half = code.bit_count(), bits // 2
     if ones != half:
         return 1 if ones > half else -1
@@ -155,7 +155,7 @@ class Decoder8b10b(wiring.Component):
             for value in range(16):
                 with m.Case(value):
                     m.d.comb += second.eq(_FOUR.const(_block(value, 4, _four(value) is not None) | {"value": _four(value) or 0}))
-        # K28 complements its balanced y's with the block before, so that behind 110000 every y is read as behind 001111.
+        # K28 complements its balanced y's with the block before, so that after 110000 every y is read as after 001111.
         flipped, y_flipped = Signal(4, name=f"flipped{n}"), Signal(3, name=f"y_flipped{n}")
         m.d.comb += [flipped.eq(~four), y.eq(Mux(first.k28_minus, y_flipped, second.value))]
         with m.Switch(flipped):

@@ -15,7 +15,7 @@ _BITS = 16
 _POLYNOMIAL = 1 << 16 | 1 << 5 | 1 << 4 | 1 << 3 | 1
 _SEED = 0xFFFF
 _TRAINING = 15
-"""Symbols behind the COM of a training sequence."""
+"""Symbols after the COM of a training sequence."""
 
 PLACE = data.StructLayout({"training": range(_TRAINING), "after_com": 1})
 """Between two symbols: how many symbols of a training sequence are still to come; the last one was COM."""
@@ -24,7 +24,7 @@ STATE = data.StructLayout({"lfsr": _BITS, "place": PLACE})
 
 
 def classed_word(symbols: int) -> data.StructLayout:
-    """A word, and what each symbol of it is: ``com``, ``skp``, or one that behind COM begins a training sequence (``starts``)."""
+    """A word, and what each symbol of it is: ``com``, ``skp``, or one that after COM begins a training sequence (``starts``)."""
     return data.StructLayout({"symbols": symbol_word(symbols), "com": symbols, "skp": symbols, "starts": symbols})
 
 
@@ -165,10 +165,10 @@ class DescrambleStep(wiring.Component):
     """The combinational step of a word: ``after`` and ``out`` from ``before`` and ``symbols``.
 
     COM sets the register to FFFFh, SKP holds it, any other symbol takes it on by eight shifts. Data symbols are combined
-    with the key, but for the 15 symbols behind the COM of a training sequence (which is one if a data symbol or PAD follows)
+    with the key, but for the 15 symbols after the COM of a training sequence (which is one if a data symbol or PAD follows)
     or of an EIEOS (EIE follows): these get ``plain``. (Base 2.1, 4.2.3.) A symbol with an error counts as any other.
 
-    :class:`ClassStep`, :class:`MarkStep` and :class:`KeyStep`, one behind the other; :class:`Descrambler` has registers between them,
+    :class:`ClassStep`, :class:`MarkStep` and :class:`KeyStep`, one after the other; :class:`Descrambler` has registers between them,
     which this component does not have, so that it can be compared with the serial register.
     """
 

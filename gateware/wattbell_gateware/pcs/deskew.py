@@ -1,4 +1,4 @@
-"""Puts the lanes of a link side by side again."""
+"""Lane-to-lane deskew at 2.5 and 5 GT/s."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def link_word(lanes: int, symbols: int) -> data.ArrayLayout:
 class Deskew(wiring.Component):
     """Words of all lanes in, the same with the skew taken out; one word a clock.
 
-    All lanes send COM at the same time. What follows tells which COM: the symbol behind it in SKP sets, training sequences and
+    All lanes send COM at the same time. What follows tells which COM: the symbol after it in SKP sets, training sequences and
     EIEOS counts, not FTS, whose COMs come every four symbols. When every active lane had such a mark and the first and the
     last are at most :data:`MAX_SKEW` symbol times apart, the differences are the skew. Not ``aligned``, it is taken at once (the
     set that showed it comes out aligned, but for words of it that had left); aligned, a different one must be seen twice, which
@@ -114,7 +114,7 @@ class Deskew(wiring.Component):
             with m.Else():
                 m.d.sync += [self.delay[n].eq(late) for n, late in enumerate(found)]
 
-        # 4, 5: behind the words of this clock as many symbols as the greatest delay takes; out of them, one word
+        # 4, 5: after the words of this clock as many symbols as the greatest delay takes; out of them, one word
         room = n_symbols + MAX_SKEW
         ready = Signal()
         m.d.sync += [ready.eq(behind_had), self.out.valid.eq(ready)]

@@ -1,4 +1,4 @@
-"""Finds out that the two wires of a lane are swapped."""
+"""Polarity detection: whether the two wires of a lane are swapped."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SYMBOL = data.StructLayout({"data": 8, "k": 1, "error": 1, "disparity": 1, "plai
 - ``data``, ``k``: the byte, and that it is a control symbol.
 - ``error``: no such code; ``data`` and ``k`` mean nothing.
 - ``disparity``: a code of the other running disparity: a bit error here or in an earlier symbol.
-- ``plain``: part of a training sequence or of an EIEOS, behind its COM. Set by the descrambler, before it 0.
+- ``plain``: part of a training sequence or of an EIEOS, after its COM. Set by the descrambler, before it 0.
 """
 
 

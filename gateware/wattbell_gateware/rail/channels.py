@@ -46,7 +46,7 @@ class Channels(wiring.Component):
             if self._fine:
                 m.d.sync += self.f_code.eq(self.f_word)
 
-        later = Signal(count - 1)  # turns behind the first
+        later = Signal(count - 1)  # turns after the first
         turns = Cat(self.strobe, later)
         m.d.sync += later.eq(turns)
         m.d.comb += [

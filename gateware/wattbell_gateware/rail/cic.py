@@ -44,7 +44,7 @@ class Decimator(wiring.Component):
     ``strobe`` with ``voltage``/``current``, which must stand for one clock more, at most every 16 clocks; for R > 1 ``valid`` comes
     10 clocks after the strobe. The ratio, ``mul`` and ``shift`` may only change before a ``clear``, which looks at the ratio.
 
-    The two channels take turns on one filter: a conversion's current follows its voltage a clock behind, through every stage.
+    The two channels take turns on one filter: a conversion's current follows its voltage a clock after, through every stage.
     """
 
     def __init__(self):
@@ -108,7 +108,7 @@ class Decimator(wiring.Component):
     # The arithmetic wraps modulo 2**60, which is exact because the final result fits (Hogenauer). Of the two registers of a stage
     # the one is that of the channel whose turn it is.
     def _registers(self, m: Module, enable, following):
-        """`following`, and behind it the register of the other channel; the one whose turn it is."""
+        """`following`, and after it the register of the other channel; the one whose turn it is."""
         newer, older = (Signal(signed(_WIDTH), name=f"{name}_of_two") for name in ("newer", "older"))
         with m.If(self.clear):
             m.d.sync += [newer.eq(0), older.eq(0)]
@@ -128,7 +128,7 @@ class Decimator(wiring.Component):
         return difference
 
     def _normalised(self, m: Module, at, value):
-        """Rounded and clipped, three clocks behind `value`; ``at[0]``: that of the voltage is there."""
+        """Rounded and clipped, three clocks after `value`; ``at[0]``: that of the voltage is there."""
         scaled = Signal(signed(24 + _FRACTION))
         with m.If(at[0] | at[1]):
             # The value has 24 + `shift` bits.

@@ -51,7 +51,7 @@ class Corrector(wiring.Component):
                 difference.eq((code << OFFSET_FRACTION_BITS) - self.offset), gain.eq(self.gain),
             ]
         m.d.sync += overload.eq(Cat((rest.all() & top_bit) | ~(rest.any() | top_bit), overload))
-        # Two registers behind the multiplier, for the DSP blocks' own pipeline.
+        # Two registers after the multiplier, for the DSP blocks' own pipeline.
         with m.If(stages[0]):
             m.d.sync += product.eq(difference * gain)
         with m.If(stages[1]):

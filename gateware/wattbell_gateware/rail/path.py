@@ -33,10 +33,19 @@ class RailPath(wiring.Component):
     ``convert`` makes conversions outside a run too, which come out at ``conversion`` (with ``converted``) and nowhere else. When a run
     begins meanwhile, it takes over their instants.
 
-    Ports: ``run``; ``adc_start`` (the conversion instant); ``v_word``, ``i_word`` from a front; ``fill`` to a block
-    buffer; ``lost`` strobe, a sample was dropped; ``pending``: a change has not taken effect yet; ``idle``: not running,
-    everything handed on and every block closed.
-    ``quiet``, ``deadline``: see docs/architecture.md.
+    Ports
+    -----
+    now : the tick counter.
+    run : conversions are wanted (level).
+    config, changed : see above.
+    convert, converted, conversion : see above.
+    adc_start : the conversion instant.
+    v_word, i_word, with `fine` f_word : from a front.
+    fill : to a block buffer.
+    lost : strobe: a sample was dropped.
+    pending : a change has not taken effect yet.
+    idle : not running, everything handed on and every block closed.
+    quiet, deadline : see docs/architecture.md.
     """
 
     def __init__(self, ticks_per_clock: int, fine: bool = False):

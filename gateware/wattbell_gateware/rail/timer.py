@@ -15,7 +15,7 @@ class ConversionTimer(wiring.Component):
     """Starts conversions at a fixed period and hands each result on when the next conversion starts.
 
     The result of a conversion is looked at one clock before the next CNV edge, whichever front delivered it and
-    whenever it did. That makes the pipeline behind it independent of the front (serial or word), and leaves one
+    whenever it did. That makes the pipeline after it independent of the front (serial or word), and leaves one
     wake-up a conversion when clocks are skipped. The price is one conversion period of latency.
 
     Ports

@@ -1,4 +1,4 @@
-"""The self-test's pattern: traffic and current that are known, in front of everything that is tested with them."""
+"""The self-test's pattern: known traffic and current, fed in ahead of everything that is tested with them."""
 
 from .player import PatternPlayer
 

@@ -16,7 +16,7 @@ SQ, CQ, DATA = 0x0020_0000, 0x0030_0000, 0x0040_0000
 """In the host's memory: queues and data of the commands. Each is a multiple of the bits of n in it."""
 _MESSAGE = 0xFEE0_1000
 _HOST, _DRIVE = 0x0000, 0x0100
-"""Requester IDs: the root complex, and device 0 behind it on bus 1."""
+"""Requester IDs: the root complex, and device 0 after it on bus 1."""
 _ENTRIES = 256
 _BLOCK = 512
 _MWR, _MRD, _CFGWR, _CPLD = 0x40, 0x00, 0x44, 0x4A

@@ -101,7 +101,7 @@ class PatternPlayer(wiring.Component):
                         with m.If(last_row):
                             m.d.sync += [at.eq(len(setup)), n.eq(n + 1), due.eq(next_command), arrived.eq(0)]
                             m.next = "REST"
-            with m.State("REST"):  # up to the next command, and behind the last: its record is made meanwhile
+            with m.State("REST"):  # up to the next command, and after the last: its record is made meanwhile
                 with m.If(arrived):
                     m.next = "PLAY"
                     with m.If(n >= bank.test_control[:8]):

@@ -1,1 +1,1 @@
-"""The block stream: block buffers, their fillers, and the one writer behind them (``wattbell_spec.wire``)."""
+"""The block stream: block buffers, their fillers, and the one writer after them (``wattbell_spec.wire``)."""

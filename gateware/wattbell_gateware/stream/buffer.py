@@ -1,4 +1,4 @@
-"""Two block payloads in one memory: one is filled while the other waits or is sent."""
+"""The ping-pong buffer of a block's payload: one bank is filled while the other waits or is sent."""
 
 from amaranth import Array, Cat, Module, Signal
 from amaranth.lib import wiring

@@ -30,13 +30,13 @@ HEADER = data.StructLayout(
         "first_be": unsigned(4),
         "four": unsigned(1),  # the header has four double words, not three
         "data": unsigned(1),  # there is payload
-        "digest": unsigned(1),  # there is a digest behind it
+        "digest": unsigned(1),  # there is a digest after it
         "kept": unsigned(1),  # the TLP stands in the payload buffer
         "base": unsigned(14),  # double-word index of the TLP's first byte in the payload buffer
-        "end": unsigned(14),  # double-word index behind the TLP: where the buffer may be freed to
+        "end": unsigned(14),  # double-word index after the TLP: where the buffer may be freed to
     }
 )
-"""A TLP behind the parser."""
+"""A TLP after the parser."""
 
 
 def payload_start(header) -> Value:

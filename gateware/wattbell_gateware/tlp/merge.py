@@ -19,12 +19,19 @@ LONGEST_CLOCKS = 1024
 
 
 class TlpMerge(wiring.Component):
-    """``down``, ``up``: headers in. ``pending_*``: a TLP of that direction, begun at ``pending_tick_*``, is on its way.
-
-    ``out``: combinational; down goes first at equal ticks. ``waiting``: a header is held back until ``deadline``.
+    """At equal ticks down goes first. Combinational; a header a clock.
 
     With `paced` headers go only in clocks in which ``pace`` is high, never two in a row, and by what was decided the clock before: which
     is right, as whoever may go then may go for ever, and nothing else takes a header away.
+
+    Ports
+    -----
+    down, up : headers of each direction.
+    pending_down, pending_tick_down, pending_up, pending_tick_up : a TLP of that direction, begun at that tick, is on its way.
+    now : the tick counter.
+    pace : see above.
+    out : headers of both.
+    waiting, deadline : a header is held back until then.
     """
 
     def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64, *, paced: bool = False) -> None:

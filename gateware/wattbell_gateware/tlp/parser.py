@@ -48,12 +48,19 @@ def iter_bits(value: Value) -> Callable[[int], Value]:
 
 
 class TlpParser(wiring.Component):
-    """`upstream`: the direction is drive to host. `beats`, `headers`: depths of payload ring and header FIFO.
+    """See above.
 
-    ``read_index`` -> ``read_data``: double word of the payload ring, one clock of the domain `reader` later. ``free`` with ``free_to`` (a
-    header's ``end``) gives the ring's space back. ``pending``: a TLP that began at ``pending_tick`` is on its way to
-    ``headers``. ``counted``, ``malformed``: so many TLPs in this clock (two where one began inside another and ended
-    at once). ``lost``: a TLP was, or some before it were; ``tick`` is its tick.
+    Ports
+    -----
+    read_index, read_data : a double word of the payload ring, one clock of the domain `reader` later.
+    free, free_to : gives the ring's space back up to a header's ``end``.
+    pending, pending_tick : a TLP that began at that tick is on its way to ``headers``.
+    counted, malformed : how many TLPs in this clock (two where one began inside another and ended at once).
+    lost, tick : the TLP of that tick was lost, or some before it were.
+
+    Parameters
+    ----------
+    upstream : the direction is drive to host. beats, headers : depths of payload ring and header FIFO. reader : domain of ``read_data``.
     """
 
     def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512, reader: str = "sync") -> None:
@@ -142,7 +149,7 @@ class TlpParser(wiring.Component):
             storing_now.eq(Mux(beat.first, self._stores(word, self.keep_long), storing & inside)),
         ]
 
-        # --- payload ring: [freed, committed) belongs to TLPs in the FIFO, behind it grows the one coming in ----
+        # --- payload ring: [freed, committed) belongs to TLPs in the FIFO, after it grows the one coming in ----
         committed = Signal(ring_bits + 1)
         freed = Signal(ring_bits + 1)
         at = Signal(ring_bits + 1)

@@ -173,7 +173,7 @@ def find_places(out: Path, program: str, kept: Path, seeds: list[int]) -> None:
     """Write `kept`, a file of :data:`PLACES`: the best that a first placement of each seed leads to.
 
     What the file has of this netlist's block RAMs already is where a first placement begins: most were good before a change, and are so
-    behind it. Without any, `static` would put them where it finds room.
+    after it. Without any, `static` would put them where it finds room.
     """
     kept.parent.mkdir(exist_ok=True)
     netlist, placer = out / f"{NAME}.json", FIRST

@@ -1,4 +1,4 @@
-"""Two lanes of one direction: two recovered clocks in, one clock and words of four symbols out."""
+"""The gearbox between a DCU and a receiver: two recovered clocks in, one clock and words of four symbols out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .dcu import SYMBOLS
 __all__ = ["GEARED", "LATE_TICKS", "LanePair"]
 
 GEARED = 2 * SYMBOLS
-"""Symbols of a word behind the gear: 125 MHz at 5 GT/s, 64 bits a clock for two lanes."""
+"""Symbols of a word after the gear: 125 MHz at 5 GT/s, 64 bits a clock for two lanes."""
 LATE_TICKS = (REPHASE_CLOCKS + 3) * 4
 """From a word's first bit to the clock that has it, at 5 GT/s, without the DCU's own delay, which no public document gives."""
 

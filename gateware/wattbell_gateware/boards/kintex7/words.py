@@ -1,4 +1,4 @@
-"""Words of a quad as a receiver takes them."""
+"""The gearbox between a quad of GTX and a receiver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYMBOLS = 4
 """Of a lane in a word of 8b/10b: two of the transceiver's words."""
 LATE_TICKS, LATE_BLOCKS_TICKS = 3 * 4, 2 * 4
 """From the first bit of a pair of words to the clock that has it at 5 GT/s, and of a word at 8 GT/s: the transceiver has a word in the
-clock behind its last bit. Without its own delay and its buffer's."""
+clock after its last bit. Without its own delay and its buffer's."""
 
 
 class WordGear(wiring.Component):
