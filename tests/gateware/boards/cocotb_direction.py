@@ -17,16 +17,16 @@ from tests.gateware.phy.transmitter.fast import words
 
 BOARD = os.environ["BOARD"]
 MOST_OFF_NS = {"ecp5": 6, "kintex7": 4}[BOARD]
-"""Limit of docs/accuracy.md for a tick against the rail's. It is less than a word, so a miscounted delay shows."""
+"""Limit of docs/accuracy.md for a tick's error against the rail. It is less than a word, so a miscounted delay shows."""
 CLOCKS, CORE, CORE_NS, LATE = {
     "ecp5": (("words_clk", "other_clk"), "fast_clk", 8, 1),
     "kintex7": (("link_clk",) * 4, "clk", 4, 2),
 }[BOARD]
-"""Clocks of the lanes; the one that the instrument's comes from; cycles from a word's first bit to the one that takes it."""
+"""Clock of the lanes; the clock from which the instrument's is derived; cycles from a word's first bit to the one that takes it."""
 RATES = {"2.5": (0, 20, 8), "5": (1, 20, 4), "8": (2, 32, 4)}
-"""Number, bits of a word of a lane, its clock in ns."""
+"""Number of lanes, bits per word of a lane, its clock in ns."""
 LONGER_PS = (-2, 22)
-"""Of 4 ns: 500 ppm faster than the instrument, 5470 slower. The simulator has no finer steps."""
+"""Against 4 ns: 500 ppm faster than the instrument, 5470 slower. The simulator has no finer steps."""
 
 
 class Bench:
@@ -65,8 +65,8 @@ class Bench:
                 tlp = None
 
     async def play(self, sender: Sender, *, longer_ps: int, phase: float):
-        """All of it, the lanes' clocks longer than the instrument's, lane 1's `phase` of a cycle later. Returns the times of first
-        bits in ticks, with fractions: of each TLP, and of each Ack."""
+        """The whole direction, with the lanes' clocks longer than the instrument's and lane 1's `phase` of a cycle later. Returns the times
+        of first bits in ticks, with fractions: of each TLP, and of each Ack."""
         tlps, acks = [], []
         for stretch, (speed, _, wires) in zip(sender.stretches, sender.wires(), strict=True):
             number, bits, clock_ns = RATES[speed]
@@ -114,7 +114,7 @@ def traffic(speed: str, lanes: int, seed: int, *, apart: int) -> Sender:
     wiring = Wiring([r.randrange(apart + 1) for _ in range(lanes)], [r.random() < 0.5 for _ in range(lanes)], False)
     sender = Sender(speed, lanes, seed=seed, tick=0, wiring=wiring)
     for n in range(140):
-        # In a row, and with a pause; some with many beats, and 40 of those that have the most for their length.
+        # Back to back, and with a pause; some with many beats, and 40 of those with the most beats for their length.
         sender.send(some_tlp(r) if n < 100 else bytes([0x60, 0, 0, 1]) + r.randbytes(16))
         if n < 100 and r.random() < 0.3:
             sender.acknowledge()
@@ -140,7 +140,7 @@ async def every_tlp_at_its_tick(dut, speed, longer_ps):
     off_acks = [tick - time for tick, time in zip(bench.acks, acks, strict=True)]
     dut._log.info(f"ticks are off by {min(off):.2f} to {max(off):.2f}, of Acks {min(off_acks):.2f} to {max(off_acks):.2f}")
     assert max(map(abs, off + off_acks)) <= MOST_OFF_NS
-    # Next to each other they are as far apart as on the wire, but for the tick and the steps by which the counter follows.
+    # Neighbours are as far apart as on the wire, but for the tick and the steps by which the counter follows.
     for (before, here), (then, now) in zip(zip(off, off[1:]), zip(tlps, tlps[1:])):
         if now - then < 1000:
             assert abs(here - before) <= 1 + 2 * (1 + (now - then) // 128)

@@ -17,8 +17,8 @@ _BEAT = ("data", "dws", "first", "last", "error", "tick", "lost")
 
 
 class _DirectionTop(wiring.Component):
-    """Ports of all: ``word0`` ..: of a lane, in its clock; up, rate, down (in ``sync``). now: the instrument's tick counter. core: clock of
-    ``sync``. valid, dws, ..: beats of TLPs; told, kind, told_tick, argument: link events; dropped: see Direction's ``lost``."""
+    """Common ports. ``word0`` ..: words of a lane, in its clock; up, rate, down (in ``sync``). now: the instrument's tick counter. core:
+    clock of ``sync``. valid, dws, ..: beats of TLPs; told, kind, told_tick, argument: link events; dropped: see Direction's ``lost``."""
 
     def __init__(self, lanes: int, bits: int, *, core_ticks: int):
         self._lanes, self._core_ticks = lanes, core_ticks
@@ -42,7 +42,7 @@ class _DirectionTop(wiring.Component):
 
 
 class Ecp5Top(_DirectionTop):
-    """Two lanes. Clocks from outside: ``words``, ``other`` (lanes 0 and 1), ``fast``. ``sync`` is half of ``fast``."""
+    """Two lanes. External clocks: ``words``, ``other`` (lanes 0 and 1), ``fast``. ``sync`` is half of ``fast``."""
 
     def __init__(self):
         super().__init__(2, 20, core_ticks=ECP5.ticks_per_clock)
@@ -62,7 +62,7 @@ class Ecp5Top(_DirectionTop):
 
 
 class Kintex7Top(_DirectionTop):
-    """Four lanes, three rates. Clocks from outside: ``link``, ``sync``."""
+    """Four lanes, three rates. External clocks: ``link``, ``sync``."""
 
     def __init__(self):
         super().__init__(4, 32, core_ticks=KINTEX7.ticks_per_clock)

@@ -158,7 +158,7 @@ def test_the_best_places_of_several_first_placements_are_kept(tmp_path, monkeypa
 
 
 def test_a_search_begins_with_the_places_that_are_known(tmp_path, monkeypatch):
-    """Of a netlist that has lost one block RAM and has another instead; without a file all are free."""
+    """For a netlist that has lost one block RAM and gained another; without a file all are free."""
     kept, begun = tmp_path / "soft.json", []
 
     def look(_out, _program, netlist, placer, _seed):

@@ -4,11 +4,11 @@ from amaranth.sim import Simulator
 from wattbell_gateware.boards.spi import CONSOLE_IN, CONSOLE_OUT, LINK, SpiBridge
 
 HALF = 4
-"""Clocks of half a bit: the fastest SCK that the docstring allows."""
+"""Cycles per half bit: the fastest SCK that the docstring allows."""
 
 
 async def frame(ctx, dut, sent: bytes) -> bytes:
-    """One frame; what came back while it was sent."""
+    """Sends one frame; returns what came back meanwhile."""
     ctx.set(dut.cs, 1)
     await ctx.tick().repeat(HALF)
     came = 0
@@ -36,7 +36,7 @@ def play(bench) -> None:
     writes, sent = [], []
 
     async def registers(ctx):
-        # A register bus as the instrument's: what is read follows the address in the same clock.
+        # A register bus like the instrument's: read data follows the address in the same cycle.
         while True:
             ctx.set(dut.reg_rdata, 0xA5000000 | ctx.get(dut.reg_addr) * 0x010101)
             if ctx.get(dut.reg_we):
@@ -83,7 +83,7 @@ def test_bytes_of_the_control_port_go_both_ways():
 
         assert ctx.get(dut.irq)
         reading = bytes([3, CONSOLE_IN, 0, 0, 0, 0, 0])
-        # The read takes the byte: ready for exactly one cycle.
+        # The read consumes the byte: ready for exactly one cycle.
         ctx.set(dut.cs, 1)
         await ctx.tick().repeat(HALF)
         came = 0

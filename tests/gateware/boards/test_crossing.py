@@ -44,11 +44,11 @@ def test_words_come_through_whole_at_every_phase(phase_ps):
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("slow, ppm", [(0, 300), (0, -5300), (1, 300), (1, -5300)])
 def test_the_links_counter_follows_within_8_ns(slow, ppm, half):
-    """``half``: of an instrument at half the frequency, by the finer counter. ``now`` is then that of 8 ns nevertheless."""
+    """``half``: for an instrument at half the frequency, with the finer counter. ``now`` is still that of 8 ns."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
     start = (1 << 40) + (1 << LOW_BITS) - 40_000
-    # The instrument's counter is `now` in the first half of its clock.
+    # The instrument's counter is `now` in the first half of its cycle.
     now = Signal(64, init=start + 8 * half)
     if half:
         m.domains += ClockDomain("fast", reset_less=True)
@@ -83,7 +83,7 @@ def test_the_links_counter_follows_within_8_ns(slow, ppm, half):
             errors.append(error - (1 << LOW_BITS) if error >> (LOW_BITS - 1) else error)
             steps.append((tick - before) - (16 if slow else 8))
             before = tick
-        # `now` itself moves in steps of 8 that have any phase to the link's clock: 4 behind time on average.
+        # `now` itself moves in steps of 8 with arbitrary phase to the link's clock: 4 late on average.
         settled = errors[200:]
         assert max(settled) - min(settled) <= 16
         assert abs(sum(settled) / len(settled) - 4) <= 4
@@ -178,7 +178,7 @@ def test_a_link_faster_than_the_instrument_loses_no_beat_and_no_tick():
     async def send(ctx):
         await ctx.tick("link").repeat(10)
         for n in range(600):
-            # 4 KiB of payload in one go, then the beat that framing takes of every TLP.
+            # 4 KiB of payload at once, then the beat that framing takes from every TLP.
             ctx.set(dut.i.valid, n % 514 != 513)
             tick = ctx.get(now) - random.randrange(100, 5000)
             beat = {"data": random.getrandbits(64), "dws": n % 3, "first": n % 2, "last": n % 5 == 0, "error": 0, "tick": tick}
@@ -265,7 +265,7 @@ def test_both_lanes_come_geared_first_bit_first_and_at_most_two_symbols_apart(ph
     count0, count1 = Signal(10), Signal(10)
     m.d.words += count0.eq(count0 + 1)
     m.d.other += count1.eq(count1 + 1)
-    # Two symbols a word, each half of it the count, the second complemented.
+    # Two symbols per word, each half of it the count, the second complemented.
     m.d.comb += [dut.word[0].eq(Cat(count0, ~count0)), dut.word[1].eq(Cat(count1, ~count1))]
     simulator = Simulator(m)
     simulator.add_clock(4e-9, phase=2e-9, domain="words")
@@ -280,7 +280,7 @@ def test_both_lanes_come_geared_first_bit_first_and_at_most_two_symbols_apart(ph
             for first, second, third, fourth in symbols:
                 assert (second, third, fourth) == (~first & 0x3FF, first + 1, ~(first + 1) & 0x3FF)
             assert abs(symbols[0][0] - symbols[1][0]) <= 1
-            # The first bit of the word came with the clock that made its count: so many words ago, of 4 ticks each.
+            # The first bit of the word came with the clock that made its count: this many words ago, of 4 ticks each.
             assert abs((ctx.get(count0) - symbols[0][0]) * 4 - LATE_TICKS) <= 4
 
     simulator.add_testbench(bench)

@@ -1,4 +1,4 @@
-"""The Vivado project of the 8 GT/s tap, as far as it can be checked without Vivado, and what only that board has."""
+"""The Vivado project of the 8 GT/s tap, as far as it can be checked without Vivado, and whatever only that board has."""
 
 import re
 import subprocess
@@ -76,15 +76,15 @@ def test_every_port_has_a_pin_and_every_pin_a_port(project):
 def test_every_clock_has_a_frequency_and_a_net_of_its_name(project):
     clocks = {name: float(period) for name, period in re.findall(r"create_clock -name (\S+) -period (\S+)", project["tap.xdc"])}
     assert clocks["clock_sync"] == BOARD.instrument.ticks_per_clock
-    # 8 GT/s over 32 bits.
+    # 8 GT/s over 32 bits
     assert clocks["clock_link0"] == clocks["clock_link1"] == 32 / 8
-    assert {f"clock_{domain.name}" for domain in Clocks.domains()} - set(clocks) == {"clock_usb"}  # it has its frequency from the pin
+    assert {f"clock_{domain.name}" for domain in Clocks.domains()} - set(clocks) == {"clock_usb"}  # it gets its frequency from the pin
     assert clocks["ulpi_0__clk__io"] == pytest.approx(1000 / 60)
     module = project["tap.v"][project["tap.v"].index("module \\tap.clocks ") :]
     module = module[: module.index("endmodule")]
     for net in re.findall(r'get_nets "clocks/(\w+)"', project["tap.xdc"]):
         assert re.search(rf'keep = "TRUE" \*\)\n *(?:input|output|wire) {net} ?;', module), net
-    # Clocks declared asynchronous to each other do exist.
+    # Clocks declared asynchronous to each other exist.
     told = re.findall(r"-include_generated_clocks \{([^}]*)\}", project["tap.xdc"])
     assert len(told) == 4
     assert {name for group in told for name in group.split()} <= set(clocks)
@@ -178,7 +178,7 @@ def test_words_are_paired_below_8_gts():
 
 @pytest.mark.parametrize(("rate", "words", "late"), [(1, 2, LATE_TICKS), (2, 1, LATE_BLOCKS_TICKS)])
 def test_how_late_a_word_is(rate, words, late):
-    """Of a transceiver without a delay, which has a word in the cycle behind its last bit; a clock and a word take 4 ticks."""
+    """For a transceiver without a delay, which delivers a word in the cycle after its last bit; a cycle and a word take 4 ticks."""
     dut, there = WordGear(), Module()
     there.domains.link = ClockDomain("link")
     there.submodules.dut = dut
@@ -191,7 +191,7 @@ def test_how_late_a_word_is(rate, words, late):
         await ctx.tick("link").repeat(6)
         while rate == 1 and not ctx.get(dut.raw_valid):  # the word beside it is the first of the next pair
             await ctx.tick("link")
-        ctx.set(dut.word[0], 0x5A5A5)  # its first bit was there a word ago
+        ctx.set(dut.word[0], 0x5A5A5)  # its first bit arrived one word earlier
         ticks = 4
         valid, raw = (dut.raw8_valid, dut.raw8) if rate == 2 else (dut.raw_valid, dut.raw)
         for _ in range(words):

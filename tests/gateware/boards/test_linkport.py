@@ -1,4 +1,4 @@
-"""From the link's clock to the instrument's: events with their ticks, counters of one instant, TLPs on their way; and back."""
+"""From the link's clock to the instrument's: events with their ticks, counters of one instant, TLPs; and back."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ START = (5 << 24) - 3000  # the low bits of the tick wrap soon
 
 @pytest.fixture(params=[8.0, 16.0])
 def bench(request):
-    """(port, simulator, counter of the instrument); the instrument's clock is as fast as the link's, or half."""
+    """(port, simulator, counter of the instrument); the instrument's clock is as fast as the link's, or half as fast."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
     m.submodules.dut = dut = LinkPort(2)
@@ -66,7 +66,7 @@ def test_state_counters_and_rate_are_shown(bench):
             ctx.set(dut.counters[name], 1000 + n)
         ctx.set(dut.state, State.RECOVERY)
         ctx.set(dut.lanes, {"active": 3, "reverse": 1, "bypass": 0, "width": 1})
-        await ctx.tick().repeat(21 * 13)  # a counter at a time
+        await ctx.tick().repeat(21 * 13)  # one counter at a time
         shown = ctx.get(dut.o.side)
         counts = []
         for n in range(21):
@@ -81,7 +81,7 @@ def test_state_counters_and_rate_are_shown(bench):
 
 
 def test_a_tlp_on_its_way_is_seen_until_its_beats_have_crossed(bench):
-    """Its beats take up to seven cycles of the instrument for that (see BeatCrossing)."""
+    """Its beats take up to seven cycles of the instrument (see BeatCrossing)."""
     dut, simulator, now = bench
 
     async def look(ctx):

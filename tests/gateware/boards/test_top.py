@@ -59,7 +59,7 @@ def test_every_clock_has_its_frequency(files):
     assert {name: hz for name, hz in clocks.items() if name[:-1] in ("words", "other", "link")} == {
         **{f"{name}{n}": 5e9 / 20 for name in ("words", "other") for n in range(2)}, **{f"link{n}": 5e9 / 40 for n in range(2)},
     }  # fmt: skip
-    # The nets exist, in the module that the names say, and synthesis keeps their names.
+    # The nets exist in the named modules, and synthesis keeps their names.
     inside = files["tap.il"][files["tap.il"].index("module \\tap.clocks\n") :]
     inside = inside[: inside.index("\nend\n")]
     for name in frequencies:

@@ -1,4 +1,4 @@
-"""The USB interface: words to bytes, short packets, and the descriptors that the host reads."""
+"""The USB interface: words to bytes, short packets, and the descriptors read by the host."""
 
 from amaranth.sim import Simulator
 from wattbell.rig.discovery import PRODUCT
@@ -32,7 +32,7 @@ def test_words_leave_low_byte_first_and_the_last_packet_is_flushed_once():
                 break
 
     async def stall(ctx):
-        # An endpoint that is not ready for a while, as while both its buffers are full.
+        # An endpoint that is not ready for a while, as when both its buffers are full.
         for clock in range(200):
             ctx.set(packer.bytes.ready, not 5 <= clock < 9)
             await ctx.tick()

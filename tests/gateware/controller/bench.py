@@ -9,8 +9,8 @@ CLOCK_TICKS = 16
 
 
 class Eeprom:
-    """A serial EEPROM with two address bytes at device 50h (24LC64 data sheet, DS21189): told the levels of the lines at every change,
-    it says with `low` whether it pulls SDA. What is written is there at once."""
+    """A serial EEPROM with two address bytes at device 50h (24LC64 data sheet, DS21189). It is told the levels of the lines at every
+    change, and pulls SDA while `low`. Writes take effect at once."""
 
     def __init__(self, content=b"", there=True):
         self.bytes = bytearray(content) + bytearray(b"\xff" * (8192 - len(content)))

@@ -38,7 +38,7 @@ class Board:
         dut.rst.value, dut.poke.value, dut.console_in__valid.value, dut.console_out__ready.value = 1, 0, 0, 1
         dut.scl_i.value = dut.sda_i.value = 1
         Clock(dut.clk, CLOCK_NS, unit="ns").start()
-        await FallingEdge(dut.clk)  # else the first word may miss its clock: a test before may have ended behind a rising edge
+        await FallingEdge(dut.clk)  # else the first word may miss its edge: a previous test may have ended just after one
         dut.poke.value = 1
         for address in range(9216):
             dut.poke_address.value, dut.poke_word.value = address, words[address] if address < len(words) else 0
@@ -60,7 +60,7 @@ class Board:
         while True:
             await First(ValueChange(dut.scl_low), ValueChange(dut.sda_low))
             await FallingEdge(dut.clk)
-            for _ in range(2):  # SDA also changes with what the slave pulls
+            for _ in range(2):  # SDA also changes with what the slave drives
                 scl, sda = dut.scl_low.value != 1, not (dut.sda_low.value == 1 or self.eeprom.low)
                 self.eeprom.levels(int(scl), int(sda))
             dut.scl_i.value, dut.sda_i.value = int(scl), int(not (dut.sda_low.value == 1 or self.eeprom.low))
@@ -104,7 +104,7 @@ class Board:
         raise AssertionError(f"{signal} is not {value}")
 
     async def asleep(self, clocks):
-        """Of this many cycles, in how many the core slept."""
+        """Out of this many cycles, how many the core slept."""
         before = int(self.dut.slept.value)
         await clocks_pass(clocks)
         return int(self.dut.slept.value) - before
@@ -118,7 +118,7 @@ async def begin(dut, program):
 
 @cocotb.test()
 async def the_watchdog_restarts_the_core_only(dut):
-    """The program counts its starts in a register that survives restarts, opens the switch at the first start and then hangs."""
+    """The program counts its starts in a register that survives restarts, opens the switch at the first start, then hangs."""
     board = await begin(dut, """
         li a0, CRASH_CAUSE
         lw a1, (a0)
@@ -146,7 +146,7 @@ async def the_watchdog_restarts_the_core_only(dut):
 
 @cocotb.test()
 async def accesses_to_nowhere(dut):
-    """Each start tries the next one: a load or store restarts the core as the watchdog does, a fetch is an exception (mcause 2); then
+    """Each start tries the next access: a load or store restarts the core as the watchdog does, a fetch is an exception (mcause 2); then
     what is allowed: unused registers, parts of a word in RAM, constants."""
     load, store, byte, fetch, allowed = range(5)
     faults = [(0x20000000, load), (0x20000000, store), (9216 * 4, load), (0x10000000 + 8192, store), (0x10000000 + 8192, load), (0, store),
@@ -242,7 +242,7 @@ async def asked_for_restart(dut):
 
 
 def identity_record():
-    """As firmware/src/store.c lays it out: head with magic, version, count, sequence and CRC; model and serial number."""
+    """As laid out by firmware/src/store.c: head with magic, version, count, sequence and CRC; model and serial number."""
     content = b"bench".ljust(20, b"\0") + b"SN-0042".ljust(20, b"\0")
     sequence = struct.pack("<I", 1)
     return struct.pack("<BBHII", 0x57, 1, len(content), 1, zlib.crc32(sequence + content)) + content

@@ -1,4 +1,4 @@
-"""The test load: every edge in the cycle of its mark, at random intervals, and off whenever it must be."""
+"""The test load: every edge in the cycle of its marker, at random intervals, and off whenever it must be."""
 
 import random
 
@@ -10,12 +10,12 @@ from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
 
 TICKS = 4
 LATEST = PULSE_TICKS + (1 << JITTER_BITS) + 8 * TICKS
-"""From one edge to the next: the end of the random interval, plus some cycles of latency."""
+"""Time from edge to edge: the end of the random interval, plus some cycles of latency."""
 NEVER = (1 << 64) - 1
 
 
 class Bench:
-    """Clocks it as the rig does: cycles in which nothing happens before `deadline` are left out, now and then."""
+    """Clocks it as the rig does: now and then, cycles in which nothing happens before `deadline` are skipped."""
 
     def __init__(self, dut, rng):
         self.dut, self.rng, self.now = dut, rng, 10_000
@@ -26,7 +26,7 @@ class Bench:
         self.before = 0
 
     async def clock(self, jump=0, busy=False):
-        """`busy`: the core is at its registers."""
+        """`busy`: the core is accessing its registers."""
         dut = self.dut
         self.now += TICKS + jump
         await FallingEdge(dut.clk)
@@ -35,7 +35,7 @@ class Bench:
         await self.seen()
 
     async def seen(self):
-        """What shows in the cycle of `now`."""
+        """Outputs in the cycle of `now`."""
         await cocotb.triggers.ReadOnly()
         if self.dut.marked.value == 1:
             self.marks.append((self.now, int(self.dut.mark.value)))
@@ -55,7 +55,7 @@ class Bench:
         await self.seen()
 
     async def pulses(self, edges, busy=False):
-        """Runs until that many further edges were marked."""
+        """Runs until this many more edges were marked."""
         wanted, still, last = len(self.marks) + edges, 0, None
         while len(self.marks) < wanted:
             deadline = int(self.dut.deadline.value)
@@ -82,7 +82,7 @@ async def begin(dut, seed=1):
 
 @cocotb.test()
 async def edges_are_where_their_marks_are(dut):
-    """As many as asked for, with a core that is at its registers and one that is not; on and off in turn, off at the end."""
+    """As many pulses as requested, with the core accessing its registers or not; on and off in turn, off at the end."""
     bench = await begin(dut)
     assert int(dut.deadline.value) == NEVER and dut.load.value == 0
     for control, busy in ((1, False), (2, True)):
@@ -107,7 +107,7 @@ async def edges_are_where_their_marks_are(dut):
 
 @cocotb.test()
 async def edges_come_at_every_phase(dut):
-    """Of conversions of a microsecond: the largest phase without an edge is what chance leaves, 1 us / 600 times a few."""
+    """Among conversions of a microsecond: the largest phase without an edge is what chance leaves, a few times 1 us / 600."""
     bench = await begin(dut)
     await FallingEdge(dut.clk)
     dut.control.value = 1
@@ -120,7 +120,7 @@ async def edges_come_at_every_phase(dut):
 
 @cocotb.test()
 async def it_is_off_when_it_must_be(dut):
-    """After a write of 0, a restart of the core, an open load switch: within two clocks, and nothing comes behind it."""
+    """After a write of 0, a restart of the core, or an open load switch: off within two cycles, and nothing comes afterwards."""
     bench = await begin(dut)
     await FallingEdge(dut.clk)
     dut.control.value = 3
@@ -162,7 +162,7 @@ async def nothing_begins_while_the_switch_is_open(dut):
     await bench.write(5)
     await bench.clock()
     assert dut.left.value == 0
-    await bench.write(0x7FF | 1 << 11)  # bits beyond the register are none of it
+    await bench.write(0x7FF | 1 << 11)  # bits beyond the register do not belong to it
     await FallingEdge(dut.clk)
     dut.allowed.value = 1
     for _ in range(20):

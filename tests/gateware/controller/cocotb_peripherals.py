@@ -110,7 +110,7 @@ async def reset_seen(bench, dut, clocks=60):
 
 @cocotb.test()
 async def watchdog(dut):
-    """The watchdog bites after its time and not before, or on a wrong key; the drive's power is unaffected."""
+    """The watchdog fires when its time is up and not before, or on a wrong key; the drive's power is unaffected."""
     bench = await begin(dut)
     assert await bench.read("RESET_CAUSE") == 1
     await bench.write("RESET_CAUSE", 1)
@@ -150,7 +150,7 @@ async def watchdog(dut):
 
 
 async def convert(bench, dut, *currents):
-    """Conversions of these currents, one a microsecond; gives their ticks."""
+    """Conversions of these currents, one per microsecond; returns their ticks."""
     ticks = []
     for current in currents:
         await bench.clock(62)
@@ -164,7 +164,7 @@ async def convert(bench, dut, *currents):
 
 @cocotb.test()
 async def protection(dut):
-    """Trips at the conversion that is one too many in a row, remembers it, and stays open until it is cleared."""
+    """Trips at one conversion too many in a row, remembers it, and stays open until cleared."""
     bench = await begin(dut)
     assert dut.load_switch.value == 1, "at power-on the drive is powered"
     dut.rail_good.value, dut.link_state.value, dut.perst_n.value = 1, 5, 0
@@ -183,7 +183,7 @@ async def protection(dut):
     assert await bench.read("IRQ_PENDING") & POWER
     await bench.write("POWER_CONTROL", 0b1001)
     assert dut.load_switch.value == 0 and await bench.read("POWER_STATE") & 1 == 0
-    # Closing again: another level for 20 us.
+    # After closing again: another level for 20 us.
     await bench.write("INRUSH_LEVEL", 4000)
     await bench.write("INRUSH_TICKS", 20_000)
     await bench.write("POWER_TRIP", 3)
@@ -220,7 +220,7 @@ async def i2c_reads_and_writes(dut):
     for byte, start, stop in ((0xA0, True, False), (0x1F, False, False), (0xFE, False, False), (0x5A, False, False), (0xC3, False, True)):
         assert await bench.i2c(byte, start=start, stop=stop) & 0b111 == 0b010
     assert bytes(eeprom.bytes[0x1FFE:]) == b"\x5a\xc3" and eeprom.stops == 2
-    # Nobody at this address; a byte while another is under way is ignored.
+    # Nobody at this address; a byte while another is in progress is ignored.
     assert await bench.i2c(0x90, start=True) & 0b111 == 0
     await bench.write("I2C_COMMAND", 0xFF | 1 << 9)
     await bench.write("I2C_COMMAND", 0xA0 | 1 << 8)
@@ -245,7 +245,7 @@ async def i2c_stretched_and_stuck(dut):
     while await bench.read("I2C_STATE") & 1:
         await bench.clock(10)
     assert await bench.read("I2C_STATE") & 0b111 == 0b010
-    # In the middle of a byte of zeros the core is restarted.
+    # The core is restarted in the middle of a byte of zeros.
     await bench.i2c(0)
     await bench.i2c(0)
     await bench.i2c(0xA1, start=True)
@@ -257,7 +257,7 @@ async def i2c_stretched_and_stuck(dut):
     assert eeprom.low, "else there is nothing to clear"
     assert await bench.i2c(0xA0, start=True, stop=True) & 0b111 == 0b010
     assert not eeprom.low and eeprom.role == "idle"
-    # Both lines held for ever.
+    # Both lines held forever.
     bench.sda_held = True
     assert await bench.i2c(0xA0, start=True) & 0b111 == 0b100
     bench.sda_held, bench.scl_held = False, True
@@ -271,11 +271,11 @@ async def i2c_stretched_and_stuck(dut):
 
 
 SPACING = 40
-"""Clocks between conversions, at least."""
+"""Minimum number of cycles between conversions."""
 
 
 async def conversion(bench, tick, v, i, flags=0, v_code=0, i_code=0, f_code=0, period=1000, clocks=SPACING):
-    """A conversion comes from the instrument, and `clocks` go by."""
+    """A conversion arrives from the instrument, and `clocks` cycles pass."""
     dut = bench.dut
     dut.rail_tick.value, dut.rail_period.value, dut.rail_flags.value = tick, period, flags
     dut.rail_v.value, dut.rail_i.value, dut.rail_v_code.value, dut.rail_i_code.value = v & 0xFFFFFF, i & 0xFFFFFF, v_code, i_code & 0x3FFFF
@@ -292,7 +292,7 @@ def signed(value, bits=64):
 
 @cocotb.test()
 async def a_gate_is_its_conversions(dut):
-    """Sums, least, greatest and flags of exactly those that began when it was started or later, extremes among them."""
+    """Sums, minimum, maximum and flags cover exactly the conversions that began at the start or later, extremes among them."""
     bench = await begin(dut)
     draw = random.Random(7)
     ends = [(1 << 23) - 1, -(1 << 23), 0, -1]
@@ -310,7 +310,7 @@ async def a_gate_is_its_conversions(dut):
             rows.append((v, i, draw.choice((0, 0, 1, 2, 4, 8, 16)), *codes))
             assert await bench.read("METER_STATE") & 1
             await conversion(bench, bench.now, *rows[-1], period=1234)
-        await conversion(bench, bench.now, 7, 7, flags=31)  # one more than asked for
+        await conversion(bench, bench.now, 7, 7, flags=31)  # one more than requested
         wanted = {"V": [r[0] for r in rows], "I": [r[1] for r in rows], "P": [r[0] * r[1] for r in rows]}
         for name, values in wanted.items():
             assert signed(await bench.wide(f"{name}_SUM")) == sum(values), name
@@ -330,7 +330,7 @@ async def a_gate_is_its_conversions(dut):
 
 @cocotb.test()
 async def totals(dut):
-    """They count while TOTAL is set; a restart of the core leaves them; LATCH and CLEAR in one write take both."""
+    """They count while TOTAL is set; a restart of the core leaves them; LATCH and CLEAR in one write both take effect."""
     bench = await begin(dut)
     await conversion(bench, bench.now, 100, 100)
     await bench.write("METER_CONTROL", 3)
@@ -364,7 +364,7 @@ async def totals(dut):
 
 @cocotb.test()
 async def a_gate_that_is_read_all_the_while(dut):
-    """Reads of sums, as often as they can come, hold no conversion back for as long as the next takes to come."""
+    """Reading sums as fast as possible delays no conversion until the next one is due."""
     bench = await begin(dut)
     draw = random.Random(8)
     rows = [(draw.randrange(-(1 << 23), 1 << 23), draw.randrange(-(1 << 23), 1 << 23)) for _ in range(20)]
@@ -386,26 +386,26 @@ async def a_gate_that_is_read_all_the_while(dut):
 
 
 async def totals_of(bench):
-    """ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED as they are shown."""
+    """ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED as shown."""
     wide = [signed(await bench.wide(name)) for name in ("ENERGY", "CHARGE", "TOTAL_COUNT")]
     return (*wide, await bench.read("TOTAL_CLIPPED"))
 
 
 def totals_from(rows):
-    """The same of conversions (v, i, flags)."""
+    """The same computed from conversions (v, i, flags)."""
     return sum(v * i for v, i, _ in rows), sum(i for _, i, _ in rows), len(rows), sum(flags != 0 for *_, flags in rows)
 
 
 @cocotb.test()
 async def a_command_in_every_clock_of_a_conversion(dut):
-    """LATCH and CLEAR take whole conversions, each once; a gate has none that began before START, and ABORT ends it."""
+    """LATCH and CLEAR cover whole conversions, each once; a gate has none that began before START, and ABORT ends it."""
     bench = await begin(dut)
     draw = random.Random(9)
     await bench.write("METER_CONTROL", 2)
     await bench.write("METER_COUNT", 1000)
     latch, clear, start, abort = 4, 8, 1, 2
     counted = []  # since CLEAR
-    missed_at, taken_at = set(), set()  # cycles behind a conversion in which LATCH came too early, or late enough
+    missed_at, taken_at = set(), set()  # cycles after a conversion at which LATCH came too early, or late enough
     for clocks in range(1, SPACING):
         for command in (latch, clear, latch | clear, start, start | latch, abort, abort | clear):
             await bench.write("METER_COMMAND", start)

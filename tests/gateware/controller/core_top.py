@@ -16,13 +16,13 @@ from wattbell_spec.registers import ID, VERSION
 __all__ = ["CLOCK_TICKS", "CoreTop", "assemble", "wrapper"]
 
 CLOCK_TICKS = 64
-"""Four times what a board has: then the I2C, whose time it is, takes a quarter of the clocks to simulate."""
+"""Four times a board's: I2C, which dominates the time, then takes a quarter of the cycles to simulate."""
 
 
 class CoreTop(wiring.Component):
     """The rail is good when the switch is closed; the rig drives the sidebands; the lines go to the test.
 
-    `halved`: of the controller; its ``half`` is every second clock.
+    `halved`: option of the controller; its ``half`` is every second cycle.
     """
 
     console_in: In(stream.Signature(8))
@@ -62,7 +62,7 @@ class CoreTop(wiring.Component):
 
 
 def wrapper(top: CoreTop, name: str) -> str:
-    """Verilog over ``top`` as module ``name``, with the core's: the test writes the read-only memory, so that one model runs all
+    """Verilog over ``top`` as module ``name``, including the core's. The test writes the read-only memory, so that one model runs all
     programs, and counts the cycles in which the core sleeps."""
     ports = [("input", "clk", 1), ("input", "rst", 1)]
     for path, member, _ in top.signature.flatten(top):

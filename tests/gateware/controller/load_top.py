@@ -1,4 +1,4 @@
-"""The test load with what its writes go through: the core's bus and the instrument's register file."""
+"""The test load with everything its writes pass through: the core's bus and the instrument's register file."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -12,8 +12,8 @@ __all__ = ["LoadTop"]
 
 
 class LoadTop(wiring.Component):
-    """``marked``: the instrument sees a write to MARKER in this clock, whose tick the event gets; ``mark`` is its value. While
-    ``reading`` is high the core reads one register after the other."""
+    """``marked``: the instrument sees a write to MARKER in this cycle, whose tick the event gets; ``mark`` is its value. While ``reading``
+    is high the core reads one register after the other."""
 
     now: In(64)
     data: In(32)

@@ -1,4 +1,4 @@
-"""The soft core: small programs on its buses, and the built firmware. Of the instrument there is only the register file."""
+"""The soft core: small programs on its buses, and the built firmware. Of the instrument only the register file is present."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Register accesses from one clock domain to another: each once, in order, for any clocks, with writes from elsewhere in between."""
+"""Register accesses from one clock domain to another: each once, in order, for any clocks, interleaved with other writes."""
 
 import random
 
@@ -22,7 +22,7 @@ class Top(Elaboratable):
 
 
 def play(half_ns, phase_ns, seed, accesses=60):
-    """What the registers saw of the core and of elsewhere, what both had asked for, and clocks of ``half`` an access."""
+    """Accesses the registers saw from the core and from elsewhere, the accesses requested by both, and cycles of ``half`` per access."""
     top, r = Top(), random.Random(seed)
     dut = top.dut
     wanted = [(r.random() < 0.5, r.randrange(256), r.getrandbits(32)) for _ in range(accesses)]

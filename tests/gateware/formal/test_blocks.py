@@ -19,9 +19,9 @@ LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 
 
 class BlockDescramblerIsSerial(Elaboratable):
-    """From any register, for any word of any kind of block, in any place of it: the same symbols and the same register.
+    """From any register, for any word of any kind of block, anywhere in it: the same symbols and the same register.
 
-    The serial form is the figure of Base 3.0, 4.2.2.4, one shift a bit. With `claim`, asserted for registers of at most one bit;
+    The serial form is the figure of Base 3.0, 4.2.2.4, one shift per bit. With `claim`, asserted for registers of at most one set bit;
     without, both forms are outputs.
     """
 
@@ -75,10 +75,10 @@ def test_parallel_block_descrambler_is_the_serial_register(tmp_path):
 
 
 class ParserKeepsFrames(Elaboratable):
-    """Whatever the stream says: a frame begins where none is open, ends where one is, and double words are passed on in one only; one
-    that ends unbroken had as many as its token said, less two.
+    """Whatever the stream says: a frame begins where none is open, ends where one is, and double words are passed on only inside one; one
+    that ends intact had as many as its token said, minus two.
 
-    Two words reach every state (a token of any length may stand in the first); those behind show the steps from there.
+    Two words reach every state (a token of any length may be in the first); those after them show the steps from there.
     """
 
     def __init__(self, lanes, wrong=False):
@@ -118,7 +118,7 @@ def test_nothing_outside_of_frames(lanes, tmp_path):
 
 
 class FramerKeepsFrames(Elaboratable):
-    """Of words as above: every beat belongs to a frame, which begins once and ends once; all beats but the last are full."""
+    """For words as above: every beat belongs to a frame, which begins once and ends once; all beats but the last are full."""
 
     def __init__(self, lanes, wrong=False):
         self.lanes, self.wrong = lanes, wrong
@@ -135,14 +135,14 @@ class FramerKeepsFrames(Elaboratable):
         new = word.body & ~word.old_body
         with m.If(taken):
             m.d.sync += is_open.eq(word.begins | (is_open & ~word.ends))
-            # What the parser keeps to (above): the body of the old one comes first, that of the new one last.
+            # What the parser guarantees (above): the body of the old frame comes first, that of the new one last.
             m.d.comb += Assume((~word.begins | ~is_open | word.ends) & (~word.ends | is_open) & ((word.old_body == 0) | is_open))
             m.d.comb += Assume(((word.old_body & ~word.body) == 0) & ((new == 0) | word.begins))
             m.d.comb += Assume((word.old_body & (word.old_body + 1)[:lanes]) == 0)
         with m.If(self.cut):
             m.d.sync += is_open.eq(0)
             m.d.comb += Assume(~taken)
-        # The assumption is of the parser, which a cut resets: no double words of the old frame come behind it.
+        # The assumption is about the parser, which a truncation resets: no double words of the old frame follow.
         frame, inside = framer.frames.payload, Signal()
         with m.If(framer.frames.valid):
             m.d.sync += inside.eq(~frame.last)

@@ -1,6 +1,6 @@
 """Framing, for any symbols: whole frames come out whatever came before, and nothing else does.
 
-The reference here goes symbol time by symbol time and knows only what a whole frame is. It starts anew at every STP or SDP: so
+The reference here goes symbol time by symbol time and knows only what a whole frame is. It restarts at every STP or SDP: so
 after any damage the framer has recovered with the first symbol of the next frame.
 """
 
@@ -17,17 +17,17 @@ from tests.gateware.formal import smt
 ALL = os.environ.get("WATTBELL_FORMAL") == "all"
 STP, SDP, END, EDB = 0xFB, 0x5C, 0xFD, 0xFE
 SHORTEST = 20
-"""Symbols of the frame of the shortest TLP: three double words, sequence number and LCRC, STP and END."""
+"""Symbols in the shortest TLP's frame: three double words, sequence number and LCRC, STP and END."""
 FULL = 24
 
 
 class Reference:
-    """What whole frames there are. ``count``: symbols of the open frame so far; from 24 on only its rest modulo 4 is kept."""
+    """Definition of whole frames. ``count``: symbols of the open frame so far; from 24 on only its remainder modulo 4 is kept."""
 
     def __init__(self, m, lanes, symbols, word, valid, enable, width):
         self.m = m
         self.open, self.dllp, self.count = Signal(name="r_open"), Signal(name="r_dllp"), Signal(range(32), name="r_count")
-        self.kept = Signal(8 * 4, name="r_kept")  # the last four symbols, the newest on top
+        self.kept = Signal(8 * 4, name="r_kept")  # the last four symbols, newest on top
         self.quads = [[] for _ in range(quads_per_clock(lanes, symbols))]
         self.whole_tlp, self.long_tlp = [], []
         at = (self.open, self.dllp, self.count, self.kept)
@@ -68,7 +68,7 @@ class Reference:
 
 
 class Framing(Elaboratable):
-    """``wrong``: a claim that does not hold."""
+    """``wrong``: a violated claim."""
 
     def __init__(self, lanes, symbols, wrong=None):
         self.lanes, self.symbols, self.wrong = lanes, symbols, wrong
@@ -145,7 +145,7 @@ class Framing(Elaboratable):
         m.d.comb += Assert(packer.quads.ready)
 
 
-# Clocks: some of anything, the shortest TLP, and the way through.
+# Cycles: some arbitrary symbols, the shortest TLP, and the latency.
 SIZES = {(2, 2): 12, **({(1, 2): 19, (2, 4): 11, (4, 2): 11, (1, 4): 13} if ALL else {})}
 
 
@@ -156,7 +156,7 @@ def test_whole_frames_and_nothing_else(size, tmp_path):
 
 
 def test_a_tlp_fits_into_so_many_clocks(tmp_path):
-    """So the claim above is not about nothing."""
+    """So the claim above is not vacuous."""
     top = Framing(2, 2, wrong="no TLP ever comes out")
     with pytest.raises(smt.Refuted, match="Assert failed|FAILED"):
         smt.prove(top, top.ports, tmp_path, depth=SIZES[2, 2])

@@ -12,13 +12,13 @@ from wattbell_spec.wire import LossSource
 from tests.gateware.formal import smt
 
 DEPTH = 12 if os.environ.get("WATTBELL_FORMAL") == "all" else 8
-"""Clocks: enough for two rounds of LOSS events, and to fill the queues; `make formal` has some more."""
+"""Cycles: enough for two rounds of LOSS events, and to fill the queues; `make formal` uses some more."""
 BITS = 7
-"""Of the sums here; no run is so long that they wrap."""
+"""Width of the sums here; no run is long enough for them to wrap."""
 
 
 class EveryEventIsTold(Elaboratable):
-    """Of a queue of two sources: when nothing has come in or out for three cycles, all that came in has come out or was counted."""
+    """For a queue of two sources: when nothing has come in or out for three cycles, everything that came in has come out or was counted."""
 
     def __init__(self, wrong=False):
         self.valid, self.ready = Signal(2), Signal()
@@ -43,7 +43,7 @@ class EveryEventIsTold(Elaboratable):
 
 
 class EveryLossIsTold(Elaboratable):
-    """Of two sources: when the reporter says that nothing is left, the LOSS events of each add up to what was lost of it."""
+    """For two sources: when the reporter says that nothing is left, the LOSS events of each add up to its losses."""
 
     def __init__(self, wrong=False):
         self.add, self.source, self.ready, self.flush, self.late = Signal(2), Signal(), Signal(), Signal(), Signal()

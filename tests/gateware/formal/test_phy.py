@@ -1,6 +1,6 @@
 """The PHY's parallel forms equal the serial ones, for every input.
 
-The serial forms here are written from the specification, one bit a step; they know nothing of the gateware's.
+The serial forms here are written from the specification, one bit per step, independently of the gateware's.
 """
 
 import os
@@ -17,12 +17,12 @@ from tests.gateware.formal import smt
 
 POLYNOMIALS = {"lcrc": (LCRC, 32, 0x04C11DB7), "dllp": (DLLP_CRC, 16, 0x100B)}
 WIDTHS = {"lcrc": (2, 4, 8, 12, 16) if os.environ.get("WATTBELL_FORMAL") == "all" else (2, 4), "dllp": (2, 4)}
-"""Bytes a step: what `make formal` proves, and what every test run does."""
+"""Bytes per step: those proven by `make formal`, and those in every test run."""
 
 
 def serial_crc(m, before, data, bits, polynomial):
-    """The shift register as drawn in the specification, x^15 or x^31 at the end; its bits reversed, as the gateware keeps them.
-    The state before each bit of `data`, and the last one."""
+    """The shift register as drawn in the specification, x^15 or x^31 at the end; its bits reversed, as the gateware keeps them. The state
+    before each bit of `data`, and the last one."""
     state, states = before[::-1], [before]
     for k, bit in enumerate(data):
         following = Signal(bits, name=f"serial_{k}")
@@ -34,7 +34,7 @@ def serial_crc(m, before, data, bits, polynomial):
 
 
 class Crcs(Elaboratable):
-    """Every width of one CRC, parallel and serial; with the assertion that they agree, or with both as outputs."""
+    """Every width of one CRC, parallel and serial; with an assertion that they agree, or with both as outputs."""
 
     def __init__(self, kind, claim=True, wrong=False):
         self.kind, self.claim, self.wrong = kind, claim, wrong
@@ -81,7 +81,7 @@ class SerialDescrambler:
         m = self.m
         register, key = self.register, []
         for k in range(8):
-            # D15 leaves, and is added to what enters D0, D3, D4 and D5.
+            # D15 leaves, and is added to what enters D0, D3, D4 and D5
             out = register[15]
             following = Signal(16, name=f"register_{n}_{k}")
             m.d.comb += following.eq(Cat(out, register[:2], *(register[tap] ^ out for tap in (2, 3, 4)), register[5:15]))
@@ -90,7 +90,7 @@ class SerialDescrambler:
         control = symbol.k & ~symbol.error
         com, skp = control & (symbol.data == 0xBC), control & (symbol.data == 0x1C)
         data, plain = Signal(8, name=f"data_{n}"), Signal(name=f"plain_{n}")
-        # A training sequence: COM, then a data symbol or PAD (link number); an EIEOS: COM, then EIE. Fifteen symbols, COM ends it.
+        # A training sequence: COM, then a data symbol or PAD (link number); an EIEOS: COM, then EIE. Fifteen symbols; COM ends it.
         begins = self.after_com & (~symbol.k | (control & ((symbol.data == 0xF7) | (symbol.data == 0xFC))))
         following = Signal(16, name=f"register_{n}")
         training = Signal(4, name=f"training_{n}")
@@ -110,9 +110,9 @@ class SerialDescrambler:
 
 
 class DescramblerIsSerial(Elaboratable):
-    """From any state, any symbols: the same data and the same state, so wherever COM and SKP stand.
+    """From any state, for any symbols: the same data and the same state, wherever COM and SKP are.
 
-    With `claim`, asserted for registers of at most one bit; without, both forms are outputs.
+    With `claim`, asserted for registers of at most one set bit; without, both forms are outputs.
     """
 
     def __init__(self, symbols, claim=True, wrong=False):
@@ -137,7 +137,7 @@ class DescramblerIsSerial(Elaboratable):
         ]  # fmt: skip
         if not self.claim:
             return m
-        # COM leaves no training behind, and there are never more than 14 symbols to come. Both hold after any step (asserted).
+        # COM leaves no training in progress, and never more than 14 symbols to come. Both hold after any step (asserted).
         m.d.comb += [
             Assume((before.place.training < 15) & ~(before.place.after_com & (before.place.training != 0))),
             Assume((self.lfsr & (self.lfsr - 1)[:16]) == 0),
@@ -157,8 +157,8 @@ class DescramblerIsSerial(Elaboratable):
 
 @pytest.mark.parametrize("symbols", [2, 4])
 def test_parallel_descrambler_is_the_serial_register(symbols, tmp_path):
-    # Whatever the symbols, both forms are affine in the register: so it is enough that they agree where at most one bit of it is set.
-    # (The plain question takes the solver minutes for words of 4.)
+    # For any symbols, both forms are affine in the register: so it is enough that they agree where at most one bit of it is set. (The
+    # direct proof takes the solver minutes for words of 4.)
     top = DescramblerIsSerial(symbols, claim=False)
     assert smt.affine_in(top, top.ports, ("lfsr",), tmp_path) > 50
     top = DescramblerIsSerial(symbols)
@@ -166,7 +166,7 @@ def test_parallel_descrambler_is_the_serial_register(symbols, tmp_path):
 
 
 class Product(Elaboratable):
-    """Not affine: two bits multiplied, or one that chooses."""
+    """Not affine: two bits multiplied, or one that selects."""
 
     def __init__(self, kind):
         self.a, self.b, self.out, self.kind = Signal(2, name="a"), Signal(name="b"), Signal(name="out"), kind

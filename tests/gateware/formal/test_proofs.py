@@ -1,4 +1,4 @@
-"""What must hold for every input, proven for every input (CRC) or for every sequence of some length (FIFO)."""
+"""Properties that must hold for every input, proven for every input (CRC) or for every sequence of some length (FIFO)."""
 
 import pytest
 from amaranth import Cat, Const, Elaboratable, Module, Signal
@@ -57,7 +57,7 @@ class CrcIsBitSerial(Elaboratable):
 
 
 class NothingIsLostUncounted(Elaboratable):
-    """Everything offered to the FIFO is numbered; what comes out, plus the loss counts, has no gap."""
+    """Everything offered to the FIFO is numbered; the output plus the loss counts have no gap."""
 
     def __init__(self, wrong=False):
         self.i_valid, self.also, self.o_ready = Signal(), Signal(3), Signal()
@@ -68,7 +68,7 @@ class NothingIsLostUncounted(Elaboratable):
         m.submodules.fifo = fifo = CountingFifo(5, 3)
         serial, expected = Signal(5), Signal(5)
         m.d.comb += Assume(self.also <= 1)
-        # What is lost before the FIFO in a cycle comes after the entry of that cycle.
+        # Losses before the FIFO in a cycle come after the entry of that cycle.
         m.d.sync += serial.eq(serial + self.i_valid + self.also)
         m.d.comb += [fifo.i_valid.eq(self.i_valid), fifo.i_data.eq(serial), fifo.also.eq(self.also), fifo.o_ready.eq(self.o_ready)]
         with m.If(fifo.o_valid & self.o_ready):
@@ -80,8 +80,8 @@ class NothingIsLostUncounted(Elaboratable):
 
 
 def test_parallel_crc_is_the_bit_serial_crc(tmp_path):
-    # Both forms come down to XOR gates, so both are linear over GF(2), and linear maps are equal if they agree on 0 and on
-    # every single bit. (The plain question is among the hardest for a SAT solver.)
+    # Both forms reduce to XOR gates, so both are linear over GF(2), and linear maps are equal if they agree on 0 and on every single bit.
+    # (The direct proof is among the hardest for a SAT solver.)
     for parallel in (True, False):
         folder = tmp_path / f"{parallel}"
         folder.mkdir()

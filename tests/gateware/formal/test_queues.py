@@ -13,14 +13,14 @@ from wattbell_gateware.stream.recordqueue import BEATS, RecordQueue
 from tests.gateware.formal import smt
 
 DEEPER = 2 if os.environ.get("WATTBELL_FORMAL") == "all" else 0
-"""Clocks more."""
+"""Additional cycles."""
 BITS = 5
-"""Of the serial numbers here; no run is so long that they wrap."""
+"""Width of the serial numbers here; no run is long enough for them to wrap."""
 
 
 class RecordsAreNumbered(Elaboratable):
-    """Of a queue of two records, each numbered among all that were offered: what comes out, plus the counts, has no gap, and a word of a
-    record is its own."""
+    """For a queue of two records, each numbered among all that were offered: the output plus the counts have no gap, and each word belongs
+    to its record."""
 
     depth = 17
 
@@ -45,7 +45,7 @@ class RecordsAreNumbered(Elaboratable):
             queue.i_valid.eq(self.i_valid), queue.also.eq(self.also), queue.o_ready.eq(self.o_ready), queue.o_index.eq(self.o_index),
             Assert(queue.lost == (self.i_valid & ~queue.room)), Assert(~queue.empty | ~queue.o_valid),
         ]  # fmt: skip
-        named = Signal()  # the word that was asked for in the cycle before, of the same record
+        named = Signal()  # the word requested in the previous cycle, of the same record
         m.d.sync += named.eq(queue.o_valid & ~self.o_ready & self.o_index)
         with m.If(queue.o_valid):
             m.d.comb += Assert(queue.o_tick == (expected + (0 if self._wrong else queue.o_dropped))[:BITS])
@@ -56,9 +56,9 @@ class RecordsAreNumbered(Elaboratable):
 
 
 class TlpsComeOutAsTheirFatesSay(Elaboratable):
-    """Of a store of eight beats and three TLPs: the k-th that was said to be delivered is the k-th that comes out, with its beats, tick and
-    `lost`, whichever k; every frame has one fate, and what is not there any more has come out. Numbers of TLPs go on, skip one, or
-    stay, as in a replay."""
+    """For a store of eight beats and three TLPs: the k-th reported as delivered is the k-th that comes out, with its beats, tick and
+    `lost`, for any k; every frame has one fate, and anything no longer there has come out. Numbers of TLPs advance, skip one, or stay, as
+    in a replay."""
 
     depth = 14
 
@@ -78,7 +78,7 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
             coming.last.eq(self.last), coming.verdict.eq(self.verdict), coming.tick.eq(frame),
             coming.sequence.eq(sequence + self.skip - self.again),
         ]  # fmt: skip
-        kept = Signal(2)  # what says which number it is stands on every beat
+        kept = Signal(2)  # every beat carries what identifies its number
         m.d.sync += kept.eq(Cat(self.skip, self.again))
         m.d.comb += Assume((going == 0) | (kept == Cat(self.skip, self.again)))
         ends = Signal()
@@ -94,7 +94,7 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
         m.d.sync += [before.eq(1), same.eq(self.watched)]
         m.d.comb += Assume(~before | (self.watched == same))
 
-        # Fates come two cycles behind the last beat.
+        # Fates come two cycles after the last beat.
         ended = [Signal(BITS + 1, name=f"ended{n}") for n in range(2)]
         m.d.sync += [ended[0].eq(Cat(ends, going)), ended[1].eq(ended[0])]
         fate = store.fates.payload
@@ -125,8 +125,8 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
 
 
 class BeatsBetweenClocks(Elaboratable):
-    """Of a crossing of four beats, whose clocks' edges come in any order: beats come once, in order, or are counted; and a TLP says that
-    some are missing before it just if they are."""
+    """For a crossing of four beats whose clocks have edges in any order: beats come once, in order, or are counted; and a TLP says that
+    some are missing before it exactly if they are."""
 
     depth = 19
 
@@ -137,12 +137,12 @@ class BeatsBetweenClocks(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        # One clock, of which each side sees the edges that it is let: any two clocks, but for what is metastable between them.
+        # One clock, of which each side sees the edges it is allowed: any two clocks, except for metastability between them.
         m.domains.link = ClockDomain(reset_less=True)
         m.d.comb += ClockSignal("link").eq(ClockSignal("sync"))
         crossing = direction.BeatCrossing(64)
         m.submodules.crossing = EnableInserter({"link": self.link, "sync": self.sync})(crossing)
-        # At power-on the queue forgets what has come, until its reader has had three cycles.
+        # At power-on the queue discards what has come, until its reader has had three cycles.
         woken = Signal(range(4))
         m.d.sync += woken.eq(woken + (self.sync & (woken != 3)))
         m.d.comb += [Assume(~self.valid | (woken == 3)), Assume(~ResetSignal())]
@@ -158,7 +158,7 @@ class BeatsBetweenClocks(Elaboratable):
             m.d.sync += [came.eq(came + 1), expected.eq(out.data[:BITS] + 1), missing.eq(Mux(out.first, 0, gap))]
             with m.If(out.first):
                 m.d.comb += Assert(out.lost == (0 if self._wrong else gap))
-        # When neither side has had anything for so long that all has come through.
+        # When neither side has had anything for so long that everything has come through.
         still = Signal(range(7))
         with m.If((self.link & self.valid) | ~(self.link & self.sync)):
             m.d.sync += still.eq(0)
@@ -185,7 +185,7 @@ def test_nothing_is_lost_untold(claim, tmp_path):
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_wrong_claim_is_refuted(claim, tmp_path):
-    """So they do come to where things are lost."""
+    """So the cases with losses are reachable."""
     top = claim(wrong=True)
     with pytest.raises(smt.Refuted, match="Assert failed|FAILED"):
         smt.prove(top, top.ports, tmp_path, depth=top.depth)

@@ -1,7 +1,7 @@
-"""The sequence filter passes every TLP on at most once, in order but for those it had counted as lost, over any wrap of the numbers.
+"""The sequence filter passes every TLP on at most once, in order except for those it had counted as lost, across any wrap of the numbers.
 
-Shown by induction: one step, from every state that agrees with what went before (``Assume``) to such a state (``Assert``), and
-the first step from none.
+Shown by induction: one step, from every state consistent with the past (``Assume``) to such a state (``Assert``), and the first
+step from none.
 """
 
 import pytest
@@ -17,10 +17,10 @@ STATE = data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": WINDOW}
 
 
 class EveryTlpOnce(Elaboratable):
-    """TLPs have 20-bit serial numbers, of which the filter sees twelve bits. Any of the window of 4096 around the next one may
-    come: again after a replay, or early after losses.
+    """TLPs have 20-bit serial numbers, of which the filter sees twelve bits. Any within the window of 4096 around the next one may come:
+    again after a replay, or early after losses.
 
-    One serial number is ``watched``, whichever; ``passed``: it was passed on. ``begun``: the first number since power-on or
+    One arbitrary serial number is ``watched``; ``passed``: it was passed on. ``begun``: the first number since power-on or
     `forget`, or the missed ones before it; ``following``: one more than the newest.
     """
 
@@ -42,7 +42,7 @@ class EveryTlpOnce(Elaboratable):
         ]
 
     def _agrees(self, m, name, state, passed, begun, following):
-        """The state is that of a filter that was fed the numbers from `begun` to before `following`."""
+        """The state is that of a filter that has seen the numbers from `begun` to before `following`."""
         behind = Signal(signed(22), name=f"{name}_behind")
         in_window = Signal(name=f"{name}_in_window")
         agrees = Signal(name=f"{name}_agrees")
@@ -62,13 +62,13 @@ class EveryTlpOnce(Elaboratable):
         m.submodules.order = order = SequenceOrder(WINDOW)
         m.submodules.window = dut = SequenceWindow(WINDOW)
         state, serial, following_state = self.state, self.serial, Signal(STATE)
-        # Between the two is a clock; what they keep is not shared, so that they may be taken as one.
+        # The two are a cycle apart; their states are independent, so that they may be taken as one.
         for name in ORDER.members:
             m.d.comb += [order.before[name].eq(state[name]), following_state[name].eq(order.after[name])]
         m.d.comb += [order.strobe.eq(self.strobe), order.number.eq(serial[:12]), order.forget.eq(self.forget), order.begin.eq(self.begin)]
         m.d.comb += [dut.before.eq(state.had), dut.judged.eq(order.judged), following_state.had.eq(dut.after)]
         away = Signal(signed(22))
-        fresh, missed = Signal(), Signal(12)  # the next number is the first; but for so many before it
+        fresh, missed = Signal(), Signal(12)  # the next number is the first, except for this many before it
         at_zero = self.begin | (state.zero & ~self.forget)
         m.d.comb += missed.eq(Mux(at_zero & (serial[:12] < WINDOW), serial[:12], 0))
         near = [self.watched, serial, self.following, self.begun]
@@ -76,7 +76,7 @@ class EveryTlpOnce(Elaboratable):
             away.eq(serial - self.following), fresh.eq(self.forget | self.begin | ~state.known),
             *(Assume((n > 8192) & (n < (1 << 20) - 20000)) for n in near),
             Assume(fresh | ~self.strobe | ((away >= -2048) & (away < 2048))),
-            # What went before: the filter knows the same numbers.
+            # The past: the filter knows the same numbers.
             Assume(self._agrees(m, "before", state, self.passed, self.begun, self.following)),
         ]  # fmt: skip
 
@@ -95,12 +95,12 @@ class EveryTlpOnce(Elaboratable):
             else:
                 m.d.comb += Assert(~(again & ~self.passed & (serial >= self.begun)) | dut.deliver)
         with m.Elif(self.strobe):
-            # Numbers from 0 on were missed if it was told that they begin there, and there are few of them.
+            # Numbers from 0 on were missed if it was told that they begin there, and they are few.
             m.d.comb += [Assert(dut.deliver & ~dut.duplicate & ~dut.late), Assert(dut.lost == missed)]
         with m.Else():
             m.d.comb += Assert(~dut.deliver & ~dut.duplicate & ~dut.late & (dut.lost == 0))
 
-        # What holds behind it
+        # What holds afterwards
         passed, begun, following = Signal(), Signal(20), Signal(20)
         first = self.strobe & fresh
         m.d.comb += [

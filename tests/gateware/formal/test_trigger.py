@@ -1,10 +1,10 @@
-"""The trigger fires at most once an arming, with the first event since then and with its tick; then what it is to do is done once, in order
-and not early, or dropped because it was armed or disarmed again.
+"""The trigger fires at most once per arming, with the first event since then and its tick; its actions are then done once, in order and not
+early, or dropped because it was armed or disarmed again.
 
-Bounded, from power-on, with every input free: any register, any command, any edge, conversion and completion in any cycle. Assumed is what
-docs/registers.md and the blocks around it say: settings change only while nothing is armed or to come, hysteresis is not negative,
-nothing is forced in the write that disarms; conversions and completions come at least three cycles apart (they do at least 10), and a
-conversion stays for two clocks. Time goes on by a clock, or by more at once, as in a simulation.
+Bounded, from power-on, with every input free: any register, any command, any edge, conversion and completion in any cycle. Assumed is
+what docs/registers.md and the surrounding blocks guarantee: settings change only while nothing is armed or pending, hysteresis is not
+negative, nothing is forced in the write that disarms; conversions and completions come at least three cycles apart (really at least
+10), and a conversion stays for two cycles. Time advances by a cycle, or by more at once, as in a simulation.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.gateware.formal import smt
 
 LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 DEPTH = 14 if LONG else 12
-"""Clocks. 12 hold an arming, an event, its action and the next arming; `make formal` has some more."""
+"""Cycles. 12 hold an arming, an event, its action and the next arming; `make formal` uses some more."""
 ARM, DISARM, FORCE = range(3)
 SETTINGS = ("trigger_control", "trigger_level", "trigger_hysteresis", "trigger_opcode", "trigger_latency", "trigger_match",
             "trigger_action", "trigger_delay", "trigger_lba_first", "trigger_lba_last")  # fmt: skip
@@ -28,8 +28,8 @@ INPUTS = ("data", "trigger_command_written", "perst_n", "clkreq_n", "link_state"
 
 
 class Claim(Elaboratable):
-    """The trigger with free inputs, which are this one's ports, and the assumptions about them. ``sources``: only these. ``settled``: the
-    settings stay as they are in the first cycle."""
+    """The trigger with free inputs, which are this component's ports, and the assumptions about them. ``sources``: only these. ``settled``:
+    the settings stay as they are in the first cycle."""
 
     depth, settled = DEPTH, False
 
@@ -57,7 +57,7 @@ class Claim(Elaboratable):
         self.starts = self.arms | self.disarms
         self.armed, self.fired, self.acting = dut.trigger_state[0], dut.trigger_state[1], dut.watched[2]
         m.d.comb += Assume(~(self.forces & self.disarms))
-        # Settings are those of the last cycle in which nothing was armed or to come (or of the first cycle).
+        # Settings are those of the last cycle in which nothing was armed or pending (or of the first cycle).
         set_once = Signal()
         m.d.sync += set_once.eq(1)
         for name in SETTINGS:
@@ -75,7 +75,7 @@ class Claim(Elaboratable):
         m.d.sync += [held.eq(self.sample), stays.eq(Mux(self.sampled, 2, Mux(stays == 0, 0, stays - 1)))]
         m.d.comb += Assume((stays == 0) | (self.sample == held))
 
-        # It fires: the state says so, whatever it said before.
+        # Whether it fires, given its present and previous state.
         self.fires, was_fired, was_starting = Signal(), Signal(), Signal()
         m.d.sync += [was_fired.eq(self.fired), was_starting.eq(self.starts)]
         m.d.comb += self.fires.eq(self.fired & (~was_fired | was_starting))
@@ -84,7 +84,7 @@ class Claim(Elaboratable):
 
 
 class FiresOncePerArming(Claim):
-    """And never disarmed. ``licensed``: armed, and has not fired since."""
+    """And never when disarmed. ``licensed``: armed, and has not fired since."""
 
     def claim(self, m, now):
         licensed, asked, tick = Signal(), Signal(), Signal(64)
@@ -106,8 +106,8 @@ class FiresOncePerArming(Claim):
 
 
 class ActsOnce(Claim):
-    """In order: capture, mark, stop; the meter once. Nothing early, nothing without having fired, nothing behind an arming or
-    disarming, and nothing is left when it rests. ``left``: what is to be done."""
+    """In order: capture, marker, stop; the meter once. Nothing early, nothing without having fired, nothing after an arming or disarming,
+    and nothing left when idle. ``left``: actions still to be done."""
 
     def claim(self, m, now):
         dut = self.dut
@@ -142,13 +142,13 @@ class ActsOnce(Claim):
             m.d.sync += [left.eq(0), gone.eq(1)]
         with m.If(self.fires):
             m.d.sync += gone.eq(self.starts)
-        # It rests when all is done.
+        # It is idle once all is done.
         with m.If(self.fired & ~self.fires & ~self.acting & ~gone):
             m.d.comb += [Assert(left == (1 if self.wrong else 0)), Assert(metered == wanted)]
 
 
 class ActsInTime(Claim):
-    """With an instrument that takes each write at once it is done five cycles after it has fired and its time has come."""
+    """With an instrument that accepts each write at once, it is done five cycles after it has fired and its time has come."""
 
     def claim(self, m, now):
         since = Signal(4)
@@ -160,8 +160,8 @@ class ActsInTime(Claim):
 
 
 class ItsTick(Claim):
-    """It fires if there was an event since the arming, and with the first one's tick, or that of the command that makes it. An event by
-    what registers.md says, looked at in the cycle in which it comes; so many cycles later it has fired."""
+    """It fires if there was an event since the arming, and with the first one's tick, or that of the command that makes it. Events are as
+    defined by registers.md, evaluated in the cycle in which they come; this many cycles later it has fired."""
 
     latency = 3
 
@@ -209,7 +209,7 @@ class OfAnEdge(ItsTick):
 
 
 class OfALevel(ItsTick):
-    depth, settled = 9, True  # an arming, two conversions, and it has fired: more takes the solver long
+    depth, settled = 9, True  # an arming, two conversions, and it has fired: more takes the solver too long
 
     def event(self, m, now):
         sample, wide = self.dut.sample, signed(36)
@@ -234,7 +234,7 @@ class OfALevel(ItsTick):
 
 
 class TheComplements(Elaboratable):
-    """What registers.md says of both directions, and what OfALevel takes for it."""
+    """What registers.md says of both directions, and what OfALevel assumes."""
 
     def __init__(self, wrong=False):
         self.value, self.level, self.hysteresis, self.wrong = Signal(signed(32)), Signal(signed(32)), Signal(31), wrong

@@ -20,13 +20,13 @@ BUILD = HERE.parents[2] / "build"
 SLOW = {"instrument_slow": Options(width=128, ticks_per_clock=4, adc="serial", slow=True)}
 """Like the ECP5's, except for its sizes."""
 PACE = {"instrument_slow": ("16",)}
-"""Ticks in which the link carries a beat, where it is not a clock's."""
+"""Ticks per beat on the link, where it is not a cycle's."""
 VARIANTS = generate.VARIANTS | SLOW
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left: the stream, cycles evaluated, cycles of the tracker."""
+    """Result of a run: the stream, cycles evaluated, cycles of the tracker."""
 
     stream: bytes
     clocks: int

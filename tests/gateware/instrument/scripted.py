@@ -40,7 +40,7 @@ def noise() -> None:
 clock.after(100, noise)
 clock.run()
 last = max(s.tick for s in link.sent)
-# Long enough for every command still waiting for its CQ head to be given up on (24-bit ages end after 16.8 ms).
+# Long enough for every command still waiting for its CQ head doorbell to be given up on (24-bit ages end after 16.8 ms).
 stop = max(last + 18_000_000, BASE + 20_000_000)
 lines = [(0, f"jump {BASE}"), (BASE + 4000, f"side {BASE + 4000} 1 0 1"), (BASE + 20_000, f"reg {BASE + 20_000} {CONTROL} 1"),
          (stop, f"reg {stop} {CONTROL} 0"), (stop + 3_000_000, f"end {stop + 3_000_000}")]
@@ -57,7 +57,7 @@ markers = []
 for tick in sorted(rng.sample(range(BASE + 100_000, stop - 100_000), 10)):
     markers.append((tick, rng.getrandbits(32)))
     lines.append((tick, f"reg {tick} {MARKER} {markers[-1][1]}"))
-# Settings of the rail change twice: R = 5 (shift 7, mul from docs/registers.md), then another period and R = 1.
+# The rail settings change twice: R = 5 (shift 7, mul from docs/registers.md), then another period and R = 1.
 for tick, registers in ((BASE + 5_000_003, ((DECIMATION, 5), (DECIM_SHIFT, 7), (DECIM_MUL, round(2**30 / 125)))),
                         (BASE + 9_000_001, ((ADC_PERIOD, 2000 // ticks), (DECIMATION, 1), (DECIM_SHIFT, 0), (DECIM_MUL, 1 << 23)))):
     for k, (address, value) in enumerate((*registers, (V_OFFSET, 100), (COMMAND, 4))):

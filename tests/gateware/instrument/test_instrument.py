@@ -1,5 +1,5 @@
-"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated; and as slow parts
-have it, with serial ADCs and the tracker's engine at half the frequency, every cycle."""
+"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated; and as on slow parts,
+with serial ADCs and the tracker's engine at half the frequency, every cycle."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NAMES = ("cqe_offset", "doorbell_before", "fetch_before", "first_data_before", "
          "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")
 EVENT_NAMES = dict(enumerate(("LINK", "CLKREQ", "PERST", "CC_EN", "SHADOW_DOORBELLS", "TRACKER_RESET", "MARKER", "LOSS", "QUEUE_CREATED",
                               "QUEUE_DELETED", "BAR0", "POWER_STATE", "GUESSING", "MALFORMED", "RUN"), 1))
-pytestmark = pytest.mark.xdist_group("instrument")  # played once, not once a worker
+pytestmark = pytest.mark.xdist_group("instrument")  # played once, not once per worker
 OURS = ("LINK", "CLKREQ", "PERST", "MARKER", "LOSS", "RUN")
 STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQ")
 
 
 def records(block: blockparser.Block) -> list[dict[str, int]]:
-    """Command records as the traffic model writes them."""
+    """Command records as expected by the traffic model."""
     out = []
     for values in FIELDS.iter_unpack(block.payload):
         record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(NAMES, values, strict=True)}
@@ -52,7 +52,7 @@ def played(request, tmp_path_factory):
 
 
 def last_run(runs):
-    """The one that leaves out the most."""
+    """The one that skips the most."""
     return blockparser.blocks(list(runs.values())[-1].stream)
 
 
@@ -97,7 +97,7 @@ def test_events(played):
     start = next(e[0] for e in got if e[1] == "RUN" and e[2] == 1)
     stop = next(e[0] for e in got if e[1] == "RUN" and e[2] == 0)
     assert 0 <= start - expected["start"] <= 3 * clock and 0 <= stop - expected["stop"] <= 3 * clock
-    # At the start the levels, then the edges, each at the first cycle that could see it.
+    # At the start the levels, then the edges, each in the first cycle that could see it.
     levels = {"PERST": 1, "CLKREQ": 0, "LINK": 1}
     want = [(start, name, level) for name, level in levels.items()]
     for tick, *new in expected["edges"]:

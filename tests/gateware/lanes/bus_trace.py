@@ -16,7 +16,7 @@ PS = 1000
 
 
 class Timed(NamedTuple):
-    """A TLP; `ns` at which it should begin, from the first one on. `direction`: 0 from the host, 1 from the drive."""
+    """A TLP; `ns`: when it should begin, from the first one on. `direction`: 0 from the host, 1 from the drive."""
 
     ns: int
     direction: int
@@ -24,27 +24,27 @@ class Timed(NamedTuple):
 
 
 def _whole(raw: bytes) -> bytes:
-    """A payload left out of the trace is played as zeros."""
+    """A payload omitted from the trace is played as zeros."""
     words = ((raw[2] & 3) << 8 | raw[3] or 1024) if raw[0] & 0x40 else 0
     return raw + bytes(4 * (3 + (raw[0] >> 5 & 1) + words) - len(raw))
 
 
 _RAW_NS = 2500
-"""A pause that is left behind Identify data. It goes out raw, at 1 byte a nanosecond at most, and 4 KiB can wait: so its TLPs are also set
-twice as far apart. A drive that is asked for one Identify data behind the other at full speed makes raw TLPs be lost, which is told."""
+"""Pause left after Identify data. That goes out raw, at 1 byte per ns at most, and 4 KiB can be queued: so its TLPs are also set twice as
+far apart. A drive asked for one Identify structure after the other at full speed makes raw TLPs be lost, which is reported."""
 _IDENTIFY = 0x06
 
 
 def tlps(path: Path, *, longest_gap_ns: int = 200, limit: int | None = None, thin: int = 1) -> list[Timed]:
-    """In order of their times, pauses cut to `longest_gap_ns`. `limit`: so many of them, from the first one on. `thin`: of data TLPs (256
-    bytes and more) only every so many."""
+    """In order of time, with pauses cut to `longest_gap_ns`. `limit`: maximum number, from the first one on. `thin`: keep only one in this
+    many data TLPs (256 bytes and more)."""
     items = [i for i in tap.items(path) if i.kind == "tlp"]
     items.sort(key=lambda i: i.time_ps)
     out, at, before, data = [], 0, None, 0
     identify = False
     for item in items:
         raw, ns = _whole(item.data) if item.left_out else item.data, item.time_ps // PS
-        # Of what goes by, an SQE is 64 bytes of completion, a CQE a write of 16 bytes.
+        # To recognise them: an SQE is a completion of 64 bytes, a CQE a write of 16 bytes.
         if raw[0] == 0x4A and len(raw) == 76:
             identify = raw[12] == _IDENTIFY
         longest = _RAW_NS if identify and raw[0] & 0xDF == 0x40 and raw[3] == 4 and thin == 1 else longest_gap_ns

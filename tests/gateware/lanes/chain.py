@@ -24,7 +24,7 @@ TIMES = FIELDS[:7]
 
 @dataclass
 class Faults:
-    """What goes wrong: `errors`, `heard` as :class:`Sender` has them; `replays`, `spoilt`, `acks` for each TLP; TLPs to a retraining."""
+    """Faults: `errors`, `heard` as in :class:`Sender`; `replays`, `spoilt`, `acks` per TLP; TLPs per retraining."""
 
     errors: float = 0.0
     heard: float = 1.0
@@ -38,18 +38,18 @@ class Faults:
 
 @dataclass
 class Sent:
-    """Both directions, and of each TLP the copy that the other end took."""
+    """Both directions, and for each TLP the copy that the other end accepted."""
 
     senders: tuple[Sender, Sender]
     accepted: tuple[list[Copy], list[Copy]] = field(default_factory=lambda: ([], []))
 
     def clean(self, direction: int) -> list[tuple[int, bytes]]:
-        """The TLPs as a tap without lanes sees them. Ticks are there once :meth:`Sender.wires` was called."""
+        """The TLPs as seen by a tap without lanes. Ticks are there once :meth:`Sender.wires` was called."""
         return [(copy.tick, copy.raw) for copy in self.accepted[direction]]
 
 
 def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Faults = Faults()) -> Sent:  # noqa: B008
-    """TLPs in the order of the trace, both directions together: none begins before the one before it, however slow the link."""
+    """TLPs in the order of the trace, both directions together: none begins before the previous one, however slow the link."""
     r = random.Random(seed)
     sent = Sent(tuple(
         Sender(speed, lanes, seed=r.getrandbits(32), tick=START, errors=faults.errors, heard=faults.heard,
@@ -62,7 +62,7 @@ def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Fa
     before = 0
     for number, (ns, direction, raw) in enumerate(tlps):
         sender = sent.senders[direction]
-        if r.random() < faults.acks:  # not before what came last
+        if r.random() < faults.acks:  # not before the last arrival
             other = sent.senders[1 - direction]
             other.wait_until(before - late[1 - direction])
             other.acknowledge()
@@ -86,7 +86,7 @@ def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Fa
 
 @dataclass
 class Played:
-    """Records and events that came out through the lanes and without them; what the receivers did."""
+    """Records and events that came out with and without the lanes, and the receivers' results."""
 
     sent: Sent
 
@@ -96,7 +96,7 @@ class Played:
 
 
 def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 60_000) -> Played:
-    """Through the lanes, judged by :func:`judge.judge`, and past them."""
+    """Through the lanes, judged by :func:`judge.judge`, and bypassing them."""
     ends = []
     for name, sender in zip(("down", "up"), sent.senders):
         ends.append(lp.write_lanes(folder / f"{name}.lanes", sender.wires(), reverse=sender.wiring.reverse))
@@ -112,7 +112,7 @@ def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 60_000) -> P
 
 
 def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
-    """Command records in the order of the stream, with the tick of the CQE in place of its offset. `whole`: none was dropped."""
+    """Command records in stream order, with the tick of the CQE in place of its offset. `whole`: none was dropped."""
     out = []
     for block in blockparser.blocks(stream):
         if block.kind == blockparser.COMMANDS:
@@ -125,5 +125,5 @@ def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
 
 
 def command_bytes(stream: bytes) -> bytes:
-    """All COMMANDS blocks' ticks and payloads."""
+    """Ticks and payloads of all COMMANDS blocks."""
     return b"".join(struct.pack("<Q", b.first_tick) + b.payload for b in blockparser.blocks(stream) if b.kind == blockparser.COMMANDS)

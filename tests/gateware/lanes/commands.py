@@ -17,12 +17,10 @@ OF_CQE = ("qid", "cid", "status")
 
 @dataclass
 class CommandTally:
-    """`records`: that came; `equal`: with every field that is not a time as of the whole link, and without a flag that it lacks there;
-    `flagged`: with other flags, fields or none missing; `aborted`: flagged as
-    given up, their CQE was lost; `unnoticed`: a field differs and no flag says so; `missing`: of the whole
-    link's, none came; `doubtful`: flagged,
-    and no command of the whole link is behind it, or that of another queue; `phantom`: the same without such a flag.
-    `strange`: the records of these two."""
+    """`records`: received; `equal`: every non-time field as on the undamaged link, and no flag that is absent there; `flagged`: with other
+    flags, and fields wrong or missing; `aborted`: flagged as given up, their CQE was lost; `unnoticed`: a field differs and no flag says
+    so; `missing`: on the undamaged link but not received; `doubtful`: flagged, and matching no command of the undamaged link, or one of
+    another queue; `phantom`: the same without such a flag. `strange`: the records of the last two."""
 
     whole: int = 0
     records: int = 0
@@ -42,7 +40,7 @@ class CommandTally:
 
 
 def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], taken: dict[int, int], up: Sender) -> CommandTally:
-    """`taken`: tick of the copy of a TLP of the drive that the whole link's tap sees -> its number; a CQE is known by its TLP."""
+    """`taken`: tick of the copy of a TLP of the drive as seen by the undamaged link's tap -> its number; a CQE is identified by its TLP."""
     came = {copy.tick: copy.serial for copy in up.copies}
     expected: dict[tuple[int, int, int], dict[str, int]] = {}
     for record in whole:
@@ -53,7 +51,7 @@ def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], take
     tally, seen = CommandTally(whole=len(whole), records=len(got)), set()
     for record in got:
         if record["flags"] & ABORTED:  # its tick is not that of a CQE
-            if record["flags"] & NO_SQE:  # its CID is unknown too: the tap has missed the SQE behind a doorbell or fetch
+            if record["flags"] & NO_SQE:  # its CID is unknown too: the tap has missed the SQE of a doorbell or fetch
                 unknown[record["qid"]] += 1
             elif (record["qid"], record["cid"]) in known_ids:
                 tally.aborted += 1

@@ -29,11 +29,11 @@ HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build/gateware"
 WIRES = 4
 TICKS = 4
-"""Of a clock of the model."""
+"""Ticks per cycle of the model."""
 
 
 class Rate(NamedTuple):
-    """A speed: bits of a word of a lane, ticks from word to word."""
+    """A speed: bits per word of a lane, ticks from word to word."""
 
     number: int
     bits: int
@@ -73,7 +73,7 @@ class Run:
 
 @dataclass
 class Script:
-    """What is done besides; see lane_player.cpp. A capture runs from `start` on, out of a drive that PERST# has let go at 100."""
+    """Further options; see lane_player.cpp. A capture runs from `start` on, from a drive whose PERST# was released at 100."""
 
     end: int
     start: int = 200
@@ -81,8 +81,8 @@ class Script:
     lines: list[tuple[int, str]] = field(default_factory=list)
 
     def without_link_events(self) -> Script:
-        """None of them goes into the stream, which could not take all of them from a link that is all replays: the receivers' own queue
-        has them all, and so has :class:`Run`."""
+        """None of them goes into the stream, which could not take all of them from a link full of replays: the receivers' own queue has
+        them all, and so has :class:`Run`."""
         self.lines.append((50, f"reg 50 {by_name('LINK_EVENTS').address} 0"))
         return self
 
@@ -115,7 +115,7 @@ def _call(*command: str | Path) -> None:
 
 
 def _verilog(make: type, name: str) -> str:
-    """Verilog of the component, converted once for each state of the sources."""
+    """Verilog of the component, generated once per state of the sources."""
     digest = _digest(sources_digest().encode(), (HERE / "lanes_top.py").read_bytes())
     kept = BUILD / f"lanes-{name}.v", BUILD / f"lanes-{name}.made-of"
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def _verilog(make: type, name: str) -> str:
 
 
 def _model(make: type, name: str) -> Path:
-    """The folder with V`name`.h and a library of the model, made once per content."""
+    """Folder with V`name`.h and a library of the model, built once per content."""
     text = _verilog(make, name)
     folder = BUILD / f"lanes-{name}-{_digest(text.encode(), repr((_VERILATE, _OPTIMISE)).encode())}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -160,10 +160,10 @@ def build() -> Path:
 
 
 def write_lanes(path: Path, stretches: Sequence[tuple[str, int, list[np.ndarray]]], *, reverse: bool = False) -> int:
-    """Writes lane words: (speed, tick of the first bit, bits of every wire); returns the tick behind the last word.
+    """Writes lane words: (speed, tick of the first bit, bits of every wire); returns the tick after the last word.
 
-    Wires beyond those given carry noise, as open receivers do; of wires that end early the rest is silent. `reverse`: the first one
-    given is the last of the four.
+    Further wires carry noise, as open receivers do; wires that end early stay silent. `reverse`: the first wire given is the last of
+    the four.
     """
     noise, end = np.random.default_rng(1), 0
     with path.open("wb") as file:
@@ -189,7 +189,7 @@ def write_tlps(path: Path, tlps: Iterable[tuple[int, bytes]]) -> None:
 
 
 def play(player: Path, mode: str, down: Path, up: Path, script: Script, out: Path) -> Run:
-    """Plays both directions, `mode` is lanes or tlps; `out` is the beginning of the names of what is written."""
+    """Plays both directions, `mode` is lanes or tlps; `out` is the prefix of the output files."""
     text = out.with_suffix(".script")
     text.write_text(script.text())
     done = subprocess.run([player, mode, down, up, text, out], capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ SIDE = data.StructLayout({"counters": data.StructLayout(dict.fromkeys(LINK_COUNT
 
 
 def clocked(clk: Signal) -> Module:
-    """A module on `clk`, without reset: that would be an input which the next state of every register hangs on, see :func:`held`."""
+    """A module on `clk`, without reset, which would be an input to the next state of every register, see :func:`held`."""
     m = Module()
     m.domains.sync = domain = ClockDomain(reset_less=True, local=True)
     m.d.comb += domain.clk.eq(clk)
@@ -33,11 +33,11 @@ def held(m: Module, port: Signal) -> Signal:
 
 
 class ReceiverTop(wiring.Component):
-    """A receiver of all speeds, x4. What is driven before an edge is seen in the cycle behind it, but for ``event_ready``.
+    """A receiver of all speeds, x4. Inputs driven before an edge are seen in the cycle after it, except ``event_ready``.
 
     raw, raw_valid : words of 40 bits of each wire at 2.5 and 5 GT/s. raw8, raw8_valid : words of 32 bits at 8 GT/s.
     now : tick of the cycle in which these inputs are seen. rate : 0, 1, 2.
-    tlp : :func:`tlp_beat`, and ``tlp_last``, ``tlp_tick``, ``tlp_dws`` of it. event : LINK_EVENT, and its members.
+    tlp : :func:`tlp_beat`, with its ``tlp_last``, ``tlp_tick``, ``tlp_dws``. event : LINK_EVENT, and its members.
     side : SIDE. counters.
     """
 
@@ -72,7 +72,7 @@ class ReceiverTop(wiring.Component):
 
 
 class InstrumentTop(wiring.Component):
-    """The instrument, 128 bits wide, for a tap of lanes, with ADCs that answer at once with one value; CLKREQ# is asserted."""
+    """The instrument, 128 bits wide, for a tap of lanes, with ADCs that respond at once with a constant; CLKREQ# is asserted."""
 
     def __init__(self):
         ports = {f"{name}{key}": In(width) for name in ("down", "up") for key, width in (

@@ -1,4 +1,4 @@
-"""NVMe commands at a steady rate: every TLP of every command, on queues set up by a host before."""
+"""NVMe commands at a steady rate: every TLP of every command, on queues that a host has set up."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Host:
         """Commands of the set-up."""
 
     def commands(self, rate: float, count: int, *, data_bytes: int = 0, payload: int = 256) -> list[Timed]:
-        """`count` commands, `rate` a second, evenly: Flush, or Read of `data_bytes` in TLPs of `payload` bytes.
+        """`count` commands, `rate` per second, evenly spaced: Flush, or Read of `data_bytes` in TLPs of `payload` bytes.
 
-        Doorbell, fetch of its SQE, completion with it, data, CQE, interrupt and CQ head doorbell, one command's each, and each some time
-        behind the one before it. A direction that is busy sends later. Read k has starting LBA k.
+        Each command has its own doorbell, fetch of the SQE, completion with it, data, CQE, interrupt and CQ head doorbell, each some time
+        after the previous one. A busy direction sends later. Read k has starting LBA k.
         """
         clock, link = self._link.clockwork, self._link
         clock.now, link.sent, link._busy_until = self.setup[-1].ns + 5000, [], [0, 0]
@@ -93,8 +93,8 @@ _LOSS = 8
 
 @dataclass(frozen=True)
 class Outcome:
-    """`records`: of the commands at the steady rate; `marked`: those with any flag; `dropped`: records that found no room;
-    `losses`: LOSS events, {source: number}; `stream_bytes`: all of them."""
+    """`records`: of the commands at the steady rate; `marked`: those with any flag; `dropped`: records lost for lack of room; `losses`:
+    LOSS events, {source: number}; `stream_bytes`: all of them."""
 
     commands_per_s: float
     commands: int
@@ -113,9 +113,9 @@ def play(
     player: Path, rate: float, milliseconds: float, folder: Path, *, data_bytes: int = 0, usb: bool = True, speed: str | None = "8",
     lanes: int = 4, drain_ns: int = 1_200_000,
 ) -> Outcome:  # fmt: skip
-    """A drive that is set up, and then `rate` commands a second for `milliseconds`; `usb`: the stream goes at :data:`USB_BYTES_PER_S`.
+    """A drive that is set up, then `rate` commands per second for `milliseconds`; `usb`: the stream is limited to :data:`USB_BYTES_PER_S`.
 
-    `speed` None: TLPs go past the lanes. `drain_ns`: from the last word of the lanes to the end; half of it the capture goes on.
+    `speed` None: TLPs bypass the lanes. `drain_ns`: time from the last word of the lanes to the end; the capture continues for half of it.
     """
     host = Host()
     count = round(rate * milliseconds / 1000)
@@ -129,7 +129,7 @@ def play(
         for name, sender in zip(("down", "up"), chain.send(traffic, speed, lanes, seed=1, faults=chain.Faults(acks=0.2)).senders):
             end = max(end, lp.write_lanes(folder / f"{name}.lanes", sender.wires()))
     script = lp.Script(end=end // 4 * 4 + drain_ns, stop=end // 4 * 4 + drain_ns // 2)
-    # Words of four bytes in clocks of 4 ns.
+    # words of four bytes in cycles of 4 ns
     script.lines += [(10, f"take 10 {USB_BYTES_PER_S // 4 // 500_000} 500")] if usb else []
     run = lp.play(player, mode, folder / f"down.{mode}", folder / f"up.{mode}", script, folder / "load")
     blocks = blockparser.blocks(run.stream)
@@ -140,7 +140,7 @@ def play(
             for event in blockparser.events(block):
                 losses[event.arg8] += event.arg32 if event.type == _LOSS else 0
     mine = [r for r in chain.records(run.stream, whole=False) if r["qid"] and (r["opcode"] == READ) == bool(data_bytes)]
-    mine = mine[0 if data_bytes else QUEUES :]  # the set-up has a Flush for each queue
+    mine = mine[0 if data_bytes else QUEUES :]  # the setup has a Flush for each queue
     if data_bytes:
         assert sorted({r["slba"] for r in mine}) == sorted(r["slba"] for r in mine), "a command twice"
     return Outcome(rate, count, len(mine), sum(r["flags"] != 0 for r in mine), dropped, dict(+losses), len(run.stream))

@@ -1,4 +1,4 @@
-"""Rounds of many TLPs in both directions of a damaged link, and figures of what a tap made of them."""
+"""Rounds of many TLPs in both directions of a damaged link, and figures on what a tap made of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def nvme(
 
 
 def run(player: Path, trace: Sequence[Timed], speed: str, lanes: int, tlps: int, folder: Path, result: Path, *, seed: int = 1) -> None:
-    """Until `tlps` were sent, the third round of three one of `trace`. The figures go to `result` as they grow."""
+    """Until `tlps` were sent; one round in three is of `trace`. The figures go to `result` as they grow."""
     r = random.Random(f"{speed} {lanes} {seed}")
     total = {"stress": judge.Tally(), "heard by the link too": judge.Tally(), "some lost to the tap only": judge.Tally()}
     of_commands = {name: commands.CommandTally() for name in list(total)[1:]}
@@ -77,7 +77,7 @@ def run(player: Path, trace: Sequence[Timed], speed: str, lanes: int, tlps: int,
                 tallies, compared = nvme(player, trace[: max(left, 2500)], speed, lanes, number, folder, heard=(1.0, 0.7)[turn // 3 % 2])
                 of_commands[name] += compared
                 assert compared.phantom == compared.unnoticed == 0, compared
-                # An SQE that is lost to the tap may leave its fetch behind when its command's CQE has come.
+                # An SQE lost to the tap may leave its fetch behind when its command's CQE has come.
                 assert compared.doubtful <= sum(tally.lost for tally in tallies) // 20 + 3, compared
             else:
                 name = "stress"

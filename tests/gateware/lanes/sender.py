@@ -25,7 +25,7 @@ _STRETCH = 1 << 20
 
 @dataclass
 class Copy:
-    """A TLP as it went over the link once; bits of lane 0's wire, from the first sent."""
+    """One transmission of a TLP over the link; bits of lane 0's wire, from the first sent."""
 
     serial: int
     raw: bytes
@@ -33,7 +33,7 @@ class Copy:
     behind: int
     damaged: bool
     excused: bool = False
-    """Whole, but after an error that desynchronises a lane."""
+    """Intact, but after an error that desynchronises a lane."""
     tick: int = 0
 
 
@@ -56,7 +56,7 @@ class Errors:
             self._drawn += _STRETCH
 
     def any(self, first: int, behind: int) -> bool:
-        """Whether a bit of any lane in [first, behind) is wrong."""
+        """Whether any lane has a bit error in [first, behind)."""
         self.up_to(behind)
         at = bisect.bisect_left(self._all, first)
         return at < len(self._all) and self._all[at] < behind
@@ -64,7 +64,7 @@ class Errors:
 
 @dataclass
 class Wiring:
-    """What is between the link and the receiver; of each logical lane. `late`: bits it comes later."""
+    """The path between link and receiver, per logical lane. `late`: delay in bits."""
 
     late: Sequence[int]
     invert: Sequence[bool]
@@ -76,7 +76,7 @@ class Wiring:
 
     @staticmethod
     def some(r: random.Random, lanes: int, speed: str) -> Wiring:
-        """Skew up to the limit of the receiver, words beginning anywhere."""
+        """Skew up to the receiver's limit, words beginning at any bit."""
         most = 48 if speed == "8" else 49
         base = r.randrange(32)
         return Wiring([base + r.randrange(most) for _ in range(lanes)], [r.random() < 0.5 for _ in range(lanes)], r.random() < 0.5)
@@ -84,7 +84,7 @@ class Wiring:
 
 @dataclass
 class Stretch:
-    """What is sent at one speed: `link`, from `tick` on. Errors are of its wires."""
+    """What is sent at one speed: `link`, from `tick` on. Errors are those of its wires."""
 
     speed: str
     tick: int
@@ -95,7 +95,7 @@ class Stretch:
     """First bit on lane 0, and body."""
 
     def bit(self) -> int:
-        """Of lane 0: what is sent next begins there."""
+        """Position on lane 0 at which the next item begins."""
         if self.speed == "8":
             link = self.link
             return link.bit_of(link.place())
@@ -103,7 +103,8 @@ class Stretch:
 
 
 class Sender:
-    """`heard`: the part of the damaged TLPs that the other end has damaged too, and asks for again; the rest only the tap misses."""
+    """`heard`: the share of the damaged TLPs that is damaged at the other end too, which requests them again; the rest only the tap
+    misses."""
 
     def __init__(
         self, speed: str, lanes: int, *, seed: int, tick: int, errors: float = 0.0, heard: float = 1.0, wiring: Wiring | None = None
@@ -162,11 +163,11 @@ class Sender:
         return self.stretch.link
 
     def now_ps(self) -> int:
-        """Start time of what is sent next."""
+        """Start time of the next item."""
         return self.stretch.tick * 1000 + self.stretch.bit() * BIT_PS[self.stretch.speed]
 
     def wait_until(self, ps: int) -> None:
-        """Logical idle, to the first symbol that does not begin before `ps`."""
+        """Logical idle, up to the first symbol that does not begin before `ps`."""
         symbol = BIT_PS[self.speed] * (8 if self.speed == "8" else 10)
         missing = -(-(ps - self.now_ps()) // symbol)
         if missing > 0:
@@ -214,7 +215,7 @@ class Sender:
         return [self._copied(base + n, raw, place) for n, ((_, raw), place) in enumerate(zip(waiting, places))]
 
     def deliver(self, raw: bytes) -> Copy:
-        """A new TLP, until a copy is whole or the other end has a damaged one for whole: the copy that it took."""
+        """A new TLP, repeated until a copy is intact or the other end takes a damaged one for intact; returns the accepted copy."""
         copy = self.send(raw)
         while copy.damaged and self.r.random() < self.heard:
             self.naks += 1
@@ -237,7 +238,7 @@ class Sender:
         self.nullified += 1
 
     def spoil(self) -> None:
-        """A TLP with the next number and a wrong LCRC: eight wrong bits, which no bit error of the wires puts right."""
+        """A TLP with the next number and a wrong LCRC: eight wrong bits, which no bit error of the wires can cancel."""
         raw, wrong = tr.some_tlp(self.r), 0xFF << self.r.randrange(25)
         if self.speed == "8":
             self.link.packet(tlp_bytes(raw, self.link.replayer.next, wrong_lcrc=wrong))
@@ -254,7 +255,7 @@ class Sender:
             self.link.fill()
 
     def wires(self) -> list[tuple[str, int, list[np.ndarray]]]:
-        """As lane_player.write_lanes takes them; marks excused copies, and gives each its tick."""
+        """In the form for lane_player.write_lanes; marks excused copies, and gives each its tick."""
         out = []
         for stretch in self.stretches:
             late, link = list(self.wiring.late), stretch.link
@@ -288,7 +289,7 @@ class Sender:
 
 
 def _excuse(stretch: Stretch, wires: list[np.ndarray], late: Sequence[int]) -> None:
-    """An error that makes or unmakes a COM or SKP throws the scrambler out of step until the next COM of that lane."""
+    """An error that creates or destroys a COM or SKP desynchronises the scrambler until the next COM of that lane."""
     special = stretch.link.special()
     spans = []
     for lane, places in enumerate(stretch.errors.lanes):

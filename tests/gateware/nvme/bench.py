@@ -1,4 +1,4 @@
-"""Plays TLPs into the tracker's pins, skipping time when the tracker allows it, and collects what comes out."""
+"""Plays TLPs into the tracker's pins, skipping time when the tracker allows it, and collects its output."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Bench:
 
     async def start(self) -> None:
         dut = self.dut
-        if hasattr(dut, "half_clk"):  # in step with that of an earlier bench of this test
+        if hasattr(dut, "half_clk"):  # in step with an earlier bench of this test
             await Timer(8 - int(get_sim_time("ns")) % 8, unit="ns")
         Clock(dut.clk, 4, unit="ns").start()
         if hasattr(dut, "half_clk"):
@@ -107,7 +107,7 @@ class Bench:
         end = None
         tpc = self.ticks_per_clock
         while True:
-            # --- inputs of this clock
+            # --- inputs of this cycle
             while pins and pins[0].tick <= self.now:
                 pin = pins.popleft()
                 getattr(dut, pin.signal).value = pin.value
@@ -129,7 +129,7 @@ class Bench:
                     valid_now[d] = 0
             dut.now.value = self.now
             await ReadOnly()
-            # --- outputs of this clock
+            # --- outputs of this cycle
             got = False
             for valid, payload, layout, into in outs:
                 if int(valid.value):

@@ -45,7 +45,7 @@ async def as_documented(dut):
     boot(model, 1, sizes=(8, 8))
     model.brief, model.fetch_burst, model.coalesce = True, 1, 100
     model.lists = Pool(256, model.pages(1), model.page)
-    model.lists.take()  # the one at the start of the page would be no piece
+    model.lists.take()  # the one at the start of the page would not be a piece
     first: dict[int, str] = {}
 
     def one(name: str, opcode: int, blocks: int, offset: int = 0) -> None:
@@ -73,7 +73,7 @@ async def as_documented(dut):
             took[name][-1].append(count)
     assert took["flush"][-1] == [7, 9, 24, 12, 9, 11]  # doorbell, fetch, SQE, CQE, interrupt, CQ head doorbell
     for rounds in (took["4k"], took["w4k"]):
-        assert all(r[2] in (28, 30) for r in rounds), rounds  # SQE, the place of its page empty, or stale
+        assert all(r[2] in (28, 30) for r in rounds), rounds  # SQE, with its place in the page empty, or stale
     assert took["4k"][-1][3:-3] == [4]
     assert took["w4k"][-1][3:-3] == [4, 2]
     assert all(r[2] <= 36 for r in took["sector"]), took["sector"]

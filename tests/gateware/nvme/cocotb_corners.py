@@ -15,12 +15,12 @@ from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, compar
 
 
 def data_tlps(sent: list[Sent]) -> list[Sent]:
-    """Writes of data by the drive: what is longer than CQEs and interrupts."""
+    """Data writes by the drive: those longer than CQEs and interrupts."""
     return [s for s in sent if s.direction == UP and len(s.raw) > 100]
 
 
 def raw_tlps(bench: Bench) -> list[tuple[int, bytes]]:
-    """(tick, bytes) of the TLPs that came out as they are."""
+    """(tick, bytes) of the TLPs that came out raw."""
     tlps, words = [], []
     for w in bench.raw:
         assert (w["flags"], w["direction"]) == (2, 1)
@@ -36,7 +36,7 @@ def raw_tlps(bench: Bench) -> list[tuple[int, bytes]]:
 
 @cocotb.test()
 async def resets(dut):
-    """CC.EN = 0 amid traffic, a new controller's life, PERST# amid traffic, a third life elsewhere."""
+    """CC.EN = 0 amid traffic, a new session of the controller, PERST# amid traffic, a third session elsewhere."""
     clock, link, model = make(SEED + 1)
     r = clock.random
     boot(model, 3, sizes=(4, 64))
@@ -68,8 +68,8 @@ async def resets(dut):
 
 @cocotb.test()
 async def perst_right_behind_a_completion(dut):
-    """A CQE that waits in front of the tracker's engine when PERST# falls was before it: its command has completed."""
-    for behind in range(4, 9):  # clocks; nearer ones are within the latency of the parser, which is 3
+    """A CQE queued before the tracker's engine when PERST# falls preceded it: its command has completed."""
+    for behind in range(4, 9):  # cycles; closer ones are within the latency of the parser, which is 3
         clock, link, model = make(SEED + 13 + behind)
         boot(model, 1, sizes=(16, 64))
         command = model.io(1, FLUSH)
@@ -86,8 +86,8 @@ async def perst_right_behind_a_completion(dut):
 
 @cocotb.test()
 async def late_head_doorbell(dut):
-    """A host that takes a CQE and rings for it with the next one, up to 16.7 ms later, which is as long as a record can say: before
-    that the command is not given up, behind it the record says that nothing came."""
+    """A host that takes a CQE and rings for it with the next one, up to 16.7 ms later, the longest a record can state: until then the
+    command is not given up, afterwards the record says that nothing came."""
     clock, link, model = make(SEED + 18, stride=0)
     boot(model, 1, sizes=(4, 4))
     model.lazy = 1.0
@@ -110,7 +110,7 @@ async def late_head_doorbell(dut):
 
 @cocotb.test()
 async def deletes(dut):
-    """Delete SQ with commands in flight, delete its CQ, create both again in another size."""
+    """Delete SQ with commands in flight, delete its CQ, create both again with another size."""
     clock, link, model = make(SEED + 2)
     boot(model, 3, sizes=(8, 300))
     workload(model, 300)
@@ -128,7 +128,7 @@ async def deletes(dut):
 
 @cocotb.test()
 async def shadow_doorbells(dut):
-    """After Doorbell Buffer Config, doorbells are rung now and then only."""
+    """After Doorbell Buffer Config, doorbells are rung only now and then."""
     clock, link, model = make(SEED + 3)
     boot(model, 2, sizes=(16, 64))
     use_shadow_doorbells(model)
@@ -140,7 +140,7 @@ async def shadow_doorbells(dut):
 
 @cocotb.test()
 async def interrupts_that_nobody_knows(dut):
-    """Messages that were never seen while two queues wait: the first is for the queue of the last CQE, then one alone is left."""
+    """Messages never seen before while two queues wait: the first is for the queue of the last CQE, then only one is left."""
     clock, link, model = make(SEED + 9)
     boot(model, 2, sizes=(16, 64))
     model.turn = 4
@@ -221,11 +221,11 @@ async def markers_and_identify(dut):
 
 @cocotb.test()
 async def identify_answered_at_once(dut):
-    """Data of Identify on the heels of its SQE, when the tracker has not yet looked at that; so the data of any admin command whose SQE
-    is still to come is kept."""
+    """Data of Identify right after its SQE, when the tracker has not yet looked at that; so the data of any admin command whose SQE is
+    still to come is kept."""
     clock, link, model = make(SEED + 10)
     boot(model, 1, sizes=(16, 64))
-    model.work, link.gap = (0, 1), 40  # words of raw TLPs leave one a clock
+    model.work, link.gap = (0, 1), 40  # raw TLPs leave at one word per cycle
     data = []
     for _ in range(8):
         before = len(link.sent)
@@ -239,7 +239,7 @@ async def identify_answered_at_once(dut):
 
 @cocotb.test()
 async def trims_whose_ranges_are_not_read(dut):
-    """By a drive that refuses them, at once or behind the first range: the record says that its blocks are a lower bound."""
+    """By a drive that rejects them, at once or after the first range: the record says that its blocks are a lower bound."""
     clock, link, model = make(SEED + 11)
     boot(model, 1, sizes=(16, 64))
     for seen in (0, 16) * 4:
@@ -263,8 +263,8 @@ async def trims_whose_ranges_are_not_read(dut):
 
 @cocotb.test()
 async def middle_of_a_chain_ends_first(dut):
-    """Three commands whose CIDs are one chain of the tracker's: the second ends, and its slot goes to a command of another chain
-    while the others are still in flight."""
+    """Three commands whose CIDs share one chain of the tracker: the second ends, and its slot goes to a command of another chain while the
+    others are still in flight."""
     clock, link, model = make(SEED + 12)
     boot(model, 2, sizes=(64, 64))
     step, work = model.cid_step, model.work
@@ -291,7 +291,7 @@ async def middle_of_a_chain_ends_first(dut):
 
 @cocotb.test()
 async def more_commands_than_slots(dut):
-    """1200 commands announced at once: what finds no slot is counted; afterwards all is exact again."""
+    """1200 commands announced at once: those that find no slot are counted; afterwards everything is exact again."""
     clock, link, model = make(SEED + 6)
     boot(model, 2, sizes=(1024, 1024))
     model.work = (400_000, 1_200_000)
@@ -327,7 +327,7 @@ async def more_commands_than_slots(dut):
 
 @cocotb.test()
 async def more_traffic_than_it_takes(dut):
-    """The link at its full rate: whole TLPs are lost, counted and told; no command comes out twice; it recovers."""
+    """The link at its full rate: whole TLPs are lost, counted and reported; no command comes out twice; it recovers."""
     clock, link, model = make(SEED + 7)
     link.gap = 0
     boot(model, 4, sizes=(256, 1024))
@@ -341,7 +341,7 @@ async def more_traffic_than_it_takes(dut):
     link.drain()
     clock.now += 1 << 24
     start = clock.now
-    for qid in range(1, 5):  # finds its positions again
+    for qid in range(1, 5):  # recovers its positions
         model.io(qid, FLUSH)
         model.ring(qid)
         clock.run()
@@ -362,7 +362,7 @@ async def more_traffic_than_it_takes(dut):
     assert max(keys.values()) == 1, "a command came out twice"
     truth = {(r["qid"], r["cid"], r["cqe_tick"]): r for r in model.records}
     for r in bench.records:
-        if not r["flags"]:  # what carries no flag is exact, loss or not
+        if not r["flags"]:  # anything without a flag is exact, loss or not
             want = truth[r["qid"], r["cid"], r["cqe_tick"]]
             assert r == want, {k: (v, want[k]) for k, v in r.items() if v != want[k]}
     late = [r for r in bench.records if r["cqe_tick"] > start]

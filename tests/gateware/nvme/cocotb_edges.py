@@ -41,7 +41,7 @@ async def larger_pages(dut):
 
 @cocotb.test()
 async def sgl_commands(dut):
-    """PSDT = 1: the data is not followed, which the record says; nothing else changes."""
+    """PSDT = 1: the data is not followed, and the record says so; nothing else changes."""
     clock, link, model = make(SEED + 42)
     boot(model, 1, sizes=(16, 64))
     workload(model, 20)
@@ -75,8 +75,8 @@ async def several_cqes_in_a_tlp(dut):
 
 @cocotb.test()
 async def an_event_request_keeps_no_data(dut):
-    """Read data is stored where an Identify may ask for it, and not because a request for events waits for hours: that would fill the
-    ring of payload whenever the engine has something else to do."""
+    """Read data is stored where an Identify may request it, but not because an Asynchronous Event Request waits for hours: that would fill
+    the payload ring whenever the engine has something else to do."""
     clock, link, model = make(SEED + 44)
     boot(model, 1, sizes=(16, 64))
     complete = model.complete
@@ -102,7 +102,7 @@ async def an_event_request_keeps_no_data(dut):
 
 @cocotb.test()
 async def too_many_starts_in_a_page(dut):
-    """64 PRP lists of 16 bytes in two granules: more than the map holds. It is counted, told and flagged; the rest is exact."""
+    """64 PRP lists of 16 bytes in two granules: more than the map holds. It is counted, reported and flagged; the rest is exact."""
     _clock, link, model = start(SEED + 44, 64)
     model.lists = Pool(16, model.pages(1), model.page)
     model.window = 1 << 32
@@ -127,8 +127,8 @@ async def too_many_starts_in_a_page(dut):
 @cocotb.test()
 async def one_start_too_many_in_a_page(dut):
     """The 13th PRP list of 16 bytes in two granules finds no place in the map and evicts another. Flagged are the command of that one,
-    those whose lists lie before it in the page (what belongs to it counts as theirs now), and whatever puts a list into the page within
-    2**24 ticks; no other, and nothing later."""
+    those whose lists precede it in the page (its data now counts as theirs), and whatever puts a list into the page within 2**24 ticks; no
+    other, and nothing later."""
     for number, upward in enumerate((False, True)):
         _clock, link, model = start(SEED + 45 + number, 64)
         model.lists = Pool(16, model.pages(1), model.page)
@@ -157,7 +157,7 @@ async def one_start_too_many_in_a_page(dut):
 
 @cocotb.test()
 async def a_queue_beyond_the_table(dut):
-    """Queue 64 (the 65th): SQ and CQ are counted and told; its traffic does not disturb the other queues."""
+    """Queue 64 (the 65th): SQ and CQ are counted and reported; its traffic does not disturb the other queues."""
     clock, link, model = make(SEED + 45)
     boot(model, 2, sizes=(16, 64))
     create_queues(model, 3, (16, 64), only=(64,))
@@ -176,7 +176,7 @@ async def a_queue_beyond_the_table(dut):
 
 @cocotb.test()
 async def nothing_comes_out_while_stopped(dut):
-    """run = 0: no record, event or raw TLP; what happens meanwhile is followed, and counts when run is 1 again."""
+    """run = 0: no record, event or raw TLP; what happens meanwhile is tracked, and counts once run is 1 again."""
     clock, link, model = make(SEED + 46)
 
     def quiet() -> int:
@@ -211,7 +211,7 @@ async def nothing_comes_out_while_stopped(dut):
 
 @cocotb.test()
 async def late_doorbell(dut):
-    """A doorbell that the tap lost comes again behind the next one: no lap of the queue, every command once."""
+    """A doorbell lost to the tap comes again after the next one: no lap of the queue, every command once."""
     clock, link, model = make(SEED + 49)
     boot(model, 1, sizes=(64, 64))
     for _ in range(6):

@@ -45,7 +45,7 @@ async def shadow_doorbells_told(dut):
 
 @cocotb.test()
 async def lists_that_end_their_page(dut):
-    """The last entry of a list's page points to data where nothing follows, and else to the rest of the list."""
+    """The last entry of a list's page points to data if nothing follows, and otherwise to the rest of the list."""
     clock, link, model = make(SEED + 73)
     boot(model, 1, sizes=(16, 64))
     model.brief, model.list_offset = True, model.page - 16
@@ -59,7 +59,7 @@ async def lists_that_end_their_page(dut):
 
 @cocotb.test()
 async def completions_cut_elsewhere(dut):
-    """SQEs in completions that do not end at multiples of 64 bytes: none is believed, each is counted and told."""
+    """SQEs in completions that do not end at multiples of 64 bytes: none is accepted, each is counted and reported."""
     clock, link, model = make(SEED + 71)
     boot(model, 1, sizes=(16, 64))
     model.boundary = 8
@@ -82,7 +82,7 @@ async def completions_cut_elsewhere(dut):
 
 @cocotb.test()
 async def cid_used_again(dut):
-    """The tap missed a CQE: the command ends where its CID comes again, and says why."""
+    """The tap missed a CQE: the command ends where its CID is reused, and says why."""
     clock, link, model = make(SEED + 72)
     boot(model, 1, sizes=(16, 64))
     commands = []

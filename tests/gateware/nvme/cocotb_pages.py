@@ -60,7 +60,7 @@ async def lists_from_a_pool_of_256_bytes(dut):
 
 @cocotb.test()
 async def lists_in_a_page_of_8_kib(dut):
-    """The same with CC.MPS = 1: 32 lists of different commands in one page, of which that at its start comes last."""
+    """The same with CC.MPS = 1: 32 lists of different commands in one page, the one at its start coming last."""
     _, link, model = start(SEED + 26, 32, mps=1)
     pooled(model, 256, 80, 32, blocks=512, last=1)
     await run(dut, model, link)
@@ -87,7 +87,7 @@ async def lists_in_blocks_of_4096(dut):
 
 @cocotb.test()
 async def pages_that_meet_in_one_way(dut):
-    """40 pages in flight whose place in the first way is the same: the other ways part them."""
+    """40 pages in flight that map to the same place in the first way: the other ways separate them."""
     _, link, model = start(SEED + 27, 8)
     model.lists = Pool(256, model.pages(1), model.page)
     meeting = iter([number << 22 | number << 12 for number in range(1, 64)])
@@ -99,7 +99,7 @@ async def pages_that_meet_in_one_way(dut):
 
 @cocotb.test()
 async def sectors_of_shared_pages(dut):
-    """512 bytes at a depth of 192 on a buffer of 24 pages: 8 commands in each."""
+    """512 bytes at a queue depth of 192 on a buffer of 24 pages: 8 commands in each."""
     _, link, model = start(SEED + 23, 192)
     base = model.contiguous(24 * model.page)
     free = list(range(192))
@@ -118,7 +118,7 @@ async def sectors_of_shared_pages(dut):
 
 @cocotb.test()
 async def unaligned_buffers(dut):
-    """Buffers end to end at any double word, of 512 bytes to 8 KiB; then the same with LBAs of 4096 bytes."""
+    """Contiguous buffers at any double word, of 512 bytes to 8 KiB; then the same with LBAs of 4096 bytes."""
     for number, lba in enumerate((512, 4096)):
         _, link, model = start(SEED + 24 + number, 48, lba=lba)
         place = [model.contiguous(1 << 20) + 4 * model.random.randrange(1024)]

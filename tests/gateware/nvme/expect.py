@@ -1,4 +1,4 @@
-"""Commands and queues of the model, and the record a tracker must make of a command."""
+"""Commands and queues of the model, and the record a tracker must make of each command."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Command:
     nsid: int = 1
     length: int = 0  # bytes of data
     prp1: int = 0
-    pages: list[int] = field(default_factory=list)  # address of the data's part in each page
+    pages: list[int] = field(default_factory=list)  # address of the part of the data in each page
     lists: list[tuple[int, bytes]] = field(default_factory=list)  # PRP list pages: address, content
     pooled: bool = False  # its list lies in a block of the pool
-    own_pages: bool = True  # its data pages are its own, and go back when it ends
-    left_over: int = 0  # a page of another command that stands in its PRP2, which it does not need
+    own_pages: bool = True  # its data pages are its own, and are freed when it ends
+    left_over: int = 0  # a page of another command that is in its PRP2, which it does not need
     ranges: bytes = b""
     status: int = 0
     data: list[int] = field(default_factory=list)  # ticks of its data TLPs
@@ -50,7 +50,7 @@ class CompletionQueue:
     waiting: list[Command] = field(default_factory=list)  # CQEs without interrupt yet
     interrupt_set: bool = False
     in_flight: int = 0  # commands of all its submission queues
-    unrung: list[Command] = field(default_factory=list)  # CQEs that the host has taken and not rung for
+    unrung: list[Command] = field(default_factory=list)  # CQEs that the host has taken without ringing the doorbell
     alive: bool = True
 
 
@@ -64,7 +64,7 @@ class Queue:
     cq: CompletionQueue
     tail: int = 0  # host: where the next SQE goes
     rung: int = 0  # host: last doorbell
-    bell: int = 0  # drive: the last doorbell it has seen
+    bell: int = 0  # drive: the last doorbell seen
     rings: int = 0
     heard: int = 0
     head: int = 0  # drive: next to fetch

@@ -1,5 +1,5 @@
-"""Hosts that do what a driver may do and Linux' does not: completion queues shared by submission queues of other numbers, doorbells far
-apart, namespaces of two LBA sizes, queues deleted amid traffic whose memory is data from then on, shadow doorbells for one life of the
+"""Hosts that do what a driver may do but Linux does not: completion queues shared by submission queues of other numbers, doorbells far
+apart, namespaces of two LBA sizes, queues deleted amid traffic whose memory is data from then on, shadow doorbells in one session of the
 controller out of several, other interrupt messages in each."""
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from tests.gateware.nvme.scenario import boot, create_queues, delete_cq, delete_
 from tests.gateware.nvme.scenario import workload as any_workload
 
 SECTORS = {1: 512, 2: 4096}
-"""Bytes of a logical block by namespace."""
+"""Logical block size in bytes by namespace."""
 
 
 def make_host(seed: int, stride: int, **options) -> tuple[Clockwork, Link, Model]:
     clock, link, model = make(seed, stride=stride, lbas=SECTORS, **options)
     model.brief, model.ends, model.lazy, model.cqes = True, True, 0.5, 3
     model.list_read = 64
-    # Drivers that use few CIDs, all of which begin one chain of the tracker's (store.rs, hash), and leave in PRP2 what was there.
+    # Drivers that use few CIDs, all of which start one chain of the tracker's (store.rs, hash), and leave the previous content in PRP2.
     model.cid_step, model.cid_count = 0x401, 32
     model.left_over = 0.3
     model.small = 0.5
@@ -28,7 +28,7 @@ def make_host(seed: int, stride: int, **options) -> tuple[Clockwork, Link, Model
 
 
 def workload(model: Model, commands: int) -> None:
-    """With 4096-byte blocks long commands would come faster than the tracker takes their TLPs."""
+    """With 4096-byte blocks long commands would come faster than the tracker can take their TLPs."""
     any_workload(model, commands, most=80)
 
 
@@ -51,7 +51,7 @@ def draw_queues(model: Model, count: int) -> None:
 
 
 def use_shadow_doorbells(model: Model) -> None:
-    """Doorbell Buffer Config; doorbells are rung now and then only, and the drive looks at the buffers."""
+    """Doorbell Buffer Config; doorbells are then rung only now and then, and the drive looks at the buffers."""
     buffers = model.pages(2)
 
     def on(command) -> None:
@@ -72,7 +72,7 @@ def use_shadow_doorbells(model: Model) -> None:
 
 
 def neighbours(model: Model) -> None:
-    """Writes to registers of other devices, whose addresses are the drive's doorbells' but for the upper half, or lie in front of BAR0,
+    """Writes to registers of other devices, whose addresses equal the drive's doorbells except for the upper half, or lie before BAR0, for
     as long as there is traffic."""
     r = model.random
     if model.live:
@@ -93,7 +93,7 @@ def delete_some(model: Model) -> None:
         cq = q.cq
         delete_cq(model, cq)
         model.clock.run()
-        model.admin(0x04, cdw=(cq.cqid, 0))  # which this drive confirms again
+        model.admin(0x04, cdw=(cq.cqid, 0))  # which this drive acknowledges again
         model.ring(0)
         model.clock.run()
         model.doorbell(cq.cqid, 1, r.randrange(cq.size))
@@ -113,8 +113,8 @@ def admin_alone(model: Model) -> None:
 
 
 def live(model: Model, queues: int, commands: int, *, shadow: bool, kill: bool) -> None:
-    """A life of the controller, from CC.EN = 1 to CC.EN = 0 amid traffic (`kill`) or to the end of its work, which some CQ head doorbells
-    do not tell."""
+    """A session of the controller, from CC.EN = 1 to CC.EN = 0 amid traffic (`kill`) or to the end of its work, which some CQ head
+    doorbells do not report."""
     r = model.random
     model.lists = Pool(256, model.pages(1), model.page) if shadow else None
     draw_queues(model, queues)
@@ -147,7 +147,8 @@ def live(model: Model, queues: int, commands: int, *, shadow: bool, kill: bool) 
 
 
 def enable_again(model: Model, pause: int) -> None:
-    """Another life: its interrupt messages belong to other vectors, and at its beginning, doorbells of the last one's queues are rung."""
+    """Another session: its interrupt messages belong to other vectors, and at its beginning, doorbells of the last one's queues are
+    rung."""
     r = model.random
     gone = [q for q in model.queues.values() if q.qid]
     model.elide = 0.0

@@ -21,7 +21,7 @@ NEIGHBOUR = PcieId(2, 0, 0)
 
 @dataclass
 class Sent:
-    """A TLP on the wire: `tick` of its first symbol, `error` on its last beat; `lost`: TLPs are missing before it, or it comes late."""
+    """A TLP on the wire: `tick` of its first symbol, `error` on its last beat; `lost`: TLPs are missing before it, or it is late."""
 
     tick: int
     direction: int
@@ -65,7 +65,7 @@ class Link:
         self._busy_until = [0, 0]
 
     def drain(self) -> None:
-        """Advances time to where both directions are silent."""
+        """Advances time to when both directions are silent."""
         self.clockwork.now = max(self.clockwork.now, *self._busy_until) + 1000
 
     def raw(self, direction: int, raw: bytes, error: bool = False) -> int:
@@ -101,7 +101,7 @@ class Link:
         return self.send(direction, self.request(False, address, length, tag=tag, who=who or (HOST, DRIVE)[direction]))
 
     def completion(self, direction: int, address: int, data: bytes, tag: int, remaining: int, who: PcieId | None = None) -> int:
-        """Data of [address, ...) for the read `tag` of the other side; `remaining` bytes with this TLP's."""
+        """Data of [address, ...) for the other side's read `tag`; `remaining` bytes including this TLP's."""
         tlp = Tlp()
         tlp.fmt_type = TlpType.CPL_DATA
         tlp.requester_id, tlp.completer_id = (who or HOST, DRIVE) if direction == UP else (DRIVE, HOST)
@@ -150,7 +150,7 @@ class Link:
             tlp.fmt_type = TlpType.IO_WRITE
             tlp.address, tlp.first_be = r.randrange(1 << 14) * 4, 0xF
             tlp.set_data(r.randbytes(4))
-        elif choice == 3 and direction == DOWN:  # some register of the host's that is not behind BAR0
+        elif choice == 3 and direction == DOWN:  # some register of the host outside BAR0
             tlp = self.request(True, 0x7_0000_0000 + r.randrange(1 << 20) * 4, 0, r.randbytes(4))
         elif choice == 4 and direction == DOWN:  # a wide write beside BAR0
             tlp = self.request(True, 0x7_1000_0000 + r.randrange(1 << 10) * 4096, 0, r.randbytes(256))
@@ -161,7 +161,7 @@ class Link:
         self.send(direction, tlp)
 
     def malformed(self, direction: int) -> None:
-        """A TLP that must be refused: accepting it would corrupt everything."""
+        """A TLP that must be rejected: accepting it would corrupt everything."""
         r = self.clockwork.random
         victims = [s for s in self.sent[-200:] if s.direction == direction and not s.error and len(s.raw) >= 16]
         if not victims:

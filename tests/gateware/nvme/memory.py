@@ -9,9 +9,9 @@ from tests.gateware.nvme.expect import Command
 
 
 class Pool:
-    """Blocks of `size` bytes cut from pages, the last one given back handed out first (Linux's ``dma_pool``).
+    """Blocks of `size` bytes cut from pages; the last one freed is handed out first (Linux's ``dma_pool``).
 
-    ``free`` starts in the order of addresses, so blocks of many commands lie in one page.
+    ``free`` starts in address order, so blocks of many commands lie in one page.
     """
 
     def __init__(self, size: int, pages: list[int], page: int) -> None:
@@ -34,13 +34,13 @@ class Memory:
         self.page = page
         self.next_page = random.randrange(1 << 8, 1 << 30) * page
         self.recycled: list[int] = []
-        self.lists: Pool | None = None  # of PRP lists that fit; others, and all without one, lie in pages of their own
-        self.list_offset: int | None = None  # where these begin in their page, if not anywhere
-        self.window = 0  # data pages at random within so many bytes (0: upward from a random place)
+        self.lists: Pool | None = None  # PRP lists that fit; others, and all without a pool, lie in pages of their own
+        self.list_offset: int | None = None  # offset at which these begin in their page, if fixed
+        self.window = 0  # data pages at random within this many bytes (0: upward from a random place)
         self.taken: set[int] = set()
 
     def claimed(self) -> set[int]:
-        """Pages that stand in commands in flight which do not use them."""
+        """Pages named in commands in flight that do not use them."""
         return set()
 
     def pages(self, count: int, scattered: bool = False) -> list[int]:

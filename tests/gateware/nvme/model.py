@@ -17,8 +17,8 @@ from tests.gateware.nvme.memory import Memory
 
 
 class Model(Memory):
-    """`bar0`, `stride`: of the drive. `tags`: tags it may use. `mps`: CC.MPS. `lba`: bytes of a logical block, in namespaces that are
-    not in `lbas`."""
+    """`bar0`, `stride`: the drive's. `tags`: tags it may use. `mps`: CC.MPS. `lba`: logical block size in bytes, in namespaces that are not
+    in `lbas`."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class Model(Memory):
         self.cqs: dict[int, CompletionQueue] = {}
         self.turn = 0  # the operating system assigns messages to vectors
         self.tags = tags
-        self.reads = min(128, tags - 8)  # data reads under way at once; any of the tags may be used
+        self.reads = min(128, tags - 8)  # data reads in progress at once; any of the tags may be used
         self.ended: list[Command] = []
         self.events: list[tuple[int, str, int, int, int]] = []
         self.shadow = False
         self.elide = 0.0
-        self.lazy = 0.0  # CQ head doorbells that are left to a later one
+        self.lazy = 0.0  # CQ head doorbells that are deferred to a later one
         self.mps_bytes = 128
         self.boundary = 64  # of read completions, in bytes
         self.cqes = 1  # written in one TLP, at most
@@ -55,7 +55,7 @@ class Model(Memory):
         self.list_read, self.list_step, self.reread = 256, 8, 0.0  # PRP lists: longest read, its granularity, again
         self.brief = False  # of each page's data, only one TLP of at most 64 bytes moves
         self.ends = False  # and one at its end
-        # Writes whose data is 64-bit numbers below 2^20, which but for their low bits could be addresses.
+        # Writes whose data is 64-bit numbers below 2^20, which except for their low bits could be addresses.
         self.small, self.numbers = 0.0, random.Random(1)
         self.poll = 0.0
         self.fetch_burst = 8
@@ -64,7 +64,7 @@ class Model(Memory):
         self.live: set[Command] = set()
         self.limit = 24
         self.cid_step, self.cid_count = 0x1003, 1 << 16
-        self.left_over = 0.0  # commands of one page whose PRP2 is what was in that field before
+        self.left_over = 0.0  # one-page commands that leave the previous content of PRP2
 
     # --- registers ------------------------------------------------------------------------------------------------
     def register(self, offset: int, data: bytes) -> int:
@@ -74,7 +74,7 @@ class Model(Memory):
         return self.register(0x1000 + (2 * qid + cq) * (4 << self.stride), struct.pack("<L", value))
 
     def enumerate_bus(self) -> None:
-        """Sizing writes and the address, as firmware does it."""
+        """Writes all ones and then the address to BAR0, as firmware does."""
         low, high = self.bar0 & 0xFFFFFFFF, self.bar0 >> 32
         for register, value in ((0x10, low | 4), (0x14, high)):
             self.link.config_write(register, 0xFFFFFFFF)
@@ -134,7 +134,7 @@ class Model(Memory):
         self.clock.now += 30000
 
     def kill(self, tick: int, queue: Queue | None) -> None:
-        """The commands of a queue (or all) end at `tick` without completion."""
+        """The commands of a queue (or all) end at `tick` without a completion."""
         for q in [queue] if queue else [*self.queues.values(), *self.cqs.values()]:
             q.alive = False
         for command in list(self.live):
@@ -200,7 +200,7 @@ class Model(Memory):
             command.prp1 = pages[0] + offset
             command.pages = [command.prp1, *pages[1:]]
             if count == 1 and r.random() < self.left_over:
-                # Of commands whose pages cannot be doubted: of two doubtful claims to a page, nobody can tell which is right.
+                # Commands whose pages cannot be in doubt: of two doubtful claims to a page, nobody can tell which is right.
                 sure = [c for c in self.in_flight() if c.opcode not in (READ, WRITE) or self.lbas.get(c.nsid, self.lba) == 512]
                 prp2 = command.left_over = r.choice([0, *(a & ~(self.page - 1) for c in sure for a in c.pages)])
             elif count == 2:
@@ -251,7 +251,7 @@ class Model(Memory):
         return min(q.size - 1 - q.in_flight, q.cq.size - 1 - q.cq.in_flight - len(q.cq.unrung))
 
     def ring(self, qid: int) -> None:
-        """SQ tail doorbell for all that was submitted."""
+        """Rings the SQ tail doorbell for everything submitted."""
         q = self.queues[qid]
         if q.rung == q.tail:
             return
@@ -279,12 +279,12 @@ class Model(Memory):
         self.later(tick, 0, heard)
 
     def later(self, tick: int | None, delay: int, what) -> None:
-        """`what` at `delay` after a TLP that was put on the wire with `tick` (which may lie ahead) has passed."""
+        """Runs `what` at `delay` after a TLP put on the wire with `tick` (possibly in the future) has passed."""
         self.clock.after(max(0, (tick or 0) - self.clock.now) + 100 + delay, what)
 
     # --- the drive ------------------------------------------------------------------------------------------------
     def read_host(self, address: int, data: bytes, each, note=None, offset: int = 0, limit: int = 512) -> None:
-        """Read `data` at `address` in requests of at most `limit` bytes; `each(offset, tick, part)` a completion."""
+        """Reads `data` at `address` in requests of at most `limit` bytes; calls `each(offset, tick, part)` per completion."""
         while offset < len(data):
             if self.tags - len(self.free_tags) >= self.reads:
                 self.clock.after(500, lambda at=offset: self.read_host(address, data, each, note, at, limit))
@@ -294,7 +294,7 @@ class Model(Memory):
             offset += size
 
     def read_request(self, address: int, data: bytes, base: int, each, note=None) -> int:
-        """`note(offset, tick, length)` when a completion is put on the wire, `each` when it has arrived."""
+        """Calls `note(offset, tick, length)` when a completion is put on the wire, `each` when it has arrived."""
         tag = self.free_tags.pop(0)
         tick = self.link.read(UP, address, len(data), tag)
 
@@ -381,7 +381,7 @@ class Model(Memory):
         return content + b"".join(struct.pack("<Q", self.random.choice(others)) for _ in range(left))
 
     def parts(self, command: Command) -> list[tuple[int, int, int]]:
-        """(address, offset in the data, length) of the data's part in each page."""
+        """(address, offset in the data, length) of the part of the data in each page."""
         out, offset = [], 0
         for address in command.pages:
             size = min(command.length - offset, self.page - address % self.page)
@@ -479,7 +479,7 @@ class Model(Memory):
         cq.interrupt_set = False
         if not cq.alive:
             return
-        if not cq.waiting:  # one of the same vector came before
+        if not cq.waiting:  # an earlier one has the same vector
             self.take(cq)
             return
         message = cq.vector + self.turn
@@ -521,5 +521,5 @@ class Model(Memory):
 
     @property
     def records(self) -> list[dict[str, int]]:
-        """Of every command that ended. ``loose`` where only a part can be foretold."""
+        """Expected records of every command that ended; ``loose`` where only part of it is predictable."""
         return [r for r in map(expected_record, self.ended) if r]

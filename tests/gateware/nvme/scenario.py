@@ -39,8 +39,8 @@ def boot(model: Model, queues: int, *, sizes=(2, 1024)) -> None:
 
 
 def create_queues(model: Model, queues: int, sizes, only=None, completing=None) -> None:
-    """Submission queues 1 to `queues`, or `only` those, in random sizes. `completing`: SQ -> its CQ, where that is not the CQ of the same
-    number; a CQ is created before its first SQ."""
+    """Submission queues 1 to `queues`, or `only` those, in random sizes. `completing`: SQ -> its CQ, where that has another number; a CQ is
+    created before its first SQ."""
     numbers = only or range(1, queues + 1)
     r = model.random
     for qid in numbers:
@@ -69,7 +69,7 @@ def create_queues(model: Model, queues: int, sizes, only=None, completing=None) 
             model.admin(0x05, cdw=(cq.size - 1 << 16 | cq.cqid, cq.vector << 16 | 3), prp1=cq.base, done=cq_created)
             model.ring(0)
         model.clock.run()
-    # Which interrupt message belongs to which queue is learnt when only one queue waits for one.
+    # A message's queue is learnt only when a single queue is waiting for one.
     for qid in numbers:
         model.io(qid, FLUSH)
         model.ring(qid)
@@ -77,7 +77,7 @@ def create_queues(model: Model, queues: int, sizes, only=None, completing=None) 
 
 
 def delete_sq(model: Model, qid: int) -> Queue:
-    """Amid its traffic: what is in flight is aborted, and the host uses the queue's memory for something else."""
+    """Amid its traffic: commands in flight are aborted, and the host reuses the queue's memory."""
     q = model.queues[qid]
     q.alive = False
 
@@ -109,7 +109,7 @@ def delete_cq(model: Model, cq: CompletionQueue) -> None:
 
 
 def workload(model: Model, commands: int, *, opcodes=(READ, WRITE, FLUSH, DSM, WRITE_ZEROES), big=0.03, most=600) -> None:
-    """Keeps random queues busy until `commands` were submitted; a part `big` of them has 17 blocks and more, fewer than `most`."""
+    """Keeps random queues busy until `commands` were submitted; a share `big` of them has 17 blocks or more, fewer than `most`."""
     r = model.random
     left = [commands]
     mine = dict(model.queues)

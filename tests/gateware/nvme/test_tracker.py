@@ -30,8 +30,8 @@ def test_tracker(module, seed):
 
 
 def test_tracker_of_the_ecp5():
-    """In its sizes but for the queues, its engine at half the frequency, with four times the clocks for the same traffic. The page map is
-    what there is least of."""
+    """Small except for the queues, its engine at half the frequency, with four times the cycles for the same traffic. The page map is the
+    scarcest resource."""
     sizes = {name: getattr(BOARD.instrument, name) for name in ("slots", "beats", "beats_up", "sizes", "tags")}
     env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(sizes["tags"])}
     dut = NvmeTracker(128, 1, halved=True, **sizes)
@@ -40,7 +40,7 @@ def test_tracker_of_the_ecp5():
 
 
 def test_parameters_are_checked(monkeypatch):
-    monkeypatch.setattr(NvmeTracker, "_MustUse__silence", True)  # what was refused cannot be elaborated
+    monkeypatch.setattr(NvmeTracker, "_MustUse__silence", True)  # what was rejected cannot be elaborated
     for bad in ({"queues": 3}, {"slots": 2048}, {"width": 32}, {"ticks_per_clock": 0}):
         with pytest.raises(ValueError, match="must be"):
             NvmeTracker(**({"width": 128, "ticks_per_clock": 4} | bad))

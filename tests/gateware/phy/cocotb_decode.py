@@ -1,4 +1,4 @@
-"""All 1024 codes at both running disparities, in every place of the word, against the transmitter's table."""
+"""All 1024 codes at both running disparities, in every position of the word, against the transmitter's table."""
 
 import cocotb
 from cocotb.clock import Clock
@@ -18,7 +18,7 @@ LEAVES = {disparity: next(c for c, (_v, _k, after) in COLUMN[-disparity].items()
 
 
 def followed(code: str, disparity: int) -> int:
-    """Running disparity behind any ten bits: IEEE 802.3, 36.2.4.4."""
+    """Running disparity after any ten bits: IEEE 802.3, 36.2.4.4."""
     for block, high in ((code[:6], "000111"), (code[6:], "0011")):
         balance = block.count("1") - block.count("0")
         if balance:
@@ -48,7 +48,7 @@ def expected(code: str, disparity: int) -> Received:
 async def every_code(dut, symbols=4):
     Clock(dut.clk, 4, unit="ns").start()
     port = {p: getattr(dut, f"decoder{symbols}__{p}") for p in ("codes__payload", "codes__valid", "out__payload", "out__valid", "bad")}
-    # Every code at either disparity in every place: a code that sets the disparity, then as many codes as come from one place to the
+    # Every code at either disparity in every position: a code that sets the disparity, then as many codes as lead from one position to the
     # other; the disparity between them follows the rule.
     stream = []
     for place in range(symbols):

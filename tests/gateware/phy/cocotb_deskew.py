@@ -60,7 +60,7 @@ class Bench:
 
 
 def columns(link):
-    """What each lane has behind a descrambler."""
+    """Symbols of each lane after a descrambler."""
     return [[Received(c[n].value, c[n].k, plain=c[n].plain or c[n] in (t.PAD, t.EIE)) for c in link.columns] for n in range(link.lanes)]
 
 
@@ -69,7 +69,7 @@ def late(streams, skew):
 
 
 def aligned_from(out, want, mark):
-    """Checks that from symbol time `mark` of `want` on all lanes are side by side; how many symbols were compared."""
+    """Checks that all lanes are aligned from symbol time `mark` of `want` on; returns how many symbols were compared."""
     head = want[0][mark : mark + 40]
     at = next(n for n in range(len(out[0])) if out[0][n : n + 40] == head)
     length = min(len(out[0]) - at, len(want[0]) - mark)
@@ -109,7 +109,7 @@ async def every_skew(dut, lanes):
         delay = int(bench.port["delay"].value)
         delays = [delay >> 3 * n & 7 for n in range(lanes)]
         assert (delays[::-1] if reverse else delays) == [max(skew) - s for s in skew]
-        # The mark of the first set is its second symbol: what comes behind that and a word is aligned.
+        # The mark of the first set is its second symbol: everything more than a word after it is aligned.
         assert aligned_from(out, want, 12) >= len(want[0]) - 12 - max(skew)
 
 
@@ -124,7 +124,7 @@ async def skew_too_large(dut):
 
 @cocotb.test()
 async def skew_changes(dut):
-    """A forged mark changes nothing; a new skew is taken when seen twice; a lane that loses lock ends it."""
+    """A forged mark changes nothing; a new skew is accepted when seen twice; a lane that loses lock ends alignment."""
     bench = Bench(dut, 4)
     await bench.start()
     want = columns(traffic(4, 3))
@@ -146,7 +146,7 @@ async def skew_changes(dut):
 
 @cocotb.test()
 async def fewer_lanes(dut):
-    """A link that trained to x2 or x1 on hardware for x4: what the other lanes hear does not matter."""
+    """A link that trained to x2 or x1 on hardware for x4: what the other lanes receive does not matter."""
     bench = Bench(dut, 4)
     r = random.Random(5)
     for active, width in ((0b0011, 2), (0b0001, 1)):

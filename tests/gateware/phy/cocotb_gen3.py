@@ -9,11 +9,11 @@ from tests.gateware.phy.transmitter.gen3_link import Gen3Link
 
 WIDTHS = [1, 2, 4]
 TICK = 4000
-"""Behind the first few blocks the twelve bits of time that travel with a word wrap."""
+"""After the first few blocks the twelve bits of time that travel with a word wrap."""
 
 
 def check(bench, link, tlps, dllps, *, tick=TICK, late=0):
-    """All of it, once, in order, at the right ticks."""
+    """Everything, once, in order, at the right ticks."""
     assert [(f.sequence, f.data) for f in bench.good] == [(seq, tlp) for tlp, seq, _ in tlps]
     assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place, tick=tick, late=late)) for tlp, seq, place in tlps]
     assert bench.dllps == [(body, b.tick_of(link, place, tick=tick, late=late)) for body, place in dllps]
@@ -50,7 +50,7 @@ async def any_offset_and_skew(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def attach_in_the_middle(dut, lanes):
-    """From any bit of a running stream: everything behind the first SKP ordered set that is whole."""
+    """From any bit of a running stream: everything after the first complete SKP ordered set."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     for seed in range(2):
@@ -74,7 +74,8 @@ async def attach_in_the_middle(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def damaged_packets(dut, lanes):
-    """LCRC, nullified, EDB where none belongs, tokens with one and two wrong bits, DLLP CRC: each is what it is, the next one is whole."""
+    """LCRC, nullified, EDB where none belongs, tokens with one and two bit errors, DLLP CRC: each is recognised, the next frame is
+    intact."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     r = random.Random(5)
@@ -114,7 +115,7 @@ async def damaged_packets(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def lost_tokens(dut, lanes):
-    """A token with two wrong bits: its TLP is lost, and the framing is found again at one of the next, long before the next SOS."""
+    """A token with two bit errors: its TLP is lost, and framing recovers at one of the next, long before the next SOS."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     r = random.Random(6)
@@ -136,8 +137,8 @@ async def lost_tokens(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def what_an_skp_ordered_set_tells(dut, lanes):
-    """A wrong bit of data: its parity. Wrong bits in the register it carries: counted, not believed. A block that is missing on all
-    lanes: the register is out of step until the next one, then right."""
+    """A bit error in data: parity. Bit errors in the scrambler value an SOS carries: counted, not believed. A block missing on all lanes:
+    the scrambler is out of step until the next SOS, then right."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     link = Gen3Link(lanes, sos_interval=12)
@@ -152,13 +153,13 @@ async def what_an_skp_ordered_set_tells(dut, lanes):
     for wire in wires:
         wire[starts[skips[2] - 4] + 77] ^= 1  # of idle
         for bit in (1, 10, 20):
-            wire[starts[skips[4]] + 8 * 13 + bit] ^= 1  # of the 23 bits behind E1
+            wire[starts[skips[4]] + 8 * 13 + bit] ^= 1  # of the 23 bits after E1
         gone = starts[skips[6] - 5] - 2
         del wire[gone : gone + 130]
     await bench.play(wires, tick=16)
     assert [f.data for f in bench.good] == [tlp for tlp, _, _ in tlps]
     assert bench.counts["damaged_skp"] == 2 * lanes and bench.counts["corrected_register"] == lanes
-    # Of the stretch with the block that went missing the parity is wrong or right by chance.
+    # The parity of the interval with the missing block is wrong or right by chance.
     assert lanes <= bench.counts["parity"] <= 2 * lanes
     counted = bench.counters()
     assert counted["damaged_skips"] == 2 * lanes and counted["corrected_registers"] == lanes
@@ -169,7 +170,7 @@ async def what_an_skp_ordered_set_tells(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def stream_that_slips(dut, lanes):
-    """Some bits go missing on one lane: lock is lost, and found again at the next SKP ordered set; then everything is there again."""
+    """Some bits go missing on one lane: lock is lost, and recovered at the next SKP ordered set; then everything is there again."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     link = Gen3Link(lanes, sos_interval=40)
@@ -208,7 +209,8 @@ async def width_changes(dut):
 
 @cocotb.test()
 async def saturated(dut):
-    """x4 without a pause: 64-byte completions, requests, doorbells, DLLPs in pairs: all of it; then 4 n + 1 double words for a while."""
+    """x4 without a pause: 64-byte completions, requests, doorbells, DLLPs in pairs: everything arrives; then 4 n + 1 double words for a
+    while."""
     bench = b.Bench(dut, 4)
     await bench.start()
     r = random.Random(3)
@@ -232,7 +234,8 @@ async def saturated(dut):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def hardly_anything_but_dllps(dut, lanes):
-    """At x4 two DLLPs come a clock and one is taken: the rest is lost and counted, one by one, and no TLP between them with it."""
+    """At x4 two DLLPs arrive per cycle and one is taken: the rest is lost and counted, one by one, and no TLP between them is lost with
+    it."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     r = random.Random(4)

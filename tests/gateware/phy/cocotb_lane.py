@@ -20,7 +20,7 @@ class Lane:
         self.locks, self.offsets = [], []
 
     async def play(self, wire, *, gaps=None) -> list[Received]:
-        """Clocks the words of `wire` in; what comes out, and `locks` and `offsets` a word. `gaps`: a random generator."""
+        """Clocks in the words of `wire`; returns the output, and `locks` and `offsets` per word. `gaps`: a random generator."""
         port, out = self.port, []
         self.locks, self.offsets = [], []
         await FallingEdge(self.dut.clk)
@@ -73,7 +73,7 @@ def bare(symbols) -> list[Received]:
 
 
 def find(out, want) -> int:
-    """Where `want` begins in `out` (its first symbols are looked for; the first has the disparity that noise left)."""
+    """Where `want` begins in `out` (its first symbols are searched for; the first has the disparity that noise left)."""
     head = [(s.data, s.k) for s in want[:12]]
     for at in range(len(out) - len(head)):
         if [(s.data, s.k) for s in out[at : at + len(head)]] == head:
@@ -122,7 +122,7 @@ async def every_bit_position(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def swapped_wires(dut, symbols):
-    """Polarity is found from TS1, and from TS2; and told by the host where there is no training."""
+    """Polarity is found from TS1, and from TS2; and set by the host where there is no training."""
     lane = await start(dut, symbols)
     for round_ in range(4):
         link = t.Link(1)
@@ -151,7 +151,7 @@ async def swapped_wires(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def boundary_moves_with_the_stream(dut, symbols):
-    """Electrical idle, then the same traffic at another bit; then without a pause at a third one."""
+    """Electrical idle, then the same traffic at another bit offset; then without a pause at a third one."""
     lane = await start(dut, symbols)
     r = random.Random(7)
     wire, marks = bytearray(), []
@@ -173,7 +173,7 @@ async def boundary_moves_with_the_stream(dut, symbols):
     for link in marks:
         end = next((n for n, c in enumerate(link.columns) if c[0] is None), len(link.columns))
         want = [Received(c[0].value, c[0].k) for c in link.columns[:end]]
-        tail = next(n for n in range(60, len(want)) if want[n] == Received(0xBC, True))  # from the first SKP set behind what locks
+        tail = next(n for n in range(60, len(want)) if want[n] == Received(0xBC, True))  # from the first SKP set after lock
         piece = out[at:]
         got = piece[find(piece, want[tail:]) :][: len(want) - tail]
         assert len(got) > 100
@@ -186,7 +186,7 @@ async def boundary_moves_with_the_stream(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def a_boundary_holds_against_two_forged_coms(dut, symbols):
-    """Bit errors that make a COM four bits beside the boundary: two in a row leave it, a third is taken for a slip."""
+    """Bit errors that make a COM four bits off the boundary: two in a row are ignored, a third counts as a slip."""
     lane = await start(dut, symbols)
     com = bytes(map(int, "0011111010"))
     for forged in (2, 3):
@@ -209,7 +209,7 @@ async def a_boundary_holds_against_two_forged_coms(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def bit_errors_stay_where_they_are(dut, symbols):
-    """1e-4: the boundary stays; a symbol without an error, behind a whole SKP set, is right; every damaged one is wrong or flagged."""
+    """1e-4: the boundary stays; a symbol without an error, after an intact SKP set, is right; every damaged one is wrong or flagged."""
     lane = await start(dut, symbols)
     link = t.Link(1, skp_interval=120)
     link.skp()
@@ -242,7 +242,7 @@ async def bit_errors_stay_where_they_are(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def scrambling_disabled(dut, symbols):
-    """Links may train to send without scrambling: the keys are left out on both sides."""
+    """Links may train to send without scrambling: both sides then leave it out."""
     lane = await start(dut, symbols)
     code, wire = t.LineCode(), bytearray()
     want = [Received(0xBC, True), *[Received(0x1C, True)] * 3] + [Received(v, False) for v in random.Random(4).randbytes(200)]

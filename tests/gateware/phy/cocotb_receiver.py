@@ -67,7 +67,7 @@ async def clean(dut, lanes, rate):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS, rate=RATES)
 async def bit_errors(dut, lanes, rate):
-    """One bit in 10 000 is wrong: whole TLPs are delivered once, with their ticks; the others are counted."""
+    """One bit error in 10 000: intact TLPs are delivered once, with their ticks; the others are counted."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=10 + lanes, rate=rate)
     await up(it, sent)
@@ -83,14 +83,14 @@ async def bit_errors(dut, lanes, rate):
     damaged = sum(c.damaged for c in sent.copies)
     put_right = sum(c.damaged and c.tick in came for c in sent.copies)
     assert damaged > TLPS / 100
-    # At 8 GT/s an end that is damaged may take the next frame with it.
+    # At 8 GT/s a damaged end may take the next frame with it.
     assert counted["bad_lcrc"] + counted["bad_frames"] + counted["headless"] + counted["lost_tokens"] >= damaged - put_right + sent.spoilt
 
 
 @cocotb.test()
 @cocotb.parametrize(rate=RATES)
 async def attaches_later(dut, rate):
-    """Without training, but with polarity and lanes set: everything behind the second SKP set is received."""
+    """Without training, but with polarity and lanes set: everything after the second SKP set is received."""
     it = await tap(dut)
     sent = tr.Traffic(LANES, seed=5, rate=rate, skp_interval=120)
     if rate == 2:
@@ -100,7 +100,7 @@ async def attaches_later(dut, rate):
     else:
         sent.link.skp()
         sent.some(60)
-        behind = [n for n, c in enumerate(sent.link.columns) if c[0] == t.COM][2] + 6  # the first one is cut off
+        behind = [n for n, c in enumerate(sent.link.columns) if c[0] == t.COM][2] + 6  # the first one is truncated
     sent.end()
     wiring = Wiring(skew=(2, 0, 1, 0)[:LANES], cut=20 * 7 + 3, invert=((True, False) * 2)[:LANES], reverse=LANES == 4)
     await it.tell(polarity=sum(w << (LANES - 1 - n if wiring.reverse else n) for n, w in enumerate(wiring.invert)), reverse=wiring.reverse)
@@ -113,7 +113,7 @@ async def attaches_later(dut, rate):
 @cocotb.test()
 @cocotb.parametrize(rate=RATES, lanes=[WIDTHS[0], WIDTHS[-1]])
 async def pending(dut, rate, lanes):
-    """From 60 cycles behind its start until it leaves, a TLP is announced: ``pending``, from a tick not behind its own."""
+    """From 60 cycles after its start until it leaves, a TLP is announced: ``pending``, from a tick not after its own."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=8, rate=rate)
     await up(it, sent)
@@ -133,7 +133,7 @@ async def pending(dut, rate, lanes):
 
 @cocotb.test()
 async def power_and_speed(dut):
-    """L1 is told from L0s by the DLLPs before it; a change of speed is asked for in RECOVERY; L2 goes down; unscrambled links."""
+    """L1 is told from L0s by the DLLPs before it; a speed change is requested in RECOVERY; L2 goes down; unscrambled links."""
     it = await tap(dut)
     sent = tr.Traffic(LANES, seed=6, rate=0)
     sent.train()
@@ -189,7 +189,8 @@ async def power_at_8(dut):
 @cocotb.test(skip=not BLOCKS)
 @cocotb.parametrize(lanes=WIDTHS)
 async def speeds(dut, lanes):
-    """Trains at 2.5 GT/s, changes to 5 and to 8 GT/s and back down, a TLP cut off each time: numbers go on, every whole TLP comes once."""
+    """Trains at 2.5 GT/s, changes to 5 and to 8 GT/s and back down, with a TLP truncated each time: numbers continue, every intact TLP
+    comes once."""
     it = await tap(dut)
     wiring = Wiring(skew=(0, 3, 1, 2)[:lanes], shift=(3, 6, 0, 5)[:lanes], invert=(True, False, True, False)[:lanes], reverse=lanes == 4,
                     noise=60)  # fmt: skip
@@ -238,7 +239,7 @@ async def narrower(dut):
 @cocotb.test(skip=not BLOCKS)
 @cocotb.parametrize(rate=RATES, following=RATES)
 async def broken_off(dut, rate, following):
-    """The board changes the rate in the middle of a TLP: that one is a bad frame, those before and behind are as they were sent."""
+    """The board changes the rate in the middle of a TLP: that one is a bad frame, those before and after arrive as sent."""
     if rate == following:
         return
     it = await tap(dut)
@@ -265,8 +266,8 @@ async def broken_off(dut, rate, following):
 @cocotb.test()
 @cocotb.parametrize(rate=RATES, lanes=[WIDTHS[0], WIDTHS[-1]])
 async def ticks_of_states(dut, rate, lanes):
-    """L0s and L1 from the first symbol of EIOS, Recovery from the end of the second training sequence, L0 from idle behind them on: as
-    docs/accuracy.md says, to a word of a lane and the lanes' skew."""
+    """L0s and L1 from the first symbol of EIOS, Recovery from the end of the second training sequence, L0 from the idle after them on: as
+    docs/accuracy.md says, to within a word of a lane and the lanes' skew."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=50, rate=rate, skp_interval=0)
     apart = (1, 4, 0, 3)[:lanes]

@@ -1,5 +1,5 @@
-"""The rate is not given but found: receiver and SpeedSearch listen to a link that changes its speed, through deserialisers that sample
-it at whatever rate they are set to."""
+"""The rate is not given but found: receiver and SpeedSearch listen to a link that changes its speed, through deserialisers that sample it
+at the rate they are set to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LANES = 2
 
 
 class Waveform:
-    """What is on the wires from a start on, one link behind the other; between them, and before and behind, a constant level."""
+    """The wires' signal from some start on, one link after the other; between, before and after them a constant level."""
 
     def __init__(self):
         self.parts: list[tuple[int, int, list[np.ndarray]]] = []
@@ -36,13 +36,13 @@ class Waveform:
             copy.tick = int(start + (late[0] + sent.bit(copy.place)) * BIT_NS[sent.rate])
 
     def word(self, now: int, rate: int) -> list[int]:
-        """What a deserialiser of this rate has of each lane: samples in the middle of its own bits from `now` on."""
+        """What a deserialiser at this rate gets from each lane: samples in the middle of its own bits from `now` on."""
         part = next((part for part in reversed(self.parts) if part[0] <= now), None)
         if part is None:
             return [0] * LANES
         start, sent_at, wires = part
         step, bit = BIT_NS[rate], BIT_NS[sent_at]
-        # In units of 1/80 ns all of it is whole.
+        # In units of 1/80 ns everything is an integer.
         times = (now - start) * 80 + int(step * 40) + int(step * 80) * np.arange(BITS[rate])
         index = times // int(bit * 80)
         out = []
@@ -53,7 +53,7 @@ class Waveform:
 
 
 async def listen(it, waveform: Waveform) -> list[int]:
-    """From now on until the waveform ends; the rates it was heard at."""
+    """Runs from now until the waveform ends; returns the rates it was received at."""
     dut, rates = it.dut, [int(it.dut.rate.value)]
     it.now = 0
     while it.now < waveform.end + 400:
@@ -84,7 +84,7 @@ def again(sent: tr.Traffic) -> None:
 
 @cocotb.test()
 async def as_agreed(dut):
-    """2.5 GT/s, 8, back to 5, 8: the receiver is where the link goes before it sends there, and every TLP comes once."""
+    """2.5 GT/s, 8, back to 5, 8: the receiver is at the link's next rate before it sends there, and every TLP comes once."""
     it = await tap(dut)
     waveform, played, sent = Waveform(), [], None
     order = (0, 2, 1, 2)
@@ -104,7 +104,7 @@ async def as_agreed(dut):
 
 @cocotb.test()
 async def the_change_fails(dut):
-    """It was to be 8 GT/s, and the link comes back at 2.5; then it changes to 5 without having been heard to ask."""
+    """The target was 8 GT/s, but the link comes back at 2.5; then it changes to 5 without its request having been received."""
     it = await tap(dut)
     waveform, played, sent = Waveform(), [], None
     for rate in (0, 0, 1):

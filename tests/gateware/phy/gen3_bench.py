@@ -19,7 +19,7 @@ GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
 EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,
           "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1, "lost_dllps": 2}  # fmt: skip
 SETTLE = 70
-"""Cycles behind a change of the rate, with room."""
+"""Cycles to wait after a change of the rate, with margin."""
 
 
 class Frame(NamedTuple):
@@ -80,7 +80,7 @@ class Bench:
         self.port["lanes_set"].value = 0
 
     async def play(self, wires, *, tick=0, gaps=None):
-        """Words of each wire, the first bit at `tick`, as long as all of them last; `gaps` (a random generator) leaves clocks out."""
+        """Words of each wire, the first bit at `tick`, for as long as all of them last; `gaps` (a random generator) skips cycles."""
         streams = [list(t.words(wire, 32)) for wire in wires]
         noise = random.Random(1)
         unused = [[noise.getrandbits(32) for _ in streams[0]] for _ in range(WIRES - self.lanes)]
@@ -131,7 +131,7 @@ class Bench:
             self._open = []
 
     def counters(self) -> dict[str, int]:
-        """The receiver's, since the reset."""
+        """The receiver's time, since the reset."""
         value = int(self.dut.counters.value)
         return {name: value >> 32 * n & 0xFFFFFFFF for n, name in enumerate(COUNTERS)}
 
@@ -144,7 +144,7 @@ class Bench:
 
 
 def tick_of(link, place, *, tick=0, late=0) -> int:
-    """Tick at which the symbol at `place` began to come in."""
+    """Tick at which the symbol at `place` began to arrive."""
     return tick + (late + link.starts()[place.block] + 8 * place.symbol) // 8
 
 
@@ -170,7 +170,7 @@ def random_tlp(r) -> bytes:
 
 
 def end(link):
-    """Idle for longer than a word is under way in the receiver."""
+    """Idle for longer than a word's latency in the receiver."""
     link.idle(16 * 8)
     link.fill()
 

@@ -9,7 +9,7 @@ from wattbell_gateware.pcs import Decoder8b10b, Deskew, LaneReceiver
 
 
 class PcsTop(wiring.Component):
-    """Ports ``decoder4``, ``lane2``, ``lane4``, ``deskew2``, ``deskew4`` (as many lanes): those of the components."""
+    """Ports ``decoder4``, ``lane2``, ``lane4``, ``deskew2``, ``deskew4`` (the number of lanes): those of the components."""
 
     def __init__(self):
         self._parts = {"decoder4": Decoder8b10b(4), "lane2": LaneReceiver(2), "lane4": LaneReceiver(4),
@@ -25,8 +25,8 @@ class PcsTop(wiring.Component):
 
 
 class ReceiverTop(wiring.Component):
-    """The receiver of three speeds; of its part for 8 GT/s what is not seen from outside: ``frames``, ``dllps``, ``block_events``; and
-    ``search_rate``, where a :class:`SpeedSearch` of little patience would have it, to which it is both directions."""
+    """The receiver of three speeds; from its 8 GT/s part also what is not visible outside: ``frames``, ``dllps``, ``block_events``; and
+    ``search_rate``, the choice of a :class:`SpeedSearch` with little patience, to which it is both directions."""
 
     def __init__(self, lanes: int, *, ticks_per_clock: int):
         self._part = Receiver(lanes, 4, ticks_per_clock=ticks_per_clock, blocks=True)
@@ -57,7 +57,7 @@ class ReceiverTop(wiring.Component):
 
 
 class Wrapped(wiring.Component):
-    """A component with nothing but its ports visible: Verilator keeps all that is visible, and its model becomes larger by it."""
+    """A component with only its ports visible: Verilator keeps everything that is visible, which makes its model larger."""
 
     def __init__(self, part):
         self._part = part

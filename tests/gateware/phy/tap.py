@@ -1,4 +1,4 @@
-"""Plays a :class:`traffic.Traffic` into a receiver under cocotb, and judges what comes out."""
+"""Plays a :class:`traffic.Traffic` into a receiver under cocotb, and judges the output."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.gateware.phy import transmitter as t
 
 LANES, SYMBOLS = int(os.environ.get("TAP_LANES", "4")), int(os.environ.get("TAP_SYMBOLS", "4"))
 TICKS = int(os.environ.get("TAP_TICKS", "4"))
-"""Of a clock."""
+"""Ticks per cycle."""
 BLOCKS = os.environ.get("TAP_BLOCKS", "1") == "1"
-"""It has 8 GT/s too."""
+"""Whether it supports 8 GT/s too."""
 BITS = (10 * SYMBOLS, 10 * SYMBOLS, 32)
-"""Of a lane in a word, at 2.5, 5, 8 GT/s."""
+"""Bits per word of a lane, at 2.5, 5, 8 GT/s."""
 PERIOD = (4 * SYMBOLS // TICKS, 2 * SYMBOLS // TICKS, 1)
 """Cycles from word to word."""
 SETTLE = 70
@@ -39,7 +39,7 @@ class Heard:
     events: list[tuple[int, str, int]] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     gaps: int = 0
-    """TLPs that say that some before them are missing."""
+    """TLPs that report some missing before them."""
 
     def of(self, kind: str) -> list[tuple[int, int]]:
         return [(tick, argument) for tick, name, argument in self.events if name == kind]
@@ -47,7 +47,7 @@ class Heard:
 
 @dataclass
 class Wiring:
-    """What lies between link and receiver."""
+    """The path between link and receiver."""
 
     skew: tuple[int, ...] = (0, 0, 0, 0)
     """Symbol times."""
@@ -59,9 +59,9 @@ class Wiring:
     cut: int = 0
     """Bits missing at the start: a tap that attaches later."""
     noise: int = 0
-    """Words of noise before: a receiver whose rate is not that of the link yet, or that has no signal."""
+    """Words of noise before: a receiver whose rate is not yet that of the link, or that has no signal."""
     silent: bool = False
-    """The wires not in use have no signal; else noise."""
+    """The unused wires have no signal; else noise."""
 
 
 class Tap:
@@ -71,9 +71,9 @@ class Tap:
         self.heard = Heard()
         self._current = b""
         self.pendings: list[tuple[int, int | None]] | None = None
-        """Where not None: of each cycle ``now``, and ``pending_tick`` or None."""
+        """If not None: of each cycle ``now``, and ``pending_tick`` or None."""
         self.outs: list[int] = []
-        """Of each TLP, ``now`` when its last beat came."""
+        """For each TLP, ``now`` when its last beat came."""
         self._noise = random.Random(1)
 
     async def start(self):
@@ -94,7 +94,7 @@ class Tap:
         self.heard, self._current = Heard(), b""
 
     async def tell(self, *, lanes: int = LANES, polarity: int = 0, reverse: bool = False) -> None:
-        """Sets what a host knows of a link that is up."""
+        """Sets what a host knows of a running link."""
         dut = self.dut
         active = (1 << lanes) - 1 << (LANES - lanes if reverse else 0)
         dut.polarity.value, dut.polarity_set.value = polarity, 1
@@ -112,9 +112,9 @@ class Tap:
             await self.clock()
 
     async def play(self, traffic: tr.Traffic, wiring: Wiring, seed: int = 1, *, end: int | None = None) -> Heard:
-        """At the rate of `traffic`, behind all that was played before; fills in its copies, and returns what came out so far.
+        """At the rate of `traffic`, after everything played before; fills in its copies, and returns the output so far.
 
-        `end`: of each lane no more bits than so many.
+        `end`: maximum number of bits per lane.
         """
         r, dut, lanes = random.Random(seed), self.dut, traffic.lanes
         late = [(8 if traffic.rate == 2 else 10) * wiring.skew[n] + wiring.shift[n] for n in range(lanes)]
@@ -149,11 +149,11 @@ class Tap:
                 raw.value = sum(w << bits * n for n, w in enumerate(each[::-1] if wiring.reverse else each))
             valid.value = at % period == 0
             await self.clock()
-        await self.rest(80)  # a board at 5 GT/s has a word in every cycle, and a TLP is some 50 cycles under way
+        await self.rest(80)  # a board at 5 GT/s has a word in every cycle, and a TLP has a latency of some 50 cycles
         return self.finish()
 
     def finish(self) -> Heard:
-        """What came out so far, with the counters."""
+        """The output so far, with the counters."""
         counters = int(self.dut.counters.value)
         self.heard.counters = {name: counters >> 32 * n & 0xFFFFFFFF for n, name in enumerate(COUNTERS)}
         return self.heard
@@ -188,10 +188,10 @@ class Tap:
         return current
 
     def judge(self, *played: tr.Traffic, after: int = 0, missing: int = 0) -> None:
-        """Every TLP that came whole (from tick `after` on) was delivered once, with its first whole copy's tick; nothing else.
+        """Every TLP that arrived intact (from tick `after` on) was delivered once, with its first intact copy's tick; nothing else.
 
-        Of those at 8 GT/s up to `missing` may be missing: behind a token with two wrong bits there may be whole ones before the framing
-        is found again; and one with a wrong bit in its token may come, put right.
+        At 8 GT/s up to `missing` of them may be missing: after a token with two bit errors there may be intact ones before framing
+        recovers; and one with a bit error in its token may come, corrected.
         """
         heard = self.heard
         copies = [(copy, traffic.rate) for traffic in played for copy in traffic.copies]
@@ -203,7 +203,7 @@ class Tap:
             assert raw == copy.raw and (rate == 2 or not copy.damaged), (tick, copy)
             assert copy.serial not in delivered, f"twice: {copy}"
             delivered[copy.serial] = copy
-        # Numbers before the first one that comes are only known to be missing where the start was heard (InitFC1).
+        # Numbers before the first one that arrives are known to be missing only if the start was received (InitFC1).
         known_from = 0 if played[0].states[:1] == ["POLLING"] else min(delivered, default=0)
         newest = -1
         for copy, rate in copies:
@@ -225,7 +225,7 @@ class Tap:
 
 
 def _tick(bit: int, began: int, rate: int) -> int:
-    """Of a bit of lane 0 whose first word came at `began`: rounded down."""
+    """Tick of a bit of lane 0 whose first word came at `began`, rounded down."""
     word, place = divmod(bit, BITS[rate])
     return began + word * TICKS * PERIOD[rate] + place * (2, 1, 1)[rate] // (5, 5, 8)[rate]
 

@@ -14,7 +14,7 @@ from tests.gateware.phy import transmitter as t
 
 
 def states(step, pieces):
-    """State behind each of `pieces` (bytes), from the initial state."""
+    """State after each of `pieces` (bytes), from the initial state."""
     out = []
 
     async def bench(ctx):
@@ -38,7 +38,7 @@ def test_lcrc(width):
     whole = r.randbytes(40 * width)
     got = states(CrcStep(LCRC, width), [whole[n : n + width] for n in range(0, len(whole), width)])
     assert got[-1] ^ 0xFFFFFFFF == zlib.crc32(whole)
-    # The residue, and what zeros behind it make of it
+    # The residue, and the effect of zeros after it
     tail = t.lcrc(whole) + bytes(-len(t.lcrc(whole)) % width)
     pieces = [(whole + tail)[n : n + width] for n in range(0, len(whole + tail), width)]
     assert states(CrcStep(LCRC, width), pieces)[-1] == LCRC.shifted(LCRC.residue, 8 * (len(tail) - 4))

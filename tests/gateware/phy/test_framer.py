@@ -115,7 +115,7 @@ def test_frames(size):
 
 
 def test_back_to_back():
-    """TLPs of five double words, one right behind the other on x4: they take more beats than words, and none is lost."""
+    """TLPs of five double words back to back on x4: they take more beats than words, and none is lost."""
     r = random.Random(3)
     link = t.Link(4, skp_interval=0)
     link.skp()
@@ -129,7 +129,8 @@ def test_back_to_back():
 
 
 def test_hardly_anything_but_dllps():
-    """Two DLLPs a clock on x4, of which one is taken: the rest is lost and counted, one by one, and no TLP between them with it."""
+    """Two DLLPs per cycle on x4, of which one is taken: the rest is lost and counted, one by one, and no TLP between them is lost with
+    it."""
     r = random.Random(4)
     link = t.Link(4, skp_interval=0)
     link.skp()

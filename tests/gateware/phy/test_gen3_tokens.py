@@ -1,4 +1,4 @@
-"""The gateware's token decoder against the transmitter's tokens, with no, one and two wrong bits."""
+"""The gateware's token decoder against the transmitter's tokens, with no, one and two bit errors."""
 
 import random
 

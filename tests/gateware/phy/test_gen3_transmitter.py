@@ -10,16 +10,16 @@ from tests.gateware.phy.transmitter.gen3_scrambler import SEEDS, Scrambler
 from tests.gateware.phy.transmitter.gen3_sets import Block, LaneEncoder, fixed, skip, training
 from tests.gateware.phy.transmitter.gen3_tokens import EDS, frame_crc, stp, tlp_bytes
 
-# What Xilinx's UltraScale endpoint model (hard block) sends on lane 0 when it enters 8 GT/s, captured at the input of its serialiser
-# and published with an open soft endpoint that is held to it: words of 32 bits, first symbol in the low byte. First blocks of
+# What Xilinx's UltraScale endpoint model (hard block) sends on lane 0 when it enters 8 GT/s, captured at its serialiser's input and
+# published with an open soft endpoint that is checked against it: words of 32 bits, first symbol in the low byte. First blocks of
 # Recovery.Equalization phase 0: EIEOS, SKP ordered set, four TS1.
 CAPTURE = """
 ff00ff00 ff00ff00 ff00ff00 ff00ff00   aaaaaaaa aaaaaaaa aaaaaaaa bcbf9de1
 6794221e cef8c65d 8b3fea78 4d89054e   f9c6b91e ab94b0ad 1d86912d 39082304
 fcb7901e 5e9a45ee 099d6b18 9abf1766   7176de1e 57f19dcd eb3c7fe5 082e0630
 """
-# Frame CRC: the equations of Base 3.0, 4.2.2.3.1, as every implementation quotes them: which bits of the length make C[0] .. C[3] and
-# (the reduced form) the parity.
+# Frame CRC: the equations of Base 3.0, 4.2.2.3.1, as quoted by every implementation: which bits of the length make C[0] .. C[3] and (in
+# reduced form) the parity.
 FRAME_CRC = ((10, 7, 6, 4, 2, 1, 0), (10, 9, 7, 5, 4, 3, 2), (9, 8, 6, 4, 3, 2, 1), (8, 7, 5, 3, 2, 1, 0))
 FRAME_PARITY = (10, 9, 8, 6, 5, 2, 0)
 
@@ -38,7 +38,7 @@ def test_ordered_sets_are_the_captured_ones():
     assert {header for header, _ in sent} == {"10"}
     symbols = [bytes(s) for _, s in sent]
     assert symbols[:5] == blocks[:5]
-    # The last symbol of the fourth is one of DC balance there (08), which is not scrambled.
+    # The last symbol of the fourth is one of DC balance (08), which is not scrambled.
     assert symbols[5][:15] == blocks[5][:15] and blocks[5][15] == 0x08
 
 

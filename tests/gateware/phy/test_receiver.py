@@ -1,4 +1,4 @@
-"""A tap on one direction of a link, wired for x4, from the wires on, against the independent transmitter; one model for all."""
+"""A tap on one direction of a link, wired for x4, from the wires on, against the independent transmitter; one model for all tests."""
 
 from tests.gateware import harness
 from tests.gateware.phy.phy_tops import ReceiverTop

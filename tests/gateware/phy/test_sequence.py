@@ -9,10 +9,10 @@ from tests.gateware.phy import transmitter as t
 
 
 def test_replays_and_losses():
-    """5000 TLPs from number 4000 on, so over the wrap; naks at random; a tap that misses some, and gets some of these later."""
+    """5000 TLPs from number 4000 on, so across the wrap; random naks; a tap that misses some, and gets some of these later."""
     r = random.Random(1)
     replayer = t.Replayer(first=4000)
-    arrived = []  # (number, TLP) as they pass the tap whole
+    arrived = []  # (number, TLP) as they pass the tap intact
     delivered, missed, repeats, recovered, newest = set(), 0, 0, 0, -1
     seen, expected = [], []
     for serial in range(5000):
@@ -24,7 +24,7 @@ def test_replays_and_losses():
         arrived += [s for s in sending if serial == 0 or r.random() > 0.03]
         if serial % 30 == 29:
             replayer.acknowledge((number - 25) % 4096)
-    for _, raw in arrived:  # what must come of it, from the serial numbers alone
+    for _, raw in arrived:  # the expected result, from the serial numbers alone
         serial = int.from_bytes(raw, "big")
         if serial > newest:
             delivered.add(serial)
@@ -46,7 +46,7 @@ def test_replays_and_losses():
         for number, raw in arrived:
             ctx.set(dut.strobe, 1)
             ctx.set(dut.number, number)
-            await ctx.tick()  # the verdict is there behind it, beside the next
+            await ctx.tick()  # the verdict comes after it, together with the next
             if ctx.get(dut.deliver):
                 seen.append(int.from_bytes(raw, "big"))
                 lost += ctx.get(dut.lost)

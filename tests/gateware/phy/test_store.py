@@ -10,7 +10,7 @@ from wattbell_gateware.link.store import Fate, TlpStore
 
 @pytest.mark.parametrize("width", [32, 128])
 def test_only_what_is_good_and_once(width):
-    """Frames of every verdict, replays, losses, one longer than the store; with and without pauses."""
+    """Frames with every verdict, replays, losses, one longer than the store; with and without pauses."""
     r = random.Random(width)
     store = TlpStore(width, bytes_kept=512)
     frames, number, top = [], 4090, 4090
@@ -23,11 +23,11 @@ def test_only_what_is_good_and_once(width):
         number += 1 if verdict is Verdict.GOOD else 0
         top = max(top, number)
         if r.random() < 0.1:
-            number -= r.randrange(1, 9)  # a replay, of other bytes here, so that they can be told apart
+            number -= r.randrange(1, 9)  # a replay, with other bytes here to tell them apart
         elif r.random() < 0.2:
             number += 3
     out, fates = [], []
-    # What must come of it: each number once, and none from before the first
+    # The expected result: each number once, and none from before the first
     wanted, had, no_room = [], set(), False
     for verdict, sequence, body, tick in frames:
         if verdict is Verdict.GOOD and sequence not in had and sequence >= min(had, default=0):

@@ -18,8 +18,8 @@ PUBLISHED_K = """
 28.4 001111 0010 110000 1101   28.5 001111 1010 110000 0101   28.6 001111 0110 110000 1001   28.7 001111 1000 110000 0111
 23.7 111010 1000 000101 0111   27.7 110110 1000 001001 0111   29.7 101110 1000 010001 0111   30.7 011110 1000 100001 0111
 """
-# PCI Express Base 2.1, appendix C, page 700: values of the register after a reset, and 00h scrambled again and again. As
-# quoted by several public test benches (among them FPGA_DisplayPort's scrambler.vhd, whose DisplayPort uses the same register).
+# PCI Express Base 2.1, appendix C, page 700: values of the register after a reset, and 00h scrambled repeatedly. As quoted by several
+# public test benches (among them FPGA_DisplayPort's scrambler.vhd, whose DisplayPort uses the same register).
 PUBLISHED_STATES = """
 FFFF E817 0328 284B 4DE8 E755 404F 4140 4E79 761E 1466 6574 7DBD B6E5 FDA6 B165
 7D09 02E5 E572 673D 34CF CB54 4743 4DEF E055 40E0 EE40 54BE B334 2C7B 7D0C 07E5
@@ -70,7 +70,7 @@ def test_code_has_the_properties_it_was_made_for():
         codes = [t.encode(v, False, disparity)[0] for v in range(256)]
         assert len(set(codes)) == 256
         assert all(0 <= (c.count("1") - 5) * -disparity <= 1 for c in codes)
-    # Over any two data symbols: no run of more than five, and no comma (abcdeif of K28.5).
+    # Over any two data symbols: no run longer than five, and no comma (abcdeif of K28.5).
     for disparity in (-1, 1):
         for first in range(256):
             one, between = t.encode(first, False, disparity)

@@ -37,7 +37,7 @@ def some_tlp(r: random.Random) -> bytes:
 
 
 def write_of(r: random.Random, dws: int) -> bytes:
-    """A memory write with so many double words of data."""
+    """A memory write with this many double words of data."""
     tlp = Tlp()
     tlp.fmt_type, tlp.requester_id, tlp.tag, tlp.first_be, tlp.last_be = TlpType.MEM_WRITE_64, PcieId(1, 0, 0), r.randrange(256), 0xF, 0xF
     tlp.address = 1 << 36 | 4096 * r.randrange(1 << 20)
@@ -47,25 +47,25 @@ def write_of(r: random.Random, dws: int) -> bytes:
 
 @dataclass
 class Copy:
-    """A TLP as it went over the link once."""
+    """One transmission of a TLP over the link."""
 
     serial: int
-    """Counts TLPs; the sequence number is this modulo 4096."""
+    """Serial number; the sequence number is this modulo 4096."""
     raw: bytes
     place: int | Place
-    """Of its first symbol: symbol time, or block and symbol of it."""
+    """Position of its first symbol: symbol time, or block and symbol of it."""
     tick: int = 0
-    """Of that symbol on lane 0 at the receiver; :meth:`tap.Tap.play` fills this in, and what follows."""
+    """Tick of that symbol on lane 0 at the receiver; :meth:`tap.Tap.play` fills this in, and what follows."""
     damaged: bool = False
     excused: bool = False
-    """Behind an error that throws the scrambler's register of a lane out of step, or lanes that are being aligned again."""
+    """After an error that desynchronises a lane's scrambler, or while lanes are being realigned."""
 
 
 class Traffic:
-    """A link that trains, and then sends, at one rate (0, 1, 2: 2.5, 5, 8 GT/s), perhaps where another one left off.
+    """A link that trains and then sends, at one rate (0, 1, 2: 2.5, 5, 8 GT/s), possibly continuing where another one left off.
 
-    `skp_interval`: symbol times between SKP ordered sets. `copies`, `dllps` (body and place), `states` that a tap must tell,
-    `nullified` and `spoilt` (wrong LCRC) TLPs are what was done; `lanes`, `rate`, `link`.
+    `skp_interval`: symbol times between SKP ordered sets. `copies`, `dllps` (body and position), `states` that a tap must report,
+    `nullified` and `spoilt` (wrong LCRC) TLPs record what was done; `lanes`, `rate`, `link`.
     """
 
     def __init__(self, lanes: int, seed: int, *, rate: int = 1, skp_interval: int = 300, after: Traffic | None = None):
@@ -87,7 +87,7 @@ class Traffic:
     # --- where things are ---------------------------------------------------------------------------------------------
 
     def bit(self, place: int | Place) -> int:
-        """Of lane 0, counted from the first bit sent."""
+        """On lane 0, counted from the first bit sent."""
         return self._starts()[place.block] + 8 * place.symbol if self.rate == 2 else 10 * place
 
     def _starts(self) -> list[int]:
@@ -96,7 +96,7 @@ class Traffic:
         return self._known_starts
 
     def spans(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Of each copy the stretches of bits, on any lane, that it is in."""
+        """For each copy, the ranges of bits, on any lane, that contain it."""
         if self.rate != 2:
             return [(c, [(10 * c.place, 10 * (c.place + (len(c.raw) + 8) // self.lanes))]) for c in self.copies]
         starts, out = self._starts(), []
@@ -139,7 +139,7 @@ class Traffic:
         self.states += ["RECOVERY", "L0"]
 
     def leave(self, rates: int, *, silence: int = 100) -> None:
-        """Recovery with a change of speed asked for (`rates` as in the training sequences, without bit 7), EIOS, silence."""
+        """Recovery with a speed change requested (`rates` as in the training sequences, without bit 7), EIOS, silence."""
         if self.rate == 2:
             self.link.training_sets(first=6, second=8, link=1, rates=0x80 | rates)
         else:
@@ -156,7 +156,7 @@ class Traffic:
         self.states += ["L0S", "L0"]
 
     def end(self) -> None:
-        """Idle for longer than something is under way in the receiver."""
+        """Idle for longer than the latency of the receiver."""
         self.link.idle(130)
         if self.rate == 2:
             self.link.fill()
@@ -187,7 +187,7 @@ class Traffic:
         self.copies.append(Copy(serial, raw, place))
 
     def some(self, tlps: int, *, replays: float = 0.03, faults: float = 0.02) -> None:
-        """`tlps` new TLPs, with DLLPs, pauses, replays, nullified and spoilt ones between them."""
+        """`tlps` new TLPs, mixed with DLLPs, pauses, replays, nullified and spoilt ones."""
         r = self.r
         for n in range(tlps):
             self.send(some_tlp(r))
@@ -217,10 +217,10 @@ CODES = {t.encode(value, k, disparity)[0]: (value, k) for disparity in (-1, 1)
 
 
 def excuse(traffic: Traffic, wires: list[bytearray], places: list[list[int]], late: list[int]) -> None:
-    """Marks the copies that bit errors at `places` (of each logical lane's wire, which begins `late` bits late) reach.
+    """Marks the copies hit by bit errors at `places` (of each logical lane's wire, which begins `late` bits late).
 
-    Those with an error in them are damaged. At 2.5 and 5 GT/s an error that makes or unmakes a COM or SKP throws the scrambler out
-    of step until the next COM of that lane: what lies between is excused.
+    Copies with an error in them are damaged. At 2.5 and 5 GT/s an error that creates or destroys a COM or SKP desynchronises the
+    scrambler until the next COM of that lane: copies in between are excused.
     """
     hit = sorted({place - late[lane] for lane, errors in enumerate(places) for place in errors if place >= late[lane]})
     excused = _out_of_step(traffic, wires, places, late) if traffic.rate != 2 else []

@@ -52,7 +52,7 @@ async def equals_three_moving_averages(dut):
         assert len(out) > 3 or ratio > 900
         for (n, v, i), ev, ei in zip(out, *expected, strict=True):
             for got, want in ((v, ev), (i, ei)):
-                # Gain error below 2**-24 of at most 2**23, the floor below 2**-12, then rounding to nearest.
+                # Gain error below 2**-24 of at most 2**23, truncation below 2**-12, then rounding to nearest.
                 assert abs(got - want) <= Fraction(1, 2) + Fraction(1, 2) + Fraction(1, 4096), (ratio, n, got, want)
 
 

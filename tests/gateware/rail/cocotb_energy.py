@@ -28,7 +28,7 @@ async def sum_of_products(dut):
         assert dut.quiet.value == 1
     assert total % 2**96 != total, "the sum must have been negative or wrapped at some time for this to test anything"
 
-    # beyond 64 bits, where it once turned over: 184 J at 1 MSPS
+    # beyond 64 bits, where it once wrapped: 184 J at 1 MSPS
     low = -top - 1
     dut.strobe.value, dut.voltage.value, dut.current.value = 1, low, low
     await ClockCycles(dut.clk, 300_000, RisingEdge)

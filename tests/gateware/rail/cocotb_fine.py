@@ -17,14 +17,14 @@ TPC = int(os.environ["TPC"])
 OVERLOAD_I, SATURATED, RESTARTED = 1, 8, 16
 PERIOD = 640
 LINES = {"v": (-12345, 16_004_321), "i": (777, 1_048_576_000), "f": (-2048, 29_127_111)}
-"""Offset and gain of each channel: codes of the current paths in units of the wire, those of the fine one 36 times as fine."""
+"""Offset and gain of each channel: codes of the current paths to wire units, the fine path's being 36 times finer."""
 MIN, MAX = -(2**17), 2**17 - 1
 MERGED, COARSE, FINE = range(3)
 
 
 @cache
 def words(tick):
-    """Codes of the conversion at `tick`: levels stay for some conversions, on both sides of the band, in it, and out of both scales."""
+    """Codes of the conversion at `tick`: levels stay for some conversions, on both sides of the band, in it, and beyond both scales."""
     stretch = random.Random(tick // (29 * PERIOD))
     level = stretch.choice((0, LOW, -LOW - BAND // 2, LOW + BAND // 3, LOW + BAND, 2 * LOW, 9_000_000, stretch.randint(-LOW, LOW)))
     rng = random.Random(tick)
@@ -41,7 +41,7 @@ def config(mode):
 
 
 def expected(ticks, modes):
-    """(voltage, current) and flags of each conversion; the merge remembers overloads of the fine path whatever the mode."""
+    """(voltage, current) and flags of each conversion; the merge remembers overloads of the fine path in any mode."""
     merger, out = Merger(), []
     for tick, mode in zip(ticks, modes, strict=True):
         v, *currents = words(tick)
@@ -78,7 +78,7 @@ async def two_paths_become_one_current(dut):
         inputs += [(tick, {"config": config(mode), "changed": 1}), (tick + TPC, {"changed": 0})]
     stream = await player.play(dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=True,
                                stop=lambda: int(dut.now.value) > end and bool(dut.idle.value))
-    # a change counts from the first conversion behind it
+    # a change counts from the first conversion after it
     modes = [max(((tick, mode) for tick, mode in changes.items() if tick < at), default=(0, MERGED))[1] for at in adc.ticks]
     conversions = expected(adc.ticks, modes)
     at, energy = 0, 0

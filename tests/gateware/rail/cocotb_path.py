@@ -153,7 +153,7 @@ async def flush_after_10_ms(dut):
                                ready=lambda now: not (dut.out__valid.value and arrived.append(now)))
     found = [blockparser.rail(block) for block in blockparser.blocks(stream)]
     assert [len(r.samples) for r in found] == [101, 101]
-    # A sample is packed when the next conversion starts; 10 ms later, just after sample 101, the block is on its way.
+    # A sample is packed when the next conversion starts; 10 ms later, just after sample 101, the block is being sent.
     assert arrived[0] - (adc.ticks[1] + 10_000_000) in range(0, 200)
 
 
@@ -182,7 +182,7 @@ async def a_full_buffer_counts_samples(dut):
 
 @cocotb.test()
 async def leaves_its_bytes(dut):
-    """Writes the bytes of a fixed input for the comparison of fronts, clocks and skipping (test_path.py)."""
+    """Writes the bytes of a fixed input for the comparison of front ends, clocks and skipping (test_path.py)."""
     runs = {}
     for name, skip, seed in (("all clocks", False, None), ("skipped", True, None), ("late words", True, 5)):
         adc = await prepare(dut, seed)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def clip(value: int) -> int:
-    """To 24 bit signed."""
+    """Clip to 24 bits, signed."""
     return max(-(1 << 23), min((1 << 23) - 1, value))
 
 

@@ -1,4 +1,4 @@
-"""The two gain paths, merged: bit for bit what the front end's reference says."""
+"""The merged gain paths: bit for bit as in the front end's reference."""
 
 from wattbell_gateware.rail.merge import Merge
 

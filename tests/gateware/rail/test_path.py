@@ -1,4 +1,4 @@
-"""The rail path end to end, with both fronts and both clocks."""
+"""The rail path end to end, with both front ends and both clocks."""
 
 import pytest
 

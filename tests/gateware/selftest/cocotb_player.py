@@ -29,7 +29,7 @@ class Player:
             self.clocks += 1
             dut.now.value = self.now
             dut.start.value = self.clocks % CONVERSIONS == 0
-            await ReadOnly()  # what the rising edge that comes finds
+            await ReadOnly()  # what the next rising edge finds
             if self.clocks % CONVERSIONS == 1 and self.clocks > 1:
                 self.codes.append((self.now - TICKS, int(dut.i.value), int(dut.v.value), int(dut.f.value)))
             if dut.on.value == 1 and dut.perst_n.value == 0:

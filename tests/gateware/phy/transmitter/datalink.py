@@ -60,6 +60,6 @@ class Replayer:
         self._unacknowledged = [e for e in self._unacknowledged if (e[0] - sequence) % 4096 - 1 < 2048 and e[0] != sequence % 4096]
 
     def nak(self, sequence: int) -> list[tuple[int, bytes]]:
-        """`sequence` was the last good one: what has to be sent again, in order."""
+        """`sequence` was the last good one: returns what has to be sent again, in order."""
         self.acknowledge(sequence)
         return list(self._unacknowledged)

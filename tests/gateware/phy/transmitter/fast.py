@@ -1,7 +1,7 @@
 """The same links for long streams: packets as bytes, and numpy where :mod:`link` and :mod:`gen3_link` go symbol by symbol.
 
-What comes out is the same bit for bit (``test_fast_transmitter.py``). Line code, scramblers, CRCs and the order of things are those
-of the modules beside this one: they are asked for each of their few cases, never copied.
+The output is the same bit for bit (``test_fast_transmitter.py``). Line code, scramblers, CRCs and the order of things are those
+of the sibling modules: these are called for each of their few cases, never copied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _code(symbol: Symbol | None) -> int:
 
 _COM, _SKP = _code(COM), _code(SKP)
 Wires = list[np.ndarray]
-"""Of each lane, a bit in each byte, first bit first."""
+"""For each lane, one bit per byte, first bit first."""
 
 
 @cache
@@ -53,7 +53,7 @@ def _line_code() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _dllp_tables() -> tuple[int, list[list[int]]]:
-    """The DLLP CRC is linear up to a constant: the CRC of zeros, and what each byte at each place changes."""
+    """The DLLP CRC is linear up to a constant: the CRC of zeros, and the effect of each byte in each position."""
 
     def check(body: bytes) -> int:
         return int.from_bytes(dllp_crc(body), "little")
@@ -87,7 +87,7 @@ def _dllp_codes(body: bytes, *, wrong_crc: int = 0) -> np.ndarray:
 
 
 class _Columns:
-    """In place of a list of tuples of symbols: numbers."""
+    """Numbers instead of a list of tuples of symbols."""
 
     def __init__(self, lanes: int):
         self._lanes, self._length, self._parts = lanes, 0, []
@@ -154,7 +154,7 @@ class FastLink(Link):
         columns = self.columns.all()[:, lane]
         silent = columns == _SILENT
         codes = np.where(silent, 0, columns)
-        # The register starts anew behind a COM, and stands still at an SKP (and where nothing is sent).
+        # The register resets after a COM, and stands still at an SKP (and where nothing is sent).
         moves = (codes != _SKP) & (codes != _COM) & ~silent
         count = np.cumsum(moves)
         index = count - moves - np.maximum.accumulate(np.where(codes == _COM, count, 0))
@@ -202,11 +202,11 @@ class FastGen3Link(Gen3Link):
         del self._stream[:at]
 
     def place(self) -> Place:
-        """Where what is put next begins."""
+        """Position of the next item."""
         return Place(len(self.blocks), len(self._stream) // self.lanes)
 
     def bit_of(self, place: Place) -> int:
-        """Bit of lane 0's wire at which the symbol at `place` begins; its block may not be there yet."""
+        """Bit of lane 0's wire at which the symbol at `place` begins; its block may not exist yet."""
         starts = self.starts()
         return (starts[place.block] if place.block < len(starts) else self._end + 2) + 8 * place.symbol
 
@@ -216,7 +216,7 @@ class FastGen3Link(Gen3Link):
     def idle(self, symbol_times: int) -> None:
         while symbol_times > 0:
             self._sos_if_due()
-            # To the end of the block at most: whether an SKP ordered set is due is asked there.
+            # To the end of the block at most: whether an SKP ordered set is due is decided there.
             count = min(symbol_times, 16 - len(self._stream) // self.lanes)
             self._put(bytes(count * self.lanes))
             symbol_times -= count
@@ -235,7 +235,7 @@ class FastGen3Link(Gen3Link):
         of = np.repeat(np.arange(len(blocks)), sizes)  # the block of each symbol
         first = np.cumsum(sizes) - sizes
         kind = kinds[of]
-        # The register moves with every symbol but those of SKP ordered sets and silence; an EIEOS leaves the seed behind.
+        # The register moves with every symbol except those of SKP ordered sets and silence; an EIEOS resets it to the seed.
         moves = (kind != _SOS) & (kind != _IDLE)
         count = np.concatenate([[0], np.cumsum(moves)])
         resets = np.where(kinds == _EIEOS, count[first + sizes], 0)
@@ -258,11 +258,11 @@ class FastGen3Link(Gen3Link):
 
     @staticmethod
     def _fill_in_sos(kinds, first, sizes, sent, states, base, count) -> None:
-        """Parity and register, which an SKP ordered set tells."""
+        """Parity and scrambler value carried by an SKP ordered set."""
         odd = np.concatenate([[0], np.cumsum(np.unpackbits(sent).reshape(-1, 8).sum(axis=1, dtype=np.int64))])
         parity = np.where(kinds == _DATA, odd[first + sizes] - odd[first], 0)
         total = np.concatenate([[0], np.cumsum(parity)])
-        last_set = -1  # block before the stretch of data
+        last_set = -1  # block before the run of data
         for n in np.flatnonzero(kinds != _DATA):
             if kinds[n] == _SOS:
                 state = int(states[first[n]])
@@ -288,7 +288,7 @@ def before_the_wires(lanes: int, late: Sequence[int]) -> Wires:
 
 
 def words(wire: np.ndarray, bits: int) -> np.ndarray:
-    """`wire` as words of a deserialiser, first bit in bit 0; the rest that fills no word is left out."""
+    """`wire` as words of a deserialiser, first bit in bit 0; an incomplete last word is dropped."""
     count = len(wire) // bits
     padded = np.zeros((count, 64), dtype=np.uint8)
     padded[:, :bits] = wire[: count * bits].reshape(count, bits)

@@ -1,4 +1,4 @@
-"""A link of 1, 2 or 4 lanes at 8 GT/s: data stream, striping, ordered sets; what the wires between do to it."""
+"""A link of 1, 2 or 4 lanes at 8 GT/s: data stream, striping, ordered sets, and the effects of the wires between."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BITS_PER_TICK = 8
 
 
 class Place(NamedTuple):
-    """Where a packet's first symbol is: block of the link, symbol of the block (on lane 0)."""
+    """Position of a packet's first symbol: block of the link, symbol of the block (on lane 0)."""
 
     block: int
     symbol: int
 
 
 class Gen3Link:
-    """Collects blocks, one of every lane at a time; :meth:`bits` makes bits of them.
+    """Collects blocks, one of every lane at a time; :meth:`bits` turns them into bits.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Gen3Link:
         self._sets, self._since = self._sets + 1, 0
 
     def train(self, *, first: int = 4, second: int = 4, link: int = 0, eieos_every: int = 32) -> None:
-        """Recovery: EIEOS, TS1s, TS2s, SDS. The data stream of before ends in EDS."""
+        """Recovery: EIEOS, TS1s, TS2s, SDS. The previous data stream ends in EDS."""
         self.training_sets(first=first, second=second, link=link, eieos_every=eieos_every)
         self.ordered(fixed("EIEOS"))
         self.sos()
@@ -115,7 +115,7 @@ class Gen3Link:
             self.sos()
 
     def packet(self, data: bytes) -> Place:
-        """Stripes a packet over the lanes; where its first symbol is."""
+        """Stripes a packet over the lanes; returns the position of its first symbol."""
         assert self._open and len(data) % 4 == 0
         self._sos_if_due()
         place = Place(len(self.blocks), len(self._stream) // self.lanes)
@@ -128,11 +128,11 @@ class Gen3Link:
         return self.packet(tlp_bytes(raw, sequence, **frame))
 
     def nullify(self, tlp: bytes) -> Place:
-        """A TLP given up while it was sent: EDB, and its number is used again."""
+        """A TLP nullified while being sent: EDB, and its number is reused."""
         return self.packet(tlp_bytes(tlp, self.replayer.next, nullified=True))
 
     def replay(self, last_good: int) -> list[Place]:
-        """Answer to a NAK: everything behind `last_good` again."""
+        """Response to a NAK: everything after `last_good` again."""
         return [self.packet(tlp_bytes(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
 
     def dllp(self, body: bytes, **frame) -> Place:
@@ -160,10 +160,10 @@ class Gen3Link:
         return out
 
     def bits(self, *, late: Sequence[int] | None = None, invert: Sequence[bool] | None = None, reverse: bool = False) -> list[bytearray]:
-        """A bytearray of 0 and 1 a physical lane.
+        """One bytearray of 0 and 1 per physical lane.
 
-        `late`: bits each logical lane comes later; `invert`: polarity of each; `reverse`: lane 0 is the last wire. Before a lane's
-        first bit come random ones, as of a receiver without a signal.
+        `late`: delay of each logical lane in bits; `invert`: polarity of each; `reverse`: lane 0 is the last wire. A lane's first bit is
+        preceded by random ones, as from a receiver without a signal.
         """
         assert not self._stream, "the last data block is not full: call fill()"
         noise = random.Random(self.lanes)

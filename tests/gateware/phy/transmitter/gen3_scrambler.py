@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SEEDS = (0x1DBFBC, 0x0607BB, 0x1EC760, 0x18C0DB, 0x010F12, 0x19CFC9, 0x0277CE, 0x1BB807)
-"""Register behind an EIEOS, for lane 0 .. 7."""
+"""Register after an EIEOS, for lane 0 .. 7."""
 
 
 class Scrambler:
@@ -18,7 +18,7 @@ class Scrambler:
         self.register = [SEEDS[self.lane % 8] >> n & 1 for n in range(23)]
 
     def key(self) -> int:
-        """Eight bits of key; the register goes on by eight."""
+        """Eight bits of key; the register advances by eight."""
         value = 0
         for n in range(8):
             out = self.register[22]

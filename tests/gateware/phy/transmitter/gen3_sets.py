@@ -35,7 +35,7 @@ def fixed(kind: str) -> Block:
 
 
 def skip(symbols: int = 16) -> Block:
-    """An SKP ordered set of 8, 12, 16, 20 or 24 symbols; its last three are filled in where it is sent."""
+    """An SKP ordered set of 8, 12, 16, 20 or 24 symbols; its last three are filled in on sending."""
     if symbols not in (8, 12, 16, 20, 24):
         raise ValueError(f"an SKP ordered set has 8, 12, 16, 20 or 24 symbols, not {symbols}")
     return Block("SOS", (0xAA,) * (symbols - 4) + (0xE1, 0, 0, 0))
@@ -52,7 +52,7 @@ class LaneEncoder:
         """Sync header as sent (first bit first), and scrambled symbols."""
         kind, symbols = block.kind, list(block.symbols)
         if kind == "SOS":
-            # Behind E1: parity of the data blocks since the last SOS or SDS (behind an ordered set: the complement of D22), then D22 .. D0.
+            # After E1: parity of the data blocks since the last SOS or SDS (after an ordered set: the complement of D22), then D22 .. D0.
             state = self.scrambler.state
             high = self._parity if self._after_data else 1 - (state >> 22)
             symbols[-3:] = [high << 7 | state >> 16, state >> 8 & 255, state & 255]

@@ -22,8 +22,8 @@ def frame_crc(length: int) -> int:
 
 
 def stp(length: int, sequence: int) -> bytes:
-    """The token of a TLP; `length` is in double words, token and LCRC included. The parity bit makes the ones of length, frame CRC
-    and itself even."""
+    """The token of a TLP; `length` is in double words, token and LCRC included. The parity bit makes the number of ones in length, frame
+    CRC and itself even."""
     check = frame_crc(length)
     parity = (bin(length).count("1") + bin(check).count("1")) % 2
     low = 0xF | (length & 0xF) << 4 | length >> 4 << 8 | parity << 15
@@ -34,8 +34,8 @@ def stp(length: int, sequence: int) -> bytes:
 def tlp_bytes(
     tlp: bytes, sequence: int, *, nullified: bool = False, wrong_lcrc: int = 0, wrong_token: int = 0, edb: bool | None = None
 ) -> bytes:
-    """A TLP in its frame. `nullified`: LCRC complemented and EDB (`edb` False or True leaves EDB out or puts one in);
-    `wrong_lcrc` is XORed to the LCRC, `wrong_token` to the token."""
+    """A TLP in its frame. `nullified`: LCRC complemented and EDB (`edb` False or True omits or adds EDB); `wrong_lcrc` is XORed to the
+    LCRC, `wrong_token` to the token."""
     tlp = bytes(tlp)
     (check,) = struct.unpack("<I", lcrc(struct.pack(">H", sequence % 4096) + tlp))
     check ^= wrong_lcrc ^ (0xFFFFFFFF if nullified else 0)

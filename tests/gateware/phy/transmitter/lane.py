@@ -14,7 +14,7 @@ class Symbol(NamedTuple):
     value: int
     k: bool = False
     plain: bool = False
-    """Data of a training sequence: sent as it is, though the scrambler's register goes on."""
+    """Data of a training sequence: sent unscrambled, though the scrambler's register advances."""
 
 
 COM, STP, SDP = Symbol(0xBC, True), Symbol(0xFB, True), Symbol(0x5C, True)
@@ -24,7 +24,7 @@ IDLE = Symbol(0)
 
 
 def name(symbol: Symbol) -> str:
-    """As the literature writes it: D10.2, K28.5."""
+    """In the literature's notation: D10.2, K28.5."""
     return f"{'K' if symbol.k else 'D'}{symbol.value & 31}.{symbol.value >> 5}"
 
 
@@ -37,7 +37,7 @@ class LaneEncoder:
         self.code = LineCode(disparity)
 
     def on_the_wire(self, symbol: Symbol) -> tuple[int, bool]:
-        """Value and K after scrambling: COM resets the register, SKP holds it, every other symbol takes it on by eight."""
+        """Value and K after scrambling: COM resets the register, SKP holds it, every other symbol advances it by eight."""
         if symbol == COM:
             self.scrambler.reset()
         elif symbol != SKP:

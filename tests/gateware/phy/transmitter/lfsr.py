@@ -1,4 +1,4 @@
-"""Registers of the scramblers far from their seeds: both are linear, so whole stretches of states follow from shorter ones."""
+"""Scrambler registers far from their seeds: both are linear, so long runs of states follow from shorter ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .scrambler import Scrambler
 
 
 class KeyStream:
-    """States and keys of a scrambler, a symbol each, from its seed on; what one symbol does is asked of the serial one."""
+    """States and keys of a scrambler, one per symbol, from its seed on; the effect of one symbol comes from the serial one."""
 
     def __init__(self, scrambler: Scrambler | Gen3Scrambler):
         self._states = np.array([scrambler.state], dtype=np.uint32)
@@ -28,7 +28,7 @@ class KeyStream:
         return out
 
     def states(self, count: int) -> np.ndarray:
-        """The register before symbol 0 .. count - 1 behind the seed."""
+        """The register before symbol 0 .. count - 1 after the seed."""
         while len(self._states) < count:
             self._states = np.concatenate([self._states, self._linear(self._step, self._states)])
             self._step = self._linear(self._step, self._step)

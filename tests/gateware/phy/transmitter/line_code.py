@@ -35,12 +35,12 @@ def _form(code: str, disparity: int) -> str:
 
 
 def _alternate(x: int, disparity: int) -> bool:
-    """D.x.A7 in place of D.x.P7: where P7 would make a run of five equal bits with the end of abcdei."""
+    """D.x.A7 in place of D.x.P7, where P7 would make a run of five equal bits with the end of abcdei."""
     return x in ((17, 18, 20) if disparity < 0 else (11, 13, 14))
 
 
 def encode(value: int, k: bool, disparity: int) -> tuple[str, int]:
-    """Ten bits as ``abcdeifghj`` and the running disparity behind them; `disparity` is -1 or +1.
+    """Ten bits as ``abcdeifghj`` and the running disparity after them; `disparity` is -1 or +1.
 
     Raises :class:`ValueError` for a K code that 8b/10b does not have.
     """

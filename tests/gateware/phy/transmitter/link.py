@@ -1,4 +1,4 @@
-"""A link of 1, 2 or 4 lanes: striping, ordered sets, SKP insertion; what the wires between do to it."""
+"""A link of 1, 2 or 4 lanes: striping, ordered sets, SKP insertion, and the effects of the wires between."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SILENT = None
 
 
 class Link:
-    """Collects what is sent, a symbol of every lane at a time; :meth:`bits` makes bits of it.
+    """Collects what is sent, a symbol of every lane at a time; :meth:`bits` turns it into bits.
 
     Parameters
     ----------
     lanes : 1, 2 or 4. A packet starts on lane 0 (its length is a multiple of four symbols, Base 2.1 4.2.2).
     skp_interval : symbol times between SKP ordered sets (1180 to 1538 by the specification); 0 for none.
-    skp_count : SKP symbols of each set, cyclically: 3 as transmitted, 1 to 5 behind elastic buffers. The same on all lanes.
+    skp_count : SKP symbols of each set, cyclically: 3 as transmitted, 1 to 5 after elastic buffers. The same on all lanes.
     """
 
     def __init__(self, lanes: int = 1, *, skp_interval: int = 1200, skp_count: Sequence[int] = (3,), first_sequence: int = 0):
@@ -32,7 +32,7 @@ class Link:
         self._skp_interval, self._skp_count = skp_interval, list(skp_count)
         self._since_skp, self._sets = 0, 0
         self.unscrambled_from: int | None = None
-        """Symbol time (index into ``columns``) from which data is sent as it is."""
+        """Symbol time (index into ``columns``) from which data is sent unscrambled."""
 
     # --- ordered sets ---------------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ class Link:
     def training(
         self, kind: int, count: int, *, link: int | None = None, numbered: bool = False, n_fts: int = 64, rates: int = 6, control: int = 0
     ) -> None:
-        """`count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD in these places. `control`: 8 disables scrambling."""
+        """`count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD instead. `control`: 8 disables scrambling."""
         for _ in range(count):
             head = [COM, PAD if link is None else Symbol(link, plain=True)]
             tail = [Symbol(v, plain=True) for v in (n_fts, rates, control, *[kind] * 10)]
@@ -99,11 +99,11 @@ class Link:
         return self.packet(self.framed_tlp(raw, sequence, **frame))
 
     def nullify(self, tlp: bytes) -> int:
-        """A TLP given up while it was sent: EDB, and its number is used again."""
+        """A TLP nullified while being sent: EDB, and its number is reused."""
         return self.packet(self.framed_tlp(tlp, self.replayer.next, nullified=True))
 
     def replay(self, last_good: int) -> list[int]:
-        """Answer to a NAK: everything behind `last_good` again."""
+        """Response to a NAK: everything after `last_good` again."""
         return [self.packet(self.framed_tlp(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
 
     def dllp(self, body: bytes, **frame) -> int:
@@ -126,11 +126,11 @@ class Link:
         self, *, skew: Sequence[int] | None = None, shift: Sequence[int] | None = None, invert: Sequence[bool] | None = None,
         reverse: bool = False,
     ) -> list[bytearray]:  # fmt: skip
-        """A bytearray of 0 and 1 a physical lane.
+        """One bytearray of 0 and 1 per physical lane.
 
-        `skew`: symbol times each logical lane comes later; `shift`: bits on top of that (where the words of a
-        deserialiser begin is by chance); `invert`: polarity of each logical lane; `reverse`: lane 0 is the last wire.
-        Before a lane's first symbol come random bits, as of a receiver without a signal.
+        `skew`: delay of each logical lane in symbol times; `shift`: additional delay in bits (the words of a deserialiser
+        begin at an arbitrary bit); `invert`: polarity of each logical lane; `reverse`: lane 0 is the last wire. A lane's first symbol is
+        preceded by random bits, as from a receiver without a signal.
         """
         noise = random.Random(self.lanes)
         out = []
@@ -149,7 +149,7 @@ class Link:
 
 
 def damaged(wire: bytearray, rate: float, rng: random.Random) -> tuple[bytearray, list[int]]:
-    """`wire` with independent bit errors of probability `rate`, and where they are."""
+    """`wire` with independent bit errors of probability `rate`, and their positions."""
     out, at, places = bytearray(wire), 0, []
     while rate > 0:
         at += int(rng.expovariate(rate)) + 1
@@ -161,7 +161,7 @@ def damaged(wire: bytearray, rate: float, rng: random.Random) -> tuple[bytearray
 
 
 def words(wire: bytearray, bits: int) -> Iterator[int]:
-    """`wire` as words of a deserialiser, first bit in bit 0; the rest that fills no word is left out."""
+    """`wire` as words of a deserialiser, first bit in bit 0; an incomplete last word is dropped."""
     for at in range(0, len(wire) - bits + 1, bits):
         yield int(bytes(wire[at : at + bits][::-1]).translate(_ASCII), 2)
 
