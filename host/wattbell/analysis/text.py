@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+
+from wattbell.measure.figure import Figure
 
 NOTHING = "–"
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -15,26 +15,26 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e
 
 
 def printable(text: str) -> str:
-    """``text`` with a replacement character for whatever is no text: control characters (escape sequences of terminals among them),
-    marks that turn the direction of writing, lone surrogates. Tabs and line ends stay."""
+    """``text`` with a replacement character for everything that is not text: control characters (and so terminal escape sequences),
+    bidirectional overrides, lone surrogates. Tabs and line ends stay."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def decimals(value: float, places: int) -> str:
-    """``value`` with a fixed number of decimals, thousands set apart."""
+    """``value`` with a fixed number of decimals and a space between thousands."""
     return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "−")  # narrow no-break space, true minus
 
 
 def digits(value: float, significant: int) -> str:
-    """``value`` with so many significant digits, never in exponent form, thousands set apart."""
+    """``value`` with this many significant digits, never in exponent form, with a space between thousands."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else NOTHING
-    exponent = int(f"{value:.{significant - 1}e}".rpartition("e")[2])  # of what it is rounded to: 0.9996 has three digits in 1.00
+    exponent = int(f"{value:.{significant - 1}e}".rpartition("e")[2])  # of the rounded value: to three digits 0.9996 is 1.00
     return decimals(value, max(0, significant - 1 - exponent))
 
 
 def count(value: int | None) -> str:
-    """An integer with thousands set apart."""
+    """An integer with a space between thousands."""
     return NOTHING if value is None else f"{value:,}".replace(",", "\u202f")
 
 
@@ -54,13 +54,13 @@ def si(value: float | None, unit: str, significant: int = 4) -> str:
 
 
 def signed(value: float, unit: str, significant: int = 3) -> str:
-    """An error: with its sign (a true minus), SI prefix."""
+    """An error with its sign (a true minus sign) and an SI prefix."""
     text = si(abs(value), unit, significant)
     return text if value == 0 else ("+" if value > 0 else "−") + text
 
 
 def duration(seconds: float | None, significant: int = 4) -> str:
-    """A time: ns, µs, ms or s."""
+    """A time in ns, µs, ms or s."""
     return si(seconds, "s", significant)
 
 
@@ -69,27 +69,11 @@ def places_for(u: float) -> int:
     return 0 if u <= 0 or not math.isfinite(u) else min(9, max(0, 1 - math.floor(math.log10(u))))
 
 
-def with_u(fig: Mapping[str, Any] | None, scale: float = 1.0, significant: int = 5) -> tuple[str, str]:
-    """(value, uncertainty) of a figure times ``scale``, both to two digits of the uncertainty (at most ``significant``
-    digits of the value where the uncertainty is smaller than that). The uncertainty is empty where there is none."""
-    if fig is None or fig.get("value") is None:
-        return NOTHING, ""
-    value = float(fig["value"]) * scale
-    if fig.get("u") is None or fig["u"] == 0:
-        return digits(value, significant), ""
-    u = float(fig["u"]) * scale
-    if value and u < abs(value) * 10 ** -(significant - 1) / 2:
-        return digits(value, significant), ""
-    places = places_for(u)
-    return decimals(value, places), "±" + decimals(u, places)
-
-
-def concise(fig: Mapping[str, Any] | None, scale: float = 1.0) -> str:
+def concise(fig: Figure | None, scale: float = 1.0) -> str:
     """``1.4496(14)``: the uncertainty in units of the last digits, as the GUM (7.2.2) has it."""
-    if fig is None or fig.get("value") is None:
+    if fig is None or fig.value is None:
         return NOTHING
-    value = float(fig["value"]) * scale
-    u = float(fig.get("u") or 0.0) * scale
+    value, u = fig.value * scale, (fig.u or 0.0) * scale
     if u <= 0 or (value and u < abs(value) * 1e-7):
         return digits(value, 5)
     places = places_for(u)
@@ -98,7 +82,7 @@ def concise(fig: Mapping[str, Any] | None, scale: float = 1.0) -> str:
 
 
 def size_bytes(value: int | None) -> str:
-    """An amount of data, decimal."""
+    """An amount of data with a decimal prefix."""
     return si(float(value), "B", 4) if value else (NOTHING if value is None else "0 B")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +11,7 @@ from . import numbers, output
 from .record import Json
 
 if TYPE_CHECKING:
+    from ..analysis.result import Analysis
     from ..capture import Capture
 
 CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
@@ -31,28 +31,29 @@ export_app = typer.Typer(
 
 
 def open_with_progress(path: Path) -> Capture:
-    """Open a capture; a rebuild from its journal shows a bar."""
+    """Open a capture, with a progress bar if it has to be rebuilt from its journal."""
     from ..capture import open_capture
 
     with output.bar("rebuilding from the journal") as progress:
         return open_capture(path, progress)
 
 
-def computed(capture: Capture) -> Mapping[str, Any]:
-    """The figures of a capture, with progress."""
-    from ..analysis import analyze as compute
+def computed(capture: Capture) -> Analysis:
+    """The figures of a capture, with a spinner while they are computed."""
+    from ..analysis import figures_of
 
     with output.spinner("analysing") as update:
-        return compute(capture, lambda step: update(f"analysing: {step}"))
+        return figures_of(capture, lambda step: update(f"analysing: {step}"))
 
 
 def show_analysis(path: Path, json: bool) -> None:
     """Analyse a capture and print the figures."""
+    from ..measure.encode import tree_json
     from ..present.capture.terminal import render
 
     result = computed(open_with_progress(path))
     if json:
-        output.print_json(result)
+        output.print_json(tree_json(result))
     else:
         render(result, output.out)
 
@@ -97,7 +98,7 @@ def report(
 
 
 def suite_page(directory: Path, out: Path, plots: bool, json: bool) -> None:
-    """The page of a suite run; other drives of the user's store, if there is one, stand behind it."""
+    """Write the page of a suite run, with the other drives of the user's store (if there is one) in the background."""
     from ..report.suite import write_suite_page
     from ..results import Store, default_path, read_run
 
@@ -122,9 +123,10 @@ def export_csv(
       wattbell export csv capture --out csv/ --rail-every 100
     """
     from ..export import export_csv as write
+    from ..measure.encode import tree_json
 
     opened = open_with_progress(capture)
-    result = computed(opened)
+    result = tree_json(computed(opened))
     with output.spinner("writing CSV"):
         paths = write(opened, out, result=result, start_s=start, stop_s=stop, rail_every=rail_every)
     _written(paths, json)

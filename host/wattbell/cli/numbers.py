@@ -1,4 +1,4 @@
-"""Numbers on the command line: finite, and in the range in which they mean something."""
+"""Numbers on the command line: finite and within a meaningful range."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..errors import UsageError
 Number = TypeVar("Number", int, float)
 
 LONGEST_S = 1e9
-"""More than thirty years: no time on a command line is longer."""
+"""More than thirty years: the longest time the command line accepts."""
 LARGEST_SEED = 2**63 - 1
-"""What every program that takes a seed can read."""
+"""The largest seed that all programs can read."""
 
 
 def between(low: float, high: float, unit: str = "") -> Callable[[typer.CallbackParam, Number | None], Number | None]:
-    """A callback of an option whose value lies in ``[low, high]``; UsageError with the option's name where it does not.
+    """A callback that requires an option's value to lie in ``[low, high]``; otherwise UsageError with the option's name.
 
     Typer's own ``min`` and ``max`` let NaN pass.
     """
@@ -38,11 +38,11 @@ def _short(value: float) -> str:
 
 
 seconds = between(0.0, LONGEST_S, "s")
-"""A time from 0 on."""
+"""A time of 0 or more."""
 instant = between(-LONGEST_S, LONGEST_S, "s")
-"""A time, before 0 too."""
+"""A time that may be negative."""
 share = between(1e-9, 1.0)
-"""A factor that shortens."""
+"""A scale factor of at most 1."""
 seed = between(0, LARGEST_SEED)
 interval = between(1e-9, 10.0, "s")
-"""Of the ADC."""
+"""The ADC's conversion interval."""

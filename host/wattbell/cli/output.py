@@ -32,7 +32,7 @@ class PlainConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """As Rich does, of :func:`printable` text: its width is measured here."""
+        """As Rich does, on :func:`printable` text, because Rich measures its width here."""
         return super().render_str(printable(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -42,42 +42,42 @@ class PlainConsole(Console):
 
 
 class _Words(ProgressColumn):
-    """The task's text: a string as it stands, or a Text."""
+    """The task's text: a plain string, or a Text."""
 
     def render(self, task: Task) -> Text:
         words = task.fields["words"]
         return words if isinstance(words, Text) else Text(words)
 
 
-# wide enough for every table where there is no terminal to tell its width
+# without a terminal to tell its width: wide enough for every table
 out = PlainConsole(width=None if sys.stdout.isatty() else 160)
 err = PlainConsole(stderr=True)
 
 
 def marked(text: str) -> Text:
-    """Words of our own with Rich markup; never for text that holds data."""
+    """Our own words with Rich markup; never use it for text that contains data."""
     return Text.from_markup(text)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     json.dump(value, sys.stdout, indent=1, allow_nan=False)
     sys.stdout.write("\n")
 
 
 def say(text: str | Text) -> None:
-    """A line for the reader, on stderr."""
+    """Print a line for the user on stderr."""
     err.print(text, soft_wrap=True)
 
 
 def hear_ctrl_c() -> None:
-    """Before a question: Polars takes SIGINT up so that system calls go on behind it, and Ctrl-C would wait for Enter."""
+    """Call this before a prompt: Polars installs a SIGINT handler that restarts system calls, so Ctrl-C would wait for Enter."""
     signal.siginterrupt(signal.SIGINT, True)
 
 
 def table(*columns: str, title: str | None = None) -> WholeTable:
-    """A table in the style of the house; columns that begin with ``>`` are figures: right-aligned, and whole or not at all. Names in
-    the first column are whole too: they are to be copied."""
+    """A table in the common style. Columns whose name begins with ``>`` hold figures: right-aligned, shown whole or not at all. The first
+    column is never wrapped either: its names are there to be copied."""
     made = WholeTable(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, column in enumerate(columns):
         right = column.startswith(">")

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from ..analysis.text import NOTHING, concise
 from ..jsondata import JsonObject
-from ..measure.encode import figure_json
 from . import output
 from .record import Json
 
@@ -40,7 +39,7 @@ def open_store(path: Path | None, create: bool = False) -> Store:
 
 
 def stamps(run: Run) -> str:
-    """What must be said next to every figure of a run."""
+    """What must accompany every figure of a run."""
     parts = ["real drive"] if not run.virtual else [f"model {run.profile}" if run.profile else "virtual"]
     if run.scaled:
         parts.append(f"SCALED x{run.scale:g}")
@@ -128,7 +127,7 @@ def show(
         for score in test.scores:
             name = score.name + (f" ({score.reading})" if score.reading else "")
             lost = str(score.value.lost or "")
-            table.add_row(test.name, test.condition, name, concise(figure_json(score.value)), score.unit, lost)
+            table.add_row(test.name, test.condition, name, concise(score.value), score.unit, lost)
     output.out.print(table)
     output.out.print("In brackets: expanded uncertainty (k = 2) in the last digits.", style="dim")
     if rests_on:

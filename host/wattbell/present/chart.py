@@ -1,17 +1,15 @@
-"""Charts as data: the interactive ones of a page (:mod:`.interactive`) and the pictures (:mod:`.pictures`) are two renderings of them."""
+"""Charts as data, rendered in two ways: interactively on a page (:mod:`.interactive`) and as pictures (:mod:`.pictures`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from wattbell.jsondata import JsonObject
-from wattbell.measure.encode import figure_json
 from wattbell.present.table import Cell, Table
 from wattbell.results import Known
 
@@ -19,7 +17,7 @@ F32 = npt.NDArray[np.float32]
 
 MAX_DIRECT_LABELS = 5
 MANY = 400
-"""Points of a line, from which on they are drawn small."""
+"""A line with more points than this is drawn with small ones."""
 
 _LONGEST = 120
 """Bytes of a file name, without its ending."""
@@ -29,7 +27,7 @@ Side = Literal["", "top", "bottom", "right", "left"]
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar. ``hatched`` marks the full drive; ``remark`` (another reading) and ``lost`` stand behind the figure."""
+    """One bar. ``hatched`` marks the full drive; ``remark`` (another reading) and ``lost`` follow the figure."""
 
     label: str
     colour: str
@@ -54,17 +52,17 @@ class Bars:
 
     @property
     def top(self) -> float:
-        """What the longest bar, or its whisker, reaches."""
+        """The end of the longest bar, whisker included."""
         return max((bar.value.value + (bar.value.u or 0.0) for bar in self.bars), default=0.0) or 1.0
 
     @property
     def scale(self) -> tuple[float, str]:
-        """Factor and unit in which the figures are read best."""
+        """The factor and the unit that make the figures easiest to read."""
         factor, unit = readable([bar.value.value for bar in self.bars], self.unit)
         return factor, unit.removeprefix("1")
 
     def heading(self, grouped: bool = False) -> tuple[str, str]:
-        """Title, and what stands beside it; ``grouped``: below the name of its test."""
+        """The title and the remark beside it; ``grouped``: for a place below the test's name."""
         unit, better = self.scale[1], f"{self.better} is better" if self.better else ""
         title, *beside = (unit or self.short, unit and self.short) if grouped else (self.title, unit)
         return title, ", ".join(filter(None, (*beside, better)))
@@ -72,8 +70,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Line:
-    """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point, on the side ``beside`` (none given:
-    towards the middle). ``hover``: what is said of each point on the page. ``steps``: each value holds until the next."""
+    """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point, on the side ``beside`` (by default
+    towards the middle of the panel). ``hover``: a text for each point on the page. ``steps``: drawn as a step function."""
 
     label: str
     colour: str
@@ -101,8 +99,8 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axis:
-    """``span``: its ends, where what is drawn does not tell them; ``ticks``: the only ones, with their texts; ``seconds``: its unit is
-    the second, and ticks get an SI prefix; ``grid``: lines across the panel (a y axis always has them)."""
+    """``span``: both ends, if the data should not decide; ``ticks``: the positions and texts of all ticks; ``seconds``: values are in
+    seconds, and ticks get an SI prefix; ``grid``: grid lines (a y axis always has them)."""
 
     title: str
     log: bool = False
@@ -114,8 +112,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. ``names``: curves are named at their ends, where there are few enough of them; ``legend``: their names stand above
-    them, in the panel. ``zoom``: one can zoom."""
+    """One pair of axes. ``names``: curves are labelled at their ends if they are few enough; ``legend``: the panel has a legend of its
+    own. ``zoom``: the reader can zoom."""
 
     x: Axis
     y: Axis
@@ -128,14 +126,14 @@ class Panel:
 
     @property
     def named(self) -> list[Line]:
-        """The curves named at their ends: none where there is one, or too many, or where one can zoom."""
+        """The curves labelled at their ends: none if there is only one, if they are too many, or if the panel can be zoomed."""
         lines = [line for line in self.lines if line.texts is None and line.label and line.x]
         fits = 1 < len(lines) <= MAX_DIRECT_LABELS and not self.zoom
         return lines if self.names and fits and all(line.mode != "markers" for line in lines) else []
 
     @property
     def y_span(self) -> tuple[float, float]:
-        """Ends of the y axis that hold every line with its uncertainty: from 0, or over the decades of a log axis."""
+        """The y range that contains every line with its uncertainty: from 0, or the decades of a log axis."""
         if self.y.span is not None:
             return self.y.span
         tops: list[float] = []
@@ -155,7 +153,7 @@ class Panel:
         return self.x.span[1] if self.x.span else max((max(line.x) for line in self.lines if line.x), default=0.0)
 
     def end_places(self, gap: float) -> list[float]:
-        """Where the names of :attr:`named` stand, as shares of the y axis, no two closer than ``gap``."""
+        """The positions of the labels of :attr:`named`, as shares of the y axis, no two closer than ``gap``."""
         low, high = self.y_span
 
         def share(value: float) -> float:
@@ -168,8 +166,8 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels that belong together, ``columns`` side by side where there is room. ``half``: on the page, charts that follow each other
-    stand two in a row. ``inches``: size of the picture, where it does not follow from the panels."""
+    """Panels that belong together, ``columns`` of them side by side if there is room. ``half``: on a page, two such charts share a row.
+    ``inches``: the size of the picture; by default it follows from the number of panels."""
 
     key: str
     title: str
@@ -182,13 +180,13 @@ class Chart:
 
     @property
     def legend(self) -> dict[str, Line]:
-        """A line for each name that a legend has; empty where there is nothing to be told apart."""
+        """The lines of a legend by their names; empty if there is nothing to tell apart."""
         lines = {line.label: line for p in self.panels for line in p.lines if line.label and line.texts is None and not p.legend}
         return lines if len(lines) > 1 and any(len(p.lines) > 1 for p in self.panels) else {}
 
     @property
     def needs_legend(self) -> bool:
-        """Whether the names at the ends of the curves do not tell which is which: too many, or a cloud."""
+        """Whether labels at the ends of the curves are not enough: too many curves, or clouds."""
         return bool(self.legend) and not any(len(p.named) == len(self.legend) for p in self.panels)
 
 
@@ -244,7 +242,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Lane:
-    """One pair of axes of a time line. ``weight``: its height beside the others."""
+    """One pair of axes of a time line. ``weight``: its height relative to the others."""
 
     key: str
     y: Axis
@@ -264,8 +262,8 @@ class Stretch:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """Lanes one above the other over the same time, from 0 to ``duration_s``. ``gaps_s``: where something is missing; a dip there is none
-    of the drive's."""
+    """Lanes stacked over one time axis, from 0 to ``duration_s``. ``gaps_s``: where data are missing; a dip there is not the drive's
+    doing."""
 
     lanes: Sequence[Lane]
     duration_s: float
@@ -275,7 +273,7 @@ class TimeLine:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of text below what they belong to."""
+    """Lines of text."""
 
     lines: Sequence[Cell]
 
@@ -285,7 +283,7 @@ Block = Bars | Chart | Table | TimeLine | Lines
 
 @dataclass
 class Section:
-    """A part of the page. Bar charts that follow each other stand side by side."""
+    """A part of a page. Consecutive bar charts stand side by side."""
 
     title: str
     note: str = ""
@@ -304,12 +302,9 @@ MOST_EXACT = 2e-5
 """Below this share of a value its uncertainty is not shown, nor more than five digits: no one compares drives so finely."""
 
 
-def shown(value: Known) -> JsonObject:
-    """The value as the analysis' text functions take it, for people who compare drives (:data:`MOST_EXACT`)."""
-    figure = figure_json(value)
-    if value.u is not None and value.u < MOST_EXACT * abs(value.value):
-        figure["u"] = None
-    return figure
+def shown(value: Known) -> Known:
+    """The value for people who compare drives (:data:`MOST_EXACT`)."""
+    return replace(value, u=None) if value.u is not None and value.u < MOST_EXACT * abs(value.value) else value
 
 
 def slug(text: str) -> str:

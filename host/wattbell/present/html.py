@@ -1,4 +1,4 @@
-"""Pages: HTML of tables, charts and sections by Jinja2, which escapes all that is no template of ours."""
+"""Pages: tables, charts and sections as HTML, by Jinja2 with autoescape: everything that is not in a template of ours is text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from wattbell.present.table import BREAK, figure
 
 
 def _breaks(text: str) -> Markup:
-    """``text`` with its line breaks, and with those that it allows."""
+    """``text`` as HTML, with its line breaks and with the places where it may be broken."""
     return escape(text).replace("\n", Markup("<br>")).replace(BREAK, Markup("<wbr>"))
 
 
 def _runs(section: Section) -> list[tuple[str, str, list[Block]]]:
-    """(kind, heading, blocks) of what stands together: bar charts of a test, charts two in a row, others one by one."""
+    """(kind, heading, blocks) of the blocks that are laid out together: a test's bar charts, charts that share a row; others singly."""
     kinds = {Bars: "bars", Chart: "chart", TimeLine: "timeline", Lines: "lines"}
 
     def group(item: tuple[int, Block]) -> tuple[str, str, int]:
@@ -47,7 +47,7 @@ def _environment(package: str) -> Environment:
 
 
 def page(package: str, template: str, styles: Sequence[str], scripts: Sequence[str], data: Mapping[str, Any], **context: Any) -> str:
-    """A page that needs nothing else: ``styles`` and ``scripts`` are files of ``package``, ``data`` are the scripts' constants."""
+    """A self-contained page. ``styles`` and ``scripts`` are files of ``package``, ``data`` the constants that the scripts use."""
     here = files(package)
     # an escaped "<" can neither end the script element nor open a comment in it
     constants = [json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c") for value in data.values()]

@@ -1,4 +1,4 @@
-"""Charts as plotly.js draws them on a page (data and layout), and a time line as timeline.js does."""
+"""Charts as data and layout for plotly.js, and a time line as data for timeline.js."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEGEND = {"orientation": "h", "font": {"size": 12}, "x": 0, "xanchor": "left", 
 
 
 def label(text: str) -> str:
-    """``text`` for plotly.js, which reads tags, entities and ``%{...}`` in labels."""
+    """``text`` escaped for plotly.js, which interprets tags, entities and ``%{...}`` in labels."""
     return escape(printable(text), quote=False).replace("%{", "&#37;{")
 
 
@@ -131,7 +131,7 @@ def figure(panel: Panel, height_px: int) -> JsonObject:
 
 
 def plots(sections: Iterable[Section]) -> JsonObject:
-    """The panels of all charts, each under the name of its place on the page."""
+    """The panels of all charts by the ids of their elements on the page."""
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
     return {f"{chart.key}-{i}": figure(panel, chart.height_px) for chart in charts for i, panel in enumerate(chart.panels)}
 
@@ -146,7 +146,7 @@ def _envelope(e: Envelope) -> JsonObject:
 
 
 def timeline(shown: TimeLine) -> JsonObject:
-    """A time line; its envelopes are kept fine, timeline.js shows each stretch as coarse as the screen is."""
+    """A time line. Its envelopes keep their full resolution; timeline.js reduces each stretch to that of the screen."""
     rows = [
         {
             "title": label(lane.y.title),

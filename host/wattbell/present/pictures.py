@@ -21,7 +21,7 @@ from wattbell.present.table import figure as figure_cell
 _POINTS = 3000
 """Bins of a band, at most."""
 _STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "text.parse_math": False, "hatch.linewidth": 0.9}
-"""No formulas: a dollar in the name of a drive is a dollar."""
+"""No math text: a dollar sign in a drive's name is a dollar sign."""
 
 
 def _dress(axes: Any) -> None:
@@ -193,7 +193,7 @@ def _lane(whole: TimeLine, lane: Lane) -> Figure:
 
 
 def _figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Figure]]:
-    """Every picture with its name."""
+    """(name, figure) of every picture."""
     for block in (_plain(block) for section in sections for block in section.blocks):
         if isinstance(block, TimeLine):
             for lane in block.lanes:
@@ -206,7 +206,7 @@ def _figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Fig
 
 
 def _plain(value: Any) -> Any:
-    """Charts with :func:`.printable` text in every string of them, however deep."""
+    """A chart with every string in it made :func:`.printable`."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list | tuple):
@@ -217,7 +217,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_pictures(sections: Iterable[Section], folder: Path, stamp: str = "") -> list[Path]:
-    """Write every chart as ``key.png`` (160 dpi) and ``key.svg``; ``stamp`` (scaled, model, lost data) stands on each of them."""
+    """Write every chart as ``key.png`` (160 dpi) and ``key.svg``; ``stamp`` (model, scale, lost data) is printed on each."""
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     with rc_context(_STYLE):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from wattbell.analysis.text import NOTHING, concise, digits
+from wattbell.measure.figure import Figure
 from wattbell.present.colours import Look
 
 BREAK = "\u200b"
@@ -24,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Cell:
-    """Spans that follow each other. ``look``: the row's dot in the charts beside the table; ``inner``: a part of a row above."""
+    """A sequence of spans. ``look``: how the row is drawn in the charts, shown as a dot; ``inner``: the row is part of one above."""
 
     spans: tuple[Span, ...]
     look: Look | None = None
@@ -38,10 +39,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """``numeric``: figures, set right and never broken; others are text, which a terminal wraps unless it is ``whole``.
+    """A ``numeric`` column holds figures, right-aligned and never wrapped; the others hold text, which a terminal wraps unless it is
+    ``whole``.
 
-    ``short``: the header in a terminal. ``leaves``: the place in which a terminal that is too narrow leaves the column out, 1 first; 0:
-    after those that have one. ``page_only``: never in a terminal.
+    ``short``: the header in a terminal. ``leaves``: the order in which columns are left out of too narrow a terminal, 1 first; those
+    with 0 go last. ``page_only``: not shown in a terminal at all.
     """
 
     header: str
@@ -65,8 +67,8 @@ def text_column(header: str = "", **options: Any) -> Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells; a string is a cell of plain text. ``note`` stands beside the title in a terminal and as a sentence below it on the
-    page, where ``page_note`` takes its place if there is one."""
+    """Rows of cells; a string is a cell of plain text. ``note`` is shown beside the title in a terminal, and below it as a sentence on a
+    page, unless there is a ``page_note`` for that."""
 
     title: str
     columns: Sequence[Column]
@@ -94,24 +96,24 @@ def toned(text: str, tone: Tone) -> Cell:
 
 
 def muted(text: str) -> Cell:
-    """What only explains: in grey."""
+    """A cell that only explains, in grey."""
     return toned(text, "muted")
 
 
-def figure(fig: Mapping[str, Any] | None, scale: float = 1.0, unit: str = "") -> Cell:
+def figure(fig: Figure | None, scale: float = 1.0, unit: str = "") -> Cell:
     """A figure times ``scale``, with its uncertainty in the last digits; ``!`` where something was lost under it."""
     head, paren, tail = concise(fig, scale).partition("(")
     return _figure(fig, [Span(head), Span(paren + tail, "muted")] if paren else [Span(head)], unit)
 
 
-def rounded(fig: Mapping[str, Any] | None, unit: str = "") -> Cell:
+def rounded(fig: Figure | None, unit: str = "") -> Cell:
     """A figure to four digits; ``!`` where something was lost under it."""
-    if fig is None or fig.get("value") is None:
+    if fig is None or fig.value is None:
         return cell(NOTHING)
-    return _figure(fig, [Span(digits(float(fig["value"]), 4))], unit)
+    return _figure(fig, [Span(digits(fig.value, 4))], unit)
 
 
-def _figure(fig: Mapping[str, Any] | None, spans: list[Span], unit: str) -> Cell:
-    if fig and fig.get("lost"):
+def _figure(fig: Figure | None, spans: list[Span], unit: str) -> Cell:
+    if fig and fig.lost:
         spans.append(Span("!", "lost"))
     return Cell((*spans, Span(f" {unit}")) if unit else tuple(spans))

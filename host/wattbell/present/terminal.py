@@ -1,4 +1,4 @@
-"""Tables and lines in a terminal of any width. No figure is ever cut: a part of a number reads like another number."""
+"""Tables and lines in a terminal of any width. No figure is ever truncated: part of a number reads like another number."""
 
 from __future__ import annotations
 

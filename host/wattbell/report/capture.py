@@ -9,6 +9,7 @@ from typing import Any
 from wattbell.analysis import link
 from wattbell.analysis.context import load
 from wattbell.analysis.loss import lost_parts
+from wattbell.analysis.result import Analysis
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
@@ -19,21 +20,22 @@ from wattbell.present.chart import Lines, Section
 from wattbell.present.html import page
 
 
-def _facts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _facts(result: Analysis) -> list[tuple[str, str]]:
     power, every = result["power"], result["commands"]["all"]
     facts = [(duration(result["capture"]["duration_s"], 4), "recorded"), (count(every["count"]), "I/O commands")]
     if "mean_w" in power:
         facts += [(concise(power["energy_j"]) + " J", "energy"), (concise(power["mean_w"]) + " W", "mean power")]
         for key, text in (("100us", "100 µs"), ("100ms", "100 ms")):
-            value = power["max_moving_w"][key]["value"]
+            value = power["max_moving_w"][key].value
             if value is not None:
                 facts.append((si(value, "W"), f"highest {text} mean"))
     lowest = result["idle"]["levels"][-1:] if result["idle"]["levels"] else []
-    return facts + [(si(level["mean_w"]["value"], "W"), f"lowest idle ({level['label']})") for level in lowest]
+    return facts + [(si(level["mean_w"].value, "W"), f"lowest idle ({level['label']})") for level in lowest]
 
 
-def _conditions(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    about, model = result["capture"], result["uncertainty"]
+def _conditions(result: Analysis) -> list[tuple[str, str]]:
+    about: Mapping[str, Any] = result["capture"]
+    model: Mapping[str, Any] = result["uncertainty"]
     conditions, rig, rail = about["conditions"], about["rig"], about["rail"]
     drive = about.get("drive") or {}
     rows: list[tuple[str, str]] = [
@@ -74,7 +76,7 @@ def _utc(about: Mapping[str, Any]) -> str:
     return f"; tick {anchor['tick']} is {anchor['utc']}" if anchor else ""
 
 
-def _sub(result: Mapping[str, Any]) -> list[str]:
+def _sub(result: Analysis) -> list[str]:
     drive, conditions = result["capture"].get("drive") or {}, result["capture"]["conditions"]
     parts = [f"firmware {drive['firmware']}"] if drive.get("firmware") else []
     parts.append("virtual rig" if conditions.get("virtual") else "measured at the drive's connector")
@@ -82,7 +84,7 @@ def _sub(result: Mapping[str, Any]) -> list[str]:
     return parts if "mean_w" in result["power"] else [*parts, f"no power figures: {result['power']['absent']}"]
 
 
-def _sections(drawn: CaptureCharts, result: Mapping[str, Any]) -> list[Section]:
+def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
     """What the page shows, in order."""
     explained = (
         "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to the largest value of "
@@ -99,7 +101,7 @@ def _sections(drawn: CaptureCharts, result: Mapping[str, Any]) -> list[Section]:
     return [time, *before, Section("", "", [*drawn.charts]), *after, *details, *tables.values()]
 
 
-def write_report(capture: Capture, result: Mapping[str, Any], out: str | Path, plots: bool = True) -> Path:
+def write_report(capture: Capture, result: Analysis, out: str | Path, plots: bool = True) -> Path:
     """Write the report of ``capture``, analyzed into ``result``; returns the path of the HTML file.
 
     ``out`` ending in ``.html`` is that file, with the plots in ``<stem>-plots/`` beside it; otherwise it is a folder

@@ -1,4 +1,4 @@
-"""The page of a suite run, and of many: what ``wattbell run SUITE`` and ``wattbell compare`` write."""
+"""The page of one or several suite runs, as written by ``wattbell run SUITE``, ``wattbell report`` and ``wattbell compare``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wattbell.results import Run, Store, provenance
 
 
 def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapping[str, Any] | None = None) -> list[Section]:
-    """Every section of the page that these runs have something for."""
+    """All sections of the page for which these runs have data."""
     found = entities(runs)
     made = [
         scores.scores(found, background),
@@ -39,7 +39,7 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
 
 
 def _named_apart(found: list[Section]) -> list[Section]:
-    """Each chart with a key of its own: it is the name of its files and of its place on the page."""
+    """The sections, each chart with a unique key, which names its files and its place on the page."""
     taken: set[str] = set()
     for section in found:
         for i, block in enumerate(section.blocks):
@@ -55,7 +55,7 @@ def _named_apart(found: list[Section]) -> list[Section]:
 
 
 def _merged(notes: Sequence[tuple[str, str]]) -> list[str]:
-    """A line for each note, with the drives it is about."""
+    """One line for each note, preceded by the drives it concerns."""
     drives: dict[str, dict[str, None]] = {}
     for drive, note in notes:
         drives.setdefault(note, {})[drive] = None
@@ -69,11 +69,11 @@ def _notes(run: Run) -> list[str]:
 
 
 _ROUTINE = ("busy for ", "steady in rounds ")
-"""How notes begin that say that a test went as it should."""
+"""How notes begin that report nothing unusual."""
 
 
 def _test_notes(run: Run) -> list[tuple[str, bool]]:
-    """(note with the test's name and condition, whether it is said of every test)."""
+    """(note with the test's name and condition, whether it is routine) for every note of a test."""
     several = len({test.condition for test in run.tests}) > 1
     return [
         (f"{test.name}{f' ({test.condition})' if several and test.condition else ''}: {note}", note.startswith(_ROUTINE))
@@ -83,7 +83,7 @@ def _test_notes(run: Run) -> list[tuple[str, bool]]:
 
 
 def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """(class, text) of what must be seen before any figure."""
+    """(CSS class, text) of what the reader must see before any figure."""
     stamps = []
     scaled = sorted({run.scale for run in runs if run.scaled})
     if scaled:
@@ -98,7 +98,7 @@ def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _banners(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """What is to be said of the runs before their figures."""
+    """What the page says about the runs before their figures: the lists that suite.html takes."""
     lost = [f"{run.title}, {run.suite}: {n} {kind}" for run in runs for kind, n in run.lost.items()]
     lost += [f"{r.title}, {t.name} ({t.condition}): {n} {kind}" for r in runs for t in r.tests for kind, n in t.lost.items()]
     notes = [(run.title, text, routine) for run in runs for text, routine in _test_notes(run)]
@@ -113,8 +113,8 @@ def _banners(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
-    """The store's runs of other drives that measured the same as ``runs`` (same job files, same scale): of each drive the
-    latest, and older ones only where they have tests that no later one has."""
+    """The store's runs of other drives that measured the same as ``runs`` (same job files, same scale): for each drive the
+    latest run, and older ones only if they have tests that no later one has."""
     if store is None:
         return []
     wanted = {(run.suite, run.suite_hash, run.scale) for run in runs}

@@ -1,5 +1,5 @@
-// Draws the time line of a capture from D (see interactive.py), beside what plots.js draws. Envelopes are kept fine; each zoom shows
-// them in at most POINTS bins.
+// Draws the time line of a capture from D (see interactive.py); plots.js, before it, draws the rest. Each zoom shows at most POINTS bins
+// of an envelope.
 const POINTS = 1400;
 const INK = "#1c2530", MUTED = "#66707c", GRID = "#e8ebee";
 const FONT = { family: FAMILY, size: 12, color: INK };

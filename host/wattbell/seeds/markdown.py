@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from ..analysis.text import concise, digits
 from ..jsondata import JsonObject
-from ..measure.encode import figure_json
 from ..measure.figure import Known
 from ..results import Run
 from .check import VERDICTS, Outcome, counts
@@ -37,8 +36,8 @@ def _cell(text: str) -> str:
 def _figure(value: Known, unit: str) -> str:
     if unit in ("s", "W") and 0 < abs(value.value) < 1:
         factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(value.value) >= f * 0.9995), _PREFIXES[-1])
-        return f"{concise(figure_json(value), 1 / factor)} {prefix}{unit}"
-    return f"{concise(figure_json(value))} {unit}".strip()
+        return f"{concise(value, 1 / factor)} {prefix}{unit}"
+    return f"{concise(value)} {unit}".strip()
 
 
 def _limits(statement: Statement) -> str:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from rich.cells import cell_len
-from wattbell.analysis import analyze
+from wattbell.analysis import analyze, figures_of
 from wattbell.cli.output import PlainConsole
 from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
@@ -383,7 +383,7 @@ def test_an_empty_capture_is_analyzed(builder):
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_tables_print_at_any_width(builder, width):
     capture = idle_capture(builder)
-    text = printed(analyze(capture), width)
+    text = printed(figures_of(capture), width)
     assert "PS3" in text
     assert "6.300 ms" in text
     assert "nothing lost" in text
@@ -402,7 +402,7 @@ def test_no_figure_is_cut_in_a_narrow_terminal(builder):
         builder.phase(n + 1, start, start + 10 * MS, f"a long name of a phase, at queue depth {n + 1}")
         for k in range(400):
             builder.command(start + 20_000 * k + 10_000, 8_000 + 17 * k, blocks=8 << (k % 3))
-    result = analyze(builder.write(80 * MS))
+    result = figures_of(builder.write(80 * MS))
     whole = printed(result, 250)
     for width in range(40, 160, 7):
         text = printed(result, width)

@@ -12,7 +12,6 @@ from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
 from wattbell.analysis.perclass import solve, spread_counts
 from wattbell.analysis.text import concise, si
 from wattbell.measure.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
-from wattbell.measure.encode import figure_json
 from wattbell.measure.energy import EnergyMeter
 from wattbell.measure.errormodel import ErrorModel
 from wattbell.measure.figure import Figure, ratio
@@ -292,9 +291,9 @@ def test_ratio_adds_relative_uncertainties_in_squares():
 
 
 def test_figures_as_text():
-    assert concise(figure_json(Figure(1.44961, 0.00145, "W"))) == "1.4496(14)"
-    assert concise(figure_json(Figure(0.0276, 3.2e-5, "W")), 1e3) == "27.600(32)"
-    assert concise(figure_json(Figure(None, None, "W"))) == "–"
+    assert concise(Figure(1.44961, 0.00145, "W")) == "1.4496(14)"
+    assert concise(Figure(0.0276, 3.2e-5, "W"), 1e3) == "27.600(32)"
+    assert concise(Figure(None, None, "W")) == "–"
     assert si(54.8e-3, "s") == "54.80 ms"
     assert si(-11.65e-6, "s") == "−11.65 µs"
     assert si(999.99e-6, "s", 3) == "1.00 ms"

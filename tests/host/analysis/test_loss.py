@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
-from wattbell.analysis import analyze
+from wattbell.analysis import analyze, figures_of
 from wattbell.analysis.loss import lost_counts, lost_parts
 from wattbell.capture import CaptureWriter, open_capture, schema
+from wattbell.measure.encode import tree_json
 from wattbell.measure.loss import LossBook
 from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
@@ -111,7 +112,8 @@ def two_phases(builder):
 def test_missing_blocks_stand_under_every_figure_of_their_phase_and_no_other(builder, count):
     two_phases(builder)
     builder.gaps.append(Gap(None, 130 * MS, 150 * MS, count, "blocks lost on the way to the host"))
-    result = analyze(builder.write(200 * MS))
+    analysis = figures_of(builder.write(200 * MS))
+    result = tree_json(analysis)
     for section, marked in ((result, True), (result["phases"][0], False), (result["phases"][1], True)):
         found = [(path, f) for path, f in figures({k: section[k] for k in ("rates", "power", "efficiency")}) if f["value"] is not None]
         assert len(found) > 10
@@ -120,7 +122,7 @@ def test_missing_blocks_stand_under_every_figure_of_their_phase_and_no_other(bui
     assert result["loss"]["missing_blocks"] == max(count, 0)
     assert any("missing" in text or "unknown size" in text for text in result["warnings"])
     out = io.StringIO()
-    render(result, Console(file=out, width=160))
+    render(analysis, Console(file=out, width=160))
     assert "LOST: " in out.getvalue() and "nothing lost" not in out.getvalue()
 
 

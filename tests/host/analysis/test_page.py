@@ -8,10 +8,13 @@ import math
 from typing import Any
 
 import pytest
-from wattbell.analysis import analyze
-from wattbell.analysis.text import clip, concise, count, decimals, digits, duration, places_for, si, signed, size_bytes, with_u
+from wattbell.analysis import figures_of
+from wattbell.analysis.result import Analysis
+from wattbell.analysis.text import clip, concise, count, decimals, digits, duration, places_for, si, signed, size_bytes
 from wattbell.capture.meta import save
 from wattbell.cli.output import PlainConsole
+from wattbell.measure.encode import tree_json
+from wattbell.measure.figure import Figure
 from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
@@ -77,7 +80,7 @@ def everything(builder: Any) -> Any:
     return capture
 
 
-def page(result: dict[str, Any], width: int = 220) -> str:
+def page(result: Analysis, width: int = 220) -> str:
     out = io.StringIO()
     render(result, PlainConsole(file=out, width=width, color_system=None))
     return out.getvalue()
@@ -154,13 +157,19 @@ PAGE = """\
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What ``analyze`` says of the capture."""
-    return analyze(everything(Builder(tmp_path_factory.mktemp("page") / "capture")))
+def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """The figures of the capture."""
+    return figures_of(everything(Builder(tmp_path_factory.mktemp("page") / "capture")))
 
 
-def test_the_page(result: dict[str, Any]) -> None:
-    printed = "\n".join(line.rstrip() for line in page(result).strip("\n").splitlines()).rstrip() + "\n"
+@pytest.fixture(scope="module")
+def result(found: Analysis) -> dict[str, Any]:
+    """What ``analyze`` says of it."""
+    return tree_json(found)
+
+
+def test_the_page(found: Analysis) -> None:
+    printed = "\n".join(line.rstrip() for line in page(found).strip("\n").splitlines()).rstrip() + "\n"
     assert printed == PAGE.rstrip() + "\n"
 
 
@@ -337,14 +346,8 @@ def test_numbers_as_text() -> None:
 
 
 def test_values_with_their_uncertainties() -> None:
-    def of(value: float | None, u: float | None) -> dict[str, Any]:
-        return {"value": value, "u": u}
-
-    assert concise(None) == concise(of(None, 1.0)) == "–" and with_u(None) == with_u(of(None, 1.0)) == ("–", "")
-    assert concise(of(1.44961, 0.0014)) == "1.4496(14)" and concise(of(1.44961, 0.0014), 1e3) == "1\u202f449.6(14)"
-    assert concise(of(1234.2, 25.0)) == "1\u202f234(25)"
-    assert concise(of(2.0, None)) == concise(of(2.0, 0.0)) == "2.0000" and concise(of(2.0, 1.9e-7)) == "2.0000"
-    assert concise(of(2.0, 2.1e-7)) == "2.00000000(21)" and concise(of(0.0, 0.5)) == "0.00(50)"
-    assert with_u(of(1.44961, 0.0014)) == ("1.4496", "±0.0014") and with_u(of(1.44961, 0.0014), 1e3) == ("1\u202f449.6", "±1.4")
-    assert with_u(of(2.0, None)) == ("2.0000", "") and with_u(of(2.0, 0.0)) == ("2.0000", "")
-    assert with_u(of(2.0, 0.9e-4)) == ("2.0000", "") and with_u(of(2.0, 1.1e-4)) == ("2.00000", "±0.00011")
+    assert concise(None) == concise(Figure(None, 1.0)) == "–"
+    assert concise(Figure(1.44961, 0.0014)) == "1.4496(14)" and concise(Figure(1.44961, 0.0014), 1e3) == "1\u202f449.6(14)"
+    assert concise(Figure(1234.2, 25.0)) == "1\u202f234(25)"
+    assert concise(Figure(2.0, None)) == concise(Figure(2.0, 0.0)) == "2.0000" and concise(Figure(2.0, 1.9e-7)) == "2.0000"
+    assert concise(Figure(2.0, 2.1e-7)) == "2.00000000(21)" and concise(Figure(0.0, 0.5)) == "0.00(50)"

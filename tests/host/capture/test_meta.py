@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from wattbell.analysis import analyze
+from wattbell.analysis import figures_of
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.meta import NAME, save
 from wattbell.capture.metamodel import json_schema
@@ -154,7 +154,7 @@ def read_all(path: Path) -> None:
     info(path, None, False)
     info(path, None, True)
     capture = open_capture(path)
-    write_report(capture, analyze(capture), path / "report.html", plots=False)
+    write_report(capture, figures_of(capture), path / "report.html", plots=False)
     run_from_capture(path)
 
 

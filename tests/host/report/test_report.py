@@ -9,7 +9,7 @@ from html import unescape
 
 import numpy as np
 import pytest
-from wattbell.analysis import analyze
+from wattbell.analysis import figures_of
 from wattbell.analysis.context import load
 from wattbell.present.capture import series
 from wattbell.present.capture.charts import charts
@@ -34,7 +34,7 @@ def capture(builder):
 
 
 def test_report_is_one_file_that_needs_no_other(capture, tmp_path):
-    html = write_report(capture, analyze(capture), tmp_path / "out")
+    html = write_report(capture, figures_of(capture), tmp_path / "out")
     text = html.read_text(encoding="utf-8")
     assert html == tmp_path / "out" / "report.html"
     assert html.stat().st_size < 8_000_000
@@ -52,7 +52,7 @@ def test_report_of_a_capture_without_rail(builder, tmp_path):
     for k in range(50):
         builder.command(MS + k * 100_000, 80_000)
     capture = builder.write(conditions={"timing": "qemu-log"})
-    html = write_report(capture, analyze(capture), tmp_path / "one.html")
+    html = write_report(capture, figures_of(capture), tmp_path / "one.html")
     assert html == tmp_path / "one.html"
     assert "no power figures" in html.read_text(encoding="utf-8")
     names = {p.name for p in (tmp_path / "one-plots").iterdir()}
@@ -88,7 +88,7 @@ def test_script_draws_every_plot_in_a_browser(builder, tmp_path):
         tick = builder.command(tick, 80_000 + 100 * (k % 7), opcode=2 if k % 4 else 1) + 20_000
     builder.power(tick, 0.6)
     capture = builder.write(300 * MS)
-    html = write_report(capture, analyze(capture), tmp_path / "out", plots=False)
+    html = write_report(capture, figures_of(capture), tmp_path / "out", plots=False)
     with html.open("a", encoding="utf-8") as file:
         file.write(f"<script>{PROBE.replace('RANGES', json.dumps(RANGES))}</script>")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -117,7 +117,7 @@ def test_loss_is_seen_at_the_top_at_its_time_and_at_its_figures(builder, tmp_pat
     builder.gaps.append(Gap(Kind.COMMANDS, 70 * MS, 71 * MS, 46, "CRC"))
     builder.gaps.append(Gap(Kind.RAIL, 70 * MS + MS // 2, 72 * MS, 100, "CRC"))
     capture = builder.write(150 * MS)
-    result = analyze(capture)
+    result = figures_of(capture)
     text = write_report(capture, result, tmp_path / "out", plots=False).read_text(encoding="utf-8")
     banner = re.search(r'<div class="banner ([a-z]*)">(.*?)</div>', text, re.DOTALL)
     assert banner[1] == "loss"

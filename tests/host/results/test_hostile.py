@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wattbell.analysis import analyze
+from wattbell.analysis import figures_of
 from wattbell.capture import open_capture
 from wattbell.capture.meta import save
 from wattbell.report import write_report
@@ -236,7 +236,7 @@ def test_a_report_holds_nothing_but_text_of_the_data(capture: Path, tmp_path: Pa
         (capture / "meta.json").write_bytes(original)
         spoil_capture(capture, change)
         opened = open_capture(capture)
-        pages.append(write_report(opened, analyze(opened), tmp_path / f"{name}.html", name == "hostile").read_text(encoding="utf-8"))
+        pages.append(write_report(opened, figures_of(opened), tmp_path / f"{name}.html", name == "hostile").read_text(encoding="utf-8"))
     no_markup_in_labels(same_page(*pages, "PD"))
     for picture in (tmp_path / "hostile-plots").glob("*.svg"):
         ElementTree.parse(picture)

@@ -1,16 +1,16 @@
-"""The charts of one capture: each is built here once, for the page and for the pictures."""
+"""The charts of one capture, each built once for the page and the pictures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
+from wattbell.analysis.result import Analysis, Wakeup
 from wattbell.analysis.text import digits, duration
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
@@ -19,14 +19,14 @@ from wattbell.present.colours import DEPTH, LATENCY, MUTED, POWER, READ, WRITE, 
 
 _MAX_DETAILS = 6
 _MAX_NAMED = 6
-"""Points that are named beside them; more would overlap, and have a legend instead."""
+"""Up to this many points are labelled; more would overlap, and get a legend instead."""
 _SIDES: tuple[Side, ...] = ("top", "bottom", "right", "left")
 _NINES = (0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
 @dataclass(frozen=True)
 class CaptureCharts:
-    """``looks``: of the phases with I/O, the same in every chart."""
+    """``looks``: how the phases with I/O are drawn, the same in every chart."""
 
     timeline: TimeLine
     charts: Sequence[Chart]
@@ -34,7 +34,7 @@ class CaptureCharts:
     looks: Mapping[int, Look]
 
 
-def charts(context: Context, result: Mapping[str, Any]) -> CaptureCharts:
+def charts(context: Context, result: Analysis) -> CaptureCharts:
     """The charts of a capture that was analyzed into ``result``."""
     origin = str(result["commands"]["all"]["latency_s"]["from"])
     active = (i for i, p in enumerate(result["phases"]) if p["rates"]["count"] and p["kind"] != "wake")
@@ -44,7 +44,7 @@ def charts(context: Context, result: Mapping[str, Any]) -> CaptureCharts:
     return CaptureCharts(_timeline(context, result, origin), [chart for chart in made if chart], details, looks)
 
 
-def _timeline(context: Context, result: Mapping[str, Any], origin: str) -> TimeLine:
+def _timeline(context: Context, result: Analysis, origin: str) -> TimeLine:
     bins = series.load_bins(context)
     power, depth, latency = series.power(context), series.queue_depth(context.steps, bins), series.latency(context, bins)
     rates = series.throughput(context, bins)
@@ -73,7 +73,7 @@ def _timeline(context: Context, result: Mapping[str, Any], origin: str) -> TimeL
 
 
 def _gaps(context: Context) -> list[list[int]]:
-    """Ticks of the gaps within the capture; those that overlap are one."""
+    """First and last tick of the gaps within the capture, overlapping ones merged."""
     rows = context.capture.gaps.select("first_tick", "last_tick").collect().sort("first_tick").rows()
     merged: list[list[int]] = []
     for first, last in rows:
@@ -85,8 +85,8 @@ def _gaps(context: Context) -> list[list[int]]:
     return merged
 
 
-def _distribution(context: Context, result: Mapping[str, Any], looks: Mapping[int, Look], origin: str) -> Chart | None:
-    """One curve a phase with I/O; one for everything where there are no phases."""
+def _distribution(context: Context, result: Analysis, looks: Mapping[int, Look], origin: str) -> Chart | None:
+    """One curve for each phase with I/O, or one for the whole capture if it has no phases."""
     phases = [(result["phases"][i], its_look) for i, its_look in looks.items()]
     windows = [(str(p["name"]), its_look, p["first_tick"], p["last_tick"]) for p, its_look in phases]
     lines = []
@@ -117,19 +117,18 @@ def _distribution(context: Context, result: Mapping[str, Any], looks: Mapping[in
 
 
 def _height(looks: Mapping[int, Look]) -> int:
-    """Room for a legend of so many."""
+    """Height of a chart, with room for a legend of so many lines."""
     return 350 + 12 * max(0, len(looks) - 4)
 
 
-def _efficiency(result: Mapping[str, Any], looks: Mapping[int, Look]) -> Chart | None:
+def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
     """Each phase as performance against power."""
     points = []
     for i, its_look in looks.items():
         phase = result["phases"][i]
-        watt = ((phase["power"].get("active") or {}).get("mean_w") or {}).get("value")
-        rate = (phase["rates"].get("mb_per_s") or {}).get("value")
-        if watt and rate:
-            points.append((str(phase["name"]), its_look, watt, rate))
+        power, flow = (phase["power"].get("active") or {}).get("mean_w"), phase["rates"].get("mb_per_s")
+        if power and flow and power.value and flow.value:
+            points.append((str(phase["name"]), its_look, power.value, flow.value))
     if not points:
         return None
     watts, rates = [watt for *_, watt, _ in points], [rate for *_, rate in points]
@@ -143,7 +142,7 @@ def _efficiency(result: Mapping[str, Any], looks: Mapping[int, Look]) -> Chart |
     lines = []
     mode: Mode = "markers"
     for i, (name, its_look, watt, rate) in enumerate(points):
-        # a name goes to the next side for each point near it that has one already
+        # each label takes the next side for every labelled point nearby
         near = sum(abs(watts[k] - watt) < pad and abs(heights[k] - heights[i]) < room for k in range(i))
         beside = _SIDES[near % len(_SIDES)]
         texts = [name] if len(points) <= _MAX_NAMED else None
@@ -161,17 +160,16 @@ def _efficiency(result: Mapping[str, Any], looks: Mapping[int, Look]) -> Chart |
     return Chart("efficiency", "Performance against power", [panel], 1, "", _height(looks), True, (5.6, 4.2))
 
 
-def _details(context: Context, result: Mapping[str, Any]) -> list[Chart]:
+def _details(context: Context, result: Analysis) -> list[Chart]:
     """Power at full resolution around its peak, and around the longest wake-up from each state."""
     out = []
     peak = (result["power"].get("max_moving_w") or {}).get("100us")
-    if peak and peak["value"] is not None:
-        window_s = peak["conditions"]["window_s"]
-        at = int(peak["conditions"]["at_tick"])
+    if peak and peak.value is not None:
+        window_s, at = float(peak.conditions["window_s"]), int(peak.conditions["at_tick"])
         around = max(2e-3, 15 * window_s)
         marks = {"window": at, "": at + round(window_s / context.tick_s)}
         out.append(_detail(context, f"Highest {duration(window_s, 3)} mean", at, around, around, marks))
-    deepest: dict[str, Mapping[str, Any]] = {}
+    deepest: dict[str, Wakeup] = {}
     for event in result["wakeup"]["events"]:
         if event["class"].startswith(("marker", "admin")):
             continue

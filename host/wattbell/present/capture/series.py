@@ -1,7 +1,7 @@
-"""Time series of a capture on uniform bins: what the plots are drawn from.
+"""Time series of a capture on uniform bins, the data of the plots.
 
-All series share time zero, the first tick of the capture. An envelope keeps minimum, mean and maximum of each bin, so
-that nothing short disappears when it is drawn coarser.
+Time zero of all series is the first tick of the capture. An envelope keeps minimum, mean and maximum of each bin, so
+that no short peak disappears when it is drawn coarser.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class Bins:
         return len(self.edges_tick) - 1
 
     def index(self, ticks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Bin of each tick, limited to the capture."""
+        """The bin of each tick, clipped to the capture."""
         width = self.edges_tick[1] - self.edges_tick[0]
         found = ((ticks - self.edges_tick[0]) // width).astype(np.int64)
         return np.asarray(np.clip(found, 0, self.count - 1), np.int64)
 
 
 def load_bins(context: Context, bins: int = LOAD_BINS) -> Bins:
-    """Bins for the series of the load: at most ``bins``, none shorter than 1 ms."""
+    """Bins for throughput, queue depth and latency: at most ``bins``, none shorter than 1 ms."""
     duration_s = max((context.last_tick - context.first_tick) * context.tick_s, MIN_BIN_S)
     count = max(1, min(bins, round(duration_s / MIN_BIN_S)))
     edges = np.linspace(context.first_tick, context.last_tick, count + 1)
@@ -106,7 +106,7 @@ def throughput(context: Context, bins: Bins) -> dict[str, F32]:
 
 
 def queue_depth(steps: DepthSteps, bins: Bins) -> Envelope:
-    """Commands in flight: time-weighted mean, least and most of each bin."""
+    """Commands in flight: time-weighted mean, minimum and maximum of each bin."""
     ticks, depth = steps.ticks, steps.depth
     edges = bins.edges_tick
     zeros = np.zeros(bins.count, np.float32)
@@ -126,7 +126,7 @@ def queue_depth(steps: DepthSteps, bins: Bins) -> Envelope:
 
 
 def latency(context: Context, bins: Bins) -> Envelope:
-    """Latency in s by bin of the CQE: least, median, largest. From the doorbell, else from the SQE fetch."""
+    """Latency in s by bin of the CQE: minimum, median, maximum. Counted from the doorbell, else from the SQE fetch."""
     io = _io(context)
     known = (io.doorbell_tick != NONE) | (io.fetch_tick != NONE)
     io = io.take(known)
@@ -145,9 +145,9 @@ def latency(context: Context, bins: Bins) -> Envelope:
 
 
 def cdf(latency_ticks: npt.NDArray[np.int64], tick_s: float, points: int = 400) -> tuple[Float, Float]:
-    """(latency in s, share of commands at most that slow), thinned so that the tail keeps its points.
+    """(latency in s, share of commands at most that slow), thinned out except in the tail.
 
-    The points lie evenly in -log10(1 - share), which is how the curve is drawn.
+    The points are spaced evenly in -log10(1 - share), the scale on which the curve is drawn.
     """
     n = len(latency_ticks)
     if n == 0:

@@ -1,35 +1,36 @@
-"""The tables of an analysis: each is built here once, for the terminal and for the page."""
+"""The tables of an analysis, each built once for the terminal and the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, cast
 
 from wattbell.analysis.names import size_text
+from wattbell.analysis.result import Analysis, CommandTable, PhaseResult
 from wattbell.analysis.text import NOTHING, clip, count, duration, si, signed, size_bytes
 from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
 from wattbell.present.table import Cell, Column, Table, cell, figure, muted, rounded, text_column, toned
 
 _NAMES = 40
-"""Characters of a list of names, from which on the rest of them is only counted."""
+"""Length of a list of names, beyond which the rest is only counted."""
 _SIZES = 8
-"""Sizes of commands that get a row of their own."""
+"""At most this many command sizes get a row of their own."""
 
-Phases = Sequence[Mapping[str, Any]]
+Phases = Sequence[PhaseResult]
 Looks = Mapping[int, Look]
 Row = list[Cell | str]
 _PHASE = text_column("phase")
+_EFFICIENCY: tuple[Literal["mb_per_s_per_w", "iops_per_w", "j_per_gb"], ...] = ("mb_per_s_per_w", "iops_per_w", "j_per_gb")
 
 
-def phases_or_whole(result: Mapping[str, Any]) -> Phases:
-    """The phases; for a capture without any, the whole of it as one."""
-    phases: Phases = result["phases"]
-    return phases or [{**result, "name": "whole capture", "kind": "unknown"}]
+def phases_or_whole(result: Analysis) -> Phases:
+    """The phases, or the whole capture as one if it has none."""
+    return result["phases"] or [cast(PhaseResult, {**result, "name": "whole capture", "kind": "unknown"})]
 
 
-def phase_kind(phase: Mapping[str, Any]) -> str:
-    """What ran in a phase: ``read/write 4 KiB + flush``; opcodes of one common size together, most commands first."""
+def phase_kind(phase: PhaseResult) -> str:
+    """What ran in a phase: ``read/write 4 KiB + flush``. Opcodes of the same size are grouped, the most frequent first."""
     by_opcode, sizes = phase["commands"]["by_opcode"], phase["commands"]["by_opcode_size"]
     groups: dict[str, list[str]] = {}
     for name in sorted(by_opcode, key=lambda n: -int(by_opcode[n]["count"])):
@@ -40,7 +41,7 @@ def phase_kind(phase: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Names, as many as there is room for, and how many more there are."""
+    """As many names as there is room for, and the number of the others."""
     shown: list[str] = []
     for name in names:
         if shown and len(", ".join([*shown, name])) > _NAMES:
@@ -107,7 +108,7 @@ def power(phases: Phases, looks: Looks) -> Table:
                 rounded(watts["max_moving_w"]["100us"]),
                 rounded(watts["max_moving_w"]["100ms"]),
                 figure(watts["energy_j"]),
-                *(rounded(efficiency.get(k)) if useful else NOTHING for k in ("mb_per_s_per_w", "iops_per_w", "j_per_gb")),
+                *((rounded(efficiency.get(k)) for k in _EFFICIENCY) if useful else [NOTHING] * len(_EFFICIENCY)),
                 figure(each[0], 1e6) if useful and len(each) == 1 else NOTHING,
             ]
         )
@@ -130,8 +131,8 @@ def bursts(phases: Phases, looks: Looks) -> Table:
     rows: list[Row] = []
     for i, phase in enumerate(phases):
         rate = phase["rates"]
-        found = rate.get("bursts") or {"count": 0}
-        if found["count"] < 2 or phase["kind"] == "wake":
+        found = rate.get("bursts")
+        if not found or found["count"] < 2 or phase["kind"] == "wake":
             continue
         active, whole = (rounded(rate[key], "MB/s") for key in ("mb_per_s", "mb_per_s_whole"))
         mean = figure(found["mb_per_s_mean_of_bursts"], unit="MB/s")
@@ -143,10 +144,10 @@ def bursts(phases: Phases, looks: Looks) -> Table:
     return Table("Bursts", columns, rows, "two readings of the rate of a duty-cycled load")
 
 
-def latencies(commands: Mapping[str, Any]) -> Table:
+def latencies(commands: CommandTable) -> Table:
     """Percentiles by opcode and size, whole capture."""
     by_opcode = commands["by_opcode"]
-    keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"][q] is not None for e in by_opcode.values())), "max"]
+    keys = ["mean", *(q for q, _ in QUANTILES if any(e["latency_s"].get(q) is not None for e in by_opcode.values())), "max"]
     failed = any(entry["errors"] for entry in by_opcode.values())
     rows: list[Row] = []
     for name, entry in by_opcode.items():
@@ -180,7 +181,7 @@ _PARTS = {
 }
 
 
-def splits(commands: Mapping[str, Any]) -> Table:
+def splits(commands: CommandTable) -> Table:
     """Where the latency goes: median of each part by opcode."""
     rows: list[Row] = []
     for opcode, entry in commands["by_opcode"].items():
@@ -193,7 +194,7 @@ def idle(found: Mapping[str, Any]) -> Table:
     """Idle power by state."""
     rows: list[Row] = []
     for level in found["levels"]:
-        milli = float(level["mean_w"]["value"]) < 0.1
+        milli = level["mean_w"].known < 0.1
         declared = level["declared_max_w"]
         shares = {name.replace("L1_", "L1."): share for name, share in (level["link"] or {}).items() if share >= 0.005}
         rows.append(
@@ -249,7 +250,7 @@ def wakeups(groups: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def energy(phases: Phases) -> Table:
-    """Energy per command in mixed loads; a phase of one class has its own in the power table."""
+    """Energy per command in mixed loads; for a phase with a single class it is in the power table."""
     rows: list[Row] = [
         [str(phase["name"]), muted(name), figure(fig, 1e6, "µJ")]
         for phase in phases
@@ -261,7 +262,7 @@ def energy(phases: Phases) -> Table:
 
 
 def truth_faults(commands: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the records, one line each; empty when nothing is."""
+    """What is wrong with the records, one line for each fault."""
     wrong = [k for k in commands if k.startswith("wrong_") and commands[k]]
     out = [f"{count(commands[k])} with the {k.replace('_', ' ')}" for k in wrong]
     for name, found in commands["instants"].items():
@@ -278,7 +279,7 @@ def truth_faults(commands: Mapping[str, Any]) -> list[str]:
 
 
 def truth(found: Mapping[str, Any] | None) -> Table:
-    """Power and energy beside the model's truth; :func:`truth_lines` has the rest of that comparison."""
+    """Power and energy compared with the model's truth; :func:`truth_lines` has the rest of the comparison."""
     rows: list[Row] = []
     for row in (found or {}).get("phases", ()):
         cells = [NOTHING] * 4
@@ -298,7 +299,7 @@ def truth(found: Mapping[str, Any] | None) -> Table:
 
 
 def truth_lines(found: Mapping[str, Any] | None) -> list[Cell]:
-    """Instants and wake-ups beside the model's truth, one a line."""
+    """Timestamps and wake-ups compared with the model's truth, one line each."""
     if not found:
         return []
     lines = []
@@ -344,8 +345,8 @@ def fio(found: Mapping[str, Any] | None) -> Table:
     return Table("Against fio", columns, rows)
 
 
-def all_tables(result: Mapping[str, Any], looks: Looks | None = None) -> dict[str, Table]:
-    """Every table that the analysis has something for, in order; ``looks``: those of the phases in the charts."""
+def all_tables(result: Analysis, looks: Looks | None = None) -> dict[str, Table]:
+    """All tables for which the analysis has data, in order. ``looks``: how the charts draw the phases."""
     phases, looks = phases_or_whole(result), looks or {}
     made = {
         "workloads": workloads(phases, looks, str(result["commands"]["all"]["latency_s"]["from"])),

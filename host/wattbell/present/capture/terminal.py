@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from wattbell.analysis.link import describe
 from wattbell.analysis.loss import lost_parts
+from wattbell.analysis.result import Analysis
 from wattbell.analysis.text import concise, count, duration, si
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.terminal import DIM, WholeText, drawn, words
 
 
-def _header(result: Mapping[str, Any]) -> list[Text]:
+def _header(result: Analysis) -> list[Text]:
     about = result["capture"]
     drive, conditions, rail = about.get("drive") or {}, about.get("conditions") or {}, about["rail"]
     name = Text(drive.get("model") or "unknown drive (no Identify seen)", style="bold")
@@ -33,19 +31,19 @@ def _header(result: Mapping[str, Any]) -> list[Text]:
     return [name, *(Text(line, style=DIM) for line in lines), loss, *(Text(f"! {line}", style="yellow") for line in result["warnings"])]
 
 
-def _totals(result: Mapping[str, Any]) -> Text:
+def _totals(result: Analysis) -> Text:
     power, every = result["power"], result["commands"]["all"]
     parts = []
     if "mean_w" in power:
         parts += [f"mean {concise(power['mean_w'])} W", f"energy {concise(power['energy_j'])} J"]
         for name, label in (("100us", "100 µs"), ("100ms", "100 ms")):
             fig = power["max_moving_w"][name]
-            parts += [f"max {si(fig['value'], 'W')} over {label}"] if fig["value"] is not None else []
+            parts += [f"max {si(fig.value, 'W')} over {label}"] if fig.value is not None else []
     return Text(" · ".join([*parts, f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin"]))
 
 
-def render(result: Mapping[str, Any], console: Console) -> None:
-    """Print the result of :func:`wattbell.analysis.analyze`: what was recorded, what was lost, and the tables."""
+def render(result: Analysis, console: Console) -> None:
+    """Print the result of :func:`wattbell.analysis.figures_of`: what was recorded, what was lost, and the tables."""
     parts: list[RenderableType] = [WholeText(line) for line in (*_header(result), _totals(result))]
     for name, table in all_tables(result).items():
         if name == "splits":  # many figures, for the page

@@ -1,4 +1,4 @@
-"""The sections drawn from time series: consistency, the fill of the drive, wake-up; and the idle figures beside it."""
+"""The sections drawn from time series: consistency, whole-drive fill, rounds and wake-up, with the idle figures beside it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _table(entity: Entity, result: TestResult | None, *columns: str) -> pl.DataF
 
 
 def consistency(found: Sequence[Entity]) -> Section:
-    """IOPS by second: the three views of 2014, the two of 2016, one panel a drive and test."""
+    """IOPS second by second: three views for the 2014 suite, two for 2016, one panel for each drive and test."""
     section = Section(
         "Performance consistency",
         "Each dot is one second of 4 KiB random writes at queue depth 32. Scaled runs are shorter: their views start "
@@ -78,7 +78,7 @@ def consistency(found: Sequence[Entity]) -> Section:
 
 
 def _scaled(seconds: float, scales: Collection[float]) -> str:
-    """A time of the suite as these runs have it."""
+    """A time given by the suite, as scaled in these runs."""
     if len(scales) == 1:
         return f"{seconds * next(iter(scales)):g} s"
     return f"{seconds:g} s times the scale"
@@ -123,7 +123,7 @@ def fill(found: Sequence[Entity]) -> Section:
 
 
 def _thin(frame: pl.DataFrame) -> pl.DataFrame:
-    """At most ``_FILL_POINTS`` rows; neighbours are averaged, so that what is drawn is what was written."""
+    """At most ``_FILL_POINTS`` rows; neighbours are averaged, so that the curve still accounts for all that was written."""
     step = -(-frame.height // _FILL_POINTS)
     if step == 1:
         return frame
@@ -135,7 +135,7 @@ _QUANTITY = {"IOPS": "iops", "MB/s": "mb_per_s", "s": "mean_latency_s"}
 
 
 def rounds(found: Sequence[Entity]) -> Section:
-    """Tests in rounds: what decides on the steady state, round by round."""
+    """Tests in rounds: the figures that decide on the steady state, round by round."""
     section = Section("Rounds to steady state", "Steady: over five rounds a range of at most 20 % and a slope of at most 10 % of the mean.")
     for key, title in titles_of(found).items():
         panels = []
@@ -159,7 +159,7 @@ def rounds(found: Sequence[Entity]) -> Section:
 
 
 def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
-    """Idle power with and without power management, and the wake-up from it; drives of the store in grey."""
+    """Idle power with and without power management and the wake-up from it, with drives from the store in grey."""
     others = entities(background)
     section = Section(
         "Idle power and wake-up",
@@ -175,10 +175,10 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name, behind=others))]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
             if lines and not any(_spread(line) for line in lines):
-                # one upright line, which the bar above says better
+                # a single vertical line, which the bar above says better
                 section.note += f" {title}: too few or too alike (within {_ALIKE:.0%}) for a distribution."
             elif lines:
-                # From 0 where all lie close together: a spread of microseconds must not look like one of milliseconds.
+                # from 0 if all values lie close together: a spread of microseconds must not look like one of milliseconds
                 top = max(max(line.x) for line in lines)
                 wide = top > 20 * min(min(line.x) for line in lines) > 0
                 reach = None if wide else (0.0, 1.05 * top)
@@ -192,7 +192,7 @@ _LEAST_VALUES = 3
 
 
 def _spread(line: Line) -> bool:
-    """Whether a distribution shows more than its median does."""
+    """Whether a distribution says more than its median."""
     return len(line.x) >= 2 * _LEAST_VALUES and max(line.x) - min(line.x) > _ALIKE * max(line.x)
 
 

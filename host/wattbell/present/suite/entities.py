@@ -1,4 +1,4 @@
-"""Who is on a suite page: drives in a condition, their names and colours, and whether they may be compared."""
+"""What a suite page compares: each drive in each condition, with its name and colour, and whether the runs are comparable at all."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TestKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Entity:
-    """One run with its drive filled before the test, or not: a curve, a bar, a column."""
+    """One run in one condition, the drive filled beforehand or not: one curve, one bar, one column."""
 
     run: Run
     full: bool
-    """Only the tests on the filled drive, which are drawn hatched or dashed; else all others."""
+    """True: the tests on the filled drive, drawn hatched or dashed. False: all others."""
     label: str
     colour: str
 
@@ -38,12 +38,12 @@ class Entity:
 
 
 def drive_key(run: Run) -> str:
-    """What makes two runs runs of the same drive."""
+    """A key that is the same for all runs of one drive."""
     return "\0".join(str(run.drive.get(key) or "") for key in ("model", "serial", "profile"))
 
 
 def entities(runs: Sequence[Run]) -> list[Entity]:
-    """Up to two entities a run. A drive keeps its colour over all of them; labels are unique within a suite."""
+    """One or two entities for each run. A drive keeps its colour in all of them; labels are unique within a suite."""
     colours: dict[str, str] = {}
     for run in runs:
         colours.setdefault(drive_key(run), PALETTE[len(colours) % len(PALETTE)])
@@ -68,19 +68,19 @@ def entities(runs: Sequence[Run]) -> list[Entity]:
 
 
 def kind_in(found: Sequence[Entity], key: TestKey) -> Kind:
-    """The kind of a test, as the first of these that ran it says."""
+    """The kind of a test, taken from the first entity that ran it."""
     return kind_of(next((result.kind for entity in found if (result := entity.test(key))), ""))
 
 
 def titles_of(found: Sequence[Entity]) -> dict[TestKey, str]:
-    """Every test with its title, in the order of the suites; the suite's name goes before where two share a title."""
+    """The title of every test, in the order of the suites, preceded by the suite's name where two tests share a title."""
     names = {(e.run.suite, t.test): t.name for e in found for t in e.run.tests}
     shared = {name for name in names.values() if len({s for (s, _), n in names.items() if n == name}) > 1}
     return {key: f"{key[0]}: {name}" if name in shared else name for key, name in names.items()}
 
 
 def mixtures(runs: Sequence[Run]) -> list[str]:
-    """Why these runs are not simply comparable, one sentence a reason; empty when they are."""
+    """Why these runs are not directly comparable, one sentence for each reason; empty when they are."""
     out: list[str] = []
     for suite in dict.fromkeys(run.suite for run in runs):
         members = [run for run in runs if run.suite == suite]
@@ -105,7 +105,7 @@ def _names(runs: Sequence[Run]) -> str:
 
 
 def stamp(runs: Sequence[Run]) -> str:
-    """What must stand on every picture made of these runs: model, scale, lost data. Empty for unscaled real drives."""
+    """What every picture of these runs must state: model, scale, lost data. Empty for unscaled runs of real drives."""
     parts = []
     virtual = [run for run in runs if run.virtual]
     if virtual:

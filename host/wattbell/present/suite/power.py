@@ -1,4 +1,4 @@
-"""Power and thermal management on a suite page: what drives declare, and what their states do."""
+"""Power and thermal management on a suite page: what the drives declare and what was measured."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ FEATURES = (
     ("1.2", "Host Memory Buffer", "hmb"),
     ("1.0", "Volatile write cache", "write_cache"),
 )
-"""NVMe version that brought a feature, its name, and its key (:mod:`wattbell.results.declared`)."""
+"""NVMe version that introduced a feature, its name, and its key in :mod:`wattbell.results.declared`."""
 
 
 def _one_a_drive(runs: Sequence[Run]) -> list[Run]:
-    """Of each drive the run that recorded most of what it declares."""
+    """For each drive, the run that recorded most of its declared features."""
     best: dict[str, Run] = {}
     for run in runs:
         key = drive_key(run)
@@ -58,7 +58,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def features(runs: Sequence[Run]) -> Section:
-    """Power and thermal management features and power states, as the drives declare them, and as they were measured."""
+    """Power and thermal management features and power states, as declared and as measured."""
     section = Section(
         "Power and thermal management",
         "What the drive says of itself (Identify), and beside it what was measured. The system chooses idle states by the declared "
@@ -89,7 +89,7 @@ Measured = Mapping[int, Mapping[str, Known]]
 
 
 def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
-    """The declared states of a drive, and what ``runs`` (of the same drive) measured of them."""
+    """A drive's declared power states, and what ``runs`` of the same drive measured."""
     states = power_states(run)
     rows = [
         [f"PS {s.number}", si(s.max_w, "W", 3), "active" if s.operational else "idle", _latency(s.entry_s), _latency(s.exit_s)]
@@ -132,7 +132,7 @@ _IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
     ("entry latency", "entry_s", lambda s: s.entry_s),
     ("exit latency", "exit_s", lambda s: s.exit_s),
 )
-"""What is declared of an idle state and measured, too: title, quantity, the declared value."""
+"""What is both declared and measured of an idle state: title, quantity, declared value."""
 _ONLY_MEASURED = (
     ("waking read,\ndoorbell to CQE", "doorbell_to_cqe_s"),
     ("energy\nof entry", "entry_j"),
@@ -172,7 +172,7 @@ def _heading(name: str) -> str:
 
 
 def _value(name: str, quantity: Known | None, declared: float | None = None, always: bool = False) -> Cell | str:
-    """The value with its unit; how many times the declared one, where that is far off (``always``: wherever it is known)."""
+    """The value with its unit, and its ratio to the declared one if that is far off (``always``: whenever one is declared)."""
     if quantity is None:
         return NOTHING
     unit = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")

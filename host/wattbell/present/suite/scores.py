@@ -25,7 +25,7 @@ def bars_of(
     grouped: bool = False,
     behind: Sequence[Entity] = (),
 ) -> Bars | None:
-    """A bar for each entity that has this score, the best first; None where none has. ``behind``: drives of the store, in grey.
+    """A bar for each entity that has this score, best first; None if none has. ``behind``: drives from the store, in grey.
 
     Where an average can be read in two ways, the bar is the first reading and the other stands behind its figure.
     """
@@ -60,12 +60,12 @@ def bars_of(
 
 def _better(unit: str, kind: Kind) -> Literal["higher", "lower", ""]:
     if unit in ("W", "GB") or (unit == "J" and kind.place is Place.FILL):
-        return ""  # not without the rate beside it; drives of different size
+        return ""  # power says little without the rate; drives differ in size
     return "lower" if unit in _LESS_IS_BETTER else "higher"
 
 
 def _second(score: Score[Known], result: TestResult) -> Score[Known] | None:
-    """The score of which this is another reading: the first in its unit, where both say how they are to be read."""
+    """The score of which this is another reading: the first in its unit, if both name their reading."""
     first = result.score(score.unit)
     both = first is not None and first is not score and first.reading and score.reading
     return first if both else None
@@ -76,7 +76,7 @@ def _differs(a: Score[Known], b: Score[Known]) -> bool:
 
 
 def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
-    """Bar charts of every score in MB/s, MB/s/W, W and IOPS; drives of the store behind them in grey."""
+    """Bar charts of every score in MB/s, MB/s/W, W and IOPS, with drives from the store in grey."""
     others = entities(background)
     note = "Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits."
     if any(e.full for e in found):
@@ -118,7 +118,7 @@ def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float =
 
 
 def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section:
-    """Rate, power and efficiency over an axis, for every test that has it."""
+    """Rate, power and efficiency along an axis, for every test that varies it."""
     section = Section(title, note)
     share = axis == "write_share"
     for key, name in titles_of(found).items():
@@ -167,7 +167,7 @@ SCATTER_TESTS = (
 
 
 def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section:
-    """Performance against power: every point of a test, all drives measured so far behind it in grey."""
+    """Performance against power: every point of a test, with all drives measured so far in grey."""
     others = entities(background)
     section = Section("Performance against power")
     if others:
@@ -198,7 +198,7 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
                 label = f"{names[key]}" + (f", {entity.label}" if len(found) > 1 else "")
                 singles.append(Line(label, colour, xs, ys, mode="markers", texts=[label]))
                 continue
-            # Drives in grey are named at their fastest point; the others have the legend.
+            # drives in grey are named at their fastest point, the others in the legend
             behind = [entity.label if y == max(ys) else "" for y in ys] if colour == BACKGROUND else None
             lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="markers", texts=behind))
         if lines:
@@ -213,7 +213,7 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
 
 
 def _sweeps(result: TestResult | None) -> bool:
-    """Whether the test varied one thing, queue depth or mix."""
+    """Whether the test varied exactly one thing: queue depth or mix."""
     axes = {axis for point in result.points for axis in point.x} if result else set()
     return result is not None and len(result.points) > 1 and len(axes) == 1 and axes <= {"qd", "write_share"}
 

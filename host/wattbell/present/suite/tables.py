@@ -9,7 +9,6 @@ from typing import Any
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
-from wattbell.measure.encode import figure_json
 from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
@@ -17,7 +16,7 @@ from wattbell.results import Known, Point, Run
 
 
 def matrices(found: Sequence[Entity]) -> Section:
-    """Tests that vary block size and mix together (SNIA PTS): a table of blocks by mixes for each drive."""
+    """Tests that vary block size and mix together (SNIA PTS): for each drive, a table of block sizes by mixes."""
     note = "Means over the rounds of the steady-state window; where there was none, the notes above say so."
     section = Section("Block sizes and mixes (SNIA PTS)", note)
     for key, title in titles_of(found).items():
@@ -57,7 +56,7 @@ def every_figure(found: Sequence[Entity]) -> Section:
         for entity in found:
             result = entity.test(key)
             for point in result.points if result else ():
-                cells = [figure(figure_json(q), _column(n)[1]) if (q := point.figures.get(n)) else NOTHING for n in quantities]
+                cells = [figure(q, _column(n)[1]) if (q := point.figures.get(n)) else NOTHING for n in quantities]
                 lost = max((q.lost for q in point.figures.values()), default=0)
                 rows.append([entity.label, at(point.x), *cells, count(lost) if lost else ""])
         if rows:
@@ -77,7 +76,7 @@ _AXES: dict[str, Callable[[float], str]] = {
 
 
 def at(x: Mapping[str, float | str]) -> str:
-    """What was varied, as one says it."""
+    """What was varied, in words: ``35 % writes, 4 KiB, QD32``."""
     return ", ".join(_AXES[k](v) if k in _AXES and not isinstance(v, str) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
 
 
@@ -86,7 +85,7 @@ _SUFFIXES = (("_latency_s", " latency, µs", 1e6), ("_mb_per_s", ", MB/s", 1.0),
 
 
 def _column(name: str) -> tuple[str, float]:
-    """Head of a column with its unit, and the factor to that unit."""
+    """A column's header with its unit, and the factor to that unit."""
     if name in _COLUMNS:
         return _COLUMNS[name], 1.0
     for suffix, text, factor in _SUFFIXES:
@@ -96,7 +95,7 @@ def _column(name: str) -> tuple[str, float]:
 
 
 def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -> Section:
-    """What the figures rest on. ``rests_on``: capture and job hashes by content hash."""
+    """What the figures are based on. ``rests_on``: capture and job hashes by content hash."""
     section = Section("Where this comes from")
     rows: list[tuple[str, list[str]]] = []
 
@@ -138,7 +137,7 @@ def _conditions(run: Run) -> Mapping[str, Any]:
 
 
 def _jobs(run: Run, rests_on: Mapping[str, Mapping[str, Any]]) -> str:
-    """Job files and traces, each once; plans are made from them and the manifest, whose hash is the suite's."""
+    """Job files and traces, each once; plans are generated from them and from the manifest, whose hash is the suite's."""
     jobs = rests_on.get(run.content_hash, {}).get("jobs") or run.document.get("jobs") or {}
     names = {f"{Path(name).name} {str(h).removeprefix('sha256:')[:8]}": None for name, h in jobs.items() if not name.endswith("plan.toml")}
     return ", ".join(sorted(names))

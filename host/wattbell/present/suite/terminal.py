@@ -1,5 +1,5 @@
-"""Results of a suite in the terminal: the tables of each test with its conditions, both readings, what was scaled and what was lost, and
-the last table of a run, with the scores one looks for first."""
+"""Results of a suite in the terminal: the tables of each test with its condition, both readings, scale and losses, and the summary of a
+run with the scores one looks for first."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from wattbell.analysis.text import NOTHING, count, si
+from wattbell.measure.figure import Figure
 from wattbell.present.chart import MOST_EXACT
 from wattbell.present.suite.tables import at
 from wattbell.present.table import Cell, Column, Table, figure, muted, text_column
@@ -33,7 +34,7 @@ _PREFIXED = {"mean_latency_s": "s", "p99_latency_s": "s", "energy_j": "J"}
 
 
 def header(results: Mapping[str, Any]) -> Text:
-    """What was run on what, in one line; a scaled run says so in colour."""
+    """One line about the suite and the drive; a scaled run is marked in colour."""
     drive = results["drive"]
     text = Text(f"\n{results['suite']}", style="bold")
     text.append(f"  {drive.get('model') or drive.get('profile')}", style="not bold")
@@ -87,8 +88,7 @@ def quantity(value: Mapping[str, Any] | None, unit: str = "") -> Cell:
         shown = si(abs(number), unit, 3).rpartition(" ")[2]
     factor = _PREFIXES.get(shown.removesuffix(unit), 1.0) if shown != unit else 1.0
     # more than five digits are nobody's measurement, however well the clock is known
-    known = {"value": number, "u": u if u > abs(number) * MOST_EXACT else None, "lost": value["n_lost"]}
-    return figure(known, factor, shown)
+    return figure(Figure(number, u if u > abs(number) * MOST_EXACT else None, lost=value["n_lost"]), factor, shown)
 
 
 def _points(points: Sequence[Mapping[str, Any]]) -> Table:
