@@ -93,8 +93,6 @@ def describe(side: Side) -> str:
     """``x4, 8 GT/s, L0; 12 345 TLPs, 3 replayed; Acks after 210 ns (120 ns to 2 us)``."""
     rate = f", {side['rate_gt_s']:g} GT/s" if side["rate_gt_s"] else ""
     counters, ack = side["counters"], side["ack_mean_s"]
-    if isinstance(ack, dict):  # of JSON
-        ack = Figure(**ack)
     tlps = [f"{count(counters['tlps'])} TLPs", *(f"{count(counters[name])} {text}" for name, text in TROUBLE.items() if counters[name])]
     text = f"x{side['lanes']}{rate}, {side['state']}; {', '.join(tlps)}"
     if ack.value is not None:
