@@ -13,13 +13,15 @@ __all__ = ["ReceiverReset"]
 class ReceiverReset(wiring.Component):
     """Brings a receiver up: clock recovery out of reset, then, when it has been locked for a while, its word FIFO.
 
-    The word FIFO must be in reset while the recovered clock is not stable, or its pointers stay wrong. Lock lost, signal lost
-    (electrical idle) or another rate: again.
+    The word FIFO must be in reset while the recovered clock is not stable, or its pointers stay wrong. When lock or signal is lost
+    (electrical idle), or the rate changes, the sequence begins again.
 
     Ports
     -----
-    los, lol : loss of signal, loss of lock, any clock. rate : a change begins anew.
-    cdr_reset, word_reset : to the deserialiser. up : words are good.
+    los, lol : loss of signal, loss of lock; asynchronous.
+    rate : of the link.
+    cdr_reset, word_reset : to the deserialiser.
+    up : words are good.
     """
 
     def __init__(self, *, clock_hz: int, pulse_s: float = 1e-6, settle_s: float = 4e-6):

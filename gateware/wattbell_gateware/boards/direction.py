@@ -18,13 +18,13 @@ from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 __all__ = ["BeatCrossing", "BeatPairs", "Direction", "link_state"]
 
 _FIFO = 16
-"""Beats; distributed RAM, as a block RAM is far from both sides. The link's clock may be 600 ppm faster than the instrument's; but
-TLPs never fill it: their framing takes a beat of each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take the
-beats that are in the crossing, and those of short TLPs with an odd number of beats, back to back, which are not half as many when they
-are paired: a write of one double word to a 64-bit address, four of which bring a beat too many. There is room for 40 of them in a row."""
+"""Beats; distributed RAM, as a block RAM is far from both sides. The link's clock may be 600 ppm faster than the instrument's, but TLPs
+never fill it: framing takes a beat of each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take what is in the
+crossing, and short TLPs with an odd number of beats, back to back, which do not halve when they are paired: of writes of one double word
+to a 64-bit address every four bring a beat too many. There is room for 40 of them in a row."""
 
 _TOLD = ("counters", "state", "lanes", "pending", "pending_known", "pending_tick")
-"""By the receiver, besides TLPs and events."""
+"""What the receiver reports besides TLPs and events."""
 
 
 class BeatPairs(wiring.Component):
@@ -65,8 +65,8 @@ class BeatPairs(wiring.Component):
 class BeatCrossing(wiring.Component):
     """Beats of TLPs from ``link`` to ``sync``; ticks cross as their low bits and come out whole.
 
-    A beat that finds no room is dropped. What is left of its TLP has not the length that its header says, or no end, which the parser
-    notices; the next TLP that begins says that some before it are missing.
+    A beat that finds no room is dropped. The rest of its TLP is shorter than its header says, or has no end, which the parser notices;
+    the next TLP says that some before it are missing.
 
     Ports
     -----

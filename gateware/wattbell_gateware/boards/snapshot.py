@@ -11,7 +11,7 @@ __all__ = ["Snapshot"]
 
 
 class Snapshot(wiring.Component):
-    """Copies ``i`` of the domain `source` to ``o`` of the domain `sink`, over and over: what ``o`` shows, ``i`` once was.
+    """Copies ``i`` of the domain `source` to ``o`` of the domain `sink`, over and over: ``o`` is ``i`` of one instant.
 
     ``i`` is held in registers from which ``o`` is taken two clocks of `sink` later at the earliest, so the bits may take different ways.
     A copy takes about three clocks of each domain to come, and the next one begins as many later: 7 to 11 clocks a copy. Values
@@ -19,8 +19,10 @@ class Snapshot(wiring.Component):
 
     Ports
     -----
-    i : of `shape`; ``taken``: in the clock, of `source`, in which ``i`` is copied.
-    o : the same; ``fresh``: in the clock in which ``o`` is a new copy.
+    i : of `shape`.
+    taken : high in the clock of `source` in which ``i`` is copied.
+    o : the same.
+    fresh : high in the clock of `sink` in which ``o`` is a new copy.
     """
 
     def __init__(self, shape, *, source: str, sink: str, init=None):

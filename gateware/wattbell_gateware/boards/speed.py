@@ -1,4 +1,4 @@
-"""Which rate a link runs at: as it agrees on it, or else found by trying."""
+"""Speed of a link: as it is negotiated, or else found by trying."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class SpeedSearch(wiring.Component):
 
     Ports
     -----
-    up : receivers with good words. locked : lanes with lock. rates, leaving, heard : of each direction, see
-    :class:`~wattbell_gateware.link.receiver.Receiver`. (Any domain, all of them.)
-    rate : 0, 1, 2.
+    up : receivers with good words.
+    locked : lanes with lock; asynchronous, as the next three.
+    rates, leaving, heard : of each direction, see :class:`~wattbell_gateware.link.receiver.Receiver`.
+    rate : 0, 1, 2 for 2.5, 5, 8 GT/s.
     """
 
     def __init__(self, lanes: int, *, clock_hz: int, rates: Sequence[int] = (0, 1), patience_s: float = 10e-6):

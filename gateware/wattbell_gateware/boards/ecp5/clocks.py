@@ -20,12 +20,12 @@ _PHY_START_CLOCKS = round(CORE_HZ * 2e-3)
 
 
 def clock_buffer(source, target) -> Instance:
-    """The global buffer, put in by hand: of a clock, or of a reset with users everywhere.
+    """A global buffer, instantiated by hand: for a clock, or for a reset with users everywhere.
 
     Eight of the part's 16 global clocks reach block RAMs. nextpnr hands them out to the buffers that it put in itself first, the one with
     the fewest users first; a clock with block RAMs that comes when those eight are gone it leaves to the general wires, without a word.
     Clocks without block RAMs that have this buffer come behind all others, and take the other eight. Resets need one of the first eight,
-    too: five clocks have block RAMs, so there is room for three. the build has them come before the clocks that have this buffer.
+    too: five clocks have block RAMs, so there is room for three. The build has them come before the clocks that have this buffer.
     """
     return Instance("DCCA", i_CLKI=source, o_CLKO=target)
 
@@ -47,8 +47,10 @@ class Clocks(Elaboratable):
 
     Attributes
     ----------
-    board, ulpi : clocks of the board and of the PHY, in. words : recovered clocks, lanes 0 and 1 of each direction, in.
-    halves : those of ``link0`` and ``link1``, in. phy_reset : to the PHY, which gives no clock while it is in reset.
+    board, ulpi : in: clocks of the board and of the PHY.
+    words : in: recovered clocks, lanes 0 and 1 of each direction.
+    halves : in: those of ``link0`` and ``link1``.
+    phy_reset : to the PHY, which gives no clock while it is in reset.
     """
 
     @staticmethod

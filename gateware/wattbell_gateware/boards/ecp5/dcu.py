@@ -67,8 +67,9 @@ class DualReceiver(wiring.Component):
     Ports
     -----
     slow : 2.5 GT/s instead of 5 GT/s.
-    clk : of each lane, 250 MHz at 5 GT/s, 125 MHz at 2.5 GT/s; follows the data, stands or wanders without.
-    word : of each lane, 20 bits, first bit received in bit 0, on its ``clk``. up, los : of each lane, in the domain ``sync``.
+    clk : of each lane, 250 MHz at 5 GT/s, 125 MHz at 2.5 GT/s; follows the data; without, it stops or wanders.
+    word : of each lane, 20 bits, first bit received in bit 0, on its ``clk``.
+    up : words of a lane are good. los : loss of its signal. Both in the domain ``sync``.
     """
 
     def __init__(self, index: int, lanes: list[io.DifferentialPort], reference: io.DifferentialPort, *, clock_hz: int):

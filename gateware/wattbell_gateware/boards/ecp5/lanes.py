@@ -20,7 +20,7 @@ LATE_TICKS = (REPHASE_CLOCKS + 3) * 4
 
 
 class LanePair(wiring.Component):
-    """Brings lane 1's words to lane 0's clock, and gears both 1:2.
+    """Takes lane 1's words to lane 0's clock, and gears both 1:2.
 
     Both lanes come from one transmitter: one frequency, any phase. What this adds to the skew is at most two symbols.
 
@@ -28,7 +28,9 @@ class LanePair(wiring.Component):
 
     Ports
     -----
-    word, up : see :class:`.dcu.DualReceiver`. raw, raw_valid : in ``link``. half : half of the clock of ``words``.
+    word, up : see :class:`.dcu.DualReceiver`.
+    raw, raw_valid : in ``link``.
+    half : the clock of ``words``, divided by 2.
     """
 
     def __init__(self):
@@ -50,9 +52,9 @@ class LanePair(wiring.Component):
             m.d.words += stage.eq(delayed)
             delayed = stage
 
-        # The divided clock rises in the middle of the time that a wide word stands: there are 4 ns to either side for the
-        # way of the clock and of the data, whatever the placer does; nextpnr does not constrain paths between domains.
-        # What gates the wide words is another register than the clock: it has to be near them.
+        # The divided clock rises in the middle of a wide word: that leaves 4 ns to either side for the delays of clock and data,
+        # whatever the placer does; nextpnr does not constrain paths between domains. The wide words have an enable of their own, not the
+        # divided clock's register: it has to be near them.
         turn = Signal(attrs={"keep": 1})
         m.d.words += [self.half.eq(~self.half), turn.eq(~turn)]
         wide = Signal(data.ArrayLayout(10 * GEARED, 2))

@@ -29,7 +29,9 @@ class Clocks(Elaboratable):
 
     Attributes
     ----------
-    board, ulpi : clocks of the board and of the PHY, in. links : recovered clocks of each direction, in. phy_reset : to the PHY.
+    board, ulpi : in: clocks of the board and of the PHY.
+    links : in: the recovered clock of each direction.
+    phy_reset : to the PHY.
     """
 
     @staticmethod

@@ -44,14 +44,16 @@ class QuadReceiver(wiring.Component):
     """Quad number ``index`` and its four lanes.
 
     At 2.5 and 5 GT/s a word has 20 bits and its clock 125 or 250 MHz, at 8 GT/s 32 bits and 250 MHz. Lanes of a link have one
-    transmitter, so that lane 0's clock will do for all: each lane's buffer takes up its phase, and adds up to a word of skew.
+    transmitter, so lane 0's clock does for all: each lane's elastic buffer takes up its phase, and adds up to a word of skew.
 
     The domain ``sync`` is for setting up: at most 175 MHz, which is what the reconfiguration port takes (DS182).
 
     Ports
     -----
-    rate : 0, 1, 2: 2.5, 5, 8 GT/s, in ``sync``. clk : of lane 0, recovered, buffered. words : the domain of it, in which ``word`` is.
-    word : of each lane, first bit received in bit 0; at 2.5 and 5 GT/s in the lower 20 bits. up : of each lane, in ``sync``.
+    rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
+    clk : the recovered clock of lane 0, buffered; that of the domain `words`.
+    word : in `words`, of each lane, first bit received in bit 0; at 2.5 and 5 GT/s in the lower 20 bits.
+    up : in ``sync``: words of a lane are good.
     """
 
     def __init__(self, index: int, lanes: list[io.DifferentialPort], reference: io.DifferentialPort, *, clock_hz: int, words: str):

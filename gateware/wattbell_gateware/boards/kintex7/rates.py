@@ -17,7 +17,9 @@ those of the vendor's published PCIe wrapper for this transceiver; RXCDR_CFG is 
 
 
 class RateChange(wiring.Component):
-    """Writes :data:`REGISTERS` of one channel when ``rate`` changes, and after reset. Reads what else is in a register, and keeps it.
+    """Writes :data:`REGISTERS` of one channel when ``rate`` changes, and after reset.
+
+    Other bits of these registers are kept (read-modify-write).
 
     Ports
     -----
