@@ -1,4 +1,4 @@
-"""The controller: a soft core with its memory, the bus to the registers, and what is behind its own ones. See docs/controller.md."""
+"""The controller: a soft core with its memory, the bus to the registers, and its own peripherals. See docs/controller.md."""
 
 from .controller import RAM_BYTES, ROM_BYTES, Controller
 from .core import verilog_path

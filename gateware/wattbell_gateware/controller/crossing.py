@@ -1,4 +1,4 @@
-"""Accesses of a core that runs on a slower clock than the registers."""
+"""The clock-domain crossing between a core on a slower clock and the registers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["RegisterCrossing"]
 
 
 class RegisterCrossing(wiring.Component):
-    """One access at a time from the domain ``half`` to ``sync``, and what was read back. The two clocks need not know of each other: a
-    change of level tells of an access, and one of another its end; address and data stand still in between.
+    """One access at a time from the domain ``half`` to ``sync``, and what was read back. The clocks need not be
+    related: one toggle starts an access, another ends it; address and data are stable in between.
 
     Ports
     -----
-    In ``half``, to :class:`.bus.Bus`: addr, wdata, we, re, rdata; wait: the access has not ended.
+    addr, wdata, we, re, rdata : in ``half``, to :class:`.bus.Bus`. wait : in ``half``: the access has not ended.
     In ``sync``: reg_addr, reg_wdata, reg_we, reg_re, reg_rdata as of :class:`.bus.Bus`; aside: a write from elsewhere, which takes a clock
     in which no access begins.
     """

@@ -32,9 +32,13 @@ class I2c(wiring.Component):
 
     Ports
     -----
-    now : ticks, modulo 2^21. command, command_written, period : I2C_COMMAND, I2C_PERIOD. state : I2C_STATE.
+    now : ticks, modulo 2^21.
+    command, command_written, period : I2C_COMMAND, I2C_PERIOD.
+    state : I2C_STATE.
     left : ticks until it goes on, if the lines stay as they are; all ones when it is idle. Only a simulator looks at it.
-    abort : give up, release the lines. scl_i, sda_i : levels of the lines, from the pins. scl_low, sda_low : pull them.
+    abort : give up, release the lines.
+    scl_i, sda_i : levels of the lines, from the pins.
+    scl_low, sda_low : pull them low.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""The test load: switched on and off at instants that the stream tells, so that a path's delay can be found from its answer."""
+"""The test load: switched on and off at instants that the stream records, so that a path's delay can be found from its response."""
 
 from __future__ import annotations
 
@@ -33,8 +33,12 @@ class Load(wiring.Component):
 
     Ports
     -----
-    now : ticks. allowed : the load switch is closed. restart : of the core.
-    write : to a register of the instrument. load : bits of LOAD_CONTROL, the loads that are on. busy : pulses are to come.
+    now : ticks.
+    allowed : the load switch is closed.
+    restart : of the core.
+    write : to a register of the instrument.
+    load : bits of LOAD_CONTROL, the loads that are on.
+    busy : pulses are to come.
     deadline : for a simulator: tick of the next edge, all ones for none.
     """
 

@@ -38,10 +38,14 @@ class Meter(wiring.Component):
     -----
     called like registers: those of :class:`.bank.Bank`.
     addr, re, word : of the bank; one of :data:`WORDS` in the clock of ``re``.
-    now : ticks. converted, conversion : :class:`..rail.path.RailPath`. abort : the core restarts.
+    now : ticks.
+    converted, conversion : :class:`..rail.path.RailPath`.
+    abort : the core restarts.
     start : as METER_COMMAND.START. sampled, sample : a conversion, its power too, three clocks after ``converted``; ``sample`` stays until
     the next comes.
-    busy : a gate is under way. wanted : a conversion would be counted. summing : one is not in all sums yet.
+    busy : a gate is under way.
+    wanted : a conversion would be counted.
+    summing : one is not in all sums yet.
     """
 
     def __init__(self):
@@ -151,7 +155,7 @@ class Meter(wiring.Component):
                         compares.eq(part in ("MIN", "MAX")), greatest.eq(part == "MAX"), puts.eq(name == "GATE_TICKS"),
                     ]  # fmt: skip
 
-        # Compares by subtracting; a word more tells of the carry, or of what is less.
+        # Compares by subtracting; one word more gives the carry, or the sign.
         carry, old, term, total = Signal(), Signal(_WORD), Signal(_WORD), Signal(_WORD + 1)
         takes = Signal()
         m.d.comb += [

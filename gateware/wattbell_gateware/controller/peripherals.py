@@ -1,4 +1,4 @@
-"""Everything behind the controller's own registers."""
+"""The controller's peripherals: everything behind its own registers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class Peripherals(wiring.Component):
 
     Ports
     -----
-    those of :data:`PINS`. bus_addr : the lower 7 bits of the word address. bus_we, bus_re : one clock for each access.
+    those of :data:`PINS`.
+    bus_addr : the lower 7 bits of the word address.
+    bus_we, bus_re : one clock for each access.
     write : what the trigger and the test load write to the instrument. irq, fault, core_reset : the core's, see :class:`.system.System`.
     """
 

@@ -19,14 +19,17 @@ _POWER_ON, _WATCHDOG, _RESTART = 1, 2, 4
 
 
 class System(wiring.Component):
-    """What decides when the core runs. Ports called like registers are those of :class:`.bank.Bank`.
+    """Decides when the core runs. Ports called like registers are those of :class:`.bank.Bank`.
 
     Ports
     -----
-    now : ticks. pending : IRQ_PENDING without the alarm. irq : the core's interrupt, two clocks late.
+    now : ticks.
+    pending : IRQ_PENDING without the alarm.
+    irq : the core's interrupt, two clocks late.
     deadline : tick of the alarm or the watchdog, whichever is first; all ones for neither. Only a simulator looks at it.
     fault : the core waits for what will never come; that counts as a bite of the watchdog.
-    core_reset : high for :data:`RESET_CLOCKS` after the watchdog bit or a restart was asked for. restart : the first of them.
+    core_reset : high for :data:`RESET_CLOCKS` after the watchdog bit or a restart was asked for.
+    restart : high in the first of them.
     """
 
     def __init__(self):

@@ -44,7 +44,8 @@ class Trigger(wiring.Component):
     now : ticks. perst_n, clkreq_n, link_state : levels.
     sampled, sample : a conversion; ``sample`` stays for two clocks more. completed, completion : :class:`..instrument.Instrument`.
     write : to a register of the instrument, which the action needs. start_gate : as METER_COMMAND.START.
-    wants_samples : a conversion may fire it. watched : for a simulator, bit 0: a change of the levels may fire it, bit 1: a completion
+    wants_samples : a conversion may fire it.
+    watched : for a simulator, bit 0: a change of the levels may fire it, bit 1: a completion
     may, bit 2: an action is to come.
     deadline : for a simulator: tick of the action, all ones for none.
     """
@@ -167,7 +168,7 @@ class Trigger(wiring.Component):
         return hit, c.tick
 
     def _act(self, m: Module, fires: Value, starts: Value) -> None:
-        """From tick and delay to what is done: the capture starts before a mark is made, and stops after it."""
+        """The action, from tick and delay on: the capture starts before a mark is made, and stops after it."""
         wanted = {b.name: self.trigger_action[b.low] for b in board_by_name("TRIGGER_ACTION").bits}
         control, run, marker = by_name("CONTROL").address, 1 << by_name("CONTROL").bits[0].low, by_name("MARKER").address
         steps = (("RUN", control, run), ("MARKER", marker, TRIGGER_MARK), ("STOP", control, 0))

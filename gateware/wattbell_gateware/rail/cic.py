@@ -44,7 +44,7 @@ class Decimator(wiring.Component):
     ``strobe`` with ``voltage``/``current``, which must stand for one clock more, at most every 16 clocks; for R > 1 ``valid`` comes
     10 clocks after the strobe. The ratio, ``mul`` and ``shift`` may only change before a ``clear``, which looks at the ratio.
 
-    The two channels take turns on one filter: a conversion's current follows its voltage a clock after, through every stage.
+    The two channels take turns on one filter: a conversion's current follows its voltage one clock later, through every stage.
     """
 
     def __init__(self):

@@ -40,4 +40,4 @@ CONVERSION = data.StructLayout({
     "flags": FLAGS,
     "v_code": ADC_BITS, "i_code": ADC_BITS, "f_code": ADC_BITS,
 })
-"""A conversion, for whom the samples are not enough: meter, protection, trigger. Without a fine path ``f_code`` is 0."""
+"""A conversion, for what needs more than the samples: meter, protection, trigger. Without a fine path ``f_code`` is 0."""

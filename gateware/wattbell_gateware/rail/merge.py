@@ -33,8 +33,13 @@ class Merge(wiring.Component):
     no memory of the level. It is 0 in a conversion whose fine code was at an end of its scale and for HOLD conversions after the last
     such one, while the fine path's filter empties; then it may rise by RISE a conversion. hw/README.md says why these numbers.
 
-    Streams ``i`` (:data:`PAIR`) and ``o`` (:data:`MERGED`), one result a conversion, in order. Latency 4 clocks, throughput one a
-    clock. ``o`` may wait: then ``i`` does too, and nothing is lost. ``quiet``: nothing is under way.
+    One result a conversion, in order. Latency 4 clocks, throughput one a clock; backpressure at ``o`` reaches ``i``.
+
+    Ports
+    -----
+    i : stream of :data:`PAIR`.
+    o : stream of :data:`MERGED`.
+    quiet : nothing is in the pipeline.
     """
 
     i: In(stream.Signature(PAIR))

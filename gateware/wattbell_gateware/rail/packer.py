@@ -27,12 +27,19 @@ class RailPacker(wiring.Component):
 
     Ports
     -----
-    ``strobe``       a sample (``voltage``, ``current``, ``tick`` must stand until the next one, 16 clocks at least)
-    ``flags``        set with ``flags_strobe`` (a conversion was made), OR-ed into the block
-    ``flush``        close the open block; ``restart`` also marks the next block RESTARTED. Only when ``quiet``
-    ``fill``         to a :class:`..stream.buffer.BlockBuffer`
-    ``lost``         strobe, a sample was dropped
-    ``quiet``        nothing is being done (``flush`` and ``restart`` are the caller's to know about)
+    now : the tick counter.
+    interval_ticks : between samples, for the header.
+    strobe, voltage, current, tick : a sample; it must stay until the next one, 16 clocks at least.
+    energy, index : of the accumulator.
+    flags_strobe, flags : a conversion was made; its flags are OR-ed into the block.
+    flush : close the open block. Only when ``quiet``.
+    restart : mark the next block RESTARTED. Only when ``quiet``.
+    fill : to a :class:`..stream.buffer.BlockBuffer`.
+    lost : strobe: a sample was dropped.
+    open : a block is.
+    due : the open block's 10 ms are over.
+    quiet : nothing is being done (``flush`` and ``restart`` are the caller's to know about).
+    deadline : see docs/architecture.md.
     """
 
     def __init__(self):

@@ -14,20 +14,20 @@ _PERIOD_BITS = 32
 class ConversionTimer(wiring.Component):
     """Starts conversions at a fixed period and hands each result on when the next conversion starts.
 
-    The result of a conversion is looked at one clock before the next CNV edge, whichever front delivered it and
+    The result of a conversion is sampled one clock before the next CNV edge, whichever front delivered it and
     whenever it did. That makes the pipeline after it independent of the front (serial or word), and leaves one
     wake-up a conversion when clocks are skipped. The price is one conversion period of latency.
 
     Ports
     -----
     ``now``          tick counter
-    ``run``          convert while high; after it falls, the result still in the ADC is handed on at its due time
-    ``period_ticks`` ticks between conversions, a multiple of the clock and at least two of them; sampled at each start
-    ``start``        high in the one clock whose ``now`` is the tick of the conversion (the CNV edge)
-    ``hand``         strobe: the front's words are those of the conversion started at ``hand_tick``
-    ``begin``        strobe: the first ``start`` of a run comes next clock
-    ``idle``         nothing is running and nothing will be handed on
-    ``due``          high in the clock in which the timer fires; ``deadline`` is its tick (all ones when disarmed)
+    run : convert while high; after it falls, the result still in the ADC is handed on at its due time.
+    period_ticks : between conversions, a multiple of the clock and at least two of them; sampled at each start.
+    start : high in the one clock whose ``now`` is the tick of the conversion (the CNV edge).
+    hand, hand_tick : strobe: the front's words are those of the conversion started at that tick.
+    begin : strobe: the first ``start`` of a run comes next clock.
+    idle : nothing is running and nothing will be handed on.
+    due, deadline : high in the clock in which the timer fires; its tick (all ones when disarmed).
     """
 
     def __init__(self, ticks_per_clock: int):
@@ -46,7 +46,7 @@ class ConversionTimer(wiring.Component):
         start_tick = Signal(64)
 
         m.d.comb += [
-            # It is looked at in every clock, and never further ahead than a period: the low bits tell.
+            # It is compared in every clock, and never further ahead than a period: the low bits tell.
             self.due.eq(armed & ~(self.now[: _PERIOD_BITS + 1] - next_due[: _PERIOD_BITS + 1])[_PERIOD_BITS]),
             self.deadline.eq(armed.replicate(64) & next_due | ~armed.replicate(64)),
             self.idle.eq(~armed & ~self.run),

@@ -1,7 +1,7 @@
 """The TLPs of the pattern, and how they lie in beats.
 
 A host finds a drive, enables it, creates a completion and a submission queue of 256 entries, and then reads block n with command n.
-What depends on n is left 0 here and told by :data:`PATCHES`: bits of n, or of n + 1, that belong into a beat.
+What depends on n is left 0 here and listed in :data:`PATCHES`: bits of n, or of n + 1, that belong into a beat.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SQ, CQ, DATA = 0x0020_0000, 0x0030_0000, 0x0040_0000
 """In the host's memory: queues and data of the commands. Each is a multiple of the bits of n in it."""
 _MESSAGE = 0xFEE0_1000
 _HOST, _DRIVE = 0x0000, 0x0100
-"""Requester IDs: the root complex, and device 0 after it on bus 1."""
+"""Requester IDs: the root complex, and device 0 below it on bus 1."""
 _ENTRIES = 256
 _BLOCK = 512
 _MWR, _MRD, _CFGWR, _CPLD = 0x40, 0x00, 0x44, 0x4A
