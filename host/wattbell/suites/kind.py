@@ -17,6 +17,8 @@ AT_BEST = "highest, at "
 RATES = ("MB/s", "IOPS")
 JsonScore = Mapping[str, Any]
 """A score as it stands in results.json."""
+REGISTRY: dict[str, Kind] = {}
+"""The kinds by name."""
 
 
 class Place(Enum):
@@ -75,7 +77,3 @@ class Kind:
 def first_of(scores: Iterable[JsonScore], units: Sequence[str]) -> JsonScore | None:
     """The first score in one of the units that has a value."""
     return next((s for s in scores if s["unit"] in units and s["value"]["value"] is not None), None)
-
-
-REGISTRY: dict[str, Kind] = {}
-"""The kinds by name."""

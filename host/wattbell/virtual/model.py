@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import SimError, UsageError
 from ..jsondata import JsonObject
 from . import programs
 from .play import VirtualRun, play, scratch
@@ -60,6 +60,30 @@ def find_profile(name: str) -> Path:
         known = ", ".join(p.stem for p in programs.profile_files()) or "none"
         raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
     return path
+
+
+def known_profiles() -> list[dict[str, str]]:
+    """``profile``, ``path`` and, where they are told, ``model`` and ``firmware`` of every drive. SimError when there is none."""
+    found = []
+    for path in programs.profile_files():
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise SimError(f"{path} is no valid profile ({error}).") from None
+        found.append({"profile": path.stem, "path": str(path), **_identity(content)})
+    if not found:
+        raise SimError(f"There is no profile in {programs.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them.")
+    return found
+
+
+def _identity(content: JsonObject) -> dict[str, str]:
+    """Model and firmware, wherever in the profile they stand."""
+    for part in (content, *(value for value in content.values() if isinstance(value, dict))):
+        if "model" in part:
+            found = {name: part[name] for name in ("model", "firmware") if name in part}
+            # a value of a profile may stand with its source
+            return {name: str(fact["value"] if isinstance(fact, dict) else fact) for name, fact in found.items()}
+    return {}
 
 
 def _voltage_range(profile: Path) -> list[str]:
