@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
-from ..report.suite import write_suite_page
 from ..results import Store, read_run
 from ..suites.results import RESULTS
 from ..virtual.voice import Voice
@@ -76,6 +75,8 @@ def _store(out: Path, ending: Ending) -> str | None:
 def _page(out: Path, ending: Ending, voice: Voice) -> Path | None:
     if not ending.page:
         return None
+    from ..report.suite import write_suite_page  # Plotly and Jinja2 take a third of a second, and other commands load this too
+
     with voice.spinner("drawing"):
         store = Store(ending.store, create=False) if ending.store is not None and ending.store.is_file() else None
         try:
