@@ -15,17 +15,17 @@ from ..suites.suite import Suite, Test
 
 
 class Bench(Protocol):
-    """Where sessions run. The methods are called in the order in which they stand here, the last three for every session."""
+    """Where sessions run. Methods are called in the order given here, the last three once a session."""
 
     @property
     def choice(self) -> Choice:
         """How suites are planned for this bench."""
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
-        """The drive under test. Raises what is the matter when these tests cannot, or must not, be run on it."""
+        """The drive under test. Raises an error when these tests cannot, or must not, run on it."""
 
     def open(self) -> AbstractContextManager[object]:
-        """Hold the bench for as long as the block lasts."""
+        """Keep the bench open for the duration of the block."""
 
     @property
     def virtual(self) -> bool:
@@ -35,14 +35,14 @@ class Bench(Protocol):
         """``conditions`` of results.json: how the bench was set up."""
 
     def versions(self) -> dict[str, str]:
-        """What of ``versions`` of results.json is known before the first session."""
+        """Entries of ``versions`` in results.json that are known before the first session."""
 
     def prepare(self, session: Session) -> None:
-        """Get ready for a session, before anything is recorded. Raises what is in the way."""
+        """Get ready for a session, before anything is recorded."""
 
     def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
         """Run the session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files; ``conditions``: of
         results.json."""
 
     def accept(self, capture: Capture) -> JsonObject:
-        """What the session adds to ``conditions`` of results.json. Raises what is the matter when the capture is not of this drive."""
+        """What the session adds to ``conditions`` of results.json. Raises an error when the capture is not of this drive."""

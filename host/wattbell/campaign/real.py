@@ -83,7 +83,7 @@ class RealBench:
         return self._rig.port.virtual
 
     def conditions(self) -> JsonObject:
-        """What the computer brings, and what was asked for."""
+        """Software of the host computer, and the options given."""
         fio = self._tools.run("fio", "--version").strip()
         nvme = self._tools.run("nvme", "version").strip().splitlines()
         out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": self.choice.seed}
@@ -95,11 +95,11 @@ class RealBench:
         }
 
     def versions(self) -> dict[str, str]:
-        """The rig's are in every capture."""
+        """None: the rig's versions are in every capture."""
         return {}
 
     def prepare(self, session: Session) -> None:
-        """DriveError when the drive has come into use; else the rig samples as the session wants it."""
+        """Set the rig's sampling. DriveError when the drive has come into use meanwhile."""
         refuse_in_use(self._device)
         set_sampling(self._rig, self._setup, session)
 

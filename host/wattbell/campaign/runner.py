@@ -27,13 +27,13 @@ ROUNDS_GROW = 1.6
 
 
 class Audience(Voice, Protocol):
-    """Who is told how a campaign goes."""
+    """Receives the progress of a campaign."""
 
     def begun(self, results: Mapping[str, Any]) -> None:
-        """The first session is next. ``results``: results.json so far."""
+        """Called before the first session. ``results``: results.json so far."""
 
     def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
-        """A test is done: its entry of ``results``."""
+        """Called for each finished test with its entry of ``results``."""
 
 
 @dataclass(frozen=True)

@@ -48,25 +48,25 @@ class VirtualBench:
         return from_profile(self._profile)
 
     def open(self) -> AbstractContextManager[object]:
-        """There is nothing to hold: every session has a rig of its own."""
+        """Nothing to open: every session starts a rig of its own."""
         return nullcontext()
 
     def conditions(self) -> JsonObject:
-        """Fidelity, seed, how drives come to their conditions, and what was asked for besides."""
+        """Fidelity, seed, how drives are preconditioned, and the options given."""
         how = "written" if self.choice.written else "set in the model"
         out = {"fidelity": self._fidelity.value, "seed": self.choice.seed, "preconditioning": how, "adc_interval_s": self._interval_s}
         asked = {"rounds": self.choice.rounds, "adc_decimation": self._decimation}
         return {**out, **{name: value for name, value in asked.items() if value is not None}}
 
     def versions(self) -> dict[str, str]:
-        """The programs that stand for rig and drive."""
+        """Versions of the programs that simulate rig and drive."""
         return {"virtual_rig": programs.version("wattbell-rig"), "model": programs.version("wattbell-ssd")}
 
     def prepare(self, session: Session) -> None:
-        """Nothing is in the way of a model."""
+        """Nothing to prepare."""
 
     def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
-        """Model and rig beside each other; SimError when one of them ends early."""
+        """Run model and rig side by side. SimError when one of them ends early."""
         notes: list[str] = []
         plan = session.write(plans, self.choice.scale, self.choice.seed)
         if self.choice.scale != 1:
@@ -100,5 +100,5 @@ class VirtualBench:
             raise SimError(f"The recording of {session.name} ended early: {reason}.")
 
     def accept(self, capture: Capture) -> JsonObject:
-        """Every capture is of the model."""
+        """Nothing to add: every capture is of the model."""
         return {}

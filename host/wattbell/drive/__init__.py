@@ -1,4 +1,4 @@
-"""A real drive under test: what it is, whether it may be touched, its settings, and the steps of a plan run on it."""
+"""A real drive under test: identification, safety checks, settings, and running a plan's steps."""
 
 from __future__ import annotations
 

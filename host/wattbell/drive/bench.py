@@ -87,14 +87,14 @@ class Recording:
 
 
 class _Progress:
-    """Whether a number has changed lately."""
+    """Watches whether a number keeps changing."""
 
     def __init__(self, number: Callable[[], int]) -> None:
         self._number = number
         self._seen, self._since = number(), time.monotonic()
 
     def goes_on(self) -> bool:
-        """False when it has been the same for a while."""
+        """False when it has not changed for ``_STALLED_S``."""
         now = self._number()
         if now != self._seen:
             self._seen, self._since = now, time.monotonic()

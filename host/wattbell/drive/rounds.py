@@ -1,4 +1,4 @@
-"""Tests to steady state on a real drive: when their rounds are enough.
+"""When a steady-state test on a real drive has run enough rounds.
 
 The recording goes on meanwhile, so this goes by fio's own figures; the figures of the results are the rig's.
 """
@@ -16,7 +16,7 @@ from .phase import Phase
 
 
 class Rounds:
-    """Of each step of a plan whether it is a round that is not needed any more. ``results``: where fio's JSON is."""
+    """Tells which rounds of a plan are no longer needed. ``results``: folder of fio's JSON."""
 
     def __init__(self, tests: Sequence[Test], results: Path) -> None:
         self._tests = {test.id: test for test in tests}

@@ -1,4 +1,4 @@
-"""The programs a real drive is worked with: fio, nvme-cli, setpci."""
+"""The programs that work with a real drive: fio, nvme-cli, setpci."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGES = {"fio": "fio", "nvme": "nvme-cli", "setpci": "pciutils"}
 
 
 class Tools:
-    """Runs them. A missing one is a DriveError that names its package."""
+    """Runs them. DriveError, naming the package, when one is missing."""
 
     def __init__(self, commands: Mapping[str, str] | None = None) -> None:
         self._commands = dict(commands or {})
@@ -30,7 +30,7 @@ class Tools:
         return self._commands[name]
 
     def has(self, name: str) -> bool:
-        """Whether a program is there."""
+        """Whether a program is installed."""
         return name in self._commands or shutil.which(name) is not None
 
     def run(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> str:

@@ -1,4 +1,4 @@
-"""What a kind of test is to the rest: one class, all that is known of the kind in it. The kinds are in :mod:`.kinds`."""
+"""The interface of a kind of test. The kinds themselves are in :mod:`.kinds`, one class and one file each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .session import Steps
 from .suite import Test
 
 AT_BEST = "highest, at "
-"""How the name of a score begins that says where the highest rate was reached."""
+"""Prefix of the score that says at which load the rate was highest."""
 RATES = ("MB/s", "IOPS")
 JsonScore = Mapping[str, Any]
 """A score as it stands in results.json."""
@@ -33,13 +33,13 @@ class Place(Enum):
 
 
 class Kind:
-    """A kind of test. A subclass is registered under its ``name``, the ``kind`` of a manifest; what it leaves out is as it is here."""
+    """A kind of test. A subclass is registered under its ``name``, the ``kind`` of a manifest, and inherits what it does not define."""
 
     name = ""
     needs_jobs = True
     place = Place.SCORES
     most_rows: int | None = None
-    """Rows of a terminal's table, where there may be more points than anybody reads; None for all."""
+    """Most rows of the table in a terminal; None for no limit."""
 
     def __init_subclass__(cls) -> None:
         if cls.name in REGISTRY:
@@ -51,14 +51,14 @@ class Kind:
         return None
 
     def steps(self, to: Steps) -> None:
-        """Put the steps of a test into its session: the job file, with rests as the test's duty asks for them."""
+        """Append the test's steps to its session: the job file, with rests where the test has a duty cycle."""
         if to.test.duty is None:
             to.add(fio=to.job())
         else:
             to.add(fio=to.job(), duty=to.test.duty, duty_idle_max_s=to.test.idle_max_s * to.choice.scale)
 
     def enough(self, test: Test, tracked: Sequence[Sequence[float]]) -> bool:
-        """Whether a test in rounds needs no more of them. ``tracked``: by round the values of each of the test's ``track``."""
+        """Whether a test needs no more rounds. ``tracked``: the values by round of each name in the test's ``track``."""
         return False
 
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
@@ -70,7 +70,7 @@ class Kind:
         return unit != "1" and not name.startswith(AT_BEST)
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
-        """What the last table says of a test besides its rate, power and efficiency: the first score in any other unit."""
+        """The scores that the summary shows besides rate, power and efficiency: the first in each other unit."""
         return [score for unit in ("GB", "s", "J", "1") if (score := first_of(scores, (unit,)))]
 
 

@@ -21,7 +21,7 @@ from .units import size_bytes
 
 DATA = Path(__file__).parent / "data"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-"""Of a test, a session, a job file: they become names of files."""
+"""Names of tests, sessions and job files; they become file names."""
 
 
 def suite_names() -> list[str]:

@@ -13,7 +13,7 @@ from .suite import Fill, Suite, Test
 from .units import size_bytes
 
 SHORTEST_RAIL_INTERVAL_S = 1e-5
-"""Scaling makes no shorter ones: a rail sample each 10 us is 0.6 MB a second."""
+"""Lower limit when scaling: a rail sample every 10 us is 0.6 MB/s."""
 MIN_SPAN_BLOCKS = 256
 
 

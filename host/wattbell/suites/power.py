@@ -1,4 +1,4 @@
-"""Power at rest and waking reads: what the kinds of tests that leave a drive alone share."""
+"""Idle power and waking reads, shared by the kinds of tests that let a drive idle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .outcome import Outcome
 from .suite import Test
 
 SETTLED_PART = 0.5
-"""Last part of an idle time over which its settled power is taken."""
+"""Fraction of an idle time, at its end, over which the settled power is averaged."""
 
 
 def settled_power(source: Source, phase: Phase) -> Figure:
@@ -27,7 +27,7 @@ def settled_power(source: Source, phase: Phase) -> Figure:
 
 
 def note_settling(out: Outcome, source: Source, test: Test) -> None:
-    """What the rail did before the idle time, where it was watched: on a real drive."""
+    """Note how the rail settled before the idle time (watched on real drives only)."""
     step = f"{test.id}-settle"
     for phase in [*(p for _, p in source.named(step)), *(p for _, _, p in source.numbered(step))]:
         seen = phase.described.get("settling")
@@ -56,7 +56,7 @@ class Wake:
 
     @property
     def begin(self) -> int:
-        """First sign of waking."""
+        """Tick of the first sign of waking."""
         return self.doorbell if self.clkreq is None else min(self.clkreq, self.doorbell)
 
 

@@ -1,4 +1,4 @@
-"""Rates over the sections of a job file: what bursts, queue depths and mixes share."""
+"""Rates over the sections of a job file, shared by bursts, queue depths and mixes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .suite import Test
 
 
 class Rests:
-    """Says how long a drive really rested between sections: the achieved duty belongs to the figures."""
+    """Notes how long a drive really rested between sections: the figures hold for the duty cycle achieved."""
 
     def __init__(self, out: Outcome, source: Source) -> None:
         self._out, self._source = out, source

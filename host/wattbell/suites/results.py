@@ -105,7 +105,7 @@ class Results:
         self.data["conditions"]["notes"] += [n for n in notes if n not in self.data["conditions"]["notes"]]
 
     def write(self) -> Path:
-        """Write the file; a reader never sees half of one, nor does a power cut leave one."""
+        """Write the file atomically, safe against a power cut."""
         path = self._folder / RESULTS
         part = path.with_suffix(".part")
         part.write_text(json.dumps(self.data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -116,7 +116,7 @@ class Results:
 
 
 def flush(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
+    """Flush a file, or a folder's directory entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -125,7 +125,7 @@ def flush(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Bring a folder with everything below it to the disk."""
+    """Flush a folder and everything below it to disk."""
     for path in [*folder.rglob("*"), folder]:
         flush(path)
 

@@ -19,7 +19,7 @@ from .suite import Suite, Test
 from .traces import make_trace
 
 WAKE_SPAN_BYTES = 1 << 30
-"""Waking reads are spread over so much of the drive; tests in condition test-data that name no amount have so much data."""
+"""Waking reads are spread over this much of the drive; also the amount of test data where a test names none."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Steps:
-    """Where a test puts its steps: the end of its session's plan."""
+    """Appends a test's steps to its session's plan."""
 
     session: Session
     suite: Suite
@@ -106,7 +106,7 @@ class Steps:
         return name
 
     def settle(self, number: int | None = None) -> None:
-        """On a real drive: wait until what was written before is put away. Awake, as a drive that sleeps may leave it for later."""
+        """On a real drive, wait until background work is done. The drive stays awake: asleep it might postpone that work."""
         if self.choice.real:
             name = f"{self.test.id}-settle" if number is None else f"{self.test.id}-settle#{number}"
             self.session.steps.append(Step(name=name, settle=Rest(), measured=False))  # not scaled: a drive takes its time

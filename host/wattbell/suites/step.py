@@ -30,8 +30,8 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """When a rail is at rest: the means of its seconds differ by at most ``range_share`` of their mean over ``window_s``. It is waited for
-    at most ``longest_s``. Only a real drive takes a time that is not known beforehand."""
+    """When a rail is at rest: the means of its seconds differ by at most ``range_share`` of their mean over ``window_s``. The
+    wait ends after ``longest_s``. Used on real drives only."""
 
     window_s: float = 10.0
     range_share: float = 0.05
@@ -39,8 +39,8 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is done is the one key of ``format`` to ``settle`` that is given; the others say under which conditions. ``measured``: false
-    for preconditioning."""
+    """Exactly one of ``format`` to ``settle`` is given and says what is done; the other keys set the conditions. ``measured`` is false for
+    preconditioning."""
 
     name: str
     format: Format | None = None

@@ -1,1 +1,1 @@
-"""The virtual rig and the drive model: their programs as processes, and what they play recorded like a real rig."""
+"""The virtual rig and the drive model, run as processes and recorded like a real rig."""

@@ -1,4 +1,4 @@
-"""The header of a bus trace (docs/bus-trace.md): all that the host ever reads of one."""
+"""The header of a bus trace (docs/bus-trace.md), the only part that the host reads."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .voice import Voice
 from .workload import Workload
 
 _FAREWELL_S = 10.0
-"""A virtual rig whose stream was read to its end stays half a second for questions; then it says how it went."""
+"""Longest wait for the virtual rig to exit once its stream was read to the end; it answers questions for half a second before."""
 
 
 @dataclass

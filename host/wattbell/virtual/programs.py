@@ -60,7 +60,7 @@ class Program:
     errors: IO[bytes]
 
     def failed(self) -> SimError | None:
-        """The child's own words when it ended with an error."""
+        """An error with the child's own message if it failed."""
         if self.process.poll() in (None, 0, -signal.SIGTERM):
             return None
         self.errors.seek(0)
@@ -72,24 +72,24 @@ class Program:
         return SimError(f"{self.name} failed: {said}")
 
     def ended_badly(self, patience_s: float) -> SimError | None:
-        """Wait for its end as long as that; the child's own words when it ended with an error."""
+        """Wait up to ``patience_s`` for its end; an error with the child's own message if it failed."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience_s)
         return self.failed()
 
     def check(self) -> None:
-        """Raise when the child ended with an error."""
+        """Raise if the child failed."""
         error = self.failed()
         if error:
             raise error
 
     def wait(self) -> None:
-        """Wait for a good end; raise otherwise."""
+        """Wait for its end; raise if it failed."""
         self.process.wait()
         self.check()
 
     def end(self) -> None:
-        """Stop it if it still runs."""
+        """Stop it if it is still running."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -120,7 +120,7 @@ def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iter
 
 
 def _dies_with_us() -> list[str]:
-    """What makes a child end when this process is killed: else a virtual rig would wait for its reader for ever."""
+    """Command prefix that ends a child when this process is killed: a virtual rig would otherwise wait for its reader for ever."""
     found = shutil.which("setpriv")  # util-linux, which every Debian has
     return [found, "--pdeathsig", "TERM"] if found else []
 
@@ -150,7 +150,7 @@ def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program 
 
 
 def wait_for_rig(serial: str, child: Program, producer: Program | None = None) -> RigPort:
-    """The rig's ports once it has registered. SimError when it, or what feeds it, ends before that."""
+    """The rig's ports once it has registered. SimError when it, or its producer, ends before that."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
         try:

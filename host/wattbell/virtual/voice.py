@@ -1,4 +1,4 @@
-"""What a long job says while it goes on; the command line prints it (:mod:`wattbell.cli.output`)."""
+"""Progress messages of long jobs; the command line prints them (:mod:`wattbell.cli.output`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..capture.record import Progress
 
 
 class Voice(Protocol):
-    """Who is told."""
+    """Receives the messages."""
 
     def say(self, text: str) -> None:
         """A line for the reader."""
 
     def spinner(self, text: str) -> AbstractContextManager[object]:
-        """What is done for as long as the block lasts."""
+        """Shows that something is going on for the duration of the block."""
 
     def recording(self, serial: str) -> AbstractContextManager[Callable[[Progress], None]]:
-        """A rig is recorded for as long as the block lasts; the result takes how far it is."""
+        """Shows the progress of a recording for the duration of the block; call the result with it."""

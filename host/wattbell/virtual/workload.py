@@ -18,7 +18,7 @@ _SUFFIXES = (".json", ".csv", ".fio", ".idle", ".toml", ".txt")
 
 @dataclass
 class Workload:
-    """What the capture keeps about its workload."""
+    """Description and files of a workload, as a capture keeps them."""
 
     description: JsonObject
     files: list[Path] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Workload:
 
 
 def workload_files(folder: Path | None) -> list[Path]:
-    """The files of a workload folder that belong into a capture."""
+    """The files of a workload folder that a capture keeps."""
     if folder is None:
         return []
     if not folder.is_dir():
