@@ -89,7 +89,7 @@ def test_interrupted_and_killed_and_gone_on_with(suite: Path, tmp_path: Path) ->
 
     process = start(tmp_path, arguments(suite, again))
     stop_in(process, again / "captures/random-read-test-data", signal.SIGINT)
-    assert "Go on with --resume" in finished(process, 130)
+    assert "Continue with --resume" in finished(process, 130)
     done = results(again)
     assert [t["test"] for t in done["tests"]] == TESTS[:1]
 
@@ -132,4 +132,4 @@ def test_interrupted_and_killed_and_gone_on_with(suite: Path, tmp_path: Path) ->
     manifest.write_text(manifest.read_text() + "# changed\n")
     assert "another version of the suite's files" in str(CliRunner().invoke(app, arguments(suite, again, "--resume")).exception)
     assert (again / "results.json").read_bytes() == before
-    assert "nothing to go on with" in str(CliRunner().invoke(app, arguments(suite, tmp_path / "new", "--resume")).exception)
+    assert "nothing to resume" in str(CliRunner().invoke(app, arguments(suite, tmp_path / "new", "--resume")).exception)

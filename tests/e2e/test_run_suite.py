@@ -127,7 +127,7 @@ def test_what_cannot_run_is_told_in_one_line(ran: tuple[Path, str]) -> None:
         (("quick", "--out", here, "--scale", "0"), 2, "give a number from"),
         (("quick", "--out", here, "--condition", "full"), 2, "No test of quick"),
         (("quick", "--out", str(folder / "results")), 1, "add --force"),
-        (("none.fio", "--out", here), 2, "is no file"),
+        (("none.fio", "--out", here), 2, "is not a file"),
     ):
         told = CliRunner().invoke(app, ["run", *arguments, "--virtual", "intel-660p-1tb"])
         assert isinstance(told.exception, WattbellError)

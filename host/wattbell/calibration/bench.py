@@ -31,10 +31,10 @@ def parse_reading(text: str, unit: str) -> float:
     else."""
     found = _READING.fullmatch(text.strip())
     if not found:
-        raise ValueError(f"{text.strip()!r} is no reading, such as 90.003 m{unit} or 0.090003: a number with a point, and {unit} if at all")
+        raise ValueError(f"{text.strip()!r} is not a reading such as 90.003 m{unit} or 0.090003 ({unit} is optional)")
     number, prefix, given = found.groups()
     if given and given != unit:
-        raise ValueError(f"{text.strip()!r} is in {given}, and {unit} is asked for")
+        raise ValueError(f"{text.strip()!r} is in {given}; expected {unit}")
     return float(number) * _PREFIXES[prefix]
 
 

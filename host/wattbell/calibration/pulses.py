@@ -94,7 +94,7 @@ class PulseStream:
     def delay(self) -> PathDelay:
         """Delay from the edges. Raises CalibrationError where they do not yield one."""
         if clipped(self._flags)[1]:
-            raise CalibrationError("The current went beyond the path's scale: only the rig's own load may draw any.")
+            raise CalibrationError("The current went beyond the path's scale: only the rig's test load may draw current.")
         ticks, current = np.concatenate(self._ticks), np.concatenate(self._current)
         if len(ticks) < 2 or len(set(np.diff(ticks).tolist())) != 1:
             raise CalibrationError("The samples are not evenly spaced; calibrate again.")
@@ -173,7 +173,7 @@ def _pulses(rig: Rig, name: str, pulses: int) -> PathDelay:
 
     def complete() -> bool:
         if stream.edges < 2 * pulses and stream.last_s > ends_s:
-            raise RigError(f"Rig {rig.port.serial} marked {stream.edges} edges of its test load in place of {2 * pulses}.")
+            raise RigError(f"Rig {rig.port.serial} marked {stream.edges} edges of its test load instead of {2 * pulses}.")
         return stream.edges >= 2 * pulses and stream.last_s >= stream.looked_at_s
 
     rig.start()

@@ -44,11 +44,11 @@ def begin(fresh: Results, out: Path, resume: bool, force: bool) -> set[tuple[str
         fresh.write()
         return set()
     if not (out / RESULTS).is_file():
-        raise UsageError(f"{out} holds no {RESULTS}: there is nothing to go on with. Leave out --resume.")
+        raise UsageError(f"{out} holds no {RESULTS}: there is nothing to resume. Leave out --resume.")
     begun = read_results(out)
     difference = _difference(begun, fresh.data)
     if difference:
-        raise UsageError(f"{out} was begun with {difference}. Give the same as then, or {_NEW}.")
+        raise UsageError(f"{out} was started with {difference}. Use the same options, or {_NEW}.")
     fresh.take_up(begun)
     return {(t["test"], t["condition"]) for t in begun["tests"]}
 
@@ -98,9 +98,9 @@ def set_aside(session: str, folder: Path, say: Callable[[str], None]) -> Iterato
         yield
     except BaseException:
         if folder.is_dir():
-            say(f"{session}: interrupted; what was recorded is in {_moved(folder)}. Go on with --resume.")
+            say(f"{session}: interrupted; what was recorded is in {_moved(folder)}. Continue with --resume.")
         else:
-            say(f"{session}: interrupted. Go on with --resume.")
+            say(f"{session}: interrupted. Continue with --resume.")
         raise
 
 

@@ -147,7 +147,7 @@ def _text(data: bytes) -> str:
 
 def _whole(data: bytes, length: int, what: str) -> None:
     if len(data) != length:
-        raise CaptureError(f"{what} has {len(data)} bytes, where {length} are due.")
+        raise CaptureError(f"{what} has {len(data)} bytes, expected {length}.")
 
 
 _POWER_SCALE = {1: 1e-4, 2: 1e-2}

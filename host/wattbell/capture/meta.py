@@ -134,7 +134,7 @@ def read(directory: Path) -> tuple[bytes, Meta]:
     try:
         msgspec.convert(meta, MetaModel)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise CaptureError(f"{path} holds what no capture can have ({error}); restore it from a copy of the capture.") from None
+        raise CaptureError(f"{path} has an invalid value ({error}); restore it from a copy of the capture.") from None
     return data, meta
 
 

@@ -99,6 +99,6 @@ def _require_room(directory: Path, old: meta.Meta) -> None:
     missing = wanted - free_bytes(directory)
     if missing > 0:
         raise CaptureError(
-            f"{directory} is to be rebuilt from its journal, and that takes about {wanted} bytes, {missing} more than are free there. "
-            "Free them, or copy the capture to a disk with more room and open it there; nothing of it is lost."
+            f"{directory} has to be rebuilt from its journal, which needs about {wanted} bytes, {missing} more than are free there. "
+            "Free them, or copy the capture to a disk with more room and open it there; nothing in it is lost."
         )

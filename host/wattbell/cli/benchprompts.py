@@ -46,7 +46,7 @@ class PromptedBench:
 
     def __init__(self, settle_s: float, seconds: float) -> None:
         if not sys.stdin.isatty():
-            raise UsageError("--prompt asks a person at a terminal, and there is none; give --point, and --dwell for a source that steps.")
+            raise UsageError("--prompt needs a terminal; give --point, and --dwell for a source that steps.")
         self._wait_s = settle_s + seconds
 
     def ready(self, number: int, of: int, target: Applied) -> None:
@@ -99,4 +99,4 @@ def _ask(text: str) -> str:
         output.err.print(text, end="", soft_wrap=True)
         return input()
     except EOFError:
-        raise UsageError("Nothing more comes from the terminal; the rig keeps the calibration it had.") from None
+        raise UsageError("Terminal input ended; the rig keeps the calibration it had.") from None

@@ -36,7 +36,7 @@ def calibrate(
         float | None,
         typer.Option(
             callback=numbers.between(0, 1e6, "s"),
-            help="Seconds left out at each point's beginning: 0.01, with --prompt 2.",
+            help="Settling time ignored at the start of each point, in s: 0.01, with --prompt 2.",
             show_default=False,
         ),
     ] = None,
@@ -44,18 +44,18 @@ def calibrate(
         float | None,
         typer.Option(
             callback=numbers.between(0, 1e6, "s"),
-            help="The source steps by itself, each so many seconds from the start of the capture; nothing is asked.",
+            help="Seconds per point from the start of the capture, for a source that steps by itself; no prompts.",
         ),
     ] = None,
     source_ppm: Annotated[str, typer.Option(help="Standard uncertainty of the source: VOLTAGE,CURRENT.")] = "10,33.3",
     source_offset: Annotated[
-        float, typer.Option(callback=numbers.between(0, 10, "A"), help="The same of its zero current, in A.")
+        float, typer.Option(callback=numbers.between(0, 10, "A"), help="Standard uncertainty of the source at 0 A, in A.")
     ] = 3.3e-7,
     reference_uncertainty: Annotated[
         str | None, typer.Option(help="Standard uncertainty of the reference meters, VOLTAGE,CURRENT, each in % or ppm: 15ppm,0.01%.")
     ] = None,
-    zero: Annotated[bool, typer.Option("--zero", help="Then measure the current's zero again, inputs shorted by the rig.")] = False,
-    delay: Annotated[bool, typer.Option("--delay", help="Find how late each current path is, with the rig's own test load.")] = False,
+    zero: Annotated[bool, typer.Option("--zero", help="Then measure the current's zero again, inputs shorted.")] = False,
+    delay: Annotated[bool, typer.Option("--delay", help="Measure the delay of each current path, with the rig's own test load.")] = False,
     store: Annotated[bool, typer.Option("--store/--no-store", help="Keep it in the rig's EEPROM.")] = True,
     json: Json = False,
 ) -> None:

@@ -22,7 +22,7 @@ def check(
     repair: Annotated[
         bool, typer.Option("--repair", help="Rebuild what is damaged from the journal; without one, set it aside and mark the figures.")
     ] = False,
-    seal: Annotated[bool, typer.Option("--seal", help="Take the capture as it is now, after you edited it: new hashes.")] = False,
+    seal: Annotated[bool, typer.Option("--seal", help="Accept the capture as it is now, after you edited it: new hashes.")] = False,
     json: Json = False,
 ) -> None:
     """Tell whether a capture is as it was recorded: every file is compared with its hash in meta.json.
@@ -38,7 +38,7 @@ def check(
     from ..capture import check as checks
 
     if repair and seal:
-        raise UsageError("--repair mends what is damaged, --seal takes it as it is; give one of them.")
+        raise UsageError("--repair mends what is damaged, --seal accepts it as it is; give one of them.")
     with output.bar("checking") as progress:
         found = checks.check(capture, progress)
     done: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _advice(found: Checkup) -> list[str]:
         lines.append(f"Nothing to rebuild {names['set_aside']} from; usable: {usable}.")
         lines.append("--repair sets the damaged files aside, so that the rest can be used; its figures then say what is lost.")
     if "mark" in names:
-        lines.append("If you edited meta.json yourself: --seal takes it as it is. Else --repair does, with a note under every figure.")
+        lines.append("If you edited meta.json yourself: --seal accepts it as it is. Otherwise --repair, with a note under every figure.")
     if "none" in names:
         lines.append(f"Nothing can be done about {names['none']} here: restore it from a copy of the capture.")
     return lines

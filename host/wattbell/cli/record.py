@@ -21,7 +21,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LbaSize = Annotated[
     int | None, typer.Option(callback=numbers.between(512, 2**31, "bytes"), help="Bytes of a logical block, if Identify is not seen.")
 ]
-FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, clock by clock. fast: its functional model.")]
+FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, cycle by cycle. fast: its functional model.")]
 KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
 
 

@@ -66,16 +66,16 @@ def run(
     tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE)] = "",
     written: Annotated[
         bool,
-        typer.Option("--written", help="Purge and fill by writing instead of setting the model's drive.", rich_help_panel=_SUITE),
+        typer.Option("--written", help="Purge and fill by writing instead of setting the model's state.", rich_help_panel=_SUITE),
     ] = False,
     rounds: Annotated[
         int | None,
-        typer.Option(callback=numbers.between(1, 10_000), help="Exactly so many rounds in tests to steady state.", rich_help_panel=_SUITE),
+        typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in steady-state tests.", rich_help_panel=_SUITE),
     ] = None,
     discard: Annotated[
         bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.", rich_help_panel=_SUITE)
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.", rich_help_panel=_SUITE)] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.", rich_help_panel=_SUITE)] = False,
     page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.", rich_help_panel=_SUITE)] = True,
     plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.", rich_help_panel=_SUITE)] = False,
     store: Annotated[
@@ -151,7 +151,7 @@ def run(
         check_whole(out, reason)
         return
     if job.suffix in (".fio", ".toml"):
-        raise UsageError(f"{what} is no file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
+        raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
     choice = Choice(scale, written, rounds, seed)
     bench = VirtualBench(profile, choice, output, fidelity, interval, decimation, keep_trace, keep_stream)
     _run_suite(order, bench, _ending(store, no_store, page, plots), json)

@@ -21,7 +21,7 @@ from .record import FidelityOption, Force, Json, KeepStream, LbaSize, Out, finis
 LongestGap = Annotated[
     float | None,
     typer.Option(
-        help="Longest pause in the trace, in hours: a longer one is taken for damage.",
+        help="Longest pause in the trace, in hours: a longer one is treated as damage.",
         show_default="24",
         metavar="HOURS",
         callback=numbers.between(1e-9, 1e6, "hours"),

@@ -28,7 +28,7 @@ def _refuse(out: Path, force: bool) -> None:
 def make(
     name: Annotated[str, typer.Argument(help="Whose statistics: " + ", ".join(traces.COMPOSITIONS) + ".")],
     out: _Out,
-    scale: Annotated[float, typer.Option(callback=numbers.share, help="Share of the I/Os, bytes and address range.")] = 1.0,
+    scale: Annotated[float, typer.Option(callback=numbers.share, help="Fraction of the I/Os, bytes and address range.")] = 1.0,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the generator.")] = 1,
     force: _Replace = False,
 ) -> None:
@@ -45,7 +45,7 @@ def make(
 def convert(
     text: Annotated[Path, typer.Argument(help="Text that blkparse printed.")],
     out: _Out,
-    device: Annotated[str | None, typer.Option(help="major,minor, where the text has several devices.")] = None,
+    device: Annotated[str | None, typer.Option(help="major,minor, if the text has several devices.")] = None,
     force: _Replace = False,
 ) -> None:
     """Convert the text of blkparse to fio's iolog.

@@ -52,7 +52,7 @@ def inspect(path: str | Path, sys: Path = Path("/sys")) -> Device:
     name = given.resolve().name
     if not stat.S_ISBLK(mode):
         hint = " That is the controller: give its namespace, such as /dev/nvme0n1." if stat.S_ISCHR(mode) else ""
-        raise DriveError(f"{path} is no block device.{hint}")
+        raise DriveError(f"{path} is not a block device.{hint}")
     block = sys / "class/block" / name
     if not _NAMESPACE.fullmatch(name):
         if (block / "partition").exists():
@@ -93,7 +93,7 @@ def _whole(file: Path, path: str | Path) -> int:
     """A number above 0 of sysfs."""
     text = _read(file)
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise DriveError(f"{path}: {file} says {text[:40] or 'nothing'} where a number above 0 is due; is the drive's namespace formatted?")
+        raise DriveError(f"{path}: {file} says {text[:40] or 'nothing'} expected a number above 0; is the drive's namespace formatted?")
     return int(text)
 
 
@@ -113,7 +113,7 @@ def refuse_wrong_serial(device: Device, serial: str | None) -> None:
     """DriveError unless the user spelled out the serial number of this very drive; always for a drive that reports none."""
     if not any(character.isalnum() for character in device.serial):
         raise DriveError(
-            f"{device.path} ({device.model or 'a drive without a model name'}) reports no serial number: nothing tells it from another "
+            f"{device.path} ({device.model or 'a drive without a model name'}) reports no serial number: it could be any other "
             "drive, so no suite is run on it. Nothing was written."
         )
     spelled = (serial or "").strip()

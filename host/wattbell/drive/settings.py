@@ -173,7 +173,7 @@ class Settings:
         with guarded():
             failed = _put_back(self.saved, self.device, self.tools)
             if failed:
-                raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {self.journal}.")
+                raise DriveError(f"Settings were not restored: {'; '.join(failed)}. They are listed in {self.journal}.")
             self.saved.clear()
             self.journal.unlink(missing_ok=True)
 
@@ -247,12 +247,12 @@ def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = P
         if not _ours(setting, sys):
             what = f"{setting.kind} {setting.where} = {setting.value}"
             raise DriveError(
-                f"{journal} names {what}, which no run changes: somebody else wrote it. Remove it, and see to the drive's settings."
+                f"{journal} names {what}, which no run changes: somebody else wrote it. Remove it, and check the drive's settings."
             )
     with guarded():
         failed = _put_back(content.saved, device, tools)
         if failed:
-            raise DriveError(f"Settings were not put back: {'; '.join(failed)}. They are listed in {journal}.")
+            raise DriveError(f"Settings were not restored: {'; '.join(failed)}. They are listed in {journal}.")
         journal.unlink()
     return True
 

@@ -287,7 +287,7 @@ def parse(document: Any, where: str, read_series: ReadSeries | None = None, run_
     version = got.get("format")
     if version != FORMAT:
         newer = isinstance(version, int) and version > FORMAT
-        what = "was written by a newer Wattbell; update this one" if newer else "is no results.json of Wattbell"
+        what = "was written by a newer Wattbell; update this one" if newer else "is not a results.json of Wattbell"
         raise ResultsError(f"{where} {what} (format {version!r}, this program reads {FORMAT}).")
     check(got, where)
     reader.counts(got.get("lost"), "lost")

@@ -72,7 +72,7 @@ class Store:
         except OSError as error:
             raise ResultsError(f"The results store {path} cannot be made ({error.strerror}); use --store.") from None
         except sqlite3.DatabaseError as error:
-            raise ResultsError(f"{path} is no results store ({error}); give another with --store.") from None
+            raise ResultsError(f"{path} is not a results store ({error}); give another with --store.") from None
 
     def _prepare(self) -> None:
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])

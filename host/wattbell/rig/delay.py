@@ -31,7 +31,7 @@ def front_end_delay(control: Scpi) -> dict[str, object]:
         coarse, fine, merged, upper = (tuple(float(part) for part in text.split(",")) for text in answer.split(";"))
         (delay, u), (fine_delay, fine_u), (both,), (ampere,) = coarse, fine, merged, upper
     except ValueError:
-        raise RigError(f"The rig answers CAL:DEL? with {answer!r}, which no rig does.") from None
+        raise RigError(f"The rig answers CAL:DEL? with {answer!r}, which is not a rig's answer.") from None
     if fine_u and not both and ampere <= 0.15:
         delay, u = fine_delay, fine_u
     elif u and fine_u and both:

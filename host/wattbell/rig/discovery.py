@@ -193,7 +193,7 @@ def at_ports(text: str) -> RigPort:
         for port in rigs():
             if data in (port.data, port.control):
                 return port
-        raise RigError(f"{data} belongs to no rig that describes itself; give both ports: --rig {data},CONTROL_PORT.")
+        raise RigError(f"{data} does not belong to a known rig; give both ports: --rig {data},CONTROL_PORT.")
     for path in (data, control):
         if not Path(path).exists():
             raise RigError(f"There is no port {path}; see `ls /dev/tty*`.")

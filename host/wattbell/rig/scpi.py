@@ -88,7 +88,7 @@ class Scpi:
         answer = self.query("*IDN?")
         parts = [part.strip() for part in answer.split(",")]
         if len(parts) < 4:
-            raise RigError(f"{self.device} answers *IDN? with {answer!r}, which no rig does.")
+            raise RigError(f"{self.device} answers *IDN? with {answer!r}, which is not a rig's answer.")
         return dict(zip(("manufacturer", "model", "serial", "firmware"), parts, strict=False))
 
     def close(self) -> None:

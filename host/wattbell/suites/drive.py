@@ -84,7 +84,7 @@ def from_profile(path: Path) -> Drive:
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a key that is wrong
-        raise UsageError(f"{path} is no profile of a drive ({error}).") from None
+        raise UsageError(f"{path} is not a profile of a drive ({error}).") from None
     operational = [bool(_value(state.operational)) for state in profile.power_state]
     return Drive(
         name=path.stem,

@@ -29,7 +29,7 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "sync", "psync", "vsync", "pvsync"
 def _number(least: int = 0, most: int = (1 << 63) - 1) -> Callable[[str], None]:
     def check(text: str) -> None:
         if not re.fullmatch(r"[0-9]{1,19}", text) or not least <= int(text) <= most:
-            raise ValueError(f"is no whole number from {least} to {most}")
+            raise ValueError(f"is not a whole number from {least} to {most}")
 
     return check
 
@@ -222,7 +222,7 @@ def _header(line: str, place: str) -> str:
             f"{place}: `{_short(line)}` is no [section]: a name has letters, digits and ._+- only, and begins with one of the former."
         )
     if match[1] != "global" and match[1].startswith("global"):
-        raise UsageError(f"{place}: fio takes [{match[1]}] for [global]; call the job something else.")
+        raise UsageError(f"{place}: fio treats [{match[1]}] as [global]; call the job something else.")
     return match[1]
 
 

@@ -86,7 +86,7 @@ def parse_manifest(raw: Mapping[str, Any], folder: Path) -> Suite:
 def _check_jobs(test: Test, folder: Path, name: str) -> None:
     """The job file lies in the suite's folder, and holds nothing but what a suite may set."""
     if not _NAME.fullmatch(test.jobs) or not test.jobs.endswith(".fio"):
-        raise UsageError(f"{name}: jobs = {_shown(test.jobs)} is no name of a .fio file beside the manifest.")
+        raise UsageError(f"{name}: jobs = {_shown(test.jobs)} is not the name of a .fio file beside the manifest.")
     path = folder / test.jobs
     if not path.is_file():
         raise UsageError(f"{name}: there is no file {test.jobs} beside the manifest.")
@@ -95,12 +95,12 @@ def _check_jobs(test: Test, folder: Path, name: str) -> None:
     try:
         jobs = sections(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text ({error}).") from None
+        raise UsageError(f"{path}: not a text file ({error}).") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     missing = set(test.track) - {job.name for job in jobs}
     if missing:
-        raise UsageError(f"{name}: track names {', '.join(map(_shown, sorted(missing)))}, which {test.jobs} has not.")
+        raise UsageError(f"{name}: track names {', '.join(map(_shown, sorted(missing)))}, which are not in {test.jobs}.")
 
 
 def _told(error: msgspec.ValidationError) -> str:

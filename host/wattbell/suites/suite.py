@@ -110,7 +110,7 @@ class Suite:
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise UsageError(f"{path}: not a text ({error}).") from None
+            raise UsageError(f"{path}: not a text file ({error}).") from None
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
 

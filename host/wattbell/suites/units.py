@@ -27,7 +27,7 @@ def size_bytes(text: str) -> int:
     """Bytes of ``4k`` (4096), ``1g``, ``512``; as in fio ``4ki`` is 4000. ValueError when it is no size, or above ``LARGEST``."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
-        raise ValueError(f"`{_short(text)}` is no size (such as 4k, 128m, 16g)")
+        raise ValueError(f"`{_short(text)}` is not a size (such as 4k, 128m, 16g)")
     power = "kmgtp".index(match[2].lower()) + 1 if match[2] else 0
     size = int(match[1]) * int((1000 if match[3] else 1024) ** power)
     if size > LARGEST:
@@ -39,7 +39,7 @@ def time_s(text: str) -> float:
     """Seconds of ``60``, ``500ms``, ``1h``. ValueError when it is no time."""
     match = _TIME.fullmatch(text.strip())
     if not match or match[2].lower() not in _TIME_UNITS_S:
-        raise ValueError(f"`{_short(text)}` is no time (such as 60, 500ms, 1h)")
+        raise ValueError(f"`{_short(text)}` is not a time (such as 60, 500ms, 1h)")
     return int(match[1]) * _TIME_UNITS_S[match[2].lower()]
 
 

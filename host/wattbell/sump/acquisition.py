@@ -120,11 +120,11 @@ def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
         status = rig.status()
         state, tick = re.search(r"state=(\w+)", status), re.search(r"tick=(\d+)", status)
         if state is None or tick is None:
-            raise RigError(f"The rig says {status!r} of itself, which is not understood.")
+            raise RigError(f"The rig reports the unknown state {status!r}.")
         if state[1] != "STOPPING":
             return state[1], int(tick[1])
         if time.monotonic() > deadline:
-            raise RigError("The rig does not end the capture before; stop what else uses it, or unplug it and try again.")
+            raise RigError("The rig did not stop its previous capture; stop what else uses it, or unplug it and try again.")
         while rig.read_into(buffer):
             pass
 

@@ -69,7 +69,7 @@ def known_profiles() -> list[dict[str, str]]:
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as error:
-            raise SimError(f"{path} is no valid profile ({error}).") from None
+            raise SimError(f"{path} is not a valid profile ({error}).") from None
         found.append({"profile": path.stem, "path": str(path), **_identity(content)})
     if not found:
         raise SimError(f"There is no profile in {programs.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them.")

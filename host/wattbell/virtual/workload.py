@@ -37,7 +37,7 @@ def workload_files(folder: Path | None) -> list[Path]:
     if folder is None:
         return []
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; give the folder in which the workload left its files.")
+        raise UsageError(f"{folder} is not a folder; give the folder in which the workload left its files.")
     return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
 
 

@@ -387,7 +387,7 @@ class Decoder:
             self._counters.unknown_kind += 1
         if not good:
             self._counters.malformed_blocks += 1
-            self._note_unread("a block whose payload is no whole number of records")
+            self._note_unread("a block whose payload is not a whole number of records")
 
     def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
         try:

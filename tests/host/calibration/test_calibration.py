@@ -62,7 +62,7 @@ def test_autozero_replaces_the_offset_alone():
     ([Point(0.0, 5.0, 0.0), Point(1.0, 6.0, 0.1)], "noise of the mean"),
     ([Point(0.0, 5.0, math.nan), Point(1.0, 6.0, 0.1)], "noise of the mean"),
     ([Point(0.0, 5.0, 0.1), Point(1.0, -6.0, 0.1)], "do not rise"),
-    ([Point(0.0, 0.0, 0.1), Point(1.0, 1000.0, 0.1), Point(2.0, 2010.0, 0.1)], "off the line"),
+    ([Point(0.0, 0.0, 0.1), Point(1.0, 1000.0, 0.1), Point(2.0, 2010.0, 0.1)], "off the fitted line"),
 ])
 def test_points_that_make_no_calibration(points, message):
     with pytest.raises(CalibrationError, match=message):

@@ -352,7 +352,7 @@ def test_the_command(wattbell: Any, kept: Path, bare: Path) -> None:
 def test_the_command_seals_what_was_edited_and_refuses_both(wattbell: Any, bare: Path, tmp_path: Path) -> None:
     (bare / NAME).write_text((bare / NAME).read_text().replace('"virtual": true', '"virtual": false'))
     done = wattbell(bare)
-    assert done.returncode == 1 and "--seal takes it as it is" in done.stderr
+    assert done.returncode == 1 and "--seal accepts it as it is" in done.stderr
     assert wattbell(bare, "--seal").returncode == 0
     assert open_capture(bare).meta["conditions"]["virtual"] is False
     assert wattbell(bare, "--seal", "--repair").returncode == 2

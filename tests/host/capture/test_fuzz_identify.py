@@ -55,10 +55,10 @@ def test_any_structure_is_a_drive(data: bytes, nsid: int) -> None:
 @given(data=st.binary(max_size=80) | st.sampled_from([bytes(4095), bytes(4097), b""]))
 def test_another_length_is_an_error(data: bytes) -> None:
     for parse in (parse_controller, lambda part: parse_namespace(1, part)):
-        with pytest.raises(WattbellError, match=f"has {len(data)} bytes, where 4096 are due"):
+        with pytest.raises(WattbellError, match=f"has {len(data)} bytes, expected 4096"):
             parse(data)
     if len(data) != 32:
-        with pytest.raises(WattbellError, match="where 32 are due"):
+        with pytest.raises(WattbellError, match="expected 32"):
             parse_power_state(0, data)
 
 

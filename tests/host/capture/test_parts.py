@@ -146,7 +146,7 @@ def test_a_rebuild_asks_for_the_room_that_it_takes(
     monkeypatch.setattr(recover, "free_bytes", lambda _place: int(wanted))
     recover._require_room(tmp_path, old)  # just enough
     monkeypatch.setattr(recover, "free_bytes", lambda _place: int(wanted) - 7)
-    with pytest.raises(CaptureError, match=f"takes about {int(wanted)} bytes, 7 more than are free"):
+    with pytest.raises(CaptureError, match=f"needs about {int(wanted)} bytes, 7 more than are free"):
         recover._require_room(tmp_path, old)
 
 
@@ -473,7 +473,7 @@ def test_every_field_of_a_controller() -> None:
     none = parse_controller(bytes(4096))
     assert (none["nvme_version"], none["warning_temperature_c"], none["critical_temperature_c"]) == (None, None, None)
     assert len(none["power_states"]) == 1 and none["power_states"][0]["max_power_w"] is None
-    with pytest.raises(CaptureError, match="has 4095 bytes, where 4096 are due"):
+    with pytest.raises(CaptureError, match="has 4095 bytes, expected 4096"):
         parse_controller(bytes(4095))
 
 

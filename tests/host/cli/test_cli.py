@@ -73,7 +73,7 @@ def test_errors_say_what_to_do(wattbell: Any, tmp_path: Path) -> None:
     failed(wattbell("record", "--out", tmp_path / "x"), 1, "No rig found", "wattbell run")
     failed(wattbell("record", "--out", tmp_path / "x", "--until-marker", "soon"), 2, "give a number")
     failed(wattbell("nonsense"), 2, "No such command")
-    failed(wattbell("run", "none.fio", "--virtual", "intel-660p-1tb", "--out", "x"), 2, "no file")
+    failed(wattbell("run", "none.fio", "--virtual", "intel-660p-1tb", "--out", "x"), 2, "is not a file")
     (tmp_path / "a.fio").write_text("[a]\nrw=read\n")
     failed(wattbell("run", "a.fio", "--virtual", "maxtor", "--out", "x"), 2, "no profile maxtor", "intel-660p-1tb")
     failed(wattbell("sim", "replay", "--out", "x"), 2, "--qemu-log")
@@ -132,7 +132,7 @@ def test_profiles(wattbell: Any, tmp_path: Path) -> None:
     assert "intel-660p-1tb" in names
     assert "common" not in names, "what the profiles share is no drive"
     (tmp_path / "bad.toml").write_text("= 1")
-    failed(wattbell("sim", "profiles", WATTBELL_PROFILES=str(tmp_path)), 1, "no valid profile")
+    failed(wattbell("sim", "profiles", WATTBELL_PROFILES=str(tmp_path)), 1, "not a valid profile")
 
 
 def test_an_unexpected_error_is_one_line_and_debug_shows_the_rest() -> None:

@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_one_error(wattbell: Any, tmp_path: Path) -> None
     refused(wattbell("sim", "start", "--trace", folder), "Is a directory")
     refused(wattbell("results", "import", folder), "results.json")
     refused(wattbell("results", "import", pipe), "not a file")
-    refused(wattbell("results", "list", "--store", folder), "no results store")
+    refused(wattbell("results", "list", "--store", folder), "not a results store")
     refused(wattbell("run", folder, "--virtual", "intel-660p-1tb", "--out", "o"))
 
 

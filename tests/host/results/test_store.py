@@ -136,7 +136,7 @@ def test_series_outside_the_directory_are_not_read(samples: Any, tmp_path: Path)
 def test_files_that_are_no_store_are_left_alone(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("not a database, but long enough to be read as the header of one\n" * 20)
-    with pytest.raises(ResultsError, match="no results store"):
+    with pytest.raises(ResultsError, match="not a results store"):
         Store(text)
     assert text.read_text().startswith("not a database")
     other = tmp_path / "other.sqlite"
@@ -157,7 +157,7 @@ def test_files_that_are_no_store_are_left_alone(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (lambda d: d.update(format=7), "newer Wattbell"),
-        (lambda d: d.pop("format"), "no results.json"),
+        (lambda d: d.pop("format"), "not a results.json"),
         (lambda d: d.pop("suite_hash"), "missing required field `suite_hash`"),
         (lambda d: d.update(scale=0), r"> 0.0 - at `\$.scale`"),
         (lambda d: d["tests"][2]["points"][1]["mb_per_s"].update(value="fast"), r"tests\[2\].points\[1\].mb_per_s.value"),

@@ -76,9 +76,9 @@ def test_every_unit_of_time_and_size() -> None:
     with pytest.raises(ValueError, match="more than 8 EiB"):
         size_bytes("8192p")
     for length, shown in ((40, "x" * 40), (41, "x" * 37 + "...")):
-        with pytest.raises(ValueError, match=f"^`{shown}` is no size"):
+        with pytest.raises(ValueError, match=f"^`{shown}` is not a size"):
             size_bytes("x" * length)
-        with pytest.raises(ValueError, match=f"^`{shown}` is no time"):
+        with pytest.raises(ValueError, match=f"^`{shown}` is not a time"):
             time_s("x" * length)
 
 
@@ -112,17 +112,17 @@ def test_what_an_option_may_be(option: str, least: int, most: int) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("size=101%", "no whole number from 0 to 100"),
+        ("size=101%", "not a whole number from 0 to 100"),
         ("bs=4k,4k,4k,4k", "more than three"),
         ("bs=0", "at least 1 byte"),
-        ("bs=,4k", "no size"),
+        ("bs=,4k", "not a size"),
         ("rw=sideways", "none of read, write"),
         ("ioengine=external:x", "none of libaio"),
-        ("runtime=1y", "no time"),
+        ("runtime=1y", "not a time"),
         ("direct=2", "neither 0"),
         ("description=" + "a" * 201, "may hold letters"),
         ("filename=/dev/sda", "none of"),
-        ("rate=1q", "no size"),
+        ("rate=1q", "not a size"),
         ("exec_prerun=ls", "may set"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_job_file_is_read_line_by_line() -> None:
     text = "; a\n[global]\nbs = 4k,8k # b\n direct\n[a-1]\r\niodepth=8\n[b]\nbs=16k\n"
     assert sections(text) == [Section("a-1", {"bs": "4k,8k", "direct": "1", "iodepth": "8"}), Section("b", {"bs": "16k", "direct": "1"})]
     for wrong, why in (
-        ("[globally]\n", "for .global."),
+        ("[globally]\n", "as .global."),
         ("[.a]\n", "is no .section."),
         ("bs=4k\n[a]\n", ":1: option `bs` stands before"),
         ("[a]\n[a]\n", ":2: two jobs are called a"),
@@ -659,7 +659,7 @@ def test_too_few_rounds(builder: Any, tmp_path: Path) -> None:
     capture = builder.write(end=30 * MS)
     out = score_test(Source(capture), *suite(tmp_path, "rounds", "[m]\nbs=4k\n", **keys), 1.0)
     assert out.notes == ["no steady state within 1 round: the figures are of the last 1"] and not out.unfinished
-    with pytest.raises(UsageError, match=r"phase t#1/m is of a job that j.fio has not"):
+    with pytest.raises(UsageError, match=r"phase t#1/m is from a job that is not in j.fio"):
         score_test(Source(capture), *suite(tmp_path, "rounds", "[n]\nbs=4k\n", **{**keys, "track": ["n"]}), 1.0)
 
 

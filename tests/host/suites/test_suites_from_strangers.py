@@ -64,12 +64,12 @@ def test_an_option_that_is_refused_is_named() -> None:
     for option, says in (
         ("exec_prerun=x", "j.fio:8: option `exec_prerun` is not one a suite may set. It may set "),
         ("filename=/etc/passwd", r"j.fio:8: option `filename`: `/etc/passwd` is none of \$\{WATTBELL_DRIVE\}"),
-        ("iodepth=many", "j.fio:8: option `iodepth`: `many` is no whole number from 1 to 65535"),
-        ("rwmixread=101", "option `rwmixread`: `101` is no whole number from 0 to 100"),
-        ("size=1.5g", "option `size`: `1.5g` is no size"),
+        ("iodepth=many", "j.fio:8: option `iodepth`: `many` is not a whole number from 1 to 65535"),
+        ("rwmixread=101", "option `rwmixread`: `101` is not a whole number from 0 to 100"),
+        ("size=1.5g", "option `size`: `1.5g` is not a size"),
         ("size=9999999p", "option `size`: `9999999p` is more than 8 EiB"),
-        ("size=" + "9" * 900, "is no size"),
-        ("runtime=soon", "option `runtime`: `soon` is no time"),
+        ("size=" + "9" * 900, "is not a size"),
+        ("runtime=soon", "option `runtime`: `soon` is not a time"),
         ("bs=0", "option `bs`: `0` must be at least 1 byte"),
         ("bs=4k,4k,4k,4k", "more than three"),
         ("direct=yes", "option `direct`: `yes` is neither 0 nor 1"),
@@ -168,7 +168,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"fill": {"colour": 1}}, "colour"),
     ({"kind": "trace", "trace": "../x"}, "trace"),
     ({"kind": "rounds", "jobs": "j.fio"}, "rounds_max"),
-    ({"kind": "rounds", "jobs": "j.fio", "rounds_max": 5, "track": ["b"], "quantity": "iops"}, "track names b, which j.fio has not"),
+    ({"kind": "rounds", "jobs": "j.fio", "rounds_max": 5, "track": ["b"], "quantity": "iops"}, "track names b, which are not in j.fio"),
     ({"kind": "rounds", "jobs": "j.fio", "rounds_max": 5, "track": ["a"], "quantity": "colour"}, "quantity"),
 ]
 
@@ -236,5 +236,5 @@ def test_the_command_line_says_one_line_and_runs_nothing(tmp_path: Path) -> None
 def test_what_is_no_profile_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "p.toml"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"p\.toml is no profile of a drive"):
+    with pytest.raises(UsageError, match=r"p\.toml is not a profile of a drive"):
         from_profile(path)

@@ -291,7 +291,7 @@ def test_a_payload_of_no_record_is_none_and_of_a_part_of_one_is_malformed(made: 
     for length, good in ((0, True), (size, True), (2 * size, True), (size - 4, False), (size + 4, False)):
         decoder, batches, gaps = told(block(0), block(1), made(2, length), block(3))
         assert decoder.counters.malformed_blocks == (0 if good else 1)
-        assert gaps == ([] if good else [(None, *at(T + 1000), -1, "a block whose payload is no whole number of records")])
+        assert gaps == ([] if good else [(None, *at(T + 1000), -1, "a block whose payload is not a whole number of records")])
         rows = [part for batch in batches for part in (batch.commands, batch.events, batch.links) if part is not None]
         assert sum(len(part) for part in rows) == 3 + (length // size if good else 0)
 

@@ -131,8 +131,8 @@ def test_a_person_calibrates_a_board(source: Source) -> None:
     at.until("Wiring.*voltmeter.*5 V or 4 A.*Point 1 of 3.*1.00 V.*left alone for 0.15 s.*stand still")
     source.set(1.0123, 0.0)
     at.type("\n")
-    for typed, words in (("1012.3 V", "beyond the rig's scale of 5 V"), ("1.0123 A", "is in A, and V is asked for"),
-                         ("1,0123", "no reading"), ("3.3", "is not the 1 V of this step"),
+    for typed, words in (("1012.3 V", "beyond the rig's scale of 5 V"), ("1.0123 A", "is in A; expected V"),
+                         ("1,0123", "is not a reading"), ("3.3", "is not the 1 V of this step"),
                          ("1.095 V", "the rig itself sees 1.0")):  # fmt: skip
         at.until(r"voltmeter shows \(V")
         at.type(typed + "\n")
@@ -213,7 +213,7 @@ def test_broken_off_behind_the_readings_it_takes_up_what_is_stored(rig: type[Rig
 def test_prompts_need_a_terminal() -> None:
     done = subprocess.run([sys.executable, "-m", "wattbell", "calibrate", "--prompt", "--rig", "a,b"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)  # fmt: skip
-    assert done.returncode != 0 and "asks a person at a terminal" in done.stderr
+    assert done.returncode != 0 and "needs a terminal" in done.stderr
 
 
 @pytest.mark.parametrize(("text", "unit", "value"), [
@@ -226,7 +226,7 @@ def test_readings(text: str, unit: str, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "volts", "3.3 3", "90,003 mA", "3.3 MV", "nan", "inf V", "3.3 W"])
 def test_no_readings(text: str) -> None:
-    with pytest.raises(ValueError, match="no reading"):
+    with pytest.raises(ValueError, match="is not a reading"):
         parse_reading(text, "V")
 
 

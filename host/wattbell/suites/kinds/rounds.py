@@ -60,7 +60,7 @@ class Rounds(Kind):
             if job is None:
                 phase_name = f"{test.id}#{number}/{name}"
                 raise UsageError(
-                    f"The capture's phase {phase_name} is of a job that {test.jobs} has not: it was recorded with another suite."
+                    f"The capture's phase {phase_name} is from a job that is not in {test.jobs}: it was recorded with another suite."
                 )
             block = size_bytes(job.options.get("bs", "4k"))
             measured = measure(source, phase)

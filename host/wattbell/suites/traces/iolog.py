@@ -77,7 +77,7 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
         if len(fields) == 2 and fields[1] in _FILE_ACTIONS:
             continue
         if len(fields) != 4:
-            raise UsageError(f"{where}: `{line.strip()}` is no entry of an iolog of version {version}.")
+            raise UsageError(f"{where}: `{line.strip()}` is not an entry of an iolog of version {version}.")
         action, offset, length = fields[1], _whole(fields[2], where), _whole(fields[3], where)
         if action == "wait" and version == 2:
             waited += offset
@@ -96,4 +96,4 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
 def _whole(text: str, where: str) -> int:
     if text.isascii() and text.isdigit() and int(text[:20]) < _LIMIT and len(text) < 20:
         return int(text)
-    raise UsageError(f"{where}: `{text}` is no whole number.")
+    raise UsageError(f"{where}: `{text}` is not a whole number.")
