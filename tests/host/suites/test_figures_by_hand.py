@@ -28,10 +28,12 @@ from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.session import Choice, Session
 from wattbell.suites.steady import window
-from wattbell.suites.suite import Suite, Test
+from wattbell.suites.suite import Suite
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind
+
+from tests.host.suites.made import suite
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 WATT = 165_000 * 20e-6 * 500e-9
@@ -41,16 +43,6 @@ WATT = 165_000 * 20e-6 * 500e-9
 def tables(session: Session) -> list[Any]:
     """The steps of a plan as TOML has them."""
     return [step.table for step in session.steps]
-
-
-def suite(tmp_path: Path, kind: str, job: str = "", **keys: Any) -> tuple[Suite, Test]:
-    folder = tmp_path / "suite"
-    folder.mkdir(exist_ok=True)
-    (folder / "manifest.toml").write_text("")
-    (folder / "j.fio").write_text(job)
-    entry = {"id": "t", "name": "T", "kind": kind, "conditions": ["empty"], **({"jobs": "j.fio"} if job else {}), **keys}
-    made = parse_manifest({"name": "s", "test": [entry]}, folder)
-    return made, made.tests[0]
 
 
 def scores(outcome: Outcome) -> dict[tuple[str, str], Any]:

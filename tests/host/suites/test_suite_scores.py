@@ -24,7 +24,6 @@ from wattbell.measure.throughput import find_span
 from wattbell.present.suite.terminal import show
 from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
-from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
@@ -32,19 +31,11 @@ from wattbell.suites.suite import Suite, Test
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, RailFlag
 
+from tests.host.suites.made import suite
+
 MS = 1_000_000
 US = 1_000
 S = 1_000 * MS
-
-
-def suite(tmp_path: Path, kind: str, job: str = "", **keys: Any) -> tuple[Suite, Test]:
-    folder = tmp_path / "suite"
-    folder.mkdir(exist_ok=True)
-    (folder / "manifest.toml").write_text("")
-    (folder / "j.fio").write_text(job)
-    entry = {"id": "t", "name": "T", "kind": kind, "conditions": ["empty"], **({"jobs": "j.fio"} if job else {}), **keys}
-    made = parse_manifest({"name": "s", "test": [entry]}, folder)
-    return made, made.tests[0]
 
 
 def score(capture: Capture, made: tuple[Suite, Test], scale: float = 1.0) -> Outcome:

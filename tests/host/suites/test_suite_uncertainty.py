@@ -15,28 +15,18 @@ from wattbell.measure.figure import Figure, mean, ratio, total
 from wattbell.measure.latency import mean_and_p99
 from wattbell.measure.phase import measure
 from wattbell.measure.source import Source
-from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.power import find_wake
 from wattbell.suites.scoring import score_test
-from wattbell.suites.suite import Suite, Test
 from wattbell_spec.wire import EventType
+
+from tests.host.suites.made import suite
 
 US = 1_000
 MS = 1_000_000
 S = 1_000 * MS
 STEP_U_J = 2 * 10e-6 / math.sqrt(12)
 """k = 2 of the energy of an edge within one sample interval of 10 us, for each W by which the power differs around it."""
-
-
-def suite(tmp_path: Path, kind: str, job: str = "", **keys: Any) -> tuple[Suite, Test]:
-    folder = tmp_path / "suite"
-    folder.mkdir(exist_ok=True)
-    (folder / "manifest.toml").write_text("")
-    (folder / "j.fio").write_text(job)
-    entry = {"id": "t", "name": "T", "kind": kind, "conditions": ["empty"], **({"jobs": "j.fio"} if job else {}), **keys}
-    made = parse_manifest({"name": "s", "test": [entry]}, folder)
-    return made, made.tests[0]
 
 
 def stated(capture: Any, **model: float) -> Any:
