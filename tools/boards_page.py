@@ -21,7 +21,7 @@ QUANTITIES = ("current", "power")
 
 
 def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, float]]]:
-    """(V, A) applied -> the shares of current and power of each board."""
+    """(V, A) applied -> the ratios of current and power of each board."""
     levels: dict[tuple[float, float], list[tuple[float, float]]] = {}
     for board in boards:
         for volts, amps, *shares in board["shares"]:
@@ -30,7 +30,7 @@ def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, 
 
 
 def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: list[dict]) -> str:
-    """The text between the marks."""
+    """The text between the markers."""
     celsius = [board["celsius"] for board in boards]
     lines = [
         f"{len(boards)} boards, seeds {boards[0]['seed']} to {boards[-1]['seed']}, at {min(celsius):.0f} to {max(celsius):.0f} C, "

@@ -48,24 +48,24 @@ PACKAGES = ("analysis", "measure", "wire", "capture", "suites")
 _LONGEST_S = 1800
 """Time limit for tests that only wait and compute nothing."""
 KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
-"""Of a [[fault]]; all but ``equivalent`` must be there. ``equivalent`` argues why no test can notice."""
+"""Keys of a [[fault]]; all but ``equivalent`` are required. ``equivalent`` argues why no test can notice."""
 
 SLIPS = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "FloorDiv": "Div", "Mod": "Mul", "Pow": "Mul", "LShift": "RShift",
          "RShift": "LShift", "BitOr": "BitAnd", "BitAnd": "BitOr", "BitXor": "BitAnd", "Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt",
          "Eq": "NotEq", "NotEq": "Eq", "Is": "IsNot", "IsNot": "Is", "In": "NotIn", "NotIn": "In"}  # fmt: skip
-"""Cosmic Ray can replace an operator by each of the others; of those, the one that is nearest to a slip of the pen, so that a sample
-counts places in the code rather than alternatives at one place, most of which any test would see."""
+"""Cosmic Ray can replace an operator by each of the others. Of those, the one nearest to a slip of the pen is used, so that a sample counts
+places in the code rather than alternatives at one place, most of which any test would notice."""
 PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
          "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",
          "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
 
 ARROW = "  ->  "
 CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN = "caught", "timeout", "survived", "no test", "not green"
-"""NO_TEST: no test executes the line (survived, too). NOT_GREEN: the tests fail without the fault, which says nothing."""
+"""NO_TEST: no test executes the line (it survived, too). NOT_GREEN: the tests fail without the fault, which proves nothing."""
 
 
 class Work:
-    """Where a run works: ``build`` has its results, ``clone`` in it is what the faults are put into. Set once, from ``--build``."""
+    """Folders of a run: ``build`` has its results, faults are put into ``clone`` in it. Set once, from ``--build``."""
 
     build = ROOT / "build" / "mutants"
     clone = build / "clone"
@@ -105,14 +105,14 @@ def clone(revision: str) -> str:
         git("clone", "--quiet", "--no-checkout", str(ROOT), str(Work.clone))
     git("fetch", "--quiet", "origin", folder=Work.clone)
     git("checkout", "--quiet", "--force", "--detach", commit, folder=Work.clone)
-    # By hash: by time and size, a fault of the same length that is written within the same second would not be seen.
+    # by hash: by time and size, a fault of the same length written within the same second would go unnoticed
     compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware", "hw"]
     subprocess.run(compiled, cwd=Work.clone, check=True)
     return commit
 
 
 def environment(scratch: str | None = None) -> dict[str, str]:
-    """Of the tests: the clone's packages stand before the installed ones."""
+    """Environment of the tests: the clone's packages come before the installed ones."""
     path = os.pathsep.join(str(Work.clone / name) for name in ("spec", "host", "gateware"))
     more = {"PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "POLARS_MAX_THREADS": "1"}
     if scratch:
@@ -134,14 +134,14 @@ def steps(tests: Sequence[str]) -> Iterator[list[str]]:
 
 
 def warm_up() -> None:
-    """Imports what most tests of the host do, once: a process for each fault is then a fork, which saves most of its time. Nothing of
-    this uses its threads before the fork."""
+    """Imports once what most tests of the host import: a process per fault is then a fork, which saves most of its time. None of these
+    modules uses its threads before the fork."""
     for name in ("pytest", "hypothesis", "numpy", "polars", "pyarrow.parquet", "msgspec", "rich.console", "typer.testing"):
         importlib.import_module(name)
 
 
 def child(step: Sequence[str], limit_s: float, scratch: str) -> NoReturn:
-    """The tests, in a process of their own. The limit is of computing time: how busy the machine is makes no fault a caught one."""
+    """Runs the tests in a process of their own. The limit is CPU time, so that a busy machine does not count as catching a fault."""
     status = 70
     try:
         os.setsid()
@@ -178,7 +178,7 @@ def run(tests: Sequence[str], limit_s: float) -> str:
                 while not found and time.monotonic() < end:
                     found, status = os.waitpid(process, os.WNOHANG)
                     time.sleep(0 if found else 0.05)
-            finally:  # with what the tests started
+            finally:  # along with what the tests started
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process, signal.SIGKILL)
                 if not found:
@@ -202,7 +202,7 @@ def put_in(text: str, find: str, replace: str, where: str) -> str:
 
 
 def kept_faults(root: Path) -> list[Fault]:
-    """The faults of ``tests/mutants/*.toml``. Mistake with all that is wrong in them."""
+    """The faults of ``tests/mutants/*.toml``. Raises Mistake with all errors in them."""
     faults, wrong = [], []
     for path in sorted((root / KEPT).glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -240,8 +240,8 @@ def _kept(root: Path, entry: dict[str, Any], where: str) -> Fault:
 
 @dataclass(frozen=True)
 class Argument:
-    """Why no test can notice some of the faults that are made: an entry of ``tests/mutants/equivalent.toml``. ``line`` and ``becomes`` are
-    searched for in the line before and after the fault, ``operator`` is of all of Cosmic Ray's name for it; regular expressions."""
+    """Why no test can notice some of the made faults: an entry of ``tests/mutants/equivalent.toml``. ``line`` and ``becomes`` are searched
+    for in the line before and after the fault, ``operator`` must match the whole name in Cosmic Ray; regular expressions."""
 
     file: str
     line: str
@@ -250,7 +250,7 @@ class Argument:
     why: str
 
     def holds(self, file: str, operator: str, what: str) -> bool:
-        """Whether it is about this fault; ``what`` as of a :class:`Fault`."""
+        """Whether it applies to this fault; ``what`` as in :class:`Fault`."""
         before, _, after = what.partition(ARROW)
         found = re.search(self.line, before) and re.search(self.becomes, after) and re.fullmatch(self.operator, operator)
         return self.file == file and found is not None
@@ -277,7 +277,7 @@ def arguments_of(root: Path) -> list[Argument]:
 
 
 def argued(arguments: Iterable[Argument], file: str, operator: str, what: str) -> str:
-    """Why a fault is none; empty where nothing says so."""
+    """Why a fault is equivalent; empty if nothing says so."""
     return next((argument.why for argument in arguments if argument.holds(file, operator, what)), "")
 
 
@@ -322,7 +322,7 @@ def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def statement_lines(tree: ast.AST, line: int) -> range:
-    """Lines of the innermost statement around a line, of one with a body the head."""
+    """Lines of the innermost statement around a line; if it has a body, of its head."""
     best = range(line, line + 1)
     width = math.inf
     for node in ast.walk(tree):
@@ -336,13 +336,13 @@ def statement_lines(tree: ast.AST, line: int) -> range:
 
 @cache
 def _lines_of(blob: str | None) -> int:
-    """Length of a file as git knows it; what is not there has none."""
+    """Length of a file as git knows it; a missing file has none."""
     return git("cat-file", "blob", blob, folder=Work.clone).count("\n") if blob else -1
 
 
 class TestMap:
-    """Which tests execute a line, and how long each takes: from runs of the host's tests, file by file anew when the file changed, or
-    a source that it executes got longer or shorter."""
+    """Which tests execute a line, and how long each takes: from runs of the host's tests, file by file, repeated when the file, or the
+    length of a source it executes, changed."""
 
     __test__ = False
 
@@ -419,8 +419,8 @@ class TestMap:
                 lines[str(number)] = sorted(tests & self.seconds.keys())
 
     def tests(self, file: str, lines: Iterable[int], budget_s: float) -> list[str]:
-        """Those that execute one of the lines, or, of a line that is executed at import, any line of the file, or all of the package;
-        quickest first, the first at least, and as many as fit into the budget."""
+        """Tests that execute one of the lines; for a line executed at import, any line of the file, or all tests of the package. Quickest
+        first, at least one, and as many as fit the budget."""
         known = self._lines.get(file, {})
         hit = [known[str(line)] for line in lines if str(line) in known]
         if hit and not any(hit):
@@ -435,7 +435,7 @@ class TestMap:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a fault can be made, and which; ``key`` as of a :class:`Fault`."""
+    """Where a fault can be made, and which; ``key`` as in :class:`Fault`."""
 
     area: str
     file: str
@@ -445,7 +445,7 @@ class Place:
     key: str
 
     def draw(self, seed: int) -> bytes:
-        """Its lot: a sample of the same seed stays the same where the code does."""
+        """Random key: a sample with the same seed stays the same where the code does."""
         return hashlib.sha256(f"{seed} {self.file} {self.operator} {self.occurrence}".encode()).digest()
 
 
@@ -462,7 +462,7 @@ def made_faults(areas: Sequence[str]) -> list[Place]:
 
 
 def mutated(place: Place, source: str) -> tuple[str, str]:
-    """The file with the fault in it, and the line before and after."""
+    """The file with the fault, and the line before and after."""
     from cosmic_ray.mutating import mutate_code
 
     text: str | None = mutate_code(source, dict(operators())[place.operator](), place.occurrence)
@@ -473,7 +473,7 @@ def mutated(place: Place, source: str) -> tuple[str, str]:
 
 
 def useless(arguments: Iterable[Argument], every: Sequence[Place]) -> list[Argument]:
-    """Arguments that are about none of the faults."""
+    """Arguments that match none of the faults."""
     left = []
     for argument in arguments:
         near = [place for place in every if place.file == argument.file and re.fullmatch(argument.operator, place.operator)]
@@ -510,7 +510,7 @@ class Results:
                 self.rows[row["key"]] = row
 
     def argue(self, every: Iterable[Place], arguments: Sequence[Argument]) -> None:
-        """What is argued of faults that were tried before."""
+        """The arguments for faults that were tried before."""
         for place in every:
             if row := self.rows.get(place.key):
                 row["equivalent"] = argued(arguments, place.file, place.operator, row["what"])
@@ -525,7 +525,7 @@ class Results:
 
 
 class Green:
-    """Whether tests pass without a fault, at this commit: a test that fails anyway would catch everything."""
+    """Whether the tests pass without a fault, at this commit: a test that fails anyway would catch everything."""
 
     def __init__(self, commit: str) -> None:
         self.path = Work.build / "green.json"
@@ -536,7 +536,7 @@ class Green:
         self._data: dict[str, Any] = data if data.get("commit") == commit else {"commit": commit, "tests": {}}
 
     def __call__(self, tests: Sequence[str]) -> float | None:
-        """Seconds that they take; None when they fail."""
+        """Duration of the tests in seconds; None if they fail."""
         known = self._data["tests"]
         name = "\n".join(tests)
         if name not in known:
@@ -576,7 +576,7 @@ def one(fault: Fault, tests: TestMap | None, green: Green) -> str:
 
 
 def interval(caught: int, tried: int) -> str:
-    """Wilson's interval of a share, 95 %."""
+    """Wilson's interval of a proportion, 95 %."""
     z = 1.96
     centre, half = caught + z * z / 2, z * math.sqrt(caught * (tried - caught) / tried + z * z / 4)
     low, high = (centre - half) / (tried + z * z), (centre + half) / (tried + z * z)
@@ -584,7 +584,7 @@ def interval(caught: int, tried: int) -> str:
 
 
 def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> list[str]:
-    """Rows by area; ``of``: how many faults there are."""
+    """Rows by area; ``of``: the number of faults."""
     out = ["| area | faults | tried | caught | survived | no test | equivalent | share caught |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
     chosen = [row for row in rows if row["kept"] == kept and row["verdict"] != NOT_GREEN]
     for area in [*sorted(of), "all"]:

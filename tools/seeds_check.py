@@ -24,7 +24,7 @@ from wattbell.virtual import programs
 
 ROOT = Path(__file__).resolve().parents[1]
 EVERYTHING = {("660p", "anandtech-2018")}
-"""Run whole: the suite as its user runs it."""
+"""Suites run whole, as their user runs them."""
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ AGAIN = "again"
 _BATCH = 250
 _SILENT_KEPT = 20
 _FREE_KEPT = 10e9
-"""Bytes that the bulk run leaves free."""
+"""Bytes of disk that the bulk run leaves free."""
 _BULK_FACTOR = 1.4
-"""Bytes on disk for one of the stream: the journal, and the tables."""
+"""Bytes on disk per byte of stream: the journal, and the tables."""
 
 
 class Store:
@@ -121,7 +121,7 @@ def trials(store: Store, number: int, deadline: float) -> None:
 
 
 def again(folder: Path) -> None:
-    """Try those trials again that were not flagged; what became of the first try is kept, for the page."""
+    """Retry those trials that were not flagged; the outcome of the first try is kept for the page."""
     path = folder / "trials.json"
     kept = json.loads(path.read_text())
     for row in kept["rows"].values():
@@ -156,7 +156,7 @@ def _try(job: tuple[str, int]) -> tuple[str, int, bool, bool, list[str]]:
 
 
 def matrix(store: Store, number: int, deadline: float, only: str) -> None:
-    """Every row of tests/faults/faultmatrix.py (that has ``only`` in its name), ``number`` tries of those that take seconds."""
+    """Every row of tests/faults/faultmatrix.py (with ``only`` in its name); ``number`` tries of those that take seconds."""
     from tests.faults.faultmatrix import ROWS
 
     jobs = []
@@ -167,7 +167,7 @@ def matrix(store: Store, number: int, deadline: float, only: str) -> None:
             store.data["rows"].pop(name, None)
         begin = store.data["rows"].get(name, {}).get("tried", 0)
         jobs += [(name, seed) for seed in range(begin, int(number * times))]
-    jobs.sort(key=lambda job: job[1] / ROWS[job[0]][1])  # each row gets its share when the time is short
+    jobs.sort(key=lambda job: job[1] / ROWS[job[0]][1])  # each row gets its share when time is short
     with multiprocessing.get_context("spawn").Pool(maxtasksperchild=20) as pool:
         for count, (name, seed, lost, told, silent) in enumerate(pool.imap(_try, jobs), 1):
             store.add(name, lost, told, [f"try {seed}: {text}" for text in silent])
@@ -183,7 +183,7 @@ def matrix(store: Store, number: int, deadline: float, only: str) -> None:
 
 
 def bulk(store: Store, gigabytes: float, folder: Path) -> None:
-    """So many GB through ``wattbell record`` and a pty, its memory sampled; every record is counted and summed up."""
+    """This many GB through ``wattbell record`` and a pty, with its memory sampled; every record is counted and summed up."""
     from tests.faults.faultbulk import run
 
     free = shutil.disk_usage(folder).free
@@ -194,7 +194,7 @@ def bulk(store: Store, gigabytes: float, folder: Path) -> None:
 
 
 def _filesystem(folder: Path) -> str:
-    """Its type, and how it compresses where it does."""
+    """File system type, and its compression if any."""
     command = ["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", "--target", str(folder)]
     kind, _, options = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().partition(" ")
     compress = re.search(r"compress(?:-force)?=([\w:]+)", options)
@@ -205,8 +205,8 @@ def _filesystem(folder: Path) -> str:
 
 
 def fuzz(store: Store, minutes: float, only: str) -> None:
-    """Every fuzz test (that has ``only`` in its name) for about ``minutes`` of one core each, unless it was on this tree: once as in CI,
-    then as many times as long as that one was short."""
+    """Every fuzz test (with ``only`` in its name) for about ``minutes`` of one core each, unless already done on this tree: once as in CI,
+    then with as many times the inputs as fit."""
     rows = store.data.setdefault("fuzz", {})
     wanted = {"passed": True, "tree": store.tree, "minutes": minutes}
     waiting = [name for name in _fuzzers() if only in name and not wanted.items() <= rows.get(name, {}).items()]
@@ -227,7 +227,7 @@ def fuzz(store: Store, minutes: float, only: str) -> None:
 
 
 _STARTING_S = 1.5
-"""Of a short run: the start of Python and pytest."""
+"""Overhead of a short run: starting Python and pytest."""
 _MOST_TIMES = 20_000
 
 
@@ -265,7 +265,7 @@ def _fuzzed(command: list[str], times: int) -> dict[str, Any]:
 
 
 def page(folder: Path) -> str:
-    """docs/reliability.md from what the parts have done."""
+    """docs/reliability.md from the results of the parts."""
     kept = {part: json.loads((folder / f"{part}.json").read_text()) for part in PARTS if (folder / f"{part}.json").exists()}
     out = [
         "# Reliability",

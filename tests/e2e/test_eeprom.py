@@ -1,4 +1,4 @@
-"""What a virtual rig's EEPROM keeps over a restart, with a user's commands: calibrate, switch off, switch on."""
+"""What a virtual rig's EEPROM keeps across a restart, with a user's commands: calibrate, switch off, switch on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.sim.rig.rig_trace import encode, end, rail
 DWELL_US = 20_000
 POINTS = [(1.0, 0.0), (4.5, 3.5)]
 CHIP = 8192
-"""Bytes of a 24LC64."""
+"""Size of a 24LC64 in bytes."""
 
 
 @pytest.fixture

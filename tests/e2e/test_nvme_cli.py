@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.xdist_group("real-linux"), pytest.mark.timeout(300)]
 
 
 def write_profile(path: Path) -> Path:
-    """The 660p's profile with this test's `[offer]`: a drive that asks for host memory and lets namespaces be made."""
+    """The 660p's profile with this test's `[offer]`: a drive that requests host memory and allows namespaces to be created."""
     lines = [f'{key} = {{ value = {json.dumps(value)}, source = "assumed: test" }}' for key, value in OFFER.items()]
     text = re.sub(r"^\[offer\]\n(?:[^\[\n].*\n|\n)*", "", PROFILE.read_text(), flags=re.M)
     path.write_text(text + "\n[offer]\n" + "\n".join(lines) + "\n")
@@ -76,7 +76,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 
 def keeps_the_memory(guest: Answers) -> bool:
-    """Whether this kernel lets nobody else set the Host Memory Buffer: 6.12.107 did, 6.12.117 does not."""
+    """Whether this kernel reserves the Host Memory Buffer feature to itself: 6.12.107 did, 6.12.117 does not."""
     return "Permission denied" in guest.text("hmb-off")
 
 

@@ -66,7 +66,7 @@ def make(folder: Path, way: str, source: str, jobs: list[Path], *options: str) -
     call(sys.executable, GUEST / "run.py", "--drive", way, "--out", run, "--jobs", *jobs, *options)
     trace = run / ("qemu.log" if source == "--qemu-log" else "trace.wbt")
     cli = [sys.executable, "-m", "wattbell"]
-    # 20 kSPS: power states last milliseconds, and simulating a million conversions a second would take minutes
+    # 20 kSPS: power states last milliseconds, and simulating a million conversions per second would take minutes
     call(*cli, "sim", "replay", source, trace, "--workload", run, "--out", capture, "--interval", "0.00005")
     return Run(run, capture, json.loads(call(*cli, "analyze", capture, "--json")))
 
@@ -129,7 +129,7 @@ def test_linux_itself_sends_our_drive_to_its_deepest_state(vfio: Run) -> None:
     assert "APSTE): Enabled" in apst
     idle = next(p for p in vfio.analysis["phases"] if p["kind"] == "idle")
     lowest = min(vfio.analysis["idle"]["levels"], key=lambda level: level["mean_w"]["value"])
-    assert 0.009 < lowest["mean_w"]["value"] < 0.011  # the 10 mW of the review that the profile follows
+    assert 0.009 < lowest["mean_w"]["value"] < 0.011  # the 10 mW of the review on which the profile is based
     assert idle["name"] in lowest["phases"]
     states = pl.read_parquet(vfio.capture / "commands.parquet").filter(pl.col("qid") == 0)
     # 54.8 ms in the profile; the host sees it only when it ends an idle period

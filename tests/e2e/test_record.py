@@ -132,7 +132,7 @@ def test_stop_by_ctrl_c_completes_the_capture(bench: Bench, tmp_path: Path) -> N
 def test_limits_end_the_recording(bench: Bench, tmp_path: Path, limit: str) -> None:
     blocks = maker.stream(3000)
     tail = len(blocks[-1]) + len(blocks[-2])
-    if limit == "marker":  # takes the place of a COMMANDS block, so that the sequence stays whole
+    if limit == "marker":  # takes the place of a COMMANDS block, so that the sequence stays intact
         tick = 1000 + 300 * maker.SAMPLES_A_BLOCK * 1000
         blocks[2 + 600] = maker.encoder.events(602, tick, [(tick, 7, 0, 0, 0x102)])
     bench.feeder(b"".join(blocks), "--rate", "300000", "--tail", str(tail))
@@ -180,7 +180,7 @@ def test_unplug_and_replug_leaves_a_gap_and_goes_on(bench: Bench, tmp_path: Path
     assert "is gone" in err
     assert "is back" in err
     assert told["lossless"] is False
-    assert told["loss"]["missing_blocks"] == 101  # 800 .. 899, and 900 whose head was lost
+    assert told["loss"]["missing_blocks"] == 101  # 800 .. 899, and 900, whose start was lost
     assert told["loss"]["restarts"] == 0
     capture = open_capture(tmp_path / "cap")
     rows = {row["kind"]: row for row in capture.gaps.collect().iter_rows(named=True)}

@@ -1,4 +1,4 @@
-"""A disk that does not take what is recorded: one clear error, and what was recorded is kept. With the real recorder process."""
+"""A disk that refuses writes: one clear error, and what was recorded is kept. With the real recorder process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB that :func:`grow` makes larger."""
+    """A disk of 4 MiB that :func:`grow` enlarges."""
     path = tmp_path / "disk"
     path.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(path)], capture_output=True)
@@ -62,7 +62,7 @@ def failed(process: subprocess.Popen[str], *words: str) -> str:
 
 
 def test_a_file_that_may_not_grow_is_noticed_and_the_capture_is_whole_on_another_disk(bench: Bench, tmp_path: Path) -> None:
-    """The writer of the waveform tells nobody; FAT32 does this at 4 GiB. The waveform is the first file to get there."""
+    """The writer of the waveform reports nothing; FAT32 does this at 4 GiB. The waveform is the first file to get there."""
     stream = b"".join(maker.stream(2500))
     limit = 2_900_000
     assert 2500 * maker.SAMPLES_A_BLOCK * 12 > limit > len(stream)
@@ -113,7 +113,7 @@ STREAM = maker.stream(3000)
 
 @pytest.mark.parametrize("limit", [100, 1000, 5000, 30_000, 100_000, 400_000, 1_000_000, 3_000_000, 3_600_000])
 def test_wherever_a_file_ends_it_is_an_error_that_leaves_the_capture_unfinished(tmp_path: Path, limit: int) -> None:
-    """Each file is the first to hit the limit somewhere. None of these captures may pass for a complete one."""
+    """Each file is the first to hit the limit somewhere. None of these captures may pass for complete."""
     path = tmp_path / "c"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
@@ -128,7 +128,7 @@ def test_wherever_a_file_ends_it_is_an_error_that_leaves_the_capture_unfinished(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     if writer:
         writer.abandon()
-        writer.abandon()  # a recorder gives up, and whoever holds it does so again
+        writer.abandon()  # a recorder gives up, and closing it raises again
         assert json.loads((path / "meta.json").read_text())["state"] == "recording"
 
 
@@ -156,7 +156,7 @@ def test_a_write_error_that_passes_is_an_error_all_the_same(tmp_path: Path) -> N
 def test_what_the_library_could_not_write_is_noticed_at_the_latest_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    """Where the room that was put aside is not what it seemed (a failing disk): the library's own words, and what the file reads as."""
+    """The reserved space is not what it seemed (a failing disk): the library's own messages, and what the file reads back as."""
     monkeypatch.setattr(Reserve, "require", lambda *_: None)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer = RailWriter(tmp_path, 1000, 1000, "X")

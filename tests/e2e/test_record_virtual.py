@@ -179,7 +179,7 @@ def test_a_rig_that_waits_is_listed_recorded_and_then_spent(recorded: tuple[Path
 def test_a_rig_started_by_a_job_that_ignores_ctrl_c_can_be_stopped(
     recorded: tuple[Path, dict[str, Any]], number: signal.Signals
 ) -> None:
-    """A CI job or a shell's `&` starts its children with SIGINT ignored; neither signal may leave a rig behind."""
+    """A CI job or a shell's `&` starts its children with SIGINT ignored; neither signal may leave a rig running."""
     folder, _ = recorded
     trace = folder / "capture" / "workload" / "trace.wbt"
     entry = folder / "runtime" / "rigs" / "BENCH2.json"

@@ -28,7 +28,7 @@ TESTS = ["burst-random-read", "random-read", "random-write", "mixed-random", "ac
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`quick`, but each test is a session."""
+    """`quick`, but with each test as a session of its own."""
     folder = tmp_path_factory.mktemp("suites") / "quick-apart"
     folder.mkdir()
     for source in files("wattbell.suites").joinpath("data/quick").iterdir():

@@ -1,4 +1,4 @@
-"""How long the fuzz tests run: short by default, and WATTBELL_FUZZ times as long where that is set."""
+"""Length of the fuzz tests: short by default, and WATTBELL_FUZZ times as long where that is set."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, settings
 
 
 def multiplier() -> int:
-    """The number in ``WATTBELL_FUZZ``, at least 1; 1 without it. ValueError when it is no whole number."""
+    """The number in ``WATTBELL_FUZZ``, at least 1; 1 without it. Raises ValueError if it is not an integer."""
     return max(1, int(os.environ.get("WATTBELL_FUZZ") or "1"))
 
 
 def examples(n: int) -> Any:
-    """The settings of a fuzz test of ``n`` examples: the same ones in each short run, others in each long one."""
+    """Settings of a fuzz test of ``n`` examples: the same examples in each short run, others in each long one."""
     times = multiplier()
     return settings(
         max_examples=n * times,
@@ -26,7 +26,7 @@ def examples(n: int) -> Any:
 
 
 def seeds(n: int) -> Iterator[int]:
-    """``n`` numbers, and ``WATTBELL_FUZZ`` times as many (and others) in a long run; says how many there were (tools/soak.py reads it)."""
+    """``n`` numbers, or ``WATTBELL_FUZZ`` times as many (and others) in a long run; prints their count (tools/soak.py reads it)."""
     total = n * multiplier()
     yield from range(total)
     print(f"\nfuzz: {total} inputs")

@@ -1,4 +1,4 @@
-"""Hypothesis as all tests have it (tests/conftest.py)."""
+"""Hypothesis settings common to all tests (tests/conftest.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.host.fuzzing import examples
 
 SLOW_S = 0.3
-"""Longer than Hypothesis allows an example by itself: 0.2 s."""
+"""Longer than Hypothesis's own limit for an example: 0.2 s."""
 
 
 @settings(max_examples=2)

@@ -1,4 +1,4 @@
-"""The version that results carry follows the code."""
+"""The version recorded in results follows the code."""
 
 from __future__ import annotations
 

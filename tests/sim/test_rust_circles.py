@@ -1,6 +1,6 @@
-"""No circle among the modules of a Rust crate: what a module uses does not use it, not even through others.
+"""No cycle among the modules of a Rust crate: no module uses, even indirectly, one that uses it.
 
-A file is a module; it uses what its `use` lines and other paths name. A name that another module only passes on (`pub use`) counts as
+A file is a module; it uses what its `use` lines and other paths name. A name that another module only re-exports (`pub use`) counts as
 that of the module it comes from. `mod child;` is no use: a folder's file may list children that add methods to its types.
 """
 
@@ -56,7 +56,7 @@ def modules(source: Path) -> dict[Module, str]:
 
 
 def paths(name: Module, text: str) -> Iterator[tuple[Module, bool]]:
-    """The paths that a module names, from the crate's root; and whether it only passes the name on."""
+    """The paths that a module names, from the crate's root; and whether it only re-exports the name."""
     children = set(CHILD.findall(text))
 
     def absolute(path: str) -> Module | None:
@@ -96,7 +96,7 @@ def uses(texts: dict[Module, str]) -> dict[Module, set[Module]]:
 
 
 def circle(graph: dict[Module, set[Module]]) -> list[str]:
-    """A circle, if there is one: the modules along it, the first one last again."""
+    """A cycle, if there is one: the modules along it, with the first one last again."""
     done: set[Module] = set()
 
     def visit(name: Module, way: list[Module]) -> list[Module]:
@@ -113,7 +113,7 @@ def circle(graph: dict[Module, set[Module]]) -> list[str]:
 
 
 def rooms(graph: dict[Module, set[Module]]) -> dict[Module, set[Module]]:
-    """The same of the crate's top modules, each with all that is in it."""
+    """The same for the crate's top modules, each including everything in it."""
     whole: dict[Module, set[Module]] = {name[:1]: set() for name in graph}
     for name, used in graph.items():
         whole[name[:1]] |= {other[:1] for other in used} - {name[:1]}

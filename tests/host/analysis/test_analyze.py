@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 def stream(builder, first, count, latency, gap, **more):
-    """`count` commands one after the other; returns the last CQE."""
+    """`count` commands back to back; returns the last CQE."""
     tick = first
     for _ in range(count):
         done = builder.command(tick, latency, **more)
@@ -192,7 +192,7 @@ def test_lost_commands_stand_under_every_figure_of_their_phase(builder):
     result = analyze(builder.write())
     assert result["loss"]["commands"] == 20
     assert result["loss"]["gaps_of_unknown_size"] == 1
-    assert result["phases"][0]["rates"]["iops"]["lost"] == 21  # the gap of unknown size is one at least
+    assert result["phases"][0]["rates"]["iops"]["lost"] == 21  # the gap of unknown size counts as at least one
 
 
 def test_bytes_of_trim_flush_and_unknown_opcodes(builder):
@@ -221,7 +221,7 @@ def test_unknown_block_size_is_said(builder):
 def test_bursts_are_found_and_both_readings_given(builder):
     builder.power(0, 1.0)
     builder.phase(1, MS, 900 * MS, "bursts")
-    # 5 bursts of 10 ms and then 100 ms of nothing; burst k has k commands of 10 ms / k
+    # 5 bursts of 10 ms, each followed by 100 ms of nothing; burst k has k commands of 10 ms / k
     tick = 10 * MS
     for k in (10, 20, 40, 50, 100):
         stream(builder, tick, k, 10 * MS // k, 0)
@@ -317,7 +317,7 @@ def test_truth_passes_when_true_and_fails_when_not(builder):
     assert got["commands"]["paired"] == 102
     assert got["commands"]["max_ticks"] == 0
     assert abs(got["phases"][0]["energy_error"]) < 1e-4
-    # a host that polls releases the CQE before the interrupt: no fault; an interrupt before that is one
+    # a host that polls releases the CQE before the interrupt, which is no fault; an interrupt before that is one
     polled = lines[3].split(",")
     cqe = int(polled[11])
     (work / "truth-commands.csv").write_text("\n".join([*lines, ""]).replace(

@@ -17,8 +17,8 @@ VOLT = 3.3
 
 
 def decimated(path: Path, watt: np.ndarray, by: int) -> Capture:
-    """A capture of a rail that drew `watt[k]` in conversion k (at tick k x PERIOD): every `by`-th output of the filter, at the tick in
-    the middle of the conversions that are in it, and the sums of all conversions so far."""
+    """A capture of a rail that drew `watt[k]` in conversion k (at tick k x PERIOD): every `by`-th output of the filter, at the tick in the
+    middle of its conversions, and the sums of all conversions so far."""
     boxcar = np.ones(by) / by
     taps = np.convolve(np.convolve(boxcar, boxcar), boxcar)
     filtered = np.convolve(watt, taps)[: len(watt)]  # filtered[k] has conversions k - 3 (by - 1) .. k
@@ -41,14 +41,14 @@ def decimated(path: Path, watt: np.ndarray, by: int) -> Capture:
 @pytest.mark.parametrize("by", [1, 5, 33])
 @pytest.mark.parametrize("shift", [0, 17, 1234])
 def test_energy_of_a_window_with_a_step_in_it_is_that_of_the_conversions(tmp_path: Path, by: int, shift: int) -> None:
-    """1 W, from the middle on 4 W. If the ends of blocks were taken a filter's delay too early, the window would have gained what the
-    delay is at 1 W and lost it at 4 W."""
+    """1 W, and 4 W from the middle on. If the ends of blocks were taken a filter delay too early, the window would gain the delay's energy
+    at 1 W and lose it at 4 W."""
     n = 60_000
     watt = np.where(np.arange(n) < n // 2 + shift, 1.0, 4.0)
     rail = load(decimated(tmp_path / "c", watt, by)).rail
     assert rail is not None and rail.decimation == by and rail.has_accumulator
     for first, last in ((10_000, 50_000), (10_000 + 7, 50_000 - 3), (20_001, 40_002 + 3)):
-        # from the middle between two conversions to the middle between two others
+        # from midway between two conversions to midway between two others
         found = rail.energy((first - 0.5) * PERIOD, (last - 0.5) * PERIOD)
         joules = float(watt[first:last].sum()) * PERIOD * 1e-9
         assert found.joules == pytest.approx(joules, rel=2e-7)
@@ -57,7 +57,7 @@ def test_energy_of_a_window_with_a_step_in_it_is_that_of_the_conversions(tmp_pat
 
 
 def test_the_edge_of_a_window_takes_its_doubt_from_all_that_the_filter_smears(tmp_path: Path) -> None:
-    """A step 2 sample intervals before the edge is in the samples around it; 10 intervals before, it is not."""
+    """A step 2 sample intervals before the edge affects the samples around it; 10 intervals before, it does not."""
     by, n = 33, 60_000
     for away, doubtful in ((0, True), (2 * by, True), (10 * by, False)):
         watt = np.where(np.arange(n) < 20_000 - away, 1.0, 4.0)

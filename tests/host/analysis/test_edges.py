@@ -1,4 +1,4 @@
-"""Values at the edges: limits met exactly, tables to the last entry, what is left where something is missing."""
+"""Edge cases: limits met exactly, tables to the last entry, and what remains where something is missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MEDIA = "80 Write Fault|81 Unrecovered Read Error|85 Compare Failure|86 Access D
 
 @pytest.mark.parametrize(("kind", "table"), [(0, GENERIC), (1, SPECIFIC), (2, MEDIA)])
 def test_status_codes_have_the_names_of_the_specification(kind: int, table: str) -> None:
-    """All 256 codes of a type; those that are not listed have a number only."""
+    """All 256 codes of a type; unlisted ones have only a number."""
     names = {int(entry[:2], 16): entry[3:] for line in table.splitlines() for entry in line.split("|")}
     for code in range(256):
         assert status_name(kind << 8 | code) == f"{kind}/{code:02x} {names.get(code, '')}".strip()
@@ -123,7 +123,7 @@ def test_a_saturated_age_is_in_no_split_that_begins_or_ends_with_it(builder: Any
 
 @pytest.mark.parametrize(("length", "exact"), [(1, False), (10, True)])
 def test_a_window_inside_one_block_is_summed_from_its_samples(builder: Any, length: int, exact: bool) -> None:
-    """Blocks of 3 ms: a window of 1 ms has no end of one in it, one of 10 ms has."""
+    """Blocks of 3 ms: a window of 1 ms contains no end of a block, one of 10 ms does."""
     builder.power(0, 1.0)
     builder.phase(1, 300_500 * US, 300_500 * US + length * MS, "w")
     mean = analyze(builder.write(end=400 * MS))["phases"][0]["power"]["mean_w"]
@@ -147,7 +147,7 @@ def test_what_fio_does_not_say_is_nothing() -> None:
     [(0, 3, True), (9, 3, True), (11, 3, False), (-9, 3, True), (-11, 3, False), (0, 4, True), (0, None, True)],
 )
 def test_a_wake_up_against_the_truth(builder: Any, off_us: int, state: int | None, passes: bool) -> None:
-    """The limit is a sample of the rail, 10 us; the state is told and is no reason to fail."""
+    """The limit is a sample of the rail, 10 us; the state is reported and is no reason to fail."""
     builder.phase(1, 100 * MS, 900 * MS, "w", kind="wake")
     builder.levels += [(0, 0.5), (200 * MS, 0.03), (800 * MS, 0.5)]
     builder.command(800 * MS, 6 * MS)
@@ -174,7 +174,7 @@ def test_a_wake_up_against_the_truth(builder: Any, off_us: int, state: int | Non
 
 
 def test_a_capture_with_a_context_of_its_own(builder: Any) -> None:
-    """Its first and last tick are of whatever came first and last; what has no end lasts to it."""
+    """Its first and last tick are those of whatever came first and last; anything without an end lasts until then."""
     builder.events.append((5, EventType.CLKREQ, 0, 0))
     builder.command(1000, 500)
     builder.command(2000, 9000)

@@ -1,4 +1,4 @@
-"""fio's JSON and the phases that name it, as anybody may have written them: rows, or one clear error; nothing outside ``workload/``."""
+"""fio's JSON and the phases that name it, however written: rows, or one clear error; nothing outside ``workload/`` is read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_file_that_a_phase_names_is_read(workload: Path) -> None:
     "name", ["../secret.json", "/SECRET", "sub/../../secret.json", "link.json", "folder/secret.json", "..", "x" * 300, "a\0b"]
 )
 def test_nothing_outside_the_captures_workload_is_read(workload: Path, name: str) -> None:
-    """A capture of somebody else must not get a file of this computer into a report."""
+    """Somebody else's capture must not get a file of this computer into a report."""
     secret = workload.parent / "secret.json"
     secret.write_text(json.dumps({"jobs": [JOB]}))
     (workload / "link.json").symlink_to(secret)

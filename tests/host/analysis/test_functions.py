@@ -170,7 +170,7 @@ def test_energy_of_any_window_is_the_integral_of_the_held_samples(units, block, 
 
 
 def accumulator(steps, index_steps):
-    """A meter over blocks whose accumulator grew by `steps`, with so many conversions in each."""
+    """A meter over blocks whose accumulator grew by `steps`, with this many conversions in each."""
     total = index = 0
     rows = []
     for step, conversions in zip(steps, index_steps, strict=True):
@@ -181,7 +181,7 @@ def accumulator(steps, index_steps):
 
 
 def test_energy_is_exact_beyond_64_bits():
-    # 4 W: 4e11 units a conversion; 4e6 conversions a block; 2^64 is passed 8 times over
+    # 4 W: 4e11 units per conversion; 4e6 conversions per block; wraps 2^64 8 times
     steps = [4 * 10**11 * 4 * 10**6 + k for k in range(100)]
     meter = accumulator(steps, [4 * 10**6] * 100)
     assert meter.exact_units(0, 99) == sum(steps[1:])
@@ -190,7 +190,7 @@ def test_energy_is_exact_beyond_64_bits():
 
 @pytest.mark.parametrize("quiet, lost", [(0.05, 5.0), (5.0, 0.05), (0.05, 20.0)])
 def test_energy_across_a_long_gap_is_that_of_the_accumulator_whatever_the_power_was(quiet, lost):
-    """20 s, 100 s without a block, 20 s: the power in the gap is not that before it, and 500 J are more than 64 bits hold."""
+    """20 s, 100 s without a block, 20 s: the power in the gap differs from that before it, and 500 J do not fit 64 bits."""
     second = 10**6
     powers = [quiet] * 20 + [lost] + [quiet] * 20
     counts = [second] * 20 + [100 * second] + [second] * 20
@@ -204,12 +204,12 @@ def test_energy_across_a_long_gap_is_that_of_the_accumulator_whatever_the_power_
 
 @pytest.mark.parametrize("column, value, left_us", [("epoch", 1, 70), ("flags", 0x10, 40), ("interval_ticks", 2000, 40)])
 def test_nothing_exact_spans_a_restart_or_another_period(column, value, left_us):
-    """The index may have grown past the old one by then: it does not tell."""
+    """The index may have grown past the old one by then, so it does not tell."""
     whole = block_frame([10**11] * 100, 10)
     at = pl.col("first_tick") >= 50_000
     broken = whole.with_columns(pl.when(at).then(pl.lit(value, whole.schema[column])).otherwise(pl.col(column)).alias(column))
     found = EnergyMeter(broken, 1000, 0.0, 1e-9, lambda first, _last: (first, np.empty(0))).between(0, 99_000)
-    assert found.covered_s == pytest.approx(left_us * 1e-6)  # no samples here: what lies over a break is not covered
+    assert found.covered_s == pytest.approx(left_us * 1e-6)  # no samples here: a window across a break is not covered
     assert found.joules == found.exact_j == pytest.approx(left_us * 1e-6)
 
 
@@ -233,7 +233,7 @@ def test_edge_uncertainty_is_zero_on_a_flat_rail_and_bounds_a_step():
     flat = meter_of([10**11] * 50, 10)
     assert flat.between(12_345, 33_333).edge_u_j == 0
     stepped = meter_of([10**11] * 20 + [3 * 10**11] * 30, 10)
-    # 2 W of step inside one 1 us interval: k = 2 of a uniform split
+    # a step of 2 W inside one 1 us interval: k = 2 of a uniform distribution
     assert stepped.between(19_700, 44_100).edge_u_j == pytest.approx(2 * 2.0 * 1e-6 / math.sqrt(12), rel=1e-9)
 
 

@@ -79,7 +79,7 @@ def events(*rows: tuple[int, EventType, int, int]) -> pl.DataFrame:
 
 
 def test_the_link_is_awake_when_both_directions_are() -> None:
-    """And its tick is the direction's own, not that at which the instrument saw both."""
+    """And its tick is the direction's own, not the one at which the instrument had seen both."""
     own, all_, s = EventType.LINK_STATE, EventType.LINK, LinkState
     seen = [(10, all_, s.L0, 0), (700, all_, s.L1, 0), (1000, all_, s.RECOVERY, 0), (1300, all_, s.L0, 0)]
     told = [(1, own, 0, s.L0), (2, own, 1, s.L0), (500, own, 0, s.L1), (600, own, 1, s.L1), (900, own, 1, s.RECOVERY),
@@ -89,7 +89,7 @@ def test_the_link_is_awake_when_both_directions_are() -> None:
     assert list(zip(ticks.tolist(), both.tolist(), strict=True)) == [
         (1, s.UNKNOWN), (2, s.L0), (500, s.L1), (600, s.L1), (900, s.RECOVERY), (950, s.RECOVERY), (1100, s.RECOVERY), (1200, s.L0),
         (2000, s.L0S), (3000, s.L0S), (4000, s.L0)]  # fmt: skip
-    # Told of one direction only, or of none: what the instrument saw.
+    # Reported for one direction only, or for none: what the instrument saw.
     for some in ([], told[:1]):
         ticks, both = states(events(*some, *seen))
         assert list(zip(ticks.tolist(), both.tolist(), strict=True)) == [(10, s.L0), (700, s.L1), (1000, s.RECOVERY), (1300, s.L0)]

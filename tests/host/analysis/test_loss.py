@@ -131,7 +131,7 @@ def test_every_kind_of_gap_has_a_name_the_account_knows():
 
 
 def test_a_day_without_the_rig_is_a_gap_and_its_energy_the_accumulators(tmp_path):
-    """86 400 000 000 samples at 1 us: nothing may look at them one by one. 300 W h that no sample saw, and no 64 bits hold."""
+    """86 400 000 000 samples at 1 us: nothing may look at them one by one. 300 W h in no sample, which do not fit 64 bits."""
     second, day = 10**9, 86_400 * 10**9
     unit_j = 1e-11 * 1e-6
     with CaptureWriter(tmp_path / "c", journal=False, conditions={"virtual": True}) as writer:

@@ -21,7 +21,7 @@ def events(*made: tuple[int, EventType, int]) -> pl.DataFrame:
 
 @pytest.mark.parametrize("enable", [0, 1])
 def test_a_reset_of_the_controller_ends_the_state_that_the_host_asked_for(enable: int) -> None:
-    """After a controller reset the feature has its default, power state 0, whatever Set Features had said."""
+    """After a controller reset the feature has its default, power state 0, whatever Set Features had set."""
     track = requested_state(events((100, EventType.POWER_STATE, 4), (200, EventType.CC_EN, enable), (300, EventType.POWER_STATE, 3)))
     assert track is not None
     assert [track.at(tick) for tick in (100, 101, 200, 201, 300, 301)] == [0, 4, 4, 0, 0, 3]
@@ -49,7 +49,7 @@ def waking(builder: Any, wakes: int, awake: int, clkreq: bool = False, wake_even
     for k in range(awake):
         builder.command(MS + k * 100 * US, 80 * US)
     if clkreq:
-        builder.events.append((900 * US, EventType.CLKREQ, 0, 0))  # before everything: of no wake-up
+        builder.events.append((900 * US, EventType.CLKREQ, 0, 0))  # before everything: belongs to no wake-up
     for k in range(1, wakes + 1):
         doorbell = (10 + 106 * k) * MS
         if wake_events:
@@ -61,7 +61,7 @@ def waking(builder: Any, wakes: int, awake: int, clkreq: bool = False, wake_even
 
 
 def test_the_baseline_of_a_wake_up_has_no_wake_up_in_it(builder: Any) -> None:
-    """Five of nine reads are wake-ups: a median with them would be one of them, and the extra time nothing."""
+    """Five of nine reads are wake-ups: a median that included them would be one of them, and the extra time zero."""
     (group,) = waking(builder, wakes=5, awake=4)["wakeup"]["by_state"]
     assert group["count"] == 5
     assert group["extra_s"] == {"median": pytest.approx(5.92e-3), "max": pytest.approx(5.92e-3), "n": 5}
@@ -74,7 +74,7 @@ def test_two_reads_are_no_baseline(builder: Any) -> None:
 
 
 def test_clkreq_of_long_ago_is_not_the_begin_of_a_wake_up(builder: Any) -> None:
-    """Asserted once before the idle time and never released: the link's exit is then from the first sign of recovery."""
+    """Asserted once before the idle time and never released: the link's exit then counts from the first sign of recovery."""
     for event in waking(builder, wakes=3, awake=4, clkreq=True)["wakeup"]["events"]:
         assert event["from_clkreq_s"] is None
         assert event["link_exit_s"] == pytest.approx(49e-6)

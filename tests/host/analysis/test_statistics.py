@@ -19,7 +19,7 @@ P = [0.5, 0.9, 0.99, 0.999]
 
 @given(st.integers(1, 10**6), st.sampled_from([text for _, text in QUANTILES]))
 def test_the_rank_of_a_percentile_is_the_ceiling_of_p_n(n: int, p: float) -> None:
-    """Nearest rank, in integers: 0.9 x 10 is 9, and nothing that floats make of it is another rank."""
+    """Nearest rank, in integers: 0.9 x 10 is 9, and float rounding must not make it another rank."""
     assert quantile_ranks(n, p)[0] == max(1, math.ceil(Fraction(str(p)) * n))
 
 
@@ -53,7 +53,7 @@ def test_the_interval_of_a_percentile_covers_as_often_as_it_says(n: int, p: floa
     rank, low, high = quantile_ranks(n, p)
     below, above = tails(n, p, low, high)
     exact = n * p <= 200 or n * (1 - p) <= 200
-    # far from both ends by the normal distribution, widened by a rank each: that errs by less than a tenth of the tail
+    # far from both ends: the normal approximation, widened by a rank each, errs by less than a tenth of the tail
     limit = TAIL + 1e-9 if exact else 1.1 * TAIL
     assert below <= limit and above <= limit
     assert low is None or 1 <= low <= rank
@@ -102,12 +102,12 @@ def test_one_value_has_no_error() -> None:
 
 
 def test_values_that_come_in_long_stretches_are_not_taken_for_independent() -> None:
-    """32 stretches of 100 equal values are 32 values: s / sqrt(32), not s / sqrt(3200)."""
+    """32 batches of 100 equal values are 32 values: s / sqrt(32), not s / sqrt(3200)."""
     levels = np.random.default_rng(1).integers(10**4, 10**6, 32)
     ticks = np.repeat(levels, 100)
     assert standard_error(ticks) == pytest.approx(np.std(levels, ddof=1) / math.sqrt(32), rel=1e-12)
     assert describe(ticks, 1e-9, EXACT)["u"]["mean"] == pytest.approx(2e-9 * np.std(levels, ddof=1) / math.sqrt(32), rel=1e-12)
-    # what is left over at the end of 32 equal batches is in no batch
+    # the remainder after 32 equal batches is in no batch
     assert standard_error(np.concatenate((ticks, [10**9] * 31))) == standard_error(ticks)
 
 

@@ -1,4 +1,4 @@
-"""The stated uncertainties against the sums of docs/accuracy.md, done by hand, each term where it is the largest one."""
+"""The stated uncertainties against the sums of docs/accuracy.md, worked out by hand, each term where it dominates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wattbell.measure.throughput import Span
 MS = 1_000_000
 INTERVAL_S = 10e-6  # of the builder's rail
 STEP_U_J = 2 * INTERVAL_S / math.sqrt(12)
-"""k = 2 of the energy of an edge within one sample interval, for each W by which the power differs around it."""
+"""k = 2 of the energy of an edge within one sample interval, per W of power step."""
 
 
 def test_a_small_power_is_uncertain_by_the_offset_a_large_one_by_the_gain() -> None:
@@ -30,7 +30,7 @@ def test_a_small_power_is_uncertain_by_the_offset_a_large_one_by_the_gain() -> N
 
 
 def test_an_interval_is_uncertain_by_the_resolution_the_clocks_and_the_time_base() -> None:
-    """Two instants, each even over one step: u = k sqrt(2) r / sqrt(12); each clock within s to either side: k sqrt(2) s / sqrt(3)."""
+    """Two instants, each uniform over one step: u = k sqrt(2) r / sqrt(12); each clock within s to either side: k sqrt(2) s / sqrt(3)."""
     coarse = ErrorModel(timebase=0.0, tick_resolution_s=8e-9, instant_s=0.0)
     assert coarse.interval_u(1.0) == pytest.approx(2 * math.sqrt(2) * 8e-9 / math.sqrt(12))
     clocks = ErrorModel(timebase=0.0, tick_resolution_s=0.0, instant_s=6e-9)
@@ -98,8 +98,8 @@ def test_the_time_base_is_in_an_energy_and_not_in_a_mean_power(builder: Any) -> 
 
 
 def stepped(builder: Any, bursts: int, low: float, high: float) -> tuple[Any, list[tuple[int, int]]]:
-    """Bursts of one command of 2 ms each, 20 ms apart, at `high` W, else `low` W: the rail steps inside the sample intervals at both
-    ends of each."""
+    """Bursts of one command of 2 ms each, 20 ms apart, at `high` W, else `low` W: the rail steps inside the sample intervals at both ends
+    of each."""
     builder.power(0, low)
     spans = []
     for k in range(bursts):
@@ -114,8 +114,8 @@ def stepped(builder: Any, bursts: int, low: float, high: float) -> tuple[Any, li
 
 @pytest.mark.parametrize("bursts", [1, 4, 9])
 def test_edges_of_bursts_add_in_squares_under_the_active_power(builder: Any, bursts: int) -> None:
-    """Each burst has two edges with a step of 2.5 W; independent, they are sqrt(2 x bursts) of one and no more. 0.1 % of the mean power
-    and the offset come on top once: they are common to all."""
+    """Each burst has two edges with a step of 2.5 W; being independent, they add up to sqrt(2 x bursts) of one. 0.1 % of the mean power and
+    the offset are added once: they are common to all."""
     capture, spans = stepped(builder, bursts, 0.5, 3.0)
     capture.meta["rig"]["error_model"] = {"gain": 1e-5, "offset_a": 0.0}
     active = analyze(capture)["phases"][0]["power"]["active"]
@@ -123,7 +123,7 @@ def test_edges_of_bursts_add_in_squares_under_the_active_power(builder: Any, bur
     edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
     assert active["energy_j"]["u"] == pytest.approx(math.hypot(edges, 1e-5 * active["energy_j"]["value"]), rel=1e-3)
     assert active["mean_w"]["u"] == pytest.approx(active["energy_j"]["u"] / (bursts * 2e-3), rel=1e-6)
-    # the sample at the end of a burst is of the time after it, and stands for 5 us before it, too
+    # the sample at the end of a burst is from after it, yet stands for the 5 us before it, too
     assert active["energy_j"]["value"] == pytest.approx((3.0 * 2e-3 - 2.5 * 5e-6) * bursts, rel=1e-5)
 
 
@@ -144,7 +144,7 @@ def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: 
     edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
     assert found(0.0).value == pytest.approx(2.5 * 2e-3, rel=3e-3)
     assert found(0.0).u == pytest.approx(edges / bursts, rel=1e-3)
-    # 10 mW of idle power, over all of the active time
+    # 10 mW of idle power, over the whole active time
     assert found(10e-3).u == pytest.approx(math.hypot(edges / bursts, 10e-3 * 2e-3), rel=1e-3)
     assert found(0.0).lost == 3
     capture.meta["rig"]["error_model"] = {"gain": 1e-2, "offset_a": 0.0}
@@ -153,7 +153,7 @@ def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: 
 
 
 def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """White noise of 30 mW on each sample: of a mean of n it is 30 mW / sqrt(n), of the largest sample all of it."""
+    """White noise of 30 mW on each sample: 30 mW / sqrt(n) on a mean of n, the full 30 mW on the largest sample."""
     builder.power(0, 1.0)
     builder.phase(1, 50 * MS, 250 * MS, "noisy")
     capture = builder.write(400 * MS)
@@ -172,15 +172,15 @@ def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monke
     power = analyze(capture)["phases"][0]["power"]
     samples = power["mean_w"]["conditions"]["samples"]
     assert samples == 20_000
-    # the quietest of 39 stretches of 1024 samples: below the 30 mW by up to 3 x 2.2 %
+    # the quietest of 39 blocks of 1024 samples: below the 30 mW by up to 3 x 2.2 %
     assert power["max_sample_w"]["u"] == pytest.approx(2 * 0.03, rel=0.08) and power["max_sample_w"]["u"] < 0.06
     assert power["max_moving_w"]["100us"]["u"] == pytest.approx(power["max_sample_w"]["u"] / math.sqrt(10), rel=1e-6)
     assert power["mean_w"]["u"] >= power["max_sample_w"]["u"] / math.sqrt(samples)
 
 
 def test_a_doubt_of_the_idle_level_is_shared_out_by_what_each_class_took(builder: Any) -> None:
-    """Reads take 1 mJ above idle, writes 2 mJ, in an order that tells them apart. 10 mW of idle power over all of the time, shared by
-    energy, is 10 mW x T x 1 mJ / (all energy above idle) for a read, twice that for a write."""
+    """Reads take 1 mJ above idle, writes 2 mJ, in an order that separates them. 10 mW of idle power over the whole time, shared by energy,
+    is 10 mW x T x 1 mJ / (all energy above idle) for a read, twice that for a write."""
     kinds = np.random.default_rng(2).integers(1, 3, 300)  # 1: write, 2: read
     builder.power(0, 0.5)
     tick = 100 * MS
@@ -200,13 +200,13 @@ def test_a_doubt_of_the_idle_level_is_shared_out_by_what_each_class_took(builder
     reads, writes = int((kinds == 2).sum()), int((kinds == 1).sum())
     assert (read.conditions["commands"], write.conditions["commands"]) == (reads, writes)
     share = 10e-3 * 0.3 * 1e-3 / (reads * 1e-3 + writes * 2e-3)
-    # the least squares' own part is small: each millisecond is one command
+    # the least-squares contribution is small: each millisecond is one command
     assert share < read.u < 1.1 * share
     assert 2 * share < write.u < 1.1 * 2 * share
 
 
 def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
-    """0.52 and 0.54 W: a standard deviation of 20 mW / sqrt(2), and twice that / sqrt(2) under the mean."""
+    """0.52 and 0.54 W: a standard deviation of 20 mW / sqrt(2), and twice that / sqrt(2) as u of the mean."""
     for k, watt in enumerate((0.50, 0.52, 0.54)):
         builder.power(k * 101 * MS, watt)
         builder.command(k * 101 * MS + 100 * MS, MS)

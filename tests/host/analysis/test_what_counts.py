@@ -1,4 +1,4 @@
-"""Which commands are in a rate, how many bytes they have, and what two bursts are: docs/methodology.md, counted by hand."""
+"""Which commands count in a rate, how many bytes they have, and what separates two bursts: docs/methodology.md, counted by hand."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def test_each_namespace_has_its_own_block_size() -> None:
     described = [{"nsid": nsid, "lba_size_bytes": size} for nsid, size in ((1, 512), (2, 4096), (7, 520))]
     sizes, notes = lba_sizes({"drive": {"namespaces": described}})
     table = load_commands(rows(*({"nsid": nsid, "blocks": 10} for nsid in (1, 2, 7, 3))), sizes)
-    assert table.nbytes.tolist() == [5120, 40_960, 5200, 5120]  # nobody said what namespace 3 has: 512
+    assert table.nbytes.tolist() == [5120, 40_960, 5200, 5120]  # namespace 3 was never described: 512
     assert notes == []
     by_name = lba_sizes({"drive": {"namespaces": {"2": {"lba_size_bytes": 4096}}}})[0]
-    assert load_commands(rows({"nsid": 2}, {"nsid": 9}), by_name).nbytes.tolist() == [4096, 4096]  # there is one size only
+    assert load_commands(rows({"nsid": 2}, {"nsid": 9}), by_name).nbytes.tolist() == [4096, 4096]  # there is only one size
     assert lba_sizes({})[1] and lba_sizes({})[0] == {0: 512}
 
 
@@ -75,7 +75,7 @@ def test_a_failed_command_is_counted_and_an_aborted_one_is_not(builder: Any) -> 
 
 
 def test_the_do_not_retry_and_more_bits_are_no_failure(builder: Any) -> None:
-    """Of the status, bits 10:0 are its code and type; CRD, More and Do Not Retry are above them."""
+    """Bits 10:0 of the status are its code and type; CRD, More and Do Not Retry are above them."""
     for k, status in enumerate((0x0800, 0x4000, 0x0001)):
         builder.command(MS + k * MS, 100 * US, status=status)
     assert analyze(builder.write())["commands"]["by_opcode"]["read"]["errors"] == 1
@@ -121,7 +121,7 @@ def test_failed_commands_are_in_no_burst(builder: Any) -> None:
 
 
 def test_consistency_is_of_whole_seconds(builder: Any) -> None:
-    """12.5 s: ten seconds of 3, 5, 3, 5, ... completions and two of 4; half a second of 100 is no whole one."""
+    """12.5 s: ten seconds of 3, 5, 3, 5, ... completions and two of 4; half a second of 100, which is not a whole second."""
     builder.phase(1, MS, 12_500 * MS + MS, "t")
     counts = [3, 5] * 5 + [4, 4]
     for second, n in enumerate(counts):

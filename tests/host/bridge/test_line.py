@@ -38,7 +38,7 @@ class Far:
         return got
 
     def put(self, data: bytes) -> bytes:
-        """Give it to the bridge in pieces such as a socket has; what came through."""
+        """Pass it to the bridge in pieces, as from a socket; returns what came through."""
         got = b""
         for at in range(0, len(data), 4096):
             self.line.put(data[at : at + 4096])

@@ -12,7 +12,7 @@ SETTLE = 40e-6
 
 
 def answer(time, poles=POLES):
-    """Of poles in series to a unit step at 0, in closed form."""
+    """Step response at 0 of poles in series, in closed form."""
     time = np.maximum(time, 0.0)
     shares = [tau ** (len(poles) - 1) / math.prod(tau - other for other in poles if other != tau) for tau in poles]
     return 1 - sum(share * np.exp(-time / tau) for share, tau in zip(shares, poles))
@@ -24,7 +24,7 @@ def edges(count, rng, late=0.0, noise=292e-6, step=1.0, poles=POLES, phase=None)
         first = -SETTLE - INTERVAL + (rng.uniform(0, INTERVAL) if phase is None else phase)
         time = first + INTERVAL * np.arange(int(3 * SETTLE / INTERVAL) + 3)
         white = rng.standard_normal(len(time))
-        coloured = np.empty_like(white)  # neighbouring conversions share noise: they are closer than the filter is long
+        coloured = np.empty_like(white)  # neighbouring conversions share noise, being closer than the filter is long
         rho, coloured[0] = math.exp(-INTERVAL / 2e-6), white[0]
         for k in range(1, len(white)):
             coloured[k] = rho * coloured[k - 1] + math.sqrt(1 - rho**2) * white[k]

@@ -11,7 +11,7 @@ from tests.host.wire import encoder
 
 
 def stream(values: list[tuple[int, int]], first_tick: int = 5_000_000, flags_of_block: dict[int, int] | None = None) -> bytes:
-    """Samples each 1000 ticks, 300 a block."""
+    """Samples every 1000 ticks, 300 per block."""
     blocks = []
     for n, at in enumerate(range(0, len(values), 300)):
         flags = (flags_of_block or {}).get(n, 0)

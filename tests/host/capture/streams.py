@@ -11,7 +11,7 @@ from tests.host.wire import encoder
 
 
 def recorded(path: Path, *pieces: bytes, **options: Any) -> Capture:
-    """A capture of these pieces of a stream."""
+    """A capture made from these pieces of a stream."""
     with CaptureWriter(path, **options) as writer:
         for piece in pieces:
             writer.feed(piece)
@@ -19,7 +19,7 @@ def recorded(path: Path, *pieces: bytes, **options: Any) -> Capture:
 
 
 def run(*blocks: bytes, commands: int = 0, first: int = 500, last: int = 1 << 50) -> list[bytes]:
-    """Blocks (numbered from 2) as a whole run: STATUS and RUN before and behind them."""
+    """Blocks (numbered from 2) as a whole run: with STATUS and RUN before and after them."""
     e, n = encoder, len(blocks) + 2
     head = [e.status(0, first, run=1), e.events(1, first, [(first, 15, 1, 0, 0)])]
     return [*head, *blocks, e.events(n, last, [(last, 15, 0, 0, 0)]), e.status(n + 1, last, run=0, commands=commands)]

@@ -104,7 +104,7 @@ def test_one_bit_anywhere_in_any_file_is_seen(kept: Path) -> None:
             flip(kept / name, bit)
             try:
                 found = bad(kept)
-                assert found == [name] or (name == NAME and found[0] == NAME), (name, bit)  # a hash that it states may be the one hit
+                assert found == [name] or (name == NAME and found[0] == NAME), (name, bit)  # a hash it states may be the damaged one
             except CaptureError as error:  # the format itself
                 assert name == NAME and "format" in str(error), (name, bit)
             flip(kept / name, bit)
@@ -187,7 +187,7 @@ def test_without_a_journal_the_rest_is_usable_and_says_what_is_lost(bare: Path, 
     (gap,) = capture.gaps.collect().filter(pl.col("reason").str.contains(name, literal=True)).rows(named=True)
     left = [pl.read_parquet(path) for path in bare.glob("*.parquet") if path.name != "gaps.parquet"]
     ticks = [frame[column] for frame in left for column in ("cqe_tick", "first_tick", "tick") if column in frame.columns and len(frame)]
-    # nobody knows of which time of the capture they were
+    # it is unknown from what time of the capture they were
     assert gap["first_tick"] <= min(column.min() for column in ticks) < max(column.max() for column in ticks) <= gap["last_tick"]
     if name == "commands.parquet":
         assert result["loss"]["commands"] == 600

@@ -33,7 +33,8 @@ def test_a_whole_run_is_complete_in_one_piece_or_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 20])
 def test_a_beginning_that_did_not_come_is_a_gap(tmp_path: Path, cut: int) -> None:
-    """Without STATUS nothing says that the blocks that came are the first: with the RUN event alone, others may have gone before it."""
+    """Without STATUS nothing says that the first block received is the run's first: with the RUN event alone, others may have preceded
+    it."""
     capture = recorded(tmp_path / "c", *BLOCKS[cut:])
     assert (capture.state, capture.meta["loss"]["lossless"]) == ("incomplete", False)
     assert reasons(capture) == [("ANY", "the beginning was not received")]

@@ -1,4 +1,4 @@
-"""Any bytes as Identify data, any TLPs as their carriers: a drive that meta.json may hold, nothing, or one clear error."""
+"""Any bytes as Identify data, any TLPs carrying them: a drive that meta.json may hold, nothing, or one clear error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.host.fuzzing import examples
 
 COLUMNS = ("qid", "opcode", "status", "nsid", "slba", "first_data_tick", "fetch_tick", "doorbell_tick", "cqe_tick")
 PLACES = [0, 4, 24, 26, 64, 80, 96, 128, 130, 191, 263, 265, 266, 268, 272, 322, 525, 2048, 2080, 3071]
-# a whole structure from few drawn bytes: a pattern, repeated, with some places set
+# a whole structure from few drawn bytes: a repeated pattern with some bytes set
 STRUCTURES = st.builds(
     lambda pattern, places: _structure(pattern, places),
     st.binary(min_size=1, max_size=40),

@@ -104,7 +104,7 @@ def test_place_in_the_file_is_what_the_table_says_and_other_programs_get_the_tim
 
 
 def test_a_step_of_the_hosts_clock_while_the_rig_restarts(tmp_path: Path) -> None:
-    """Two time bases are joined by the time that passed, as the host saw it."""
+    """Two time bases are joined by the elapsed time as seen by the host."""
     first, second = b"".join(maker.stream(20, stop=False)), b"".join(maker.stream(20))
     with CaptureWriter(tmp_path / "c") as writer:
         writer.feed(first, 10**18)
@@ -122,7 +122,7 @@ def test_the_hosts_clock_is_not_asked_for_what_passed(tmp_path: Path, monkeypatc
     from wattbell.capture import writer as module
 
     steps = iter([10**18])
-    monkeypatch.setattr(module, "now_ns", lambda: next(steps))  # a second question has no answer
+    monkeypatch.setattr(module, "now_ns", lambda: next(steps))  # a second query gets no answer
     first, second = b"".join(maker.stream(20, stop=False)), b"".join(maker.stream(20))
     with CaptureWriter(tmp_path / "c") as writer:
         writer.feed(first)
@@ -149,7 +149,7 @@ def test_blocks_that_cannot_be_placed_are_gaps_and_break_nothing(tmp_path: Path)
     assert (reader.first_tick, len(reader)) == (2000, 3 * N)
     assert np.isfinite(reader.read().power).all()
     assert capture.meta["loss"]["lossless"] is False
-    # each of them is a gap: by the decoder, or where it let it through by the recorder
+    # each of them is a gap: reported by the decoder or, where that let it through, by the recorder
     assert capture.gaps.select("count").collect().height >= 4
     assert (capture.gaps.collect()["count"] == -1).all()
 

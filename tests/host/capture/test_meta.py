@@ -1,4 +1,4 @@
-"""meta.json from anywhere: it is read as what it may be, or refused in one sentence that names the key."""
+"""meta.json from any source: it is read if valid, or refused in one sentence that names the key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DRIVE = {
 
 
 def make(path: Path, stream: bytes = STREAM) -> Path:
-    """A small capture in whose meta.json every key is filled, without hashes: what is fuzzed is all that a reader goes by."""
+    """A small capture whose meta.json has every key, without hashes: what is fuzzed is everything a reader depends on."""
     about = {
         "virtual": False, "profile": "p", "timing": "model", "trace_origin_tick": 0,
         "front_end_delay_s": 1e-6, "front_end_delay_u_s": 1e-8, "front_end_delay_calibrated": False,
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_text_and_a_file_without_end_are_refused(tmp_path: Pat
     with pytest.raises(CaptureError, match="cannot be read"):
         open_capture(tmp_path)
     with open(tmp_path / NAME, "wb") as file:
-        file.truncate(1 << 40)  # sparse: a reader that took it whole would need a terabyte
+        file.truncate(1 << 40)  # sparse: a reader that loaded it whole would need a terabyte
     with pytest.raises(CaptureError, match="more than 64 MiB"):
         open_capture(tmp_path)
 

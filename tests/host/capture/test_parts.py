@@ -1,4 +1,4 @@
-"""The parts of a capture one by one: room on the disk, the waveform's pieces, row groups, what a repair says, what Identify says."""
+"""The parts of a capture one by one: disk space, the waveform's pieces, row groups, repair, Identify."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MB = 1 << 20
 
 
 class Disk:
-    """In the place of the C library: notes what is asked for, and refuses with an error number."""
+    """Stands in for the C library: records calls, and fails with an error number."""
 
     def __init__(self, refuses: int = 0, above: int = -1) -> None:
         self.asked: list[tuple[int, int, int]] = []
@@ -132,10 +132,10 @@ def test_a_file_that_did_not_grow_is_full_or_too_large(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(("rail", "counts", "bytes_in", "wanted"), [
-    ({}, None, 0, int(10_000 * 12.6 / 6) + MB),  # nothing converted: as if all were samples
+    ({}, None, 0, int(10_000 * 12.6 / 6) + MB),  # nothing converted yet: as if everything were samples
     ({"samples": 100, "stored_samples": 80}, {"commands": 10}, 5000, 2 * (80 * 12.6 + 10 * 40 + (5000 - 480 - 440) * 1.2) + MB),
     ({"samples": 100}, {"commands": 10}, 5000, 2 * (100 * 12.6 + 10 * 40 + (5000 - 600 - 440) * 1.2) + MB),
-    ({"samples": 100}, {}, 20_000, 100 * 12.6 + (20_000 - 600) * 1.2 + MB),  # a journal cut since: no less than was made
+    ({"samples": 100}, {}, 20_000, 100 * 12.6 + (20_000 - 600) * 1.2 + MB),  # a journal truncated since: no less than was made
     ({"samples": 5000}, {}, 10_000, 5000 * 12.6 + MB),
 ])  # fmt: skip
 def test_a_rebuild_asks_for_the_room_that_it_takes(
@@ -294,7 +294,7 @@ def test_which_columns_of_the_commands_are_always_there() -> None:
 
 
 def test_commands_are_read_by_groups_of_rows_that_may_hold_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six groups of 10 commands, 1000 ticks apart; of groups that cannot hold any, none is read."""
+    """Six groups of 10 commands, 1000 ticks apart; groups that cannot hold a match are not read."""
     monkeypatch.setattr(tables, "_ROW_GROUP", 10)
     with CaptureWriter(tmp_path / "c", journal=False) as writer:
         for group in range(6):
@@ -335,7 +335,7 @@ def test_columns_that_are_not_given(tmp_path: Path) -> None:
 
 
 def test_a_path_is_a_name_and_no_pattern(tmp_path: Path) -> None:
-    """A capture's folder may have any name: what reads a table takes it as it stands."""
+    """A capture's folder may have any name: readers of tables take it literally."""
     capture = recorded(tmp_path / "a[b]*", *run(e.commands(2, 1000, [e.Command(1000)]), commands=1, last=9000))
     recorded(tmp_path / "ab", *run(e.commands(2, 1000, [e.Command(1000)] * 3), commands=3, last=9000))
     assert capture.commands.select(pl.len()).collect().item() == 1 and capture.state == "complete"
@@ -379,7 +379,7 @@ def test_what_a_check_says_of_each_file(tmp_path: Path) -> None:
 
 
 def test_an_older_waveform_is_read_to_its_end(tmp_path: Path) -> None:
-    """Of a capture without hashes all samples are read: a hole in its middle shows, though its length and its ends are well."""
+    """Without hashes, all samples of a capture are read: a hole in its middle shows, though its length and ends are fine."""
     path = tmp_path / "c"
     with CaptureWriter(path, journal=False) as writer:
         for k in range(20):
@@ -402,7 +402,7 @@ def test_the_gap_of_a_lost_table_spans_what_is_left(tmp_path: Path) -> None:
     done = repairs.repair(check(path))
     assert [(name, remedy.name) for name, remedy in done] == [("commands.parquet", "set_aside"), ("events.parquet", "set_aside")]
     capture = open_capture(path)
-    # the rail begins at 2000; its last sample ends a step behind its last: 2000 + 10 x 3000
+    # the rail begins at 2000; the end of its last sample is a step after it: 2000 + 10 x 3000
     assert sorted(capture.gaps.collect().rows()) == [
         ("COMMANDS", 2000, 32_000, 2, "commands.parquet was damaged after the recording"),
         ("EVENTS", 2000, 32_000, -1, "events.parquet was damaged after the recording"),

@@ -143,7 +143,7 @@ def test_it_ends_with_the_run_and_takes_what_comes_behind_the_stop(recording: Re
 
 
 def test_what_is_queued_when_it_ends_is_taken_without_waiting(recording: Recording) -> None:
-    """Data only: what the line did meanwhile, nobody asks any more."""
+    """Data only: the state of the line meanwhile no longer matters."""
     stop = threading.Event()
     script = Script(HEAD, stop.set, NOTHING, NOTHING, Line.CUT, commands(2, MS), RigError("gone"), commands(3, 2 * MS))
     recording.run(script, Rig(refuses=("stop",)), stop=stop)
@@ -188,7 +188,7 @@ def test_a_rig_that_does_not_confirm_the_stop_is_noted(recording: Recording) -> 
 
 
 def test_a_drain_ends_though_the_rig_never_does(recording: Recording) -> None:
-    """After five seconds: a quarter of one passes at each look at the clock."""
+    """After five seconds: each look at the clock advances it by a quarter of one."""
     stop = threading.Event()
     stop.set()
     script = Script(HEAD, *[NOTHING] * 60)

@@ -13,12 +13,12 @@ from tests.host.capture.streams import recorded, run
 from tests.host.wire import encoder as e
 
 FLUSH = 10_000_000
-"""Ticks for which the rig may hold a block open, and where it says how many command records it lost: docs/wire-format.md."""
+"""Ticks for which the rig may hold a block open, and the counter of command records it has lost: docs/wire-format.md."""
 LOST_RECORDS = 80
 
 
 def with_losses(block: bytes, lost_records: int) -> bytes:
-    """A STATUS block in which the rig says that it lost so many command records itself."""
+    """A STATUS block in which the rig reports this many command records lost."""
     head, payload = block[:28], bytearray(block[28:-4])
     payload[LOST_RECORDS : LOST_RECORDS + 4] = struct.pack("<I", lost_records)
     return head + bytes(payload) + struct.pack("<I", zlib.crc32(head + bytes(payload)))
@@ -41,7 +41,7 @@ def three(first: int = 2) -> bytes:
      (3, (0, 1), -1)],
 )  # fmt: skip
 def test_what_the_rig_counted_is_what_came_and_what_it_lost(tmp_path: Path, made: int, lost: tuple[int, int], missing: int) -> None:
-    """`made` commands in the tap, three of which came; `lost`: what the rig's counter, which wraps, says at both ends of the run."""
+    """`made` commands in the tap, three of which arrive; `lost`: the rig's counter, which wraps, at both ends of the run."""
     blocks = run(three(), commands=made, last=50_000)
     blocks[0], blocks[-1] = with_losses(blocks[0], lost[0]), with_losses(blocks[-1], lost[1])
     found = counted(recorded(tmp_path / "c", *blocks))
@@ -61,9 +61,9 @@ def test_the_state_of_the_rig_is_what_it_said_last_and_not_what_came_last(tmp_pa
         assert writer.account.run == 1 and writer.account.has_run
         writer.feed(e.events(2, 9000, [(9000, 15, 0, 0, 0)]))
         assert writer.account.run == 0
-        writer.feed(e.status(3, 8000, run=1))  # made before the stop, sent behind it
+        writer.feed(e.status(3, 8000, run=1))  # made before the stop, sent after it
         assert writer.account.run == 0
-        writer.feed(e.status(4, 9000, run=1))  # in the same tick the event is the later one
+        writer.feed(e.status(4, 9000, run=1))  # within the same tick the event counts as later
         assert writer.account.run == 0
         writer.feed(e.events(5, 9000, [(9000, 15, 1, 0, 0)]))
         assert writer.account.run == 1

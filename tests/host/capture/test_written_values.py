@@ -29,7 +29,7 @@ UTC = 1_700_000_000_000_000_000
 def status(
     number: int, tick: int, run: int, lost: tuple[int, ...] = (0,) * 5, commands: int = 0, bar0: int = 0, tick_ps: int = 1000
 ) -> bytes:
-    """A STATUS block with what the encoder leaves at 0; `lost`: TLPs, commands, records, events, samples."""
+    """A STATUS block with the fields that the encoder leaves at 0; `lost`: TLPs, commands, records, events, samples."""
     payload = struct.pack("<IIHHHHHBBIIIHH", 0x010203, tick_ps, 4, 128, 64, 1024, 18, run, 2, 20, 500, 1000, 4, 0)
     payload += struct.pack("<QQQ", 11, 12, commands) + struct.pack("<9I", 13, 14, 15, *lost, 21) + struct.pack("<Q", bar0)
     return bytes(e.block(5, number, tick, payload))
@@ -60,7 +60,7 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
         "model": "m", "serial": "s", "gateware": "1.2.3", "clock_ticks": 4, "tlp_width": 128, "queues": 64, "slots": 1024, "adc_bits": 18,
         "dstrd": 2, "bar0": 0xFE00_0000,
     }  # fmt: skip
-    # the first block alone waits for another: the second one's tick is the first that the host saw, 1 s after it began
+    # the first block alone waits for another: the second one's tick is the first the host has seen, 1 s after the start
     assert meta["clock"] == {"tick_ps": 1000, "utc_anchor": {"tick": 500, "utc_ns": UTC + 10**9, "utc": "2023-11-14T22:13:21.000000Z"}}
     assert meta["rail"] == {
         "first_tick": 4000, "interval_ticks": 4000, "samples": 30, "stored_samples": 30, "breaks": 0, "missing_samples": 10, "flags": 0x11,
@@ -93,7 +93,7 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
     (11_000, b"noise", []),
 ])  # fmt: skip
 def test_a_known_loss_explains_what_the_rig_counted(tmp_path: Path, rail_tick: int, noise: bytes, reasons: list[str]) -> None:
-    """Seven commands were made and none came: nothing is added where samples are missing, or bytes were no block."""
+    """Seven commands were made and none came: nothing is added where samples are missing, or bytes formed no block."""
     blocks = run(e.rail(2, 1000, [(1, 1)] * 10), e.rail(3, rail_tick, [(1, 1)] * 10), commands=7, last=90_000)
     capture = recorded(tmp_path / "c", *blocks[:3], noise, *blocks[3:])
     assert [row[4] for row in capture.gaps.collect().rows()] == reasons
@@ -127,7 +127,7 @@ def test_energy_given_by_hand_is_one_number_of_96_bits(tmp_path: Path, energy: i
     (0, 101_000 + FLUSH), (FLUSH, 101_000 + FLUSH), (3600 * 10**9, 101_000 + 3600 * 10**9 - 2500),
 ])  # fmt: skip
 def test_a_restart_lies_as_far_behind_as_the_hosts_clock_says(tmp_path: Path, away_ns: int, offset: int) -> None:
-    """And never before what may still have been under way: the first tick of the new run plus a flush."""
+    """Nor before what may still have been in progress: the first tick of the new run plus a flush."""
     before = [status(0, 500, 1), e.events(1, 600, [(600, 15, 1, 0, 0)]), e.commands(2, 101_000, [e.Command(101_000)])]
     behind = [status(0, 2000, 1), e.events(1, 2500, [(2500, 15, 1, 0, 0), (2600, 7, 0, 0, 5)]),
               e.tlps(2, 2500, [(2400, 1, 0, bytes(12))]), e.commands(3, 2500, [e.Command(2450, 10)])]  # fmt: skip
@@ -140,7 +140,7 @@ def test_a_restart_lies_as_far_behind_as_the_hosts_clock_says(tmp_path: Path, aw
     assert writer.markers == [(offset + 2600, 5)]
     writer.save_meta()
     writer.abandon()
-    capture = open_capture(tmp_path / "c")  # rebuilt: as it was placed
+    capture = open_capture(tmp_path / "c")  # rebuilt: placed as before
     assert capture.meta["journal"]["tick_offsets"] == [0, offset]
     assert capture.events.collect()["tick"].to_list() == [600, offset + 2500, offset + 2600]
     assert capture.status.collect()["tick"].to_list() == [500, offset + 2000]
@@ -167,7 +167,7 @@ def test_the_meta_is_brought_up_to_date_every_second(tmp_path: Path, monkeypatch
             writer.feed(block)
             bare.feed(block)
             seen.append((on_disk("c"), on_disk("bare")))
-        # without a journal nothing can be rebuilt, and nobody asks
+        # without a journal nothing can be rebuilt, and nothing is tried
         assert seen == [(1, 0), (1, 0), (1, 0), (4, 0), (4, 0), (6, 0)]
 
 
@@ -179,10 +179,10 @@ def test_an_anchor_that_was_given_stays_and_maps_the_waveform(tmp_path: Path) ->
 
 
 def test_a_tick_that_is_no_nanosecond(tmp_path: Path) -> None:
-    """The length of a tick is the rig's to say; UTC and restarts count in it."""
+    """The rig defines the length of a tick; UTC and restarts are counted in it."""
     began = e.events(1, 600, [(600, 15, 1, 0, 0)])
     capture = recorded(tmp_path / "c", status(0, 500, 1, tick_ps=4000), began, status(2, 700, 1, tick_ps=0))
-    assert capture.tick_ps == 1000  # one that says 0 does not say
+    assert capture.tick_ps == 1000  # a rig that reports 0 does not say
     capture = recorded(tmp_path / "d", status(0, 500, 1, tick_ps=4000), status(1, 600, 1, tick_ps=4000))
     assert (capture.tick_ps, capture.seconds(10**9)) == (4000, 4.0)
 
@@ -199,7 +199,7 @@ def test_the_rail_is_told_with_what_its_ticks_need_behind_a_restart(tmp_path: Pa
 
 
 def test_identified_drives_go_before_what_the_user_said(tmp_path: Path) -> None:
-    """And what the user said stays where nothing was seen; the drive is not known where neither is."""
+    """The user's value stays where nothing was seen; the drive is unknown if there is neither."""
     with CaptureWriter(tmp_path / "c", lba_size_bytes=4096, journal=False) as writer:
         writer.meta["drive"] = None
     assert open_capture(tmp_path / "c").meta["drive"] == {
@@ -208,7 +208,7 @@ def test_identified_drives_go_before_what_the_user_said(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_which_nothing_could_be_begun_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where somebody else has removed it before."""
+    """Even if somebody else has already removed it."""
     removed = [False]
 
     def full(folder: Path, _name: str) -> None:
@@ -239,7 +239,7 @@ def test_it_is_closed_once(tmp_path: Path) -> None:
 
 
 def test_one_that_could_not_be_written_stays_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its journal is no longer held: it is rebuilt when it is opened."""
+    """And its journal is released: it is rebuilt when opened."""
     writer = CaptureWriter(tmp_path / "c")
     writer.feed(b"".join(run(e.commands(2, 1000, [e.Command(1000)]), commands=1, last=5000)))
 

@@ -26,7 +26,7 @@ def wattbell(tmp_path: Path) -> Any:
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    """One line, which says these words, and an exit code of an error of the user's."""
+    """One line with these words, and the exit code of a user error."""
     assert done.returncode in (1, 2), (done.stdout, done.stderr)
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stderr.startswith("error: ")

@@ -53,8 +53,8 @@ pathlib.Path(words["--output"]).write_text("fio: a warning\\n" + json.dumps({{"f
 
 
 class Lab:
-    """``power``: W at so many seconds behind the last marker, None for a rig that is silent; ``commands``: whether it sees one. Each turn
-    brings a second of the rail."""
+    """``power``: W at times in seconds after the last marker, None for a silent rig; ``commands``: whether it sees any. Each turn brings a
+    second of the rail."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = root

@@ -137,7 +137,7 @@ def test_a_drive_that_cannot_be_opened_is_refused(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", ["nvme0n1", "nvme0n1p1", "nvme0n2", "nvme0n2p3"])
 def test_every_block_device_of_the_drive_must_be_free(machine: Machine, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """What the kernel has claimed without a word in procfs: a member of btrfs or ZFS, another program's exclusive open."""
+    """What the kernel claims without an entry in procfs: a member of btrfs or ZFS, another program's exclusive open."""
     if name == "nvme0n2p3":
         machine.partition("nvme0n2", 3, "259:7")
     truly = os.open
@@ -154,7 +154,7 @@ def test_every_block_device_of_the_drive_must_be_free(machine: Machine, monkeypa
 
 
 def test_what_the_kernel_has_claimed_is_refused(machine: Machine, tmp_path: Path) -> None:
-    """A true block device in the place of the drive's second namespace, opened exclusively."""
+    """A real block device in place of the drive's second namespace, opened exclusively."""
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
     losetup = shutil.which("losetup")
@@ -208,7 +208,7 @@ def test_a_loop_device_before_the_drive_is_refused(machine: Machine) -> None:
         ("nvme0n2", "0100002", True),  # O_RDWR, as a virtual machine has it
         ("nvme0n2", "0100001", True),
         ("nvme0n2", "0100000", False),  # reading, as udev does
-        ("ng0n2", "0100000", True),  # pass-through commands need no more than that
+        ("ng0n2", "0100000", True),  # enough for pass-through commands
         ("nvme1n1", "0100002", False),
         ("sda", "0100002", False),
     ],
@@ -226,7 +226,7 @@ def test_a_program_that_works_with_the_drive_is_refused(machine: Machine, node: 
 
 
 def test_namespaces_of_the_drives_other_controller_count(machine: Machine) -> None:
-    """Without native multipath each controller of a drive has block devices of its own."""
+    """Without native multipath each controller of a drive has its own block devices."""
     other = machine.sys / "devices/pci0000:00/0000:02:00.0/nvme/nvme1"
     for name, dev, of in (("nvme1n1", "259:9", other), ("nvme2n1", "259:11", other.parent / "nvme2")):
         write(of / name / "dev", dev)

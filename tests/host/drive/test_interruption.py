@@ -14,7 +14,7 @@ import pytest
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError
 
-# A session whose drive is a folder: sysfs files, an `nvme` that takes its time and keeps its features in a file, no rig.
+# A session whose drive is a folder: sysfs files, a slow `nvme` that keeps its features in a file, no rig.
 CHILD = r"""
 import signal, sys, threading, time
 from pathlib import Path
@@ -112,9 +112,9 @@ def test_signals_while_settings_are_put_back_change_nothing(bench: Bench, first:
     process.send_signal(first)
     sent = 0
     while process.poll() is None:
-        if bench.log() != before:  # settings are being put back
+        if bench.log() != before:  # settings are being restored
             number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[sent % 3]
-            # to the whole group, as a terminal's Ctrl-C: the programs that put settings back must not get it
+            # to the whole group, like a terminal's Ctrl-C: the programs that restore settings must not get it
             os.killpg(process.pid, number) if sent % 2 else process.send_signal(number)
             sent += 1
         time.sleep(0.03)
@@ -141,7 +141,7 @@ def test_a_signal_after_the_last_step_waits_for_the_settings(bench: Bench) -> No
 
 
 def test_a_storm_of_signals_from_the_first_moment_on(bench: Bench) -> None:
-    """Two signals a millisecond apart: the second one meets the way out of the first."""
+    """Two signals a millisecond apart: the second arrives while the first is being handled."""
     process = bench.start(600)
     while process.poll() is None:
         process.send_signal(signal.SIGINT)
@@ -154,7 +154,7 @@ def test_a_storm_of_signals_from_the_first_moment_on(bench: Bench) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_what_puts_settings_back_is_not_ended_by_a_signal_for_us(tmp_path: Path, number: signal.Signals) -> None:
-    """One to the whole group may reach it before it has a session of its own."""
+    """A signal to the whole group may arrive before it has a session of its own."""
     (tmp_path / "nvme").write_text(f"#!/bin/sh\nkill -{int(number)} $$\necho done\n")
     (tmp_path / "nvme").chmod(0o755)
     assert Tools({"nvme": str(tmp_path / "nvme")}).run("nvme") == "done\n"

@@ -1,4 +1,4 @@
-"""Sessions on a real drive, with a rig, an nvme and a fio of the test's own: a recorder that plays what such a drive would draw."""
+"""Sessions on a real drive, with a fake rig, nvme and fio: a recorder that plays what such a drive would draw."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_anything_that_nvme_cli_says_is_understood_or_an_error(tree: Any, cut: i
 
 
 class Left:
-    """A folder of results with a journal, a sysfs, and an nvme that writes down what it is asked."""
+    """A folder of results with a journal, a sysfs, and an nvme that logs its arguments."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.sys, self.journal = root, root / "sys", root / "out/restore.json"

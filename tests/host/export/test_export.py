@@ -63,7 +63,7 @@ def test_logic_as_sigrok_reads_it(capture, tmp_path):
     clkreq = levels[:, 0]
     assert np.flatnonzero(np.diff(clkreq)).tolist() == [3999, 5999], "released from 4 ms to 6 ms"
     assert levels[:, 1].all()
-    # a strobe stands in the first sample at or after its instant
+    # a strobe is in the first sample at or after its instant
     assert np.flatnonzero(levels[:, 5]).tolist() == [12_001, 13_000]
     assert np.flatnonzero(levels[:, 6]).tolist() == [12_001, 13_001], "one read fetched two commands"
     assert np.flatnonzero(levels[:, 7]).tolist() == list(range(13_020, 13_092))
@@ -74,7 +74,7 @@ def test_logic_as_sigrok_reads_it(capture, tmp_path):
 
 
 def level(path, channel):
-    """Samples of a logic channel of a session, by its place."""
+    """Samples of a logic channel of a session, by index."""
     with zipfile.ZipFile(path) as archive:
         names = sorted((n for n in archive.namelist() if n.startswith("logic-1-")), key=lambda n: int(n.split("-")[2]))
         words = np.frombuffer(b"".join(archive.read(n) for n in names), "<u2")
@@ -83,10 +83,10 @@ def level(path, channel):
 
 def test_busy_is_high_while_a_command_is_in_flight(builder, tmp_path):
     builder.power(0, 0.66)
-    builder.command(1 * MS, 20 * MS, qid=0, opcode=0x0C)  # an AER waits for good
+    builder.command(1 * MS, 20 * MS, qid=0, opcode=0x0C)  # an AER stays pending
     builder.command(2 * MS, 500_000)
     builder.command(2 * MS + 200_000, 800_000)
-    builder.command(5 * MS, 2 * MS, doorbell_tick=None, fetch_tick=5 * MS + 600_000)  # under way since its fetch at the latest
+    builder.command(5 * MS, 2 * MS, doorbell_tick=None, fetch_tick=5 * MS + 600_000)  # in flight since its fetch at the latest
     builder.gaps.append(Gap(Kind.COMMANDS, 10 * MS, 12 * MS, -1, "test"))
     made = export_sigrok(builder.write(25 * MS), tmp_path / "x.sr", samplerate_hz=100_000)
     busy = level(made.path, 9)

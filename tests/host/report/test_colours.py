@@ -21,7 +21,7 @@ SIGHT = {
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 WHITE = XYZ.sum(axis=1)
 LEAST = 10.0
-"""CIE76. 2.3 is just noticeable side by side; thin lines and dots apart from each other take several times as much."""
+"""CIE76. 2.3 is just noticeable side by side; separate thin lines and dots need several times as much."""
 
 
 def linear(colour: str) -> Float:
@@ -47,7 +47,7 @@ def test_colours_are_told_apart(sight: str) -> None:
 
 
 def test_the_measure_tells_what_was_wrong_before() -> None:
-    """Reads in blue and writes in violet; two phases in green and red: the same to a deuteranope."""
+    """Reads in blue and writes in violet; two phases in green and red: identical to a deuteranope."""
     assert difference("#1f6f9f", "#8a4a9e", SIGHT["deuteranopia"]) < 4
     assert difference("#3c7d3c", "#b23a48", SIGHT["deuteranopia"]) < 4
 

@@ -1,4 +1,5 @@
-"""Any bytes, and any change of good results: a run, or an error with the file's name. Pages and store take what the reader takes."""
+"""Any bytes, and any change to good results: a run, or an error with the file's name. Pages and store accept whatever the reader
+accepts."""
 
 from __future__ import annotations
 

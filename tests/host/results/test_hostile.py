@@ -1,4 +1,4 @@
-"""Results, captures and registrations of a stranger: their text is text on every page, in every picture and on the terminal."""
+"""Results, captures and registrations of a stranger: their text stays text on every page, in every picture and on the terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def hostile(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """As long, with as many words and slashes, and nothing in it that means anything to anybody."""
+    """Equally long, with as many words and slashes, but without special meaning."""
     return f"{text} {re.sub(r'[^A-Za-z0-9/ ]', 'x', EVERYTHING)}"
 
 
@@ -82,7 +82,7 @@ TEMPLATES = {"<br>", "<extra>", "</extra>"}
 
 
 def same_page(page: str, plain: str, constants: str) -> Any:
-    """Holds a page to one without anything hostile; returns the data of its script."""
+    """Compares a page with one free of anything hostile; returns the data of its script."""
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
     found, model = Shape(page), Shape(plain)
     assert found.elements == model.elements
@@ -104,7 +104,7 @@ def strings(value: Any) -> list[str]:
 
 
 def no_markup_in_labels(data: Any) -> None:
-    """plotly.js reads tags and placeholders in labels: only our own may be there."""
+    """plotly.js interprets tags and placeholders in labels: only our own may be there."""
     labels = strings(data)
     assert any("&lt;script&gt;" in text for text in labels)
     assert {tag for text in labels for tag in re.findall("<[^<>]*>", text)} <= TEMPLATES

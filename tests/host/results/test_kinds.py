@@ -1,4 +1,4 @@
-"""Pages go by the kind of a test, not by its name."""
+"""Pages depend on the kind of a test, not on its name."""
 
 from __future__ import annotations
 

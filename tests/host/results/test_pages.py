@@ -56,7 +56,7 @@ def test_one_file_that_needs_no_other(folders: dict[str, Path], tmp_path: Path) 
 
 
 def test_a_distribution_of_one_line_is_said_instead_of_drawn(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Ten wake-ups of a model that always takes as long."""
+    """Ten wake-ups of a model that always takes equally long."""
     folder = tmp_path / "alike"
     shutil.copytree(folders["660p"], folder)
     assert chart(sections([read_run(folder)]), "anandtech-2018-idle-wake-up-distribution")

@@ -1,4 +1,4 @@
-"""What a registration of a virtual rig must be to be believed: its types, its owner, its folder."""
+"""What makes a virtual rig's registration trustworthy: its types, its owner, its folder."""
 
 from __future__ import annotations
 

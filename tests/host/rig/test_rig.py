@@ -49,7 +49,7 @@ class Instrument:
 
     def close(self) -> None:
         self.ended.set()
-        self.thread.join()  # before its descriptors become another instrument's
+        self.thread.join()  # before another instrument gets its descriptors
         os.close(self.slave)
         os.close(self.master)
 
@@ -109,7 +109,7 @@ def test_a_port_that_is_not_there() -> None:
 
 
 def test_a_rig_that_runs_already_goes_on(made: list[Instrument]) -> None:
-    # first that of the run's identifier, which a rig takes for its next run
+    # first the run identifier, which a rig takes for its next run
     answers = {**GOOD, "SYST:ERR?": ['0,"No error"\n', '-213,"Init ignored"\n', '0,"No error"\n']}
     for _ in range(2):
         made.append(Instrument({name: list(queue) for name, queue in answers.items()}))
@@ -227,7 +227,7 @@ DELAYS = "CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?"
 @pytest.mark.parametrize(("answer", "delay", "u", "calibrated"), [
     (None, 2e-6, 60e-9, False),  # an older firmware
     ("0E+00,0E+00;0E+00,0E+00;1;+4.0E+00", 2e-6, 60e-9, False),
-    ("0E+00,0E+00;2.1E-06,4E-09;1;+4.0E+00", 2e-6, 60e-9, False),  # only the path that does not count
+    ("0E+00,0E+00;2.1E-06,4E-09;1;+4.0E+00", 2e-6, 60e-9, False),  # only the path that is not used
     ("1.99E-06,1E-09;0E+00,0E+00;1;+4.0E+00", 1.99e-6, 1e-9, True),  # one path
     ("1.99E-06,3E-09;1.994E-06,4E-09;1;+4.0E+00", 1.99e-6, 5e-9, True),  # merged
     ("1.99E-06,3E-09;1.994E-06,4E-09;0;+4.0E+00", 1.99e-6, 3e-9, True),

@@ -134,7 +134,7 @@ def test_fitted_is_read_from_the_profile(tmp_path: Path) -> None:
 
 
 def test_every_figure_named_as_deciding_is_in_the_profiles() -> None:
-    """A key that was renamed in the profiles would turn fitted statements into unfitted ones unseen."""
+    """A key renamed in the profiles would silently turn fitted statements into unfitted ones."""
     known, drives = Profiles(profiles_dir()), load_statements().drives
     for statement in load_statements().statements:
         names = [name for drive in statement.drives for name in known.names(drives[drive])]

@@ -26,14 +26,14 @@ Annotation = tuple[int, int, str]
 
 
 class Decoded:
-    """Input and decoder as sigrok-cli has to be given them."""
+    """Input and decoder arguments for sigrok-cli."""
 
     def __init__(self, *words: object) -> None:
         self.words = [str(word) for word in words]
         self.decoder = self.words[self.words.index("-P") + 1].split(":")[0]
 
     def of(self, kind: str) -> list[Annotation]:
-        """(first sample, last sample, text) of the annotations of a class, in the order in which they end."""
+        """(first sample, last sample, text) of the annotations of a class, in order of their ends."""
         command = ["sigrok-cli", *self.words, "-A", f"{self.decoder}={kind}", "--protocol-decoder-samplenum"]
         environment = {**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment)
@@ -44,7 +44,7 @@ class Decoded:
 
 
 def stream(path: Path, data: bytes) -> Decoded:
-    """What `wattbell` says of a stream in a file."""
+    """The output of `wattbell` for a stream in a file."""
     path.write_bytes(data)
     return Decoded("-i", path, "-I", "binary:numchannels=8", "-P", "wattbell:" + ":".join(f"d{k}={k}" for k in range(8)))
 
@@ -97,7 +97,7 @@ def test_damage_is_told_and_what_follows_is_read(tmp_path: Path) -> None:
 
 
 def test_bytes_with_a_clock(tmp_path: Path) -> None:
-    """A logic analyser on a parallel port: D0..D7 and a clock, many samples a byte."""
+    """A logic analyser on a parallel port: D0..D7 and a clock, several samples per byte."""
     block = encoder.events(0, 1, [(1, 15, 1, 0, 0)])
     samples = b"".join(word.to_bytes(2, "little") for byte in block for word in [byte, byte | 0x100, byte | 0x100, byte])
     path = tmp_path / "x.bin"
@@ -142,7 +142,7 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
 
 
 def test_a_window_in_the_midst_of_a_load_gives_no_latency_of_what_began_before(builder, tmp_path: Path) -> None:
-    """In order, the completions of the first two would be those of the third and fourth, of 5 us."""
+    """Matched in order, the completions of the first two would be those of the third and fourth, of 5 us."""
     for n in range(4):
         builder.command(1 * MS + 50 * n * US, 105 * US)
     builder.command(3 * MS, 60 * US)
@@ -158,7 +158,7 @@ def test_a_window_in_the_midst_of_a_load_gives_no_latency_of_what_began_before(b
 
 
 def test_the_drive_may_take_commands_in_another_order(builder, tmp_path: Path) -> None:
-    """Of two queues: the later doorbell's is fetched and completed before the earlier one's is even fetched."""
+    """With two queues: the later doorbell's command is fetched and completed before the earlier one's is even fetched."""
     builder.power(0, 0.66)
     builder.command(1 * MS, 100 * US, fetch_tick=1 * MS + 51 * US, qid=1)
     builder.command(1 * MS + 1 * US, 49 * US, fetch_tick=1 * MS + 2 * US, qid=2)
@@ -168,7 +168,7 @@ def test_the_drive_may_take_commands_in_another_order(builder, tmp_path: Path) -
 
 
 def test_two_that_share_a_sample_are_not_exact(builder, tmp_path: Path) -> None:
-    """One is over within the sample in which the next begins; two of one doorbell end in one sample."""
+    """One ends within the sample in which the next begins; two of one doorbell end in one sample."""
     builder.power(0, 0.66)
     builder.command(1 * MS + 100, 300, fetch_tick=1 * MS + 200)
     builder.command(1 * MS + 500, 80 * US, fetch_tick=1 * MS + 600)
@@ -202,7 +202,7 @@ def test_a_record_in_doubt_is_not_exact(builder, tmp_path: Path, doubt: dict[str
 def test_what_is_called_exact_is_the_time_of_a_command(
     builder, tmp_path_factory: pytest.TempPathFactory, commands: list[tuple[int, int, int, int, bool]], start: int
 ) -> None:
-    """Any load, a window from anywhere, several strobes a sample: no time is off by more than its samples. Nothing is left out at QD1."""
+    """Any load, a window from anywhere, several strobes per sample: no time is off by more than its samples. At QD1 nothing is left out."""
     folder = tmp_path_factory.mktemp("any")
     builder = type(builder)(folder / "capture")
     bell = 0
@@ -235,7 +235,7 @@ def test_strobes_in_a_row_and_missing_channels(builder, tmp_path: Path) -> None:
 
 
 def test_with_the_users_word_that_there_is_one_command_at_a_time(builder, tmp_path: Path) -> None:
-    """No BUSY, as from a logic analyser. A doorbell may come with the completion before it; two at once disprove the word."""
+    """No BUSY, as from a logic analyser. A doorbell may coincide with the completion before it; two at once contradict the option."""
     end = 1 * MS
     for n in range(3):
         end = builder.command(end, (10 + n) * US, fetch_tick=end + 2 * US)

@@ -1,4 +1,4 @@
-"""Figures of suites to the last digit: captures whose commands and power are so simple that each number is worked out by hand."""
+"""Figures of suites to the last digit: captures whose commands and power are simple enough to work out every number by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.host.suites.made import suite
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 WATT = 165_000 * 20e-6 * 500e-9
-"""Power of one unit of current at 3.3 V: what the builder draws is a whole number of these."""
+"""Power of one unit of current at 3.3 V: the builder's power is a whole number of these."""
 
 
 def tables(session: Session) -> list[Any]:
@@ -51,7 +51,7 @@ def scores(outcome: Outcome) -> dict[tuple[str, str], Any]:
 
 
 def drawn(watts: float) -> float:
-    """What a level of the builder draws, whose current is a whole number."""
+    """Power of a builder level whose current is a whole number of units."""
     return round(watts / 3.3 / 500e-9) * WATT
 
 
@@ -169,7 +169,7 @@ def test_a_scaled_job_file_line_by_line() -> None:
 
 
 def every_kind(folder: Path) -> Suite:
-    """A suite with a test of each kind, each in a session of its own but the first two."""
+    """A suite with a test of each kind, each in a session of its own except the first two."""
     folder.mkdir()
     (folder / "manifest.toml").write_text("")
     (folder / "a.fio").write_text("[a]\nbs=4k\nsize=1m\n")
@@ -349,7 +349,7 @@ def test_the_interval_of_a_change_grows_with_the_noise(seed: int) -> None:
 
 @pytest.mark.parametrize(("variances", "seen"), [(11.7, False), (12.3, True)])
 def test_a_split_takes_twelve_times_the_noise_from_the_residuals(variances: float, seen: bool) -> None:
-    """Two levels of 20 bins, h apart: 10 h^2. Bins a above and below by turns: neighbours differ by 2 a, the noise is as large."""
+    """Two levels of 20 bins, h apart: 10 h^2. Bins alternate a above and below: neighbours differ by 2 a, and the noise is as large."""
     h = 0.2
     noise = 10 * h * h / variances
     a = math.sqrt(noise) * 0.6745 * math.sqrt(2) / 2
@@ -401,7 +401,7 @@ def test_commands_belong_to_the_phase_they_began_in(builder: Any) -> None:
 
 
 def test_a_point_by_hand(builder: Any) -> None:
-    """Two bursts 100 ms apart: 4 reads of 1 ms one behind the other at 2 W, and 6 writes of 0.5 ms at 3 W; 1 W between them."""
+    """Two bursts 100 ms apart: 4 reads of 1 ms back to back at 2 W, and 6 writes of 0.5 ms at 3 W; 1 W between them."""
     builder.phase(1, 10 * MS, 400 * MS, "t")
     builder.levels += [(0, 1.0), (20 * MS, 2.0), (24 * MS, 1.0), (124 * MS, 3.0), (127 * MS, 1.0)]
     for k in range(4):
@@ -501,7 +501,7 @@ def test_pooled_bursts_by_hand(builder: Any, tmp_path: Path) -> None:
     nbytes, joules = 10 * 4096 + 5 * 8192, 1e-3 * drawn(2.0) + 4e-3 * drawn(1.0)
     assert (point.x, point.bytes, point.active_s) == ({"qd": 4}, nbytes, pytest.approx(5e-3))
     rate = nbytes / 1e6 / 5e-3
-    # a share of time of each rate's u: both are 1e-3 of their rate, in shares of 0.2 and 0.8
+    # each rate's u weighted by its share of time: both are 1e-3 of their rate, in shares of 0.2 and 0.8
     assert quantity_json(point["mb_per_s"]) == {"value": pytest.approx(rate), "u": pytest.approx(rate * 1e-3), "n_lost": 0}
     assert point["iops"].value == pytest.approx(15 / 5e-3)
     assert point["energy_j"].value == pytest.approx(joules, rel=2e-3) and point["mean_w"].value == pytest.approx(
@@ -625,7 +625,7 @@ def test_every_score_of_a_replay(builder: Any, tmp_path: Path) -> None:
 
 
 def test_rounds_are_the_mean_of_their_window(builder: Any, tmp_path: Path) -> None:
-    """Five rounds of 20, 21, 19, 20, 20 reads of 50 us one behind the other: 20 000 IOPS in each, whatever their number."""
+    """Five rounds of 20, 21, 19, 20, 20 reads of 50 us back to back: 20 000 IOPS in each, whatever their number."""
     for k, (n, watts) in enumerate(zip((20, 21, 19, 20, 20), (1.0, 2.0, 3.0, 2.0, 2.0)), start=1):
         builder.phase(k, k * 10 * MS, k * 10 * MS + 8 * MS, f"t#{k}/m")
         builder.power(k * 10 * MS, watts)
@@ -749,7 +749,7 @@ def test_judged_against_what_the_drive_declares(builder: Any, tmp_path: Path) ->
 
 
 def test_no_power_is_told_of_a_rest_shorter_than_sixteen_samples(builder: Any, tmp_path: Path) -> None:
-    """Samples 10 us apart: the drive rests for 160 us and for a tick less, behind the marker's completion."""
+    """Samples 10 us apart: the drive rests for 160 us and for a tick less, after the marker's completion."""
     for k, rest in ((1, 160 * US), (2, 160 * US - 1)):
         builder.phase(k, k * S, k * S + 500 * MS, f"t-ps{k + 2}#1", kind="wake")
         builder.command(k * S + 5 * US + rest, 6 * MS)

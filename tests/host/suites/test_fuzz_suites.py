@@ -1,4 +1,4 @@
-"""Any bytes as a manifest, any text as a job file: a suite comes of it, or one clear error."""
+"""Any bytes as a manifest, any text as a job file: a suite, or one clear error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RIGHT: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def entries(draw: st.DrawFn) -> dict[str, Any]:
-    """A test as it should be, with some of its keys anything."""
+    """A valid test, with arbitrary values for some of its keys."""
     entry = {key: draw(value) for key, value in RIGHT.items() if key != "fill" or draw(st.booleans())}
     for key in draw(st.lists(st.sampled_from([*Test.__struct_fields__, "colour"]), max_size=3)):
         entry[key] = draw(VALUES)

@@ -67,7 +67,7 @@ def test_figures_do_not_depend_on_the_pieces(builder: Any, monkeypatch: pytest.M
             assert ours[key].value == pytest.approx(figure.value, rel=1e-12), key
             if key != "mean_latency_s":
                 assert ours[key].u == pytest.approx(figure.u, rel=1e-12), key
-            elif slowest < MS:  # else it depends on the batch into which the slow one falls
+            elif slowest < MS:  # otherwise it depends on the batch into which the slow one falls
                 # batches of 47 commands differ by those in flight between two pieces
                 assert ours[key].u == pytest.approx(figure.u, rel=0.2), key
 

@@ -1,4 +1,4 @@
-"""The steady-state rule and the change points on series whose answer is known."""
+"""The steady-state rule and the change points on series with known answers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_end_of_a_cache_is_found_within_its_interval(noise: float) -> None:
         assert abs(change.place - at) <= 1
         hits += change.low <= at <= change.high
         assert abs(change.at - at) <= 1
-        # a mean of n bins of that noise, its variance in the mean of 1 / rate besides: within four of its standard errors
+        # a mean of n bins of that noise, plus its variance in the mean of 1 / rate: within four of its standard errors
         for got, level, bins in ((change.before, 1800, at), (change.after, 100, 200 - at)):
             assert got == pytest.approx(level, rel=4 * noise / math.sqrt(bins - 2) + noise**2 + 1e-9)
     assert hits >= 38

@@ -1,4 +1,4 @@
-"""Which commands are in the figures of a phase, counted by hand."""
+"""Which commands count in the figures of a phase, counted by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_failed_and_aborted_commands_are_in_no_figure_of_a_phase(builder: Any) -
     assert point["mean_latency_s"].value == pytest.approx(100e-6)
     assert sorted(measured.latency_ticks(0).tolist()) == [100 * US] * 5
     counts, sums = measured.per_bin(3 * MS)
-    # one that ends with a bin is in the next one: of the reads, those at 0.1 .. 2.9 ms, 3.0 .. 5.9 ms, and 6.0 ms
+    # one that ends with a bin belongs to the next: of the reads, those at 0.1 .. 2.9 ms, 3.0 .. 5.9 ms, and 6.0 ms
     assert (counts.tolist(), sums.tolist()) == ([29, 30, 1], [29 * 4096, 30 * 4096, 4096])
 
 

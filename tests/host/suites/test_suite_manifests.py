@@ -1,4 +1,4 @@
-"""The suites as they ship: every test of the published table, with its numbers; job files that fio itself accepts."""
+"""The suites as shipped: every test of the published table, with its numbers; job files that fio itself accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores from captures whose content is known, command by command."""
+"""Scores from captures of known content, command by command."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_replay_is_scored_over_busy_and_elapsed_time(builder: Any, tmp_path: P
 
 
 def in_rounds(builder: Any, counts: list[int], blocks: int = 8) -> Capture:
-    """Rounds of 1 ms with so many commands one after the other."""
+    """Rounds of 1 ms with this many commands back to back."""
     for k, count in enumerate(counts, start=1):
         builder.phase(k, k * 10 * MS, k * 10 * MS + 5 * MS, f"t#{k}")
         for i in range(count):

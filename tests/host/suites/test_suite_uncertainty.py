@@ -1,4 +1,4 @@
-"""Uncertainties of the scores, each by hand, and the scores of transitions in which no term is nothing."""
+"""Uncertainties of the scores, each worked out by hand, and the scores of transitions in which no term vanishes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ US = 1_000
 MS = 1_000_000
 S = 1_000 * MS
 STEP_U_J = 2 * 10e-6 / math.sqrt(12)
-"""k = 2 of the energy of an edge within one sample interval of 10 us, for each W by which the power differs around it."""
+"""k = 2 of the energy of an edge within one sample interval of 10 us, per W of power step."""
 
 
 def stated(capture: Any, **model: float) -> Any:
-    """The capture with a front end that is so good."""
+    """The capture with a front end of this accuracy."""
     capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 0.0, "timebase": 0.0, **model}
     save(capture.path, capture.meta)
     return capture
@@ -51,7 +51,7 @@ def test_quantities_add_up_as_they_say() -> None:
 
 @pytest.mark.parametrize("bursts", [1, 2, 9])
 def test_power_of_a_phase_is_as_uncertain_as_the_analysis_says(builder: Any, bursts: int) -> None:
-    """The front end's part is common to all bursts and counts once; the edges, two steps of 2.5 W in each, in squares."""
+    """The front end's part is common to all bursts and counts once; the edges, two steps of 2.5 W in each, add in squares."""
     builder.power(0, 0.5)
     for k in range(bursts):
         start = (100 + 22 * k) * MS
@@ -103,8 +103,8 @@ def test_latency_of_a_phase_has_the_ranks_and_errors_of_the_analysis(builder: An
 
 
 def transitions(builder: Any, name: str = "t-ps3", baseline: int = 2 * MS, repeats: int = 2) -> Any:
-    """Awake at 0.5 W; a read takes `baseline`. Then into 50 mW in 10 ms at 0.5 W, CLKREQ# 80 us before the doorbell, 6 ms to the CQE
-    at 0.8 W (every second time 7 ms)."""
+    """Awake at 0.5 W; a read takes `baseline`. Then into 50 mW in 10 ms at 0.5 W, CLKREQ# 80 us before the doorbell, 6 ms to the CQE at 0.8
+    W (7 ms every second time)."""
     builder.levels.insert(0, (0, 0.5))
     builder.phase(20, 100 * MS, 200 * MS, "t-baseline")
     builder.command(150 * MS, baseline)
@@ -160,7 +160,7 @@ def test_a_state_that_draws_no_less_than_ps0_never_pays(builder: Any, tmp_path: 
 
 @pytest.mark.parametrize(("asserted", "seen"), [(-1, False), (0, False), (1, True), (790, True), (800, True), (801, False)])
 def test_clkreq_counts_between_the_phases_begin_and_the_doorbell(builder: Any, asserted: int, seen: bool) -> None:
-    """`asserted`: ms after the phase's begin. One that was asserted before tells nothing of this wake-up, nor one after the doorbell."""
+    """`asserted`: ms after the start of the phase. An assertion before that, or after the doorbell, says nothing about this wake-up."""
     builder.power(0, 0.5)
     builder.phase(1, 100 * MS, 1000 * MS, "t", kind="wake")
     builder.events += [((100 + asserted) * MS, EventType.CLKREQ, 0, 0), (500 * MS, EventType.CLKREQ, 1, 0)]
@@ -190,5 +190,5 @@ def test_bursts_of_a_test_have_the_error_of_their_mean(builder: Any, tmp_path: P
     assert score.value.u == pytest.approx(2 * np.std(rates, ddof=1) / math.sqrt(3))
     assert out.points[0]["iops"].value == pytest.approx(30 / 7e-3)
     assert out.points[0].active_s == pytest.approx(7e-3)
-    # three equal powers: the front end's part is common, and no smaller for being there three times
+    # three equal powers: the front end's part is common, and does not shrink by averaging
     assert out.points[0]["mean_w"].u == pytest.approx(math.hypot(1e-3, 16.5e-6), rel=1e-2)

@@ -1,4 +1,4 @@
-"""What a suite of somebody else may not do, and what is said about it: file, line and key; a path outside its folder is never touched."""
+"""What somebody else's suite may not do, and the error: file, line and key; a path outside its folder is never touched."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_fio_understands_is_understood() -> None:
 
 
 def test_a_job_that_names_no_drive_is_refused_on_a_real_one(tmp_path: Path) -> None:
-    """fio would make a file of the job's name and size on this computer."""
+    """fio would create a file of the job's name and size on this computer."""
     where = folder(tmp_path, GOOD.replace("filename=${WATTBELL_DRIVE}\n", ""))
     suite = parse_manifest({"name": "x", "test": [BURST]}, where)
     with pytest.raises(UsageError, match=r"j\.fio: job a names no drive: it needs filename=\$\{WATTBELL_DRIVE\}"):

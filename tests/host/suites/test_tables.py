@@ -1,4 +1,4 @@
-"""The tables of a run of a suite, from results that are written by hand; the text was read and checked line by line."""
+"""The tables of a suite run, from results written by hand; the text was proofread line by line."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_the_last_table_of_a_run() -> None:
 
 
 def test_a_real_unscaled_run_of_one_condition_says_neither() -> None:
-    """And no column stands empty."""
+    """And no column is empty."""
     drive = {"model": "", "profile": "p", "capacity_bytes": 512_110_190_592}
     test = {**RESULTS["tests"][5], "scores": [{"name": "settled", "unit": "W", "value": q(1.5), "reading": None}]}
     one = {**RESULTS, "scale": 1, "virtual": False, "lost": {}, "drive": drive, "tests": [test]}

@@ -1,4 +1,4 @@
-"""Generated traces against the published table; parsers against fio's own log, and against anything."""
+"""Generated traces against the published table; parsers against fio's own log, and against arbitrary input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def lines(path: Path) -> list[tuple[int, str, int, int]]:
-    """The I/Os of a log, read here without the package."""
+    """The I/Os of a log, parsed here without the package."""
     out = []
     for line in path.read_text().splitlines()[1:]:
         fields = line.split()
@@ -145,7 +145,7 @@ def test_fio_replays_what_we_write(tmp_path: Path) -> None:
     job = fio(tmp_path, f"--read_iolog={tmp_path}/ours", f"--replay_redirect={tmp_path}/drive")
     assert (job["read"]["total_ios"], job["read"]["io_bytes"]) == (2, 512 + 4096)
     assert (job["write"]["total_ios"], job["write"]["io_bytes"]) == (2, 4096 + 8192)
-    assert job["job_runtime"] >= 200  # fio waits as the stamps say: they are microseconds
+    assert job["job_runtime"] >= 200  # fio waits according to the timestamps: they are microseconds
 
 
 def test_we_read_what_fio_logs(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 class Scripted:
-    """A rig that still sends when it is asked first, and whose line holds the end of that capture."""
+    """A rig that is still sending at the first query, and whose line holds the end of that capture."""
 
     def __init__(self) -> None:
         self.control = self

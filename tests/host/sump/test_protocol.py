@@ -13,7 +13,7 @@ WORDS = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 300)), min_
 
 
 def received(data: bytes, flags: int, limit: int) -> list[int]:
-    """Samples in order of time, as `ols_receive_data` of libsigrok 0.5.2 puts them together; written anew after it."""
+    """Samples in order of time, as assembled by `ols_receive_data` of libsigrok 0.5.2; reimplemented from it."""
     groups = [group for group in range(4) if not flags >> 2 & 1 << group]
     samples: list[int] = []
     again = 0
@@ -54,7 +54,7 @@ def test_samples_arrive_as_they_were(runs: list[tuple[int, int]], off: int, rle:
     settings = Settings(flags=off << 2 | rle << 8)
     sent = settings.encode(words)
     mask = sum(0xFF << 8 * group for group in settings.groups)
-    if rle:  # the top bit of what is sent is RLE's own
+    if rle:  # the top bit of the data is RLE's own
         mask &= ~(0x80 << 8 * settings.groups[-1])
         assert len(sent) <= 2 * sum(1 + count // 127 for _, count in runs) * len(settings.groups)
     assert received(sent, settings.flags, len(words)) == (words & np.uint32(mask)).tolist()

@@ -24,7 +24,7 @@ RESET, ARM, ID, METADATA = bytes(5), b"\x01", b"\x02", b"\x04"
 
 
 class Rigs:
-    """Opens none, after a while; knows how many were being opened at a time."""
+    """Fails to open after a while; counts how many were being opened at a time."""
 
     def __init__(self) -> None:
         self.asked = self.most = self._now = 0
@@ -80,7 +80,7 @@ def test_ten_thousand_arms_are_one_capture_and_one_thread() -> None:
     rigs = Rigs()
     served = Served(rigs.open)
     served.send(ARM * 10_000 + ID)
-    served.read_until(IDENTITY)  # all were obeyed
+    served.read_until(IDENTITY)  # all were executed
     assert captures() == 1
     rigs.go.set()
     deadline = time.monotonic() + PATIENCE_S

@@ -16,7 +16,7 @@ RUNS = st.lists(st.tuples(BITS, st.integers(1, 8)), min_size=1, max_size=15)
 
 
 def sample_by_sample(stages: list[Stage], words: list[int]) -> int | None:
-    """SUMP's gateware, a clock a sample."""
+    """SUMP's gateware, one sample per cycle."""
     level, matched, done, awake_from = 0, {}, set(), {n: 0 for n, stage in enumerate(stages) if stage.level == 0}
     for now, word in enumerate(words):
         for n, first in awake_from.items():
@@ -36,7 +36,7 @@ def sample_by_sample(stages: list[Stage], words: list[int]) -> int | None:
 def test_it_fires_where_the_gateware_would(stages: list[Stage], runs: list[tuple[int, int]], cuts: set[int]) -> None:
     words = [word for word, count in runs for _ in range(count)]
     trigger, found, first = Trigger(stages), None, 0
-    for last in [*sorted(cut for cut in cuts if cut < len(words)), len(words)]:  # in pieces, as the stream comes
+    for last in [*sorted(cut for cut in cuts if cut < len(words)), len(words)]:  # in pieces, as the stream arrives
         piece = np.array(words[first:last], np.uint32)
         new = np.append(True, piece[1:] != piece[:-1])
         found = trigger.look(np.flatnonzero(new) + first, piece[new], last)

@@ -30,7 +30,7 @@ def run_event(sequence: int, tick: int = ORIGIN) -> bytes:
 
 
 def window(settings: Settings, pieces: list[bytes], *, end: int | None = None, levels: tuple[Threshold, ...] = ()) -> Window:
-    """Everything at once; PERST# is high at the beginning."""
+    """Everything at once; PERST# is high at the start."""
     made, decoder = Window(settings, levels, 50 * MS, BIT["PERST#"], ORIGIN - 10, running=False), Decoder()
     for piece in pieces:
         for batch in decoder.feed(piece):
@@ -84,7 +84,7 @@ def test_every_sample_is_what_stood_there(divider: int, spans: list[tuple[int, .
 
 
 def far(sequence: int, tick: int = 200 * MS) -> bytes:
-    """A block that says how far the stream is."""
+    """A block that marks the stream's progress."""
     return rail(sequence, ORIGIN + tick, [(165_000, 0)])
 
 
@@ -114,7 +114,7 @@ def test_what_another_capture_left_is_passed_over() -> None:
 
 def test_a_slow_command_is_counted_where_it_is_not_shown() -> None:
     slow = commands(2, ORIGIN + 300 * MS, [Command(ORIGIN + 300 * MS, doorbell_before=299 * MS)])
-    settings = Settings(999_999, 40, 36, 0, {0: START})  # 10 ms a sample
+    settings = Settings(999_999, 40, 36, 0, {0: START})  # 10 ms per sample
     made = window(settings, [run_event(0), far(1), slow, far(3, 500 * MS)])
     assert made.words is not None
     assert not (made.words & BIT["DOORBELL"]).any()

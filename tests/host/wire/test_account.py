@@ -16,7 +16,7 @@ from tests.host.wire import encoder as e
 FLUSH = 10_000_000
 """Ticks for which the rig may hold a block open."""
 SLACK = 100 * FLUSH
-"""Ticks by which a block of one kind may be behind those of another: a second."""
+"""Ticks by which a block of one kind may lag behind those of another: a second."""
 T = 10**12
 LOST, BEGIN, END, ODD = (
     "blocks lost on the way to the host",
@@ -27,7 +27,7 @@ LOST, BEGIN, END, ODD = (
 
 
 def block(number: int, tick: int | None = None, run: int = 0, slba: int | None = None) -> bytes:
-    """One command; block n of an orderly stream is at T + 1000 n."""
+    """One command; block n of an intact stream is at T + 1000 n."""
     at = T + 1000 * number if tick is None else tick
     return bytes(e.commands(number % 2**32, at, [e.Command(at, slba=number if slba is None else slba)], run=run))
 
@@ -52,7 +52,7 @@ def numbers(batches: list[Batch]) -> list[tuple[int, int]]:
 
 
 def at(tick: int) -> tuple[int, int]:
-    """The stretch in which something that was not read may lie, when `tick` is the last one seen."""
+    """The interval in which something unread may lie, when `tick` is the last one seen."""
     return max(tick - SLACK, 0), tick + FLUSH
 
 
@@ -115,7 +115,8 @@ def test_the_next_number_at_an_older_tick_is_taken_and_the_newest_tick_stays() -
 
 @pytest.mark.parametrize("pieces", [1, 2, 4])
 def test_what_is_no_block_is_told_where_it_stands(pieces: int) -> None:
-    """However the stream came: what is behind the last block is the end's, and what is between two blocks is no gap of either end."""
+    """However the stream arrived: what is missing after the last block belongs to the end, and what is missing between two blocks to
+    neither end."""
     for stream, wanted in (
         ([b"noise", block(0), block(1), block(2)], [(None, T - FLUSH, T, -1, BEGIN)]),
         ([block(0), block(1), block(2), b"noise"], [(None, *at(T + 2000), -1, END)]),
@@ -131,7 +132,7 @@ def test_what_is_no_block_is_told_where_it_stands(pieces: int) -> None:
 
 
 def test_a_stray_block_is_a_gap_around_the_last_tick_seen() -> None:
-    for number in (2, 3, 2**31):  # under a number that is due, ahead or far off: another run's all the same
+    for number in (2, 3, 2**31):  # under a number that is due, ahead or far off: another run's in any case
         decoder, batches, gaps = told(block(0), block(1), block(number, run=9), block(2), block(3))
         assert numbers(batches) == [(0, n) for n in range(4)]
         assert gaps == [(None, *at(T + 1000), -1, ODD)]
@@ -139,7 +140,7 @@ def test_a_stray_block_is_a_gap_around_the_last_tick_seen() -> None:
 
 
 def test_the_last_block_of_all_is_believed_alone() -> None:
-    """There is no other that could confirm it: the far side of a hole, another run; but nothing under a number that came."""
+    """No other can confirm it: the far side of a hole, another run; but nothing under a number that already came."""
     decoder, batches, gaps = told(block(0), block(1), block(10_000))
     assert numbers(batches) == [(0, 0), (0, 1), (0, 10_000)]
     assert gaps == [(None, T + 1000 - FLUSH, T + 10**7 + FLUSH, 9998, LOST)] and decoder.counters.missing_blocks == 9998
@@ -199,7 +200,7 @@ def test_the_same_block_again_while_it_is_held_is_a_duplicate() -> None:
 
 @pytest.mark.parametrize(("back", "same"), [(4095, True), (4096, False)])
 def test_a_block_is_known_again_within_the_window(back: int, same: bool) -> None:
-    """Number n behind the expected one by more than the window is no duplicate: nothing of it is remembered for certain."""
+    """A number n more than the window behind the expected one is not a duplicate: nothing certain is remembered of it."""
     count = 4200
     stream = b"".join(block(n) for n in range(count))
     decoder, batches, _ = told(stream, block(count - 1 - back), block(count))
@@ -259,7 +260,7 @@ def test_the_last_tick_that_a_counter_may_show() -> None:
 
 @pytest.mark.parametrize(("number", "behind"), [(2, 3), (5, 2), (2**32 - 1, 2)])
 def test_an_impossible_tick_while_another_block_is_held(number: int, behind: int) -> None:
-    """It takes its number when that is the one that is due, and no other."""
+    """It uses up its number if that is the one that is due, and no other."""
     impossible = e.commands(number, 2**62 + 1, [e.Command(2**62 + 1)])
     decoder, batches, _ = told(block(0), block(1), block(70, run=9), impossible, block(behind))
     assert numbers(batches) == [(0, 0), (0, 1), (0, behind)]
@@ -301,7 +302,7 @@ def test_what_each_block_that_is_not_read_leaves() -> None:
     decoder, batches, gaps = told(block(0), block(1), *strange, block(5))
     counters = decoder.counters
     assert (counters.unknown_kind, counters.unknown_version, counters.malformed_blocks) == (2, 1, 0)
-    assert sum(counters.dropped.values()) == 0  # of a kind that is not known, nobody knows what it dropped
+    assert sum(counters.dropped.values()) == 0  # for an unknown kind, what it dropped is unknown too
     assert [n for _, n in numbers(batches)] == [0, 1, 5] and all(gap[0] is None and gap[3] == -1 for gap in gaps)
 
 
@@ -340,7 +341,7 @@ def test_a_column_has_the_narrowest_type_that_holds_its_field(name: str, fields:
 
 
 def test_every_bit_of_a_link_record() -> None:
-    """Each of its fields alone all ones, the others zero: shifts and masks of every width and place."""
+    """Each of its fields all ones in turn, the others zero: shifts and masks of every width and position."""
     bit = 0
     for field in spec.LINK:
         record = (((1 << field.bits) - 1) << bit).to_bytes(spec.LINK_SIZE, "little")
@@ -382,7 +383,7 @@ def test_bytes_wait_only_while_they_may_become_a_block() -> None:
 
 
 def test_a_damaged_block_waits_for_the_header_of_the_next_one() -> None:
-    """Whether it is skipped whole hangs on what stands behind it."""
+    """Whether it is skipped whole depends on what follows."""
     hurt = bytearray(block(1))
     hurt[40] ^= 1
     for behind in (0, 3, 4, 27, 28, len(block(2)) - 1):
@@ -395,7 +396,7 @@ def test_a_damaged_block_waits_for_the_header_of_the_next_one() -> None:
 
 
 def test_headers_that_fail_are_counted() -> None:
-    """A false magic in noise is a header whose CRC did not hold; a damaged magic where a block was due, too."""
+    """A false magic in noise counts as a header with a bad CRC; so does a damaged magic where a block was due."""
     false = b"WBEL" + bytes(24) + b"\1\2\3\4"
     framer, found = frames(b"x" + false + block(0))
     assert (found, framer.bad_crc, framer.skipped_bytes) == (1, 1, 1 + len(false))
@@ -406,7 +407,7 @@ def test_headers_that_fail_are_counted() -> None:
 
 
 def test_blocks_inside_a_damaged_block_are_taken_when_they_lead_to_its_end() -> None:
-    """A flipped length that spans two good blocks hides none of them; one carried in a TLP is not taken."""
+    """A flipped length that spans two good blocks hides none of them; one carried in a TLP is not accepted."""
     first, second = block(1), block(2)
     forged = bytearray(block(0))
     length = len(block(0)) - 32 + len(first) + len(second)
@@ -423,7 +424,7 @@ def test_blocks_inside_a_damaged_block_are_taken_when_they_lead_to_its_end() -> 
 
 @pytest.mark.parametrize("number", [1, 2, 2**32 - 1])
 def test_a_damaged_block_whose_successor_stands_behind_it_is_skipped_whole(number: int) -> None:
-    """Good blocks inside it lead to its end, too: but its own number says that its length is right."""
+    """Good blocks inside it lead up to its end, too: but its own number says that its length is right."""
     inside = block(70) + block(71)
     forged = bytearray(block(number))
     forged[6:8] = (len(block(0)) - 32 + len(inside)).to_bytes(2, "little")
@@ -444,7 +445,7 @@ def test_ahead_is_half_a_turn() -> None:
 
 
 def test_as_many_holes_are_kept_as_the_window_is_wide() -> None:
-    """Every second block missing: the number of open holes is bounded, the oldest is closed first."""
+    """Every second block missing: the number of open holes is bounded, and the oldest is closed first."""
     tracker = SequenceTracker()
     tracker.begin(0, 0)
     for n in range(2, 4094, 2):

@@ -145,7 +145,7 @@ def command_block(number: int, base: int = 10**9) -> bytes:
 class Damaged:
     stream: bytes
     intact: set[int]
-    """Numbers of the blocks of which a whole copy is in the stream."""
+    """Numbers of the blocks that the stream contains intact."""
     copies: dict[int, int]
     first: int
     count: int
@@ -153,7 +153,7 @@ class Damaged:
 
 @st.composite
 def damaged_streams(draw: st.DrawFn) -> Damaged:
-    """Consecutive blocks of which some are left out, repeated, swapped, cut, flipped, or have garbage before them."""
+    """Consecutive blocks, some omitted, repeated, swapped, truncated, flipped, or preceded by garbage."""
     first = draw(st.sampled_from([0, 1, 500, 2**32 - 5]))
     count = draw(st.integers(1, 30))
     order = list(range(first, first + count))
@@ -182,7 +182,7 @@ def damaged_streams(draw: st.DrawFn) -> Damaged:
             start = draw(st.integers(0, len(block) - 1))
             stop = draw(st.integers(start + 1, len(block)))
             if b"WBEL".startswith(block[start:]):
-                continue  # the next block's magic would stand in for what was cut
+                continue  # the next block's magic would replace what was truncated
             pieces.append(block[:start] + block[stop:])
             continue
         if damage == "garbage":
@@ -273,7 +273,7 @@ def test_it_starts_anywhere() -> None:
 
 @pytest.mark.parametrize("between", [0, 28])
 def test_a_header_that_ends_where_a_later_block_begins_does_not_swallow_those_between(between: int) -> None:
-    """Also where other bytes that are no block stand before the later one. Found by Hypothesis."""
+    """Also if other bytes that form no block precede the later one. Found by Hypothesis."""
     blocks = [command_block(number) for number in range(4)]
     junk = b"WBEL" + struct.pack("<BBHIIQI", 2, 1, 0, 0, 0, 0, 0)
     length = sum(map(len, blocks[:3])) + between - 4
@@ -285,7 +285,8 @@ def test_a_header_that_ends_where_a_later_block_begins_does_not_swallow_those_be
 
 @pytest.mark.parametrize("length", [65_532, 65_535, 6])
 def test_a_length_that_no_block_has_is_not_waited_for(length: int) -> None:
-    """Behind a damaged block stands a header that no rig writes: what follows comes at once, not when so many bytes are there."""
+    """A damaged block followed by a header that no rig writes: what follows is delivered at once, not only when that many bytes have
+    come."""
     damaged = bytearray(command_block(0))
     damaged[40] ^= 1
     header = b"WBEL" + struct.pack("<BBHIIQI", 2, 1, length, 0, 0, 0, 0)
@@ -386,7 +387,7 @@ RESTARTS = {
 @pytest.mark.parametrize("first", [0, 2, 40])
 @pytest.mark.parametrize("cut", [False, True])
 def test_a_restart_is_told_from_blocks_that_came_again(how: dict[str, int], first: int, cut: bool) -> None:
-    """Without a cut too, and however few blocks there were: nothing of the second run is taken for blocks of the first."""
+    """Even without a cut, and however few blocks there were: nothing of the second run is taken for blocks of the first."""
     run = 7 if "run" in how else 0
     old = [e.commands(n, 10**10 + n * 1000, [e.Command(10**10 + n * 1000, slba=n)], run=run) for n in range(how.get("before", 60))]
     base = how.get("base", 10**6)

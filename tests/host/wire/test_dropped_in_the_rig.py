@@ -21,7 +21,7 @@ MAKERS: dict[Kind, Callable[[int, int, int], bytes]] = {
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("at", range(5))
 def test_dropped_records_are_a_gap_since_the_block_before(kind: Kind, at: int) -> None:
-    """`at`: which of five blocks says so; the later ones come in order, one like the other."""
+    """`at`: which of five blocks reports it; the later ones come in order, all alike."""
     decoder, gaps = Decoder(), []
     for n in range(5):
         gaps += [gap for batch in decoder.feed(MAKERS[kind](n, 10_000 * (n + 1), 17 if n == at else 0)) for gap in batch.gaps]

@@ -11,7 +11,7 @@ from tests.host.fuzzing import seeds
 from tests.host.wire import encoder as e
 
 INPUTS = 2_000
-"""Of each kind of damage, in a short run."""
+"""Number per kind of damage, in a short run."""
 BASE = 10**9
 
 
@@ -90,7 +90,7 @@ def test_damage_gives_no_exception_no_phantom_and_no_silence(damage) -> None:
         found = [(int(slba), int(tick)) for _, c in columns for slba, tick in zip(c.columns["slba"], c.cqe_tick, strict=True)]
         assert all(sent.get(slba) == tick for slba, tick in found), seed
         assert len(found) == len(set(found)) or counters.restarts, seed
-        if found:  # what is missing at the ends is the capture's to know: it looks for the RUN events
+        if found:  # losses at the ends are up to the capture, which looks for the RUN events
             numbers = [slba // 100 for slba, _ in found]
             between = {slba for slba in sent if min(numbers) < slba // 100 < max(numbers)} - {slba for slba, _ in found}
             assert not between or (not counters.lossless and any(batch.gaps for batch in batches)), seed

@@ -1,4 +1,4 @@
-"""What the converter's tests share: the built program, and logs recorded from real runs."""
+"""Shared by the converter's tests: the built program, and logs recorded from real runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def log_lines(name: str) -> list[str]:
 
 
 def as_10_0(lines: list[str]) -> list[str]:
-    """The same lines with the prefix that QEMU 10.0 writes: thread, seconds, microseconds."""
+    """The same lines with QEMU 10.0's prefix: thread, seconds, microseconds."""
 
     def old(match: re.Match[str]) -> str:
         seconds = int(datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp())

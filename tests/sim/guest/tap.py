@@ -116,7 +116,7 @@ def items(path: Path) -> Iterator[Item]:
 
 
 def unpack(item: Item) -> Tlp:
-    """The TLP of ``item``; a left-out payload is zeros."""
+    """The TLP of ``item``; an omitted payload is zeros."""
     data = item.data
     if item.left_out:
         probe = 12 if not data[0] & 0x20 else 16
@@ -164,7 +164,7 @@ class Tap:
             return
         tlp = unpack(item)
         assert item.time_ps >= self.busy_ps[item.direction], "TLPs of one direction overlap"
-        # 8 GT/s x4: at least 0.25 ns a byte, 8 bytes of framing; the coding's 130/128 is left to the writer
+        # 8 GT/s x4: at least 0.25 ns per byte, 8 bytes of framing; the coding's 130/128 is left to the writer
         self.busy_ps[item.direction] = item.time_ps + (len(item.data if not item.left_out else tlp.pack()) + 8) * 250
         kind = tlp.fmt_type
         write = kind in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)
@@ -273,7 +273,7 @@ class Tap:
                     self.lone_completions += 1
                     return
                 assert self.sq[sqid][2] == cqid
-                # the drive may have fetched on since it made up the entry, or have asked for entries not yet answered
+                # the drive may have fetched more since it built the entry, or have requested entries not yet returned
                 size = self.sq[sqid][1]
                 assert (self.heads[sqid] - head_now + 8) % size <= len(self.flight) + 9
                 command.cqe_ps, command.status = time_ps, status >> 1

@@ -64,7 +64,7 @@ def test_latency_in_a_log_that_starts_in_the_middle_is_that_of_the_whole(convert
         taps.append(Tap(tmp_path / f"{i}.wbt"))
     whole, late = ([(c.cid, c.slba, c.cqe_ps - c.doorbell_ps) for c in t.commands if c.sqid and c.doorbell_ps]  # type: ignore[operator]
                    for t in taps)
-    common = min(len(whole), len(late))  # the very first lost its doorbell to the cut
+    common = min(len(whole), len(late))  # the very first lost its doorbell to the truncation
     differ = [(a, b) for a, b in zip(whole[1 - common:], late[1 - common:], strict=True)
               if a[:2] != b[:2] or abs(a[2] - b[2]) > 2e6]
     assert common > 300
@@ -114,7 +114,7 @@ def test_commands_that_never_complete(convert: Any, tmp_path: Path) -> None:
     missing = len(small()) - len(lines)
     assert missing > 3
     assert convert(write_log(tmp_path / "log", lines), tmp_path / "t.wbt").returncode == 0
-    # Linux reuses an identifier only after its completion, so a reuse is what ends such a command's record
+    # Linux reuses an identifier only after its completion, so a reuse ends such a command's record
     raw = list(items(tmp_path / "t.wbt"))
     cqes = [i for i in raw if i.kind == "tlp" and i.direction == 2 and len(i.data) in (28, 32) and i.data[3] == 4]
     assert len(cqes) >= sum("enqueue_req_completion" in line for line in lines)
@@ -157,7 +157,7 @@ def test_two_runs_in_one_log(convert: Any, tmp_path: Path) -> None:
 
 
 def bursts(lines: list[str]) -> list[tuple[datetime, list[str]]]:
-    """A log cut where QEMU's device turns to something new: what lies between stays together in a shared log too."""
+    """A log split where QEMU's device turns to something new: what lies between stays together in a shared log too."""
     found: list[tuple[datetime, list[str]]] = []
     for line in lines:
         if not found or re.search(r"_mmio_|_cmd cid|completion|pci_reset|irq", line):
@@ -167,7 +167,7 @@ def bursts(lines: list[str]) -> list[tuple[datetime, list[str]]]:
 
 
 def test_two_controllers_in_one_log_are_shown_as_one(convert: Any, tmp_path: Path) -> None:
-    """Two recorded logs, laid over each other in time: identifiers and queue numbers collide, every command counts."""
+    """Two recorded logs, interleaved in time: identifiers and queue numbers collide, every command counts."""
     first, second = short(), log_lines("nvme-cli-11.1")[:3000]
     start = [bursts(lines)[0][0] for lines in (first, second)]
     shared = [(time - start[0], burst) for time, burst in bursts(first)]
@@ -204,7 +204,7 @@ def test_a_namespace_formatted_to_larger_blocks_keeps_its_bytes(convert: Any, tm
 
 
 def test_a_full_completion_queue_holds_completions_back(convert: Any, tmp_path: Path) -> None:
-    """By hand: a completion queue of two entries takes one until the host releases it."""
+    """By hand: a completion queue of two entries accepts one until the host releases it."""
     events = [
         "mmio_aqattr wrote MMIO, admin queue attributes=0x1f001f",
         "mmio_asqaddr wrote MMIO, admin submission queue address=0x10000",
@@ -312,7 +312,7 @@ def test_a_log_that_is_not_there(convert: Any, tmp_path: Path) -> None:
 
 
 def test_a_pipe_or_a_folder_is_one_clear_error(convert: Any, tmp_path: Path) -> None:
-    """The log is read twice, and of a pipe nothing would be left for the second time."""
+    """The log is read twice, and a pipe would have nothing left for the second time."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         done = convert(path, tmp_path / "t.wbt")
@@ -323,7 +323,7 @@ def test_a_pipe_or_a_folder_is_one_clear_error(convert: Any, tmp_path: Path) -> 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_crashes_the_converter(convert: Any, tmp_path: Path, data: st.DataObject) -> None:
-    """Lines lost, doubled, swapped and cut, numbers changed: a trace that is in order, or a clear error."""
+    """Lines lost, duplicated, swapped and truncated, numbers changed: a trace that is in order, or a clear error."""
     lines = small()
     for _ in range(data.draw(st.integers(1, 12))):
         at = data.draw(st.integers(0, len(lines) - 2))

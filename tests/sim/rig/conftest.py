@@ -26,7 +26,7 @@ def busy_trace(drive_trace: Path) -> Path:
     rows = list(squeeze(records(drive_trace)))
     last_us = rows[-1][2] / 1e6
     extra = [rail(k * 7.3, 3.3 - 0.01 * (k % 5), 0.05 * (k % 11)) for k in range(1, int(last_us / 7.3))]
-    # CLKREQ# and link state in odd places, two changes within one clock among them
+    # CLKREQ# and link state in odd places, including two changes within one cycle
     for k in range(1, 40):
         extra += [sideband(k * 41.0013, 2, k & 1), sideband(k * 41.0014, 2, ~k & 1), sideband(k * 53.77, 3, k % 8)]
     ends = [row for row in rows if row[0] == 6]

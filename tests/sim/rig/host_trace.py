@@ -30,19 +30,18 @@ from tests.gateware.nvme.scenario import boot, create_queues, workload  # noqa: 
 from tests.sim.rig.rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP_UP, encode, end, missed, rail, sideband  # noqa: E402
 
 START = 20_000
-"""Ticks from the beginning of the trace, when the tracker has cleared its tables."""
+"""Ticks from the beginning of the trace by which the tracker has cleared its tables."""
 PAUSE = 22_000_000
-"""Ticks between lives: a CQ head doorbell that is missing then is given up on at 2**24."""
+"""Ticks between sessions: a missing CQ head doorbell is given up on at 2**24."""
 END_US = 150_000
 """After the first regular STATUS block."""
 
 
 
 def crowd(model: Model) -> None:
-    """More PRP lists in a page than it has places, again 9 ms later and 18 ms later; a queue beyond the table; CQ head
-    doorbells that are never rung, of CQEs that a host takes without an interrupt; SQEs in completions that are
-    cut elsewhere than the specification allows, so that nobody knows what was read; interrupts that come when some
-    of the CQEs that wait for one are too old to wait any longer."""
+    """More PRP lists in a page than it has places, again 9 ms and 18 ms later; a queue beyond the table; CQ head doorbells that are never
+    rung, for CQEs that a host takes without an interrupt; SQEs in completions split other than the specification allows, so that nobody
+    knows what was read; interrupts that come when some of the CQEs waiting for one are too old to wait any longer."""
     model.cid_count = 96
     boot(model, 1, sizes=(128, 128))
     create_queues(model, 1, (16, 64), only=(64,))
@@ -72,7 +71,7 @@ def crowd(model: Model) -> None:
 
 
 def mislead(model: Model) -> None:
-    """While one queue waits, the message of another, again and again: at first right behind TLPs that the tap missed, when it teaches
+    """While one queue waits, the message of another, again and again: at first right after TLPs that the tap missed, when it teaches
     nothing, and 2 ms later."""
     boot(model, 2, sizes=(16, 64))
     interrupt, held = model.interrupt, []
@@ -92,8 +91,8 @@ def mislead(model: Model) -> None:
 
 
 def interrupt_late(model: Model, pause: int) -> None:
-    """An interrupt, two clocks later the CQ head doorbell, two clocks later a write that nobody knows: so the doorbell waits for the engine
-    and for nothing else. With a `pause`, of two CQEs the host has taken the first one before it."""
+    """An interrupt, two cycles later the CQ head doorbell, two cycles later an unrelated write: so the doorbell waits for the engine and
+    for nothing else. With a `pause`, the host has taken the first of two CQEs before it."""
     interrupt, held, later = model.interrupt, [], model.later
     model.interrupt, model.poll, model.lazy = held.append, 0.0, 0.0
     for _ in range(2 if pause else 1):

@@ -19,7 +19,7 @@ def _tlps_down(rows: Iterable[Record]) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _bar0(rows: list[Record]) -> int:
-    """BAR0 as enumeration left it: the last values written to 10h and 14h that do not ask for the size."""
+    """BAR0 as enumeration left it: the last values written to 10h and 14h other than for sizing."""
     low = high = 0
     for _, header, payload in _tlps_down(rows):
         if header[0] == CFGWR0 and payload != b"\xff\xff\xff\xff":

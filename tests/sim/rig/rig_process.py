@@ -77,7 +77,7 @@ class Rig:
         self.data = serial.Serial(self.entry["data"], 115200, timeout=0.2)
 
     def send(self, line: str) -> None:
-        """Sends a line that is no query."""
+        """Sends a line that is not a query."""
         self.control.write(line.encode() + b"\n")
 
     def ask(self, line: str) -> str:

@@ -1,4 +1,4 @@
-"""Bus traces (docs/bus-trace.md) as these tests need them: written by hand, or squeezed from a drive model's trace."""
+"""Bus traces (docs/bus-trace.md) for these tests: written by hand, or compressed from a drive model's trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def encode(rows: Iterable[Record]) -> bytes:
 
 
 def squeeze(rows: Iterable[Record], longest_gap_us: float = 30.0) -> Iterator[Record]:
-    """The same records with every pause cut to `longest_gap_us`, so that each clock of a trace can be simulated."""
+    """The same records with every pause cut to `longest_gap_us`, so that every cycle of a trace can be simulated."""
     cut = last = 0
     for kind, flags, time_ps, body in rows:
         cut += max(0, time_ps - last - int(longest_gap_us * US))
@@ -47,7 +47,7 @@ def squeeze(rows: Iterable[Record], longest_gap_us: float = 30.0) -> Iterator[Re
 
 
 def rail(time_us: float, volts: float, amps: float) -> Record:
-    """The rail from a time on."""
+    """The rail from some time on."""
     return RAIL, 0, round(time_us * US), struct.pack("<qq", round(amps * 1e9), round(volts * 1e9))
 
 

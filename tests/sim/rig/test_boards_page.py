@@ -1,4 +1,4 @@
-"""The histogram of calibrated boards (tools/boards_page.py): boards out of limits count as such, and the rest of the page stays."""
+"""The histogram of calibrated boards (tools/boards_page.py): boards out of limits count as such, and the rest of the page is kept."""
 
 import json
 import subprocess

@@ -21,7 +21,7 @@ DWELL_US = 200_000.0
 POINTS = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)]
 CHECKS = [(3.3, 0.0), (3.3, 5e-3), (3.3, 0.09), (3.3, 0.1), (3.0, 2.0)]
 GOAL_RELATIVE, GOAL_A, GOAL_V, GOAL_ENERGY = 1e-3, 5e-6, 1e-3, 2e-3
-"""docs/accuracy.md: 0.1 % + 5 uA, energy 0.2 % (and those 5 uA). The voltage has no goal of its own; within 1 mV is asked."""
+"""docs/accuracy.md: 0.1 % + 5 uA, energy 0.2 % (and those 5 uA). The voltage has no goal of its own; within 1 mV is required here."""
 
 
 def cli(*words: object) -> str:
@@ -31,7 +31,7 @@ def cli(*words: object) -> str:
 
 
 def source(path: Path, points: list[tuple[float, float]], after_us: float = 0.0) -> Path:
-    """The trace of a source that goes through points, from `after_us` on, and stays at the last."""
+    """The trace of a source that steps through points, from `after_us` on, and stays at the last."""
     rows = [rail(0, 0.0, 0.0)]
     rows += [rail(after_us + n * DWELL_US, volts, amps) for n, (volts, amps) in enumerate(points)]
     path.write_bytes(encode([*rows, end(120e6)]))
@@ -40,7 +40,7 @@ def source(path: Path, points: list[tuple[float, float]], after_us: float = 0.0)
 
 @dataclass(frozen=True)
 class Read:
-    """What was applied, and the means of a capture then: V, A, W."""
+    """What was applied, and the means of a capture of it: V, A, W."""
 
     volts: float
     amps: float
@@ -55,17 +55,17 @@ class Read:
 
     @property
     def power_share(self) -> float:
-        """The same of power, and so of energy: all stretches are as long."""
+        """The same for power, and so for energy: all intervals are equally long."""
         return (self.power - self.volts * self.amps) / (GOAL_ENERGY * self.volts * self.amps + GOAL_A * self.volts)
 
     @property
     def inside(self) -> bool:
-        """Whether all goals hold."""
+        """Whether all goals are met."""
         return abs(self.current_share) <= 1 and abs(self.power_share) <= 1 and abs(self.voltage - self.volts) <= GOAL_V
 
 
 def reads(capture: Path, after_us: float) -> list[Read]:
-    """What a capture of `source` read at each of CHECKS."""
+    """Readings of a capture of `source` at each of CHECKS."""
     rail = open_capture(capture).rail
     found = []
     for n, applied in enumerate(CHECKS):
@@ -76,12 +76,12 @@ def reads(capture: Path, after_us: float) -> list[Read]:
 
 
 def outside(found: list[Read]) -> list[Read]:
-    """What does not keep the goals."""
+    """What misses the goals."""
     return [one for one in found if not one.inside]
 
 
 def note(seed: int, celsius: float, found: list[Read]) -> None:
-    """A line for `make calibrate`, which draws them (tools/boards_page.py)."""
+    """A line for `make calibrate`, which plots them (tools/boards_page.py)."""
     if "WATTBELL_BOARDS_FILE" in os.environ:
         shares = [[one.volts, one.amps, one.current_share, one.power_share] for one in found]
         with Path(os.environ["WATTBELL_BOARDS_FILE"]).open("a") as out:
@@ -89,7 +89,7 @@ def note(seed: int, celsius: float, found: list[Read]) -> None:
 
 
 class Bench:
-    """One board, switched on again for each trace: its EEPROM does not outlive the process, its errors are those of its seed."""
+    """One board, switched on again for each trace: its EEPROM does not outlive the process, its errors follow from its seed."""
 
     def __init__(self, rig: type[Rig], folder: Path, seed: int) -> None:
         self.rig, self.folder = rig, folder
@@ -133,7 +133,7 @@ def test_calibration_brings_a_board_inside_the_goals(rig: type[Rig], tmp_path: P
     assert lines["stored"] is True
     assert lines["current"]["u_gain"] < 2e-4 and lines["fine"]["u_gain"] < 2e-4 and lines["fine"]["u_offset"] < 5e-6
 
-    # the checks come where the calibration is over, or the board's noise would be the same again
+    # the checks come when the calibration is over, or the board's noise would repeat
     after_us = len(POINTS) * DWELL_US
     one, ports = bench.on(CHECKS, after_us)
     for name, channel in (("VOLT", "voltage"), ("CURR", "current"), ("FINE", "fine")):
@@ -161,7 +161,7 @@ def test_points_that_leave_a_path_out_are_refused(rig: type[Rig], tmp_path: Path
 
 
 def test_autozero_after_the_points(rig: type[Rig], tmp_path: Path) -> None:
-    """Few conversions, so the points leave more doubt about zero than autozero does."""
+    """Few conversions, so the points leave more uncertainty about zero than autozero does."""
     trace = source(tmp_path / "source.wbt", POINTS)
     board = ("--afe", ROOT / "hw/afe/model.toml", "--calibration", "none", "--seed", 3, "--fidelity", "fast")
     one = rig(trace, *board, ports=False)
@@ -172,7 +172,7 @@ def test_autozero_after_the_points(rig: type[Rig], tmp_path: Path) -> None:
     timing = ("--dwell", DWELL_US * 1e-6, "--seconds", DWELL_US * 1e-6 - 0.02, "--settle", 0.01)
     ports = f"{one.entry['data']},{one.entry['control']}"
     found = json.loads(cli("calibrate", "--rig", ports, *points, *timing, "--zero", "--json"))
-    # 298 uA of noise: 4500 conversions a point leave 4.4 uA of it, 25 000 of autozero 1.9 uA; twice that is stated
+    # 298 uA of noise: 4500 conversions per point leave 4.4 uA of it, 25 000 of autozero 1.9 uA; twice that is stated
     assert 3e-6 < found["fine"]["u_offset"] < 4.5e-6
     one.control.open()
     for name, channel in (("CURR", "current"), ("FINE", "fine")):

@@ -1,4 +1,4 @@
-"""`wattbell calibrate --prompt` at a terminal, on a virtual rig whose rail is what the test, in the person's place, sets it to."""
+"""`wattbell calibrate --prompt` at a terminal, on a virtual rig whose rail is set by the test, in the person's place."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.sim.rig.rig_process import PATIENCE_S, Rig, wait_until
 from tests.sim.rig.rig_trace import encode, rail
 
 LEAD_US = 20_000.0
-"""How far the trace is written ahead of the rig's time: what is set now is there so much later."""
+"""How far the trace is written ahead of the rig's time: a new setting takes effect this much later."""
 TIMING = ("--settle", "0.05", "--seconds", "0.1")
 
 
 class Source(threading.Thread):
-    """Supply and load: writes the rig's trace on, as its time passes, with what is set."""
+    """Supply and load: keeps writing the rig's trace, as its time passes, with the present setting."""
 
     def __init__(self, rig: type[Rig], *options: object) -> None:
         super().__init__(daemon=True)
@@ -105,7 +105,7 @@ class Terminal:
         os.write(self._keyboard, text.encode())
 
     def wait(self) -> int:
-        """Its exit status; what it still says is taken meanwhile."""
+        """Its exit status; its remaining output is read meanwhile."""
         deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
             if select.select([self._keyboard], [], [], 0.1)[0]:
@@ -125,7 +125,7 @@ def source(rig: type[Rig], tmp_path: Path) -> Iterator[Source]:
 
 
 def test_a_person_calibrates_a_board(source: Source) -> None:
-    """Readings a little off what was asked for, typed with any prefix; wrong ones are refused, and asked for again."""
+    """Readings a little off what was requested, typed with any prefix; wrong ones are refused and requested again."""
     source.rig.control.close()
     at = Terminal("calibrate", "--prompt", "--rig", source.ports, *TIMING, "--reference-uncertainty", "0.05%,1000ppm", "--json")
     at.until("Wiring.*voltmeter.*5 V or 4 A.*Point 1 of 3.*1.00 V.*left alone for 0.15 s.*stand still")
@@ -153,13 +153,13 @@ def test_a_person_calibrates_a_board(source: Source) -> None:
     assert at.wait() == 0
     assert found["stored"] is True
     assert [point["applied"] for point in found["current"]["points"]] == [0.0, 0.987654, 3.4321]
-    # twice the references' standard uncertainty, and the noise of a tenth of a second's mean beside it
+    # twice the references' standard uncertainty, plus the noise of the mean over a tenth of a second
     assert found["voltage"]["u_gain"] == pytest.approx(1e-3, rel=0.01) and found["current"]["u_gain"] == pytest.approx(2e-3, rel=0.01)
     source.rig.control.open()
     source.set(2.5, 0.5)
     assert source.rig.ask("CAL:STAT?;COUN?") == "1;1"
     source.rig.send("SENS:APER 0.05")
-    source.rig.ask("MEAS:VOLT?")  # the time in which what was set comes
+    source.rig.ask("MEAS:VOLT?")  # the time until a setting takes effect
     assert float(source.rig.ask("MEAS:VOLT?")) == pytest.approx(2.5, rel=2e-4)
     assert float(source.rig.ask("MEAS:CURR?")) == pytest.approx(0.5, rel=2e-4)
 
@@ -184,7 +184,7 @@ def test_ctrl_c_leaves_the_board_as_it_was(source: Source, tmp_path: Path) -> No
 
 
 def test_broken_off_behind_the_readings_it_takes_up_what_is_stored(rig: type[Rig], tmp_path: Path) -> None:
-    """Ctrl-C while the zeros are measured: the registers have the new lines already, and get the factory's back."""
+    """Ctrl-C while the zeros are measured: the registers already have the new lines, and get the factory's back."""
     source = Source(rig, "--eeprom", tmp_path / "board.eeprom")
     question = "CAL:VOLT:DATA?;:CAL:CURR:DATA?;:CAL:STAT?;COUN?"
     source.rig.send("SENS:SWE:TINT 1E-4")

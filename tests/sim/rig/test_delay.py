@@ -23,7 +23,7 @@ MODEL = ROOT / "hw/afe/model.toml"
 
 
 def supply(path: Path, *more: tuple[int, int, int, bytes], amps: float = 0.0, seconds: float = 120) -> Path:
-    """The trace of a rig with its own 3.3 V and nothing in its connector."""
+    """The trace of a rig with its own 3.3 V and an empty connector."""
     path.write_bytes(encode([rail(0, 3.3, amps), *more, end(seconds * 1e6)]))
     return path
 
@@ -44,7 +44,7 @@ def ports(one: Rig) -> str:
 
 
 def truth(*board: object) -> dict[str, float]:
-    """What the board is, by path."""
+    """The board's true delay, by path."""
     told = json.loads(run([find("wattbell-rig"), "board", *board]).stdout)["delay_s"]
     return {"current" if name == "coarse" else name: value for name, value in told.items()}
 
@@ -70,9 +70,9 @@ def test_delays_of_random_boards_are_found(rig: type[Rig], tmp_path: Path, seed:
         assert path["edges"] == 2000
         error = path["delay_s"] - true[name]
         assert abs(error) <= GOAL_S, (name, path, true)
-        assert abs(error) <= 3 * path["u_s"] <= GOAL_S, (name, path, true)  # six standard deviations: the noise is another each time
+        assert abs(error) <= 3 * path["u_s"] <= GOAL_S, (name, path, true)  # six standard deviations: the noise differs each time
 
-    # what was set before is set again, and the EEPROM has both
+    # the previous settings are restored, and the EEPROM has both
     one.control.open()
     assert one.ask("SENS:CURR:RANG:AUTO?;:SENS:SWE:DEC?;:DIAG:LOAD?;:CAL:COUN?") == "1;1;0;2"
     one.send("*RST;:CAL:LOAD")
@@ -81,7 +81,7 @@ def test_delays_of_random_boards_are_found(rig: type[Rig], tmp_path: Path, seed:
         assert told == pytest.approx((found["delay"][name]["delay_s"], found["delay"][name]["u_s"]), abs=1e-12)
     one.control.close()
 
-    # and a capture carries it
+    # and a capture includes it
     cli("record", "--rig", line, "--out", tmp_path / "capture", "--duration", 0.01)
     conditions = json.loads(cli("info", tmp_path / "capture", "--json"))["conditions"]
     assert conditions["front_end_delay_calibrated"] is True
@@ -93,7 +93,7 @@ def test_delays_of_random_boards_are_found(rig: type[Rig], tmp_path: Path, seed:
 
 
 def test_on_the_rtl_no_clock_is_missing(rig: type[Rig], tmp_path: Path) -> None:
-    """A board with one path and little noise: an edge that were a clock beside its mark would be 4 ns."""
+    """A board with one path and little noise: an edge one cycle off its marker would be 4 ns."""
     board = ("--seed", 5, "--tau", 2.1e-6, "--noise", 0.3)
     one = rig(supply(tmp_path / "supply.wbt"), *board, ports=False)
     found = json.loads(cli("calibrate", "--delay", "--rig", ports(one), "--json"))["delay"]
@@ -143,7 +143,7 @@ def test_the_factory_has_found_it(rig: type[Rig], tmp_path: Path) -> None:
 def test_a_drive_at_work_is_asked_about(rig: type[Rig], tmp_path: Path) -> None:
     trace = supply(tmp_path / "supply.wbt", sideband(0, PERST_N, 1))
     one = rig(trace, "--fidelity", "fast", ports=False)
-    one.send("TRIG:SOUR BUS;:ARM")  # time goes on
+    one.send("TRIG:SOUR BUS;:ARM")  # time advances
     wait_until(lambda: one.ask("OUTP:PERS?") == "0", "PERST#")
     one.send("ARM:ABOR")
     line = ports(one)
@@ -157,7 +157,7 @@ def test_a_drive_at_work_is_asked_about(rig: type[Rig], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("options", "amps", "words"), [
     (("--tau", 2.6e-6), 0.0, "Is the connector empty"),
-    ((), 3.5, "over-current, output off"),  # the load comes on top: more than the protection lets through, and than the scale
+    ((), 3.5, "over-current, output off"),  # the load adds to it: more than the protection lets through, and than the scale
 ])  # fmt: skip
 def test_what_cannot_be_the_boards_is_refused(rig: type[Rig], tmp_path: Path, options: tuple, amps: float, words: str) -> None:
     one = rig(supply(tmp_path / "supply.wbt", amps=amps), "--fidelity", "fast", *options, ports=False)
@@ -170,7 +170,7 @@ def test_what_cannot_be_the_boards_is_refused(rig: type[Rig], tmp_path: Path, op
 
 
 def test_points_and_delay_in_one_go(rig: type[Rig], tmp_path: Path) -> None:
-    """The source steps through four points, and then is taken off."""
+    """The source steps through four points, and is then removed."""
     points, dwell_us = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)], 100_000.0
     rows = [rail(n * dwell_us, volts, amps) for n, (volts, amps) in enumerate(points)]
     trace = tmp_path / "source.wbt"

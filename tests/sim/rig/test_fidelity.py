@@ -1,4 +1,4 @@
-"""Fast fidelity gives the RTL's stream, byte for byte and each block's last word in the same clock; and command summaries."""
+"""Fast fidelity gives the RTL's stream, byte for byte with each block's last word in the same cycle; and command summaries."""
 
 import json
 import random
@@ -29,7 +29,7 @@ def test_a_busy_trace_is_equal(busy_trace: Path, sweep: tuple[object, ...]) -> N
 
 
 def disturbed(rows: list[Record], seed: int) -> list[Record]:
-    """The records, some TLPs of them missing, twice, or with another tag, address or payload."""
+    """The records, with some TLPs missing, duplicated, or with another tag, address or payload."""
     rng = random.Random(seed)
     out: list[Record] = []
     for kind, flags, time_ps, body in rows:
@@ -43,7 +43,7 @@ def disturbed(rows: list[Record], seed: int) -> list[Record]:
             out.append((kind, flags, time_ps, body))
         changed = bytearray(body)
         if kind != BURST:
-            # behind format and length: the same size, another meaning
+            # after format and length: the same size, another meaning
             changed[rng.randrange(4, len(changed))] ^= 1 << rng.randrange(8)
         out.append((kind, flags, time_ps, bytes(changed)))
     return out
@@ -51,7 +51,7 @@ def disturbed(rows: list[Record], seed: int) -> list[Record]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disturbed_trace_is_equal(drive_trace: Path, tmp_path: Path, seed: int) -> None:
-    """What no drive does: lost doorbells, completions for nobody, CIDs that come twice, malformed TLPs."""
+    """What no drive does: lost doorbells, completions for nobody, reused CIDs, malformed TLPs."""
     trace = tmp_path / "disturbed.wbt"
     trace.write_bytes(encode(disturbed(list(squeeze(records(drive_trace))), seed)))
     compare(trace, "--interval", 1e-5)
@@ -59,8 +59,8 @@ def test_a_disturbed_trace_is_equal(drive_trace: Path, tmp_path: Path, seed: int
 
 @pytest.mark.parametrize(("seed", "paths"), [(0, 1), (1, 1), (2, 2)])
 def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int, paths: int) -> None:
-    """With two current paths the levels are below, in and above the band where they meet, and out of both scales; and PERST# falls twice
-    within four clocks."""
+    """With two current paths the levels are below, in and above the band where they meet, and beyond both scales; and PERST# falls twice
+    within four cycles."""
     rng = random.Random(seed)
     board = ("--afe", ROOT / "hw/afe/model.toml") if paths == 2 else ()
     rows, now_us = [rail(0, 3.3, 0.5)], 0.0
@@ -76,7 +76,7 @@ def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int,
 
 
 def test_sidebands_that_change_in_every_clock_are_equal(tmp_path: Path) -> None:
-    """CLKREQ# and link state, for 1 to 14 clocks: as many changes as may wait. (Where more do, the gateware keeps one that fast loses.)"""
+    """CLKREQ# and link state, for 1 to 14 cycles: as many changes as may wait. (Beyond that, the gateware keeps one that fast loses.)"""
     rows = [sideband(100 * n + 0.004 * k, signal, k & 1) for n in range(1, 15) for k in range(n) for signal in (2, 3)]
     trace = tmp_path / "sidebands.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 0.5), *rows, end(12_000)]))
@@ -100,13 +100,14 @@ def test_the_control_port_does_the_same(busy_trace: Path, tmp_path: Path, rig: t
 
 
 def test_a_reset_of_the_tracker_is_the_same(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """NVME:RESet in the middle of the traffic: what is in flight goes out as aborted, what comes then is nobody's until queues are told."""
+    """NVME:RESet in the middle of the traffic: commands in flight go out as aborted, and what follows belongs to nobody until queues are
+    announced."""
     streams = []
     attach = "BAR0 #HFEB00000;QUE CQ,1,#H100000,64;QUE SQ,1,#H200000,64;ATT"
     for fidelity in ("rtl", "fast"):
         out = tmp_path / f"{fidelity}.wbs"
         one = rig(busy_trace, "--output", out, "--exit-on-done", "--fidelity", fidelity, ports=False)
-        # Measuring takes the time in which the queues fill, and that is the same time in both.
+        # Measuring takes the time in which the queues fill, which is the same in both.
         one.send(f"SENS:APER 3E-4;:INIT;:MEAS:VOLT?;:NVME:RES;:MEAS:VOLT?;:NVME:{attach};:MEAS:VOLT?;:NVME:RES")
         assert one.process.wait(PATIENCE_S) == 0
         streams.append(out.read_bytes())
@@ -119,7 +120,7 @@ def test_a_reset_of_the_tracker_is_the_same(busy_trace: Path, tmp_path: Path, ri
 
 def test_marks_and_stops_in_fast_fidelity(tmp_path: Path, rig: type[Rig]) -> None:
     trace = tmp_path / "long.wbt"
-    trace.write_bytes(encode([rail(0, 3.3, 1.0), end(2_000_000)]))  # 2 s of real time: longer than what is sent takes on a busy machine
+    trace.write_bytes(encode([rail(0, 3.3, 1.0), end(2_000_000)]))  # 2 s of real time: longer than the sent data takes on a busy machine
     one = rig(trace, "--fidelity", "fast", "--realtime")
     one.send("INIT")
     one.send("MARK 77")

@@ -1,5 +1,5 @@
-"""Hosts that share completion queues, space doorbells widely, delete queues and use their memory again, switch shadow doorbells on and off
-(tests/gateware/nvme/hosts.py), over 150 ms: both fidelities give the same stream, and it says what the host's model expects."""
+"""Hosts that share completion queues, space doorbells widely, delete queues and reuse their memory, switch shadow doorbells on and off
+(tests/gateware/nvme/hosts.py), over 150 ms: both fidelities give the same stream, with the contents that the host's model expects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRACKER_EVENTS = [t for t in EventType if t.name not in ("LINK", "CLKREQ", "PERS
 
 @pytest.fixture(scope="module", params=[(3, 2), (4, 4)], ids=["stride2", "stride4"])
 def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Host:
-    """A trace, and what the tracker must say of it."""
+    """A trace, and what the tracker must report of it."""
     folder = tmp_path_factory.mktemp("host")
     trace, expected = folder / "host.wbt", folder / "expected.json"
     program(trace, expected, *request.param)
@@ -68,14 +68,14 @@ def test_the_stream_says_what_the_host_did(host: Host, tmp_path: Path) -> None:
 
 
 def test_both_fidelities_are_equal(host: Host) -> None:
-    """All of it, which is longer than every period and every age there is: of regular STATUS blocks, sweeps, losses."""
+    """The whole trace, which is longer than every period and every age: of regular STATUS blocks, sweeps, losses."""
     result = compare(host[0], "--interval", 1e-4)
     assert result["caveat"] is None
     assert result["seconds"] > 0.134 and result["commands"] > 400
 
 
 def test_both_fidelities_are_equal_where_the_tap_missed_something(host: Host, tmp_path: Path) -> None:
-    """TLPs missing, twice and changed: tags are used again, CQEs and doorbells were not seen, which is said in LOSS events."""
+    """TLPs missing, duplicated and changed: tags are reused, CQEs and doorbells were not seen, which LOSS events report."""
     trace = tmp_path / "disturbed.wbt"
     trace.write_bytes(encode(disturbed(list(records(host[0])), 7)))
     compare(trace, "--interval", 1e-4)
@@ -85,8 +85,8 @@ def test_both_fidelities_are_equal_where_the_tap_missed_something(host: Host, tm
 
 
 def test_both_fidelities_are_equal_where_the_host_polls(polled: Path, tmp_path: Path) -> None:
-    """As it is, and without its pauses: then the next TLP waits for the engine, and each clock that it takes for one shows in the clocks
-    of blocks."""
+    """As it is, and without its pauses: then the next TLP waits for the engine, and every cycle it takes for one shows in the timing of
+    blocks."""
     assert compare(polled, "--interval", 1e-4)["caveat"] is None
     trace = tmp_path / "squeezed.wbt"
     trace.write_bytes(encode(with_gaps(records(polled), 1)))
@@ -98,7 +98,7 @@ def test_both_fidelities_are_equal_where_the_host_polls(polled: Path, tmp_path: 
 
 
 def with_gaps(rows: Iterable[Record], seed: int) -> list[Record]:
-    """The records less some TLPs, as of a tap that knows where it missed some."""
+    """The records without some TLPs, as from a tap that knows where it missed some."""
     rng = random.Random(seed)
     out: list[Record] = []
     gone = set()
@@ -118,7 +118,7 @@ def with_gaps(rows: Iterable[Record], seed: int) -> list[Record]:
 
 
 def with_late_doorbells(rows: Iterable[Record], seed: int) -> list[Record]:
-    """The records, but some doorbells come behind the next one at their address, as TLPs do that have to be sent again."""
+    """The records, with some doorbells after the next one at their address, like replayed TLPs."""
     rng = random.Random(seed)
     out: list[Record] = []
     waiting: dict[bytes, bytes] = {}
@@ -150,9 +150,9 @@ def test_both_fidelities_are_equal_where_the_tap_knows_what_it_missed(
 
 
 def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host, tmp_path: Path) -> None:
-    """In the lives with shadow doorbells, too: an admin command was announced on the bus or not at all."""
+    """In the sessions with shadow doorbells, too: an admin command was announced on the bus or not at all."""
     rows = list(records(host[0]))
-    # Behind BAR0 as the first command of the first life rings it: the lowest address of a write of one double word that comes often.
+    # Offset from BAR0 at which the first command of the first session rings: the lowest address of a frequent one-DW write.
     bells = Counter(body[8:-4] for kind, _, _, body in rows if kind == TLP_DOWN and body[0] & 0x5F == 0x40 and body[3] == 1)
     admin = min(address for address, count in bells.items() if count > 20)
     rng = random.Random(1)
@@ -162,7 +162,7 @@ def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host,
 
 
 def test_status_counts_up_to_its_clock(host: Host, tmp_path: Path) -> None:
-    """Messages that nobody works on, one in each clock around the regular STATUS block's."""
+    """Messages that nobody handles, one in each cycle around the regular STATUS block's."""
     due = STATUS_PERIOD_TICKS  # a comparison plays from tick 0
     train = [(TLP_DOWN, 0, (due + 4 * k) * TICK_PS, MESSAGE) for k in range(-300, 300)]
     rows = [row for row in records(host[0]) if abs(row[2] - due * TICK_PS) > 5 * US]
@@ -178,11 +178,11 @@ def test_both_fidelities_are_equal_where_interrupts_mislead(tmp_path: Path) -> N
     batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
     flushes = [n for n, qid in enumerate(column(batches, "commands", "qid")) if qid == 2]
     first, second = (column(batches, "commands", "msix_after")[n] for n in flushes[-2:])
-    assert first > 50_000 > second - 2_000_000 > 20_000  # its own message; the twentieth of the other's at most
+    assert first > 50_000 > second - 2_000_000 > 20_000  # its own message; at most the twentieth of the other's
 
 
 def test_both_fidelities_are_equal_where_the_tables_are_full(tmp_path: Path) -> None:
-    """A page that is too crowded, for as long as that counts; a queue too many; SQEs that nobody can read."""
+    """A page that is too crowded, for as long as that matters; one queue too many; SQEs that nobody can read."""
     trace = tmp_path / "crowded.wbt"
     program(trace, tmp_path / "none.json", 6, 1, "--crowded")
     compare(trace, "--interval", 1e-4)

@@ -75,7 +75,7 @@ def test_over_current_opens_the_switch(steady: Path, rig: type[Rig], fidelity: s
     kind, tick, amps = one.ask("OUTP:PROT:TRIP:DET?").split(",")
     assert kind == "OVER" and float(amps) == pytest.approx(3.0, rel=1e-2)
     since_us = (int(tick) - one.entry["origin_tick"]) / 1000 - STEADY_US
-    assert 20 <= since_us < 30  # twenty conversions in a row, the front end's filter before them
+    assert 20 <= since_us < 30  # twenty conversions in a row, preceded by the front end's filter
     assert "-240" in one.ask("SYST:ERR?")
 
 
@@ -85,7 +85,7 @@ def test_autozero_takes_out_what_the_zero_has_drifted(tmp_path: Path, rig: type[
     trace.write_bytes(encode([rail(0, 3.3, 1e-3), sideband(10, 1, 1), end(1000)]))
     one = rig(trace, "--afe", ROOT / "hw/afe/model.toml", "--temperature", 65, "--seed", 10)
     assert one.ask("*OPT?") == "FINE" and float(one.ask("SYST:TEMP?")) == 65.0
-    # 1 s of 25 000 conversions: 298 uA of noise leave 1.9 uA of a mean, and of the zero
+    # 1 s of 25 000 conversions: 298 uA of noise leave 1.9 uA on a mean, and on the zero
     one.send("SENS:SWE:TINT 4E-5;:SENS:APER 1")
     drifted = float(one.ask("MEAS:CURR?"))
     one.send("CAL:ZERO:CURR")

@@ -100,7 +100,7 @@ def test_the_host_may_come_and_go(tmp_path: Path, rig: type[Rig]) -> None:
     one.control.close()
     one = reopened(one)
     tail = one.read_all()
-    # opening a serial port flushes what waits in it, at most what a terminal holds
+    # opening a serial port flushes what is queued in it, at most what a terminal holds
     decoder = decode(head)[1], decode(tail)[1]
     missing = int(one.status()["bytes"]) - len(head) - len(tail)
     assert 0 <= missing <= 1 << 17
@@ -109,7 +109,7 @@ def test_the_host_may_come_and_go(tmp_path: Path, rig: type[Rig]) -> None:
 
 
 def reopened(one: Rig) -> Rig:
-    """Both ports of the same process, opened anew."""
+    """Both ports of the same process, reopened."""
     one.open_data()
     one.control.open()
     return one
@@ -169,7 +169,7 @@ def test_a_trace_is_played_as_it_arrives(rig: type[Rig]) -> None:
     wait_until(played, "what has arrived to be played")
     assert one.status()["state"] == "RUN"
     assert one.status()["trace_tick"] <= 20_000_000
-    assert one.ask("STAT:RIG?").startswith("state=RUN,")  # while the trace is awaited
+    assert one.ask("STAT:RIG?").startswith("state=RUN,")  # while waiting for the trace
     pipe.write(encode([end(30_000)])[-12:])
     pipe.close()
     got += one.read_to_exit()

@@ -22,7 +22,7 @@ def samples(stream: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def timed(stream: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds since the trace began, and A, of samples taken each microsecond."""
+    """Microseconds since the trace began, and A, of samples taken every microsecond."""
     batches, _ = decode(stream)
     firsts, counts = column(batches, "rail", "first_tick"), column(batches, "rail", "count")
     ticks = np.concatenate([first + 1000 * np.arange(count) for first, count in zip(firsts, counts, strict=True)])
@@ -88,11 +88,11 @@ def test_energy_is_that_of_the_waveform(quiet_trace: Path, tmp_path: Path) -> No
 
 TWO_PATHS = ("--afe", ROOT / "hw/afe/model.toml", "--fidelity", "fast")
 NOISE_A = 298e-6
-"""Of a conversion on either path (docs/accuracy.md)."""
+"""Noise of a conversion on either path (docs/accuracy.md)."""
 
 
 def test_two_paths_are_one_current_with_no_step_between_them(tmp_path: Path) -> None:
-    """Levels on both sides of the band where the paths meet, in it, and where only the coarse path is inside its scale."""
+    """Levels on both sides of the band where the paths meet, in it, and where only the coarse path is within its scale."""
     levels, dwell_us = [0.0, 1.2e-3, 0.05, 0.081, 0.085, 0.09, 0.095, 0.099, 0.15, 2.0], 40_000
     trace = tmp_path / "levels.wbt"
     trace.write_bytes(encode([*(rail(dwell_us * k, 3.3, amps) for k, amps in enumerate(levels)), end(dwell_us * len(levels))]))
@@ -102,11 +102,11 @@ def test_two_paths_are_one_current_with_no_step_between_them(tmp_path: Path) -> 
         for k, level in enumerate(levels):
             mean = amps[k * dwell_us + 100 : (k + 1) * dwell_us - 10].mean()
             assert mean == pytest.approx(level, abs=1e-3 * level + 5e-6 + 4 * NOISE_A / math.sqrt(dwell_us)), (seed, level)
-        assert not any(column(decode(stream)[0], "rail", "flags")[1:])  # the fine path's overload at 2 A is none
+        assert not any(column(decode(stream)[0], "rail", "flags")[1:])  # the fine path's overload at 2 A is not one
 
 
 def test_nothing_is_seen_of_the_fine_path_coming_back(tmp_path: Path) -> None:
-    """From 4 A to 10 mA: every sample is on the coarse path's exponential, though the fine path's codes are inside their scale at once."""
+    """From 4 A to 10 mA: every sample is on the coarse path's exponential, though the fine path's codes are within their scale at once."""
     trace = tmp_path / "back.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 4.0), rail(2000, 3.3, 0.01), end(3000)]))
     times_us, amps = timed(play(trace, tmp_path, *TWO_PATHS, "--seed", 3))
@@ -114,7 +114,7 @@ def test_nothing_is_seen_of_the_fine_path_coming_back(tmp_path: Path) -> None:
     assert near.sum() == 200
     since_us = np.maximum(times_us[near] - 2000, 0)
     edge = 3.99 * np.exp(-since_us / 2.0)
-    # a path's delay differs by 25 ns from board to board: of the edge, 1.3 % at most, here 5 sigma
+    # a path's delay varies by 25 ns from board to board: at most 1.3 % of the edge, here 5 sigma
     assert np.all(np.abs(amps[near] - 0.01 - edge) < 6 * NOISE_A + 2e-3 * edge + 0.065 * edge * since_us / 2.0 + 5e-6)
 
 

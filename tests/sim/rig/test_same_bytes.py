@@ -1,4 +1,4 @@
-"""Skipping clocks, leaving out the ADC's serial pins, and fast fidelity never change a byte of the stream."""
+"""Skipping cycles, leaving out the ADC's serial pins, and fast fidelity never change a byte of the stream."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.sim.rig.rig_trace import encode, end, rail
 
 @pytest.fixture(scope="module")
 def reference(busy_trace: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The stream with every clock of every domain evaluated, as hardware does."""
+    """The stream with every cycle of every clock domain evaluated, as in hardware."""
     return play(busy_trace, tmp_path_factory.mktemp("reference"), "--no-skip")
 
 
@@ -39,7 +39,7 @@ def test_both_current_paths_through_the_pins(tmp_path: Path) -> None:
 
 
 def test_slow_link_with_loss(busy_trace: Path, tmp_path: Path) -> None:
-    """A link far too slow for the stream: what is lost depends on time alone, not on how it was simulated."""
+    """A link far too slow for the stream: losses depend on time alone, not on how it was simulated."""
     slow = ("--usb-mbps", "1.5")
     fast = play(busy_trace, tmp_path, *slow)
     assert fast == play(busy_trace, tmp_path, *slow, "--no-skip")

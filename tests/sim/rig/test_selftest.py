@@ -14,7 +14,7 @@ FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A drive that draws 3 A and whose link and PERST# move meanwhile: none of it may be in the self-test."""
+    """A drive that draws 3 A and whose link and PERST# change meanwhile: none of it may show in the self-test."""
     path = tmp_path / "busy.wbt"
     moves = [row for k in range(1, 60) for row in (sideband(10 * k, 1, k & 1), rail(10 * k + 3, 3.3, 3.0 * (k & 1)))]
     path.write_bytes(encode([rail(0, 3.3, 3.0), *moves, end(5000)]))
@@ -42,7 +42,7 @@ def test_it_passes(trace: Path, rig: type[Rig], fidelity: str) -> None:
 
 @FIDELITIES
 def test_a_rail_path_without_gain_fails(trace: Path, rig: type[Rig], fidelity: str) -> None:
-    """The tracker's turn is in tests/slow/test_selftest.py: nothing that can be set breaks it over the pattern's PERST#."""
+    """The tracker's test is tests/slow/test_selftest.py: no setting can break it across the pattern's PERST#."""
     one = rig(trace, "--fidelity", fidelity)
     one.send(f"DIAG:REG {by_name('I_GAIN').address},0")
     assert int(one.ask("*TST?")) == RAIL
@@ -50,8 +50,8 @@ def test_a_rail_path_without_gain_fails(trace: Path, rig: type[Rig], fidelity: s
 
 
 def test_both_fidelities_play_it_alike(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """The skew is the same, and so is, byte for byte, the stream of a capture behind it: of the bus's TLPs that came meanwhile none was
-    seen, those behind it all are, and the tracker is told its queues anew."""
+    """The skew is the same, and so, byte for byte, is the stream of a capture afterwards: none of the bus's TLPs during the test was seen,
+    those after it all are, and the tracker is told its queues anew."""
     rows = list(records(busy_trace))
     middle = rows[len(rows) // 2][2]
     trace = tmp_path / "twice.wbt"  # what the self-test hides, and the same bus for the capture

@@ -1,5 +1,5 @@
-"""The trigger by SCPI through the real firmware: what fires it, the mark in the stream, what it starts and stops. In both fidelities where
-both have it, and then the same streams, byte for byte."""
+"""The trigger by SCPI through the real firmware: what fires it, the marker in the stream, what it starts and stops. In both fidelities
+where both have it, with identical streams, byte for byte."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 MARK = 0xFFFFFFFF
 ACT_CLOCKS = 20
-"""From the tick of what fires it to the mark, at most, with no delay and what fires it known at once: a few clocks each in trigger, bus
-and instrument."""
+"""Maximum ticks from the firing event to the marker, with no delay and an event known at once: a few cycles each in trigger, bus and
+instrument."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def step(tmp_path: Path) -> Path:
 
 
 def record(rig: type[Rig], trace: Path, lines: str, fidelity: str, out: Path, *board: object) -> tuple[list[Batch], int]:
-    """Sends `lines`, and then the start of a capture, in a message; the stream up to the end of the trace, and TRIG:TICK?."""
+    """Sends `lines` and the start of a capture in one message; returns the stream up to the end of the trace, and TRIG:TICK?."""
     one = rig(trace, "--output", out, "--fidelity", fidelity, *board, ports=False)
     one.send(f"{lines};:INIT")
     wait_until(lambda: one.status()["state"] == "DONE", "the end of the trace")
@@ -52,7 +52,7 @@ def commands(batches: list[Batch]) -> list[dict[str, int]]:
 
 
 def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """The first command for which a condition holds, by what the records say. The mark is where trigger and delay put it."""
+    """The first command that meets a condition, according to the records. The marker is where trigger and delay put it."""
     batches, _ = record(rig, busy_trace, "TRIG:SOUR IMM;:ARM", "fast", tmp_path / "plain.wbs")
     plain = commands(batches)
     io = [row for row in plain if row["qid"]]
@@ -78,7 +78,7 @@ def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
             first = next(row for row in plain if holds(row))
             assert tick == first["cqe_tick"], condition
             late = mark - first["cqe_tick"] - delay
-            # Without a delay it comes when the tracker is there: TLPs may wait in front of it.
+            # Without a delay it comes when the tracker gets there: TLPs may queue before it.
             assert 0 <= late <= (4 * ACT_CLOCKS if delay else 5000), condition
     for k in (2, 4):
         assert (tmp_path / f"rtl{k}.wbs").read_bytes() == (tmp_path / f"fast{k}.wbs").read_bytes()
@@ -86,7 +86,7 @@ def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
 
 @pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) -> None:
-    """The tick is that of the event in the stream, of a pulse of 8 ns too; a mark 10 us later."""
+    """The tick is that of the event in the stream, even for a pulse of 8 ns; a marker 10 us later."""
     trace = tmp_path / "pins.wbt"
     rows = [rail(0, 3.3, 0.1), sideband(10, 1, 1), sideband(20, 2, 0), sideband(30.004, 3, 5), sideband(40.1, 2, 1), sideband(40.108, 2, 0),
             sideband(50, 3, 4), sideband(60, 3, LinkState.L1_2), sideband(70, 1, 0), end(100)]  # fmt: skip
@@ -105,8 +105,8 @@ def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) ->
 
 @pytest.mark.parametrize("paths", [1, 2])
 def test_levels_fire_in_the_same_tick_in_both(tmp_path: Path, rig: type[Rig], paths: int) -> None:
-    """Up and down, voltage, current and power, hysteresis that makes the first crossing none; armed before the capture, whose conversions
-    go on at the instants of those before it, and so the whole streams are equal, the trigger's mark in them."""
+    """Up and down, voltage, current and power, hysteresis that suppresses the first crossing; armed before the capture, whose conversions
+    continue at the instants of those before it, so that the whole streams are equal, including the trigger's marker."""
     trace = tmp_path / "levels.wbt"
     values = [(3.3, 0.05), (3.2, 1.0), (3.25, 0.9), (3.1, 1.1), (3.3, 0.02), (3.3, 0.09), (3.0, 2.0), (3.3, 0.01)]
     first, *rows = (rail(120.0 * k, *value) for k, value in enumerate(values))
@@ -131,7 +131,7 @@ def test_levels_fire_in_the_same_tick_in_both(tmp_path: Path, rig: type[Rig], pa
 
 @pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 def test_a_level_starts_and_stops_a_capture_and_a_measurement(step: Path, rig: type[Rig], fidelity: str) -> None:
-    """1 A, and from 1 ms on 0.1 A; conversions are a microsecond apart, and the front end's filter takes a few."""
+    """1 A, and 0.1 A from 1 ms on; conversions are a microsecond apart, and the front end's filter takes a few"""
     one = rig(step, "--fidelity", fidelity)
     one.send("SENS:APER 1E-4;:TRIG:SOUR CURR;SLOP NEG;LEV 0.5;HYST 0.1;ACT MET;:ARM")
     wait_until(lambda: one.ask("ARM:STAT?") == "FIR", "the level")

@@ -83,7 +83,7 @@ def events(binaries: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def sqes(events: list[dict[str, Any]]) -> list[tuple[int, bytes]]:
-    """(time of the completion in ps, SQE) of every 64-byte piece that answers a read of the drive of n * 64 bytes."""
+    """(time of the completion in ps, SQE) of every 64-byte piece in completions of the drive's reads of n * 64 bytes."""
     asked: dict[int, Tlp] = {}
     tables = set()  # APST tables are fetched too, 256 bytes each
     data: dict[int, bytes] = {}
