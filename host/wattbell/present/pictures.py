@@ -105,7 +105,7 @@ def _line(axes: Any, line: Line, reach: float) -> None:
         style |= {"marker": "o", "markersize": 3.6, "markerfacecolor": "white" if line.dashed else line.colour}
     if line.steps:
         style |= {"drawstyle": "steps-mid", "linewidth": 1.0}
-    axes.plot(line.x, line.y, label=line.label, **style)
+    axes.plot(line.x, line.y, **style)
     if line.u and any(line.u):
         axes.errorbar(line.x, line.y, yerr=[u or 0.0 for u in line.u], fmt="none", ecolor=line.colour, elinewidth=0.9,
                       capsize=2)  # fmt: skip
@@ -127,7 +127,7 @@ def _panel(axes: Any, panel: Panel) -> None:
     if panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left", color=INK)
     if panel.legend and len(panel.lines) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(handles=[_handle(line) for line in panel.lines], frameon=False, fontsize=8)
     for line, at in zip(panel.named, panel.end_places(0.085), strict=True):
         axes.annotate(line.label, (1.01, at), xycoords="axes fraction", fontsize=8, color=line.colour, va="center")
 
