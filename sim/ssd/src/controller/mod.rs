@@ -190,16 +190,19 @@ impl<S: BusSink> Controller<S> {
     }
 
     /// When the controller does something of its own accord: flush, power states, link, moving data.
+    #[inline]
     fn own_ps(&self) -> Option<Ps> {
         let (flush, states) = (self.media.flash.next_flush_ps(), self.power.states.next_ps());
         [flush, states, self.link_ps(), self.relocation_ps()].into_iter().flatten().min()
     }
 
     /// When data is moved next because the drive is idle.
+    #[inline]
     fn relocation_ps(&self) -> Option<Ps> {
         self.power.idle_work(|idle| self.media.flash.next_relocation_ps(idle))
     }
 
+    #[inline]
     fn link_ps(&self) -> Option<Ps> {
         self.pcie.port.next_idle_ps(self.power.states.idle_since()?)
     }
@@ -358,8 +361,8 @@ impl<S: BusSink> Controller<S> {
 
     /// Tells the power states whether anything is in hand.
     fn settle(&mut self) {
-        let busy = self.queues.arbitrating() || self.media.flash.buffered() > 0 || self.admin.busy();
-        if self.commands.idle() && !busy {
+        let nothing = self.commands.idle() && !self.queues.arbitrating() && self.media.flash.buffered() == 0;
+        if nothing && !self.admin.busy() {
             self.power.states.idle(self.now, &mut self.power.meter);
         }
     }

@@ -65,6 +65,7 @@ impl Media {
     }
 
     /// The data from byte `at` on, if it is kept.
+    #[inline]
     pub fn data(&self, at: u64, len: u32) -> Option<Vec<u8>> {
         let store = self.store.as_ref()?;
         let mut bytes = vec![0; len as usize];

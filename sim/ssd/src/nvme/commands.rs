@@ -122,12 +122,14 @@ impl Commands {
 
 impl Index<u32> for Commands {
     type Output = Command;
+    #[inline]
     fn index(&self, id: u32) -> &Command {
         self.slots[id as usize].as_ref().expect("an event names a command in hand")
     }
 }
 
 impl IndexMut<u32> for Commands {
+    #[inline]
     fn index_mut(&mut self, id: u32) -> &mut Command {
         self.slots[id as usize].as_mut().expect("an event names a command in hand")
     }

@@ -82,6 +82,7 @@ impl Power {
 
     /// When work for idle times may begin: at the time `when` gives for the start of the idle time. `None` while commands are in
     /// hand, or if the drive will be asleep by then.
+    #[inline]
     pub fn idle_work(&self, when: impl FnOnce(Ps) -> Option<Ps>) -> Option<Ps> {
         let at = when(self.states.idle_since()?)?;
         self.states.stays_awake_until(at).then_some(at)
