@@ -59,13 +59,15 @@ def absent(reason: str, unit: str = "", lost: int = 0) -> Figure:
 
 def ratio(top: Figure, bottom: Figure, unit: str = "", factor: float = 1.0, **conditions: str | float) -> Figure:
     """``factor * top / bottom``; relative uncertainties add in squares (the two come from different instruments of the rig: the clock
-    and the rail). Absent when either is missing or the divisor is not positive."""
+    and the rail). Absent when either is missing or the divisor is not positive; without ``u`` when either has none."""
     lost = top.lost + bottom.lost
     if top.value is None or bottom.value is None or bottom.value <= 0:
         return absent("numerator or denominator missing or not positive", unit, lost)
     value = factor * top.value / bottom.value
-    parts = [figure.u / figure.known for figure in (top, bottom) if figure.u is not None and figure.value]
-    return Figure(value, abs(value) * math.hypot(*parts) if parts else None, unit, lost, conditions)
+    if top.u is None or bottom.u is None:
+        return Figure(value, None, unit, lost, conditions)
+    parts = [u / figure.known for figure, u in ((top, top.u), (bottom, bottom.u)) if figure.value]
+    return Figure(value, abs(value) * math.hypot(*parts), unit, lost, conditions)
 
 
 def mean(items: Sequence[Figure]) -> Figure:
