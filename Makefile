@@ -59,8 +59,8 @@ test-rust: setup
 test-python: setup sim rtl-tests guest
 	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
 
-lint: setup lint-rtl  ## ruff, mypy --strict, import contracts, clippy, rustfmt, Verilator -Wall
-	@.venv/bin/ruff check .
+lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, clippy, rustfmt, Verilator -Wall
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo --no-cache
 	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings

@@ -2,7 +2,7 @@
 """The histogram of docs/accuracy.md: random boards of the virtual rig after `wattbell calibrate`.
 
     tools/boards_page.py build/calibrate/boards.jsonl      what `make calibrate` wrote, a line a board (tests/sim/rig/test_calibrate.py)
-"""
+"""  # fmt: skip
 
 from __future__ import annotations
 

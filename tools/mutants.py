@@ -619,21 +619,34 @@ def write_page(results: Results, current: set[str], kept: dict[str, int], made: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="tools/mutants.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true",
-                        help="only see that each kept fault's text occurs once and its tests are there, and each argument's line")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only see that each kept fault's text occurs once and its tests are there, and each argument's line",
+    )
     parser.add_argument("--kept", action="store_true", help="only the faults kept as data")
     parser.add_argument("--made", action="store_true", help="only those that Cosmic Ray makes")
     parser.add_argument("--area", action="append", help="only this area (again for more): " + ", ".join(PACKAGES) + ", or one of the lists")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of those that are made, by chance; without it all of them")
     parser.add_argument("--seed", type=int, default=1, help="of the chance (%(default)s)")
     parser.add_argument("--minutes", type=float, help="stop after so long; the next run goes on")
-    parser.add_argument("--budget", type=float, default=30, metavar="S",
-                        help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=30,
+        metavar="S",
+        help="of the tests that execute a made fault's line, as many as take S seconds, quickest first (%(default)g)",
+    )
     parser.add_argument("--again", action="store_true", help="only survivors, anew")
     parser.add_argument("--commit", default="HEAD", help="what is tried (%(default)s)")
-    parser.add_argument("--build", type=Path, default=Work.build, metavar="DIR",
-                        help="where it works and keeps results.jsonl: runs with different ones do not hinder each other, and their "
-                             "results.jsonl can be put one behind the other (build/mutants)")
+    parser.add_argument(
+        "--build",
+        type=Path,
+        default=Work.build,
+        metavar="DIR",
+        help="where it works and keeps results.jsonl: runs with different ones do not hinder each other, and their "
+        "results.jsonl can be put one behind the other (build/mutants)",
+    )
     parser.add_argument("--docs", action="store_true", help="write the table of docs/testing.md")
     arguments = parser.parse_args()
     Work.build = arguments.build.resolve()

@@ -110,11 +110,22 @@ class Instrument(wiring.Component):
         width, adc, fine = options.width, options.adc, options.fine
         tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
         ports = {
-            "tlp_down": In(tlp_beats), "tlp_up": In(tlp_beats), "skip_down": Out(1), "skip_up": Out(1),
+            "tlp_down": In(tlp_beats),
+            "tlp_up": In(tlp_beats),
+            "skip_down": Out(1),
+            "skip_up": Out(1),
             "bus_active": Out(1),
-            "step": In(16), "quiet": Out(1), "deadline": Out(64), "now": Out(64),
-            "perst_n": In(1), "clkreq_n": In(1), "link_state": In(4),
-            "reg_addr": In(8), "reg_wdata": In(32), "reg_we": In(1), "reg_rdata": Out(32),
+            "step": In(16),
+            "quiet": Out(1),
+            "deadline": Out(64),
+            "now": Out(64),
+            "perst_n": In(1),
+            "clkreq_n": In(1),
+            "link_state": In(4),
+            "reg_addr": In(8),
+            "reg_wdata": In(32),
+            "reg_we": In(1),
+            "reg_rdata": Out(32),
             "out": Out(stream.Signature(OUT_WORD)),
         }
         if adc == "serial":
@@ -135,13 +146,24 @@ class Instrument(wiring.Component):
         options = self.options
         ticks, slow = options.ticks_per_clock, options.slow
         m.submodules.regs = regs = RegisterFile(
-            {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // ticks}, absent=() if options.fine else ("F_OFFSET", "F_GAIN", "RANGE"))
+            {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // ticks}, absent=() if options.fine else ("F_OFFSET", "F_GAIN", "RANGE")
+        )
         m.submodules.run = run = RunControl(ahead=ticks if slow else 0)
         m.submodules.rail = rail = RailPath(ticks, options.fine)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
-                options.width, ticks, options.queues, options.slots, beats=options.beats, beats_up=options.beats_up, at_once=True,
-                halved=slow, sizes=options.sizes, tags=options.tags))
+                options.width,
+                ticks,
+                options.queues,
+                options.slots,
+                beats=options.beats,
+                beats_up=options.beats_up,
+                at_once=True,
+                halved=slow,
+                sizes=options.sizes,
+                tags=options.tags,
+            )
+        )
         # At half the speed a record takes its time, so it may be taken apart.
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(COMMAND, RECORD_FIFO)
@@ -161,7 +183,9 @@ class Instrument(wiring.Component):
         wiring.connect(m, writer.out, wiring.flipped(self.out))
 
         m.d.comb += [
-            regs.addr.eq(self.reg_addr), regs.wdata.eq(self.reg_wdata), regs.we.eq(self.reg_we),
+            regs.addr.eq(self.reg_addr),
+            regs.wdata.eq(self.reg_wdata),
+            regs.we.eq(self.reg_we),
             self.reg_rdata.eq(regs.rdata),
         ]
         player = PatternPlayer() if options.conversions else None
@@ -210,7 +234,7 @@ class Instrument(wiring.Component):
             comes.append(came)
         if options.conversions:
             m.d.comb += [self.completed.eq(tracker.completed), self.completion.eq(tracker.completion)]
-        command = data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size])
+        command = data.View(COMMAND_BITS, regs.command[: COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
         offered = Signal()
@@ -220,18 +244,29 @@ class Instrument(wiring.Component):
         with m.Elif(command.attach | command.tracker_reset):
             m.d.sync += [attach.eq(1), attach_reset.eq(command.tracker_reset)]
         m.d.comb += [
-            self.skip_down.eq(tracker.skip_down), self.skip_up.eq(tracker.skip_up),
-            tracker.perst_n.eq(seen[0]), tracker.run.eq(seen[1]),
+            self.skip_down.eq(tracker.skip_down),
+            self.skip_up.eq(tracker.skip_up),
+            tracker.perst_n.eq(seen[0]),
+            tracker.run.eq(seen[1]),
             tracker.cfg.valid.eq(offered),
             tracker.cfg.p.op.eq(Mux(attach_reset, ConfigOp.RESET, regs.attach_op)),
-            tracker.cfg.p.qid.eq(regs.attach_qid), tracker.cfg.p.link.eq(regs.attach_link),
+            tracker.cfg.p.qid.eq(regs.attach_qid),
+            tracker.cfg.p.link.eq(regs.attach_link),
             tracker.cfg.p.size.eq(regs.attach_size),
             tracker.cfg.p.address.eq(Cat(regs.attach_address_lo, regs.attach_address_hi)),
             self.bus_active.eq(
-                tracker.busy | attach | offered | tracker.commands.valid | tracker.events.valid | tracker.raw.valid
-                | (seen != levels) | (now >= tracker.deadline)
-                | tracker.tlp_down.valid | tracker.tlp_up.valid
-                | Cat(comes).any()),
+                tracker.busy
+                | attach
+                | offered
+                | tracker.commands.valid
+                | tracker.events.valid
+                | tracker.raw.valid
+                | (seen != levels)
+                | (now >= tracker.deadline)
+                | tracker.tlp_down.valid
+                | tracker.tlp_up.valid
+                | Cat(comes).any()
+            ),
         ]
 
         # Records: what the tracker makes is taken at once, so that what is lost is lost here, with its place known.
@@ -241,9 +276,11 @@ class Instrument(wiring.Component):
             tracker.commands.ready.eq(1),
             records.i_valid.eq(tracker.commands.valid & run.active),
             records.also.eq(Mux(run.active, tracker.counters.lost_records - lost_before, 0)),
-            command_blocks.valid.eq(records.o_valid), records.o_ready.eq(command_blocks.ready),
+            command_blocks.valid.eq(records.o_valid),
+            records.o_ready.eq(command_blocks.ready),
             command_blocks.dropped.eq(records.o_dropped),
-            raw_blocks.raw.valid.eq(tracker.raw.valid & run.active), raw_blocks.raw.p.eq(tracker.raw.p),
+            raw_blocks.raw.valid.eq(tracker.raw.valid & run.active),
+            raw_blocks.raw.p.eq(tracker.raw.p),
             tracker.raw.ready.eq(raw_blocks.raw.ready | ~run.active),
             raw_blocks.lost.eq(tracker.counters.lost_raw),
         ]
@@ -251,13 +288,18 @@ class Instrument(wiring.Component):
         made, out = Value.cast(tracker.commands.p), command_blocks
         if slow:
             m.d.comb += [
-                records.i_tick.eq(tracker.commands.p.cqe_tick), records.i_record.eq(Cat(made[:32], made[64:])),
-                out.tick.eq(records.o_tick), out.word.eq(records.o_word), records.o_index.eq(out.index),
+                records.i_tick.eq(tracker.commands.p.cqe_tick),
+                records.i_record.eq(Cat(made[:32], made[64:])),
+                out.tick.eq(records.o_tick),
+                out.word.eq(records.o_word),
+                records.o_index.eq(out.index),
             ]
         else:
             kept = Value.cast(records.o_data)
             m.d.comb += [
-                records.i_data.eq(tracker.commands.p), out.tick.eq(records.o_data.cqe_tick), out.record.eq(Cat(kept[:32], kept[64:])),
+                records.i_data.eq(tracker.commands.p),
+                out.tick.eq(records.o_data.cqe_tick),
+                out.record.eq(Cat(kept[:32], kept[64:])),
             ]
 
         parts = _Parts(regs, run, rail, tracker, records, events, event_blocks, status, writer, player)
@@ -267,8 +309,15 @@ class Instrument(wiring.Component):
 
         # Run control and status.
         drained = Signal()
-        done = (rail.idle & ~tracker.busy & ~tracker.commands.valid & ~tracker.events.valid & ~tracker.raw.valid
-                & records.empty & command_blocks.quiet)
+        done = (
+            rail.idle
+            & ~tracker.busy
+            & ~tracker.commands.valid
+            & ~tracker.events.valid
+            & ~tracker.raw.valid
+            & records.empty
+            & command_blocks.quiet
+        )
         sent = command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle
         if slow:  # once it is so nothing comes any more
             m.d.sync += [drained.eq(done & ~run.capturing), run.stream_idle.eq(sent)]
@@ -277,7 +326,8 @@ class Instrument(wiring.Component):
         with m.If(run.begin):
             m.d.sync += writer.run.eq(regs.run_id)
         m.d.comb += [
-            run.run.eq(regs.control[0]), run.status_wanted.eq(command.status),
+            run.run.eq(regs.control[0]),
+            run.status_wanted.eq(command.status),
             run.sources_idle.eq(drained),
             run.events_empty.eq(events.empty & event_blocks.quiet),
             *(blocks.flush.eq(run.flush) for blocks in (command_blocks, event_blocks, raw_blocks)),
@@ -289,8 +339,7 @@ class Instrument(wiring.Component):
         if player:
             quiet += (player,)
         m.d.comb += [
-            self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~marker_waits
-                          & records.empty & events.empty),
+            self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~marker_waits & records.empty & events.empty),
             self.deadline.eq(earliest([part.deadline for part in (*timed, watchers[0])] + [tracker.deadline])),
         ]
         return m
@@ -301,17 +350,23 @@ class Instrument(wiring.Component):
         if options.adc == "serial":
             m.submodules.front = front = serial_front(options.ticks_per_clock, options.fine)
             m.d.comb += [
-                self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
-                front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i),
+                self.adc_cnv.eq(front.cnv),
+                self.adc_sck.eq(front.sck),
+                front.sdo_v.eq(self.adc_sdo_v),
+                front.sdo_i.eq(self.adc_sdo_i),
             ]
         else:
             m.submodules.front = front = WordFront(options.fine)
             m.d.comb += [
-                self.adc_start.eq(rail.adc_start), front.valid.eq(self.adc_valid),
-                front.v.eq(self.adc_v), front.i.eq(self.adc_i),
+                self.adc_start.eq(rail.adc_start),
+                front.valid.eq(self.adc_valid),
+                front.v.eq(self.adc_v),
+                front.i.eq(self.adc_i),
             ]
         m.d.comb += [
-            front.start.eq(rail.adc_start), rail.v_word.eq(front.v_word), rail.i_word.eq(front.i_word),
+            front.start.eq(rail.adc_start),
+            rail.v_word.eq(front.v_word),
+            rail.i_word.eq(front.i_word),
             rail.run.eq(parts.run.rail_run),
         ]
         if player:
@@ -327,24 +382,27 @@ class Instrument(wiring.Component):
             m.d.comb += [rail.convert.eq(self.convert), self.converted.eq(rail.converted), self.conversion.eq(rail.conversion)]
         shortest = MIN_PERIOD_TICKS // options.ticks_per_clock
         members = {
-            "decimation": regs.decimation, "mul": regs.decim_mul, "shift": regs.decim_shift,
-            "v_offset": regs.v_offset, "v_gain": regs.v_gain, "i_offset": regs.i_offset, "i_gain": regs.i_gain,
+            "decimation": regs.decimation,
+            "mul": regs.decim_mul,
+            "shift": regs.decim_shift,
+            "v_offset": regs.v_offset,
+            "v_gain": regs.v_gain,
+            "i_offset": regs.i_offset,
+            "i_gain": regs.i_gain,
         }
         lines = ["v_offset", "v_gain", "i_offset", "i_gain"]
         if options.fine:
             members |= {"f_offset": regs.f_offset, "f_gain": regs.f_gain, "range": regs.range}
             lines += ["f_offset", "f_gain"]
-        reset = {name: by_name(f"DECIM_{name}".upper() if name in ("mul", "shift") else name.upper()).reset
-                 for name in members}
-        config = Signal(RAIL_CONFIG, init={
-            "period": DEFAULT_PERIOD_TICKS // options.ticks_per_clock, "uncalibrated": 1, **reset})
+        reset = {name: by_name(f"DECIM_{name}".upper() if name in ("mul", "shift") else name.upper()).reset for name in members}
+        config = Signal(RAIL_CONFIG, init={"period": DEFAULT_PERIOD_TICKS // options.ticks_per_clock, "uncalibrated": 1, **reset})
         calibrated = Signal(6)
         changed = Signal()
         m.d.sync += changed.eq(0)
         for k, name in enumerate(lines):
             with m.If(getattr(regs, f"{name}_written")):
                 m.d.sync += calibrated[k].eq(1)
-        with m.If(data.View(COMMAND_BITS, regs.command[:COMMAND_BITS.size]).rail_apply):
+        with m.If(data.View(COMMAND_BITS, regs.command[: COMMAND_BITS.size]).rail_apply):
             m.d.sync += [
                 changed.eq(1),
                 config.period.eq(Mux(regs.adc_period < shortest, shortest, regs.adc_period)),
@@ -364,14 +422,20 @@ class Instrument(wiring.Component):
         m.submodules.link_source = source = LinkSource()
         wiring.connect(m, parts.writer.source1, source.read)
         m.d.comb += [
-            link.wanted.eq(regs.link_events), link.enable.eq(run.active), source.now.eq(self.now), source.request.eq(run.status),
-            source.acks_down.eq(link.acks_down), source.acks_up.eq(link.acks_up),
+            link.wanted.eq(regs.link_events),
+            link.enable.eq(run.active),
+            source.now.eq(self.now),
+            source.request.eq(run.status),
+            source.acks_down.eq(link.acks_down),
+            source.acks_up.eq(link.acks_up),
         ]
         for name in ("down", "up"):
             port = getattr(self, f"link_{name}")
             wiring.connect(m, wiring.flipped(port.events), getattr(link, name))
             m.d.comb += [
-                getattr(source, name).eq(port.side), port.counter.eq(source.counter), getattr(source, f"count_{name}").eq(port.count),
+                getattr(source, name).eq(port.side),
+                port.counter.eq(source.counter),
+                getattr(source, f"count_{name}").eq(port.count),
             ]
             m.d.bus += [
                 getattr(parts.tracker, f"pending_{name}").eq(port.side.pending & ~(player.on if player else 0)),
@@ -394,19 +458,25 @@ class Instrument(wiring.Component):
         waits = Signal()
         marker_lost = Signal()
         m.d.comb += [
-            sidebands.now.eq(self.now), losses.now.eq(self.now),
-            sidebands.enable.eq(run.capturing | run.begin), sidebands.begin.eq(run.begin),
-            sidebands.perst_n.eq(self.perst_n), sidebands.clkreq_n.eq(self.clkreq_n),
+            sidebands.now.eq(self.now),
+            losses.now.eq(self.now),
+            sidebands.enable.eq(run.capturing | run.begin),
+            sidebands.begin.eq(run.begin),
+            sidebands.perst_n.eq(self.perst_n),
+            sidebands.clkreq_n.eq(self.clkreq_n),
             sidebands.link_state.eq(self.link_state),
-            losses.enable.eq(run.active | run.begin), losses.flush.eq(run.flush_losses),
-            losses.add0.eq(parts.records.lost), losses.add1.eq(events.lost + sidebands.lost + marker_lost),
+            losses.enable.eq(run.active | run.begin),
+            losses.flush.eq(run.flush_losses),
+            losses.add0.eq(parts.records.lost),
+            losses.add1.eq(events.lost + sidebands.lost + marker_lost),
             losses.add2.eq(parts.rail.lost),
             run.losses_clean.eq(losses.clean),
         ]
         # The tracker's events cannot wait; the others hold theirs until there is room.
         free = events.room & ~tracker.events.valid
         others = [
-            (run.o_valid, run.o_ready, run.o_event), (waits, None, marker),
+            (run.o_valid, run.o_ready, run.o_event),
+            (waits, None, marker),
             (sidebands.o_valid, sidebands.o_ready, sidebands.o_event),
             (losses.o_valid, losses.o_ready, losses.o_event),
             *([(link.valid, link.ready, link.payload)] if link else []),
@@ -435,15 +505,18 @@ class Instrument(wiring.Component):
             with m.If(waits & ~marker_taken):
                 m.d.comb += marker_lost.eq(1)
             with m.Else():
-                m.d.sync += [waits.eq(1), *event(marker, tick=self.now, type=EventType.MARKER,
-                                                 arg8=int(MarkerSource.CONTROL), arg32=regs.marker)]
+                m.d.sync += [
+                    waits.eq(1),
+                    *event(marker, tick=self.now, type=EventType.MARKER, arg8=int(MarkerSource.CONTROL), arg32=regs.marker),
+                ]
         events_before = Signal(32)
         m.d.sync += events_before.eq(tracker.counters.lost_events)
         m.d.comb += [
-            events.also.eq(sidebands.lost + marker_lost
-                           + Mux(run.active, (tracker.counters.lost_events - events_before)[:2], 0)),
-            event_blocks.valid.eq(events.o_valid), events.o_ready.eq(event_blocks.ready),
-            event_blocks.tick.eq(events.o_data.tick), event_blocks.record.eq(events.o_data),
+            events.also.eq(sidebands.lost + marker_lost + Mux(run.active, (tracker.counters.lost_events - events_before)[:2], 0)),
+            event_blocks.valid.eq(events.o_valid),
+            events.o_ready.eq(event_blocks.ready),
+            event_blocks.tick.eq(events.o_data.tick),
+            event_blocks.record.eq(events.o_data),
             event_blocks.dropped.eq(events.o_dropped),
         ]
         lost_here = {"records": Signal(32), "events": Signal(32), "samples": Signal(32)}
@@ -460,27 +533,55 @@ class Instrument(wiring.Component):
         lost_events = counters.lost_events + lost_here["events"]
         lost_samples = lost_here["samples"]
         values = {
-            "gateware_version": version, "tick_ps": TICK_PS, "clock_ticks": options.ticks_per_clock,
-            "tlp_width": options.width, "queues": options.queues, "slots": options.slots, "adc_bits": ADC_BITS,
-            "run": run.capturing | run.begin, "dstrd": counters.dstrd,
-            "voltage_lsb_uv": VOLTAGE_LSB_UV, "current_lsb_na": CURRENT_LSB_NA,
-            "adc_period_ticks": config.period * options.ticks_per_clock, "decimation": config.decimation,
-            "reserved": 0, "tlps_down": counters.tlps_down, "tlps_up": counters.tlps_up,
-            "commands": counters.commands, "in_flight": counters.in_flight, "malformed": counters.malformed,
-            "unmatched": counters.unmatched, "lost_tlps": counters.lost_tlps_down + counters.lost_tlps_up,
-            "lost_commands": counters.lost_commands, "lost_records": lost_records, "lost_events": lost_events,
-            "lost_samples": lost_samples, "lost_pages": counters.lost_pages, "bar0": counters.bar0,
+            "gateware_version": version,
+            "tick_ps": TICK_PS,
+            "clock_ticks": options.ticks_per_clock,
+            "tlp_width": options.width,
+            "queues": options.queues,
+            "slots": options.slots,
+            "adc_bits": ADC_BITS,
+            "run": run.capturing | run.begin,
+            "dstrd": counters.dstrd,
+            "voltage_lsb_uv": VOLTAGE_LSB_UV,
+            "current_lsb_na": CURRENT_LSB_NA,
+            "adc_period_ticks": config.period * options.ticks_per_clock,
+            "decimation": config.decimation,
+            "reserved": 0,
+            "tlps_down": counters.tlps_down,
+            "tlps_up": counters.tlps_up,
+            "commands": counters.commands,
+            "in_flight": counters.in_flight,
+            "malformed": counters.malformed,
+            "unmatched": counters.unmatched,
+            "lost_tlps": counters.lost_tlps_down + counters.lost_tlps_up,
+            "lost_commands": counters.lost_commands,
+            "lost_records": lost_records,
+            "lost_events": lost_events,
+            "lost_samples": lost_samples,
+            "lost_pages": counters.lost_pages,
+            "bar0": counters.bar0,
         }
         assert values.keys() == dict(STATUS).keys()
         m.d.comb += [parts.status.status[name].eq(value) for name, value in values.items()]
         m.d.comb += [
-            regs.id.eq(ID), regs.version.eq(version),
-            regs.build.eq(options.ticks_per_clock | (options.width // 8) << 8 | (options.adc == "serial") << 16 | options.lanes << 17
-                          | fine_there << 18),
+            regs.id.eq(ID),
+            regs.version.eq(version),
+            regs.build.eq(
+                options.ticks_per_clock
+                | (options.width // 8) << 8
+                | (options.adc == "serial") << 16
+                | options.lanes << 17
+                | fine_there << 18
+            ),
             regs.state.eq(Cat(run.active, run.stopping, parts.rail.pending, attach)),
-            regs.now_lo.eq(self.now[:32]), regs.now_hi.eq(self.now[32:]),
-            regs.tlps_down.eq(counters.tlps_down), regs.tlps_up.eq(counters.tlps_up),
-            regs.commands.eq(counters.commands), regs.in_flight.eq(counters.in_flight),
-            regs.lost_records.eq(lost_records), regs.lost_events.eq(lost_events),
-            regs.lost_samples.eq(lost_samples), regs.blocks.eq(parts.writer.sequence),
+            regs.now_lo.eq(self.now[:32]),
+            regs.now_hi.eq(self.now[32:]),
+            regs.tlps_down.eq(counters.tlps_down),
+            regs.tlps_up.eq(counters.tlps_up),
+            regs.commands.eq(counters.commands),
+            regs.in_flight.eq(counters.in_flight),
+            regs.lost_records.eq(lost_records),
+            regs.lost_events.eq(lost_events),
+            regs.lost_samples.eq(lost_samples),
+            regs.blocks.eq(parts.writer.sequence),
         ]

@@ -53,7 +53,5 @@ def tlp_beat(width: int) -> data.StructLayout:
 EVENT = from_fields(spec.EVENT)
 """An event, as on the wire."""
 
-COMMAND = data.StructLayout(
-    {"cqe_tick": unsigned(64)} | {f.name: unsigned(f.bits) for f in spec.COMMAND if f.name != "cqe_offset"}
-)
+COMMAND = data.StructLayout({"cqe_tick": unsigned(64)} | {f.name: unsigned(f.bits) for f in spec.COMMAND if f.name != "cqe_offset"})
 """A command record before it is put into a block: the absolute tick of its CQE in place of ``cqe_offset``."""

@@ -48,10 +48,15 @@ def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Names of what is in only one of two tables of tables, or differs by more than a thousandth."""
-    flat = [{f"{name}.{key}": value if isinstance(value, list) else [value]
-             for name, entry in tables.items() for key, value in entry.items()} for tables in (old, new)]
-    same = {key for key in flat[0].keys() & flat[1].keys() if len(flat[0][key]) == len(flat[1][key])
-            and all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(flat[0][key], flat[1][key]))}
+    flat = [
+        {f"{name}.{key}": value if isinstance(value, list) else [value] for name, entry in tables.items() for key, value in entry.items()}
+        for tables in (old, new)
+    ]
+    same = {
+        key
+        for key in flat[0].keys() & flat[1].keys()
+        if len(flat[0][key]) == len(flat[1][key]) and all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(flat[0][key], flat[1][key]))
+    }
     return sorted((flat[0].keys() | flat[1].keys()) - same)
 
 

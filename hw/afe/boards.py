@@ -31,6 +31,7 @@ DRIVERS = (3, 6)
 def draw(parts: dict[str, Part], rng: Random) -> dict[str, float]:
     """Parameters of the decks for a random board. The converters, the reference and the shunt's heating are not among them
     (see :mod:`.population`)."""
+
     def error(part: str, figure: str) -> float:
         return parts[part].figures[figure].drawn(rng)
 
@@ -65,14 +66,14 @@ class Outputs:
     voltage: float
 
 
-def transfer(board: dict[str, float], current: float, rail: float, kelvin: float, warmer: float = 0.0,
-             short: bool = False) -> Outputs:
+def transfer(board: dict[str, float], current: float, rail: float, kelvin: float, warmer: float = 0.0, short: bool = False) -> Outputs:
     """Static transfer by hand, ``kelvin`` above 25 C, without clamps and saturation. The shunt may be ``warmer`` than the rest
     (kelvin). ``short``: the autozero switch is closed, both inputs at the drive's side of the shunt.
 
     Pairs: ``d = (vp - vn) (1 + (Rf1 + Rf2) / Rg)``. Driver between dividers of feedback factors p and q:
     ``D = 2 (o1 (1 - p) - o2 (1 - q) + vocm (p - q) + vos) / (p + q + 2 / A)``.
     """
+
     def resistor(name: str, nominal: float) -> float:
         return nominal * (1 + board[name]) * (1 + board[temperature_coefficient(name)] * kelvin)
 
@@ -102,7 +103,8 @@ def transfer(board: dict[str, float], current: float, rail: float, kelvin: float
     follower = (drive * (1 + board["cc7"]) + offset(7)) / (1 + 1 / board["aol"])
     divided = follower * below / (below + above)
     return Outputs(
-        coarse=driver(o1, o2, 3, "c", (1250.0, 5000.0)), fine=driver(o4, o5, 6, "f", (1000.0, 9000.0)),
+        coarse=driver(o1, o2, 3, "c", (1250.0, 5000.0)),
+        fine=driver(o4, o5, 6, "f", (1000.0, 9000.0)),
         voltage=(divided * (1 + board["cc8"]) + offset(8)) / (1 + 1 / board["aol"]),
     )
 
@@ -115,9 +117,14 @@ def delays(board: dict[str, float]) -> Outputs:
     filters = {path: (1 + board[f"tol{path[0]}"]) * board[f"c{path}"] for path in ("coarse", "fine", "voltage")}
     return Outputs(
         coarse=first + pole(5, board["fgbw"]) + 2 * board["rfilter"] * filters["coarse"],
-        fine=first + pole(GAIN_SECOND, board["gbw4"]) + pole(10, board["fgbw"]) + CLAMP_RESISTANCE * 2 * board["dcj"]
+        fine=first
+        + pole(GAIN_SECOND, board["gbw4"])
+        + pole(10, board["fgbw"])
+        + CLAMP_RESISTANCE * 2 * board["dcj"]
         + 2 * board["rfilter"] * filters["fine"],
-        voltage=pole(1, board["gbw7"]) + pole(1, board["gbw8"]) + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE
+        voltage=pole(1, board["gbw7"])
+        + pole(1, board["gbw8"])
+        + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE
         + board["rvfilter"] * filters["voltage"],
     )
 

@@ -15,7 +15,17 @@ from .parts import Part
 from .population import AUTOZERO_S, COARSE_POINTS, CURRENT_UNIT, FINE_POINTS, LIMIT_A, LIMIT_GAIN, POINT_S, READING_S, VOLTAGE_POINTS
 
 __all__ = [
-    "CONDITIONS", "COVERAGE", "DECADES_A", "Condition", "Term", "current_terms", "expanded", "limit", "power", "pulse", "voltage_terms",
+    "CONDITIONS",
+    "COVERAGE",
+    "DECADES_A",
+    "Condition",
+    "Term",
+    "current_terms",
+    "expanded",
+    "limit",
+    "power",
+    "pulse",
+    "voltage_terms",
 ]
 
 COVERAGE = 2.0
@@ -106,7 +116,7 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
     heated = abs(current**2 - (FINE_POINTS if fine else COARSE_POINTS)[1] ** 2 * condition.calibrated)
     terms.append(Term("shunt, self-heating", sigma("shunt", "tcr") * heated * resistance * shunt.heating))
     if condition.calibrated:
-        span = (FINE_POINTS if fine else COARSE_POINTS)
+        span = FINE_POINTS if fine else COARSE_POINTS
         terms += [
             Term("calibrator, gain", sigma("calibrator", "current_gain")),
             Term("noise at the calibration points", math.sqrt(2) * density / math.sqrt(2 * POINT_S) / (span[1] - span[0])),
@@ -121,8 +131,11 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
             Term("gain networks and drivers' networks, matching", matching),
             Term("reference, tolerance", sigma("reference", "tolerance")),
             Term("converter, gain", sigma("adc", "gain") / 2**17),
-            Term("first pair, offset and common mode", 0.0,
-                 math.hypot(sigma("amplifier", "offset"), sigma("amplifier", "cmrr") * common) * offset_at_shunt["first pair"]),
+            Term(
+                "first pair, offset and common mode",
+                0.0,
+                math.hypot(sigma("amplifier", "offset"), sigma("amplifier", "cmrr") * common) * offset_at_shunt["first pair"],
+            ),
             Term("second pair, offset", 0.0, sigma("amplifier", "offset") * offset_at_shunt["second pair"]),
             Term("driver, offset", 0.0, sigma("driver", "offset") * offset_at_shunt["driver"]),
             Term("driver, common mode", 0.0, by_driver),
@@ -154,8 +167,18 @@ def voltage_terms(parts: dict[str, Part], condition: Condition) -> list[Term]:
     ]
     if condition.calibrated:
         terms.append(Term("calibrator", sigma("calibrator", "voltage_gain")))
-        terms.append(Term("noise at the calibration points", 0.0, nominal.adc_noise_voltage / (10 / 12.2) / 1e3 * math.sqrt(2)
-                          * max(VOLTAGE_POINTS) / (VOLTAGE_POINTS[1] - VOLTAGE_POINTS[0])))
+        terms.append(
+            Term(
+                "noise at the calibration points",
+                0.0,
+                nominal.adc_noise_voltage
+                / (10 / 12.2)
+                / 1e3
+                * math.sqrt(2)
+                * max(VOLTAGE_POINTS)
+                / (VOLTAGE_POINTS[1] - VOLTAGE_POINTS[0]),
+            )
+        )
     else:
         terms += [
             Term("divider, matching", divider * sigma("gain_network", "match")),

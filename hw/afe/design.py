@@ -65,32 +65,58 @@ def design(parts: dict[str, Part]) -> Design:
     full_coarse, full_fine = (reference / gain / shunt.resistance for gain in (GAIN_COARSE, GAIN_FINE))
     full_voltage = reference / DIVIDER
     return Design(
-        full_scale_coarse=full_coarse, full_scale_fine=full_fine, full_scale_voltage=full_voltage,
-        lsb_coarse=full_coarse / 2**17, lsb_fine=full_fine / 2**17, lsb_voltage=full_voltage / 2**18,
+        full_scale_coarse=full_coarse,
+        full_scale_fine=full_fine,
+        full_scale_voltage=full_voltage,
+        lsb_coarse=full_coarse / 2**17,
+        lsb_fine=full_fine / 2**17,
+        lsb_voltage=full_voltage / 2**18,
         burden=full_coarse * shunt.resistance,
         delay_coarse=first + pole(5, driver.gbw) + 2 * filter_.resistance * filter_.coarse,
-        delay_fine=first + pole(GAIN_SECOND, amplifier.gbw) + pole(10, driver.gbw) + CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance
+        delay_fine=first
+        + pole(GAIN_SECOND, amplifier.gbw)
+        + pole(10, driver.gbw)
+        + CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance
         + 2 * filter_.resistance * filter_.fine,
-        delay_voltage=2 * pole(1, amplifier.gbw) + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE
-        + filter_.voltage_resistance * filter_.voltage,
-        adc_noise_current=adc_noise(adc.snr, 10.0), adc_noise_voltage=adc_noise(adc.snr_voltage, 5.0),
+        delay_voltage=2 * pole(1, amplifier.gbw) + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE + filter_.voltage_resistance * filter_.voltage,
+        adc_noise_current=adc_noise(adc.snr, 10.0),
+        adc_noise_voltage=adc_noise(adc.snr_voltage, 5.0),
     )
 
 
 def parameters(parts: dict[str, Part]) -> dict[str, float]:
     """Parameters of the decks for the nominal board: every error 0."""
-    amplifier, driver, filter_, clamp, shunt, rail = (
-        parts[k] for k in ("amplifier", "driver", "filter", "clamp", "shunt", "rail"))
+    amplifier, driver, filter_, clamp, shunt, rail = (parts[k] for k in ("amplifier", "driver", "filter", "clamp", "shunt", "rail"))
     values = {
-        "aol": amplifier.open_loop_gain, "en": amplifier.noise, "sr": amplifier.slew,
-        "vh": amplifier.supply_high, "vl": amplifier.supply_low,
-        "fgbw": driver.gbw, "faol": driver.open_loop_gain, "fen": driver.noise, "fsr": driver.slew,
-        "fvh": driver.high, "fvl": driver.low, "vocm": driver.vocm,
-        "rfilter": filter_.resistance, "ccoarse": filter_.coarse, "cfine": filter_.fine,
-        "rvfilter": filter_.voltage_resistance, "cvoltage": filter_.voltage,
-        "dis": clamp.saturation, "dn": clamp.emission, "dcj": clamp.capacitance, "dtt": clamp.transit,
-        "rshunt": shunt.resistance, "lshunt": shunt.inductance, "rtol": 0.0, "rtc": 0.0, "emf": 0.0,
-        "vrail": rail.voltage, "rsource": rail.source_resistance + parts["load_switch"].resistance, "lsource": rail.source_inductance,
+        "aol": amplifier.open_loop_gain,
+        "en": amplifier.noise,
+        "sr": amplifier.slew,
+        "vh": amplifier.supply_high,
+        "vl": amplifier.supply_low,
+        "fgbw": driver.gbw,
+        "faol": driver.open_loop_gain,
+        "fen": driver.noise,
+        "fsr": driver.slew,
+        "fvh": driver.high,
+        "fvl": driver.low,
+        "vocm": driver.vocm,
+        "rfilter": filter_.resistance,
+        "ccoarse": filter_.coarse,
+        "cfine": filter_.fine,
+        "rvfilter": filter_.voltage_resistance,
+        "cvoltage": filter_.voltage,
+        "dis": clamp.saturation,
+        "dn": clamp.emission,
+        "dcj": clamp.capacitance,
+        "dtt": clamp.transit,
+        "rshunt": shunt.resistance,
+        "lshunt": shunt.inductance,
+        "rtol": 0.0,
+        "rtc": 0.0,
+        "emf": 0.0,
+        "vrail": rail.voltage,
+        "rsource": rail.source_resistance + parts["load_switch"].resistance,
+        "lsource": rail.source_inductance,
         "esr": rail.esr,
     }
     values |= {f"gbw{n}": amplifier.gbw for n in (1, 2, 4, 5, 7, 8)}

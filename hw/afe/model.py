@@ -51,8 +51,10 @@ def spreads(parts: dict[str, Part], count: int = BOARDS, seed: int = 2) -> dict[
     rng = Random(seed)
     for _ in range(count):
         instrument = Instrument(parts, rng)
-        shared = {key: 0.0 if key in _OWN or key in DRIVER_RESISTORS or key in map(_tc, DRIVER_RESISTORS) else value
-                  for key, value in instrument.board.items()}
+        shared = {
+            key: 0.0 if key in _OWN or key in DRIVER_RESISTORS or key in map(_tc, DRIVER_RESISTORS) else value
+            for key, value in instrument.board.items()
+        }
         unit = parts["shunt"].resistance * 100
         at: dict[str, dict[float, tuple[float, float]]] = {}
         for kelvin in (0.0, 25.0):
@@ -62,8 +64,9 @@ def spreads(parts: dict[str, Part], count: int = BOARDS, seed: int = 2) -> dict[
             at.setdefault("common", {})[kelvin] = (gain / (1 + tolerance) / (1 + drift * kelvin) - 1, zero / unit)
             for path in lsb:
                 low = 1.0 if path == "voltage" else 0.0
-                codes = [instrument.codes(*((0.0, x) if path == "voltage" else (x, 3.3)), kelvin)[path] * lsb[path]
-                         for x in (low, SPAN[path])]
+                codes = [
+                    instrument.codes(*((0.0, x) if path == "voltage" else (x, 3.3)), kelvin)[path] * lsb[path] for x in (low, SPAN[path])
+                ]
                 slope = (codes[1] - codes[0]) / (SPAN[path] - low)
                 at.setdefault(path, {})[kelvin] = (slope - 1, codes[0] - low * slope)
         delays = boards.delays(instrument.board)
@@ -95,26 +98,42 @@ def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str
     first = pole(GAIN_FIRST, amplifier.gbw)
     poles = {
         "coarse": [first, pole(5, driver.gbw), 2 * filter_.resistance * filter_.coarse],
-        "fine": [first, pole(GAIN_SECOND, amplifier.gbw), pole(10, driver.gbw), CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance,
-                 2 * filter_.resistance * filter_.fine],
-        "voltage": [pole(1, amplifier.gbw), pole(1, amplifier.gbw), DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE,
-                    filter_.voltage_resistance * filter_.voltage],
+        "fine": [
+            first,
+            pole(GAIN_SECOND, amplifier.gbw),
+            pole(10, driver.gbw),
+            CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance,
+            2 * filter_.resistance * filter_.fine,
+        ],
+        "voltage": [
+            pole(1, amplifier.gbw),
+            pole(1, amplifier.gbw),
+            DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE,
+            filter_.voltage_resistance * filter_.voltage,
+        ],
     }
-    tables: dict[str, dict[str, Any]] = {"common": spread["common"] | {
-        "front_end_density": results["noise"]["coarse"]["density_1khz"],
-        "shunt_ohm": parts["shunt"].resistance,
-        "shunt_heating_k_per_w": parts["shunt"].heating,
-        "autozero_s": AUTOZERO_S,
-    }}
+    tables: dict[str, dict[str, Any]] = {
+        "common": spread["common"]
+        | {
+            "front_end_density": results["noise"]["coarse"]["density_1khz"],
+            "shunt_ohm": parts["shunt"].resistance,
+            "shunt_heating_k_per_w": parts["shunt"].heating,
+            "autozero_s": AUTOZERO_S,
+        }
+    }
     for path in ("coarse", "fine", "voltage"):
         noise = results["noise"][path]
         scale = getattr(nominal, f"full_scale_{path}")
         tables[path] = {
-            "lsb": getattr(nominal, f"lsb_{path}"), "low": 0.0 if path == "voltage" else -scale, "high": scale,
-            "front_end_rms": noise["front_end_rms"], "converter_rms": noise["converter_rms"],
+            "lsb": getattr(nominal, f"lsb_{path}"),
+            "low": 0.0 if path == "voltage" else -scale,
+            "high": scale,
+            "front_end_rms": noise["front_end_rms"],
+            "converter_rms": noise["converter_rms"],
             "poles_s": poles[path],
             "zero_s": 0.0 if path == "voltage" else parts["shunt"].inductance / parts["shunt"].resistance,
-            "delay_s": getattr(nominal, f"delay_{path}"), "corner_hz": results["bandwidth"][path]["corner_hz"],
+            "delay_s": getattr(nominal, f"delay_{path}"),
+            "corner_hz": results["bandwidth"][path]["corner_hz"],
             "nonlinearity_sigma": parts["adc"].figures["inl"].sigma * getattr(nominal, f"lsb_{path}"),
         } | spread[path]
     driver = parts["driver"]
@@ -129,6 +148,7 @@ def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str
 
 def text(tables: dict[str, dict[str, Any]]) -> str:
     """As TOML."""
+
     def number(value: Any) -> str:
         if isinstance(value, list):
             return "[" + ", ".join(map(number, value)) + "]"
@@ -141,4 +161,3 @@ def text(tables: dict[str, dict[str, Any]]) -> str:
     for name, entry in tables.items():
         parts.append(f"\n[{name}]\n" + "".join(f"{key} = {number(value)}\n" for key, value in entry.items()))
     return "".join(parts)
-

@@ -58,7 +58,8 @@ class Instrument:
         self._converter = {
             path: {name: error("adc", name) for name in ("zero", "zero_drift", "gain", "gain_drift")}
             | {"cubic": error("adc", "inl") / math.sqrt(2), "square": error("adc", "inl") / math.sqrt(2)}
-            for path in ("coarse", "fine", "voltage")}
+            for path in ("coarse", "fine", "voltage")
+        }
 
     def codes(self, current: float, rail: float, kelvin: float, *, short: bool = False) -> dict[str, float]:
         """Mean codes of the paths; outside its scale a code stays at the end."""
@@ -87,8 +88,7 @@ class Measured:
     power_error: float
 
 
-def population(parts: dict[str, Part], noise: dict[str, dict[str, float]], count: int, seed: int = 1
-               ) -> dict[str, list[list[Measured]]]:
+def population(parts: dict[str, Part], noise: dict[str, dict[str, float]], count: int, seed: int = 1) -> dict[str, list[list[Measured]]]:
     """{scenario: [readings of a board, one for each of CURRENTS_A]}. ``noise`` is :func:`.studies.noise`'s: means have its noise."""
     nominal = design(parts)
     result: dict[str, list[list[Measured]]] = {scenario.name: [] for scenario in SCENARIOS}
@@ -109,8 +109,9 @@ def mean_sigma(noise: dict[str, dict[str, float]], nominal: Design, path: str, s
     return math.hypot(noise[path]["density_1khz"] / math.sqrt(2 * seconds), noise[path]["converter_rms"] / math.sqrt(seconds * 1e6)) / lsb
 
 
-def _factory(instrument: Instrument, parts: dict[str, Part], noise: dict[str, dict[str, float]], nominal: Design,
-             rng: Random) -> dict[str, Line]:
+def _factory(
+    instrument: Instrument, parts: dict[str, Part], noise: dict[str, dict[str, float]], nominal: Design, rng: Random
+) -> dict[str, Line]:
     """Two points a path, against sources with errors of their own; then the current paths' offsets by autozero."""
     calibrator = parts["calibrator"].figures
     kelvin = rng.uniform(-FACTORY_KELVIN, FACTORY_KELVIN)
@@ -130,8 +131,15 @@ def _factory(instrument: Instrument, parts: dict[str, Part], noise: dict[str, di
     return _zeroed(instrument, lines, kelvin, parts, noise, nominal, rng)
 
 
-def _zeroed(instrument: Instrument, lines: dict[str, Line], kelvin: float, parts: dict[str, Part], noise: dict[str, dict[str, float]],
-            nominal: Design, rng: Random) -> dict[str, Line]:
+def _zeroed(
+    instrument: Instrument,
+    lines: dict[str, Line],
+    kelvin: float,
+    parts: dict[str, Part],
+    noise: dict[str, dict[str, float]],
+    nominal: Design,
+    rng: Random,
+) -> dict[str, Line]:
     codes = instrument.codes(0.0, parts["rail"].voltage, kelvin, short=True)
     zeroed = dict(lines)
     for path in ("coarse", "fine"):
@@ -140,8 +148,15 @@ def _zeroed(instrument: Instrument, lines: dict[str, Line], kelvin: float, parts
     return zeroed
 
 
-def _measure(instrument: Instrument, lines: dict[str, Line], scenario: Scenario, parts: dict[str, Part],
-             noise: dict[str, dict[str, float]], nominal: Design, rng: Random) -> list[Measured]:
+def _measure(
+    instrument: Instrument,
+    lines: dict[str, Line],
+    scenario: Scenario,
+    parts: dict[str, Part],
+    noise: dict[str, dict[str, float]],
+    nominal: Design,
+    rng: Random,
+) -> list[Measured]:
     kelvin = rng.uniform(-scenario.room, scenario.room)
     if scenario.since is not None:
         lines = _zeroed(instrument, lines, kelvin + rng.uniform(-scenario.since, scenario.since), parts, noise, nominal, rng)

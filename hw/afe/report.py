@@ -44,14 +44,23 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def tables(parts: dict[str, Part], results: dict[str, Any], readings: dict[str, list[list[Measured]]]) -> str:
     """All of what stands between the marks."""
     density = results["noise"]["fine"]["density_1khz"]
-    return "\n\n".join([
-        "### Noise, bandwidth, delay (decks)", _paths(results),
-        "### What the drive's own capacitors do to an edge (decks)", _edges(parts, results),
-        "### Overload and common mode (decks)", _overload(results),
-        "### Budget of a mean current over 1 s, k = 2, by decade", _budget(parts, density),
-        "### Idle power, and a wake-up pulse", _idle(parts, density),
-        f"### {len(next(iter(readings.values())))} random boards, calibrated", _boards(readings), _skew(results),
-    ])
+    return "\n\n".join(
+        [
+            "### Noise, bandwidth, delay (decks)",
+            _paths(results),
+            "### What the drive's own capacitors do to an edge (decks)",
+            _edges(parts, results),
+            "### Overload and common mode (decks)",
+            _overload(results),
+            "### Budget of a mean current over 1 s, k = 2, by decade",
+            _budget(parts, density),
+            "### Idle power, and a wake-up pulse",
+            _idle(parts, density),
+            f"### {len(next(iter(readings.values())))} random boards, calibrated",
+            _boards(readings),
+            _skew(results),
+        ]
+    )
 
 
 def _paths(results: dict[str, Any]) -> str:
@@ -59,34 +68,66 @@ def _paths(results: dict[str, Any]) -> str:
     for path, unit in (("coarse", "A"), ("fine", "A"), ("voltage", "V")):
         noise, band = results["noise"][path], results["bandwidth"][path]
         means = [si(noise[f"mean_{s}s"], unit) if f"mean_{s}s" in noise else "" for s in ("0.0001", "0.001", "1")]
-        rows.append([path, si(noise["rms"], unit), f"{noise['rms_lsb']:.3g}", *means, f"{band['corner_hz'] / 1e3:.1f} kHz",
-                     f"{band['delay_s'] * 1e9:.0f} ns"])
+        rows.append(
+            [
+                path,
+                si(noise["rms"], unit),
+                f"{noise['rms_lsb']:.3g}",
+                *means,
+                f"{band['corner_hz'] / 1e3:.1f} kHz",
+                f"{band['delay_s'] * 1e9:.0f} ns",
+            ]
+        )
     return table(["path", "noise of a conversion, RMS", "in codes", "of a mean over 100 us", "1 ms", "1 s", "-3 dB", "delay"], rows)
 
 
 def _edges(parts: dict[str, Part], results: dict[str, Any]) -> str:
-    rows = [[name, si(e["connector_delay_s"], "s"), si(e["connector_rise_s"], "s"), si(e["coarse_rise_s"], "s"),
-             f"{e['pulse_peak']:.3f} A", f"{100 * e['within']:.1f} %", si(e["until_999_s"], "s")] for name, e in results["edges"].items()]
+    rows = [
+        [
+            name,
+            si(e["connector_delay_s"], "s"),
+            si(e["connector_rise_s"], "s"),
+            si(e["coarse_rise_s"], "s"),
+            f"{e['pulse_peak']:.3f} A",
+            f"{100 * e['within']:.1f} %",
+            si(e["until_999_s"], "s"),
+        ]
+        for name, e in results["edges"].items()
+    ]
     resistance = parts["rail"].source_resistance + parts["load_switch"].resistance + parts["shunt"].resistance
     return (
         f"The capacitors discharge and recharge through {resistance * 1e3:.1f} mohm ({parts['shunt'].resistance * 1e3:.0f} mohm of it "
         "the shunt; the supply's 15 mohm are assumed): a step reaches the connector late by that resistance times the capacitance. "
         "A pulse of 1 A for 100 us keeps its charge, but not all of it within its 100 us. That is the drive, not the rig; "
         "the rig's filter adds its 2 us.\n\n"
-        + table(["drive's capacitors", "delay at the connector", "rise 10 to 90 %", "the same at the converter",
-                 "peak of a 1 A pulse of 100 us", "of its charge within 100 us", "99.9 % of it after"], rows))
+        + table(
+            [
+                "drive's capacitors",
+                "delay at the connector",
+                "rise 10 to 90 %",
+                "the same at the converter",
+                "peak of a 1 A pulse of 100 us",
+                "of its charge within 100 us",
+                "99.9 % of it after",
+            ],
+            rows,
+        )
+    )
 
 
 def _overload(results: dict[str, Any]) -> str:
-    rows = [[f"4 A to {name}", *(si(entry[key], "s") for key in ("fine_s", "coarse_s", "linear_s"))]
-            for name, entry in results["overload"].items()]
+    rows = [
+        [f"4 A to {name}", *(si(entry[key], "s") for key in ("fine_s", "coarse_s", "linear_s"))]
+        for name, entry in results["overload"].items()
+    ]
     cm = results["common_mode"]
     return (
         "Time until a path is within 0.1 % of the fine path's full scale (0.11 mA) of its final value:\n\n"
         + table(["from, to", "fine path, saturated", "coarse path", "one pole of 2 us, which cannot saturate"], rows)
         + "\n\nThe fine path recovers before the coarse one: it starts from its clamp, not from 4 A. A rail that moves by 165 mV "
         f"causes a false current of at most {si(abs(cm['coarse_rail_step_a']), 'A', 2)} in the coarse path "
-        f"and {si(abs(cm['fine_rail_step_a']), 'A', 2)} in the fine one.")
+        f"and {si(abs(cm['fine_rail_step_a']), 'A', 2)} in the fine one."
+    )
 
 
 def _budget(parts: dict[str, Part], density: float) -> str:
@@ -94,16 +135,26 @@ def _budget(parts: dict[str, Part], density: float) -> str:
     for current in DECADES_A:
         uncertain = [expanded(current_terms(parts, density, current, c), current) for c in CONDITIONS]
         goal = limit(current)
-        rows.append([si(current, "A"), *(si(u, "A", 2) for u in uncertain), si(goal, "A"),
-                     ", ".join("yes" if u <= goal else "**no**" for u in uncertain[1:])])
+        rows.append(
+            [
+                si(current, "A"),
+                *(si(u, "A", 2) for u in uncertain),
+                si(goal, "A"),
+                ", ".join("yes" if u <= goal else "**no**" for u in uncertain[1:]),
+            ]
+        )
     largest = []
     for current in (1e-3, 1.0, 4.0):
         terms = sorted(current_terms(parts, density, current, CONDITIONS[2]), key=lambda t: -t.at(current))[:3]
         largest.append(f"at {si(current, 'A')}: " + ", ".join(f"{t.name} ({si(2 * t.at(current), 'A', 2)})" for t in terms))
-    return (table(["current", *(c.name for c in CONDITIONS), "goal", "holds (calibrated columns)"], rows)
-            + "\n\nThe largest terms, calibrated, 0..50 C: " + "; ".join(largest) + ". "
-            f"The 5 uA depend on the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
-            f"{_largest_gradient(parts, density):.2f} K would use them up.")
+    return (
+        table(["current", *(c.name for c in CONDITIONS), "goal", "holds (calibrated columns)"], rows)
+        + "\n\nThe largest terms, calibrated, 0..50 C: "
+        + "; ".join(largest)
+        + ". "
+        f"The 5 uA depend on the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
+        f"{_largest_gradient(parts, density):.2f} K would use them up."
+    )
 
 
 def _largest_gradient(parts: dict[str, Part], density: float) -> float:
@@ -119,8 +170,14 @@ def _idle(parts: dict[str, Part], density: float) -> str:
     rows = []
     for current, seconds in PULSES:
         p = pulse(parts, density, current, seconds, CONDITIONS[2])
-        rows.append([f"{current:g} A, {si(seconds, 's')}", si(p["energy_j"], "J"),
-                     *(percent(p[key]) for key in ("noise", "offset", "gain", "all")), "yes" if p["all"] <= LIMIT_ENERGY else "**no**"])
+        rows.append(
+            [
+                f"{current:g} A, {si(seconds, 's')}",
+                si(p["energy_j"], "J"),
+                *(percent(p[key]) for key in ("noise", "offset", "gain", "all")),
+                "yes" if p["all"] <= LIMIT_ENERGY else "**no**",
+            ]
+        )
     return idle + "\n\n" + table(["pulse at 3.3 V", "energy", "noise", "offset", "gain", "all, k = 2", "within 0.2 %"], rows)
 
 
@@ -139,7 +196,8 @@ def _boards(readings: dict[str, list[list[Measured]]]) -> str:
         "Boards within the goals for current, and for power (0.2 % + 5 uA x 3.3 V), of those drawn; worst error in brackets. A reading "
         f"is a mean over {READING_S:g} s; the autozero takes {AUTOZERO_S:g} s and is repeated after a change of 1 K.\n\n"
         + table(["current", "limit", *(s.name for s in SCENARIOS)], rows)
-        + f"\n\n![Errors of calibrated boards against the limit](img/{PICTURE.name})")
+        + f"\n\n![Errors of calibrated boards against the limit](img/{PICTURE.name})"
+    )
 
 
 def _skew(results: dict[str, Any]) -> str:
@@ -149,17 +207,30 @@ def _skew(results: dict[str, Any]) -> str:
         row = [path, f"{1e9 * spread:.0f} ns", "yes" if spread <= 50e-9 else "**no**", f"{1e9 * entry['drift']:.0f} ns"]
         if "found_sigma" in entry:
             left = abs(entry["found_error"]) + 2 * entry["found_sigma"]
-            row += [f"{1e9 * entry['found_error']:+.2f} ns +-{2e9 * entry['found_sigma']:.2f} ns",
-                    "yes" if left + entry["drift"] <= 50e-9 else "**no**"]
+            row += [
+                f"{1e9 * entry['found_error']:+.2f} ns +-{2e9 * entry['found_sigma']:.2f} ns",
+                "yes" if left + entry["drift"] <= 50e-9 else "**no**",
+            ]
         else:
             row += ["not measured", "as before"]
         rows.append(row)
-    return (f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for "
-            "the fine path) with no drive in the connector, whose capacitors would smear the edge; the host "
-            f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`, here on simulated samples with the path's poles and "
-            "noise). Bandwidths are assumed to change by 0.2 %/K.\n\n"
-            + table(["path", "spread of boards, k = 2", "within 50 ns as built", "drift over 25 K",
-                     "error of the self-test's result, its k = 2", "within 50 ns after it"], rows))
+    return (
+        f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for "
+        "the fine path) with no drive in the connector, whose capacitors would smear the edge; the host "
+        f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`, here on simulated samples with the path's poles and "
+        "noise). Bandwidths are assumed to change by 0.2 %/K.\n\n"
+        + table(
+            [
+                "path",
+                "spread of boards, k = 2",
+                "within 50 ns as built",
+                "drift over 25 K",
+                "error of the self-test's result, its k = 2",
+                "within 50 ns after it",
+            ],
+            rows,
+        )
+    )
 
 
 def draw(readings: dict[str, list[list[Measured]]], path: Path = PICTURE) -> None:

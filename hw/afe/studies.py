@@ -30,8 +30,11 @@ def noise(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
     """
     nominal = design(parts)
     printed, spectra = spice.run("noise", parameters(parts))
-    scale = {"coarse": 1 / (GAIN_COARSE * parts["shunt"].resistance), "fine": 1 / (GAIN_FINE * parts["shunt"].resistance),
-             "voltage": 1 / DIVIDER}
+    scale = {
+        "coarse": 1 / (GAIN_COARSE * parts["shunt"].resistance),
+        "fine": 1 / (GAIN_FINE * parts["shunt"].resistance),
+        "voltage": 1 / DIVIDER,
+    }
     lsb = {"coarse": nominal.lsb_coarse, "fine": nominal.lsb_fine, "voltage": nominal.lsb_voltage}
     result = {}
     for path, unit in scale.items():
@@ -107,8 +110,11 @@ def common_mode(parts: dict[str, Part]) -> dict[str, float]:
     pair at their limits in the worst combination. Static (A for the 165 mV that M.2 allows) and A/V by frequency."""
     match, cmrr = parts["driver_network"].match, parts["amplifier"].cmrr
     worst = parameters(parts) | {"cc1": cmrr, "cc2": -cmrr}
-    worst |= {f"{side}{n}": sign * match for side, signs in (("ca", (1, -1)), ("cb", (-1, 1)), ("fa", (1, -1)), ("fb", (-1, 1)))
-              for n, sign in zip((1, 2), signs)}
+    worst |= {
+        f"{side}{n}": sign * match
+        for side, signs in (("ca", (1, -1)), ("cb", (-1, 1)), ("fa", (1, -1)), ("fb", (-1, 1)))
+        for n, sign in zip((1, 2), signs)
+    }
     _, tables = spice.run("cm", worst)
     units = {"coarse": GAIN_COARSE * parts["shunt"].resistance, "fine": GAIN_FINE * parts["shunt"].resistance}
     result = {}

@@ -28,9 +28,7 @@ BACKPORTS = "trixie-backports"
 PACKAGES = ("qemu-system-x86", "linux-image-cloud-amd64", "fio", "nvme-cli", "busybox-static", "virtiofsd")
 # Backports must win for QEMU only: 11.1 has vfio-user-pci, 10.0 has not.
 PIN = f"Package: qemu-* seabios ipxe-qemu\nPin: release n={BACKPORTS}\nPin-Priority: 900\n"
-DEBIAN_SUITE = re.compile(
-    r"^(bullseye|bookworm|trixie|forky|duke|sid|oldstable|stable|testing|unstable)(-updates|-backports)?$"
-)
+DEBIAN_SUITE = re.compile(r"^(bullseye|bookworm|trixie|forky|duke|sid|oldstable|stable|testing|unstable)(-updates|-backports)?$")
 
 
 def apt_entries(etc_apt: Path) -> list[tuple[str, list[str], list[str]]]:
@@ -85,7 +83,7 @@ def proxy_options() -> list[str]:
             break
         shell = subprocess.run(["apt-config", "shell", "P", key], capture_output=True, text=True, check=False).stdout
         if shell.startswith("P='") and len(shell) > 5:
-            options.append(f"--aptopt={key} \"{shell.strip()[3:-1]}\"")
+            options.append(f'--aptopt={key} "{shell.strip()[3:-1]}"')
     return options
 
 
@@ -102,11 +100,19 @@ def unpack_tree(stack: Stack) -> None:
         pin = Path(scratch) / "pin"
         pin.write_text(PIN)
         command = [
-            "mmdebstrap", "--mode=root", "--variant=extract", "--format=directory", f"--include={','.join(PACKAGES)}",
-            '--aptopt=APT::Install-Recommends "false"', *proxy_options(),
+            "mmdebstrap",
+            "--mode=root",
+            "--variant=extract",
+            "--format=directory",
+            f"--include={','.join(PACKAGES)}",
+            '--aptopt=APT::Install-Recommends "false"',
+            *proxy_options(),
             '--setup-hook=mkdir -p "$1/etc/apt/preferences.d"',
             f'--setup-hook=cp {pin} "$1/etc/apt/preferences.d/wattbell"',
-            SUITE, str(stack.tree), f"deb {mirror} {SUITE} main", f"deb {mirror} {BACKPORTS} main",
+            SUITE,
+            str(stack.tree),
+            f"deb {mirror} {SUITE} main",
+            f"deb {mirror} {BACKPORTS} main",
         ]
         print(f"guest: unpacking {', '.join(PACKAGES)} from {mirror} {SUITE} (about 130 MB to fetch)", flush=True)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -75,6 +75,7 @@ def write_jobs_disk(path: Path, jobs: list[Path], phases: list[dict[str, object]
     """A tar with the job files, ``plan`` (what init.sh reads) and ``options``, padded to whole sectors."""
     plan = ""
     with tarfile.open(path, "w") as archive:
+
         def add(name: str, data: bytes) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(data)
@@ -105,14 +106,38 @@ def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int) -> list[s
     """The QEMU command line, the drive's own words included. Always TCG. The kernel's check of its timer fails, and it panics, where this
     machine is so busy that QEMU is not run for some 10 ms."""
     return [
-        *stack.qemu(), "-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", str(smp), "-m", str(MEMORY_MIB),
-        "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-serial", f"file:{work / 'console.txt'}",
-        "-kernel", str(stack.kernel()), "-initrd", str(stack.initramfs),
-        "-append", "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on",
-        "-drive", f"if=none,id=jobs,format=raw,readonly=on,file={work / 'jobs.tar'}",
-        "-device", "virtio-blk-pci,drive=jobs,serial=wbjobs",
-        "-drive", f"if=none,id=out,format=raw,cache=unsafe,file={work / 'out.tar'}",
-        "-device", "virtio-blk-pci,drive=out,serial=wbout",
+        *stack.qemu(),
+        "-M",
+        "q35",
+        "-accel",
+        "tcg",
+        "-cpu",
+        "max",
+        "-smp",
+        str(smp),
+        "-m",
+        str(MEMORY_MIB),
+        "-display",
+        "none",
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-serial",
+        f"file:{work / 'console.txt'}",
+        "-kernel",
+        str(stack.kernel()),
+        "-initrd",
+        str(stack.initramfs),
+        "-append",
+        "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on",
+        "-drive",
+        f"if=none,id=jobs,format=raw,readonly=on,file={work / 'jobs.tar'}",
+        "-device",
+        "virtio-blk-pci,drive=jobs,serial=wbjobs",
+        "-drive",
+        f"if=none,id=out,format=raw,cache=unsafe,file={work / 'out.tar'}",
+        "-device",
+        "virtio-blk-pci,drive=out,serial=wbout",
         *drive,
     ]
 
@@ -177,8 +202,17 @@ def check_jobs(out: Path, phases: list[dict[str, object]]) -> None:
 def start_vfio(options: argparse.Namespace, work: Path, out: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
     """Start our drive as a vfio-user server; returns it and QEMU's words for the drive."""
     socket = work / "drive.sock"
-    command = [str(guest_binary()), "serve-vfio", "--profile", options.profile, "--socket", str(socket),
-               "--trace", str(out / "trace.wbt"), "--store"]
+    command = [
+        str(guest_binary()),
+        "serve-vfio",
+        "--profile",
+        options.profile,
+        "--socket",
+        str(socket),
+        "--trace",
+        str(out / "trace.wbt"),
+        "--store",
+    ]
     log = (out / "drive.txt").open("wb")
     server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + 20
@@ -204,9 +238,18 @@ def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
         file.truncate(options.size_mib << 20)
     block = f",logical_block_size={options.lba},physical_block_size={options.lba}" if options.lba != 512 else ""
     (out / "qemu.log").unlink(missing_ok=True)
-    return ["-drive", f"if=none,id=nvm,format=raw,cache=unsafe,discard=unmap,file={image}",
-            "-device", f"nvme,id=nvme0,serial=wattbell,drive=nvm,dbcs={options.dbcs}{block}",
-            "-trace", f"events={HERE / 'nvme-events'}", "-D", str(out / "qemu.log"), "-msg", "timestamp=on"]
+    return [
+        "-drive",
+        f"if=none,id=nvm,format=raw,cache=unsafe,discard=unmap,file={image}",
+        "-device",
+        f"nvme,id=nvme0,serial=wattbell,drive=nvm,dbcs={options.dbcs}{block}",
+        "-trace",
+        f"events={HERE / 'nvme-events'}",
+        "-D",
+        str(out / "qemu.log"),
+        "-msg",
+        "timestamp=on",
+    ]
 
 
 def run(options: argparse.Namespace) -> None:
@@ -235,8 +278,7 @@ def run(options: argparse.Namespace) -> None:
                 drive = qemu_drive(options, work, out)
             with (out / "qemu-stderr.txt").open("wb") as errors:
                 command = [*qemu_command(stack, work, drive, options.smp), *options.qemu_arg]
-                process = subprocess.Popen(command, env=stack.environment(),
-                                           stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+                process = subprocess.Popen(command, env=stack.environment(), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
             try:
                 watch(process, work / "console.txt", phases, options.timeout)
             except GuestError as error:
@@ -272,24 +314,22 @@ def stop_server(server: subprocess.Popen[bytes], out: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--drive", choices=("qemu", "vfio"), required=True,
-                        help="QEMU's own NVMe device, or our SSD model")
-    parser.add_argument("--jobs", type=Path, nargs="+", default=[HERE / "jobs/standard"],
-                        help="job files and folders of them (default: jobs/standard)")
+    parser.add_argument("--drive", choices=("qemu", "vfio"), required=True, help="QEMU's own NVMe device, or our SSD model")
+    parser.add_argument(
+        "--jobs", type=Path, nargs="+", default=[HERE / "jobs/standard"], help="job files and folders of them (default: jobs/standard)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
-    parser.add_argument("--dbcs", choices=("on", "off"), default="off",
-                        help="qemu: offer shadow doorbells (default %(default)s)")
+    parser.add_argument("--dbcs", choices=("on", "off"), default="off", help="qemu: offer shadow doorbells (default %(default)s)")
     parser.add_argument("--lba", type=int, choices=(512, 4096), default=512, help="qemu: bytes of a logical block")
     parser.add_argument("--size-mib", type=int, default=2048, help="qemu: size of the drive (default %(default)s)")
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs, and so I/O queues (default %(default)s)")
     parser.add_argument("--profile", default="intel-660p-1tb", help="vfio: SSD profile (default %(default)s)")
     parser.add_argument("--guest-trace", action="store_true", help="record the guest kernel's NVMe events too")
-    parser.add_argument("--io-log", action="store_true",
-                        help="let fio log every I/O (latency, offset): fio-<k>_lat.<job>.log")
-    parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG",
-                        help="another word for QEMU's command line (QEMU's drive is bus nvme0)")
-    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
-                        help="for the whole run (default %(default)s)")
+    parser.add_argument("--io-log", action="store_true", help="let fio log every I/O (latency, offset): fio-<k>_lat.<job>.log")
+    parser.add_argument(
+        "--qemu-arg", action="append", default=[], metavar="ARG", help="another word for QEMU's command line (QEMU's drive is bus nvme0)"
+    )
+    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for the whole run (default %(default)s)")
     options = parser.parse_args()
     started = time.monotonic()
     try:

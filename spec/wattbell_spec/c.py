@@ -13,13 +13,23 @@ __all__ = ["header"]
 def header() -> str:
     """``registers.h``: units and, for both maps, an address per register (``WB_REGISTER``), a mask and a shift per bit field, and reset
     values."""
-    lines = [HEAD, "#ifndef WB_REGISTERS_H", "#define WB_REGISTERS_H", "",
-             f"#define WB_BASE 0x{BASE:08X}u /* byte address of register 00h */",
-             f"#define WB_WATCHDOG_KEY 0x{WATCHDOG_KEY:08X}u", f"#define WB_RESTART_KEY 0x{RESTART_KEY:08X}u"]
-    lines += ["", f"#define WB_VOLTAGE_LSB_NV {units.VOLTAGE_LSB_UV * 1000} /* nanovolt in a unit of a corrected voltage */",
-              f"#define WB_CURRENT_LSB_PA {units.CURRENT_LSB_NA * 1000} /* picoampere in a unit of a corrected current */",
-              f"#define WB_PRODUCT_LSB_PW {units.PRODUCT_LSB_PW} /* picowatt in a unit of the product of the two */",
-              f"#define WB_POWER_LSB_PW {units.POWER_LSB_PW} /* picowatt in a unit of the product >> {units.POWER_SHIFT} */", ""]
+    lines = [
+        HEAD,
+        "#ifndef WB_REGISTERS_H",
+        "#define WB_REGISTERS_H",
+        "",
+        f"#define WB_BASE 0x{BASE:08X}u /* byte address of register 00h */",
+        f"#define WB_WATCHDOG_KEY 0x{WATCHDOG_KEY:08X}u",
+        f"#define WB_RESTART_KEY 0x{RESTART_KEY:08X}u",
+    ]
+    lines += [
+        "",
+        f"#define WB_VOLTAGE_LSB_NV {units.VOLTAGE_LSB_UV * 1000} /* nanovolt in a unit of a corrected voltage */",
+        f"#define WB_CURRENT_LSB_PA {units.CURRENT_LSB_NA * 1000} /* picoampere in a unit of a corrected current */",
+        f"#define WB_PRODUCT_LSB_PW {units.PRODUCT_LSB_PW} /* picowatt in a unit of the product of the two */",
+        f"#define WB_POWER_LSB_PW {units.POWER_LSB_PW} /* picowatt in a unit of the product >> {units.POWER_SHIFT} */",
+        "",
+    ]
     for k, part in enumerate(("MAJOR", "MINOR", "PATCH")):
         lines.append(f"#define WB_GATEWARE_{part} {VERSION[k]}")
     for register in (*MAP, *BOARD):

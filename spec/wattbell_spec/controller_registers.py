@@ -29,8 +29,10 @@ _POWER = "product of the two >> 16 (units of 655.36 nW), two's complement"
 
 def _wide(name: str, address: int, access: Access, doc: str, reset: int = 0) -> tuple[Register, Register]:
     """A 64-bit quantity: ``name_LO`` at ``address``, ``name_HI`` right after it."""
-    return (Register(f"{name}_LO", address, 32, access, reset & 0xFFFF_FFFF, f"{doc}, bits 31:0"),
-            Register(f"{name}_HI", address + 1, 32, access, reset >> 32, f"{doc}, bits 63:32"))
+    return (
+        Register(f"{name}_LO", address, 32, access, reset & 0xFFFF_FFFF, f"{doc}, bits 31:0"),
+        Register(f"{name}_HI", address + 1, 32, access, reset >> 32, f"{doc}, bits 63:32"),
+    )
 
 
 _IRQ = (

@@ -51,11 +51,22 @@ def wire() -> str:
     lines = [HEAD]
     magic = ", ".join(f"{byte:#04x}" for byte in spec.MAGIC)
     lines.append(f"pub const MAGIC: [u8; 4] = [{magic}];")
-    for name, kind in (("VERSION", "u8"), ("HEADER_SIZE", "usize"), ("CRC_SIZE", "usize"), ("MAX_PAYLOAD", "usize"),
-                       ("TICK_PS", "u64"), ("FLUSH_TICKS", "u64"), ("STATUS_PERIOD_TICKS", "u64"),
-                       ("COMMAND_SIZE", "usize"),
-                       ("RAIL_HEADER_SIZE", "usize"), ("RAIL_SAMPLE_SIZE", "usize"), ("EVENT_SIZE", "usize"),
-                       ("TLP_HEADER_SIZE", "usize"), ("STATUS_SIZE", "usize"), ("LINK_SIZE", "usize")):
+    for name, kind in (
+        ("VERSION", "u8"),
+        ("HEADER_SIZE", "usize"),
+        ("CRC_SIZE", "usize"),
+        ("MAX_PAYLOAD", "usize"),
+        ("TICK_PS", "u64"),
+        ("FLUSH_TICKS", "u64"),
+        ("STATUS_PERIOD_TICKS", "u64"),
+        ("COMMAND_SIZE", "usize"),
+        ("RAIL_HEADER_SIZE", "usize"),
+        ("RAIL_SAMPLE_SIZE", "usize"),
+        ("EVENT_SIZE", "usize"),
+        ("TLP_HEADER_SIZE", "usize"),
+        ("STATUS_SIZE", "usize"),
+        ("LINK_SIZE", "usize"),
+    ):
         lines.append(f"pub const {name}: {kind} = {getattr(spec, name)};")
     for name in ("HEADER", "COMMAND", "RAIL_HEADER", "RAIL_SAMPLE", "EVENT", "TLP_HEADER", "STATUS", "LINK"):
         lines.append(f"\n/// Fields of {name}: (first bit, bits).\npub mod {name.lower()} {{")
@@ -65,8 +76,18 @@ def wire() -> str:
             lines.append(f"    pub const {item.name.upper()}: (usize, usize) = ({position}, {item.bits});")
             position += item.bits
         lines.append("}")
-    for enum in (spec.Kind, spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.TlpFate, spec.ResetCause,
-                 spec.MarkerSource, spec.LossSource, spec.GuessReason):
+    for enum in (
+        spec.Kind,
+        spec.CommandFlag,
+        spec.RailFlag,
+        spec.EventType,
+        spec.LinkState,
+        spec.TlpFate,
+        spec.ResetCause,
+        spec.MarkerSource,
+        spec.LossSource,
+        spec.GuessReason,
+    ):
         assert issubclass(enum, (IntEnum, IntFlag))
         module = "".join(f"_{c.lower()}" if c.isupper() else c for c in enum.__name__).lstrip("_")
         lines.append(f"\npub mod {module}_code {{")
@@ -78,12 +99,14 @@ def wire() -> str:
 def units_of_samples() -> str:
     """``units.rs``."""
     lines = [HEAD]
-    for name, doc in (("VOLTAGE_LSB_UV", "Microvolt in a unit of a corrected voltage."),
-                      ("CURRENT_LSB_NA", "Nanoampere in a unit of a corrected current."),
-                      ("OFFSET_FRACTION_BITS", "Of an OFFSET register: an offset counts in 2^-8 of a code."),
-                      ("GAIN_FRACTION_BITS", "Of a GAIN register."),
-                      ("DECIM_FRACTION_BITS", "Of DECIM_MUL, before DECIM_SHIFT."),
-                      ("POWER_SHIFT", "A power of the meter and the trigger is voltage x current without so many bits.")):
+    for name, doc in (
+        ("VOLTAGE_LSB_UV", "Microvolt in a unit of a corrected voltage."),
+        ("CURRENT_LSB_NA", "Nanoampere in a unit of a corrected current."),
+        ("OFFSET_FRACTION_BITS", "Of an OFFSET register: an offset counts in 2^-8 of a code."),
+        ("GAIN_FRACTION_BITS", "Of a GAIN register."),
+        ("DECIM_FRACTION_BITS", "Of DECIM_MUL, before DECIM_SHIFT."),
+        ("POWER_SHIFT", "A power of the meter and the trigger is voltage x current without so many bits."),
+    ):
         lines.append(f"/// {doc}\npub const {name}: u32 = {getattr(units, name)};")
     lines.append(f"/// Picowatt in a unit of such a power.\npub const POWER_LSB_PW: u64 = {units.POWER_LSB_PW};")
     return "\n".join(lines) + "\n"

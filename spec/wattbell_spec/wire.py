@@ -158,6 +158,7 @@ class RailFlag(IntFlag):
     SATURATED = 0x08  # a corrected value did not fit 24 bits and was clipped
     RESTARTED = 0x10  # first block after start or after a change of period, decimation or calibration
 
+
 # --- EVENTS -----------------------------------------------------------------------------------------------------
 
 EVENT = (

@@ -18,8 +18,7 @@ def stream(blocks: int, *, first: int = 0, stop: bool = True) -> list[bytes]:
     for k in range(blocks):
         tick = 1000 + k * SAMPLES_A_BLOCK * interval
         records = [
-            e.Command(tick + 1000 * i + 900, 800, 700, 600, 200, 40, 90, cid=i, slba=k * 80 + i * 8)
-            for i in range(COMMANDS_A_BLOCK)
+            e.Command(tick + 1000 * i + 900, 800, 700, 600, 200, 40, 90, cid=i, slba=k * 80 + i * 8) for i in range(COMMANDS_A_BLOCK)
         ]
         made.append(e.commands(sequence, tick, records))
         samples = [(165_000 + k % 7, 1000 + k % 500)] * SAMPLES_A_BLOCK

@@ -40,9 +40,7 @@ class Bench:
         return process
 
     def start(self, command: list[str]) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            command, env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
+        process = subprocess.Popen(command, env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         self.processes.append(process)
         return process
 

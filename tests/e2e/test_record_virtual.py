@@ -105,7 +105,8 @@ def test_sigrok_sees_the_phases_of_commands(recorded: tuple[Path, dict[str, Any]
         assert abs(zero + last * 100 - row["last_data_tick"]) <= 200
     # the window begins among reads at depth 4
     assert [text for *_, text in sigrok(*nvme, "-A", "nvme=warning")] in (
-        [], ["commands are in flight at the first sample: no latency before BUSY has been low"]
+        [],
+        ["commands are in flight at the first sample: no latency before BUSY has been low"],
     )
     shown = subprocess.run(["sigrok-cli", "-i", made.path, "--show"], capture_output=True, text=True, check=True).stdout
     assert f"Analog sample count: {made.samples}" in shown
@@ -176,9 +177,7 @@ def test_a_rig_that_waits_is_listed_recorded_and_then_spent(recorded: tuple[Path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_rig_started_by_a_job_that_ignores_ctrl_c_can_be_stopped(
-    recorded: tuple[Path, dict[str, Any]], number: signal.Signals
-) -> None:
+def test_a_rig_started_by_a_job_that_ignores_ctrl_c_can_be_stopped(recorded: tuple[Path, dict[str, Any]], number: signal.Signals) -> None:
     """A CI job or a shell's `&` starts its children with SIGINT ignored; neither signal may leave a rig running."""
     folder, _ = recorded
     trace = folder / "capture" / "workload" / "trace.wbt"

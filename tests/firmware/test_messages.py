@@ -97,7 +97,7 @@ def test_overlong_lines_are_refused_whole(rig: Rig) -> None:
     assert rig.ask("SWE:DEC?") == "7"
 
 
-@pytest.mark.parametrize("data", [b"\x00", b"SWE:DEC \xff", b"\x80\x81\x82", b"*IDN?\x1b[A", b"SYST:LANG \"\xe9\""])
+@pytest.mark.parametrize("data", [b"\x00", b"SWE:DEC \xff", b"\x80\x81\x82", b"*IDN?\x1b[A", b'SYST:LANG "\xe9"'])
 def test_binary_is_an_invalid_character(rig: Rig, data: bytes) -> None:
     rig.send(data + b"\n")
     assert rig.settle() and rig.read() == b""

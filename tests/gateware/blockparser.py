@@ -30,7 +30,7 @@ def blocks(stream: bytes) -> list[Block]:
     at = 0
     while at < len(stream):
         magic, version, kind, length, sequence, dropped, first_tick, run = struct.unpack_from("<4sBBHIIQI", stream, at)
-        assert magic == b"WBEL" and version == 2, f"no block at byte {at}: {stream[at:at + 28].hex()}"
+        assert magic == b"WBEL" and version == 2, f"no block at byte {at}: {stream[at : at + 28].hex()}"
         end = at + 28 + length
         assert length % 4 == 0 and 0 < length <= 2048 and end + 4 <= len(stream), (length, end, len(stream))
         assert struct.unpack_from("<I", stream, end)[0] == zlib.crc32(stream[at:end]), f"CRC of block {sequence}"

@@ -106,14 +106,48 @@ def build(component, name: str, *, wrapper: str | None = None) -> Path:
         libs = cocotb_tools.config.libs_dir
         bench = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
         _call(
-            [verilator, "--cc", "--exe", "--vpi", "-Mdir", str(folder), "--top-module", name, "--prefix", "Vtop",
-             "-o", name, "-Wno-fatal", "-Wno-WIDTH", "--timescale", "1ns/1ps", "-O3", "--output-split", "100000",
-             "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator",
-             str(bench), str(folder / "public.vlt"), str(folder / f"{name}.v")],
+            [
+                verilator,
+                "--cc",
+                "--exe",
+                "--vpi",
+                "-Mdir",
+                str(folder),
+                "--top-module",
+                name,
+                "--prefix",
+                "Vtop",
+                "-o",
+                name,
+                "-Wno-fatal",
+                "-Wno-WIDTH",
+                "--timescale",
+                "1ns/1ps",
+                "-O3",
+                "--output-split",
+                "100000",
+                "-LDFLAGS",
+                f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator",
+                str(bench),
+                str(folder / "public.vlt"),
+                str(folder / f"{name}.v"),
+            ],
             log,
         )
-        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", f"CXX={COMPILER}", f"OPT_FAST={OPTIMISE}", "OPT_SLOW=-O0",
-                "VM_GLOBAL_FAST=", f"USER_LDLIBS={_runtime(folder, verilator)}"]
+        make = [
+            "make",
+            "-C",
+            str(folder),
+            "-f",
+            "Vtop.mk",
+            "-j",
+            "2",
+            f"CXX={COMPILER}",
+            f"OPT_FAST={OPTIMISE}",
+            "OPT_SLOW=-O0",
+            "VM_GLOBAL_FAST=",
+            f"USER_LDLIBS={_runtime(folder, verilator)}",
+        ]
         if shutil.which("ccache"):
             make.append("OBJCACHE=ccache")
         _call(make, log)

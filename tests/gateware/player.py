@@ -69,8 +69,17 @@ class WordAdc:
         return self.waiting[0] if self.waiting else None
 
 
-async def play(dut, adc, inputs: list[tuple[int, dict[str, int]]], until: int, *, ticks_per_clock: int, skip: bool = False,
-               ready: Callable[[int], bool] = lambda now: True, stop: Callable[[], bool] = lambda: False) -> bytes:
+async def play(
+    dut,
+    adc,
+    inputs: list[tuple[int, dict[str, int]]],
+    until: int,
+    *,
+    ticks_per_clock: int,
+    skip: bool = False,
+    ready: Callable[[int], bool] = lambda now: True,
+    stop: Callable[[], bool] = lambda: False,
+) -> bytes:
     """Clock `dut` until tick `until`, setting inputs at (the first cycle at or after) their ticks; return the stream.
 
     With `skip`, cycles in which the design is quiet are left out by means of `step`, as a simulator does.
@@ -92,8 +101,7 @@ async def play(dut, adc, inputs: list[tuple[int, dict[str, int]]], until: int, *
             following = next(pending, None)
         clocks = 1
         if skip and quiet and not changed:
-            goal = min(until, int(dut.deadline.value), following[0] if following else until,
-                       getattr(adc, "due", None) or until)
+            goal = min(until, int(dut.deadline.value), following[0] if following else until, getattr(adc, "due", None) or until)
             clocks = min(max((goal - now) // ticks_per_clock, 1), 65536)
             assert int(dut.deadline.value) > now, "quiet although a timer fires now"
         dut.step.value = clocks - 1

@@ -48,8 +48,11 @@ def test_what_the_gateware_takes_for_granted():
 
 def test_gain_and_delay_of_the_decks_are_those_on_paper():
     result = studies.bandwidth(PARTS)
-    for path, gain, delay in (("coarse", design.GAIN_COARSE * 0.01, NOMINAL.delay_coarse),
-                              ("fine", design.GAIN_FINE * 0.01, NOMINAL.delay_fine), ("voltage", design.DIVIDER, NOMINAL.delay_voltage)):
+    for path, gain, delay in (
+        ("coarse", design.GAIN_COARSE * 0.01, NOMINAL.delay_coarse),
+        ("fine", design.GAIN_FINE * 0.01, NOMINAL.delay_fine),
+        ("voltage", design.DIVIDER, NOMINAL.delay_voltage),
+    ):
         assert result[path]["gain"] == pytest.approx(gain, rel=5e-4)  # the drivers' open-loop gain is finite
         assert result[path]["delay_s"] == pytest.approx(delay, abs=1e-9)
         assert 70e3 < result[path]["corner_hz"] < 110e3

@@ -15,14 +15,16 @@ def printed(body):
 
 
 def test_johnson_noise_of_a_resistor():
-    values, _ = printed("V1 a 0 dc 0 ac 1\nR1 a b 10k\nR2 b 0 10k\n.control\nnoise v(b) V1 dec 10 1k 1001k\n"
-                        "let total = noise2.onoise_total\nprint total\n")
+    values, _ = printed(
+        "V1 a 0 dc 0 ac 1\nR1 a b 10k\nR2 b 0 10k\n.control\nnoise v(b) V1 dec 10 1k 1001k\nlet total = noise2.onoise_total\nprint total\n"
+    )
     assert values["total"] == pytest.approx(math.sqrt(4 * BOLTZMANN * WARM * 5e3 * 1e6), rel=1e-3)
 
 
 def test_noise_on_a_capacitor_is_kt_over_c():
-    values, _ = printed("V1 a 0 dc 0 ac 1\nR1 a b 780\nC1 b 0 2256p\n.control\nnoise v(b) V1 dec 50 1 10g\n"
-                        "let total = noise2.onoise_total\nprint total\n")
+    values, _ = printed(
+        "V1 a 0 dc 0 ac 1\nR1 a b 780\nC1 b 0 2256p\n.control\nnoise v(b) V1 dec 50 1 10g\nlet total = noise2.onoise_total\nprint total\n"
+    )
     assert values["total"] == pytest.approx(math.sqrt(BOLTZMANN * WARM / 2256e-12), rel=2e-3)
 
 
@@ -49,15 +51,19 @@ def test_amplifier_pole_is_gain_bandwidth_over_gain():
 
 
 def test_amplifier_offset_and_common_mode_error():
-    values, _ = printed("V1 a 0 3.3\nX1 a o o opamp vos=10u ccm=2e-6\n.options reltol=1e-9 vntol=1e-12\n"
-                        ".control\nop\nset numdgt=12\nlet error = v(o) - 3.3\nprint error\n")
+    values, _ = printed(
+        "V1 a 0 3.3\nX1 a o o opamp vos=10u ccm=2e-6\n.options reltol=1e-9 vntol=1e-12\n"
+        ".control\nop\nset numdgt=12\nlet error = v(o) - 3.3\nprint error\n"
+    )
     # 3.3 V / 3e7 are missing due to finite open-loop gain
     assert values["error"] == pytest.approx(10e-6 + 3.3 * 2e-6 - 3.3 / 3e7, abs=2e-9)
 
 
 def test_amplifier_is_clamped_slews_and_does_not_wind_up():
-    _, tables = printed("V1 a 0 pwl(0 0 1u 0 1.01u 5 10u 5 10.01u 0)\nX1 a n o opamp sr=20meg vh=9 vl=-4\nR1 n 0 1k\nR2 n o 24k\n"
-                        ".control\ntran 10n 15u 0 10n\nlinearize o\nwrdata out.txt o\n")
+    _, tables = printed(
+        "V1 a 0 pwl(0 0 1u 0 1.01u 5 10u 5 10.01u 0)\nX1 a n o opamp sr=20meg vh=9 vl=-4\nR1 n 0 1k\nR2 n o 24k\n"
+        ".control\ntran 10n 15u 0 10n\nlinearize o\nwrdata out.txt o\n"
+    )
     time, out = tables["out"].T
     assert 9.0 < out.max() < 10.0
     slewing = (time > 1.1e-6) & (time < 1.4e-6)
@@ -67,9 +73,11 @@ def test_amplifier_is_clamped_slews_and_does_not_wind_up():
 
 
 def test_driver_gain_common_mode_and_clamp():
-    body = ("V1 a 0 3.3\nV2 b a {}\nVo c 0 2.048\nR1 b p 1k\nR2 a q 1k\nR3 p m2 4k\nR4 q p2 4k\nX1 p q p2 m2 c fda aol=1e7\n"
-            ".options reltol=1e-9 vntol=1e-12\n.control\nop\nset numdgt=12\nlet difference = v(p2)-v(m2)\nlet common = (v(p2)+v(m2))/2\n"
-            "print difference\nprint common\n")
+    body = (
+        "V1 a 0 3.3\nV2 b a {}\nVo c 0 2.048\nR1 b p 1k\nR2 a q 1k\nR3 p m2 4k\nR4 q p2 4k\nX1 p q p2 m2 c fda aol=1e7\n"
+        ".options reltol=1e-9 vntol=1e-12\n.control\nop\nset numdgt=12\nlet difference = v(p2)-v(m2)\nlet common = (v(p2)+v(m2))/2\n"
+        "print difference\nprint common\n"
+    )
     values, _ = printed(body.format(0.5))
     assert values["difference"] == pytest.approx(2.0, rel=1e-5)
     assert values["common"] == pytest.approx(2.048, abs=1e-9)

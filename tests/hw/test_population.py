@@ -89,7 +89,14 @@ def test_a_stale_model_file_is_named():
 
 def test_figures_are_written_without_exponents():
     assert [report.si(x, "A", 2) for x in (6.9e-7, 0.00104, 1.0, 0.9999, 4.0, 5e-6, 2.5e-10)] == [
-        "690 nA", "1 mA", "1 A", "1 A", "4 A", "5 uA", "0.25 nA"]
+        "690 nA",
+        "1 mA",
+        "1 A",
+        "1 A",
+        "4 A",
+        "5 uA",
+        "0.25 nA",
+    ]
 
 
 def test_marks_of_the_document(tmp_path):

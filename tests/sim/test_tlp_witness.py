@@ -21,20 +21,52 @@ dw_addresses = st.integers(0, (1 << 62) - 1).map(lambda n: n * 4) | st.integers(
 dw_data = st.integers(1, 64).flatmap(lambda n: st.binary(min_size=4 * n, max_size=4 * n)).map(list)
 
 orders = st.one_of(
-    st.fixed_dictionaries({"kind": st.just("mem_read"), "requester": ids, "tag": tags, "address": dw_addresses,
-                           "len": st.integers(1, 1024).map(lambda n: 4 * n)}),
-    st.fixed_dictionaries({"kind": st.just("mem_write"), "requester": ids, "tag": tags, "address": dw_addresses,
-                           "data": dw_data}),
-    st.fixed_dictionaries({"kind": st.just("cfg_read"), "requester": ids, "tag": tags, "target": ids,
-                           "register": st.integers(0, 1023).map(lambda n: 4 * n)}),
-    st.fixed_dictionaries({"kind": st.just("cfg_write"), "requester": ids, "tag": tags, "target": ids,
-                           "register": st.integers(0, 1023).map(lambda n: 4 * n),
-                           "byte_enables": st.integers(1, 15), "value": st.integers(0, 0xFFFFFFFF)}),
-    st.fixed_dictionaries({"kind": st.just("completion"), "completer": ids, "requester": ids, "tag": tags,
-                           "status": st.sampled_from([s.value for s in CplStatus])}),
-    st.tuples(dw_data, st.integers(0, 4096)).flatmap(lambda t: st.fixed_dictionaries({
-        "kind": st.just("completion_data"), "completer": ids, "requester": ids, "tag": tags,
-        "lower_address": dw_addresses, "remaining": st.just(min(4096, len(t[0]) + t[1])), "data": st.just(t[0])})),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("mem_read"),
+            "requester": ids,
+            "tag": tags,
+            "address": dw_addresses,
+            "len": st.integers(1, 1024).map(lambda n: 4 * n),
+        }
+    ),
+    st.fixed_dictionaries({"kind": st.just("mem_write"), "requester": ids, "tag": tags, "address": dw_addresses, "data": dw_data}),
+    st.fixed_dictionaries(
+        {"kind": st.just("cfg_read"), "requester": ids, "tag": tags, "target": ids, "register": st.integers(0, 1023).map(lambda n: 4 * n)}
+    ),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("cfg_write"),
+            "requester": ids,
+            "tag": tags,
+            "target": ids,
+            "register": st.integers(0, 1023).map(lambda n: 4 * n),
+            "byte_enables": st.integers(1, 15),
+            "value": st.integers(0, 0xFFFFFFFF),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("completion"),
+            "completer": ids,
+            "requester": ids,
+            "tag": tags,
+            "status": st.sampled_from([s.value for s in CplStatus]),
+        }
+    ),
+    st.tuples(dw_data, st.integers(0, 4096)).flatmap(
+        lambda t: st.fixed_dictionaries(
+            {
+                "kind": st.just("completion_data"),
+                "completer": ids,
+                "requester": ids,
+                "tag": tags,
+                "lower_address": dw_addresses,
+                "remaining": st.just(min(4096, len(t[0]) + t[1])),
+                "data": st.just(t[0]),
+            }
+        )
+    ),
 )
 
 
@@ -67,8 +99,7 @@ def check(order: dict[str, Any], raw: bytes) -> None:
     if kind in ("mem_read", "mem_write"):
         length = order["len"] if kind == "mem_read" else len(order["data"])
         long = order["address"] + length > 1 << 32
-        types = (TlpType.MEM_READ, TlpType.MEM_READ_64) if kind == "mem_read" else (
-            TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)
+        types = (TlpType.MEM_READ, TlpType.MEM_READ_64) if kind == "mem_read" else (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)
         assert tlp.fmt_type == types[long]
         assert (tlp.address, tlp.length * 4) == (order["address"], length)
         assert tlp.first_be == 15
@@ -112,13 +143,21 @@ def test_bytes_that_are_not_whole_dws_are_enabled_one_by_one(programs: tuple[Pat
             assert tlp.address + tlp.get_first_be_offset() == address
             assert tlp.get_be_byte_count() == length
             start = address % 4
-            assert bytes(tlp.get_data())[start:start + length] == bytes(data)
+            assert bytes(tlp.get_data())[start : start + length] == bytes(data)
 
 
 def test_bursts_expand_to_one_transfer(programs: tuple[Path, Path]) -> None:
     write = {"kind": "write_burst", "requester": 0x100, "tag": 0, "address": 0x0FFFFFF00, "len": 256, "count": 16}
-    read = {"kind": "completion_burst", "completer": 0, "requester": 0x100, "tag": 1000, "address": 0x1000, "len": 64,
-            "count": 64, "remaining": 4096}
+    read = {
+        "kind": "completion_burst",
+        "completer": 0,
+        "requester": 0x100,
+        "tag": 1000,
+        "address": 0x1000,
+        "len": 64,
+        "count": 64,
+        "remaining": 4096,
+    }
     events = encode(programs, [write, read])
     tlps = [Tlp.unpack(bytes.fromhex(e["tlp"])) for e in events]
     # A burst keeps the header form of its first TLP, so a writer must not let one cross 4 GiB; this one does wrap.

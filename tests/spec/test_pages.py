@@ -8,8 +8,7 @@ from wattbell_spec import wire_page
 
 def test_every_field_and_every_member_is_on_it() -> None:
     page = wire_page.markdown()
-    tables = (spec.HEADER, spec.COMMAND, spec.RAIL_HEADER, spec.RAIL_SAMPLE, spec.EVENT, spec.TLP_HEADER, spec.STATUS,
-              spec.LINK)
+    tables = (spec.HEADER, spec.COMMAND, spec.RAIL_HEADER, spec.RAIL_SAMPLE, spec.EVENT, spec.TLP_HEADER, spec.STATUS, spec.LINK)
     for fields in tables:
         for field in fields:
             assert f"`{field.name}`" in page

@@ -80,8 +80,12 @@ def test_rust_constants():
     assert {name: int(value, 16) for name, value in controller.items()} == {r.name: r.address for r in BOARD}
     wire = rust.wire()
     # Places written down by hand from docs and spec: the fields of the header.
-    for line in ("pub const MAGIC: [u8; 4] = [0x57, 0x42, 0x45, 0x4c];", "pub const LENGTH: (usize, usize) = (48, 16);",
-                 "pub const FIRST_TICK: (usize, usize) = (128, 64);", "pub const COMMAND_SIZE: usize = 44;"):
+    for line in (
+        "pub const MAGIC: [u8; 4] = [0x57, 0x42, 0x45, 0x4c];",
+        "pub const LENGTH: (usize, usize) = (48, 16);",
+        "pub const FIRST_TICK: (usize, usize) = (128, 64);",
+        "pub const COMMAND_SIZE: usize = 44;",
+    ):
         assert line in wire
 
 
@@ -90,9 +94,26 @@ def test_c_header_is_c(tmp_path):
     header = tmp_path / "registers.h"
     header.write_text(c.header())
     source = tmp_path / "check.c"
-    source.write_text('#include "registers.h"\n' + "".join(f"_Static_assert({text}, \"{text}\");\n" for text in (
-        "WB_ID == 0x00", "WB_COMMAND_RAIL_APPLY == 4", "WB_I_GAIN_RESET == 0x3e800000u", "WB_BUILD_TLP_WIDTH == 0xff00",
-        "WB_BUILD_TLP_WIDTH_SHIFT == 8", "WB_BASE == 0xf0000000u", "WB_CONSOLE_IN == 0x80", "WB_CONSOLE_IN_VALID == 256",
-        "WB_TRIGGER_TICK_HI == 0xed", "WB_WATCHDOG_KEY == 0x474f4457u", "WB_VOLTAGE_LSB_NV == 20000", "WB_CURRENT_LSB_PA == 500000",
-        "WB_PRODUCT_LSB_PW == 10", "WB_POWER_LSB_PW == 655360")))
+    source.write_text(
+        '#include "registers.h"\n'
+        + "".join(
+            f'_Static_assert({text}, "{text}");\n'
+            for text in (
+                "WB_ID == 0x00",
+                "WB_COMMAND_RAIL_APPLY == 4",
+                "WB_I_GAIN_RESET == 0x3e800000u",
+                "WB_BUILD_TLP_WIDTH == 0xff00",
+                "WB_BUILD_TLP_WIDTH_SHIFT == 8",
+                "WB_BASE == 0xf0000000u",
+                "WB_CONSOLE_IN == 0x80",
+                "WB_CONSOLE_IN_VALID == 256",
+                "WB_TRIGGER_TICK_HI == 0xed",
+                "WB_WATCHDOG_KEY == 0x474f4457u",
+                "WB_VOLTAGE_LSB_NV == 20000",
+                "WB_CURRENT_LSB_PA == 500000",
+                "WB_PRODUCT_LSB_PW == 10",
+                "WB_POWER_LSB_PW == 655360",
+            )
+        )
+    )
     subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-fsyntax-only", source], check=True)

@@ -132,8 +132,18 @@ class Direction(wiring.Component):
     link : in ``sync``, :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
     """
 
-    def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int, late_ticks: int, half: bool = False, blocks: bool = False,
-                 late_blocks_ticks: int = 0, bytes_kept: int = 8192):
+    def __init__(
+        self,
+        lanes: int,
+        symbols: int,
+        *,
+        ticks_per_clock: int,
+        late_ticks: int,
+        half: bool = False,
+        blocks: bool = False,
+        late_blocks_ticks: int = 0,
+        bytes_kept: int = 8192,
+    ):
         self._lanes, self._symbols, self._ticks, self._late = lanes, symbols, ticks_per_clock, late_ticks
         self._late_blocks = late_blocks_ticks
         self._blocks, self._bytes_kept = blocks, bytes_kept
@@ -149,8 +159,15 @@ class Direction(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = DomainRenamer("link")(
-            Receiver(self._lanes, self._symbols, ticks_per_clock=self._ticks, blocks=self._blocks, tick_bits=LOW_BITS,
-                     bytes_kept=self._bytes_kept))
+            Receiver(
+                self._lanes,
+                self._symbols,
+                ticks_per_clock=self._ticks,
+                blocks=self._blocks,
+                tick_bits=LOW_BITS,
+                bytes_kept=self._bytes_kept,
+            )
+        )
         if self._half:
             m.submodules.fine = fine = FineTime(ticks_per_clock=self._ticks)
             m.submodules.time = time = LinkTime(ticks_per_clock=self._ticks, behind=2 * self._ticks, core="fast")

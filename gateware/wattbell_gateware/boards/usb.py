@@ -128,7 +128,8 @@ class UsbPorts(wiring.Component):
         control = device.add_standard_control_endpoint(descriptors(self._serial))
         control.add_request_handler(ACMRequestHandlers())
         control.add_request_handler(
-            StallOnlyRequestHandler(lambda setup: (setup.type == USBRequestType.VENDOR) | (setup.type == USBRequestType.RESERVED)))
+            StallOnlyRequestHandler(lambda setup: (setup.type == USBRequestType.VENDOR) | (setup.type == USBRequestType.RESERVED))
+        )
         m.d.comb += device.connect.eq(1)
         ins, outs = {}, {}
         for port in (DATA, CONTROL):

@@ -44,8 +44,10 @@ class Core(wiring.Component):
             platform.add_file(path.name, path.read_text())
         ports = {}
         for name, bus in (("iBusWishbone", self.ibus), ("dBusWishbone", self.dbus)):
-            ports |= {f"o_{name}_{theirs}": getattr(bus, ours) for theirs, ours in (
-                ("CYC", "cyc"), ("STB", "stb"), ("WE", "we"), ("ADR", "adr"), ("SEL", "sel"), ("DAT_MOSI", "dat_w"))}
+            ports |= {
+                f"o_{name}_{theirs}": getattr(bus, ours)
+                for theirs, ours in (("CYC", "cyc"), ("STB", "stb"), ("WE", "we"), ("ADR", "adr"), ("SEL", "sel"), ("DAT_MOSI", "dat_w"))
+            }
             ports |= {f"i_{name}_DAT_MISO": bus.dat_r, f"i_{name}_ACK": bus.ack, f"i_{name}_ERR": Const(0, 1)}
         m.submodules.vexriscv = Instance(
             "VexRiscv",

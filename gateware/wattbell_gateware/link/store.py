@@ -141,7 +141,8 @@ class TlpStore(wiring.Component):
             m.d.sync += [open_.eq(~beat.last), open_tick.eq(beat.tick)]
         waits = (ticks.level != 0) | listed
         m.d.comb += [
-            self.pending.eq(open_ | waits), self.pending_known.eq(ready | ~waits),
+            self.pending.eq(open_ | waits),
+            self.pending_known.eq(ready | ~waits),
             self.pending_tick.eq(Mux(ready, ticks.r_data[:-1], Mux(waits, 0, open_tick))),
         ]
         return m

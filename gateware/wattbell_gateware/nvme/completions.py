@@ -94,7 +94,8 @@ def states(m: Module, e) -> None:
             with m.If(e.cq.known & ~expected):
                 e.make_event(
                     m,
-                    spec.EventType.GUESSING, arg8=int(spec.GuessReason.AFTER_LOSS),
+                    spec.EventType.GUESSING,
+                    arg8=int(spec.GuessReason.AFTER_LOSS),
                     arg16=e.cqe_qid,
                 )
             wrap = e.cqe_index + 1 == e.q_size

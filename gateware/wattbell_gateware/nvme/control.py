@@ -97,13 +97,7 @@ def states(m: Module, e) -> None:
     with m.State("DRIVE_CPLD"):
         m.d.comb += e.read_index.eq(e.h_start + e.cap_index)
         m.next = "CAP_WORD"
-        with m.If(
-            ~e.cap_waiting
-            | (e.h.tag != e.cap_tag)
-            | (e.h.requester != e.cap_requester)
-            | (e.h.length <= e.cap_index)
-            | ~e.h.kept
-        ):
+        with m.If(~e.cap_waiting | (e.h.tag != e.cap_tag) | (e.h.requester != e.cap_requester) | (e.h.length <= e.cap_index) | ~e.h.kept):
             e.finish(m)
 
     with m.State("CAP_WORD"):
@@ -130,9 +124,7 @@ def states(m: Module, e) -> None:
         with m.Elif(aligned & (number < 2 * e.queues)):
             with m.If(~e.stride_known & ~e.stride_told):
                 m.d.sync += e.stride_told.eq(1)
-                e.make_event(
-                    m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.STRIDE), arg16=number[1:]
-                )
+                e.make_event(m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.STRIDE), arg16=number[1:])
             m.next = "DOORBELL"
         with m.Else():
             e.finish(m)
@@ -178,9 +170,7 @@ def states(m: Module, e) -> None:
         m.next = "REGISTER_REREAD"
         with m.If(e.enabled):
             m.d.sync += e.mps.eq(Mux(e.reg_word[7:11] > 4, 4, e.reg_word[7:11]))
-            queues.begin_create(
-                m, e, "ADMIN_SQ", cq=1, qid=0, base=e.acq, size=e.aqa[16:28] + 1, link=0
-            )
+            queues.begin_create(m, e, "ADMIN_SQ", cq=1, qid=0, base=e.acq, size=e.aqa[16:28] + 1, link=0)
 
     with m.State("ADMIN_SQ"):
         queues.begin_create(m, e, "REGISTER_REREAD", cq=0, qid=0, base=e.asq, size=e.aqa[0:12] + 1, link=0)
@@ -270,7 +260,8 @@ def states(m: Module, e) -> None:
         with m.If(~e.queue_is_cq):
             e.make_event(
                 m,
-                spec.EventType.GUESSING, arg8=int(spec.GuessReason.LATE_ATTACH),
+                spec.EventType.GUESSING,
+                arg8=int(spec.GuessReason.LATE_ATTACH),
                 arg16=e.queue_id,
             )
         m.next = "IDLE"

@@ -320,7 +320,7 @@ class Engine(wiring.Component):
         self.swept = Signal(64 - tables.SWEEP_BITS)  # `now` of the last sweep, in its units
         sweep_due = Signal()
         m.d.comb += [
-            sweep_due.eq((self.cq_filled != 0) & (self.now[tables.SWEEP_BITS:] != self.swept)),
+            sweep_due.eq((self.cq_filled != 0) & (self.now[tables.SWEEP_BITS :] != self.swept)),
             self.deadline.eq(Mux(self.cq_filled != 0, (self.swept + 1) << tables.SWEEP_BITS, tables.UNKNOWN)),
             self.busy.eq(1),
         ]
@@ -350,9 +350,7 @@ class Engine(wiring.Component):
             ]
             m.d.comb += [
                 settling.eq(self.perst_pending & (~perst_seen | (self.next_valid & ~next_known))),
-                before_perst.eq(
-                    Mux(self.tlps.valid, head.tick <= self.perst_tick, self.next_valid & next_known & next_before)
-                ),
+                before_perst.eq(Mux(self.tlps.valid, head.tick <= self.perst_tick, self.next_valid & next_known & next_before)),
             ]
         else:
             m.d.comb += before_perst.eq(self.next_valid & (self.next_tick <= self.perst_tick))

@@ -116,9 +116,7 @@ def states(m: Module, e) -> None:
                 m.d.sync += [e.sq.head.eq(e.link.r["next"]), e.sq.count.eq(e.sq.count - 1)]
                 m.d.comb += [e.slots.ra.eq(e.link.r["next"]), e.link.ra.eq(e.link.r["next"])]
             with m.Elif(e.slot_free):
-                emit.allocate(
-                    m, e, state=state.FETCHING, qid=e.doorbell_qid, index=e.fetch_index, flags=e.fetch_flags, fetch=None
-                )
+                emit.allocate(m, e, state=state.FETCHING, qid=e.doorbell_qid, index=e.fetch_index, flags=e.fetch_flags, fetch=None)
             with m.Elif(e.fetch_ahead == 0):
                 # It had no doorbell. Otherwise it was counted when its doorbell found no slot.
                 e.lost(m, spec.LossSource.SLOTS)
@@ -193,15 +191,10 @@ def states(m: Module, e) -> None:
         m.d.sync += [e.find_qid.eq(e.t.qid), e.find_cid.eq(cid), e.ins_generation.eq(e.slots.r["generation"])]
         m.d.sync += e.doorbell_flags.eq(e.slots.r["flags"])
         with m.If(
-            (e.t.left != 0)
-            & (e.slots.r["state"] == state.FETCHING)
-            & (e.slots.r["qid"] == e.t.qid)
-            & (e.slots.r["index"] == e.t.index)
+            (e.t.left != 0) & (e.slots.r["state"] == state.FETCHING) & (e.slots.r["qid"] == e.t.qid) & (e.slots.r["index"] == e.t.index)
         ):
             # Marker and POWER_STATE events need ticks of this slot before the search moves on.
-            m.d.sync += e.marker_tick.eq(
-                Mux(e.slots.r["doorbell"] == tables.UNKNOWN, e.slots.r["fetch"], e.slots.r["doorbell"])
-            )
+            m.d.sync += e.marker_tick.eq(Mux(e.slots.r["doorbell"] == tables.UNKNOWN, e.slots.r["fetch"], e.slots.r["doorbell"]))
             e.find.call(m, "SQE_FOUND")
         with m.Else():
             with m.If((e.slots.r["state"] != state.FETCHING) | (e.slots.r["qid"] != e.t.qid)):
@@ -211,9 +204,7 @@ def states(m: Module, e) -> None:
     with m.State("SQE_FOUND"):
         m.d.comb += e.lower_arm.eq(admin)
         with m.If(admin & (opcode == tables.GET_FEATURES) & (e.sqe[10][0:8] == tables.MARKER_FID)):
-            e.make_event(
-                m, spec.EventType.MARKER, tick=e.marker_tick, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.sqe[11]
-            )
+            e.make_event(m, spec.EventType.MARKER, tick=e.marker_tick, arg8=int(spec.MarkerSource.IN_BAND), arg32=e.sqe[11])
         with m.If(admin & (opcode == tables.IDENTIFY) & (e.identifies != 31)):
             m.d.sync += e.identifies.eq(e.identifies + 1)
         with m.If(admin & (opcode == tables.DOORBELL_BUFFER_CONFIG)):
@@ -236,9 +227,7 @@ def states(m: Module, e) -> None:
             state=state.IN_FLIGHT,
             opcode=opcode,
             cid=cid,
-            nsid=Mux(
-                nsid == 0xFFFFFFFF, spec.NSID_BROADCAST, Mux(nsid >= spec.NSID_LARGE, spec.NSID_LARGE, nsid[:16])
-            ),
+            nsid=Mux(nsid == 0xFFFFFFFF, spec.NSID_BROADCAST, Mux(nsid >= spec.NSID_LARGE, spec.NSID_LARGE, nsid[:16])),
             lba=Mux(e.sqe_dsm, 0, Mux(e.sqe_lba, slba[:40], e.sqe[10])),
             blocks=Mux(e.sqe_dsm | flush, 0, blocks),
             ranges=0,
@@ -351,10 +340,7 @@ def states(m: Module, e) -> None:
 
     with m.State("RECLAIM_SLOT"):
         with m.If(
-            (e.t.kind != tables.TagKind.SQE)
-            | (e.t.left == 0)
-            | (e.slots.r["state"] != state.FETCHING)
-            | (e.slots.r["qid"] != e.t.qid)
+            (e.t.kind != tables.TagKind.SQE) | (e.t.left == 0) | (e.slots.r["state"] != state.FETCHING) | (e.slots.r["qid"] != e.t.qid)
         ):
             e.reclaim.leave_later(m)
         with m.Else():

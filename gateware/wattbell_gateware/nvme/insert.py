@@ -97,7 +97,7 @@ def states(m: Module, e) -> None:
     with m.State("INSERT_CROWDED"):
         e.map.keep(m)
         m.next = "INSERT_COMPARE"
-        with m.If((e.h.tick - e.crowded_tick)[tables.CROWDED_BITS:] != 0):
+        with m.If((e.h.tick - e.crowded_tick)[tables.CROWDED_BITS :] != 0):
             m.d.sync += e.crowded.eq(0)
         with m.Else():
             e.slots.write(m, e.ins.slot, flags=e.slots.r["flags"] | int(Flag.DATA_PARTIAL), ranges=e.slots.r["ranges"])
@@ -225,9 +225,7 @@ def states(m: Module, e) -> None:
         m.d.comb += e.slots.ra.eq(other.slot)
         m.d.sync += [
             e.ins_other.eq(other),
-            e.ins_before.eq(
-                other.valid & ~_is_pinned(other) & (other.key == e.ins_entry.key) & (other.start < e.ins_entry.start)
-            ),
+            e.ins_before.eq(other.valid & ~_is_pinned(other) & (other.key == e.ins_entry.key) & (other.start < e.ins_entry.start)),
         ]
         m.next = "INSERT_BEFORE_FLAG"
 

@@ -65,7 +65,7 @@ def states(m: Module, e) -> None:
         m.next = "INTERRUPT_QUEUE"
         entry = Signal(e.messages.r["entry"].shape(), name="message_trust")
         trust = e.messages.r["entry"].trust
-        calm = (~e.loss_seen | ((e.h.tick - e.loss_tick)[tables.CALM_BITS:] != 0)) & ~e.untracked
+        calm = (~e.loss_seen | ((e.h.tick - e.loss_tick)[tables.CALM_BITS :] != 0)) & ~e.untracked
         m.d.comb += entry.eq(e.messages.r["entry"])
         with m.If(e.irq_scan == 0):
             # Trust goes up when a queue of the vector was waiting, else down: often only because the host has taken the

@@ -22,9 +22,7 @@ class ConfigOp(enum.Enum, shape=3):
     RESET = 6  # forget everything tracked, flush what is in flight (TRACKER_RESET with cause COMMAND)
 
 
-CONFIG = data.StructLayout(
-    {"op": ConfigOp, "qid": unsigned(8), "address": unsigned(64), "size": unsigned(32), "link": unsigned(16)}
-)
+CONFIG = data.StructLayout({"op": ConfigOp, "qid": unsigned(8), "address": unsigned(64), "size": unsigned(32), "link": unsigned(16)})
 """Late attach: one word for each fact the host knows. Queues: CQ before the SQs that complete to it."""
 
 RAW = data.StructLayout(
@@ -47,9 +45,7 @@ RAW_WORD = data.StructLayout({"data": unsigned(32), "last": unsigned(1), "tick":
 IDENTIFY_DATA = 2
 """``flags`` of a raw TLP whose payload an Identify asked for."""
 
-COMPLETION = data.StructLayout(
-    {"tick": 64, "latency": 32, "lba": 40, "blocks": 17, "opcode": 8, "admin": 1, "error": 1}
-)
+COMPLETION = data.StructLayout({"tick": 64, "latency": 32, "lba": 40, "blocks": 17, "opcode": 8, "admin": 1, "error": 1})
 """A command at its CQE, whose SQE is known. ``tick``: of the CQE; ``latency``: from the doorbell to it in ticks, at most 2**32 - 1, 0 when
 not known; ``lba`` and ``blocks``: low bits of ``slba`` and ``blocks`` of the command's record; ``error``: status code or type is not 0."""
 

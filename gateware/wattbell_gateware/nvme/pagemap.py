@@ -75,7 +75,8 @@ class PageMap:
         """Set by a state, one-hot: whose entry ``chosen`` is."""
         self.chosen = Signal(entry, name="map_chosen")
         m.d.comb += self.chosen.as_value().eq(
-            reduce(or_, (e.as_value() & self.choice[i].replicate(entry.size) for i, e in enumerate(self.entries))))
+            reduce(or_, (e.as_value() & self.choice[i].replicate(entry.size) for i, e in enumerate(self.entries)))
+        )
         for number, way in enumerate(self.ways):
             m.d.comb += [
                 way.ra.eq(Mux(self.hold, way.held, self._hash(number, self.key, self.offset))),

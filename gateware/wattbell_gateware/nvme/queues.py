@@ -125,8 +125,7 @@ def states(m: Module, e) -> None:
         m.d.comb += [e.map.put_key.eq(e.queue_key), e.map.put_offset.eq(0), e.map.put_entry.valid.eq(0)]
         kind = Mux(e.queue_is_cq, int(Kind.CQ), int(Kind.SQ))
         for number, entry in enumerate(e.map.entries[: e.map.pages]):
-            m.d.comb += e.map.put_ways[number].eq(
-                e.map.same[number] & (entry.kind == kind) & (entry.slot == qid))
+            m.d.comb += e.map.put_ways[number].eq(e.map.same[number] & (entry.kind == kind) & (entry.slot == qid))
         m.d.sync += [e.queue_key.eq(e.queue_key + (1 << e.mps)), e.queue_pages.eq(e.queue_pages - 1)]
         m.next = "UNMAP_PAGE"
 
@@ -174,7 +173,8 @@ def states(m: Module, e) -> None:
         with m.If(stale):
             e.make_event(
                 m,
-                spec.EventType.GUESSING, arg8=int(spec.GuessReason.AFTER_LOSS),
+                spec.EventType.GUESSING,
+                arg8=int(spec.GuessReason.AFTER_LOSS),
                 arg16=e.doorbell_qid,
             )
         with m.If((e.doorbell_value >= e.q_size) | overtaken):

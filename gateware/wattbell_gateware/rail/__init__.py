@@ -15,6 +15,16 @@ from .path import RailPath
 from .timer import ConversionTimer
 
 __all__ = [
-    "Channels", "ConversionTimer", "Corrector", "Decimator", "EnergyAccumulator", "Merge", "RailPacker", "RailPath", "SerialFront",
-    "WordFront", "decimation_constants", "serial_front",
+    "Channels",
+    "ConversionTimer",
+    "Corrector",
+    "Decimator",
+    "EnergyAccumulator",
+    "Merge",
+    "RailPacker",
+    "RailPath",
+    "SerialFront",
+    "WordFront",
+    "decimation_constants",
+    "serial_front",
 ]

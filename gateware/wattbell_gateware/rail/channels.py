@@ -30,11 +30,21 @@ class Channels(wiring.Component):
     def __init__(self, fine: bool = False):
         self._fine = fine
         words = {f"{name}_word": In(ADC_BITS) for name in ("vif" if fine else "vi")}
-        super().__init__({
-            "strobe": In(1), "config": In(RAIL_CONFIG), **words,
-            "valid": Out(1), "voltage": Out(signed(VALUE_BITS)), "current": Out(signed(VALUE_BITS)), "flags": Out(FLAGS),
-            "v_code": Out(ADC_BITS), "i_code": Out(ADC_BITS), "f_code": Out(ADC_BITS), "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "strobe": In(1),
+                "config": In(RAIL_CONFIG),
+                **words,
+                "valid": Out(1),
+                "voltage": Out(signed(VALUE_BITS)),
+                "current": Out(signed(VALUE_BITS)),
+                "flags": Out(FLAGS),
+                "v_code": Out(ADC_BITS),
+                "i_code": Out(ADC_BITS),
+                "f_code": Out(ADC_BITS),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -50,7 +60,8 @@ class Channels(wiring.Component):
         turns = Cat(self.strobe, later)
         m.d.sync += later.eq(turns)
         m.d.comb += [
-            corrector.strobe.eq(turns.any()), corrector.twos.eq(later.any()),
+            corrector.strobe.eq(turns.any()),
+            corrector.twos.eq(later.any()),
             corrector.code.eq(Mux(later.any(), self.i_code, self.v_word)),
             corrector.offset.eq(Mux(later.any(), config.i_offset, config.v_offset)),
             corrector.gain.eq(Mux(later.any(), config.i_gain, config.v_gain)),
@@ -58,12 +69,16 @@ class Channels(wiring.Component):
         if self._fine:
             with m.If((later[0] & (config.range == Range.FINE)) | (later[1] & (config.range != Range.COARSE))):
                 m.d.comb += [
-                    corrector.code.eq(self.f_code), corrector.offset.eq(config.f_offset), corrector.gain.eq(config.f_gain),
+                    corrector.code.eq(self.f_code),
+                    corrector.offset.eq(config.f_offset),
+                    corrector.gain.eq(config.f_gain),
                 ]
 
         result = Signal(_RESULT)
         m.d.comb += [
-            result.value.eq(corrector.value), result.overload.eq(corrector.overload), result.saturated.eq(corrector.saturated),
+            result.value.eq(corrector.value),
+            result.overload.eq(corrector.overload),
+            result.saturated.eq(corrector.saturated),
         ]
         turn = Signal(range(count))
         before = [Signal(_RESULT, name=name) for name in ("voltage_result", "current_result")[: count - 1]]
@@ -77,22 +92,31 @@ class Channels(wiring.Component):
 
         voltage = before[0]
         m.d.comb += [
-            self.voltage.eq(voltage.value), self.flags.overload_v.eq(voltage.overload), self.flags.uncalibrated.eq(config.uncalibrated),
+            self.voltage.eq(voltage.value),
+            self.flags.overload_v.eq(voltage.overload),
+            self.flags.uncalibrated.eq(config.uncalibrated),
         ]
         if not self._fine:
             m.d.comb += [
-                self.valid.eq(last), self.current.eq(corrector.value), self.flags.overload_i.eq(corrector.overload),
-                self.flags.saturated.eq(voltage.saturated | corrector.saturated), self.quiet.eq(corrector.quiet & ~later.any()),
+                self.valid.eq(last),
+                self.current.eq(corrector.value),
+                self.flags.overload_i.eq(corrector.overload),
+                self.flags.saturated.eq(voltage.saturated | corrector.saturated),
+                self.quiet.eq(corrector.quiet & ~later.any()),
             ]
             return m
         m.submodules.merge = merge = Merge()
         coarse, pair = before[1], merge.i.payload
         only = config.range != Range.MERGED
         m.d.comb += [
-            merge.i.valid.eq(last), merge.o.ready.eq(1),
-            pair.coarse.eq(coarse.value), pair.coarse_overload.eq(coarse.overload),
-            pair.fine.eq(corrector.value), pair.fine_overload.eq(corrector.overload),
-            self.valid.eq(merge.o.valid), self.current.eq(merge.o.payload.value),
+            merge.i.valid.eq(last),
+            merge.o.ready.eq(1),
+            pair.coarse.eq(coarse.value),
+            pair.coarse_overload.eq(coarse.overload),
+            pair.fine.eq(corrector.value),
+            pair.fine_overload.eq(corrector.overload),
+            self.valid.eq(merge.o.valid),
+            self.current.eq(merge.o.payload.value),
             self.flags.overload_i.eq(merge.o.payload.overload),
             self.flags.saturated.eq(voltage.saturated | coarse.saturated | corrector.saturated),
             self.flags.fine.eq(Mux(only, config.range == Range.FINE, ~merge.o.payload.coarse_used)),

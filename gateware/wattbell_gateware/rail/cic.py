@@ -48,11 +48,21 @@ class Decimator(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "clear": In(1), "decimation": In(13), "mul": In(MUL_BITS + 1), "shift": In(6),
-            "strobe": In(1), "voltage": In(signed(24)), "current": In(signed(24)),
-            "valid": Out(1), "voltage_out": Out(signed(24)), "current_out": Out(signed(24)), "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "clear": In(1),
+                "decimation": In(13),
+                "mul": In(MUL_BITS + 1),
+                "shift": In(6),
+                "strobe": In(1),
+                "voltage": In(signed(24)),
+                "current": In(signed(24)),
+                "valid": Out(1),
+                "voltage_out": Out(signed(24)),
+                "current_out": Out(signed(24)),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

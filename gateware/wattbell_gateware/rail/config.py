@@ -9,17 +9,22 @@ from .front import ADC_BITS
 
 __all__ = ["CONVERSION", "FLAGS", "RAIL_CONFIG", "Range"]
 
-RAIL_CONFIG = data.StructLayout({
-    "period": 20,  # clocks between conversions
-    "decimation": 13,
-    "mul": MUL_BITS + 1,
-    "shift": 6,
-    "v_offset": signed(OFFSET_BITS), "v_gain": 32,
-    "i_offset": signed(OFFSET_BITS), "i_gain": 32,
-    "f_offset": signed(OFFSET_BITS), "f_gain": 32,  # the fine path's; without one not looked at, as `range` is not
-    "range": 2,
-    "uncalibrated": 1,
-})
+RAIL_CONFIG = data.StructLayout(
+    {
+        "period": 20,  # clocks between conversions
+        "decimation": 13,
+        "mul": MUL_BITS + 1,
+        "shift": 6,
+        "v_offset": signed(OFFSET_BITS),
+        "v_gain": 32,
+        "i_offset": signed(OFFSET_BITS),
+        "i_gain": 32,
+        "f_offset": signed(OFFSET_BITS),
+        "f_gain": 32,  # the fine path's; without one not looked at, as `range` is not
+        "range": 2,
+        "uncalibrated": 1,
+    }
+)
 """Everything about the rail that software sets; see the register map."""
 
 
@@ -34,10 +39,16 @@ class Range:
 FLAGS = data.StructLayout({"overload_i": 1, "overload_v": 1, "uncalibrated": 1, "saturated": 1, "fine": 1})
 """Of a conversion. The first four are the RailFlag of the same names; ``fine``: the current is the fine path's alone."""
 
-CONVERSION = data.StructLayout({
-    "tick": 64, "period": 32,  # ticks, between conversions
-    "v": signed(24), "i": signed(24),  # corrected
-    "flags": FLAGS,
-    "v_code": ADC_BITS, "i_code": ADC_BITS, "f_code": ADC_BITS,
-})
+CONVERSION = data.StructLayout(
+    {
+        "tick": 64,
+        "period": 32,  # ticks, between conversions
+        "v": signed(24),
+        "i": signed(24),  # corrected
+        "flags": FLAGS,
+        "v_code": ADC_BITS,
+        "i_code": ADC_BITS,
+        "f_code": ADC_BITS,
+    }
+)
 """A conversion, for what needs more than the samples: meter, protection, trigger. Without a fine path ``f_code`` is 0."""

@@ -26,11 +26,20 @@ class Corrector(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "strobe": In(1), "twos": In(1), "code": In(ADC_BITS), "offset": In(signed(OFFSET_BITS)), "gain": In(32),
-            "valid": Out(1), "value": Out(signed(VALUE_BITS)), "overload": Out(1), "saturated": Out(1),
-            "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "strobe": In(1),
+                "twos": In(1),
+                "code": In(ADC_BITS),
+                "offset": In(signed(OFFSET_BITS)),
+                "gain": In(32),
+                "valid": Out(1),
+                "value": Out(signed(VALUE_BITS)),
+                "overload": Out(1),
+                "saturated": Out(1),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -48,7 +57,8 @@ class Corrector(wiring.Component):
 
         with m.If(self.strobe):
             m.d.sync += [
-                difference.eq((code << OFFSET_FRACTION_BITS) - self.offset), gain.eq(self.gain),
+                difference.eq((code << OFFSET_FRACTION_BITS) - self.offset),
+                gain.eq(self.gain),
             ]
         m.d.sync += overload.eq(Cat((rest.all() & top_bit) | ~(rest.any() | top_bit), overload))
         # Two registers after the multiplier, for the DSP blocks' own pipeline.

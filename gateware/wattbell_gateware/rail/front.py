@@ -22,10 +22,15 @@ class WordFront(wiring.Component):
 
     def __init__(self, fine: bool = False):
         self._channels = "vif" if fine else "vi"
-        super().__init__({
-            "start": In(1), "valid": In(1), "quiet": Out(1),
-            **{name: In(ADC_BITS) for name in self._channels}, **{f"{name}_word": Out(ADC_BITS) for name in self._channels},
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "valid": In(1),
+                "quiet": Out(1),
+                **{name: In(ADC_BITS) for name in self._channels},
+                **{f"{name}_word": Out(ADC_BITS) for name in self._channels},
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -54,10 +59,16 @@ class SerialFront(wiring.Component):
         self._wait = SERIAL_CONVERSION_TICKS // ticks_per_clock
         self._half = SERIAL_HALF_SCK_TICKS // ticks_per_clock
         assert self._half >= 1
-        super().__init__({
-            "start": In(1), "quiet": Out(1), "cnv": Out(1), "sck": Out(1),
-            **{f"sdo_{name}": In(1) for name in self._channels}, **{f"{name}_word": Out(ADC_BITS) for name in self._channels},
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "quiet": Out(1),
+                "cnv": Out(1),
+                "sck": Out(1),
+                **{f"sdo_{name}": In(1) for name in self._channels},
+                **{f"{name}_word": Out(ADC_BITS) for name in self._channels},
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

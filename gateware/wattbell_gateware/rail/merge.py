@@ -18,9 +18,14 @@ RISE = 16
 """By how much of 256 its weight may rise with each conversion after that."""
 _WEIGHT_BITS = 8
 
-PAIR = data.StructLayout({
-    "coarse": signed(VALUE_BITS), "fine": signed(VALUE_BITS), "coarse_overload": 1, "fine_overload": 1,
-})
+PAIR = data.StructLayout(
+    {
+        "coarse": signed(VALUE_BITS),
+        "fine": signed(VALUE_BITS),
+        "coarse_overload": 1,
+        "fine_overload": 1,
+    }
+)
 """A conversion: both corrected currents, and whether each code was at an end of its scale (see :class:`.correct.Corrector`)."""
 MERGED = data.StructLayout({"value": signed(VALUE_BITS), "overload": 1, "coarse_used": 1})
 """``overload``: of the coarse path, which alone makes a result wrong. ``coarse_used``: the coarse path has a share in ``value``."""
@@ -52,7 +57,9 @@ class Merge(wiring.Component):
         stages = Signal(4)  # what is valid; the last is the output's
         advance = Signal()
         m.d.comb += [
-            advance.eq(~stages[3] | self.o.ready), self.i.ready.eq(advance), self.o.valid.eq(stages[3]),
+            advance.eq(~stages[3] | self.o.ready),
+            self.i.ready.eq(advance),
+            self.o.valid.eq(stages[3]),
             self.quiet.eq(~self.i.valid & (stages == 0)),
         ]
         with m.If(advance):
@@ -67,7 +74,9 @@ class Merge(wiring.Component):
         fine_overload = Signal()
         with m.If(advance):
             m.d.sync += [
-                coarse[0].eq(pair.coarse), overload[0].eq(pair.coarse_overload), fine_overload.eq(pair.fine_overload),
+                coarse[0].eq(pair.coarse),
+                overload[0].eq(pair.coarse_overload),
+                fine_overload.eq(pair.fine_overload),
                 difference.eq(pair.fine - pair.coarse),
                 above.eq(BAND_LOW + (1 << BAND_SHIFT) - Mux(pair.coarse < 0, -pair.coarse, pair.coarse)),
             ]
@@ -98,14 +107,18 @@ class Merge(wiring.Component):
         coarse_used = Signal()
         with m.If(advance):
             m.d.sync += [
-                product.eq(difference_q * weight), coarse_used.eq(weight != full), coarse[2].eq(coarse[1]), overload[2].eq(overload[1]),
+                product.eq(difference_q * weight),
+                coarse_used.eq(weight != full),
+                coarse[2].eq(coarse[1]),
+                overload[2].eq(overload[1]),
             ]
 
         # 4: the sum
         with m.If(advance):
             m.d.sync += [
                 self.o.payload.value.eq(coarse[2] + ((product + full // 2) >> _WEIGHT_BITS)),
-                self.o.payload.overload.eq(overload[2]), self.o.payload.coarse_used.eq(coarse_used),
+                self.o.payload.overload.eq(overload[2]),
+                self.o.payload.coarse_used.eq(coarse_used),
             ]
         assert full % RISE == 0
         return m

@@ -43,16 +43,28 @@ class RailPacker(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(64), "interval_ticks": In(32),
-            "strobe": In(1), "voltage": In(signed(24)), "current": In(signed(24)), "tick": In(64),
-            "energy": In(96), "index": In(64),
-            "flags_strobe": In(1), "flags": In(FLAG_BITS),
-            "flush": In(1), "restart": In(1),
-            "fill": Out(fill_port()),
-            "lost": Out(1), "open": Out(1),
-            "quiet": Out(1), "due": Out(1), "deadline": Out(64),
-        })
+        super().__init__(
+            {
+                "now": In(64),
+                "interval_ticks": In(32),
+                "strobe": In(1),
+                "voltage": In(signed(24)),
+                "current": In(signed(24)),
+                "tick": In(64),
+                "energy": In(96),
+                "index": In(64),
+                "flags_strobe": In(1),
+                "flags": In(FLAG_BITS),
+                "flush": In(1),
+                "restart": In(1),
+                "fill": Out(fill_port()),
+                "lost": Out(1),
+                "open": Out(1),
+                "quiet": Out(1),
+                "due": Out(1),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -97,8 +109,7 @@ class RailPacker(wiring.Component):
 
         sample_waits = self.strobe | pending
         idle = Signal()
-        m.d.comb += self.quiet.eq(
-            idle & ~sample_waits & ~flush & ~self.due & ~self.flags_strobe & ~packed)
+        m.d.comb += self.quiet.eq(idle & ~sample_waits & ~flush & ~self.due & ~self.flags_strobe & ~packed)
         m.d.sync += packed.eq(0)
         with m.If(packed):
             m.d.sync += [energy.eq(self.energy), index.eq(self.index)]
@@ -115,9 +126,14 @@ class RailPacker(wiring.Component):
                         m.next = "LOW"
                     with m.Elif(self.fill.free):
                         m.d.sync += [
-                            open_.eq(1), count.eq(0), address.eq(HEADER_WORDS), odd.eq(0),
-                            first_tick.eq(self.tick), close_at.eq(self.now + FLUSH_TICKS),
-                            block_flags.eq(Mux(restarted, int(RailFlag.RESTARTED), 0)), restarted.eq(0),
+                            open_.eq(1),
+                            count.eq(0),
+                            address.eq(HEADER_WORDS),
+                            odd.eq(0),
+                            first_tick.eq(self.tick),
+                            close_at.eq(self.now + FLUSH_TICKS),
+                            block_flags.eq(Mux(restarted, int(RailFlag.RESTARTED), 0)),
+                            restarted.eq(0),
                         ]
                         m.next = "LOW"
                     with m.Else():
@@ -130,9 +146,13 @@ class RailPacker(wiring.Component):
                     self.fill.data.eq(Mux(odd, Cat(rest, sample[:16]), sample[:32])),
                 ]
                 m.d.sync += [
-                    address.eq(address + 1), rest.eq(sample[32:]), odd.eq(~odd), count.eq(count + 1),
+                    address.eq(address + 1),
+                    rest.eq(sample[32:]),
+                    odd.eq(~odd),
+                    count.eq(count + 1),
                     packed.eq(1),
-                    block_flags.eq(block_flags | new_flags), new_flags.eq(0),
+                    block_flags.eq(block_flags | new_flags),
+                    new_flags.eq(0),
                 ]
                 with m.If(self.flags_strobe):
                     m.d.sync += new_flags.eq(self.flags)
@@ -156,13 +176,17 @@ class RailPacker(wiring.Component):
                 m.d.sync += step.eq(0)
                 with m.If(odd):
                     m.d.comb += [
-                        self.fill.write.eq(1), self.fill.address.eq(address), self.fill.data.eq(rest),
+                        self.fill.write.eq(1),
+                        self.fill.address.eq(address),
+                        self.fill.data.eq(rest),
                     ]
                     m.d.sync += [address.eq(address + 1), odd.eq(0)]
                 m.next = "HEADER"
             with m.State("HEADER"):
                 m.d.comb += [
-                    self.fill.write.eq(1), self.fill.address.eq(step), self.fill.data.eq(header_words[step]),
+                    self.fill.write.eq(1),
+                    self.fill.address.eq(step),
+                    self.fill.data.eq(header_words[step]),
                 ]
                 m.d.sync += step.eq(step + 1)
                 with m.If(step == HEADER_WORDS - 1):

@@ -51,14 +51,25 @@ class RailPath(wiring.Component):
     def __init__(self, ticks_per_clock: int, fine: bool = False):
         self._tpc, self._fine = ticks_per_clock, fine
         words = {f"{name}_word": In(ADC_BITS) for name in ("vif" if fine else "vi")}
-        super().__init__({
-            "now": In(64), "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1),
-            "convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION),
-            "adc_start": Out(1), **words,
-            "fill": Out(fill_port()), "lost": Out(1),
-            "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
-            "pending": Out(1),
-        })
+        super().__init__(
+            {
+                "now": In(64),
+                "run": In(1),
+                "config": In(RAIL_CONFIG),
+                "changed": In(1),
+                "convert": In(1),
+                "converted": Out(1),
+                "conversion": Out(CONVERSION),
+                "adc_start": Out(1),
+                **words,
+                "fill": Out(fill_port()),
+                "lost": Out(1),
+                "idle": Out(1),
+                "quiet": Out(1),
+                "deadline": Out(64),
+                "pending": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -77,21 +88,32 @@ class RailPath(wiring.Component):
         ours, sampled, sample = Signal(), Signal(), Signal()
 
         m.d.comb += [
-            timer.now.eq(self.now), packer.now.eq(self.now),
-            timer.run.eq(self.run | self.convert), self.adc_start.eq(timer.start),
+            timer.now.eq(self.now),
+            packer.now.eq(self.now),
+            timer.run.eq(self.run | self.convert),
+            self.adc_start.eq(timer.start),
             # The timing of the conversion that starts now is the new one's already.
             timer.period_ticks.eq(self.config.period * self._tpc),
-            channels.strobe.eq(timer.hand), channels.config.eq(active),
+            channels.strobe.eq(timer.hand),
+            channels.config.eq(active),
             *(getattr(channels, f"{name}_word").eq(getattr(self, f"{name}_word")) for name in ("vif" if self._fine else "vi")),
             sample.eq(channels.valid & sampled),
-            accumulator.strobe.eq(sample), accumulator.voltage.eq(channels.voltage), accumulator.current.eq(channels.current),
-            decimator.strobe.eq(sample), decimator.voltage.eq(channels.voltage), decimator.current.eq(channels.current),
-            decimator.decimation.eq(active.decimation), decimator.mul.eq(active.mul), decimator.shift.eq(active.shift),
+            accumulator.strobe.eq(sample),
+            accumulator.voltage.eq(channels.voltage),
+            accumulator.current.eq(channels.current),
+            decimator.strobe.eq(sample),
+            decimator.voltage.eq(channels.voltage),
+            decimator.current.eq(channels.current),
+            decimator.decimation.eq(active.decimation),
+            decimator.mul.eq(active.mul),
+            decimator.shift.eq(active.shift),
             packer.interval_ticks.eq(interval),
             packer.strobe.eq(decimator.valid),
-            packer.voltage.eq(decimator.voltage_out), packer.current.eq(decimator.current_out),
+            packer.voltage.eq(decimator.voltage_out),
+            packer.current.eq(decimator.current_out),
             packer.tick.eq(tick - centre),
-            packer.energy.eq(accumulator.energy), packer.index.eq(accumulator.index),
+            packer.energy.eq(accumulator.energy),
+            packer.index.eq(accumulator.index),
             packer.flags_strobe.eq(sample),
             self.lost.eq(packer.lost),
         ]

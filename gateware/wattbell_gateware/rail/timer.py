@@ -32,11 +32,21 @@ class ConversionTimer(wiring.Component):
 
     def __init__(self, ticks_per_clock: int):
         self._tpc = ticks_per_clock
-        super().__init__({
-            "now": In(64), "run": In(1), "period_ticks": In(_PERIOD_BITS),
-            "start": Out(1), "hand": Out(1), "hand_tick": Out(64), "begin": Out(1),
-            "idle": Out(1), "due": Out(1), "deadline": Out(64), "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "now": In(64),
+                "run": In(1),
+                "period_ticks": In(_PERIOD_BITS),
+                "start": Out(1),
+                "hand": Out(1),
+                "hand_tick": Out(64),
+                "begin": Out(1),
+                "idle": Out(1),
+                "due": Out(1),
+                "deadline": Out(64),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -51,7 +51,8 @@ class PatternPlayer(wiring.Component):
         m.d.comb += [bank.addr.eq(self.addr), bank.wdata.eq(self.wdata), bank.we.eq(self.we), self.rdata.eq(bank.rdata)]
         go = bank.test_command_written & bank.data[0] & self.on & ~self.busy
         m.d.comb += [
-            self.on.eq(bank.test_control[8]), bank.test_state.eq(self.busy),
+            self.on.eq(bank.test_control[8]),
+            bank.test_state.eq(self.busy),
             self.quiet.eq(~self.we & ~bank.test_command_written & ~self.busy),
         ]
 

@@ -18,10 +18,18 @@ def fill_port() -> wiring.Signature:
     the bank on with its length in ``words`` (1..512), ``first_tick`` and ``dropped``. ``free`` may be low from the next
     clock. ``words`` is 9 bit: 512 is written as 0, an empty block cannot be closed.
     """
-    return wiring.Signature({
-        "free": In(1), "write": Out(1), "address": Out(9), "data": Out(32),
-        "close": Out(1), "words": Out(9), "first_tick": Out(64), "dropped": Out(32),
-    })
+    return wiring.Signature(
+        {
+            "free": In(1),
+            "write": Out(1),
+            "address": Out(9),
+            "data": Out(32),
+            "close": Out(1),
+            "words": Out(9),
+            "first_tick": Out(64),
+            "dropped": Out(32),
+        }
+    )
 
 
 def read_port() -> wiring.Signature:
@@ -30,10 +38,17 @@ def read_port() -> wiring.Signature:
     ``ready``: a closed bank stands behind ``words``, ``first_tick``, ``dropped``; ``data`` is the word at ``address`` of
     the clock before. ``release`` gives the bank back.
     """
-    return wiring.Signature({
-        "ready": Out(1), "words": Out(9), "first_tick": Out(64), "dropped": Out(32),
-        "address": In(9), "data": Out(32), "release": In(1),
-    })
+    return wiring.Signature(
+        {
+            "ready": Out(1),
+            "words": Out(9),
+            "first_tick": Out(64),
+            "dropped": Out(32),
+            "address": In(9),
+            "data": Out(32),
+            "release": In(1),
+        }
+    )
 
 
 class BlockBuffer(wiring.Component):
@@ -67,8 +82,10 @@ class BlockBuffer(wiring.Component):
         ]
         with m.If(self.fill.close):
             m.d.sync += [
-                closed[filling].eq(1), words[filling].eq(self.fill.words),
-                first_tick[filling].eq(self.fill.first_tick), dropped[filling].eq(self.fill.dropped),
+                closed[filling].eq(1),
+                words[filling].eq(self.fill.words),
+                first_tick[filling].eq(self.fill.first_tick),
+                dropped[filling].eq(self.fill.dropped),
                 filling.eq(~filling),
             ]
         with m.If(self.read.release):

@@ -21,8 +21,11 @@ LOSS_PERIOD_TICKS = 1_000_000
 def event(target, *, tick, type, arg8=0, arg16=0, arg32=0) -> list:
     """Assignments that put an event into ``target`` (a view of the EVENT layout)."""
     return [
-        target.tick.eq(tick), target.type.eq(int(type) if not hasattr(type, "shape") else type),
-        target.arg8.eq(arg8), target.arg16.eq(arg16), target.arg32.eq(arg32),
+        target.tick.eq(tick),
+        target.type.eq(int(type) if not hasattr(type, "shape") else type),
+        target.arg8.eq(arg8),
+        target.arg16.eq(arg16),
+        target.arg32.eq(arg32),
     ]
 
 
@@ -45,11 +48,21 @@ class SidebandWatcher(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(64), "enable": In(1), "begin": In(1),
-            "perst_n": In(1), "clkreq_n": In(1), "link_state": In(4),
-            "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT), "lost": Out(2), "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "now": In(64),
+                "enable": In(1),
+                "begin": In(1),
+                "perst_n": In(1),
+                "clkreq_n": In(1),
+                "link_state": In(4),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_event": Out(EVENT),
+                "lost": Out(2),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -106,12 +119,20 @@ class LossReporter(wiring.Component):
 
     def __init__(self, sources: Sequence[LossSource]):
         self._sources = tuple(sources)
-        super().__init__({
-            **{f"add{k}": In(4) for k in range(len(self._sources))},
-            "now": In(64), "enable": In(1), "flush": In(1),
-            "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT),
-            "clean": Out(1), "quiet": Out(1), "deadline": Out(64),
-        })
+        super().__init__(
+            {
+                **{f"add{k}": In(4) for k in range(len(self._sources))},
+                "now": In(64),
+                "enable": In(1),
+                "flush": In(1),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_event": Out(EVENT),
+                "clean": Out(1),
+                "quiet": Out(1),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -136,8 +157,9 @@ class LossReporter(wiring.Component):
         take = self.o_valid & self.o_ready
         m.d.comb += [
             self.o_valid.eq(reporting & (value != 0)),
-            *event(self.o_event, tick=self.now, type=EventType.LOSS,
-                   arg8=Array(Const(int(s), 8) for s in self._sources)[index], arg32=value),
+            *event(
+                self.o_event, tick=self.now, type=EventType.LOSS, arg8=Array(Const(int(s), 8) for s in self._sources)[index], arg32=value
+            ),
         ]
         with m.If(reporting & (take | (value == 0))):
             m.d.sync += index.eq(index + 1)

@@ -27,11 +27,20 @@ class CountingFifo(wiring.Component):
     def __init__(self, shape, depth: int):
         self._shape = shape
         self._depth = depth
-        super().__init__({
-            "i_valid": In(1), "i_data": In(shape), "also": In(3),
-            "o_valid": Out(1), "o_ready": In(1), "o_data": Out(shape), "o_dropped": Out(32),
-            "room": Out(1), "lost": Out(1), "empty": Out(1),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i_data": In(shape),
+                "also": In(3),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_data": Out(shape),
+                "o_dropped": Out(32),
+                "room": Out(1),
+                "lost": Out(1),
+                "empty": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -52,10 +52,12 @@ class RawBuilder(wiring.Component):
             fits.eq((address + needs <= PAYLOAD_WORDS) & block.near),
         ]
         m.d.sync += fitted.eq(fits)
-        header = Array([
-            block.offset[:32],
-            Cat(size, raw.direction, Const(0, 7), raw.flags | (raw.length > LONGEST) * CUT_SHORT),
-        ])
+        header = Array(
+            [
+                block.offset[:32],
+                Cat(size, raw.direction, Const(0, 7), raw.flags | (raw.length > LONGEST) * CUT_SHORT),
+            ]
+        )
         write = [self.fill.write.eq(1)]
         with m.FSM():
             begin = [block.dropped.eq(self.lost - reported), reported.eq(self.lost)]

@@ -45,14 +45,30 @@ class RunControl(wiring.Component):
 
     def __init__(self, *, ahead: int = 0):
         self._ahead = ahead
-        super().__init__({
-            "now": In(64), "run": In(1), "status_wanted": In(1),
-            "sources_idle": In(1), "losses_clean": In(1), "events_empty": In(1), "stream_idle": In(1),
-            "capturing": Out(1), "rail_run": Out(1), "begin": Out(1), "flush_losses": Out(1), "flush": Out(1),
-            "status": Out(1), "active": Out(1), "stopping": Out(1),
-            "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT),
-            "quiet": Out(1), "deadline": Out(64),
-        })
+        super().__init__(
+            {
+                "now": In(64),
+                "run": In(1),
+                "status_wanted": In(1),
+                "sources_idle": In(1),
+                "losses_clean": In(1),
+                "events_empty": In(1),
+                "stream_idle": In(1),
+                "capturing": Out(1),
+                "rail_run": Out(1),
+                "begin": Out(1),
+                "flush_losses": Out(1),
+                "flush": Out(1),
+                "status": Out(1),
+                "active": Out(1),
+                "stopping": Out(1),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_event": Out(EVENT),
+                "quiet": Out(1),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -32,9 +32,15 @@ class StatusSource(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(64), "request": In(1), "status": In(STATUS), "read": Out(read_port()), "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                "now": In(64),
+                "request": In(1),
+                "status": In(STATUS),
+                "read": Out(read_port()),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -45,8 +51,10 @@ class StatusSource(wiring.Component):
         words = Array(latched.as_value().word_select(k, 32) for k in range(STATUS_WORDS))
         m.d.sync += self.read.data.eq(words[self.read.address[: STATUS_WORDS.bit_length()]])
         m.d.comb += [
-            self.read.ready.eq(waiting), self.read.words.eq(STATUS_WORDS),
-            self.read.first_tick.eq(tick), self.read.dropped.eq(dropped),
+            self.read.ready.eq(waiting),
+            self.read.words.eq(STATUS_WORDS),
+            self.read.first_tick.eq(tick),
+            self.read.dropped.eq(dropped),
             self.quiet.eq(~self.request),
         ]
         with m.If(self.read.release):

@@ -37,11 +37,16 @@ class BlockWriter(wiring.Component):
 
     def __init__(self, kinds: Sequence[Kind]):
         self._kinds = tuple(kinds)
-        super().__init__({
-            **{f"source{k}": In(read_port()) for k in range(len(self._kinds))},
-            "run": In(32), "out": Out(stream.Signature(OUT_WORD)),
-            "sequence": Out(32), "idle": Out(1), "quiet": Out(1),
-        })
+        super().__init__(
+            {
+                **{f"source{k}": In(read_port()) for k in range(len(self._kinds))},
+                "run": In(32),
+                "out": Out(stream.Signature(OUT_WORD)),
+                "sequence": Out(32),
+                "idle": Out(1),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -60,11 +65,17 @@ class BlockWriter(wiring.Component):
         payload = Signal(32)
         m.d.comb += payload.eq(Array(source.data for source in sources)[selected])
 
-        header = Array([
-            Const(int.from_bytes(MAGIC, "little"), 32),
-            Cat(Const(VERSION, 8), kind, Const(0, 2), words, Const(0, 4)),
-            self.sequence, dropped, first_tick[:32], first_tick[32:], self.run,
-        ])
+        header = Array(
+            [
+                Const(int.from_bytes(MAGIC, "little"), 32),
+                Cat(Const(VERSION, 8), kind, Const(0, 2), words, Const(0, 4)),
+                self.sequence,
+                dropped,
+                first_tick[:32],
+                first_tick[32:],
+                self.run,
+            ]
+        )
         m.submodules.crc = crc = Crc32Word()
         state = Signal(32)
         word = Signal(32)
@@ -77,7 +88,9 @@ class BlockWriter(wiring.Component):
         with m.If(uncovered):
             m.d.sync += state.eq(crc.after)
         m.d.comb += [
-            crc.enable.eq(uncovered), crc.before.eq(state), crc.word.eq(self.out.p.data),
+            crc.enable.eq(uncovered),
+            crc.before.eq(state),
+            crc.word.eq(self.out.p.data),
             advance.eq(~self.out.valid | self.out.ready),
             *(source.address.eq(address[:9]) for source in sources),
         ]
@@ -101,9 +114,12 @@ class BlockWriter(wiring.Component):
             with m.State("LOAD"):
                 view = [Array(getattr(s, name) for s in sources)[selected] for name in ("words", "dropped", "first_tick")]
                 m.d.sync += [
-                    words.eq(Cat(view[0], view[0] == 0)), dropped.eq(view[1]), first_tick.eq(view[2]),
+                    words.eq(Cat(view[0], view[0] == 0)),
+                    dropped.eq(view[1]),
+                    first_tick.eq(view[2]),
                     kind.eq(Array(Const(int(k), 8) for k in self._kinds)[selected]),
-                    state.eq(CRC32_INIT), position.eq(0),
+                    state.eq(CRC32_INIT),
+                    position.eq(0),
                 ]
                 m.next = "HEADER"
             with m.State("HEADER"):

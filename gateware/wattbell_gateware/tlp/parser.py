@@ -93,14 +93,8 @@ class TlpParser(wiring.Component):
         """Whether the payload of the TLP that begins with `word` will be wanted."""
         short = word.total <= LONG
         if self.upstream:
-            return ((word.kind == Kind.MWR) & ((word.length <= KEEP) | keep_long)) | (
-                (word.kind == Kind.CPLD) & short
-            )
-        return (
-            ((word.kind == Kind.MWR) & (word.length <= KEEP))
-            | (word.kind == Kind.CPLD)
-            | (word.kind == Kind.CFGWR)
-        )
+            return ((word.kind == Kind.MWR) & ((word.length <= KEEP) | keep_long)) | ((word.kind == Kind.CPLD) & short)
+        return ((word.kind == Kind.MWR) & (word.length <= KEEP)) | (word.kind == Kind.CPLD) | (word.kind == Kind.CFGWR)
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -184,14 +178,7 @@ class TlpParser(wiring.Component):
                     (beat.dws[:lane_bits] == word.total[:lane_bits]) & (beat.dws != 0),
                 )
             ),
-            bad.eq(
-                beat.error
-                | (ragged & ~beat.first)
-                | ~(beat.first | inside)
-                | ~word.fmt_known
-                | word.poisoned
-                | ~length_ok
-            ),
+            bad.eq(beat.error | (ragged & ~beat.first) | ~(beat.first | inside) | ~word.fmt_known | word.poisoned | ~length_ok),
         ]
 
         # --- one stage later (the registers still hold the TLP that ended): make a header of it -------------------
@@ -238,10 +225,7 @@ class TlpParser(wiring.Component):
         crosses = Signal()  # a memory request must not cross a 4 KiB boundary
         useful = Signal()
         m.d.comb += [
-            crosses.eq(
-                ((decoded.kind == Kind.MRD) | (decoded.kind == Kind.MWR))
-                & (entry.address[2:12] + decoded.length > 1024)
-            ),
+            crosses.eq(((decoded.kind == Kind.MRD) | (decoded.kind == Kind.MWR)) & (entry.address[2:12] + decoded.length > 1024)),
             entry.kind.eq(decoded.kind),
             entry.tick.eq(tick),
             entry.length.eq(decoded.length),

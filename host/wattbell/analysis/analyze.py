@@ -227,8 +227,10 @@ def _warnings(context: Context) -> list[str]:
         }
         out += [text for name, text in words.items() if name in context.rail.describe()["flags"]]
         if (context.capture.meta.get("conditions") or {}).get("front_end_delay_calibrated") is False:
-            out.append("the front end's delay is not calibrated: the one it was designed for is taken, "
-                       f"{context.model.front_end_delay_s * 1e6:g} us +-{context.model.front_end_delay_u_s * 1e9:g} ns")
+            out.append(
+                "the front end's delay is not calibrated: the one it was designed for is taken, "
+                f"{context.model.front_end_delay_s * 1e6:g} us +-{context.model.front_end_delay_u_s * 1e9:g} ns"
+            )
     if context.capture.state == "recovered":
         out.append("the capture was recovered after its recorder died: up to 0.5 s at its end may be missing")
     out += context.notes

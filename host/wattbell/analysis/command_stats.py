@@ -122,9 +122,7 @@ def _by_size(commands: Commands, tick_s: float, model: ErrorModel, shared: Group
         only.pop("flags", None)
         return {str(int(sizes[0])): only}
     kept = np.sort(sizes[np.argsort(-counts, kind="stable")[:MAX_SIZES]])
-    out = {
-        str(int(size)): summarize(commands.take(commands.nbytes == size), tick_s, model, detail=False) for size in kept
-    }
+    out = {str(int(size)): summarize(commands.take(commands.nbytes == size), tick_s, model, detail=False) for size in kept}
     for entry in out.values():
         entry.pop("flags", None)
     if len(sizes) > len(kept):
@@ -163,8 +161,7 @@ def tabulate(commands: Commands, tick_s: float, model: ErrorModel) -> CommandTab
         "admin": {
             "count": int(np.count_nonzero(~admin.has(CommandFlag.ABORTED))),
             "by_opcode": {
-                name: summarize(admin.take(mask), tick_s, model, detail=False)
-                for name, mask in _groups(admin, admin_name).items()
+                name: summarize(admin.take(mask), tick_s, model, detail=False) for name, mask in _groups(admin, admin_name).items()
             },
         },
     }

@@ -162,9 +162,7 @@ def find_segments(context: Context, gaps: Int64) -> tuple[list[Segment], float]:
         steps = steps[~np.isnan(steps)]
         scatter = float(np.median(steps)) if len(steps) > 1 else 0.0
         for a, b, mean in steady_runs(means, scatter):
-            segments.append(
-                Segment(origin + a * pitch, origin + b * pitch, mean, g, (origin + a * pitch - first) * context.tick_s)
-            )
+            segments.append(Segment(origin + a * pitch, origin + b * pitch, mean, g, (origin + a * pitch - first) * context.tick_s))
     return segments, width * rail.interval_s
 
 

@@ -88,11 +88,7 @@ def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figur
     if len(classes) == 1:
         parts = [rail.energy(a, b) for a, b in span.bursts.tolist()]
         above = sum(p.joules for p in parts) - base * sum(p.covered_s for p in parts)
-        u = math.sqrt(
-            sum(p.edge_u_j**2 for p in parts)
-            + (base_u * seconds) ** 2
-            + (rail.model.gain * sum(p.joules for p in parts)) ** 2
-        )
+        u = math.sqrt(sum(p.edge_u_j**2 for p in parts) + (base_u * seconds) ** 2 + (rail.model.gain * sum(p.joules for p in parts)) ** 2)
         conditions = {"idle_w": base, "commands": int(counts[0])}
         return {
             "method": "accounting: (energy of the active span - idle power x active time) / commands",
@@ -117,9 +113,7 @@ def _regression(
     edges: Float = (span.first_tick + np.arange(bins + 1) * length).astype(np.float64)
     joules = np.array([rail.energy(a, b).joules for a, b in itertools.pairwise(edges)])
     bin_s = length * rail.tick_s
-    matrix = np.stack(
-        [spread_counts(commands.start_tick[keys == k], commands.cqe_tick[keys == k], edges) for k in classes], axis=1
-    )
+    matrix = np.stack([spread_counts(commands.start_tick[keys == k], commands.cqe_tick[keys == k], edges) for k in classes], axis=1)
     answer = solve(matrix, joules - base * bin_s)
     if answer is None:
         return {"absent": "the classes run in too constant a proportion to be told apart"}

@@ -43,9 +43,7 @@ def compare(context: Context, result: Analysis, workload: Path) -> Truth | None:
     origin = int((context.capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     origin_ps = origin * round(context.tick_s * 1e12)
     by_number = {int(p["phase"]): _since_power_on(p, origin, origin_ps) for p in truth.get("phases", [])}
-    phases = [
-        _phase(phase, by_number[phase["phase"]]) for phase in result["phases"] if phase["phase"] in by_number
-    ]
+    phases = [_phase(phase, by_number[phase["phase"]]) for phase in result["phases"] if phase["phase"] in by_number]
     commands_file = workload / "truth-commands.csv"
     instants = _commands(context, commands_file, origin_ps) if commands_file.is_file() else None
     wakes = [
@@ -113,9 +111,9 @@ def _commands(context: Context, path: Path, origin_ps: int) -> TruthCommands:
     """
     tick_ps = round(context.tick_s * 1e12)
     truth = _truth_frame(path, origin_ps).with_columns((pl.col("cqe_ps") // tick_ps).alias("at")).sort("at")
-    wire = context.capture.commands.filter(
-        (pl.col("flags") & int(CommandFlag.NO_SQE | CommandFlag.ABORTED)) == 0
-    ).with_columns(pl.col("cqe_tick").alias("at"))
+    wire = context.capture.commands.filter((pl.col("flags") & int(CommandFlag.NO_SQE | CommandFlag.ABORTED)) == 0).with_columns(
+        pl.col("cqe_tick").alias("at")
+    )
     joined = (
         wire.sort("at")
         .join_asof(
@@ -178,9 +176,7 @@ def _commands(context: Context, path: Path, origin_ps: int) -> TruthCommands:
     return out
 
 
-def _wake(
-    context: Context, phase: PhaseResult, truth: Played, commands: Path, result: Analysis, origin_ps: int
-) -> TruthWake:
+def _wake(context: Context, phase: PhaseResult, truth: Played, commands: Path, result: Analysis, origin_ps: int) -> TruthWake:
     """The wake-up read of one phase: doorbell to CQE, measured and true; limit one rail sample (1 us without rail)."""
     tick_ps = round(context.tick_s * 1e12)
     doorbell = int(truth["doorbell_ps"])

@@ -11,6 +11,16 @@ from .registers import ChannelRegisters, registers
 from .residual import Residual, residual
 
 __all__ = [
-    "CalibrationError", "ChannelRegisters", "Delay", "Edge", "Line", "Point",
-    "Residual", "autozero", "edge_delay", "fit", "registers", "residual",
+    "CalibrationError",
+    "ChannelRegisters",
+    "Delay",
+    "Edge",
+    "Line",
+    "Point",
+    "Residual",
+    "autozero",
+    "edge_delay",
+    "fit",
+    "registers",
+    "residual",
 ]

@@ -74,5 +74,6 @@ def _integral(edges: Sequence[Edge], settle_s: float, finest_gap_s: float) -> fl
     gap = float(np.diff(at).max())
     if gap > finest_gap_s:
         raise CalibrationError(
-            f"Edges are in step with the conversions: {gap * 1e9:.0f} ns of the step response are not sampled. Vary their intervals.")
+            f"Edges are in step with the conversions: {gap * 1e9:.0f} ns of the step response are not sampled. Vary their intervals."
+        )
     return float(np.trapezoid(missing, at))

@@ -82,11 +82,16 @@ def fit(points: Sequence[Point]) -> Line:
         away = point.code - mean_code - slope * (point.applied - mean_applied)
         if len(points) > 2 and abs(away) > CHI_SQUARE_LIMIT * point.code_sigma:
             raise CalibrationError(
-                f"The point at {point.applied:g} is {away:.3g} codes off the fitted line; its noise is {point.code_sigma:.3g}.")
+                f"The point at {point.applied:g} is {away:.3g} codes off the fitted line; its noise is {point.code_sigma:.3g}."
+            )
     slope_sigma = spread**-0.5
     offset = mean_code - slope * mean_applied
     return Line(
-        offset=offset, scale=1 / slope, pivot=mean_code, pivot_sigma=total**-0.5, scale_sigma=slope_sigma / slope,
+        offset=offset,
+        scale=1 / slope,
+        pivot=mean_code,
+        pivot_sigma=total**-0.5,
+        scale_sigma=slope_sigma / slope,
         offset_sigma=math.hypot(total**-0.5, mean_applied * slope_sigma),
     )
 

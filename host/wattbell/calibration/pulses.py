@@ -163,7 +163,8 @@ def _plausible(path: str, found: PathDelay) -> PathDelay:
     if abs(found.delay_s - DESIGN_DELAY_S) > PLAUSIBLE_S:
         raise CalibrationError(
             f"The {'fine' if path == 'fine' else 'coarse'} path seems late by {found.delay_s * 1e6:.2f} us; as designed it is "
-            f"{DESIGN_DELAY_S * 1e6:g} us. Is the connector empty? The capacitors of a drive smear the edges.")
+            f"{DESIGN_DELAY_S * 1e6:g} us. Is the connector empty? The capacitors of a drive smear the edges."
+        )
     return found
 
 

@@ -63,16 +63,12 @@ class JournalReader:
         try:
             self._file = open(path, "rb")  # noqa: SIM115 - closed in close()
         except FileNotFoundError:
-            raise CaptureError(
-                f"{directory} was not finished and its journal {NAME} is missing: nothing can be rebuilt."
-            ) from None
+            raise CaptureError(f"{directory} was not finished and its journal {NAME} is missing: nothing can be rebuilt.") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._file.close()
-            raise CaptureError(
-                f"{directory} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait."
-            ) from None
+            raise CaptureError(f"{directory} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait.") from None
 
     def chunks(self, boundaries: list[int], size: int = 1 << 20) -> Iterator[tuple[bytes, bool]]:
         """Pieces of the journal; the flag says that the line was cut just before this piece."""

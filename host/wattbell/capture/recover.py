@@ -42,9 +42,7 @@ def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
         journal.close()
 
 
-def rebuild(
-    directory: Path, journal: JournalReader, old: meta.Meta, note: str, state: str, progress: Progress | None = None
-) -> meta.Meta:
+def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, state: str, progress: Progress | None = None) -> meta.Meta:
     """As :func:`recover`, for a capture whose ``meta.json`` is (or was) ``old``. ``note``: the reason, kept in the capture's conditions."""
     scratch = directory / _SCRATCH
     if scratch.exists():

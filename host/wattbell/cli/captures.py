@@ -121,7 +121,7 @@ def export_csv(
     """Write commands, rail, events and figures as CSV files.
 
       wattbell export csv capture --out csv/ --rail-every 100
-    """
+    """  # fmt: skip
     from ..export import export_csv as write
     from ..measure.encode import tree_json
 
@@ -177,7 +177,7 @@ def sigrok_decoders() -> None:
       export SIGROKDECODE_DIR=$(wattbell sigrok-decoders)
 
       sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY
-    """
+    """  # fmt: skip
     from ..sigrok import DECODERS
 
     typer.echo(DECODERS)

@@ -22,7 +22,7 @@ def info(
       wattbell info capture
 
       wattbell info --rig WB0001
-    """
+    """  # fmt: skip
     if capture is None:
         _rig(rig, json)
     else:

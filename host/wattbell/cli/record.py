@@ -105,9 +105,7 @@ def finish(out: Path, reason: str, json: bool) -> None:
         output.print_json({"capture": str(out), "ended": reason, **summary(capture)})
         return
     found = summary(capture)
-    output.say(
-        f"{out}: {found['seconds']:.3f} s, {found['commands']} commands, {found['samples']} rail samples; {reason}."
-    )
+    output.say(f"{out}: {found['seconds']:.3f} s, {found['commands']} commands, {found['samples']} rail samples; {reason}.")
     if not found["lossless"]:
         output.say("Some data is missing; `wattbell info` tells what.")
 

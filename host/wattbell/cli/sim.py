@@ -68,7 +68,7 @@ def start(
       wattbell record --rig BENCH1 --out capture
 
       wattbell sim start --trace run.wbt --eeprom bench1.eeprom
-    """
+    """  # fmt: skip
     playable_header(trace, fidelity)
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
     options += [*(["--eeprom", str(eeprom)] if eeprom else []), *rig_options(fidelity, longest_gap)]

@@ -26,9 +26,7 @@ def sump(
     ] = None,
     settle: Annotated[
         float,
-        typer.Option(
-            callback=numbers.between(0, 10, "s"), help="How far samples lag behind the stream, in seconds: see the user's guide."
-        ),
+        typer.Option(callback=numbers.between(0, 10, "s"), help="How far samples lag behind the stream, in seconds: see the user's guide."),
     ] = 0.05,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     json: Json = False,

@@ -35,7 +35,7 @@ def make(
     """Generate a trace with the published statistics of an ATSB trace. It is a stand-in, not that trace.
 
       wattbell trace make heavy --scale 0.1 --out heavy-like.iolog
-    """
+    """  # fmt: skip
     _refuse(out, force)
     n = traces.make_trace(name, out, scale, seed)
     output.say(f"{out}: {count(n)} I/Os.")
@@ -53,7 +53,7 @@ def convert(
       blktrace -d /dev/nvme0n1 -w 60; blkparse -i nvme0n1 > trace.txt
 
       wattbell trace convert trace.txt --out mine.iolog
-    """
+    """  # fmt: skip
     _refuse(out, force)
     entries = traces.read_blkparse(text, device)
     traces.write_iolog(out, entries)
@@ -68,7 +68,7 @@ def show(
     """Counts, bytes, block sizes, depths and sequential share of a trace.
 
       wattbell trace show mine.iolog
-    """
+    """  # fmt: skip
     found = traces.statistics(traces.read_iolog(trace))
     if json:
         output.print_json(found)

@@ -70,9 +70,7 @@ def _commands(context: Context, window: Window, path: Path) -> Path:
     sized = (pl.col("qid") > 0) & pl.col("opcode").is_in(SIZED_OPCODES)
     io_name = pl.col("opcode").replace_strict(IO_OPCODES, default=None, return_dtype=pl.String)
     admin_name = pl.col("opcode").replace_strict(ADMIN_OPCODES, default=None, return_dtype=pl.String)
-    seconds = [
-        ((pl.col(name) - window.zero_tick) * tick_s).alias(name.removesuffix("_tick") + "_s") for name in INSTANTS
-    ]
+    seconds = [((pl.col(name) - window.zero_tick) * tick_s).alias(name.removesuffix("_tick") + "_s") for name in INSTANTS]
     frame = (
         context.capture.commands.filter((start >= window.first_tick) & (start < window.last_tick))
         .sort(start, maintain_order=True)

@@ -35,9 +35,9 @@ def find_phases(events: pl.DataFrame, workload: Mapping[str, Any], last_tick: in
     ``last_tick``; an end without a start is ignored. A number that comes again gives another phase of that number.
     """
     described = {int(p["phase"]): p for p in workload.get("phases") or [] if "phase" in p}
-    markers = events.filter(
-        (pl.col("type") == int(EventType.MARKER)) & (pl.col("arg8") == int(MarkerSource.IN_BAND))
-    ).sort("tick", maintain_order=True)
+    markers = events.filter((pl.col("type") == int(EventType.MARKER)) & (pl.col("arg8") == int(MarkerSource.IN_BAND))).sort(
+        "tick", maintain_order=True
+    )
     found: list[Phase] = []
     open_number: int | None = None
     open_tick = 0

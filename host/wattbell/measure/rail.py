@@ -271,9 +271,7 @@ class Rail:
             "max_moving_w": windows,
         }
 
-    def _moving(
-        self, moving: MovingMax, i: int, length_s: float, volts: float, scan: Scan, lost: int
-    ) -> Figure:
+    def _moving(self, moving: MovingMax, i: int, length_s: float, volts: float, scan: Scan, lost: int) -> Figure:
         best = moving.best[i]
         actual = moving.width * self.interval_s
         conditions: dict[str, str | float] = {"window_s": actual, "window_samples": moving.width}

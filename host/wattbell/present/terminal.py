@@ -59,9 +59,7 @@ class WholeTable(Table):
         for index, column in enumerate(columns):
             natural = max((cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).splitlines()), default=0)
             width = natural if column.no_wrap else min(natural, TEXT_WIDTH)
-            made.columns.append(
-                replace(column, _index=index, min_width=width, max_width=width if least else None, overflow="fold")
-            )
+            made.columns.append(replace(column, _index=index, min_width=width, max_width=width if least else None, overflow="fold"))
         return made
 
     def _width(self, console: Console, options: ConsoleOptions, columns: Sequence[Column]) -> int:

@@ -19,6 +19,7 @@ from .model import Run, parse
 if TYPE_CHECKING:
     from ..analysis.result import Analysis, PhaseResult
 
+
 def _point(phase: PhaseResult) -> Point[Figure]:
     rates, power, latency = phase["rates"], phase["power"], phase["commands"]["all"]["latency_s"]
     lost = phase["commands"].get("lost", 0)

@@ -110,11 +110,7 @@ class Timeline:
         """Number of strobes and data spans (mostly with the doorbell of a slow command) that arrived too late for their sample."""
         self._thresholds = list(thresholds)
         self._end = 0
-        self._pins = {
-            event: _Level(bit, initial >> bit & mask)
-            for name, (event, mask) in _PINS.items()
-            for bit in [PROBES.index(name)]
-        }
+        self._pins = {event: _Level(bit, initial >> bit & mask) for name, (event, mask) in _PINS.items() for bit in [PROBES.index(name)]}
         self._masks = dict(_PINS.values())
         self._counts = {name: _Count(PROBES.index(name), 0) for name in ("DOORBELL", "FETCH", "DATA", "CQE")}
         self._above = [_Level(len(PROBES) + index, 0) for index in range(len(self._thresholds))]

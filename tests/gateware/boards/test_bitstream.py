@@ -93,7 +93,7 @@ def test_a_clock_whose_only_name_left_is_that_of_its_resets_synchroniser():
 
 def test_more_is_asked_for_than_is_wanted_and_slack_is_of_what_is_wanted(tmp_path):
     port = 'FREQUENCY PORT "clk" 25000000.0 HZ;\n'
-    nets = "FREQUENCY NET \"clocks.clock_sync\" {} HZ;\nFREQUENCY NET \"clocks.clock_link1\" {} HZ;\n"
+    nets = 'FREQUENCY NET "clocks.clock_sync" {} HZ;\nFREQUENCY NET "clocks.clock_link1" {} HZ;\n'
     (tmp_path / "tap.lpf").write_text(port + nets.format("125000000.0", "125000000.0"))
     asked_for = bitstream.aim(tmp_path, 1.1).read_text()
     assert asked_for == port + nets.format(f"{125e6 * 1.1:.1f}", f"{125e6 * 1.1:.1f}")
@@ -190,8 +190,7 @@ def test_the_table_and_the_verdict_follow_the_report(tmp_path, capsys):
     soft, spi = (report.BEGIN.format(controller) for controller in ("soft", "spi"))
     page.write_text(f"before\n{soft}\nold\n{toolchain.END}\nbetween\n{spi}\nold\n{toolchain.END}\nafter\n")
     report.write_docs(text, "spi", page)
-    assert page.read_text() == (
-        f"before\n{soft}\nold\n{toolchain.END}\nbetween\n{spi}\n\n{text}\n\n{toolchain.END}\nafter\n")
+    assert page.read_text() == (f"before\n{soft}\nold\n{toolchain.END}\nbetween\n{spi}\n\n{text}\n\n{toolchain.END}\nafter\n")
 
     assert report.verdict([good], strict=True) == 0
     assert report.verdict([good, tight], strict=False) == 0

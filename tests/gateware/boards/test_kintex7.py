@@ -91,8 +91,7 @@ def test_every_clock_has_a_frequency_and_a_net_of_its_name(project):
 
 
 def test_primitives_have_the_ports_and_parameters_that_are_given_to_them(project):
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(project["folder"] / "tap.v")], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", CHECK, str(project["folder"] / "tap.v")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert project["tap.v"].count("GTXE2_CHANNEL #(") == kintex7.PART["GTX"]
 

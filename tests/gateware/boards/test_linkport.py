@@ -117,7 +117,8 @@ def test_what_the_host_says_of_the_link_arrives_once(bench):
     async def watch(ctx):
         while True:
             *_, polarity_set, polarity, lanes_set, lanes = await ctx.tick("link").sample(
-                dut.polarity_set, dut.polarity, dut.lanes_set, dut.lanes_to)
+                dut.polarity_set, dut.polarity, dut.lanes_set, dut.lanes_to
+            )
             if polarity_set:
                 pulses["polarity_set"].append(polarity)
             if lanes_set:

@@ -119,7 +119,9 @@ async def begin(dut, program):
 @cocotb.test()
 async def the_watchdog_restarts_the_core_only(dut):
     """The program counts its starts in a register that survives restarts, opens the switch at the first start, then hangs."""
-    board = await begin(dut, """
+    board = await begin(
+        dut,
+        """
         li a0, CRASH_CAUSE
         lw a1, (a0)
         addi a1, a1, 1
@@ -136,7 +138,8 @@ async def the_watchdog_restarts_the_core_only(dut):
     1:  li a4, WATCHDOG_TIMEOUT
         sw a3, (a4)
     2:  j 2b
-    """)
+    """,
+    )
     assert await board.bytes_said(2, 2000) == bytes((1, 1))
     await clocks_pass(300)
     assert (dut.load_switch.value, dut.perst_low.value) == (0, 1)
@@ -153,7 +156,9 @@ async def accesses_to_nowhere(dut):
               (BASE + 0x400, load), (BASE - 4, store), (AT["CRASH_PC"], byte), (0xFFFFFFFC, load)]  # fmt: skip
     fetches = [(0x10000000, fetch), (9216 * 4, fetch)]
     table = "\n".join(f".word {address}, {access}" for address, access in (*faults, *fetches, (0, allowed)))
-    board = await begin(dut, f"""
+    board = await begin(
+        dut,
+        f"""
         li a0, CRASH_CAUSE
         lw a1, (a0)
         addi a2, a1, 1
@@ -220,7 +225,8 @@ async def accesses_to_nowhere(dut):
         .align 2
     table:
         {table}
-    """)
+    """,
+    )
     expected = [1, *[2] * len(faults), 0x42, 4, 0x42, 4, 0, 0x11, 0x99, 0, 0x99, 0x20]
     assert list(await board.bytes_said(len(expected), 20_000)) == expected
 

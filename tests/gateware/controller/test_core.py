@@ -18,5 +18,11 @@ def test_core_and_firmware(halved):
     done = subprocess.run(["make", "-s", "-C", ROOT / "firmware", f"PY={sys.executable}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     top, name = CoreTop(halved=halved), "controller_core_half" if halved else "controller_core"
-    harness.run(top, name=name, test_module="cocotb_core", here=__file__,
-                wrapper=wrapper(top, name), env={"FIRMWARE": os.fspath(ROOT / "build" / "firmware" / "firmware.hex")})
+    harness.run(
+        top,
+        name=name,
+        test_module="cocotb_core",
+        here=__file__,
+        wrapper=wrapper(top, name),
+        env={"FIRMWARE": os.fspath(ROOT / "build" / "firmware" / "firmware.hex")},
+    )

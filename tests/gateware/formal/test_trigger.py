@@ -268,7 +268,8 @@ class OfACommand(ItsTick):
             )  # fmt: skip
         with m.Else():
             m.d.comb += event.eq(
-                c.admin & (c.opcode == 0x09) & (c.lba[:8] == 0x02) & ~c.error & dut.trigger_match.bit_select(c.blocks[:5], 1))
+                c.admin & (c.opcode == 0x09) & (c.lba[:8] == 0x02) & ~c.error & dut.trigger_match.bit_select(c.blocks[:5], 1)
+            )
         both = Signal()
         m.d.comb += both.eq(self.completed & event)
         return both, c.tick

@@ -16,10 +16,45 @@ from tests.gateware import blockparser
 from tests.gateware.instrument import cplayer
 
 FIELDS = struct.Struct("<iIIII3s3sBBHHHI5sB")
-NAMES = ("cqe_offset", "doorbell_before", "fetch_before", "first_data_before", "last_data_before", "msix_after", "cq_head_after",
-         "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")
-EVENT_NAMES = dict(enumerate(("LINK", "CLKREQ", "PERST", "CC_EN", "SHADOW_DOORBELLS", "TRACKER_RESET", "MARKER", "LOSS", "QUEUE_CREATED",
-                              "QUEUE_DELETED", "BAR0", "POWER_STATE", "GUESSING", "MALFORMED", "RUN"), 1))
+NAMES = (
+    "cqe_offset",
+    "doorbell_before",
+    "fetch_before",
+    "first_data_before",
+    "last_data_before",
+    "msix_after",
+    "cq_head_after",
+    "opcode",
+    "qid",
+    "cid",
+    "status",
+    "nsid",
+    "blocks",
+    "slba",
+    "flags",
+)
+EVENT_NAMES = dict(
+    enumerate(
+        (
+            "LINK",
+            "CLKREQ",
+            "PERST",
+            "CC_EN",
+            "SHADOW_DOORBELLS",
+            "TRACKER_RESET",
+            "MARKER",
+            "LOSS",
+            "QUEUE_CREATED",
+            "QUEUE_DELETED",
+            "BAR0",
+            "POWER_STATE",
+            "GUESSING",
+            "MALFORMED",
+            "RUN",
+        ),
+        1,
+    )
+)
 pytestmark = pytest.mark.xdist_group("instrument")  # played once, not once per worker
 OURS = ("LINK", "CLKREQ", "PERST", "MARKER", "LOSS", "RUN")
 STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQ")
@@ -42,12 +77,26 @@ def played(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(variant)
     script, expected = folder / "script", folder / "expected.json"
     options = cplayer.VARIANTS[variant]
-    subprocess.run([sys.executable, "-m", "tests.gateware.instrument.scripted", str(options.width),
-                    str(options.ticks_per_clock), "7", str(script), str(expected), *cplayer.PACE.get(variant, ())], check=True,
-                   cwd=Path(__file__).parents[3])
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tests.gateware.instrument.scripted",
+            str(options.width),
+            str(options.ticks_per_clock),
+            "7",
+            str(script),
+            str(expected),
+            *cplayer.PACE.get(variant, ()),
+        ],
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
     player = cplayer.build(variant)
-    runs = {mode: cplayer.play(player, script, folder / "stream", *mode.split())
-            for mode in ("", "skip", "gate", "skip gate")[: 1 if variant in cplayer.SLOW else 4]}
+    runs = {
+        mode: cplayer.play(player, script, folder / "stream", *mode.split())
+        for mode in ("", "skip", "gate", "skip gate")[: 1 if variant in cplayer.SLOW else 4]
+    }
     return variant, json.loads(expected.read_text()), runs
 
 
@@ -90,8 +139,12 @@ def test_events(played):
     variant, expected, runs = played
     clock = cplayer.VARIANTS[variant].ticks_per_clock
     found = last_run(runs)
-    got = [(e.tick, EVENT_NAMES[e.type], e.arg8, e.arg16, e.arg32) for b in found if b.kind == blockparser.EVENTS
-           for e in blockparser.events(b)]
+    got = [
+        (e.tick, EVENT_NAMES[e.type], e.arg8, e.arg16, e.arg32)
+        for b in found
+        if b.kind == blockparser.EVENTS
+        for e in blockparser.events(b)
+    ]
     after_start = [tuple(e) for e in expected["events"] if e[0] >= expected["start"]]
     assert Counter(e for e in got if e[1] not in OURS) == Counter(after_start)
     start = next(e[0] for e in got if e[1] == "RUN" and e[2] == 1)

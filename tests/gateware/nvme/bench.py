@@ -17,9 +17,7 @@ from tests.gateware.nvme.link import DOWN, UP, Sent
 
 def unpack(layout, value: int) -> dict[str, int]:
     """Members of a packed struct."""
-    return {
-        name: (value >> f.offset) & ((1 << f.width) - 1) for name, f in layout
-    }
+    return {name: (value >> f.offset) & ((1 << f.width) - 1) for name, f in layout}
 
 
 def pack(layout, **members) -> int:

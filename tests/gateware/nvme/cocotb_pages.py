@@ -45,9 +45,7 @@ def pooled(model: Model, block: int, commands: int, depth: int, blocks: int = 25
     free = model.lists.free
     free[-depth:] = free[len(free) - last :] + free[-depth : len(free) - last]
     model.window = 4 * GIB
-    keep_busy(
-        model, commands, depth, lambda _n: model.io(1, model.random.choice((READ, WRITE)), blocks, offset=0)
-    )
+    keep_busy(model, commands, depth, lambda _n: model.io(1, model.random.choice((READ, WRITE)), blocks, offset=0))
 
 
 @cocotb.test()

@@ -52,4 +52,3 @@ async def random_traffic(dut):
     refused = [event for event in model.events if event[1] == "MALFORMED"]
     assert {event[2] for event in refused} == {0, 1}, "of both directions"
     assert (await bench.counters())["malformed"] == len(refused)
-

@@ -158,16 +158,12 @@ def compare(bench: Bench, model: Model, *, ignore=()) -> None:
         by = {(e["cqe_tick"], e["qid"]): e for e in extra}
         for m in sorted(missing, key=lambda e: e["cqe_tick"])[:5]:
             e = by.get((m["cqe_tick"], m["qid"]))
-            cocotb.log.error(
-                "expected %s\n   got: %s", m, {k: v for k, v in e.items() if v != m[k]} if e else "nothing at this tick"
-            )
+            cocotb.log.error("expected %s\n   got: %s", m, {k: v for k, v in e.items() if v != m[k]} if e else "nothing at this tick")
         for e in extra[:3]:
             cocotb.log.error("extra %s", e)
         raise AssertionError(f"{len(missing)} records missing, {len(extra)} unexpected, of {len(strict)}")
     events = Counter(
-        (e["tick"], NAMES[e["type"]], e["arg8"], e["arg16"], e["arg32"])
-        for e in bench.events
-        if NAMES[e["type"]] not in ignore
+        (e["tick"], NAMES[e["type"]], e["arg8"], e["arg16"], e["arg32"]) for e in bench.events if NAMES[e["type"]] not in ignore
     )
     expected = Counter(e for e in model.events if e[1] not in ignore)
     assert events == expected, f"unexpected {list(events - expected)[:5]}, missing {list(expected - events)[:5]}"

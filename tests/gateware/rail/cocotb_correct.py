@@ -16,10 +16,11 @@ async def matches_definition(dut):
     Clock(dut.clk, 4, unit="ns").start()
     rng = random.Random(1)
     cases = [(code, 0, 16_000_000) for code in (LOW, LOW + 1, 0, 1, HIGH - 1, HIGH)]
-    cases += [(code, offset, gain) for code in (LOW, HIGH) for offset in (-(1 << 27), (1 << 27) - 1)
-              for gain in (0, 1, (1 << 32) - 1)]
-    cases += [(rng.randint(LOW, HIGH), rng.randint(-100_000, 100_000), rng.choice((16_000_000, 1 << 30)) + rng.randint(-(1 << 22), 1 << 22))
-              for _ in range(3000)]
+    cases += [(code, offset, gain) for code in (LOW, HIGH) for offset in (-(1 << 27), (1 << 27) - 1) for gain in (0, 1, (1 << 32) - 1)]
+    cases += [
+        (rng.randint(LOW, HIGH), rng.randint(-100_000, 100_000), rng.choice((16_000_000, 1 << 30)) + rng.randint(-(1 << 22), 1 << 22))
+        for _ in range(3000)
+    ]
     dut.twos.value = int(SIGNED)
     await FallingEdge(dut.clk)
     clipped = 0

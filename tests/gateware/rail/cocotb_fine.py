@@ -76,8 +76,9 @@ async def two_paths_become_one_current(dut):
     inputs = [(4000, {"run": 1}), (end, {"run": 0})]
     for tick, mode in changes.items():
         inputs += [(tick, {"config": config(mode), "changed": 1}), (tick + TPC, {"changed": 0})]
-    stream = await player.play(dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=True,
-                               stop=lambda: int(dut.now.value) > end and bool(dut.idle.value))
+    stream = await player.play(
+        dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=True, stop=lambda: int(dut.now.value) > end and bool(dut.idle.value)
+    )
     # a change counts from the first conversion after it
     modes = [max(((tick, mode) for tick, mode in changes.items() if tick < at), default=(0, MERGED))[1] for at in adc.ticks]
     conversions = expected(adc.ticks, modes)

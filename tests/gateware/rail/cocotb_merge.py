@@ -95,8 +95,11 @@ async def latency_and_throughput(dut):
 @cocotb.test()
 async def every_level_of_the_band(dut):
     await begin(dut)
-    levels = [sign * level for level in (*range(LOW - 300, LOW + BAND + 300, 61), LOW, LOW + BAND, LOW + 1, LOW + BAND - 1, TOP, 0)
-              for sign in (1, -1)]
+    levels = [
+        sign * level
+        for level in (*range(LOW - 300, LOW + BAND + 300, 61), LOW, LOW + BAND, LOW + 1, LOW + BAND - 1, TOP, 0)
+        for sign in (1, -1)
+    ]
     conversions = [(level, max(-TOP - 1, min(TOP, level + apart)), 0, 0) for level in levels for apart in (-777, 0, 1, 40_000)]
     assert await play(dut, conversions) == expected(conversions)
 

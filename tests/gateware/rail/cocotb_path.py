@@ -32,9 +32,22 @@ def words(tick):
 
 def config(period=640 // TPC, ratio=1, v_offset=0, v_gain=V_GAIN, i_offset=0, i_gain=I_GAIN, uncalibrated=0):
     mul, shift = decimation_constants(ratio)
-    return RAIL_CONFIG.const({"period": period, "decimation": ratio, "mul": mul, "shift": shift, "v_offset": v_offset,
-                              "v_gain": v_gain, "i_offset": i_offset, "i_gain": i_gain,
-                              "f_offset": 0, "f_gain": 0, "range": 0, "uncalibrated": uncalibrated}).as_bits()
+    return RAIL_CONFIG.const(
+        {
+            "period": period,
+            "decimation": ratio,
+            "mul": mul,
+            "shift": shift,
+            "v_offset": v_offset,
+            "v_gain": v_gain,
+            "i_offset": i_offset,
+            "i_gain": i_gain,
+            "f_offset": 0,
+            "f_gain": 0,
+            "range": 0,
+            "uncalibrated": uncalibrated,
+        }
+    ).as_bits()
 
 
 async def prepare(dut, seed=None):
@@ -75,8 +88,15 @@ async def full_blocks_at_ratio_1(dut):
     settings = {"v_offset": -12345, "v_gain": V_GAIN + 4321, "i_offset": 777, "i_gain": I_GAIN + 80_000_000}
     start, count = 4000, 800
     inputs = [(start, {"run": 1, "config": config(**settings)}), (start + count * 640, {"run": 0})]
-    stream = await player.play(dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=ADC == "word",
-                               stop=lambda: int(dut.now.value) > start + 10 * 640 and bool(dut.idle.value))
+    stream = await player.play(
+        dut,
+        adc,
+        inputs,
+        10**9,
+        ticks_per_clock=TPC,
+        skip=ADC == "word",
+        stop=lambda: int(dut.now.value) > start + 10 * 640 and bool(dut.idle.value),
+    )
     found = blockparser.blocks(stream)
     values, energies, flags = model(adc.ticks, **settings)
     assert adc.ticks == list(range(adc.ticks[0], adc.ticks[0] + 640 * len(adc.ticks), 640)) and len(adc.ticks) >= count
@@ -110,8 +130,9 @@ async def decimation_flush_and_change_of_settings(dut):
         (change + TPC, {"changed": 0}),
         (end, {"run": 0}),
     ]
-    stream = await player.play(dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=True,
-                               stop=lambda: int(dut.now.value) > end and bool(dut.idle.value))
+    stream = await player.play(
+        dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=True, stop=lambda: int(dut.now.value) > end and bool(dut.idle.value)
+    )
     found = [(block, blockparser.rail(block)) for block in blockparser.blocks(stream)]
     # The conversion that starts after the change is the first with the new settings, the new period follows it.
     split = next(k for k, tick in enumerate(adc.ticks) if tick > change)
@@ -124,8 +145,10 @@ async def decimation_flush_and_change_of_settings(dut):
     blocks_a = [x for x in found if x[1].interval == 14_000]
     blocks_b = [x for x in found if x[1].interval == 4000]
     assert found == blocks_a + blocks_b, [(r.interval, len(r.samples), r.flags, b.first_tick) for b, r in found]
-    for part, ticks, values, ratio, period, before in ((blocks_a, first, a_values, 7, 2000, 0),
-                                                       (blocks_b, second, b_values, 4, 1000, len(first))):
+    for part, ticks, values, ratio, period, before in (
+        (blocks_a, first, a_values, 7, 2000, 0),
+        (blocks_b, second, b_values, 4, 1000, len(first)),
+    ):
         expected = [decimated([p[k] for p in values], ratio) for k in (0, 1)]
         shapes = [(r.interval, len(r.samples), r.flags, b.first_tick) for b, r in found]
         assert sum(len(r.samples) for _, r in part) == len(expected[0]), shapes
@@ -149,8 +172,9 @@ async def flush_after_10_ms(dut):
     adc = await prepare(dut)
     inputs = [(1000, {"run": 1, "config": config(period=100_000 // TPC)})]
     arrived = []
-    stream = await player.play(dut, adc, inputs, 25_000_000, ticks_per_clock=TPC, skip=True,
-                               ready=lambda now: not (dut.out__valid.value and arrived.append(now)))
+    stream = await player.play(
+        dut, adc, inputs, 25_000_000, ticks_per_clock=TPC, skip=True, ready=lambda now: not (dut.out__valid.value and arrived.append(now))
+    )
     found = [blockparser.rail(block) for block in blockparser.blocks(stream)]
     assert [len(r.samples) for r in found] == [101, 101]
     # A sample is packed when the next conversion starts; 10 ms later, just after sample 101, the block is being sent.
@@ -164,9 +188,16 @@ async def a_full_buffer_counts_samples(dut):
     blocked = (start + 100 * 640, start + 760 * 640)
     end = start + 1150 * 640
     inputs = [(start, {"run": 1}), (end, {"run": 0})]
-    stream = await player.play(dut, adc, inputs, 10**9, ticks_per_clock=TPC, skip=ADC == "word",
-                               ready=lambda now: not blocked[0] <= now < blocked[1],
-                               stop=lambda: int(dut.now.value) > end and bool(dut.idle.value))
+    stream = await player.play(
+        dut,
+        adc,
+        inputs,
+        10**9,
+        ticks_per_clock=TPC,
+        skip=ADC == "word",
+        ready=lambda now: not blocked[0] <= now < blocked[1],
+        stop=lambda: int(dut.now.value) > end and bool(dut.idle.value),
+    )
     values, energies, _ = model(adc.ticks)
     at, lost = 0, 0
     for block in blockparser.blocks(stream):
@@ -188,8 +219,11 @@ async def leaves_its_bytes(dut):
         adc = await prepare(dut, seed)
         inputs = [
             (1000, {"run": 1, "config": config(period=1000 // TPC)}),
-            (150_000, {"config": config(period=1000 // TPC, ratio=3), "changed": 1}), (150_000 + TPC, {"changed": 0}),
-            (210_000, {"run": 0}), (250_000, {"run": 1}), (280_000, {"run": 0}),
+            (150_000, {"config": config(period=1000 // TPC, ratio=3), "changed": 1}),
+            (150_000 + TPC, {"changed": 0}),
+            (210_000, {"run": 0}),
+            (250_000, {"run": 1}),
+            (280_000, {"run": 0}),
         ]
         runs[name] = (await player.play(dut, adc, inputs, 290_000, ticks_per_clock=TPC, skip=skip)).hex()
         assert dut.idle.value == 1

@@ -16,13 +16,26 @@ class RailTop(wiring.Component):
     def __init__(self, adc, ticks_per_clock, fine=False):
         self.adc, self.tpc, self.fine = adc, ticks_per_clock, fine
         channels = "vif" if fine else "vi"
-        ports = ({"adc_cnv": Out(1), "adc_sck": Out(1), **{f"adc_sdo_{name}": In(1) for name in channels}} if adc == "serial" else
-                 {"adc_start": Out(1), "adc_valid": In(1), **{f"adc_{name}": In(18) for name in channels}})
-        super().__init__(ports | {
-            "now": Out(64), "step": In(16), "quiet": Out(1), "deadline": Out(64),
-            "run": In(1), "config": In(RAIL_CONFIG), "changed": In(1), "idle": Out(1), "lost": Out(1),
-            "out": Out(stream.Signature(OUT_WORD)),
-        })
+        ports = (
+            {"adc_cnv": Out(1), "adc_sck": Out(1), **{f"adc_sdo_{name}": In(1) for name in channels}}
+            if adc == "serial"
+            else {"adc_start": Out(1), "adc_valid": In(1), **{f"adc_{name}": In(18) for name in channels}}
+        )
+        super().__init__(
+            ports
+            | {
+                "now": Out(64),
+                "step": In(16),
+                "quiet": Out(1),
+                "deadline": Out(64),
+                "run": In(1),
+                "config": In(RAIL_CONFIG),
+                "changed": In(1),
+                "idle": Out(1),
+                "lost": Out(1),
+                "out": Out(stream.Signature(OUT_WORD)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -35,19 +48,29 @@ class RailTop(wiring.Component):
         m.d.sync += self.now.eq(self.now + (self.step + 1) * self.tpc)
         if self.adc == "serial":
             m.submodules.front = front = SerialFront(self.tpc, self.fine)
-            m.d.comb += [self.adc_cnv.eq(front.cnv), self.adc_sck.eq(front.sck),
-                         front.sdo_v.eq(self.adc_sdo_v), front.sdo_i.eq(self.adc_sdo_i)]
+            m.d.comb += [
+                self.adc_cnv.eq(front.cnv),
+                self.adc_sck.eq(front.sck),
+                front.sdo_v.eq(self.adc_sdo_v),
+                front.sdo_i.eq(self.adc_sdo_i),
+            ]
         else:
             m.submodules.front = front = WordFront(self.fine)
-            m.d.comb += [self.adc_start.eq(path.adc_start), front.valid.eq(self.adc_valid),
-                         front.v.eq(self.adc_v), front.i.eq(self.adc_i)]
+            m.d.comb += [self.adc_start.eq(path.adc_start), front.valid.eq(self.adc_valid), front.v.eq(self.adc_v), front.i.eq(self.adc_i)]
         if self.fine:
             m.d.comb += path.f_word.eq(front.f_word)
             m.d.comb += front.sdo_f.eq(self.adc_sdo_f) if self.adc == "serial" else front.f.eq(self.adc_f)
         m.d.comb += [
-            front.start.eq(path.adc_start), path.v_word.eq(front.v_word), path.i_word.eq(front.i_word),
-            path.now.eq(self.now), path.run.eq(self.run), path.config.eq(self.config), path.changed.eq(self.changed),
-            self.idle.eq(path.idle & writer.idle), self.lost.eq(path.lost),
-            self.quiet.eq(path.quiet & front.quiet & writer.quiet), self.deadline.eq(path.deadline),
+            front.start.eq(path.adc_start),
+            path.v_word.eq(front.v_word),
+            path.i_word.eq(front.i_word),
+            path.now.eq(self.now),
+            path.run.eq(self.run),
+            path.config.eq(self.config),
+            path.changed.eq(self.changed),
+            self.idle.eq(path.idle & writer.idle),
+            self.lost.eq(path.lost),
+            self.quiet.eq(path.quiet & front.quiet & writer.quiet),
+            self.deadline.eq(path.deadline),
         ]
         return m

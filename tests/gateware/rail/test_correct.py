@@ -6,13 +6,11 @@ from tests.gateware import harness
 
 
 def test_voltage_channel():
-    harness.run(Corrector(), name="corrector", test_module="cocotb_correct", here=__file__,
-                env={"SIGNED": "0"})
+    harness.run(Corrector(), name="corrector", test_module="cocotb_correct", here=__file__, env={"SIGNED": "0"})
 
 
 def test_current_channel():
-    harness.run(Corrector(), name="corrector", test_module="cocotb_correct", here=__file__,
-                env={"SIGNED": "1"})
+    harness.run(Corrector(), name="corrector", test_module="cocotb_correct", here=__file__, env={"SIGNED": "1"})
 
 
 def test_energy_is_exact():

@@ -136,7 +136,7 @@ async def pattern(dut):
         doorbells = []
         for tick, up, tlp in one.tlps:
             host.see(up, tlp)
-            if (host.writes[-1:] and tlp.fmt_type == TlpType.MEM_WRITE and tlp.address == BAR0 + 0x1008):
+            if host.writes[-1:] and tlp.fmt_type == TlpType.MEM_WRITE and tlp.address == BAR0 + 0x1008:
                 doorbells.append(tick)
         assert host.read is None and host.config == {0x10: BAR0, 0x14: 0}
         r = host.registers

@@ -50,8 +50,15 @@ async def whole_and_cut_tlps(dut):
             lost += number
             dut.lost.value = lost
         for k in range(0, len(data), 4):
-            dut.raw__payload.value = pack(data=int.from_bytes(data[k : k + 4], "little"), first=k == 0,
-                                          last=k + 4 == len(data), tick=tick, length=length, direction=direction, flags=flags)
+            dut.raw__payload.value = pack(
+                data=int.from_bytes(data[k : k + 4], "little"),
+                first=k == 0,
+                last=k + 4 == len(data),
+                tick=tick,
+                length=length,
+                direction=direction,
+                flags=flags,
+            )
             while rng.random() < 0.2:
                 dut.raw__valid.value = 0
                 await clock(rng.random() < 0.8)

@@ -121,8 +121,7 @@ async def offset_limits(dut):
     await bench.drain()
     records, found = bench.records()
     assert [r[0] for r in records] == ticks
-    assert [(b.first_tick, len(b.payload) // 44) for b in found] == [
-        (base, 3), (base + 2**31, 1 + 1), (base - 2**33, 1), (base, 1)]
+    assert [(b.first_tick, len(b.payload) // 44) for b in found] == [(base, 3), (base + 2**31, 1 + 1), (base - 2**33, 1), (base, 1)]
 
 
 @cocotb.test(skip=BY_WORD)

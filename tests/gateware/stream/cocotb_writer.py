@@ -14,8 +14,10 @@ KINDS = (3, 4)
 async def every_block_comes_out_once_and_whole(dut):
     rng = random.Random(4)
     sent = {k: [] for k in KINDS}
-    todo = {k: [(rng.choice((1, 2, 3, 511, 512, rng.randint(1, 512))), rng.getrandbits(64), rng.getrandbits(32))
-                for _ in range(20)] for k in (0, 1)}
+    todo = {
+        k: [(rng.choice((1, 2, 3, 511, 512, rng.randint(1, 512))), rng.getrandbits(64), rng.getrandbits(32)) for _ in range(20)]
+        for k in (0, 1)
+    }
     filling = {0: None, 1: None}
     stream = bytearray()
     lasts = []
@@ -25,8 +27,9 @@ async def every_block_comes_out_once_and_whole(dut):
         port.value = 0
     for clock in range(40_000):
         for k in (0, 1):
-            port = {n: getattr(dut, f"fill{k}__{n}") for n in
-                    ("free", "write", "address", "data", "close", "words", "first_tick", "dropped")}
+            port = {
+                n: getattr(dut, f"fill{k}__{n}") for n in ("free", "write", "address", "data", "close", "words", "first_tick", "dropped")
+            }
             port["write"].value = port["close"].value = 0
             if filling[k] is None:
                 if todo[k] and port["free"].value and rng.random() < 0.01:

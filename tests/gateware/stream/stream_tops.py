@@ -39,18 +39,28 @@ class RecordsTop(wiring.Component):
 
     def __init__(self, words, depth, *, relative, by_word=False):
         self._words, self._depth, self._relative, self._by_word = words, depth, relative, by_word
-        super().__init__({
-            "i_valid": In(1), "i_tick": In(64), "i_record": In(32 * words), "also": In(3), "lost": Out(1),
-            "flush": In(1), "idle": Out(1), "quiet": Out(1), "deadline": Out(64), "step": In(16), "now": Out(64),
-            "out": Out(stream.Signature(OUT_WORD)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i_tick": In(64),
+                "i_record": In(32 * words),
+                "also": In(3),
+                "lost": Out(1),
+                "flush": In(1),
+                "idle": Out(1),
+                "quiet": Out(1),
+                "deadline": Out(64),
+                "step": In(16),
+                "now": Out(64),
+                "out": Out(stream.Signature(OUT_WORD)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         bits = 32 * self._words
-        m.submodules.fifo = fifo = (RecordQueue(self._words, self._depth) if self._by_word else CountingFifo(64 + bits, self._depth))
-        m.submodules.builder = builder = RecordBuilder(
-            self._words, relative=self._relative, slow=self._by_word, words=self._by_word)
+        m.submodules.fifo = fifo = RecordQueue(self._words, self._depth) if self._by_word else CountingFifo(64 + bits, self._depth)
+        m.submodules.builder = builder = RecordBuilder(self._words, relative=self._relative, slow=self._by_word, words=self._by_word)
         m.submodules.buffer = buffer = BlockBuffer()
         m.submodules.writer = writer = BlockWriter([Kind.COMMANDS if self._relative else Kind.EVENTS])
         wiring.connect(m, builder.fill, buffer.fill)
@@ -58,11 +68,17 @@ class RecordsTop(wiring.Component):
         wiring.connect(m, writer.out, wiring.flipped(self.out))
         m.d.sync += self.now.eq(self.now + (self.step + 1) * 4)
         m.d.comb += [
-            fifo.i_valid.eq(self.i_valid), fifo.also.eq(self.also), self.lost.eq(fifo.lost),
-            builder.now.eq(self.now), builder.valid.eq(fifo.o_valid), fifo.o_ready.eq(builder.ready),
-            builder.dropped.eq(fifo.o_dropped), builder.flush.eq(self.flush & (fifo.empty | (not self._by_word))),
+            fifo.i_valid.eq(self.i_valid),
+            fifo.also.eq(self.also),
+            self.lost.eq(fifo.lost),
+            builder.now.eq(self.now),
+            builder.valid.eq(fifo.o_valid),
+            fifo.o_ready.eq(builder.ready),
+            builder.dropped.eq(fifo.o_dropped),
+            builder.flush.eq(self.flush & (fifo.empty | (not self._by_word))),
             self.idle.eq(fifo.empty & builder.idle & writer.idle),
-            self.quiet.eq(fifo.empty & builder.quiet & writer.quiet), self.deadline.eq(builder.deadline),
+            self.quiet.eq(fifo.empty & builder.quiet & writer.quiet),
+            self.deadline.eq(builder.deadline),
         ]
         given = Cat(self.i_tick, self.i_record)
         if self._by_word:
@@ -71,8 +87,11 @@ class RecordsTop(wiring.Component):
                 m.d.sync += held.eq(given)
             given = Mux(self.i_valid, given, held)
             m.d.comb += [
-                fifo.i_tick.eq(given[:64]), fifo.i_record.eq(given[64:]), builder.tick.eq(fifo.o_tick),
-                builder.word.eq(fifo.o_word), fifo.o_index.eq(builder.index),
+                fifo.i_tick.eq(given[:64]),
+                fifo.i_record.eq(given[64:]),
+                builder.tick.eq(fifo.o_tick),
+                builder.word.eq(fifo.o_word),
+                fifo.o_index.eq(builder.index),
             ]
         else:
             m.d.comb += [fifo.i_data.eq(given), builder.tick.eq(fifo.o_data[:64]), builder.record.eq(fifo.o_data[64:])]
@@ -99,6 +118,10 @@ class RawTop(wiring.Component):
         wiring.connect(m, buffer.read, writer.source0)
         wiring.connect(m, writer.out, wiring.flipped(self.out))
         m.d.sync += self.now.eq(self.now + 4)
-        m.d.comb += [builder.now.eq(self.now), builder.lost.eq(self.lost), builder.flush.eq(self.flush),
-                     self.idle.eq(builder.idle & writer.idle)]
+        m.d.comb += [
+            builder.now.eq(self.now),
+            builder.lost.eq(self.lost),
+            builder.flush.eq(self.flush),
+            self.idle.eq(builder.idle & writer.idle),
+        ]
         return m

@@ -12,18 +12,29 @@ def test_writer():
 
 
 def test_relative_records():
-    harness.run(stream_tops.RecordsTop(11, 64, relative=True), name="command_blocks", test_module="cocotb_records",
-                here=__file__, env={"WORDS": "11"})
+    harness.run(
+        stream_tops.RecordsTop(11, 64, relative=True),
+        name="command_blocks",
+        test_module="cocotb_records",
+        here=__file__,
+        env={"WORDS": "11"},
+    )
 
 
 def test_records_word_by_word():
-    harness.run(stream_tops.RecordsTop(11, 64, relative=True, by_word=True), name="command_blocks_by_word", test_module="cocotb_records",
-                here=__file__, env={"WORDS": "11", "BY_WORD": "1"})
+    harness.run(
+        stream_tops.RecordsTop(11, 64, relative=True, by_word=True),
+        name="command_blocks_by_word",
+        test_module="cocotb_records",
+        here=__file__,
+        env={"WORDS": "11", "BY_WORD": "1"},
+    )
 
 
 def test_absolute_records():
-    harness.run(stream_tops.RecordsTop(4, 16, relative=False), name="event_blocks", test_module="cocotb_records",
-                here=__file__, env={"WORDS": "4"})
+    harness.run(
+        stream_tops.RecordsTop(4, 16, relative=False), name="event_blocks", test_module="cocotb_records", here=__file__, env={"WORDS": "4"}
+    )
 
 
 def test_raw_tlps():
@@ -35,5 +46,6 @@ def test_sidebands():
 
 
 def test_losses():
-    harness.run(LossReporter((LossSource.RECORDS, LossSource.EVENTS, LossSource.RAIL)), name="losses",
-                test_module="cocotb_losses", here=__file__)
+    harness.run(
+        LossReporter((LossSource.RECORDS, LossSource.EVENTS, LossSource.RAIL)), name="losses", test_module="cocotb_losses", here=__file__
+    )

@@ -160,9 +160,7 @@ def test_energy_of_any_window_is_the_integral_of_the_held_samples(units, block, 
     meter = meter_of(units, block, interval, start)
     span = (-interval // 2, (len(units) - 1) * interval + interval // 2)
     a, b = sorted(data.draw(st.tuples(st.integers(*span), st.integers(*span))))
-    want = sum(
-        u * 1e-11 * 1e-9 * max(0, min(b, k * interval + 500) - max(a, k * interval - 500)) for k, u in enumerate(units)
-    )
+    want = sum(u * 1e-11 * 1e-9 * max(0, min(b, k * interval + 500) - max(a, k * interval - 500)) for k, u in enumerate(units))
     got = meter.between(a, b)
     scale = sum(abs(u) for u in units) * 1e-11 * 1e-6
     assert got.joules == pytest.approx(want, abs=1e-9 * scale + 1e-18)
@@ -255,8 +253,7 @@ def test_a_command_is_spread_over_the_bins_it_spans(pairs):
     edges = np.linspace(0, 1300, 14)
     got = spread_counts(starts, ends, edges)
     want = [
-        sum(max(0.0, min(b, s + d) - max(a, s)) / d for s, d in pairs)
-        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        sum(max(0.0, min(b, s + d) - max(a, s)) / d for s, d in pairs) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
     np.testing.assert_allclose(got, want, atol=1e-9)
 

@@ -30,11 +30,15 @@ def test_two_points_undo_gain_and_offset():
 
 
 def test_stated_standard_deviations_are_those_that_occur():
-    lines = [fit([channel.point(0.1), channel.point(1.0), channel.point(3.5)])
-             for channel in (Channel(seed, gain=0.997, offset=12.0) for seed in range(600))]
+    lines = [
+        fit([channel.point(0.1), channel.point(1.0), channel.point(3.5)])
+        for channel in (Channel(seed, gain=0.997, offset=12.0) for seed in range(600))
+    ]
     truth = Channel(0, gain=0.997, offset=12.0)
-    checks = [("offset", [line.offset - 12 for line in lines], lines[0].offset_sigma),
-              ("scale", [line.scale / truth.scale - 1 for line in lines], lines[0].scale_sigma)]
+    checks = [
+        ("offset", [line.offset - 12 for line in lines], lines[0].offset_sigma),
+        ("scale", [line.scale / truth.scale - 1 for line in lines], lines[0].scale_sigma),
+    ]
     for value in (0.0, 0.5, 4.0):
         errors = [line.value(value / truth.scale + 12) - value for line in lines]
         checks.append((f"value at {value}", errors, lines[0].noise_sigma(value)))
@@ -55,15 +59,18 @@ def test_autozero_replaces_the_offset_alone():
     assert moved.noise_sigma(3.0) > moved.noise_sigma(0.0)
 
 
-@pytest.mark.parametrize(("points", "message"), [
-    ([Point(1.0, 5.0, 0.1)], "two different"),
-    ([Point(1.0, 5.0, 0.1), Point(1.0, 6.0, 0.1)], "two different"),
-    ([Point(0.0, 5.0, 0.1), Point(4.2, 131071.0, 0.1, clipped=True)], "end of its scale"),
-    ([Point(0.0, 5.0, 0.0), Point(1.0, 6.0, 0.1)], "noise of the mean"),
-    ([Point(0.0, 5.0, math.nan), Point(1.0, 6.0, 0.1)], "noise of the mean"),
-    ([Point(0.0, 5.0, 0.1), Point(1.0, -6.0, 0.1)], "do not rise"),
-    ([Point(0.0, 0.0, 0.1), Point(1.0, 1000.0, 0.1), Point(2.0, 2010.0, 0.1)], "off the fitted line"),
-])
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ([Point(1.0, 5.0, 0.1)], "two different"),
+        ([Point(1.0, 5.0, 0.1), Point(1.0, 6.0, 0.1)], "two different"),
+        ([Point(0.0, 5.0, 0.1), Point(4.2, 131071.0, 0.1, clipped=True)], "end of its scale"),
+        ([Point(0.0, 5.0, 0.0), Point(1.0, 6.0, 0.1)], "noise of the mean"),
+        ([Point(0.0, 5.0, math.nan), Point(1.0, 6.0, 0.1)], "noise of the mean"),
+        ([Point(0.0, 5.0, 0.1), Point(1.0, -6.0, 0.1)], "do not rise"),
+        ([Point(0.0, 0.0, 0.1), Point(1.0, 1000.0, 0.1), Point(2.0, 2010.0, 0.1)], "off the fitted line"),
+    ],
+)
 def test_points_that_make_no_calibration(points, message):
     with pytest.raises(CalibrationError, match=message):
         fit(points)

@@ -55,12 +55,15 @@ def test_noise_spreads_it_by_what_is_stated():
     assert stated < 2e-9
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda e: e[:99], "at least 100"),
-    (lambda e: [Edge(x.at_s, x.first_s + 50e-6, x.interval_s, x.samples) for x in e], "far enough"),
-    (lambda e: [Edge(x.at_s, x.first_s, x.interval_s, x.samples[:60]) for x in e], "far enough"),
-    (lambda e: [Edge(x.at_s, x.first_s, x.interval_s, [0.3, 0.4] * (len(x.samples) // 2)) for x in e], "No step"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda e: e[:99], "at least 100"),
+        (lambda e: [Edge(x.at_s, x.first_s + 50e-6, x.interval_s, x.samples) for x in e], "far enough"),
+        (lambda e: [Edge(x.at_s, x.first_s, x.interval_s, x.samples[:60]) for x in e], "far enough"),
+        (lambda e: [Edge(x.at_s, x.first_s, x.interval_s, [0.3, 0.4] * (len(x.samples) // 2)) for x in e], "No step"),
+    ],
+)
 def test_edges_that_tell_nothing(change, message):
     with pytest.raises(CalibrationError, match=message):
         edge_delay(change(edges(120, np.random.default_rng(4))), SETTLE)

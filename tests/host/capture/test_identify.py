@@ -101,9 +101,7 @@ def test_controller_and_namespace(tmp_path: Path, piece: int, wide: bool) -> Non
     assert states[4]["idle_power_w"] == pytest.approx(0.0038)
     assert (states[0]["active_power_w"], states[0]["active_power_workload"]) == (3.5, 1)
     assert states[1]["idle_power_w"] is None
-    assert drive["namespaces"] == [
-        {"nsid": 1, "size_blocks": 1000, "capacity_blocks": 900, "lba_size_bytes": 4096, "metadata_bytes": 8}
-    ]
+    assert drive["namespaces"] == [{"nsid": 1, "size_blocks": 1000, "capacity_blocks": 900, "lba_size_bytes": 4096, "metadata_bytes": 8}]
     assert open_capture(tmp_path / "c").lba_size_bytes(1) == 4096
 
 

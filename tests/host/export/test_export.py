@@ -18,9 +18,7 @@ from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind
 
 MS = 1_000_000
-needs_sigrok = pytest.mark.skipif(
-    not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed"
-)
+needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
 
 
 @pytest.fixture
@@ -162,9 +160,7 @@ def test_rail_csv_is_thinned_by_means(capture, tmp_path):
     # 9.00 .. 9.06 ms: the middle is 9.03 ms
     assert frame["time_s"][0] == pytest.approx(0.00903, abs=1e-9)
     every = pl.read_csv(export_csv(capture, tmp_path / "all", start_s=0.009, stop_s=0.012)[3])
-    assert float(every["power_w"].mean()) == pytest.approx(
-        float((frame["power_w"] * pl.Series([7] * 42 + [6])).sum()) / 300, rel=1e-6
-    )
+    assert float(every["power_w"].mean()) == pytest.approx(float((frame["power_w"] * pl.Series([7] * 42 + [6])).sum()) / 300, rel=1e-6)
 
 
 def test_figures_csv_carries_uncertainty_and_loss(capture, tmp_path):

@@ -233,9 +233,7 @@ DELAYS = "CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?"
     ("1.99E-06,3E-09;1.994E-06,4E-09;0;+4.0E+00", 1.99e-6, 3e-9, True),
     ("1.99E-06,3E-09;1.994E-06,4E-09;0;+1.0E-01", 1.994e-6, 4e-9, True),
 ])  # fmt: skip
-def test_the_delay_is_that_of_the_path_in_use(
-    made: list[Instrument], answer: str | None, delay: float, u: float, calibrated: bool
-) -> None:
+def test_the_delay_is_that_of_the_path_in_use(made: list[Instrument], answer: str | None, delay: float, u: float, calibrated: bool) -> None:
     told = {"SYST:ERR?": ['0,"No error"\n'] * 2}
     port, _ = scpi(made, told if answer is None else {**told, DELAYS: [f"{answer}\n"]})
     found = front_end_delay(port)

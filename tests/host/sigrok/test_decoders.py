@@ -126,8 +126,7 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
     builder.command(6 * MS, 70 * US, fetch_tick=6 * MS + 1 * US)
     made = export_sigrok(builder.write(11 * MS), tmp_path / "x.sr")
     found = Decoded("-i", made.path, "-P", WITH_BUSY)
-    assert found.of("command") == [
-        (3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
+    assert found.of("command") == [(3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
     assert found.of("assumed") == [(5000, 5040, "40 us in order? 1 more in flight"), (5000, 5050, "50 us in order? 0 more in flight")]
     phases = sorted(found.of("submit") + found.of("access") + found.of("transfer") + found.of("complete"))
     assert phases == [
@@ -150,8 +149,7 @@ def test_a_window_in_the_midst_of_a_load_gives_no_latency_of_what_began_before(b
     found = Decoded("-i", made.path, "-P", WITH_BUSY)
     assert [text for *_, text in found.of("command")] == ["latency 60 us"]
     assert found.of("assumed") == []
-    assert [text for *_, text in found.of("warning")] == [
-        "commands are in flight at the first sample: no latency before BUSY has been low"]
+    assert [text for *_, text in found.of("warning")] == ["commands are in flight at the first sample: no latency before BUSY has been low"]
     unaware = Decoded("-i", made.path, "-P", NVME)
     assert unaware.of("command") == []
     assert {text.split("?")[1] for *_, text in unaware.of("assumed")} == {" if none was in flight at the first sample"}

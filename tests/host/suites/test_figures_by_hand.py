@@ -504,9 +504,7 @@ def test_pooled_bursts_by_hand(builder: Any, tmp_path: Path) -> None:
     # each rate's u weighted by its share of time: both are 1e-3 of their rate, in shares of 0.2 and 0.8
     assert quantity_json(point["mb_per_s"]) == {"value": pytest.approx(rate), "u": pytest.approx(rate * 1e-3), "n_lost": 0}
     assert point["iops"].value == pytest.approx(15 / 5e-3)
-    assert point["energy_j"].value == pytest.approx(joules, rel=2e-3) and point["mean_w"].value == pytest.approx(
-        joules / 5e-3, rel=2e-3
-    )
+    assert point["energy_j"].value == pytest.approx(joules, rel=2e-3) and point["mean_w"].value == pytest.approx(joules / 5e-3, rel=2e-3)
     assert point["mean_latency_s"].value == pytest.approx((100e-6 + 800e-6) / 2)
     assert out.series is not None and out.series["burst"].to_list() == [1, 2]
     assert out.notes == ["busy for 1.0% of the time; rests of 99.0 ms to 99.0 ms"]

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 
 def block(kind: int, sequence: int, first_tick: int, payload: bytes, dropped: int = 0, version: int = 2, run: int = 0) -> bytes:
-    head = b"WBEL" + struct.pack(
-        "<BBHIIQI", version, kind, len(payload), sequence & 0xFFFFFFFF, dropped, first_tick & (2**64 - 1), run
-    )
+    head = b"WBEL" + struct.pack("<BBHIIQI", version, kind, len(payload), sequence & 0xFFFFFFFF, dropped, first_tick & (2**64 - 1), run)
     body = head + payload
     return body + struct.pack("<I", zlib.crc32(body))
 

@@ -166,8 +166,9 @@ def test_four_strays_are_held_and_a_fifth_displaces_the_first() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_blocks_of_a_new_run_confirm_each_other_within_a_minute(apart: int, together: bool, sign: int) -> None:
     new = 2 * T
-    decoder, batches, _ = told(block(0), block(1), block(7, new, run=5), block(8, new + sign * apart, run=5),
-                               *([] if together else [block(2)]))
+    decoder, batches, _ = told(
+        block(0), block(1), block(7, new, run=5), block(8, new + sign * apart, run=5), *([] if together else [block(2)])
+    )
     assert decoder.counters.restarts == (1 if together else 0)
     assert decoder.counters.implausible_blocks == (0 if together else 2)
     assert numbers(batches) == [(0, 0), (0, 1)] + ([(1, 7), (1, 8)] if together else [(0, 2)])
@@ -175,8 +176,9 @@ def test_blocks_of_a_new_run_confirm_each_other_within_a_minute(apart: int, toge
 
 @pytest.mark.parametrize(("number", "confirmed"), [(7 + 4096, True), (7 + 4097, False), (7, False)])
 def test_and_within_the_window_of_numbers_and_not_by_the_same_number(number: int, confirmed: bool) -> None:
-    decoder, batches, _ = told(block(0), block(1), block(7, 2 * T, run=5), block(number, 2 * T + 1, run=5),
-                               *([] if confirmed else [block(2)]))
+    decoder, batches, _ = told(
+        block(0), block(1), block(7, 2 * T, run=5), block(number, 2 * T + 1, run=5), *([] if confirmed else [block(2)])
+    )
     assert decoder.counters.restarts == (1 if confirmed else 0)
     assert (1, 7) not in numbers(batches) or confirmed
 

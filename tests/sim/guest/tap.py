@@ -70,10 +70,10 @@ class Command:
 
 def header_json(path: Path) -> bytes:
     """The JSON of a trace file."""
-    raw = path.read_bytes()[:1 << 20]
+    raw = path.read_bytes()[: 1 << 20]
     assert raw[:4] == b"WBBT"
     assert struct.unpack_from("<I", raw, 4)[0] == 1
-    return raw[12:12 + struct.unpack_from("<I", raw, 8)[0]]
+    return raw[12 : 12 + struct.unpack_from("<I", raw, 8)[0]]
 
 
 def items(path: Path) -> Iterator[Item]:
@@ -83,7 +83,7 @@ def items(path: Path) -> Iterator[Item]:
     last, ended = 0, False
     while at < len(raw):
         kind, flags, length, time_ps = struct.unpack_from("<BBHQ", raw, at)
-        body = raw[at + 12:at + 12 + length]
+        body = raw[at + 12 : at + 12 + length]
         at += 12 + length
         assert len(body) == length, "a record is cut short"
         assert time_ps >= last, "time goes back"
@@ -93,13 +93,13 @@ def items(path: Path) -> Iterator[Item]:
             yield Item(time_ps, "tlp", kind, body, bool(flags & 1))
         elif kind == 3:
             direction, hlen, count, step_ps, step = struct.unpack_from("<BBHII", body)
-            head = bytearray(body[12:12 + hlen])
+            head = bytearray(body[12 : 12 + hlen])
             for i in range(count):
                 one = bytearray(head)
                 if head[0] in (0x40, 0x60):
                     size = 4 if head[0] == 0x40 else 8
-                    address = int.from_bytes(head[8:8 + size], "big") + i * step
-                    one[8:8 + size] = address.to_bytes(size, "big")
+                    address = int.from_bytes(head[8 : 8 + size], "big") + i * step
+                    one[8 : 8 + size] = address.to_bytes(size, "big")
                 else:
                     owed = (int.from_bytes(head[6:8], "big") & 0xFFF or 4096) - i * step
                     one[6:8] = ((head[6] & 0xF0) << 8 | owed & 0xFFF).to_bytes(2, "big")
@@ -202,7 +202,7 @@ class Tap:
             self.tails[index] = value
         elif offset < 0x1000:
             for i in range(0, len(data), 4):
-                self.regs[offset + i] = int.from_bytes(data[i:i + 4], "little")
+                self.regs[offset + i] = int.from_bytes(data[i : i + 4], "little")
             if offset == 0x14:
                 was, self.enabled = self.enabled, bool(value & 1)
                 if was and self.enabled:
@@ -237,7 +237,7 @@ class Tap:
         for sqid, (base, size, _) in self.sq.items():
             if base <= address < base + 64 * size:
                 for i in range(0, len(data), 64):
-                    self.fetched(asked_ps, sqid, (address + offset + i - base) // 64, data[i:i + 64])
+                    self.fetched(asked_ps, sqid, (address + offset + i - base) // 64, data[i : i + 64])
                 return
         for command in self.flight.values():
             by_prp = command.sqe[1] >> 6 == 0  # like the instrument, this tap does not follow SGLs

@@ -151,8 +151,7 @@ def test_both_log_formats_give_the_same_trace(convert: Any, fio_tap: Tap, tmp_pa
 
 
 def identify(tap: Tap, cns: int, nsid: int) -> bytes:
-    return next(bytes(c.payload) for c in tap.commands
-                if (c.sqid, c.opcode, c.dword(10) & 0xFF, c.nsid) == (0, 6, cns, nsid))
+    return next(bytes(c.payload) for c in tap.commands if (c.sqid, c.opcode, c.dword(10) & 0xFF, c.nsid) == (0, 6, cns, nsid))
 
 
 def test_identify_shows_the_block_size_that_reads_and_writes_reveal(fio_tap: Tap) -> None:
@@ -164,9 +163,7 @@ def test_identify_shows_the_block_size_that_reads_and_writes_reveal(fio_tap: Tap
     assert not any(identify(fio_tap, 0, 2)), "a namespace nobody uses is inactive"
 
 
-def test_shadow_doorbells_are_on_the_bus_as_one_admin_command_and_missing_doorbells(
-    convert: Any, tmp_path: Path
-) -> None:
+def test_shadow_doorbells_are_on_the_bus_as_one_admin_command_and_missing_doorbells(convert: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log", log_lines("fio-shadow-11.1"))
     assert convert(log, tmp_path / "t.wbt").returncode == 0
     tap = Tap(tmp_path / "t.wbt")

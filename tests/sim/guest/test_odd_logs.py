@@ -33,13 +33,13 @@ def small() -> list[str]:
     lines = log_lines(NAME)
     start = next(i for i, line in enumerate(lines) if "create_sq" in line and "qsize=1023" in line)
     end = next(i for i, line in enumerate(lines) if "cdw11 0x302" in line)
-    return lines[start - 40:end]
+    return lines[start - 40 : end]
 
 
 def short() -> list[str]:
     """The log up to the end of the fourth job: SeaBIOS, Linux's start, small reads and writes."""
     lines = log_lines(NAME)
-    return lines[:next(i for i, line in enumerate(lines) if "cdw11 0x402" in line)]
+    return lines[: next(i for i, line in enumerate(lines) if "cdw11 0x402" in line)]
 
 
 @pytest.mark.parametrize("skip", [1, 30, 2200, 3001, 4002])
@@ -62,17 +62,32 @@ def test_latency_in_a_log_that_starts_in_the_middle_is_that_of_the_whole(convert
     for i, part in enumerate((lines, lines[cut:])):
         assert convert(write_log(tmp_path / f"log{i}", part), tmp_path / f"{i}.wbt").returncode == 0
         taps.append(Tap(tmp_path / f"{i}.wbt"))
-    whole, late = ([(c.cid, c.slba, c.cqe_ps - c.doorbell_ps) for c in t.commands if c.sqid and c.doorbell_ps]  # type: ignore[operator]
-                   for t in taps)
+    whole, late = (
+        [(c.cid, c.slba, c.cqe_ps - c.doorbell_ps) for c in t.commands if c.sqid and c.doorbell_ps]  # type: ignore[operator]
+        for t in taps
+    )
     common = min(len(whole), len(late))  # the very first lost its doorbell to the truncation
-    differ = [(a, b) for a, b in zip(whole[1 - common:], late[1 - common:], strict=True)
-              if a[:2] != b[:2] or abs(a[2] - b[2]) > 2e6]
+    differ = [(a, b) for a, b in zip(whole[1 - common :], late[1 - common :], strict=True) if a[:2] != b[:2] or abs(a[2] - b[2]) > 2e6]
     assert common > 300
     assert differ == []
 
 
-EVENTS = ["doorbell_sq", "doorbell_cq", "map_prp", "map_sgl", "irq_msix", "mmio_", "admin_cmd", "create_", "identify",
-          "io_cmd", "pci_nvme_read ", "getfeat", "pci_reset", "aqattr|asqaddr|acqaddr"]
+EVENTS = [
+    "doorbell_sq",
+    "doorbell_cq",
+    "map_prp",
+    "map_sgl",
+    "irq_msix",
+    "mmio_",
+    "admin_cmd",
+    "create_",
+    "identify",
+    "io_cmd",
+    "pci_nvme_read ",
+    "getfeat",
+    "pci_reset",
+    "aqattr|asqaddr|acqaddr",
+]
 
 
 @pytest.mark.parametrize("absent", EVENTS)
@@ -188,6 +203,7 @@ def test_two_controllers_in_one_log_are_shown_as_one(convert: Any, tmp_path: Pat
 
 def test_a_namespace_formatted_to_larger_blocks_keeps_its_bytes(convert: Any, tmp_path: Path) -> None:
     """A second start of the driver with blocks of 4096 bytes: eight times the size, an eighth of the numbers."""
+
     def eighth(match: re.Match[str]) -> str:
         blocks, base = int(match[2]), 16 if match[4].startswith("0x") else 10
         lba = int(match[4], base) // 8
@@ -248,7 +264,7 @@ def test_other_line_ends(convert: Any, tmp_path: Path, end: str) -> None:
 def test_a_last_line_without_an_end_counts_and_is_told(convert: Any, tmp_path: Path) -> None:
     lines = short()
     last = max(i for i, line in enumerate(lines) if "enqueue_req_completion" in line and "cqid 1" in line)
-    (tmp_path / "log").write_text("\n".join(lines[:last + 1]))
+    (tmp_path / "log").write_text("\n".join(lines[: last + 1]))
     assert convert(tmp_path / "log", tmp_path / "t.wbt").returncode == 0
     assert all(c.cqe_ps is not None for c in Tap(tmp_path / "t.wbt").commands if c.sqid)
     assert b"last line has no end" in (tmp_path / "t.wbt").read_bytes()[:4000]
@@ -274,10 +290,18 @@ def test_identify_is_answered_no_faster_than_a_tap_can_learn_of_it(convert: Any,
         assert all(c.answer_ps - c.fetch_ps > 1e6 for c in asked if c.answer_ps is not None)
 
 
-@pytest.mark.parametrize(("head", "words"), [
-    (b"\x1f\x8b\x08", "gunzip"), (b"\xfd7zXZ\0", "unxz"), (b"\x28\xb5\x2f\xfd", "unzstd"), (b"PK\x03\x04", "unzip"),
-    (b"\xff\xfe2\x000\x00", "iconv"), (b"WBBT", "--bus-trace"), (bytes(range(256)) * 9, "no NVMe event"),
-])
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (b"\x1f\x8b\x08", "gunzip"),
+        (b"\xfd7zXZ\0", "unxz"),
+        (b"\x28\xb5\x2f\xfd", "unzstd"),
+        (b"PK\x03\x04", "unzip"),
+        (b"\xff\xfe2\x000\x00", "iconv"),
+        (b"WBBT", "--bus-trace"),
+        (bytes(range(256)) * 9, "no NVMe event"),
+    ],
+)
 def test_what_is_no_text_is_one_clear_error(convert: Any, tmp_path: Path, head: bytes, words: str) -> None:
     (tmp_path / "log").write_bytes(head + "\n".join(small()[:50]).encode())
     if words == "no NVMe event":
@@ -288,15 +312,16 @@ def test_what_is_no_text_is_one_clear_error(convert: Any, tmp_path: Path, head: 
     assert not list(tmp_path.glob("t.wbt*"))
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    ("", "no NVMe event"),
-    ("hello\nworld\n", "no NVMe event"),
-    ("pci_nvme_io_cmd cid 1 nsid 0x1 sqid 1 opc 0x2 opname 'X'\n", "timestamp=on"),
-    ("2024-01-01T00:00:00.000000Z pci_nvme_io_cmd cid\n", "no NVMe event"),
-])
-def test_a_log_with_nothing_in_it_is_one_clear_error(
-    convert: Any, tmp_path: Path, content: str, words: str
-) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no NVMe event"),
+        ("hello\nworld\n", "no NVMe event"),
+        ("pci_nvme_io_cmd cid 1 nsid 0x1 sqid 1 opc 0x2 opname 'X'\n", "timestamp=on"),
+        ("2024-01-01T00:00:00.000000Z pci_nvme_io_cmd cid\n", "no NVMe event"),
+    ],
+)
+def test_a_log_with_nothing_in_it_is_one_clear_error(convert: Any, tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "log").write_text(content)
     done = convert(tmp_path / "log", tmp_path / "t.wbt")
     assert done.returncode == 1
@@ -329,19 +354,19 @@ def test_no_damage_crashes_the_converter(convert: Any, tmp_path: Path, data: st.
         at = data.draw(st.integers(0, len(lines) - 2))
         match data.draw(st.sampled_from(["lose", "double", "swap", "cut", "number", "bytes"])):
             case "lose":
-                del lines[at:at + data.draw(st.integers(1, 40))]
+                del lines[at : at + data.draw(st.integers(1, 40))]
             case "double":
                 lines.insert(at, lines[data.draw(st.integers(0, len(lines) - 1))])
             case "swap":
                 lines[at], lines[at + 1] = lines[at + 1], lines[at]
             case "cut":
-                lines[at] = lines[at][:data.draw(st.integers(0, len(lines[at])))]
+                lines[at] = lines[at][: data.draw(st.integers(0, len(lines[at])))]
             case "number":
                 value = data.draw(st.sampled_from(["0", "1", "65535", "4294967295", "18446744073709551615", "0xfff"]))
                 numbers = list(re.finditer(r"(?<=[ =])(0x[0-9a-f]+|\d+)(?=[ ,]|$)", lines[at][28:]))
                 if numbers:
                     m = data.draw(st.sampled_from(numbers))
-                    lines[at] = lines[at][:28 + m.start()] + value + lines[at][28 + m.end():]
+                    lines[at] = lines[at][: 28 + m.start()] + value + lines[at][28 + m.end() :]
             case _:
                 lines[at] = data.draw(st.text(max_size=60)) + lines[at]
         if len(lines) < 5:

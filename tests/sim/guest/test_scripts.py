@@ -32,15 +32,33 @@ Signed-By:
 """
 
 
-@pytest.mark.parametrize(("files", "mirror"), [
-    ({"sources.list.d/debian.sources": SOURCES}, "http://mirror.example/d"),
-    ({"sources.list.d/debian.sources": "Enabled: no\n" + SOURCES.split("\n\n")[1],
-      "sources.list": "deb [arch=amd64 signed-by=/k] http://other.example/d bookworm main\n"}, "http://other.example/d"),
-    ({"sources.list": "# deb http://off.example/d bookworm main\ndeb cdrom:[x]/ bookworm main\n"
-                      "deb http://on.example/d bookworm main non-free # note\n"}, "http://on.example/d"),
-    ({"sources.list.d/a.list": "deb https://third.example/x stable nodejs\n",
-      "sources.list.d/b.list": "deb http://b.example/d trixie main\n"}, "http://b.example/d"),
-])
+@pytest.mark.parametrize(
+    ("files", "mirror"),
+    [
+        ({"sources.list.d/debian.sources": SOURCES}, "http://mirror.example/d"),
+        (
+            {
+                "sources.list.d/debian.sources": "Enabled: no\n" + SOURCES.split("\n\n")[1],
+                "sources.list": "deb [arch=amd64 signed-by=/k] http://other.example/d bookworm main\n",
+            },
+            "http://other.example/d",
+        ),
+        (
+            {
+                "sources.list": "# deb http://off.example/d bookworm main\ndeb cdrom:[x]/ bookworm main\n"
+                "deb http://on.example/d bookworm main non-free # note\n"
+            },
+            "http://on.example/d",
+        ),
+        (
+            {
+                "sources.list.d/a.list": "deb https://third.example/x stable nodejs\n",
+                "sources.list.d/b.list": "deb http://b.example/d trixie main\n",
+            },
+            "http://b.example/d",
+        ),
+    ],
+)
 def test_the_mirror_is_the_one_apt_uses(tmp_path: Path, files: dict[str, str], mirror: str) -> None:
     (tmp_path / "sources.list.d").mkdir()
     for name, text in files.items():

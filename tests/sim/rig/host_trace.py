@@ -37,7 +37,6 @@ END_US = 150_000
 """After the first regular STATUS block."""
 
 
-
 def crowd(model: Model) -> None:
     """More PRP lists in a page than it has places, again 9 ms and 18 ms later; a queue beyond the table; CQ head doorbells that are never
     rung, for CQEs that a host takes without an interrupt; SQEs in completions split other than the specification allows, so that nobody

@@ -60,9 +60,7 @@ class Rig:
         self.runtime = folder / "runtime"
         environment = {**os.environ, "WATTBELL_RUNTIME": str(self.runtime)}
         command = [str(part) for part in (find("wattbell-rig"), "play", trace, *options)]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=False, **kwargs
-        )
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=False, **kwargs)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read().decode() if self.process.stderr else ""

@@ -83,7 +83,8 @@ class Terminal:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
         self.process = subprocess.Popen(
-            command, stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True, preexec_fn=at_its_terminal)
+            command, stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True, preexec_fn=at_its_terminal
+        )
         os.close(inside)
         self._decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
         self.text = ""

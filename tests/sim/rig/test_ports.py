@@ -36,8 +36,7 @@ def test_a_whole_capture(quiet_trace: Path, rig: type[Rig]) -> None:
     assert decoder.counters.skipped_bytes == decoder.counters.missing_blocks == 0
     assert column(batches, "status", "run")[0] == 1
     assert column(batches, "status", "run")[-1] == 0
-    runs = [a for t, a in zip(column(batches, "events", "type"), column(batches, "events", "arg8"), strict=True)
-            if t == EventType.RUN]
+    runs = [a for t, a in zip(column(batches, "events", "type"), column(batches, "events", "arg8"), strict=True) if t == EventType.RUN]
     assert runs == [1, 0]
     assert sum(column(batches, "rail", "count")) == pytest.approx(40_000, abs=3)
     assert int(one.status()["bytes"]) == len(stream)
@@ -64,8 +63,12 @@ def test_time_stands_still_before_and_after_a_capture(quiet_trace: Path, rig: ty
     one.send("INIT")
     batches, decoder = decode(one.read_all())
     assert decoder.counters.missing_blocks == 0
-    assert [a for t, a in zip(column(batches, "events", "type"), column(batches, "events", "arg8"), strict=True)
-            if t == EventType.RUN] == [1, 0, 1, 0]
+    assert [a for t, a in zip(column(batches, "events", "type"), column(batches, "events", "arg8"), strict=True) if t == EventType.RUN] == [
+        1,
+        0,
+        1,
+        0,
+    ]
 
 
 def test_nobody_reads_and_nothing_is_lost(tmp_path: Path, rig: type[Rig]) -> None:

@@ -112,10 +112,7 @@ def test_energy_of_each_phase_is_the_integral_of_the_trace(folder: Path, events:
     assert len(truth["phases"]) == 6
     for phase in truth["phases"]:
         start, end = phase["start_tick"] * 1000, phase["end_tick"] * 1000
-        energy = sum(
-            power * max(0, min(until, end) - max(since, start))
-            for (since, power), (until, _) in pairwise(rail)
-        )
+        energy = sum(power * max(0, min(until, end) - max(since, start)) for (since, power), (until, _) in pairwise(rail))
         assert phase["energy_j"] == pytest.approx(energy * 1e-30, rel=1e-12)
 
 

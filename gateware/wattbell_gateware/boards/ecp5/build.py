@@ -61,6 +61,7 @@ SCRIPT = "scratchpad -copy abc9.script.flow2 abc9.script"
 """Of the scripts that come with Yosys the one that needs the fewest LUTs for a receiver: 7 % less, for up to a tenth more of estimated
 delay."""
 
+
 def tool(name: str) -> str:
     """Where a program is: beside the running Python, or on PATH."""
     beside = Path(sys.executable).parent / name
@@ -289,8 +290,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nextpnr", default=NEXTPNR, metavar="PROGRAM",
                         help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time: a core and 3 GB each (default: 1)")
-    parser.add_argument("--places", action="store_true",
-                        help="look for places of the block RAMs, with a first placement of each seed, and keep them in places/")
+    parser.add_argument(
+        "--places",
+        action="store_true",
+        help="look for places of the block RAMs, with a first placement of each seed, and keep them in places/",
+    )
     parser.add_argument("--strict", action="store_true", help=f"fail below {SLACK:.0%}% of slack or above {FULL:.0%}% of the part")
 
 

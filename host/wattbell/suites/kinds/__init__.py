@@ -13,7 +13,6 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 
-
 def kind_of(name: str) -> Kind:
     """The kind of that name; one that is in nothing special for a name that this version does not know."""
     return KINDS.get(name) or _UNKNOWN

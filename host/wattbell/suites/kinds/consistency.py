@@ -60,7 +60,6 @@ class Consistency(Kind):
         return unit != "1" or "deviation" in name
 
 
-
 def time_series(source: Source, measured: PhaseMeasurement, bin_s: float) -> pl.DataFrame:
     """t_s (start of the bin), iops, mb_per_s, mean_w by bins of ``bin_s``."""
     bin_ticks = max(1, round(bin_s / source.tick_s))

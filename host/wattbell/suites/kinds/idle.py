@@ -39,4 +39,3 @@ class Idle(Kind):
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
         """Its power says it all."""
         return []
-

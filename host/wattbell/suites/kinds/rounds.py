@@ -95,7 +95,6 @@ class Rounds(Kind):
         return [score for score in scores if score is not first_of(scores, RATES)]
 
 
-
 def _first_steady(test: Test, tracked: Sequence[Sequence[float]]) -> int | None:
     """The first round of the window of which the figures are; None where no such window is steady."""
     return find_steady(tracked) if test.fill is not None else _at_the_end(tracked)

@@ -78,7 +78,6 @@ class Trace(Kind):
         return [score for score in scores if score["name"] in ("mean latency, all", "99th percentile of latency, all", "energy")]
 
 
-
 def busy_ticks(measured: Whole) -> int:
     """Time with at least one I/O in flight: the union of doorbell to CQE."""
     start = measured.io.start_tick

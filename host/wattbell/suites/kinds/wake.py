@@ -60,4 +60,3 @@ class Wake(Kind):
 
     def charted(self, name: str, unit: str) -> bool:
         return name.startswith("median")
-

@@ -186,7 +186,7 @@ class FastGen3Link(Gen3Link):
         self._nothing = (Block("DATA", bytes(16)),) * lanes
 
     def starts(self) -> list[int]:
-        for blocks in self.blocks[len(self._starts):]:
+        for blocks in self.blocks[len(self._starts) :]:
             self._starts.append(self._end + (0 if blocks[0].kind == "IDLE" else 2))
             self._end = self._starts[-1] + 8 * len(blocks[0].symbols)
         return self._starts

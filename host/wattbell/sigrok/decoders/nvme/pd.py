@@ -6,7 +6,7 @@ DOORBELL, CQE, FETCH, DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY = range(10)
 NOT_CONNECTED = 0xFF
 ANN_COMMAND, ANN_ASSUMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING = range(10)
 # LinkState of docs/wire-format.md
-LINK_STATES = ('unknown', 'L0', 'L0s', 'L1', 'L1.1', 'L1.2', 'Recovery', 'Detect')
+LINK_STATES = ("unknown", "L0", "L0s", "L1", "L1.1", "L1.2", "Recovery", "Detect")
 
 
 class Command:
@@ -17,49 +17,49 @@ class Command:
 
 class Decoder(srd.Decoder):
     api_version = 3
-    id = 'nvme'
-    name = 'NVMe'
-    longname = 'NVMe command phases'
-    desc = 'Doorbell, fetch, data and completion of NVMe commands.'
-    license = 'apache-2.0'
-    inputs = ['logic']
+    id = "nvme"
+    name = "NVMe"
+    longname = "NVMe command phases"
+    desc = "Doorbell, fetch, data and completion of NVMe commands."
+    license = "apache-2.0"
+    inputs = ["logic"]
     outputs = []
-    tags = ['PC', 'Debug/trace']
+    tags = ["PC", "Debug/trace"]
     channels = (
-        {'id': 'doorbell', 'name': 'DOORBELL', 'desc': 'Strobe: SQ tail doorbell'},
-        {'id': 'cqe', 'name': 'CQE', 'desc': 'Strobe: completion queue entry'},
+        {"id": "doorbell", "name": "DOORBELL", "desc": "Strobe: SQ tail doorbell"},
+        {"id": "cqe", "name": "CQE", "desc": "Strobe: completion queue entry"},
     )
     optional_channels = (
-        {'id': 'fetch', 'name': 'FETCH', 'desc': 'Strobe: the drive reads a command'},
-        {'id': 'data', 'name': 'DATA', 'desc': "High from a command's first data to its last"},
-        {'id': 'clkreq', 'name': 'CLKREQ#', 'desc': 'Sideband'},
-        {'id': 'perst', 'name': 'PERST#', 'desc': 'Sideband'},
-        {'id': 'link0', 'name': 'LINK0', 'desc': 'LinkState, bit 0'},
-        {'id': 'link1', 'name': 'LINK1', 'desc': 'LinkState, bit 1'},
-        {'id': 'link2', 'name': 'LINK2', 'desc': 'LinkState, bit 2'},
-        {'id': 'busy', 'name': 'BUSY', 'desc': 'High while a command is in flight'},
+        {"id": "fetch", "name": "FETCH", "desc": "Strobe: the drive reads a command"},
+        {"id": "data", "name": "DATA", "desc": "High from a command's first data to its last"},
+        {"id": "clkreq", "name": "CLKREQ#", "desc": "Sideband"},
+        {"id": "perst", "name": "PERST#", "desc": "Sideband"},
+        {"id": "link0", "name": "LINK0", "desc": "LinkState, bit 0"},
+        {"id": "link1", "name": "LINK1", "desc": "LinkState, bit 1"},
+        {"id": "link2", "name": "LINK2", "desc": "LinkState, bit 2"},
+        {"id": "busy", "name": "BUSY", "desc": "High while a command is in flight"},
     )
     options = (
-        {'id': 'in_flight', 'desc': 'Commands in flight at a time, without BUSY', 'default': 'unknown', 'values': ('unknown', 'one')},
+        {"id": "in_flight", "desc": "Commands in flight at a time, without BUSY", "default": "unknown", "values": ("unknown", "one")},
     )
     annotations = (
-        ('command', 'Command'),
-        ('assumed', 'Command, order assumed'),
-        ('submit', 'Doorbell to fetch'),
-        ('access', 'Fetch to data or completion'),
-        ('transfer', 'Data'),
-        ('complete', 'Data to completion'),
-        ('link', 'Link state'),
-        ('clkreq', 'CLKREQ# released'),
-        ('reset', 'PERST# asserted'),
-        ('warning', 'Warning'),
+        ("command", "Command"),
+        ("assumed", "Command, order assumed"),
+        ("submit", "Doorbell to fetch"),
+        ("access", "Fetch to data or completion"),
+        ("transfer", "Data"),
+        ("complete", "Data to completion"),
+        ("link", "Link state"),
+        ("clkreq", "CLKREQ# released"),
+        ("reset", "PERST# asserted"),
+        ("warning", "Warning"),
     )
     annotation_rows = (
-        ('commands', 'Commands', (ANN_COMMAND, ANN_ASSUMED)),
-        ('phases', 'Phases', (ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE)),
-        ('link-states', 'Link', (ANN_LINK,)),
-        ('sidebands', 'Sidebands', (ANN_CLKREQ, ANN_RESET)),
-        ('warnings', 'Warnings', (ANN_WARNING,)),
+        ("commands", "Commands", (ANN_COMMAND, ANN_ASSUMED)),
+        ("phases", "Phases", (ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE)),
+        ("link-states", "Link", (ANN_LINK,)),
+        ("sidebands", "Sidebands", (ANN_CLKREQ, ANN_RESET)),
+        ("warnings", "Warnings", (ANN_WARNING,)),
     )
 
     def __init__(self):
@@ -83,24 +83,24 @@ class Decoder(srd.Decoder):
 
     def start(self):
         self.out_ann = self.register(srd.OUTPUT_ANN)
-        self.one_at_a_time = self.options['in_flight'] == 'one'
+        self.one_at_a_time = self.options["in_flight"] == "one"
 
     def decode(self):
-        pins = self.wait({'skip': 0})
+        pins = self.wait({"skip": 0})
         self.there = {k for k, pin in enumerate(pins) if pin != NOT_CONNECTED}
         edges = sorted(self.there & {DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY})
         strobes = sorted(self.there & {DOORBELL, FETCH, CQE})
         self.levels(pins)
         self.data_was = pins[DATA] if DATA in self.there else 0
         if BUSY in self.there and pins[BUSY]:
-            self.warn('commands are in flight at the first sample: no latency before BUSY has been low')
-        something = [{k: 'h'} for k in strobes] + [{k: 'e'} for k in edges]
+            self.warn("commands are in flight at the first sample: no latency before BUSY has been low")
+        something = [{k: "h"} for k in strobes] + [{k: "e"} for k in edges]
         while True:
             high = any(pins[k] for k in strobes)
             if high or self.there & {DATA, BUSY}:
                 self.sample(pins)
             # a level still matches at the sample where it matched: skip one sample past a strobe
-            pins = self.wait({'skip': 1} if high else something)
+            pins = self.wait({"skip": 1} if high else something)
             self.levels(pins)
 
     def sample(self, pins):
@@ -141,7 +141,7 @@ class Decoder(srd.Decoder):
         if not self.one_at_a_time:
             return None
         if (bell and self.busy) or (cqe and self.busy == 0 and not bell) or (fetch and self.flying):
-            self.warn('more than one command is in flight: from here on the order is assumed')
+            self.warn("more than one command is in flight: from here on the order is assumed")
             self.one_at_a_time = self.known = False
             return None
         if bell and not cqe:
@@ -161,7 +161,7 @@ class Decoder(srd.Decoder):
             if self.flying:
                 self.single = False
             if not self.bells and self.last_bell is None:
-                self.warn('a fetch without a doorbell')
+                self.warn("a fetch without a doorbell")
             else:
                 # a doorbell may announce several commands: later ones take the latest doorbell
                 self.flying.append(Command(self.bells.pop(0) if self.bells else self.last_bell, self.samplenum))
@@ -183,33 +183,33 @@ class Decoder(srd.Decoder):
         if exact and not self.flying:
             self.flying.append(Command(self.bells.pop(0), None))
         if not self.flying:
-            self.warn('a completion without a command')
+            self.warn("a completion without a command")
             return
         command = self.flying.pop(0)
         latency = self.time(self.samplenum - command.doorbell)
         if exact:
-            self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_COMMAND, ['latency ' + latency, latency]])
+            self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_COMMAND, ["latency " + latency, latency]])
             self.phases(command)
             return
         if self.known:
-            text = f'{latency} in order? {len(self.flying) + len(self.bells)} more in flight'
+            text = f"{latency} in order? {len(self.flying) + len(self.bells)} more in flight"
         else:
-            text = f'{latency} in order? if none was in flight at the first sample'
-        self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_ASSUMED, [text, latency + ' ?', '?']])
+            text = f"{latency} in order? if none was in flight at the first sample"
+        self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_ASSUMED, [text, latency + " ?", "?"]])
 
     def phases(self, command):
         if command.fetch is None:
             return
         at = command.doorbell
         ends = (
-            (ANN_SUBMIT, 'submit', command.fetch),
-            (ANN_ACCESS, 'access', command.data_first if command.data_first is not None else self.samplenum),
-            (ANN_TRANSFER, 'data', command.data_last if command.data_first is not None else None),
-            (ANN_COMPLETE, 'complete', self.samplenum if command.data_last is not None else None),
+            (ANN_SUBMIT, "submit", command.fetch),
+            (ANN_ACCESS, "access", command.data_first if command.data_first is not None else self.samplenum),
+            (ANN_TRANSFER, "data", command.data_last if command.data_first is not None else None),
+            (ANN_COMPLETE, "complete", self.samplenum if command.data_last is not None else None),
         )
         for kind, name, end in ends:
             if end is not None:
-                self.put(at, end, self.out_ann, [kind, [f'{name} {self.time(end - at)}', name, name[0]]])
+                self.put(at, end, self.out_ann, [kind, [f"{name} {self.time(end - at)}", name, name[0]]])
                 at = end
 
     def levels(self, pins):
@@ -218,10 +218,10 @@ class Decoder(srd.Decoder):
             state = pins[LINK0] | pins[LINK1] << 1 | pins[LINK2] << 2
             if state != self.link:
                 if self.link is not None:
-                    self.span(ANN_LINK, 'link', LINK_STATES[self.link])
+                    self.span(ANN_LINK, "link", LINK_STATES[self.link])
                 self.link = state
-                self.since['link'] = self.samplenum
-        for channel, active, kind, text in ((CLKREQ, 1, ANN_CLKREQ, 'CLKREQ# released'), (PERST, 0, ANN_RESET, 'reset')):
+                self.since["link"] = self.samplenum
+        for channel, active, kind, text in ((CLKREQ, 1, ANN_CLKREQ, "CLKREQ# released"), (PERST, 0, ANN_RESET, "reset")):
             if channel in self.there:
                 if pins[channel] == active:
                     self.since.setdefault(kind, self.samplenum)
@@ -231,7 +231,7 @@ class Decoder(srd.Decoder):
 
     def span(self, kind, key, text):
         since = self.since[key]
-        self.put(since, self.samplenum, self.out_ann, [kind, [f'{text} {self.time(self.samplenum - since)}', text]])
+        self.put(since, self.samplenum, self.out_ann, [kind, [f"{text} {self.time(self.samplenum - since)}", text]])
 
     def warn(self, text):
         self.put(self.samplenum, self.samplenum + 1, self.out_ann, [ANN_WARNING, [text]])
@@ -239,5 +239,5 @@ class Decoder(srd.Decoder):
     def time(self, samples):
         """A number of samples as time, or as samples where the rate is unknown."""
         if not self.rate:
-            return f'{samples} samples'
-        return f'{samples * 1e6 / self.rate:.9g} us'
+            return f"{samples} samples"
+        return f"{samples * 1e6 / self.rate:.9g} us"
