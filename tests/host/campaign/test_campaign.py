@@ -102,7 +102,7 @@ def test_an_interrupted_campaign_keeps_what_it_has_and_goes_on(lab: Lab) -> None
     with pytest.raises(KeyboardInterrupt):
         campaign(lab, audience)
     aside = lab.root / "out/captures/b-empty-interrupted"
-    assert audience.heard[-1] == f"b: interrupted; what was recorded is in {aside}. Go on with --resume." and aside.is_dir()
+    assert audience.heard[-1] == f"b: interrupted; what was recorded is in {aside}. Continue with --resume." and aside.is_dir()
     assert [test["test"] for test in json.loads((lab.root / "out/results.json").read_text())["tests"]] == ["a"]
     again = Audience()
     with pytest.raises(UsageError, match="was begun with --rounds the default, not 3"):

@@ -99,7 +99,7 @@ def test_silence_is_an_error_that_names_the_question(made: list[Instrument]) -> 
 
 def test_another_instrument_is_refused(made: list[Instrument]) -> None:
     port, _ = scpi(made, {"*IDN?": ["hello\n"]})
-    with pytest.raises(RigError, match="no rig"):
+    with pytest.raises(RigError, match="not a rig"):
         port.identity()
 
 

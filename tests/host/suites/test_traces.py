@@ -200,7 +200,7 @@ def test_iologs_of_version_2_wait(tmp_path: Path) -> None:
         ("fio version 3 iolog\nx f read 0 1\n", "t:2: `x`"),
         ("fio version 3 iolog\n0 f hop 0 1\n", "t:2: action `hop`"),
         ("fio version 3 iolog\n0 f read -4 1\n", "`-4`"),
-        ("fio version 3 iolog\n0 f read 4\n", "no entry"),
+        ("fio version 3 iolog\n0 f read 4\n", "not an entry"),
     ):
         with pytest.raises(UsageError, match=says):
             parse_iolog(iter(bad.splitlines()), "t")
