@@ -105,7 +105,7 @@ def test_an_interrupted_campaign_keeps_what_it_has_and_goes_on(lab: Lab) -> None
     assert audience.heard[-1] == f"b: interrupted; what was recorded is in {aside}. Continue with --resume." and aside.is_dir()
     assert [test["test"] for test in json.loads((lab.root / "out/results.json").read_text())["tests"]] == ["a"]
     again = Audience()
-    with pytest.raises(UsageError, match="was begun with --rounds the default, not 3"):
+    with pytest.raises(UsageError, match="was started with --rounds the default, not 3"):
         _ = run_suite(
             Order(str(lab.root / "suite"), lab.root / "out", resume=True),
             RealBench(Setup("", "S", None, lab.root / "out" / JOURNAL), Choice(written=True, real=True, rounds=3), again),
