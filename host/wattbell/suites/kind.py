@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
@@ -17,8 +18,8 @@ AT_BEST = "highest, at "
 RATES = ("MB/s", "IOPS")
 JsonScore = Mapping[str, Any]
 """A score as it stands in results.json."""
-REGISTRY: dict[str, Kind] = {}
-"""The kinds by name."""
+REGISTRY: dict[str, type[Kind]] = {}
+"""The classes by name of the kind."""
 
 
 class Place(Enum):
@@ -32,8 +33,8 @@ class Place(Enum):
     POWER_STATES = auto()
 
 
-class Kind:
-    """A kind of test. A subclass is registered under its ``name``, the ``kind`` of a manifest, and inherits what it does not define."""
+class Kind(ABC):
+    """A kind of test. A subclass with a ``name`` (``kind`` of a manifest) is registered under it and inherits what it does not define."""
 
     name = ""
     needs_jobs = True
@@ -44,7 +45,8 @@ class Kind:
     def __init_subclass__(cls) -> None:
         if cls.name in REGISTRY:
             raise ValueError(f"two kinds of test are called {cls.name}")
-        REGISTRY[cls.name] = cls()
+        if cls.name:
+            REGISTRY[cls.name] = cls
 
     def problem(self, test: Test) -> str | None:
         """What is wrong with a test's entry in the manifest; None when nothing is."""
@@ -61,9 +63,9 @@ class Kind:
         """Whether a test needs no more rounds. ``tracked``: the values by round of each name in the test's ``track``."""
         return False
 
+    @abstractmethod
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
         """Points and scores of a recorded test. ``sections``: of its job file, by name; ``scale``: at which it was run."""
-        raise NotImplementedError
 
     def charted(self, name: str, unit: str) -> bool:
         """Whether a page draws the score of that name as a bar."""

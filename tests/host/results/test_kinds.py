@@ -7,10 +7,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from wattbell.errors import UsageError
 from wattbell.report.suite import sections
 from wattbell.results import read_run
 from wattbell.results.model import parse
-from wattbell.suites.kinds import KINDS, Place, kind_of
+from wattbell.suites import kind as kind_module
+from wattbell.suites.kinds import KINDS, Kind, Place, kind_of
+from wattbell.suites.suite import Test
 
 
 def entry(test: str, **more: Any) -> dict[str, Any]:
@@ -47,3 +50,19 @@ def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(samples: Mo
     assert kind_of(run.tests[0].kind).place is place
     assert run.tests[0].kind in {"", *KINDS}
     assert parse({**run.document, "tests": [entry(test, kind="burst")]}, "here").tests[0].kind == "burst"
+
+
+def test_a_kind_without_scores_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind_module, "REGISTRY", {})
+    unscored = type("Unscored", (Kind,), {"name": "unscored"})
+    assert {"unscored": unscored} == kind_module.REGISTRY
+    with pytest.raises(TypeError, match="abstract method"):
+        unscored()
+    with pytest.raises(ValueError, match="two kinds of test are called unscored"):
+        type("Again", (Kind,), {"name": "unscored"})
+
+
+def test_what_is_of_an_unknown_kind_is_not_scored() -> None:
+    test = Test(id="t", name="T", kind="later", conditions=("empty",))
+    with pytest.raises(UsageError, match="kind later are not known here"):
+        kind_of("later").score(None, test, {}, 1.0)

@@ -3,21 +3,36 @@
 A file in this folder with a subclass of :class:`~wattbell.suites.kind.Kind` is all that a new kind takes.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ..kind import REGISTRY as KINDS
-from ..kind import Kind, Place
+from ...errors import UsageError
+from ...measure.source import Source
+from ..jobs import Section
+from ..kind import REGISTRY, Kind, Place
+from ..outcome import Outcome
+from ..suite import Test
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
+KINDS: Mapping[str, Kind] = {name: kind() for name, kind in REGISTRY.items()}
+
+
+class _Unknown(Kind):
+    """A kind of another version's results: shown as nothing special, and not scored."""
+
+    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+        """UsageError."""
+        raise UsageError(f"Tests of kind {test.kind} are not known here; use the version of Wattbell that recorded {test.id}.")
+
+
+_UNKNOWN = _Unknown()
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of that name; one that is in nothing special for a name that this version does not know."""
-    return KINDS.get(name) or _UNKNOWN
+    """The kind of that name, or one that is shown as nothing special where this version does not know the name."""
+    return KINDS.get(name, _UNKNOWN)
 
-
-_UNKNOWN = Kind()
 
 __all__ = ["KINDS", "Kind", "Place", "kind_of"]
