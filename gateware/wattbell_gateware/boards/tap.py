@@ -27,8 +27,6 @@ __all__ = ["Tap"]
 
 _SHOWN = 2
 """Lanes of each direction in ``LINK``."""
-_SERIAL = "ECP5-0001"
-"""Of the one board; a number a board wants a place to keep it, which firmware and hw/ will bring."""
 
 
 def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespace:
@@ -133,7 +131,9 @@ class Tap(Elaboratable):
     def _transport(self, m: Module, platform, clocks, instrument, link) -> None:
         ulpi = _buffers(m, platform, "ulpi", data="io", clk="i", dir="i", nxt="i", stp="o", rst="o")
         # LUNA would drive the PHY's reset from a domain that has no clock while the PHY is in reset.
-        m.submodules.usb = usb = UsbPorts(SimpleNamespace(data=ulpi.data, clk=ulpi.clk, dir=ulpi.dir, nxt=ulpi.nxt, stp=ulpi.stp), _SERIAL)
+        # All boards of a type have one serial number: a number of its own needs a place to keep it, which no board has yet.
+        serial = f"{self._board.facts.name.upper()}-0001"
+        m.submodules.usb = usb = UsbPorts(SimpleNamespace(data=ulpi.data, clk=ulpi.clk, dir=ulpi.dir, nxt=ulpi.nxt, stp=ulpi.stp), serial)
         controller = self._spi(m, platform) if self._firmware is None else self._soft_core(m, platform, instrument)
         m.d.comb += [
             clocks.ulpi.eq(ulpi.clk.i), ulpi.rst.o.eq(clocks.phy_reset),
