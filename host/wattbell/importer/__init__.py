@@ -1,0 +1,1 @@
+"""From files of other instruments and of the host to a capture."""
