@@ -1,4 +1,4 @@
-"""Rig ticks and the time of day."""
+"""Rig ticks, the host's clock and the time of day."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from datetime import UTC, datetime
 def now_ns() -> int:
     """UTC in nanoseconds since 1970."""
     return time.time_ns()
+
+
+def host_ns() -> int:
+    """CLOCK_MONOTONIC_RAW in ns: runs at the rate of the host's oscillator, no matter what NTP does; it stands still while the host is
+    suspended."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
 def iso(utc_ns: int) -> str:

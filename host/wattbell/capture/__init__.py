@@ -2,7 +2,18 @@
 
 from .rail import RailReader, RailWaveform
 from .reader import Capture, open_capture
-from .source import Accumulator, CommandSource, RailSource
+from .source import Accumulator, CommandSource, RailSource, Samples, blocks
 from .writer import CaptureWriter
 
-__all__ = ["Accumulator", "Capture", "CaptureWriter", "CommandSource", "RailReader", "RailSource", "RailWaveform", "open_capture"]
+__all__ = [
+    "Accumulator",
+    "Capture",
+    "CaptureWriter",
+    "CommandSource",
+    "RailReader",
+    "RailSource",
+    "RailWaveform",
+    "Samples",
+    "blocks",
+    "open_capture",
+]

@@ -65,6 +65,42 @@ class RailSource(Protocol):
         """None: energy is then summed from the samples."""
 
 
+_MOST_SAMPLES = 1 << 15
+"""Of a block of :func:`blocks`: its count has 16 bits."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Blocks of a source that has nothing but samples, as a :class:`RailSource`. Arrays as described there."""
+
+    first_tick: I64
+    interval_ticks: npt.NDArray[np.uint32]
+    count: npt.NDArray[np.uint16]
+    flags: npt.NDArray[np.uint16]
+    dropped: npt.NDArray[np.uint32]
+    voltage_v: F32
+    current_a: F32
+    accumulator: Accumulator | None = None
+
+
+def blocks(first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, *, flags: int = 0, dropped: int = 0) -> Samples:
+    """Consecutive samples from `first_tick` on as a RailSource: float32 V and A of one length above 0. `flags` apply to all of them;
+    `dropped`: blocks that the source itself lost before the first."""
+    starts = np.arange(0, len(current_a), _MOST_SAMPLES, dtype=np.int64)
+    count = np.diff(np.append(starts, len(current_a)))
+    lost = np.zeros(len(starts), np.uint32)
+    lost[0] = dropped
+    return Samples(
+        first_tick + starts * interval_ticks,
+        np.full(len(starts), interval_ticks, np.uint32),
+        count.astype(np.uint16),
+        np.full(len(starts), flags, np.uint16),
+        lost,
+        np.ascontiguousarray(voltage_v, np.float32),
+        np.ascontiguousarray(current_a, np.float32),
+    )
+
+
 class CommandSource(Protocol):
     """Commands as they were seen on the bus."""
 

@@ -54,8 +54,8 @@ class CaptureWriter:
     its journal (an interrupt may have struck in the middle of a batch).
 
     With `overwrite`, an existing capture stays until :meth:`commit`, which the first data and a normal end also call; :attr:`path` is
-    another folder until then. Raises CaptureError, here and in every method that writes, when the disk refuses a write, and at once
-    when the folder is not writable or another recorder has it.
+    another folder until then. `tick_ps`: of the clock of what is added; a stream brings its own. Raises CaptureError, here and in every
+    method that writes, when the disk refuses a write, and at once when the folder is not writable or another recorder has it.
     """
 
     def __init__(
@@ -68,11 +68,13 @@ class CaptureWriter:
         keep_stream: bool = False,
         overwrite: bool = False,
         journal: bool = True,
+        tick_ps: int = spec.TICK_PS,
     ) -> None:
         self._place = Place(Path(path), overwrite)
         self.path = self._place.path
         self.meta = meta.new()
         self.meta["rig"] = dict(rig or {})
+        self.meta["clock"]["tick_ps"] = tick_ps
         self.meta["conditions"].update(conditions or {})
         self.meta["journal"] = {"cuts": [], "tick_offsets": [0]}
         self.decoder = Decoder()

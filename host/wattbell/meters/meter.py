@@ -1,0 +1,146 @@
+"""What a live source of rail samples is, and how one is opened.
+
+A meter has a clock of its own: its samples lie on an exact grid of its ticks, from tick 0 at :meth:`Meter.start`. What it did not send is
+missing there, never made up. :meth:`Meter.clock_pairs` says when its ticks were by the host's clock (:func:`wattbell.clock.host_ns`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Protocol, cast
+
+from ..capture.source import RailSource
+from ..errors import UsageError
+
+
+@dataclass(frozen=True)
+class ClockPair:
+    """The meter's clock stood at `tick` at an instant of the host's clock from `before_ns` to `after_ns`. `before_ns` None: only known to
+    be no later than `after_ns`, as for a sample that had arrived then."""
+
+    before_ns: int | None
+    after_ns: int
+    tick: int
+
+
+@dataclass(frozen=True)
+class MeterAbout:
+    """Who measures, on what grid, and how well.
+
+    ``tick_ps``: picoseconds a tick; ``interval_ticks``: between two samples. ``has_voltage`` False: the voltage is what the user stated.
+    Error terms, limits read as k = 2: ``gain`` of the power (voltage and current together, relative), ``offset_a`` of the current (A),
+    ``timebase`` (relative); ``accuracy``: where these three were published, in words for the user. ``conditions``, ``notes``: for the
+    ``conditions`` of ``meta.json``.
+    """
+
+    model: str
+    serial: str
+    firmware: str
+    tick_ps: int
+    interval_ticks: int
+    has_voltage: bool
+    gain: float
+    offset_a: float
+    timebase: float
+    accuracy: str
+    conditions: Mapping[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def rig(self) -> dict[str, object]:
+        """``rig`` of ``meta.json``."""
+        stated = {"gain": self.gain, "offset_a": self.offset_a, "timebase": self.timebase}
+        return {
+            "model": self.model,
+            "serial": self.serial,
+            "firmware": self.firmware,
+            "error_model": stated,
+            "accuracy": self.accuracy,
+            "has_voltage": self.has_voltage,
+        }
+
+
+class Meter(Protocol):
+    """An open meter. Use as a context manager: leaving it stops and closes the meter."""
+
+    @property
+    def about(self) -> MeterAbout:
+        """Known from the moment the meter is open."""
+
+    def start(self) -> None:
+        """Begin to measure; tick 0 is the first sample. Raises RigError when the meter refuses."""
+
+    def read(self, timeout_s: float) -> list[RailSource]:
+        """Blocks that came since the last call, in order of time; waits up to `timeout_s` for the first, and is ``[]`` when none came.
+
+        What the meter lost is missing from the grid. Raises RigError when the meter is gone or sends what is not understood, but only
+        once everything that came before was returned. After :meth:`stop` it returns what was under way, then ``[]``.
+        """
+
+    def stop(self) -> None:
+        """End measuring. Nothing happens if it has ended."""
+
+    def clock_pairs(self) -> list[ClockPair]:
+        """Every pair since :meth:`start`, in order of time. :meth:`read` asks a meter for its counter once a second, if it has one."""
+
+    def __enter__(self) -> Meter:
+        """Itself."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop and close."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of meter. ``usage``: what ``--meter`` takes; ``extra``: of pyproject.toml, which installs ``needs`` (names to import)."""
+
+    usage: str
+    what: str
+    module: str
+    extra: str | None = None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def installed(self) -> bool:
+        """Whether all that it needs is."""
+        return all(find_spec(name) is not None for name in self.needs)
+
+
+KINDS: dict[str, Kind] = {}
+"""By the word that ``--meter`` begins with."""
+
+
+def open_meter(text: str) -> Meter:
+    """The meter that ``--meter`` names, opened. Raises UsageError for an unknown name, a bad option or a library that is not installed,
+    and RigError when the meter cannot be opened."""
+    name, _, rest = text.partition(":")
+    kind = KINDS.get(name)
+    if kind is None:
+        known = ", ".join(known.usage for known in KINDS.values())
+        raise UsageError(f"--meter {text}: there is no meter of that name. Give one of {known}; `wattbell meters` explains them.")
+    if not kind.installed:
+        raise UsageError(f"--meter {name} needs a library that is not installed: pip install 'wattbell[{kind.extra}]'")
+    opener = cast("Callable[[str], Meter]", import_module(f".{kind.module}", __package__).open_meter)
+    return opener(rest)
+
+
+_OPTION = re.compile(r",([a-z_]+)=([^,]*)$")
+
+
+def options(rest: str, usage: str, known: Mapping[str, Callable[[str], object]]) -> tuple[str, dict[str, object]]:
+    """``PORT,name=value,...`` as PORT and the values, each read by its function in `known`. Raises UsageError."""
+    found: dict[str, object] = {}
+    while match := _OPTION.search(rest):
+        name, value = match.groups()
+        if name not in known:
+            raise UsageError(f"--meter {usage.partition(':')[0]}: there is no option {name}; give {usage}.")
+        try:
+            found[name] = known[name](value)
+        except ValueError:
+            raise UsageError(f"--meter {usage.partition(':')[0]}: {name}={value} cannot be read; give {usage}.") from None
+        rest = rest[: match.start()]
+    return rest, found
