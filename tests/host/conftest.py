@@ -36,6 +36,8 @@ COMMAND = {
     "blocks": 8,
     "flags": 0,
     "saturated": 0,
+    "source": 0,
+    "instant_u_ns": 0,
 }
 
 

@@ -70,6 +70,8 @@ class StreamCommands:
             nullable(columns["blocks"], None),
             nullable(columns["flags"], None),
             nullable(saturated, None),
+            nullable(np.full(len(cqe), schema.SeenBy.TAP, np.uint8), None),
+            nullable(np.zeros(len(cqe), np.uint32), None),
         ]
         return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
 

@@ -73,12 +73,17 @@ class Capture:
         path = self.path / f"{name}.parquet"
         self._verify(path.name)
         try:
-            frame = Table.scan(path)
+            frame: pl.LazyFrame = Table.scan(path)
             found = frame.collect_schema()
         except _DAMAGED as error:
             raise damaged(path, error) from None
         wanted = _KINDS[name]
         missing = set(wanted) - set(found)
+        later = [column for column in schema.LATER_COLUMNS.get(name, ()) if column in missing]
+        if later:
+            frame = frame.with_columns(pl.lit(0).cast(_DTYPES[name][column]).alias(column) for column in later)
+            found = frame.collect_schema()
+            missing -= set(later)
         if missing:
             raise CaptureError(f"{path} lacks the column {', '.join(sorted(missing))}; it was not written by wattbell.")
         odd = [column for column, kind in wanted.items() if _kind(found[column]) != kind]
@@ -259,10 +264,11 @@ def _kind(dtype: pl.DataType) -> str:
     return "integer" if dtype.is_integer() else str(dtype)
 
 
-def _kinds(table: pa.Schema) -> dict[str, str]:
+def _dtypes(table: pa.Schema) -> dict[str, pl.DataType]:
     empty = pl.from_arrow(table.empty_table())
     assert isinstance(empty, pl.DataFrame)
-    return {name: _kind(dtype) for name, dtype in empty.schema.items()}
+    return dict(empty.schema)
 
 
-_KINDS = {name: _kinds(table) for name, table in schema.TABLES.items()}
+_DTYPES = {name: _dtypes(table) for name, table in schema.TABLES.items()}
+_KINDS = {name: {column: _kind(dtype) for column, dtype in dtypes.items()} for name, dtypes in _DTYPES.items()}

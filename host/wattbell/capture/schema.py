@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import pyarrow as pa
 from wattbell_spec import wire as spec
 
 FORMAT_VERSION = 1
+
+
+class SeenBy(IntEnum):
+    """Where the instants of a command are from: ``source`` of ``commands.parquet``."""
+
+    TAP = 0
+    TRACEPOINT = 1
+    BLKTRACE = 2
+    FIO_LOG = 3
+
 
 COMMANDS = pa.schema(
     [
@@ -25,9 +37,13 @@ COMMANDS = pa.schema(
         pa.field("blocks", pa.uint32(), nullable=False),
         pa.field("flags", pa.uint8(), nullable=False),
         pa.field("saturated", pa.uint8(), nullable=False),
+        pa.field("source", pa.uint8(), nullable=False),
+        pa.field("instant_u_ns", pa.uint32(), nullable=False),
     ]
 )
-RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated")
+LATER_COLUMNS = {"commands": ("source", "instant_u_ns")}
+"""Columns that captures have since there are sources other than a tap, by table: 0 in those that lack them."""
+RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated", "source", "instant_u_ns")
 """Columns of `commands` that mostly repeat the previous value."""
 AGES_BEFORE = ("doorbell", "fetch", "first_data", "last_data")
 """Ages in wire order; bit i of `saturated` belongs to age i, these first, then AGES_AFTER."""
