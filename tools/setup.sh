@@ -14,7 +14,7 @@ die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 # --- Debian packages -------------------------------------------------------------------------------------------------
 packages=(ca-certificates git g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev
   gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf)
-[ "$level" = dev ] && packages+=(sigrok-cli picocom mmdebstrap cpio e2fsprogs fio ngspice
+[ "$level" = dev ] && packages+=(sigrok-cli picocom mmdebstrap cpio e2fsprogs fio pciutils ngspice
   chromium clang libclang-rt-14-dev)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.

@@ -30,3 +30,9 @@ class Board:
 ECP5 = Board("ecp5", lanes=2, rates_gt_s=(2.5, 5.0), ticks_per_clock=16, instant_s=6e-9)
 KINTEX7 = Board("kintex7", lanes=4, rates_gt_s=(2.5, 5.0, 8.0), ticks_per_clock=4, instant_s=4e-9)
 BOARDS = (ECP5, KINTEX7)
+
+
+def board_of(serial: str) -> Board | None:
+    """The board whose name a rig's USB serial number begins with (``ECP5-0001``); None for a rig that is none of them."""
+    name = serial.partition("-")[0].lower()
+    return next((board for board in BOARDS if board.name == name), None)

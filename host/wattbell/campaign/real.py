@@ -14,7 +14,9 @@ from ..capture import Capture
 from ..drive import Device, Tools, inspect, restore_left_over
 from ..drive.bench import run_session
 from ..drive.device import refuse_in_use, refuse_wrong_serial
+from ..drive.host import about_host
 from ..drive.identity import identify
+from ..drive.link import read_link
 from ..drive.phase import Phase, to_json
 from ..drive.rounds import Rounds
 from ..errors import DriveError
@@ -87,9 +89,12 @@ class RealBench:
         fio = self._tools.run("fio", "--version").strip()
         nvme = self._tools.run("nvme", "version").strip().splitlines()
         out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": self.choice.seed}
+        link = read_link(self._device)
+        more = {"computer": about_host(), "link": None if link is None else link.to_json()}
         asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation}
         return {
             **out,
+            **more,
             "adc_interval_s": self._setup.interval_s or CONVERSION_S,
             **{name: value for name, value in asked.items() if value is not None},
         }

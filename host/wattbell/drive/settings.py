@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,21 +18,28 @@ from wattbell_spec.nvme import feature
 
 from ..errors import DriveError
 from .device import Device
+from .host import POLICIES, policies
 from .interruption import guarded
+from .link import SPEEDS_GT_S, rate, upstream_port
 from .tools import Tools
 
 POWER_MANAGEMENT, WRITE_CACHE = feature("power_management"), feature("write_cache")
-_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SYSFS = (
     r"class/block/nvme\d+n\d+/queue/(nomerges|scheduler)",
     r"bus/pci/devices/[0-9a-f:.]+/(power/control|link/(clkpm|l0s_aspm|l1_aspm|l1_1_aspm|l1_2_aspm))",
     r"class/nvme/nvme\d+/power/pm_qos_latency_tolerance_us",
+    POLICIES + r"/policy\d+/scaling_governor",
 )
 """The files of sysfs that a run changes."""
 _VALUE = re.compile(r"value:\s*(?:0x)?([0-9a-fA-F]+)", re.IGNORECASE)
 _LINK_CONTROL = "CAP_EXP+10.w"
-"""Link Control register of the PCI Express capability, bits 1:0 are ASPM Control."""
+"""Link Control register of the PCI Express capability, bits 1:0 are ASPM Control, bit 5 is Retrain Link."""
+_LINK_STATUS, _LINK_CONTROL_2 = "CAP_EXP+12.w", "CAP_EXP+30.w"
+"""Bits 3:0 are Current Link Speed and Target Link Speed, bit 11 of Link Status is Link Training."""
+_RETRAIN, _TRAINING = 0x20, 0x800
+_TRAINED_S, _TRAINED_WITHIN_S = 0.2, 2.0
+"""A link trains within some 100 ms (PCI Express Base Specification, Link Training and Status State Machine)."""
 ASPM_BITS = {"off": 0, "l1": 2, "l1.2": 2}
 _LINK_FILES = {
     "off": {"l0s_aspm": 0, "l1_aspm": 0, "l1_1_aspm": 0, "l1_2_aspm": 0},
@@ -42,7 +50,8 @@ _LINK_FILES = {
 
 @dataclass(frozen=True)
 class Saved:
-    """A setting as it was. ``kind``: ``sysfs`` (``where`` a file), ``feature`` (a number), ``setpci`` (a PCI address)."""
+    """A setting as it was. ``kind``: ``sysfs`` (``where`` a file), ``feature`` (a number), ``setpci`` (Link Control of a PCI address),
+    ``link_speed`` (Target Link Speed of a PCI address, as its code)."""
 
     kind: str
     where: str
@@ -90,6 +99,44 @@ class Settings:
         self.feature(WRITE_CACHE, int(on))
         self.conditions["write_cache"] = on
 
+    def link_speed(self, gt_s: float) -> None:
+        """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which bounds what both ends agree on. DriveError when
+        the slot cannot, or the link does not come back at that speed."""
+        port = upstream_port(self.device, self.sys)
+        code = next((code for code, speed in SPEEDS_GT_S.items() if speed == gt_s), None)
+        if code is None:
+            raise DriveError(f"{gt_s:g} GT/s is no speed of PCI Express; it has {', '.join(f'{s:g}' for s in SPEEDS_GT_S.values())}.")
+        if port is None:
+            raise DriveError(f"{self.device.path} has no port above it whose link could be set to {rate(gt_s)}.")
+        before = int(self._register(port, _LINK_CONTROL_2), 16) & 0xF
+        if before not in SPEEDS_GT_S:
+            raise DriveError(
+                f"The port above {self.device.path} ({port}) has no Target Link Speed: its link cannot be set to {rate(gt_s)}."
+            )
+        if not any(s.kind == "link_speed" for s in self.saved):
+            self._save(Saved("link_speed", port, str(before)))
+        now = _retrain(self.tools, port, code)
+        if now != code:
+            found = rate(SPEEDS_GT_S[now]) if now in SPEEDS_GT_S else "no known speed"
+            raise DriveError(f"The link of {self.device.path} was to run at {rate(gt_s)} and runs at {found}: its ends allow nothing else.")
+        self.conditions["link_speed"] = f"set to {rate(gt_s)}"
+
+    def _register(self, address: str, register: str) -> str:
+        return self.tools.run("setpci", "-s", address, register).strip()
+
+    def governor(self, name: str) -> None:
+        """The frequency governor of every policy. DriveError when there is none, or no such one."""
+        found = policies(self.sys)
+        if not found:
+            raise DriveError("The kernel offers no frequency governor here (a virtual machine has none): leave --governor out.")
+        for folder in found:
+            offered = (folder / "scaling_available_governors").read_text().split()
+            if name not in offered:
+                raise DriveError(f"{folder.name} has no governor {name}; it has {', '.join(offered)}.")
+        for folder in found:
+            self._sysfs(folder / "scaling_governor", name)
+        self.conditions["governor"] = name
+
     def feature(self, number: int, value: int) -> None:
         """Set Features of ``number``."""
         if not any(s.kind == "feature" and s.where == str(number) for s in self.saved):
@@ -118,21 +165,14 @@ class Settings:
             missing = wanted == "l1.2" and not (link / "l1_2_aspm").exists()
             self.conditions["aspm"] = "l1: the link has no L1.2" if missing else wanted
         elif self.device.pci and self.tools.has("setpci"):
-            for address in self._link_ends():
+            for address in _link_ends(self.device, self.sys):
                 self._setpci(address, ASPM_BITS[wanted])
             note = " (L1 substates as the firmware set them)" if wanted != "off" else ""
             self.conditions["aspm"] = f"{wanted} by setpci{note}"
         else:
             self.conditions["aspm"] = "not under our control: the kernel offers no ASPM on this link, and setpci is not installed"
 
-    def _link_ends(self) -> list[str]:
-        """Drive and the port above it: ASPM is set at both ends."""
-        node = (self.sys / "bus/pci/devices" / self.device.pci).resolve()
-        above = node.parent.name
-        ends = [self.device.pci]
-        return [above, *ends] if _PCI.fullmatch(above) else ends
-
-    # -- the three kinds of setting ----------------------------------------------------------------------------------
+    # -- the kinds of setting ----------------------------------------------------------------------------------------
 
     def _sysfs(self, path: Path, value: str) -> None:
         if not path.exists():
@@ -145,7 +185,7 @@ class Settings:
         _write(path, value)
 
     def _setpci(self, address: str, bits: int) -> None:
-        before = self.tools.run("setpci", "-s", address, _LINK_CONTROL).strip()
+        before = self._register(address, _LINK_CONTROL)
         if not any(s.kind == "setpci" and s.where == address for s in self.saved):
             self._save(Saved("setpci", address, before))
         self.tools.run("setpci", "-s", address, f"{_LINK_CONTROL}={bits:x}:3")
@@ -176,6 +216,29 @@ class Settings:
                 raise DriveError(f"Settings were not restored: {'; '.join(failed)}. They are listed in {self.journal}.")
             self.saved.clear()
             self.journal.unlink(missing_ok=True)
+
+
+def _link_ends(device: Device, sys: Path) -> list[str]:
+    """The port above the drive, and the drive: ASPM is set at both ends."""
+    above = upstream_port(device, sys)
+    return [device.pci] if above is None else [above, device.pci]
+
+
+def _retrain(tools: Tools, port: str, code: int) -> int:
+    """Set Target Link Speed of a port and retrain its link; the code of the speed at which it then runs. DriveError when it does not come
+    back."""
+    tools.run("setpci", "-s", port, f"{_LINK_CONTROL_2}={code:x}:f")
+    tools.run("setpci", "-s", port, f"{_LINK_CONTROL}={_RETRAIN:x}:{_RETRAIN:x}")
+    began = time.monotonic()
+    while True:
+        status = int(tools.run("setpci", "-s", port, _LINK_STATUS), 16)
+        passed = time.monotonic() - began
+        # the bit may not be set yet at the first look
+        if not status & _TRAINING and (status & 0xF == code or passed > _TRAINED_S):
+            return status & 0xF
+        if passed > _TRAINED_WITHIN_S:
+            raise DriveError(f"The link below {port} does not come back from training.")
+        time.sleep(0.01)
 
 
 def get_feature(tools: Tools, device: Device, number: int) -> int:
@@ -213,6 +276,8 @@ def _put_back(saved: list[Saved], device: Device, tools: Tools) -> list[str]:
                 _write(Path(setting.where), setting.value)
             elif setting.kind == "feature":
                 _set_feature(tools, device, int(setting.where), int(setting.value))
+            elif setting.kind == "link_speed":
+                _retrain(tools, setting.where, int(setting.value))
             else:
                 tools.run("setpci", "-s", setting.where, f"{_LINK_CONTROL}={setting.value}")
         except (DriveError, OSError) as error:  # the others are put back all the same
@@ -244,7 +309,7 @@ def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = P
     if not content.serial or content.serial != device.serial:
         raise DriveError(f"{journal} is about drive {content.serial}, not {device.serial}.")
     for setting in content.saved:
-        if not _ours(setting, sys):
+        if not _ours(setting, device, sys):
             what = f"{setting.kind} {setting.where} = {setting.value}"
             raise DriveError(
                 f"{journal} names {what}, which no run changes: somebody else wrote it. Remove it, and check the drive's settings."
@@ -257,7 +322,7 @@ def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = P
     return True
 
 
-def _ours(setting: Saved, sys: Path) -> bool:
+def _ours(setting: Saved, device: Device, sys: Path) -> bool:
     """Whether a run may have saved this: the journal lies in a folder of results, and may come from anywhere."""
     if setting.kind == "sysfs":
         where = os.path.normpath(setting.where)
@@ -265,6 +330,8 @@ def _ours(setting: Saved, sys: Path) -> bool:
         return known and where == setting.where and _WORD.fullmatch(setting.value) is not None
     if setting.kind == "feature":
         return setting.where in (str(POWER_MANAGEMENT), str(WRITE_CACHE)) and re.fullmatch(r"[0-9]{1,10}", setting.value) is not None
-    return (
-        setting.kind == "setpci" and _PCI.fullmatch(setting.where) is not None and re.fullmatch(r"[0-9a-f]{1,4}", setting.value) is not None
-    )
+    if setting.kind == "setpci":
+        return setting.where in _link_ends(device, sys) and re.fullmatch(r"[0-9a-f]{1,4}", setting.value) is not None
+    if setting.kind == "link_speed":
+        return setting.where == upstream_port(device, sys) and re.fullmatch(r"[1-6]", setting.value) is not None
+    return False
