@@ -1,0 +1,50 @@
+"""Nordic Power Profiler Kit II: the CSV export of nRF Connect Power Profiler.
+
+``Timestamp(ms),Current(uA)[,D0-D7][,D0,...,D7]``. The program leaves out rows whose samples it lost, and each of the columns can be left
+out of the export (pc-nrfconnect-ppk, ``exportChartAction.ts``). It measures no voltage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import CaptureError
+from .grid import Grid
+from .rows import waveform
+from .text import F64, Head, Rows, Table, header, names
+from .waveform import About, Options, Waveform, no_volts
+
+NAME, TITLE = "ppk2", "PPK2 CSV"
+_TIME, _CURRENT = "Timestamp(ms)", "Current(uA)"
+
+
+def matches(head: Head) -> bool:
+    """Whether the first line is this program's."""
+    return any(name in (_TIME, _CURRENT) for name in names(head))
+
+
+def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+    """Raises CaptureError with the line."""
+    (path,) = paths
+    _, found = header(path)
+    if _TIME not in found or _CURRENT not in found:
+        missing = _CURRENT if _TIME in found else _TIME
+        raise CaptureError(f"{path}, line 1: there is no column {missing}; export it again with timestamp and current.")
+    volts = options.volts
+    if volts is None:
+        raise no_volts(path, "a PPK2 measures current")
+
+    def seconds(rows: Rows) -> F64:
+        return rows.columns[0] * 1e-3
+
+    def values(rows: Rows) -> tuple[F64, F64]:
+        return np.full(len(rows), volts.value), rows.columns[1] * 1e-6
+
+    def about(_grid: Grid, _table: Table) -> About:
+        return About(TITLE, "Nordic PPK2", 0, 0, 0, volts=volts)
+
+    table = Table(path, (found.index(_TIME), found.index(_CURRENT)), len(found))
+    return waveform(table, lambda: seconds, values, about)

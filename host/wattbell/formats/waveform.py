@@ -1,0 +1,205 @@
+"""What a file of another instrument is to the importer: samples on a grid, and what is known of the instrument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..capture.rail import F32
+from ..capture.source import Samples
+from ..errors import CaptureError
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+_MOST_IN_A_BLOCK = 1 << 15
+"""A block's count has 16 bits."""
+_FINEST_PS, _COARSEST_PS = 1, 1000
+_MOST_TICKS, _LAST_TICK = (1 << 32) - 1, 1 << 59
+_LONGEST_PS = 1e21
+"""30 years."""
+_CLOSE = 1e-9
+"""A grid that is off by less than this (relative) is the same grid: 1 ns a second."""
+
+
+@dataclass(frozen=True)
+class Volts:
+    """The voltage that the user states for an instrument without one; ``u``: its uncertainty (k = 2), V."""
+
+    value: float
+    u: float
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Limits of the instrument, read as k = 2: ``gain`` of the power (relative), ``offset_a`` of the current (A), ``timebase`` (relative).
+    ``source``: where they are from, in words for the user."""
+
+    gain: float
+    offset_a: float
+    timebase: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that the user names; ``unit`` None: as its name says."""
+
+    name: str
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user says about a file. ``rail``: which of several. ``columns``: by role (``time``, ``current``, ``voltage``, ``power``),
+    for formats that do not say which is which. ``interval_s``: between rows, for a file that only counts them."""
+
+    rail: str | None = None
+    volts: Volts | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    interval_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Utc:
+    """The time of day of some samples by the instrument's host: indices on the grid (ascending) and UTC in ns since 1970."""
+
+    index: I64
+    ns: I64
+
+
+@dataclass(frozen=True)
+class About:
+    """Who measured, and on what grid.
+
+    Sample i is centred at i x ``interval_ticks`` ticks of ``tick_ps`` picoseconds. ``span``: samples of the grid, missing ones included.
+    ``grid_s``: the largest distance of a time stamp of the file from its place on the grid. ``accuracy`` None: none is known.
+    ``volts``: the stated voltage, where the file has none. ``conditions``, ``notes``: for ``conditions`` of ``meta.json``.
+    """
+
+    title: str
+    instrument: str
+    tick_ps: int
+    interval_ticks: int
+    span: int
+    serial: str = ""
+    firmware: str = ""
+    grid_s: float = 0.0
+    accuracy: Accuracy | None = None
+    volts: Volts | None = None
+    utc: Utc | None = None
+    notes: tuple[str, ...] = ()
+    conditions: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def interval_s(self) -> float:
+        """Between two samples."""
+        return self.interval_ticks * self.tick_ps * 1e-12
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive rows of a file: place on the grid (ascending), V and A. NaN in either is a missing sample."""
+
+    index: I64
+    voltage_v: F32
+    current_a: F32
+
+
+@dataclass(frozen=True)
+class Waveform:
+    """An open file. ``read``: goes through it once, in pieces of bounded size."""
+
+    about: About
+    read: Callable[[], Iterator[Piece]]
+
+    def sources(self) -> Iterator[Samples]:
+        """What a CaptureWriter takes, in order of time; samples that are not there are missing ticks."""
+        interval = self.about.interval_ticks
+        for piece in self.read():
+            made = _samples(piece, interval)
+            if made is not None:
+                yield made
+
+
+def _samples(piece: Piece, interval: int) -> Samples | None:
+    """A block for each run of consecutive samples; None where all are missing."""
+    there = np.isfinite(piece.voltage_v) & np.isfinite(piece.current_a)
+    index, voltage, current = piece.index[there], piece.voltage_v[there], piece.current_a[there]
+    if not len(index):
+        return None
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(index) != 1)))
+    ends = np.append(begins[1:], len(index))
+    if int((ends - begins).max()) > _MOST_IN_A_BLOCK:
+        begins = np.concatenate([np.arange(begin, end, _MOST_IN_A_BLOCK) for begin, end in zip(begins, ends, strict=True)])
+    count = np.diff(np.append(begins, len(index)))
+    blocks = len(begins)
+    return Samples(
+        index[begins] * interval,
+        np.full(blocks, interval, np.uint32),
+        count.astype(np.uint16),
+        np.zeros(blocks, np.uint16),
+        np.zeros(blocks, np.uint32),
+        np.ascontiguousarray(voltage, np.float32),
+        np.ascontiguousarray(current, np.float32),
+    )
+
+
+def ticks(interval_s: float, span: int, path: Path) -> tuple[int, int]:
+    """(picoseconds a tick, ticks a sample) of a grid of `span` samples: the coarsest tick from 1 ns down to 1 ps with which the interval is
+    off by less than 1e-9, else the finest that there is room for. Raises CaptureError for a grid that no capture can have."""
+    ps = interval_s * 1e12
+    if not (1e3 <= ps <= 4e18 and ps * max(span, 1) <= _LONGEST_PS):
+        raise CaptureError(f"{path}: {span} samples {interval_s:g} s apart cannot be stored.")
+    tick_ps = _COARSEST_PS
+    while ps / tick_ps > _MOST_TICKS or ps * span / tick_ps > _LAST_TICK:
+        tick_ps *= 10
+    while tick_ps > _FINEST_PS and abs(ps / tick_ps - round(ps / tick_ps)) > _CLOSE * ps / tick_ps:
+        if ps * 10 / tick_ps > _MOST_TICKS or ps * span * 10 / tick_ps > _LAST_TICK:
+            break
+        tick_ps //= 10
+    return tick_ps, max(1, round(ps / tick_ps))
+
+
+def with_power(voltage: F64, current: F64, power: F64) -> F64:
+    """The current that gives the instrument's own power with its own voltage.
+
+    An instrument that averages its readings gives the mean of the products, which the product of the means is not; a capture's power is
+    voltage x current. Where there is no voltage, the current stays as it was.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = power / voltage
+    usable = np.isfinite(effective) & (np.abs(voltage) > 1e-3)
+    return np.where(usable, effective, np.where(np.isfinite(power), current, np.nan))
+
+
+def no_volts(path: Path, what: str) -> CaptureError:
+    """The error for an instrument that measures no voltage, when the user states none."""
+    return CaptureError(
+        f"{path}: {what} and no voltage: state that of the rail, as --volts 3.3 or --volts 3.3,0.05 (with its uncertainty)."
+    )
+
+
+def choose_rail(path: Path, rails: list[str], wanted: str | None) -> str:
+    """One of several rails: the one that `wanted` names (case and space aside), the only one, or the only one of 3.3 V. Raises CaptureError
+    otherwise."""
+    shown = ", ".join(rails)
+    if wanted is not None:
+        same = [name for name in rails if _plain(name) == _plain(wanted)]
+        if len(same) == 1:
+            return same[0]
+        raise CaptureError(f"{path}: there is no rail {wanted}; it has {shown or 'none with voltage and current'}.")
+    if not rails:
+        raise CaptureError(f"{path}: no rail in it has a current.")
+    likely = [name for name in rails if _plain(name) in ("3.3v", "3v3")]
+    if len(rails) > 1 and len(likely) != 1:
+        raise CaptureError(f"{path} has several rails ({shown}): choose one with --rail.")
+    return likely[0] if likely else rails[0]
+
+
+def _plain(name: str) -> str:
+    return "".join(name.split()).lower()
