@@ -1,8 +1,8 @@
 """Otii: the CSV export, one file a channel.
 
 ``"Timestamp","Value"``, seconds and SI units. Which quantity a file holds is not in it but in its name (``Main current``, ``mc``...), or
-is told with ``--column current=FILE``. The channels may differ in rate: each sample of the current goes with the voltage (or power) whose
-interval it falls into.
+is told with ``--column current=FILE``. The channels may differ in rate: a sample stands for the time until the next of its channel, and
+each one of the current goes with the voltage (or power) of that time.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from .waveform import About, Options, Piece, Waveform, no_volts, ticks, with_pow
 
 NAME, TITLE = "otii", "Otii CSV"
 _COLUMNS = ["Timestamp", "Value"]
+_ROUNDING = 1e-3
+"""Share of an interval by which time stamps are rounded."""
 _NAMES = {
     "current": re.compile(r"current|(^|[^a-z])(mc|ac|i)([^a-z]|$)"),
     "voltage": re.compile(r"voltage|(^|[^a-z])(mv|av|u|v)([^a-z]|$)"),
@@ -119,7 +121,7 @@ def _together(channels: dict[str, _Channel], options: Options) -> Waveform:
 
 
 class _Hold:
-    """The value of a channel whose interval an instant falls into; NaN where its sample is missing."""
+    """The value of a channel at an instant: of the sample whose time it falls into; NaN where that is missing."""
 
     def __init__(self, channel: _Channel) -> None:
         self._grid = channel.grid
@@ -130,7 +132,7 @@ class _Hold:
 
     def at(self, seconds: npt.NDArray[np.floating[Any]]) -> F64:
         """Values at ascending instants, none before those of the last call."""
-        place = np.floor((seconds - self._grid.first_s) / self._grid.interval_s + 0.5 + 1e-6).astype(np.int64)
+        place = np.floor((seconds - self._grid.first_s) / self._grid.interval_s + _ROUNDING).astype(np.int64)
         while not self._ended and (not len(self._index) or self._index[-1] < place[-1]):
             index, values = next(self._pieces, (None, None))
             if index is None or values is None:

@@ -98,7 +98,7 @@ class About:
     @property
     def interval_s(self) -> float:
         """Between two samples."""
-        return self.interval_ticks * self.tick_ps * 1e-12
+        return self.interval_ticks * self.tick_ps / 1e12
 
 
 @dataclass(frozen=True)
