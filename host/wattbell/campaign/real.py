@@ -22,6 +22,7 @@ from ..drive.rounds import Rounds
 from ..errors import DriveError
 from ..jsondata import JsonObject
 from ..rig import Rig
+from ..suites import health
 from ..suites.drive import Drive
 from ..suites.jobs import of_a_suite
 from ..suites.session import Choice, Session
@@ -131,7 +132,9 @@ class RealBench:
         """The drive's settings. DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
             raise DriveError(f"The rig saw no command of {self._device.path}: is this drive in the rig's connector?")
-        return {"settings": self._phases[-1].conditions if self._phases else {}}
+        record = health.load(capture.workload_dir)
+        wear = {} if record is None else {"health": health.of_drive(record)}
+        return {"settings": self._phases[-1].conditions if self._phases else {}, **wear}
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:

@@ -145,6 +145,7 @@ def run_session(
                         recording.check()  # a rig that is lost for good: the drive is not written for nothing
                         if not left_out(step, runner.phases):
                             runner.run([step])
+                    runner.read_health()
             finally:  # not left by a second signal: the first one has shut the gate
                 settings.restore()
             with gate.open():

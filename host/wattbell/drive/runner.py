@@ -10,6 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from .phase import Phase
 from .replay import replay_job
 from .settings import Settings
 from .settle import Seen
+from .smart import HealthWatch
 from .tools import Tools
 
 MARKER_FEATURE = feature("marker")
@@ -59,14 +61,21 @@ class Runner:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
         self.phases: list[Phase] = []
+        self._health = HealthWatch(device, tools, results)
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
     def run(self, steps: Sequence[Step]) -> None:
         """Every step, in order. DriveError when one cannot be run; KeyboardInterrupt ends fio first."""
         for step in steps:
+            if step.idle_s is None and step.wake is None:  # there it would wake the drive
+                self.read_health()
             self._prepare(step)
             self._action(step)
+
+    def read_health(self) -> None:
+        """Ask the drive for its temperature and health, between two phases; also when the last one is over."""
+        self._health.between(len(self.phases))
 
     @property
     def last_marker(self) -> int:
@@ -171,7 +180,10 @@ class Runner:
         def body(phase: Phase) -> None:
             output = self.results / f"fio-{phase.phase - self._first}.json"
             chosen = [f"--section={job}" for job in jobs]
-            self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
+            # with APST a reading could wake it between two of the job's I/Os
+            watched = nullcontext() if phase.apst else self._health.during(len(self.phases))
+            with watched:
+                self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
             phase.fio = output.name
 
         return body

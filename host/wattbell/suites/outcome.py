@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from ..jsondata import JsonObject
 from ..measure.figure import Figure
 from ..measure.phase import PhaseMeasurement
 from ..measure.phases import Phase
@@ -20,7 +21,7 @@ RATIO_OF_MEANS = "ratio of means"
 class Outcome:
     """Points, scores and series of one test in one condition (``tests`` of results.json). ``notes``: what a reader must know.
     ``lost``: what is missing under the test, by kind.
-    ``unfinished``: more rounds are needed."""
+    ``unfinished``: more rounds are needed. ``health``: of the drive while the test ran (:func:`.health.of_test`)."""
 
     points: list[Point[Figure]] = field(default_factory=list)
     scores: list[Score[Figure]] = field(default_factory=list)
@@ -28,6 +29,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
     unfinished: bool = False
+    health: JsonObject | None = None
 
     def score(self, name: str, unit: str, value: Figure, reading: str | None = None) -> None:
         """One more score."""

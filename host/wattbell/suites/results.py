@@ -82,6 +82,7 @@ class Results:
             "lost": outcome.lost,
             "capture": str(capture.relative_to(self._folder)),
             "wall_s": round(seconds, 3),
+            **({} if outcome.health is None else {"health": outcome.health}),
         }
         self.data["tests"].append(entry)
         for kind, n in outcome.lost.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..capture import Capture
 from ..measure.source import Source
+from . import health
 from .kinds import KINDS
 from .outcome import Outcome
 from .session import Session
@@ -21,4 +22,11 @@ def score_test(source: Source, suite: Suite, test: Test, scale: float) -> Outcom
 def score_session(capture: Capture, suite: Suite, session: Session, scale: float) -> dict[str, Outcome]:
     """Outcomes of the tests of a session, by id."""
     source = Source(capture)
-    return {test.id: score_test(source, suite, test, scale) for test in session.members}
+    found = {test.id: score_test(source, suite, test, scale) for test in session.members}
+    record = health.load(capture.workload_dir)
+    if record is not None:
+        phases = [str(phase.get("name")) for phase in (capture.meta.get("workload") or {}).get("phases") or []]
+        for test_id, outcome in found.items():
+            outcome.health = health.of_test(record, phases, test_id, list(found))
+            outcome.notes += health.notes(outcome.health)
+    return found

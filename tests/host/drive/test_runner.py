@@ -85,7 +85,7 @@ def test_fio_is_not_started_on_what_was_changed_since_it_was_checked(runner: Run
     with pytest.raises(WattbellError, match=r"j\.fio:15: option "):
         runner.run([Step(name="t", fio="j.fio")])
     assert victim.read_text() == "mine"
-    assert not list(tmp_path.glob("victim-2*")) and not list(runner.results.iterdir())
+    assert not list(tmp_path.glob("victim-2*")) and [path.name for path in runner.results.iterdir()] == ["health.json"]
     assert runner.phases == []
 
 
@@ -93,4 +93,4 @@ def test_a_job_without_the_drive_makes_no_file_here(runner: Runner) -> None:
     (runner.files / "j.fio").write_text(JOB.replace("filename=${WATTBELL_DRIVE}\n", "").replace("randread", "write"))
     with pytest.raises(WattbellError, match="names no drive"):
         runner.run([Step(name="t", fio="j.fio")])
-    assert not list(runner.results.iterdir())
+    assert [path.name for path in runner.results.iterdir()] == ["health.json"]
