@@ -68,8 +68,28 @@ def record(
     """
     keep_freed_memory()
     session = _Session(rig, writer, limits, progress, watch, stop)
-    with session.stop_on_signals():
+    with stop_on_signals(session.stop):
         return session.run(start)
+
+
+@contextlib.contextmanager
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """In the main thread, SIGINT and SIGTERM set `stop`; the second of them interrupts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Session:
@@ -87,24 +107,6 @@ class _Session:
         self.reader = StreamReader(rig, writer.journal_append)
         self.first_tick: int | None = None
         self.waiting = False
-
-    @contextlib.contextmanager
-    def stop_on_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def handle(_number: int, _frame: FrameType | None) -> None:
-            if self.stop.is_set():
-                raise KeyboardInterrupt
-            self.stop.set()
-
-        before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def run(self, start: bool) -> str:
         self.writer.expect_stream()

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from .. import __version__
 from ..errors import WattbellError
-from . import bridge, calibrate, captures, check, compare, info, record, results, rigs, run, seeds, sim, suites, sump, trace
+from . import bridge, calibrate, captures, check, compare, info, meters, record, results, rigs, run, seeds, sim, suites, sump, trace
 from .output import err
 
 app = typer.Typer(
@@ -64,6 +64,7 @@ def _options(
 
 
 app.command("rigs")(rigs.rigs)
+app.command("meters")(meters.meters)
 app.command("info")(info.info)
 app.command("record")(record.record)
 app.command("run")(run.run)

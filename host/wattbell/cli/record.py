@@ -28,6 +28,7 @@ KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw st
 def record(
     out: Out,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
+    meter: Annotated[str | None, typer.Option("--meter", help="Record only the rail, with this meter (`wattbell meters`).")] = None,
     duration: Annotated[
         float | None, typer.Option(callback=numbers.seconds, help="Stop after this many seconds of the rig's clock, or a little more.")
     ] = None,
@@ -54,11 +55,21 @@ def record(
       wattbell record --out capture --duration 60           one minute
 
       wattbell record --out capture --until-marker 0x102    until the workload's end marker
+
+      wattbell record --out capture --meter ppk2:/dev/ttyACM0,volts=3.3
     """
     from ..capture import CaptureWriter
     from ..capture.record import BROKE_OFF, Limits
     from ..capture.record import record as record_stream
     from ..rig import Rig
+
+    if meter is not None:
+        only_rigs = {"--rig": rig, "--until-marker": until_marker, "--decimation": decimation, "--lba-size": lba_size, "--attach": attach}
+        for name, value in {**only_rigs, "--keep-stream": keep_stream or None}.items():
+            if value is not None:
+                raise UsageError(f"{name} is for a rig that taps the bus; leave it out with --meter.")
+        _record_meter(out, meter, duration, force, json)
+        return
 
     limits = Limits(duration, _number(until_marker))
     with Rig.open(rig) as opened:
@@ -82,6 +93,29 @@ def record(
     finish(out, reason, json)
     if broken:
         raise RigError(f"Rig {opened.port.serial} could not play its trace to the end ({broken}); {out} holds what came before.")
+
+
+def _record_meter(out: Path, text: str, duration: float | None, force: bool, json: bool) -> None:
+    from ..capture import CaptureWriter
+    from ..meters.meter import open_meter
+    from ..meters.record import record as record_meter
+
+    lost: RigError | None = None
+    with open_meter(text) as meter:
+        about = meter.about
+        conditions = {"virtual": False, **about.conditions}
+        with CaptureWriter(out, rig=about.rig(), conditions=conditions, overwrite=force, journal=False, tick_ps=about.tick_ps) as writer:
+            for note in about.notes:
+                writer.note(note)
+            try:
+                with output.recording(about.model) as progress:
+                    reason = record_meter(meter, writer, duration, progress=progress)
+            except RigError as error:
+                lost = error
+                writer.close("incomplete")
+    if lost is not None:
+        raise lost
+    finish(out, reason, json)
 
 
 def _number(text: str | None) -> int | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from ..capture.source import RailSource
 from ..errors import UsageError
@@ -110,8 +110,10 @@ class Kind:
         return all(find_spec(name) is not None for name in self.needs)
 
 
-KINDS: dict[str, Kind] = {}
-"""By the word that ``--meter`` begins with."""
+KINDS: dict[str, Kind] = {
+    "powersensor3": Kind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
+}
+"""By the word that ``--meter`` begins with. All take gain=, offset= (A) and timebase= of the user's own calibration besides."""
 
 
 def open_meter(text: str) -> Meter:
@@ -126,6 +128,26 @@ def open_meter(text: str) -> Meter:
         raise UsageError(f"--meter {name} needs a library that is not installed: pip install 'wattbell[{kind.extra}]'")
     opener = cast("Callable[[str], Meter]", import_module(f".{kind.module}", __package__).open_meter)
     return opener(rest)
+
+
+def _limit(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError
+    return value
+
+
+ERRORS: dict[str, Callable[[str], object]] = {"gain": _limit, "offset": _limit, "timebase": _limit}
+"""Options of every meter."""
+
+
+def stated(about: MeterAbout, given: Mapping[str, object]) -> MeterAbout:
+    """`about` with the error terms that the user states (:data:`ERRORS`)."""
+    names = {"gain": "gain", "offset": "offset_a", "timebase": "timebase"}
+    terms: dict[str, Any] = {names[name]: given[name] for name in names if name in given}
+    if not terms:
+        return about
+    return replace(about, **terms, accuracy=f"stated by the user: {', '.join(sorted(terms))}; the rest: {about.accuracy}")
 
 
 _OPTION = re.compile(r",([a-z_]+)=([^,]*)$")

@@ -1,0 +1,77 @@
+"""What a port delivers, with the time at which it was there, taken by a thread so that no buffer of the kernel overflows meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+
+from ..clock import host_ns
+from ..errors import RigError
+
+_MOST_PIECES = 1 << 14
+"""Read ahead at most: minutes. Then the port is left to itself, and the meter counts what it lost."""
+_SILENCE_NS = 3_000_000_000
+"""A meter that measures and sends nothing for this long has stopped."""
+
+
+class Arrivals:
+    """Pieces of bytes and the host ns at which each was there.
+
+    `read` waits at most 0.1 s for some, and raises OSError when the line is cut. `what`: the meter, as an error begins.
+    """
+
+    def __init__(self, what: str, read: Callable[[], bytes]) -> None:
+        self.what = what
+        self._read = read
+        self._queue: queue.Queue[tuple[int, bytes] | OSError] = queue.Queue(_MOST_PIECES)
+        self._end = threading.Event()
+        self._lost: OSError | None = None
+        self._last_ns = host_ns()
+        self._thread = threading.Thread(target=self._run, name="wattbell-meter", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                data = self._read()
+            except OSError as error:
+                self._put(error)
+                return
+            if data:
+                self._put((host_ns(), data))
+
+    def _put(self, item: tuple[int, bytes] | OSError) -> None:
+        while not self._end.is_set():
+            with contextlib.suppress(queue.Full):
+                self._queue.put(item, timeout=0.1)
+                return
+
+    def take(self, timeout_s: float, *, ending: bool = False) -> list[tuple[int, bytes]]:
+        """All there is; waits up to `timeout_s` for the first. Raises RigError when the line is cut, or was silent for 3 s, unless
+        `ending`; what came before that is returned first."""
+        found: list[tuple[int, bytes]] = []
+        while self._lost is None:
+            try:
+                item = self._queue.get(timeout=0 if found else timeout_s) if timeout_s > 0 and not found else self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if isinstance(item, OSError):
+                self._lost = item
+            else:
+                found.append(item)
+                self._last_ns = item[0]
+        if found or ending:
+            return found
+        if self._lost is not None:
+            reason = self._lost.strerror or str(self._lost)
+            raise RigError(f"{self.what} is gone ({reason}); check its cable and its supply. What it had sent is kept.")
+        if host_ns() - self._last_ns > _SILENCE_NS:
+            raise RigError(f"{self.what} has stopped sending; unplug it and begin again. What it had sent is kept.")
+        return found
+
+    def close(self) -> None:
+        """End the thread."""
+        self._end.set()
+        self._thread.join(timeout=2)

@@ -1,0 +1,98 @@
+"""Records a meter into a capture: nothing but its rail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from wattbell_spec import wire as spec
+
+from ..capture.memory import keep_freed_memory
+from ..capture.record import USER_STOPPED, Progress, stop_on_signals
+from ..capture.writer import CaptureWriter
+from ..clock import now_ns
+from ..errors import RigError
+from ..wire.decode import Gap
+from .meter import Meter
+
+_POLL_S = 0.1
+
+
+def record(
+    meter: Meter,
+    writer: CaptureWriter,
+    duration_s: float | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> str:
+    """Record until `duration_s` of the meter's clock are over, or SIGINT or SIGTERM; returns the reason, in words.
+
+    The signals, and `stop`, as in :func:`wattbell.capture.record.record`. The capture is not closed here. When the meter is lost it is
+    complete up to there, ends with a gap of unknown length, and RigError is raised.
+    """
+    keep_freed_memory()
+    stop = stop or threading.Event()
+    recorder = Recorder(meter, writer)
+    with stop_on_signals(stop):
+        meter.start()
+        reason = None
+        while reason is None:
+            recorder.take(_POLL_S)
+            if progress is not None:
+                progress(Progress(recorder.seconds, 0, 0, writer.counts()["samples"], False, not recorder.gaps))
+            if stop.is_set():
+                reason = USER_STOPPED
+            elif duration_s is not None and recorder.seconds >= duration_s:
+                reason = f"{duration_s:g} s are over"
+        recorder.end()
+    return reason
+
+
+class Recorder:
+    """Puts what a meter has read into a capture. For a loop of its own: :meth:`take` again and again, at last :meth:`end`."""
+
+    def __init__(self, meter: Meter, writer: CaptureWriter) -> None:
+        self.meter, self.writer = meter, writer
+        self.last_tick = 0
+        """Behind the last sample that came."""
+        self._first_tick: int | None = None
+        self._saved = False
+
+    @property
+    def seconds(self) -> float:
+        """By the meter's clock since the first sample."""
+        return (self.last_tick - (self._first_tick or 0)) * self.meter.about.tick_ps * 1e-12
+
+    @property
+    def gaps(self) -> int:
+        """That the capture has so far."""
+        return self.writer.counts()["gaps"]
+
+    def take(self, timeout_s: float) -> int:
+        """Write what has come, waiting up to `timeout_s` for some; returns how many blocks. RigError when the meter is lost, which is then
+        a gap at the end of the capture."""
+        try:
+            found = self.meter.read(timeout_s)
+        except RigError as error:
+            self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the meter was lost"))
+            self.writer.note(f"the meter was lost: {error}")
+            raise
+        for source in found:
+            self.writer.add_rail_source(source)
+            interval = int(source.interval_ticks[-1])
+            if self._first_tick is None:
+                self._first_tick = int(source.first_tick[0])
+            self.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * interval
+            self.writer.last_tick = max(self.writer.last_tick, self.last_tick)
+        if found and not self._saved:
+            self._saved = True
+            self.writer.set_anchor(self.last_tick, now_ns())
+            self.writer.commit()
+        return len(found)
+
+    def end(self) -> None:
+        """Stop the meter and write what was still under way."""
+        self.meter.stop()
+        while self.take(_POLL_S):
+            pass

@@ -1,0 +1,159 @@
+"""PowerSensor3 against its firmware's protocol on a pty."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from wattbell.capture import RailSource
+from wattbell.clock import host_ns
+from wattbell.errors import RigError, UsageError
+from wattbell.meters.meter import Meter, open_meter
+
+from tests.host.meters.powersensor3_device import PowerSensor3Device
+
+US = 1000
+
+
+def levels(index: int) -> tuple[int, int]:
+    """A saw tooth of its own for current and voltage, so that a set in a wrong place shows."""
+    return 520 + index % 401, 500 + index % 13
+
+
+def current_a(level: float) -> float:
+    """PowerSensor.hpp and sensors.cc: VOLTAGE * level / MAX_LEVEL, less vref, by the sensitivity."""
+    return (3.3 * level / 1023 - 1.65) / 0.12
+
+
+def measured(meter: Meter, count: int, limit_s: float = 20.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ticks, volts and amperes of at least `count` samples, and what came behind the stop."""
+    meter.start()
+    end = time.monotonic() + limit_s
+    found: list[RailSource] = []
+    while sum(int(source.count.sum()) for source in found) < count:
+        assert time.monotonic() < end, "it sent too little"
+        found += meter.read(0.05)
+    meter.stop()
+    while more := meter.read(0.1):
+        found += more
+    return joined(found)
+
+
+def joined(found: list[RailSource]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ticks = [
+        first + np.arange(count) * int(interval)
+        for source in found
+        for first, count, interval in zip(source.first_tick, source.count, source.interval_ticks)
+    ]
+    return np.concatenate(ticks), np.concatenate([s.voltage_v for s in found]), np.concatenate([s.current_a for s in found])
+
+
+def check(ticks: np.ndarray, volts: np.ndarray, amperes: np.ndarray, interval_ns: float) -> None:
+    """Every sample is the one that the device took at that place of the grid."""
+    index = np.rint(ticks / interval_ns).astype(int)
+    truth = np.array([levels(i) for i in index.tolist()])
+    assert amperes == pytest.approx([current_a(level) for level in truth[:, 0]], abs=1e-5)
+    assert volts == pytest.approx(3.3 * truth[:, 1] / 1023 / 0.5, abs=1e-5)
+
+
+@pytest.mark.parametrize(("board", "interval_ns"), [("F411", 50_000), ("F401", 57_143), ("F407", 29_333)])
+def test_samples_of_the_pair_in_use_at_the_rate_of_the_board(board: str, interval_ns: int) -> None:
+    with PowerSensor3Device(levels, board) as device, open_meter(f"powersensor3:{device.port}") as meter:
+        assert meter.about.firmware == f"{board}-1.6.1" and meter.about.interval_ticks == interval_ns and meter.about.has_voltage
+        ticks, volts, amperes = measured(meter, 4000)
+    assert (np.diff(ticks) == interval_ns).all() and ticks[0] == 0
+    check(ticks, volts, amperes, interval_ns)
+
+
+def test_lost_sets_are_missing_and_the_rest_is_in_its_place() -> None:
+    device = PowerSensor3Device(levels)
+    device.lost = {1000: 1, 2000: 7, 3000: 30, 4000: 3000}
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        ticks, volts, amperes = measured(meter, 8000)
+    steps = np.diff(ticks) // (50 * US)
+    assert steps[steps != 1].tolist() == [2, 8, 31, 3001]
+    check(ticks, volts, amperes, 50_000)
+
+
+def test_bytes_that_are_none_of_its_sets_are_left_out() -> None:
+    device = PowerSensor3Device(levels)
+    garbage = (b"\x00", b"\xff", b"\x80\x80\x80", b"\xf3\x7f", b"garbage, and \xf0\x40 more")
+    device.garbage = dict(enumerate(garbage, 500))
+    device.cut_bytes = {800: 5, 900: 1}
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        ticks, volts, amperes = measured(meter, 4000)
+    assert 2 <= (np.diff(ticks) // (50 * US) - 1).sum() <= 4
+    check(ticks, volts, amperes, 50_000)
+
+
+def test_its_marker_bounds_its_clock_from_both_sides() -> None:
+    with PowerSensor3Device(levels) as device, open_meter(f"powersensor3:{device.port}") as meter:
+        began = host_ns()
+        measured(meter, 4000)
+        (pair,) = meter.clock_pairs()
+    true_ns = began + (device.started - time.monotonic()) * 1e9 + (host_ns() - began) + pair.tick
+    assert pair.before_ns is not None and began - 200 * US < pair.before_ns < pair.after_ns < host_ns()
+    assert pair.before_ns - 1_000_000 < true_ns < pair.after_ns + 1_000_000
+
+
+def test_an_unplugged_one_is_one_error_behind_all_that_it_had_sent() -> None:
+    device = PowerSensor3Device(levels)
+    device.ends = 3000
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        meter.start()
+        found: list[RailSource] = []
+        with pytest.raises(RigError, match=r"is gone \(.*\); check its cable"):
+            for _ in range(1000):
+                found += meter.read(0.1)
+    ticks, volts, amperes = joined(found)
+    assert len(ticks) == 3000
+    check(ticks, volts, amperes, 50_000)
+
+
+def test_one_that_falls_silent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wattbell.meters.arrivals._SILENCE_NS", 300_000_000)
+    device = PowerSensor3Device(levels)
+    device.falls_silent = 100
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        meter.start()
+        with pytest.raises(RigError, match="has stopped sending"):
+            for _ in range(1000):
+                meter.read(0.05)
+
+
+def test_another_rate_than_its_firmware_has_is_an_error() -> None:
+    device = PowerSensor3Device(levels)
+    device.period_us = 50.3
+    with (
+        device,
+        open_meter(f"powersensor3:{device.port}") as meter,
+        pytest.raises(RigError, match=r"every 50\.[23]\d us, and not every 50.00 us"),
+    ):
+        measured(meter, 4000)
+
+
+def test_values_at_the_end_of_the_scale_are_flagged() -> None:
+    with PowerSensor3Device(lambda index: (1023, 500)) as device, open_meter(f"powersensor3:{device.port}") as meter:
+        meter.start()
+        while not (found := meter.read(0.1)):
+            pass
+    assert found[0].flags[0] == 1  # RailFlag.OVERLOAD_I
+
+
+def test_which_pair_is_asked_for_where_several_are_in_use() -> None:
+    device = PowerSensor3Device(levels)
+    device.pairs_in_use = [0, 1]
+    with device:
+        with pytest.raises(UsageError, match=r"which pair .* In use: 0 \(M.2\), 1 \(M.2\); give pair=N"):
+            open_meter(f"powersensor3:{device.port}")
+        with pytest.raises(UsageError, match="its sensors 3 are not both in use"):
+            open_meter(f"powersensor3:{device.port},pair=3")
+        with open_meter(f"powersensor3:{device.port},pair=1,gain=0.005") as meter:
+            assert meter.about.gain == 0.005 and "stated by the user: gain" in meter.about.accuracy
+            check(*measured(meter, 100), 50_000)
+
+
+def test_a_port_that_is_none_of_its() -> None:
+    with pytest.raises(RigError, match="/dev/nowhere cannot be opened"):
+        open_meter("powersensor3:/dev/nowhere")

@@ -1,0 +1,121 @@
+"""``wattbell record --meter`` as the user runs it, with a PowerSensor3 on a pty."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from wattbell.capture import Capture, open_capture
+from wattbell.cli import record
+from wattbell.cli.meters import meters as list_meters
+from wattbell.errors import UsageError
+from wattbell.meters import meter as meters
+
+from tests.host.meters.powersensor3_device import PowerSensor3Device
+
+LEVEL_I, LEVEL_V = 700, 520
+POWER_W = (3.3 * LEVEL_I / 1023 - 1.65) / 0.12 * (3.3 * LEVEL_V / 1023 / 0.5)
+
+
+def wattbell(*arguments: str) -> subprocess.Popen[str]:
+    command: Sequence[str] = (sys.executable, "-m", "wattbell", *arguments)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def device() -> PowerSensor3Device:
+    return PowerSensor3Device(lambda index: (LEVEL_I, LEVEL_V))
+
+
+def power_w(capture: Capture) -> np.ndarray[Any, Any]:
+    return np.asarray(capture.rail.power())
+
+
+def test_a_meter_is_recorded_and_told_as_any_capture(tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    with device() as sensor:
+        run = wattbell("record", "--meter", f"powersensor3:{sensor.port}", "--out", str(out), "--duration", "0.5", "--json")
+        printed, told = run.communicate(timeout=60)
+    assert run.returncode == 0, told
+    found = json.loads(printed)
+    assert found["state"] == "complete" and found["lossless"] and found["seconds"] >= 0.5 and found["ended"] == "0.5 s are over"
+    capture = open_capture(out)
+    assert power_w(capture)[: found["samples"]] == pytest.approx(POWER_W, rel=1e-5)
+    assert capture.meta["rig"]["model"] == "PowerSensor3 MLX10 (M.2)" and capture.meta["conditions"]["virtual"] is False
+    assert capture.meta["rig"]["error_model"]["gain"] == 0.02 and capture.meta["rail"]["interval_ticks"] == 50_000
+    analysed = wattbell("analyze", str(out), "--json")
+    figures = json.loads(analysed.communicate(timeout=60)[0])
+    assert figures["power"]["mean_w"]["value"] == pytest.approx(POWER_W, rel=1e-5)
+    assert figures["power"]["mean_w"]["u"] == pytest.approx(0.02 * POWER_W, rel=0.2)
+
+
+def test_a_meter_that_is_unplugged_leaves_all_that_came_and_one_error(tmp_path: Path) -> None:
+    sensor = device()
+    sensor.ends = 6000
+    with sensor:
+        run = wattbell("record", "--meter", f"powersensor3:{sensor.port}", "--out", str(tmp_path / "c"))
+        _, told = run.communicate(timeout=60)
+    assert run.returncode == 1 and told.count("error:") == 1 and "is gone" in told and "Traceback" not in told
+    capture = open_capture(tmp_path / "c")
+    assert capture.meta["state"] == "incomplete" and capture.meta["rail"]["samples"] == 6000
+    assert power_w(capture)[:6000] == pytest.approx(POWER_W, rel=1e-5)
+    (gap,) = capture.gaps.collect().to_dicts()
+    assert gap["reason"] == "the meter was lost" and gap["count"] == -1
+
+
+def test_ctrl_c_completes_the_capture(tmp_path: Path) -> None:
+    with device() as sensor:
+        run = wattbell("record", "--meter", f"powersensor3:{sensor.port}", "--out", str(tmp_path / "c"), "--json")
+        while not sensor.index > 4000:
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+        printed, _ = run.communicate(timeout=60)
+    assert run.returncode == 0 and json.loads(printed)["ended"] == "stopped by the user"
+    capture = open_capture(tmp_path / "c")
+    assert capture.meta["state"] == "complete" and capture.meta["rail"]["samples"] > 4000
+    assert not sensor.stream_values
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("multimeter:/dev/x", "there is no meter of that name"),
+        ("powersensor3:/dev/null,pairs=2", r"there is no option pairs; give powersensor3:PORT\[,pair=N\]"),
+        ("powersensor3:/dev/null,pair=two", "pair=two cannot be read"),
+        ("powersensor3:/dev/null,gain=nan", "gain=nan cannot be read"),
+        ("powersensor3:", "give its port"),
+    ],
+)
+def test_what_cannot_be_opened_is_said_in_a_line(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        meters.open_meter(text)
+
+
+def test_a_meter_that_is_not_there_leaves_no_capture(tmp_path: Path) -> None:
+    run = wattbell("record", "--out", str(tmp_path / "c"), "--meter", "powersensor3:/dev/nowhere")
+    said = " ".join(run.communicate(timeout=60)[1].split())
+    assert run.returncode == 1 and "/dev/nowhere cannot be opened" in said and "Traceback" not in said and not (tmp_path / "c").exists()
+
+
+def test_options_of_a_rig_are_refused_with_a_meter(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--until-marker is for a rig that taps the bus"):
+        record.record(tmp_path / "c", meter="powersensor3:/dev/x", until_marker="1")
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(meters.KINDS, "far", meters.Kind("far:PORT", "", "far", "far", ("a_library_that_nobody_has",)))
+    with pytest.raises(UsageError, match=r"pip install 'wattbell\[far\]'"):
+        meters.open_meter("far:/dev/null")
+
+
+def test_meters_lists_every_one(capsys: pytest.CaptureFixture[str]) -> None:
+    list_meters(json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert [kind["usage"] for kind in printed] == [kind.usage for kind in meters.KINDS.values()]
