@@ -21,8 +21,11 @@ from .windows import MovingMax
 
 Float = npt.NDArray[np.float64]
 
-OCP_WINDOWS_S = (100e-6, 100e-3)
-"""Moving averages whose maximum is printed (M.2 supply limits are given over such windows)."""
+FINEST_WINDOW_S = 4e-6
+"""Time between samples that OCP's measurement of a device's peak power asks for."""
+OCP_WINDOWS_S = (FINEST_WINDOW_S, 100e-6, 100e-3)
+"""Moving averages whose maximum is printed (M.2 supply limits are given over the longer ones). A window of the first length is never
+widened to one sample, as the others are: it is there to catch what a coarser rail hides."""
 CHUNK = 1 << 21
 _CIC_ORDER = 3
 """Order of the rig's decimation filter: group delay ORDER * (R - 1) / 2 conversions."""
@@ -74,10 +77,11 @@ class WindowStats:
 
 @dataclass(frozen=True)
 class Scan:
-    """Result of one pass: ``stats[i]`` and ``moving[w]`` (over window length w) for the i-th range."""
+    """Result of one pass: ``stats[i]`` and ``moving[w]`` (by length of the window in s; without what the rail is too coarse for) for the
+    i-th range."""
 
     stats: list[WindowStats]
-    moving: list[MovingMax]
+    moving: dict[float, MovingMax]
     noise_w: float
 
 
@@ -203,14 +207,13 @@ class Rail:
         """One pass over the waveform for all ``windows`` (ticks, may overlap)."""
         ranges = [self.indices(a, b) for a, b in windows]
         stats = [WindowStats() for _ in ranges]
-        widths = [max(1, round(w / self.interval_s)) for w in OCP_WINDOWS_S]
-        moving = [MovingMax(width, ranges) for width in widths]
+        moving = {w: MovingMax(max(1, round(w / self.interval_s)), ranges) for w in OCP_WINDOWS_S if not self._too_coarse(w)}
         noise = math.inf
         for start, stop, stored in self.reader.chunks(0, len(self.reader), CHUNK):
             if not stored:
                 for (low, high), stat in zip(ranges, stats, strict=True):
                     stat.missing += max(0, min(high, stop) - max(low, start))
-                for window in moving:
+                for window in moving.values():
                     window.skip(stop - start)
                 continue
             part = self.reader.read(start, stop)
@@ -220,7 +223,7 @@ class Rail:
                 a, b = max(low - start, 0), min(high - start, len(power))
                 if a < b:
                     stat.add(power[a:b], voltage[a:b], current[a:b])
-            for window in moving:
+            for window in moving.values():
                 window.add(power)
             noise = min(noise, _quietest_noise(power))
         return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
@@ -257,10 +260,6 @@ class Rail:
         u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a)
         u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)
         peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
-        windows = {
-            window_text(length): self._moving(moving, i, length, volts, scan, lost)
-            for length, moving in zip(OCP_WINDOWS_S, scan.moving, strict=True)
-        }
         return {
             "mean_w": Figure(mean, u_mean, "W", lost, conditions),
             "energy_j": Figure(energy.joules, u_energy if whole else None, "J", lost, conditions),
@@ -268,10 +267,42 @@ class Rail:
             "min_sample_w": Figure(stat.lowest, self.model.power_u(stat.lowest, volts), "W", lost),
             "mean_voltage_v": Figure(volts, self.model.gain * abs(volts), "V", lost),
             "mean_current_a": Figure(stat.mean_current_a, u_current, "A", lost),
-            "max_moving_w": windows,
+            "max_moving_w": self.highest(scan, i, lost),
         }
 
-    def _moving(self, moving: MovingMax, i: int, length_s: float, volts: float, scan: Scan, lost: int) -> Figure:
+    def highest(self, scan: Scan, i: int, lost: int) -> dict[str, Figure]:
+        """The largest moving average over each of OCP's windows in the i-th window of ``scan``, by :func:`window_text`; ``lost``: samples
+        that are missing in it."""
+        volts = scan.stats[i].mean_voltage_v
+        return {window_text(length): self._moving(scan.moving.get(length), i, length, volts, scan, lost) for length in OCP_WINDOWS_S}
+
+    def largest_mean(self, first_tick: int, last_tick: int, length_s: float) -> Figure:
+        """The largest moving average over ``length_s`` within a window, in W; absent where the window is shorter than that."""
+        low, high = self.indices(first_tick, last_tick)
+        moving = MovingMax(max(1, round(length_s / self.interval_s)), [(0, high - low)])
+        stat, noise = WindowStats(), math.inf
+        for start, stop, stored in self.reader.chunks(low, high, CHUNK):
+            if not stored:
+                stat.missing += stop - start
+                moving.skip(stop - start)
+                continue
+            part = self.reader.read(start, stop)
+            power = part.power.astype(np.float64)
+            stat.add(power, part.voltage.astype(np.float64), part.current.astype(np.float64))
+            moving.add(power)
+            noise = min(noise, _quietest_noise(power))
+        scan = Scan([stat], {length_s: moving}, noise if math.isfinite(noise) else 0.0)
+        return self._moving(moving, 0, length_s, stat.mean_voltage_v, scan, stat.missing, low)
+
+    def _too_coarse(self, length_s: float) -> bool:
+        """Whether a window of that length is not given at this rail's interval."""
+        return length_s == FINEST_WINDOW_S and self.interval_s > length_s * (1 + 1e-6)
+
+    def _moving(self, moving: MovingMax | None, i: int, length_s: float, volts: float, scan: Scan, lost: int, base: int = 0) -> Figure:
+        """``base``: the sample of the waveform that is sample 0 of ``moving``."""
+        if moving is None:
+            why = f"samples are {self.interval_s * 1e6:g} us apart: a window of {length_s * 1e6:g} us needs them as close as that"
+            return Figure(unit="W", conditions={"absent": why})
         best = moving.best[i]
         actual = moving.width * self.interval_s
         conditions: dict[str, str | float] = {"window_s": actual, "window_samples": moving.width}
@@ -281,7 +312,7 @@ class Rail:
             conditions["windows_skipped"] = moving.skipped[i]
         if not math.isfinite(best):
             return Figure(unit="W", conditions={**conditions, "absent": "shorter than the averaging window"})
-        conditions["at_tick"] = self.reader.tick_of(moving.best_at[i])
+        conditions["at_tick"] = self.reader.tick_of(base + moving.best_at[i])
         u = math.hypot(self.model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
         return Figure(best, u, "W", lost, conditions)
 

@@ -25,7 +25,7 @@ def _facts(result: Analysis) -> list[tuple[str, str]]:
     facts = [(duration(result["capture"]["duration_s"], 4), "recorded"), (count(every["count"]), "I/O commands")]
     if "mean_w" in power:
         facts += [(concise(power["energy_j"]) + " J", "energy"), (concise(power["mean_w"]) + " W", "mean power")]
-        for key, text in (("100us", "100 µs"), ("100ms", "100 ms")):
+        for key, text in (("4us", "4 µs"), ("100us", "100 µs"), ("100ms", "100 ms")):
             value = power["max_moving_w"][key].value
             if value is not None:
                 facts.append((si(value, "W"), f"highest {text} mean"))

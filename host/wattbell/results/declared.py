@@ -33,13 +33,17 @@ _MOST = 1e9
 
 @dataclass(frozen=True)
 class PowerState:
-    """A power state descriptor. Latencies in s; None where the drive reports nothing."""
+    """A power state descriptor. Latencies in s, ``idle_w`` IDLP, ``active_w`` ACTP under the workload ``workload`` (APW); None where the
+    drive reports nothing."""
 
     number: int
     operational: bool
     max_w: float | None
     entry_s: float | None
     exit_s: float | None
+    idle_w: float | None = None
+    active_w: float | None = None
+    workload: int | None = None
 
 
 def _first(state: Mapping[str, Any], *keys: tuple[str, float]) -> float | None:
@@ -64,7 +68,19 @@ def power_states(run: Run) -> list[PowerState]:
             for way in ("entry", "exit")
         ]
         watt = _first(state, ("max_power_w", 1.0), ("max_w", 1.0))
-        out.append(PowerState(i if number is None else int(number), bool(operational), watt, latency[0], latency[1]))
+        workload = _first(state, ("active_power_workload", 1.0))
+        out.append(
+            PowerState(
+                i if number is None else int(number),
+                bool(operational),
+                watt,
+                latency[0],
+                latency[1],
+                _first(state, ("idle_power_w", 1.0)),
+                _first(state, ("active_power_w", 1.0)),
+                None if workload is None else int(workload),
+            )
+        )
     return sorted(out, key=lambda state: state.number)
 
 

@@ -25,7 +25,8 @@ FORMAT = 1
 @dataclass(frozen=True)
 class TestResult:
     """One test in one condition of the drive. ``series`` names a Parquet file relative to ``results.json``; ``kind`` is one of
-    :mod:`wattbell.suites.kinds`, or a name that this version does not know."""
+    :mod:`wattbell.suites.kinds`, or a name that this version does not know. ``peaks``: the highest mean power in W by length of the window
+    (``100us``), as far as the rail could tell."""
 
     test: str
     name: str
@@ -36,6 +37,7 @@ class TestResult:
     lost: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     kind: str = ""
+    peaks: Mapping[str, Known] = field(default_factory=dict)
 
     __test__ = False  # the name is not an invitation to pytest
 
@@ -259,6 +261,10 @@ class _Reader:
         reading = got.get("reading")
         return None if quantity is None else Score(name, unit, quantity, str(reading) if reading else None)
 
+    def peaks(self, value: Any, path: str) -> dict[str, Known]:
+        found = {} if value is None else self.mapping(value, path)
+        return {str(k): q for k, v in found.items() if (q := self.quantity(v, f"{path}.{k}")) is not None}
+
     def test(self, value: Any, path: str, condition: str) -> TestResult:
         got = self.mapping(value, path)
         test = self.text(got.get("test"), f"{path}.test")
@@ -277,6 +283,7 @@ class _Reader:
             self.counts(got.get("lost"), f"{path}.lost"),
             tuple(str(n) for n in self.items(got.get("notes"), f"{path}.notes")),
             str(got["kind"]) if got.get("kind") else kind_by_id(test),
+            self.peaks(got.get("peaks"), f"{path}.peaks"),
         )
 
 

@@ -12,6 +12,7 @@ from ..measure.phase import PhaseMeasurement
 from ..measure.phases import Phase
 from ..measure.point import Point, Score
 from ..measure.source import Source
+from .peaks import Peak
 
 OVER_RATIOS = "mean of ratios"
 RATIO_OF_MEANS = "ratio of means"
@@ -21,13 +22,15 @@ RATIO_OF_MEANS = "ratio of means"
 class Outcome:
     """Points, scores and series of one test in one condition (``tests`` of results.json). ``notes``: what a reader must know.
     ``lost``: what is missing under the test, by kind.
-    ``unfinished``: more rounds are needed. ``health``: of the drive while the test ran (:func:`.health.of_test`)."""
+    ``peaks``: the highest mean power over each of OCP's windows (:mod:`.peaks`). ``unfinished``: more rounds are needed. ``health``: of the
+    drive while the test ran (:func:`.health.of_test`)."""
 
     points: list[Point[Figure]] = field(default_factory=list)
     scores: list[Score[Figure]] = field(default_factory=list)
     series: pl.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
+    peaks: dict[str, Peak] = field(default_factory=dict)
     unfinished: bool = False
     health: JsonObject | None = None
 

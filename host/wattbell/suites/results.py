@@ -77,6 +77,7 @@ class Results:
             "condition": condition,
             "points": [point_json(point) for point in outcome.points],
             "scores": [score_json(score) for score in outcome.scores],
+            "peaks": {window: peak.json for window, peak in outcome.peaks.items()},
             "series": series,
             "notes": outcome.notes,
             "lost": outcome.lost,

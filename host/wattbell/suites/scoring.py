@@ -7,6 +7,7 @@ from ..measure.source import Source
 from . import health
 from .kinds import KINDS
 from .outcome import Outcome
+from .peaks import find_peaks
 from .session import Session
 from .suite import Suite, Test
 
@@ -29,4 +30,6 @@ def score_session(capture: Capture, suite: Suite, session: Session, scale: float
         for test_id, outcome in found.items():
             outcome.health = health.of_test(record, phases, test_id, list(found))
             outcome.notes += health.notes(outcome.health)
+    for test_id, peaks in find_peaks(source, session.members).items():
+        found[test_id].peaks = peaks
     return found

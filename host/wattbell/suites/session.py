@@ -95,8 +95,9 @@ class Steps:
     choice: Choice
 
     def add(self, suffix: str = "", **action: Any) -> None:
-        """A step named after the test, with the keys of ``action`` (:class:`.Step`) and the test's power management."""
-        self.session.steps.append(Step(name=self.test.id + suffix, apst=self.test.apst, aspm=self.test.aspm, **action))
+        """A step named after the test, with the keys of ``action`` (:class:`.Step`); what they do not say of power management is the
+        test's."""
+        self.session.steps.append(Step(name=self.test.id + suffix, **{"apst": self.test.apst, "aspm": self.test.aspm, **action}))
 
     def job(self) -> str:
         """Put the test's job file, scaled, into the session; its name there."""

@@ -38,8 +38,8 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the drive is full, and a model is set to it). ``rest_s``: how long the drive is left alone before a test in condition full;
     without it, it has just been filled. ``duty``: after each section of the job file the drive rests for
     busy time x (1 - duty) / duty, at most ``idle_max_s``. ``idle_min_s`` and ``repeat_min``: what ``--scale`` may not go
-    below. ``score_over``: queue depths of the score. ``track`` and ``quantity``: sections and quantity in which a
-    steady state must be reached. ``default``: false runs the test only when it is asked for by name.
+    below. ``score_over``: queue depths of the score. ``workload``: the specification's, by its number. ``track`` and ``quantity``:
+    sections and quantity in which a steady state must be reached. ``default``: false runs the test only when it is asked for by name.
     """
 
     __test__ = False  # not a test of ours
@@ -74,6 +74,7 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rounds_first: Count = 0
     track: tuple[str, ...] = ()
     quantity: str = ""
+    workload: Count = 0
     rail_interval_s: Annotated[float, Meta(gt=0, le=1)] = 1e-3
     default: bool = True
 

@@ -794,6 +794,7 @@ def test_results_entry_by_entry(builder: Any, tmp_path: Path) -> None:
         "condition": "empty",
         "points": [],
         "scores": [],
+        "peaks": {},
         "series": "series/t-empty.parquet",
         "notes": ["n"],
         "lost": {},

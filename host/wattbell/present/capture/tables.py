@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Analysis, CommandTable, PhaseResult
 from wattbell.analysis.text import NOTHING, clip, count, duration, si, signed, size_bytes
+from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
 from wattbell.present.table import Cell, Column, Table, cell, figure, muted, rounded, text_column, toned
@@ -92,8 +93,9 @@ def workloads(phases: Phases, looks: Looks, origin: str) -> Table:
 
 
 def power(phases: Phases, looks: Looks) -> Table:
-    """Power, energy and efficiency by phase."""
+    """Power, energy and efficiency by phase. The column for 4 us is there where the rail is fine enough for it."""
     rows: list[Row] = []
+    fine = any(phase["power"].get("max_moving_w", {}).get("4us", Figure()).value is not None for phase in phases)
     for i, phase in enumerate(phases):
         watts, efficiency = phase["power"], phase["efficiency"]
         if "mean_w" not in watts:
@@ -105,6 +107,7 @@ def power(phases: Phases, looks: Looks) -> Table:
                 cell(str(phase["name"]), look=looks.get(i)),
                 figure(watts["mean_w"]),
                 figure(watts.get("active", {}).get("mean_w")) if useful else NOTHING,
+                *([rounded(watts["max_moving_w"]["4us"])] if fine else []),
                 rounded(watts["max_moving_w"]["100us"]),
                 rounded(watts["max_moving_w"]["100ms"]),
                 figure(watts["energy_j"]),
@@ -112,8 +115,9 @@ def power(phases: Phases, looks: Looks) -> Table:
                 figure(each[0], 1e6) if useful and len(each) == 1 else NOTHING,
             ]
         )
+    finest = [Column("max 4 µs", "W", short="4 µs max", leaves=2)] if fine else []
     columns = (
-        _PHASE, Column("mean", "W", short="mean W", leaves=9), Column("active", "W", short="active W", leaves=4),
+        _PHASE, Column("mean", "W", short="mean W", leaves=9), Column("active", "W", short="active W", leaves=4), *finest,
         Column("max 100 µs", "W", short="100 µs max", leaves=6), Column("max 100 ms", "W", short="100 ms max", leaves=3),
         Column("energy", "J", short="energy J", leaves=7), Column("MB/s/W", leaves=8), Column("IOPS/W", leaves=2), Column("J/GB", leaves=1),
         Column("µJ/command", short="µJ/cmd", leaves=5),

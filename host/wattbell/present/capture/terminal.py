@@ -36,7 +36,7 @@ def _totals(result: Analysis) -> Text:
     parts = []
     if "mean_w" in power:
         parts += [f"mean {concise(power['mean_w'])} W", f"energy {concise(power['energy_j'])} J"]
-        for name, label in (("100us", "100 µs"), ("100ms", "100 ms")):
+        for name, label in (("4us", "4 µs"), ("100us", "100 µs"), ("100ms", "100 ms")):
             fig = power["max_moving_w"][name]
             parts += [f"max {si(fig.value, 'W')} over {label}"] if fig.value is not None else []
     return Text(" · ".join([*parts, f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin"]))

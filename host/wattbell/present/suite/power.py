@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wattbell.analysis.text import NOTHING, duration, si, size_bytes
 from wattbell.present.chart import Section, readable, shown
 from wattbell.present.suite.entities import drive_key
+from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and_measured, measured_of
 from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
 from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, feature, power_states
@@ -85,9 +86,6 @@ def _latency(seconds: float | None) -> str:
     return duration(seconds, 3) if seconds else NOTHING
 
 
-Measured = Mapping[int, Mapping[str, Known]]
-
-
 def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
     """A drive's declared power states, and what ``runs`` of the same drive measured."""
     states = power_states(run)
@@ -96,27 +94,16 @@ def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
         for s in states
     ]
     columns = (text_column("state"), *map(Column, ("max. power", "active or idle", "entry latency", "exit latency")))
-    measured = _measured(runs)
+    measured = measured_of(runs)
     note = "" if measured else "No run of power-states on this page measured them."
     blocks = [Table(f"{run.title}: NVMe power states, as declared", columns, rows, page_note=note)]
-    blocks += [table for table in (_operational(run, states, measured), _idle(run, states, measured)) if table.rows]
-    return blocks
-
-
-def _measured(runs: Sequence[Run]) -> Measured:
-    out: dict[int, dict[str, Known]] = {}
-    for run in runs:
-        for test in run.tests:
-            for point in test.points:
-                ps = point.x.get("ps")
-                if isinstance(ps, float):
-                    out.setdefault(int(ps), {}).update(point.figures)
-    return out
+    made = (declared_and_measured(run, runs), _operational(run, states, measured), _idle(run, states, measured))
+    return blocks + [table for table in made if table.rows]
 
 
 def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> Table:
     mine = [s for s in states if s.operational and measured.get(s.number)]
-    names = list(dict.fromkeys(name for s in mine for name in measured[s.number]))
+    names = list(dict.fromkeys(name for s in mine for name in measured[s.number] if name not in SPECIFIED))
     columns = (text_column("state"), Column("max. power\ndeclared"), *(Column(_heading(name)) for name in names))
     rows: list[list[Cell | str]] = []
     for state in mine:

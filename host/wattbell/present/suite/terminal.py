@@ -13,9 +13,12 @@ from rich.text import Text
 from wattbell.analysis.text import NOTHING, count, si
 from wattbell.measure.figure import Figure
 from wattbell.present.chart import MOST_EXACT
+from wattbell.present.suite.peaks import window_words
+from wattbell.present.suite.powerstates import declared_and_measured
 from wattbell.present.suite.tables import at
 from wattbell.present.table import Cell, Column, Table, figure, muted, text_column
 from wattbell.present.terminal import DIM, drawn
+from wattbell.results.model import parse
 from wattbell.suites.kind import RATES, first_of
 from wattbell.suites.kinds import Place, kind_of
 
@@ -61,7 +64,7 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
         console.print(drawn(_points(test["points"][::step])))
     if test["scores"]:
         console.print(drawn(_scores(test["scores"])))
-    for note in test["notes"]:
+    for note in [*_peaks(test.get("peaks") or {}), *test["notes"]]:
         console.print(Text(f"  {note}", style=DIM))
     if test["lost"]:
         console.print(Text(f"  lost under this test: {_lost(test['lost'])}; counts and rates are lower bounds", style="bold red"))
@@ -98,6 +101,9 @@ def _points(points: Sequence[Mapping[str, Any]]) -> Table:
 
 
 _HEADS = {
+    "idlp_w": "IDLP, 30 s",
+    "actp1_w": "ACTP, 10 s",
+    "actp2_w": "ACTP, 10 s",
     "entry_s": "entry",
     "exit_s": "exit",
     "doorbell_to_cqe_s": "waking read",
@@ -125,6 +131,16 @@ def _states(points: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str,
     return Table("", columns, rows)
 
 
+def _peaks(peaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line on the highest mean power over OCP's windows: those that the rail is fine enough for."""
+    known = [
+        f"{quantity(peak, 'W').text} over {window_words(window)}" + (f" ({peak['phase']})" if peak.get("phase") else "")
+        for window, peak in peaks.items()
+        if peak.get("value") is not None
+    ]
+    return [f"highest mean power: {', '.join(known)}"] if known else []
+
+
 def _score(score: Mapping[str, Any]) -> Cell:
     return quantity(score["value"], "" if score["unit"] == "1" else score["unit"])
 
@@ -147,6 +163,9 @@ def summary(results: Mapping[str, Any]) -> RenderableType:
         rows.append([test["name"], *([muted(test["condition"])] if several else []), *cells, muted(more)])
     heads = [text_column("test"), *([text_column("drive")] if several else []), *(Column(name) for name, _ in present), text_column()]
     parts: list[RenderableType] = [header(results), drawn(Table("", heads, rows))]
+    if any(kind_of(test["kind"]).place is Place.POWER_STATES for test in tests):
+        run = parse(results, "these results")
+        parts.append(drawn(declared_and_measured(run, [run])))
     if lost := results.get("lost"):
         parts.append(Text(f"DATA LOST: {_lost(lost)}; figures marked ! are touched", style="bold red"))
     return Group(*parts)

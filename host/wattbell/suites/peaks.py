@@ -1,0 +1,73 @@
+"""The highest mean power of a test over each of OCP's windows, in whichever of its phases it was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..jsondata import JsonObject
+from ..measure.encode import quantity_json
+from ..measure.figure import Figure, absent
+from ..measure.phases import Phase
+from ..measure.rail import OCP_WINDOWS_S, Rail, window_text
+from ..measure.source import Source
+from .suite import Test
+
+WIDER = 1.01
+"""A window that the rail's interval makes wider than asked for, by this factor, is not that window."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """``figure`` in W, absent with a reason where the rail is too coarse or too short for the window; ``phase``: where it was drawn."""
+
+    figure: Figure
+    phase: str | None = None
+
+    @property
+    def json(self) -> JsonObject:
+        """An entry of ``peaks`` in results.json."""
+        why = self.figure.conditions.get("absent")
+        return {**quantity_json(self.figure), **({"phase": self.phase} if self.figure.value is not None else {"absent": why})}
+
+
+def find_peaks(source: Source, tests: Sequence[Test]) -> dict[str, dict[str, Peak]]:
+    """By test, and by window (``4us``, ``100us``, ``100ms``): one pass over the waveform of a session. Empty without a rail."""
+    rail = source.rail
+    owned = [(owner, phase) for phase in source.phases.values() if (owner := _owner(phase, tests))]
+    if rail is None or not owned:
+        return {}
+    scan = rail.scan([(phase.first_tick, phase.last_tick) for _, phase in owned])
+    best: dict[str, dict[str, Peak]] = {}
+    for i, (owner, phase) in enumerate(owned):
+        loss = source.loss(phase)
+        lost = max(scan.stats[i].missing, loss.rail_samples) + loss.hidden_samples
+        doubtful = sum(source.doubtful_blocks(phase.first_tick, phase.last_tick).values())
+        for window, figure in _exact(rail, rail.highest(scan, i, lost)).items():
+            if figure.value is not None and doubtful:  # the error model holds for a calibrated rail within its range only
+                figure = replace(figure, u=None, lost=figure.lost + doubtful)
+            known = best.setdefault(owner, {}).get(window)
+            if known is None or known.figure.value is None or (figure.value is not None and figure.value > known.figure.value):
+                best[owner][window] = Peak(figure, phase.name)
+    return best
+
+
+def _owner(phase: Phase, tests: Sequence[Test]) -> str | None:
+    """The test that a phase is of, by its name: the test's id, and what the kind of test appended to it."""
+    if phase.kind == "precondition":
+        return None
+    ids = [
+        test.id for test in tests if phase.name.startswith(test.id) and phase.name[len(test.id) : len(test.id) + 1] in ("", "-", "#", "/")
+    ]
+    return max(ids, key=len, default=None)
+
+
+def _exact(rail: Rail, found: dict[str, Figure]) -> dict[str, Figure]:
+    """The windows, without those that are one sample of a coarser rail."""
+    out = {}
+    for length_s in OCP_WINDOWS_S:
+        figure = found[window_text(length_s)]
+        if float(figure.conditions.get("window_s", length_s)) > WIDER * length_s:
+            figure = absent(f"samples are {rail.interval_s * 1e6:g} us apart", "W")
+        out[window_text(length_s)] = figure
+    return out
