@@ -49,6 +49,7 @@ class EnergyMeter:
     ``epoch``, ``flags`` (rows of ``rail_blocks.parquet``). ``period_ticks``: between conversions. ``delay_ticks``: from the
     tick of a sample to the last conversion that entered it (the decimation filter's group delay; 0 without decimation).
     ``stretches``: what a long gap leaves of a window, so that no sample of it is looked at; by default all was recorded.
+    ``interval_ticks``: between samples, for a rail without an accumulator, whose ``blocks`` are empty: energy is then that of the samples.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class EnergyMeter:
         tick_s: float,
         read_power: ReadPower,
         stretches: Stretches = lambda first, last: [(first, last)],
+        interval_ticks: float = 1.0,
     ) -> None:
         ordered = blocks.sort("first_tick").filter(pl.col("count") > 0)
         first = ordered["first_tick"].cast(pl.Int64).to_numpy()
@@ -70,7 +72,7 @@ class EnergyMeter:
         self._tick_s = tick_s
         self._period = period_ticks
         self._read, self._stretches = read_power, stretches
-        self._interval = float(interval[0]) if len(interval) else 1.0
+        self._interval = float(interval[0]) if len(interval) else float(interval_ticks)
         self._delay = delay_ticks
         # Each conversion stands for its own period, so a block's sum ends half a period after its last conversion.
         self.boundary: Float = first + (count - 1) * interval + delay_ticks + period_ticks / 2
@@ -121,13 +123,14 @@ class EnergyMeter:
     def between(self, first_tick: float, last_tick: float) -> Energy:
         """Energy of ``[first_tick, last_tick)``. Across a restart it is that of the samples, where there are some."""
         n = len(self.boundary)
-        if n == 0 or last_tick <= first_tick:
+        if last_tick <= first_tick:
             return Energy(0.0, 0.0, 0.0, 0.0)
         i = int(np.searchsorted(self.boundary, first_tick, side="left"))
         j = int(np.searchsorted(self.boundary, last_tick, side="right")) - 1
         if i >= n or j <= i:
             joules, u, covered = self._samples(first_tick, last_tick)
-            return Energy(joules, u * math.sqrt(2.0), 0.0, covered)
+            _, u_last, _ = self._samples(last_tick, last_tick + self._interval)
+            return Energy(joules, math.hypot(u, u_last), 0.0, covered)
         units = counted = 0
         parts = [self._samples(first_tick, float(self.boundary[i]))]
         begin = i

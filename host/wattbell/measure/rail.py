@@ -153,6 +153,7 @@ class Rail:
             self.tick_s,
             self.power_between,
             self._stored,
+            self.interval_ticks,
         )
 
     def indices(self, first_tick: int, last_tick: int) -> tuple[int, int]:

@@ -67,6 +67,8 @@ def test_another_meter_and_another_tap_make_a_capture(tmp_path: Path) -> None:
     found = analyze(open_capture(tmp_path / "c"))
     assert found["power"]["mean_w"]["value"] == pytest.approx(1.65, rel=1e-6)
     assert found["power"]["mean_w"]["conditions"]["source"] == "samples"
+    energy = found["power"]["energy_j"]
+    assert energy["value"] == pytest.approx(1.65 * 0.399, rel=1e-4) and 0 < energy["u"] < 0.01 * energy["value"]
     read = found["commands"]["by_opcode"]["read"]
     assert (read["count"], read["latency_s"]["from"]) == (100, "doorbell") and read["latency_s"]["p50"] == pytest.approx(80e-6)
     assert found["loss"]["commands"] == found["loss"]["rail_samples"] == 0
