@@ -30,6 +30,10 @@ class Interrupted(WattbellError):
     exit_code = 130
 
 
+class ClockError(WattbellError):
+    """Two clocks cannot be mapped onto each other: what is known of them contradicts itself, is ambiguous, or is not enough."""
+
+
 class UsageError(WattbellError):
     """An argument is invalid."""
 

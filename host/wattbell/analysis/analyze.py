@@ -52,7 +52,7 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
     phases = []
     for i, phase in enumerate(context.phases, start=1):
         say(f"phase {phase.number}: {phase.name}")
-        window = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick)
+        window = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick, edge_u_s=phase.edge_u_s)
         phases.append(_describe_phase(phase, context, window))
     say("wake-up")
     result: Analysis = {
@@ -88,8 +88,9 @@ def _window(
     first_tick: int,
     last_tick: int,
     whole: bool = False,
+    edge_u_s: float = 0.0,
 ) -> Window:
-    """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window."""
+    """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window, whose edges are known within ``edge_u_s``."""
     loss = context.loss.between(first_tick, last_tick)
     members = context.commands if whole else context.commands.between(first_tick, last_tick)
     io = members.take(members.qid > 0)
@@ -106,7 +107,7 @@ def _window(
     depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
     power: Power = {"absent": context.no_rail or ""}
     if context.rail is not None and scan is not None:
-        power = context.rail.figures(scan, i, first_tick, last_tick, loss)
+        power = context.rail.figures(scan, i, first_tick, last_tick, loss, edge_u_s)
     out: Window = {
         "commands": commands,
         "rates": rate,

@@ -234,7 +234,7 @@ def _level(
     joules = covered = edges = 0.0
     for segment in segments[:2000]:
         part = rail.energy(segment.first_tick, segment.last_tick)
-        joules, covered, edges = joules + part.joules, covered + part.covered_s, edges + part.edge_u_j**2
+        joules, covered, edges = joules + part.joules, covered + part.covered_s, edges + part.mean_u_j**2
     ticks = sum(s.ticks for s in segments)
     mean = joules / covered if covered > 0 else sum(s.mean_w * s.ticks for s in segments) / ticks
     spread = float(np.std([s.mean_w for s in segments], ddof=1)) if len(segments) > 1 else 0.0

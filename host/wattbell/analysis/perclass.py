@@ -88,7 +88,9 @@ def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figur
     if len(classes) == 1:
         parts = [rail.energy(a, b) for a, b in span.bursts.tolist()]
         above = sum(p.joules for p in parts) - base * sum(p.covered_s for p in parts)
-        u = math.sqrt(sum(p.edge_u_j**2 for p in parts) + (base_u * seconds) ** 2 + (rail.model.gain * sum(p.joules for p in parts)) ** 2)
+        moved = sum(p.moved_j for p in parts)
+        edges = sum(p.edge_u_j**2 for p in parts) + moved**2
+        u = math.sqrt(edges + (base_u * seconds) ** 2 + (rail.model.gain * sum(p.joules for p in parts)) ** 2)
         conditions = {"idle_w": base, "commands": int(counts[0])}
         return {
             "method": "accounting: (energy of the active span - idle power x active time) / commands",

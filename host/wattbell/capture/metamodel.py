@@ -21,6 +21,8 @@ Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 U32 = Annotated[int, Meta(ge=0, le=0xFFFFFFFF)]
 Seconds = Annotated[float, Meta(ge=-1, le=1)]
 Relative = Annotated[float, Meta(ge=0, le=1)]
+Apart = Annotated[float, Meta(ge=0, le=60)]
+"""By how many seconds an instant of one clock may be off against another."""
 Watt = Annotated[float, Meta(ge=0, le=1e5)]
 Text = str | None
 Name = Annotated[str, Meta(pattern=r"^(?!/)(?!(.*/)?\.\.?(/|$))[^\0]+$")]
@@ -143,7 +145,9 @@ class DriveAbout(Struct):
 
 
 class Conditions(Struct):
-    """What every figure of the capture is subject to. ``virtual`` None: unknown."""
+    """What every figure of the capture is subject to. ``virtual`` None: unknown. ``alignment_u_s``: by how much the ticks of commands and
+    events may be off against those of the rail, where a map between two clocks placed them (the map's bound); 0 where one clock stamps
+    both, as our rig's does."""
 
     notes: list[str]
     virtual: bool | None = None
@@ -153,6 +157,7 @@ class Conditions(Struct):
     front_end_delay_s: Seconds | UnsetType = UNSET
     front_end_delay_u_s: Relative | UnsetType = UNSET
     front_end_delay_calibrated: bool | None = None
+    alignment_u_s: Apart = 0.0
     trace_origin_tick: Tick | None = None
 
     def __post_init__(self) -> None:
@@ -172,7 +177,8 @@ class Settling(Struct):
 
 
 class PhaseAbout(Struct):
-    """One phase of the workload; it lies between two markers of the stream."""
+    """One phase of the workload; it lies between two markers of the stream. ``edge_u_s``: by how much each of its edges may be off against
+    the rail, all reasons together; 0 where the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts."""
 
     phase: Annotated[int, Meta(ge=0, lt=1 << 24)]
     name: Text = None
@@ -182,6 +188,7 @@ class PhaseAbout(Struct):
     fio_group: int | None = None
     job: Text = None
     jobs: str | list[str] | None = None
+    edge_u_s: Apart = 0.0
     settling: Settling | None = None
 
 

@@ -34,12 +34,28 @@ _PIECE = 1 << 20
 @dataclass(frozen=True)
 class Energy:
     """Energy of a window. ``edge_u_j``: k = 2 of the two interpolated edges. ``exact_j``: the part that is a difference
-    of accumulators. ``covered_s`` is shorter than the window where the rail was not recorded."""
+    of accumulators. ``covered_s`` is shorter than the window where the rail was not recorded.
+
+    Where commands and rail have clocks of their own, the edges themselves are off: ``moved_j`` is by how much that may change the energy,
+    ``moved_above_mean_j`` by how much the energy above the mean power, which is what changes the mean. Both are the sums of two limits
+    (the edges have their error from one clock), read as k = 2."""
 
     joules: float
     edge_u_j: float
     exact_j: float
     covered_s: float
+    moved_j: float = 0.0
+    moved_above_mean_j: float = 0.0
+
+    @property
+    def energy_u_j(self) -> float:
+        """k = 2 in the energy of where the window begins and ends."""
+        return math.hypot(self.edge_u_j, self.moved_j)
+
+    @property
+    def mean_u_j(self) -> float:
+        """The same in mean power x time covered."""
+        return math.hypot(self.edge_u_j, self.moved_above_mean_j)
 
 
 class EnergyMeter:
@@ -144,6 +160,27 @@ class EnergyMeter:
         exact = units * self._unit_joules()
         seconds = counted * self._period * self._tick_s + sum(part[2] for part in parts)
         return Energy(exact + sum(part[0] for part in parts), math.hypot(*(part[1] for part in parts)), exact, seconds)
+
+    def moved(self, edge: float, most_ticks: float, above_w: float) -> tuple[float, float]:
+        """By how much, in J, the energy up to ``edge`` may change when it moves by up to ``most_ticks`` to either side; and the same of the
+        energy above a power of ``above_w``. What was not recorded there counts as the largest sample around."""
+        half, step = self._interval / 2, max(1, round(_PIECE * self._interval))
+        largest, sides = 0.0, []
+        for low, high in ((edge - most_ticks, edge), (edge, edge + most_ticks)):
+            joules = above_j = seconds = 0.0
+            end = math.ceil(high + half) + 1
+            for begin in range(math.floor(low - half), end, step):
+                tick, power = self._read(begin, min(begin + step, end))
+                centres = tick + np.arange(len(power)) * self._interval
+                overlap = np.clip(np.minimum(centres + half, high) - np.maximum(centres - half, low), 0, None) * self._tick_s
+                good = ~np.isnan(power)
+                watts, held = power[good], overlap[good]
+                joules += float(np.abs(watts) @ held)
+                above_j += float(np.abs(watts - above_w) @ held)
+                seconds += float(held.sum())
+                largest = max(largest, float(np.abs(watts).max()) if len(watts) else 0.0)
+            sides.append((joules, above_j, max(0.0, most_ticks * self._tick_s - seconds)))
+        return max(j + missing_s * largest for j, _, missing_s in sides), max(j + missing_s * largest for _, j, missing_s in sides)
 
     def _samples_to(self, boundary: float, last: float) -> tuple[float, float, float]:
         joules, _, covered = self._samples(boundary, last)

@@ -24,6 +24,7 @@ class ErrorModel:
     ``instant_s``: by how much an instant may be off to either side besides, as a board's link clocks follow the rig's.
     ``front_end_delay_s``: by how much the anti-alias pole makes the rail late against the bus (its time constant); the
     windows of energies are moved by it. ``front_end_delay_u_s``: its uncertainty (k = 2).
+    ``alignment_u_s``: by how much commands and events may be off against the rail, where not one clock stamps both.
     """
 
     gain: float = 1e-3
@@ -33,6 +34,7 @@ class ErrorModel:
     instant_s: float = BOARD_INSTANT_S
     front_end_delay_s: float = 0.0
     front_end_delay_u_s: float = 0.0
+    alignment_u_s: float = 0.0
     source: str = "assumed: front end 0.1 % + 5 uA, oscillator 25 ppm"
 
     def power_u(self, power_w: float, voltage_v: float) -> float:
@@ -61,13 +63,15 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
     virtual = bool((meta.get("conditions") or {}).get("virtual"))
     resolution = float((meta.get("clock") or {}).get("tick_ps") or 1000) * 1e-12
     delay, delay_u = (float((meta.get("conditions") or {}).get(f"front_end_delay_{name}") or 0.0) for name in ("s", "u_s"))
-    base = ErrorModel(tick_resolution_s=resolution, front_end_delay_s=delay, front_end_delay_u_s=delay_u)
+    apart = float((meta.get("conditions") or {}).get("alignment_u_s") or 0.0)
+    base = ErrorModel(tick_resolution_s=resolution, front_end_delay_s=delay, front_end_delay_u_s=delay_u, alignment_u_s=apart)
     if virtual:
         base = ErrorModel(
             timebase=0.0,
             instant_s=0.0,
             front_end_delay_s=delay,
             front_end_delay_u_s=delay_u,
+            alignment_u_s=apart,
             tick_resolution_s=resolution,
             source="assumed: front end 0.1 % + 5 uA after calibration; virtual rig, its clock is exact",
         )
@@ -82,5 +86,6 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
         instant_s=float(stated.get("instant_s", base.instant_s)),
         front_end_delay_s=float(stated.get("front_end_delay_s", base.front_end_delay_s)),
         front_end_delay_u_s=float(stated.get("front_end_delay_u_s", base.front_end_delay_u_s)),
+        alignment_u_s=apart,
         source="stated by the rig",
     )

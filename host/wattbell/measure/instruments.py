@@ -47,22 +47,27 @@ class Instruments:
         found = self.rail.doubtful_blocks(first_tick, last_tick) if self.rail else {}
         return {f"rail_blocks_{DOUBT_TEXT[flag]}": n for flag, n in found.items()}
 
-    def covered(self, first_tick: float, last_tick: float) -> Energy | None:
-        """What the rail's meter says between two ticks; None where no rail was recorded."""
-        part = self.rail.energy(first_tick, last_tick) if self.rail and last_tick > first_tick else None
+    def covered(self, first_tick: float, last_tick: float, edge_u_s: float = 0.0) -> Energy | None:
+        """What the rail's meter says between two ticks that may be off by ``edge_u_s``; None where no rail was recorded."""
+        part = self.rail.energy(first_tick, last_tick, edge_u_s) if self.rail and last_tick > first_tick else None
         return part if part and part.covered_s > 0 else None
 
-    def energy(self, first_tick: float, last_tick: float, lost: int = 0) -> tuple[Figure, Figure]:
-        """(energy in J, mean power in W) between two ticks; no values without a rail."""
-        part = self.covered(first_tick, last_tick)
+    def energy(self, first_tick: float, last_tick: float, lost: int = 0, edge_u_s: float = 0.0) -> tuple[Figure, Figure]:
+        """(energy in J, mean power in W) between two ticks, each of which may be off by ``edge_u_s`` against the rail (at least the
+        capture's ``alignment_u_s``); no values without a rail."""
+        part = self.covered(first_tick, last_tick, edge_u_s)
         if part is None:
             return absent(NO_RAIL, "J"), absent(NO_RAIL, "W")
         mean = part.joules / part.covered_s
         doubtful = sum(self.doubtful_blocks(first_tick, last_tick).values())
         if doubtful:  # the error model holds for a calibrated rail within its range only
             return Figure(part.joules, None, "J", lost + doubtful), Figure(mean, None, "W", lost + doubtful)
-        u = math.hypot(self.power_u(mean), part.edge_u_j / part.covered_s)
-        return Figure(part.joules, u * part.covered_s, "J", lost), Figure(mean, u, "W", lost)
+        front = self.power_u(mean)
+        over: Conditions = {"edge_u_s": max(edge_u_s, self.model.alignment_u_s)} if part.moved_j else {}
+        return (
+            Figure(part.joules, math.hypot(front * part.covered_s, part.energy_u_j), "J", lost, over),
+            Figure(mean, math.hypot(front, part.mean_u_j / part.covered_s), "W", lost, over),
+        )
 
     def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """(energy in J, mean power in W) over the bursts of a span; ``covered_s`` of their conditions: over as much as the rail covers.
@@ -72,12 +77,15 @@ class Instruments:
         """
         bursts = span.bursts if len(span.bursts) <= MOST_BURSTS else span.bursts[[0, -1], [0, 1]][None, :]
         joules = seconds = edges = 0.0
+        moved: list[Energy] = []
         doubtful = 0
         for first, last in bursts.tolist():
             part = self.covered(first, last) if scored or self.rail is None else self.rail.energy(first, last)
             if part is None:
                 return absent(NO_RAIL, "J", lost), absent(NO_RAIL, "W", lost)
             joules, seconds, edges = joules + part.joules, seconds + part.covered_s, edges + part.edge_u_j**2
+            if part.moved_j:
+                moved.append(part)
             doubtful += sum(self.doubtful_blocks(first, last).values()) if scored else 0
         if seconds <= 0:
             return absent(NO_RAIL, "J", lost), absent(NO_RAIL, "W", lost)
@@ -87,5 +95,12 @@ class Instruments:
             return Figure(joules, None, "J", lost + doubtful, over), Figure(mean_w, None, "W", lost + doubtful, over)
         # What the front end is off by is common to all bursts; the edges are not. Both forms are published, to the last digit.
         front = self.power_u(mean_w)
+        if moved:
+            # One clock's error is that of all bursts; the mean that counts is that of all.
+            apart_s = self.model.alignment_u_s
+            above = sum(p.moved_above_mean_j + 2 * apart_s * abs(p.joules / p.covered_s - mean_w) for p in moved)
+            of_energy, of_mean = (math.sqrt((front * seconds) ** 2 + edges + more**2) for more in (sum(p.moved_j for p in moved), above))
+            over = {**over, "edge_u_s": apart_s}
+            return Figure(joules, of_energy, "J", lost, over), Figure(mean_w, of_mean / seconds, "W", lost, over)
         u = math.hypot(front, math.sqrt(edges) / seconds) if scored else (front**2 + edges / seconds**2) ** 0.5
         return Figure(joules, u * seconds, "J", lost, over), Figure(mean_w, u, "W", lost, over)

@@ -27,6 +27,11 @@ class Phase:
     notes: tuple[str, ...] = ()
     described: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def edge_u_s(self) -> float:
+        """By how much each edge may be off against the rail, in s: 0 where the tap saw the markers."""
+        return float(self.described.get("edge_u_s") or 0.0)
+
 
 def find_phases(events: pl.DataFrame, workload: Mapping[str, Any], last_tick: int) -> list[Phase]:
     """The phases, in order of time.

@@ -184,14 +184,20 @@ class Rail:
         low, high = self.indices(first_tick, last_tick)
         return self.reader.tick_of(low), self.reader.power(low, high).astype(np.float64)
 
-    def energy(self, first_tick: float, last_tick: float) -> Energy:
-        """Energy of a window of bus time; from samples alone where the blocks carry no accumulator.
+    def energy(self, first_tick: float, last_tick: float, edge_u_s: float = 0.0) -> Energy:
+        """Energy of a window of bus time, each of whose edges may be off against the rail by ``edge_u_s`` (at least the capture's
+        ``alignment_u_s``); from samples alone where the blocks carry no accumulator.
 
         What the drive drew at an instant reaches the ADC one time constant of the front end later (first-order lag: over
         a window that begins and ends on steady power the two energies are then equal), so the window moves by that.
         """
         late = self.model.front_end_delay_s / self.tick_s
         found = self.meter.between(first_tick + late, last_tick + late)
+        apart = max(edge_u_s, self.model.alignment_u_s) / self.tick_s
+        if apart and found.covered_s > 0:
+            mean = found.joules / found.covered_s
+            ends = [self.meter.moved(tick + late, apart, mean) for tick in (first_tick, last_tick)]
+            found = replace(found, moved_j=ends[0][0] + ends[1][0], moved_above_mean_j=ends[0][1] + ends[1][1])
         if not self.model.front_end_delay_u_s:
             return found
         # A window that is moved by too much gains at one end what it loses at the other, but for how much the power differs.
@@ -229,12 +235,12 @@ class Rail:
             noise = min(noise, _quietest_noise(power))
         return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
 
-    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss) -> Power:
-        """The power figures of the i-th window of ``scan``; ``loss``: what is missing in it."""
+    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss, edge_u_s: float = 0.0) -> Power:
+        """The power figures of the i-th window of ``scan``; ``loss``: what is missing in it. ``edge_u_s``: see :meth:`energy`."""
         stat = scan.stats[i]
         if not stat.samples:
             return {"absent": "no rail samples in this window"}
-        energy = self.energy(first_tick, last_tick)
+        energy = self.energy(first_tick, last_tick, edge_u_s)
         window_s = (last_tick - first_tick) * self.tick_s
         lost = max(stat.missing, loss.rail_samples) + loss.hidden_samples
         exact = self.has_accumulator and energy.exact_j != 0
@@ -243,7 +249,7 @@ class Rail:
         assert mean is not None
         volts = stat.mean_voltage_v
         noise = K * scan.noise_w / math.sqrt(stat.samples)
-        edge = energy.edge_u_j / covered if covered > 0 else 0.0
+        edge = energy.mean_u_j / covered if covered > 0 else 0.0
         system = self.model.power_u(mean, volts)
         u_mean = math.sqrt(system**2 + noise**2 + edge**2)
         whole = True
@@ -254,12 +260,15 @@ class Rail:
             "samples": stat.samples,
         }
         if exact:
-            conditions["edge_u_j"] = energy.edge_u_j
+            conditions["edge_u_j"] = energy.energy_u_j
+        if energy.moved_j:
+            conditions["edge_u_s"] = max(edge_u_s, self.model.alignment_u_s)
         if window_s - covered > max(2 * self.interval_s, 1e-3 * window_s):
             conditions["note"] = "the rail was not recorded during all of the window: mean and energy are of the covered part"
             whole = False
-        u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a)
-        u_energy = math.hypot(u_mean * covered, self.model.timebase * energy.joules)
+        moved_a = energy.moved_above_mean_j / covered / abs(volts) if covered > 0 and volts else 0.0
+        u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a, moved_a)
+        u_energy = math.hypot(system * covered, noise * covered, energy.energy_u_j, self.model.timebase * energy.joules)
         peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
         return {
             "mean_w": Figure(mean, u_mean, "W", lost, conditions),

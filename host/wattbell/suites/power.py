@@ -23,7 +23,7 @@ SETTLED_PART = 0.5
 def settled_power(source: Source, phase: Phase) -> Figure:
     """Mean power of the second half of a phase, in W."""
     middle = phase.first_tick + (phase.last_tick - phase.first_tick) * (1 - SETTLED_PART)
-    return source.energy(middle, phase.last_tick, source.loss(phase).under_commands)[1]
+    return source.energy(middle, phase.last_tick, source.loss(phase).under_commands, phase.edge_u_s)[1]
 
 
 def note_settling(out: Outcome, source: Source, test: Test) -> None:

@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.context import load
 from wattbell.analysis.perclass import energy_per_command
+from wattbell.measure.energy import EnergyMeter
 from wattbell.measure.errormodel import ErrorModel, error_model
 from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.throughput import Span
@@ -219,3 +221,66 @@ def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
     assert level["mean_w"]["value"] == pytest.approx(0.53, rel=1e-3)
     assert level["mean_w"]["u"] == pytest.approx(math.hypot(2 * 0.02 / math.sqrt(2) / math.sqrt(2), 16.5e-6), rel=5e-3)
     assert level["duration_s"] == pytest.approx(0.2, abs=3e-3)
+
+
+@pytest.mark.parametrize("stated", ["the phase", "the capture", "both"])
+def test_an_edge_on_another_clock_costs_what_the_rail_delivers_around_it(builder: Any, stated: str) -> None:
+    """0.5 W, then 2 W from 50 ms to 250 ms, then 1 W; edges within 4 ms: 2 W x 4 ms at each; the mean changes by what differs from it."""
+    model = {"rig": {"error_model": {"gain": 0.0, "offset_a": 0.0, "timebase": 0.0}}}
+    for tick, watts in ((0, 0.5), (50 * MS, 2.0), (250 * MS, 1.0)):
+        builder.power(tick, watts)
+    own = {"the phase": {"edge_u_s": 4e-3}, "the capture": {}, "both": {"edge_u_s": 1e-3}}[stated]
+    builder.phase(1, 50 * MS, 250 * MS, "load", **own)
+    conditions = {} if stated == "the phase" else {"alignment_u_s": 4e-3}
+    capture = builder.write(400 * MS, conditions=conditions)
+    capture.meta.update(model)
+    power = analyze(capture)["phases"][0]["power"]
+    assert power["energy_j"]["value"] == pytest.approx(0.4, rel=1e-4)
+    assert power["energy_j"]["u"] == pytest.approx(2 * 2.0 * 4e-3, rel=1e-2)
+    assert power["mean_w"]["u"] == pytest.approx((1.5 + 1.0) * 4e-3 / 0.2, rel=1e-2)
+    assert power["mean_current_a"]["u"] == pytest.approx((1.5 + 1.0) * 4e-3 / 0.2 / 3.3, rel=1e-2)
+    assert power["energy_j"]["conditions"]["edge_u_s"] == 4e-3
+
+
+def test_a_steady_rail_has_the_same_mean_wherever_its_edges_are(builder: Any) -> None:
+    model = {"rig": {"error_model": {"gain": 0.0, "offset_a": 0.0, "timebase": 0.0}}}
+    builder.power(0, 2.0)
+    builder.phase(1, 50 * MS, 250 * MS, "load", edge_u_s=0.01)
+    capture = builder.write(400 * MS)
+    capture.meta.update(model)
+    power = analyze(capture)["phases"][0]["power"]
+    assert power["mean_w"]["u"] == pytest.approx(0.0, abs=1e-6)
+    assert power["energy_j"]["u"] == pytest.approx(2 * 2.0 * 0.01, rel=1e-2)
+
+
+def test_all_bursts_are_off_together(builder: Any) -> None:
+    """Eleven bursts of 10 ms at 2 W from 1 W, instants within 0.1 ms of the rail's."""
+    builder.power(0, 1.0)
+    for k in range(11):
+        start = (20 + 40 * k) * MS
+        builder.power(start, 2.0)
+        builder.power(start + 10 * MS, 1.0)
+        builder.command(start, 10 * MS)
+    capture = builder.write(500 * MS, conditions={"alignment_u_s": 1e-4})
+    capture.meta.update({"rig": {"error_model": {"gain": 0.0, "offset_a": 0.0, "timebase": 0.0}}})
+    active = analyze(capture)["power"]["active"]
+    assert active["energy_j"]["u"] == pytest.approx(11 * 2 * 2.0 * 1e-4, rel=0.02)
+    assert active["mean_w"]["u"] == pytest.approx(11 * 2 * 1.0 * 1e-4 / 0.11, rel=0.04)
+
+
+def test_what_is_missing_at_an_edge_counts_as_the_largest_power_around() -> None:
+    """Samples of 10 ticks of 1 s; 3 W is missing from tick 20 to 40."""
+    watts = np.array([1.0, 2.0, math.nan, math.nan, 1.0, 1.0])
+
+    def read(first: int, last: int) -> tuple[int, np.ndarray]:
+        low, high = max(0, math.ceil((first - 5) / 10)), min(len(watts), math.ceil((last - 5) / 10))
+        return 5 + low * 10, watts[low : max(low, high)]
+
+    frame = pl.DataFrame(
+        {"first_tick": [5], "interval_ticks": [10], "count": [6], "adc_index": [6], "energy_raw": [0], "energy_high": [0], "epoch": [0],
+         "flags": [0]}
+    )  # fmt: skip
+    meter = EnergyMeter(frame, 10.0, 0.0, 1.0, read)
+    assert meter.moved(20.0, 10.0, 0.0) == (20.0, 20.0)  # on either side, known or not
+    assert meter.moved(10.0, 30.0, 0.0) == (10 * 2.0 + 20 * 2.0, 10 * 2.0 + 20 * 2.0)  # behind it
+    assert meter.moved(50.0, 10.0, 4.0) == (10.0, 30.0)
