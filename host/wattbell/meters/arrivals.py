@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 from ..clock import host_ns
 from ..errors import RigError
+from .meter import ClockPair
 
 _MOST_PIECES = 1 << 14
 """Read ahead at most: minutes. Then the port is left to itself, and the meter counts what it lost."""
 _SILENCE_NS = 3_000_000_000
 """A meter that measures and sends nothing for this long has stopped."""
+_A_SECOND_NS = 1_000_000_000
 
 
 class Arrivals:
@@ -75,3 +77,29 @@ class Arrivals:
         """End the thread."""
         self._end.set()
         self._thread.join(timeout=2)
+
+
+class Earliest:
+    """Clock pairs of a meter that only sends: of each second the sample that arrived soonest after its tick. Its sampling was no later."""
+
+    def __init__(self, tick_ns: float) -> None:
+        """``tick_ns``: of the meter's tick."""
+        self._tick_ns = tick_ns
+        self._pairs: list[ClockPair] = []
+        self._late = 0.0
+        self._since_ns: int | None = None
+
+    def add(self, arrival_ns: int, tick: int) -> None:
+        """The sample at `tick` was there at `arrival_ns`."""
+        late = arrival_ns - tick * self._tick_ns
+        pair = ClockPair(None, arrival_ns, tick)
+        if self._since_ns is None or arrival_ns - self._since_ns >= _A_SECOND_NS:
+            self._since_ns, self._late = arrival_ns, late
+            self._pairs.append(pair)
+        elif late < self._late:
+            self._late = late
+            self._pairs[-1] = pair
+
+    def pairs(self) -> list[ClockPair]:
+        """In order of time."""
+        return list(self._pairs)

@@ -87,6 +87,10 @@ class Meter(Protocol):
     def clock_pairs(self) -> list[ClockPair]:
         """Every pair since :meth:`start`, in order of time. :meth:`read` asks a meter for its counter once a second, if it has one."""
 
+    def remarks(self) -> list[str]:
+        """What befell the measurement since :meth:`start` and does not show in the samples, such as changes of range: sentences for the
+        notes of the capture."""
+
     def __enter__(self) -> Meter:
         """Itself."""
 
@@ -112,6 +116,9 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "powersensor3": Kind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
+    "ppk2": Kind(
+        "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]", "Nordic Power Profiler Kit II, up to 1 A", "ppk2", "ppk2", ("ppk2_api",)
+    ),
 }
 """By the word that ``--meter`` begins with. All take gain=, offset= (A) and timebase= of the user's own calibration besides."""
 

@@ -282,6 +282,10 @@ class PowerSensor3:
         by no more than two intervals, since a set takes one and waits for less than another."""
         return list(self._pairs)
 
+    def remarks(self) -> list[str]:
+        """See :class:`~.meter.Meter`."""
+        return []
+
     def __enter__(self) -> PowerSensor3:
         return self
 

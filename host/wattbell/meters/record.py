@@ -77,6 +77,7 @@ class Recorder:
         except RigError as error:
             self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the meter was lost"))
             self.writer.note(f"the meter was lost: {error}")
+            self._remark()
             raise
         for source in found:
             self.writer.add_rail_source(source)
@@ -96,3 +97,8 @@ class Recorder:
         self.meter.stop()
         while self.take(_POLL_S):
             pass
+        self._remark()
+
+    def _remark(self) -> None:
+        for remark in self.meter.remarks():
+            self.writer.note(remark)

@@ -1,0 +1,130 @@
+"""Samples that carry a number of a few bits, from 0 to a modulus and round again: their places on a grid, and what is missing between."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+
+_TRUSTED = 8
+"""Where the number is not the one that is due, so many in a row are what tells where the samples go on; those before are left out."""
+_RECENT_NS = 2_000_000_000
+_HELD_NS = 200_000_000
+"""Behind a gap, samples of this much time, which took as much to come, are held back: their arrivals tell how many turns of the number are
+missing."""
+_MOST_HELD_NS = 5_000_000_000
+_EARLIER = 0.4
+"""Of a turn. An arrival is often later than usual and hardly ever earlier, so that a guess may be too great by more than too small."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive samples: index of the first, their words, host ns at which the last was there."""
+
+    index: int
+    words: U32
+    arrival_ns: int
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+class Numbered:
+    """Places samples every `interval_ns` that are numbered modulo `modulus`.
+
+    A gap's length is exact modulo `modulus`; how many whole turns are missing besides is told by the arrivals behind it. Samples
+    whose numbers are spoilt are left out.
+    """
+
+    def __init__(self, modulus: int, interval_ns: int) -> None:
+        self._modulus, self._interval_ns = modulus, interval_ns
+        self.lost = 0
+        """Samples that are missing."""
+        self._next = 0
+        self._number: int | None = None
+        """That the sample `_next` should have."""
+        self._rest = np.empty(0, np.int64), np.empty(0, np.uint32)
+        self._late: deque[tuple[int, int]] = deque()
+        """Of the last two seconds: host ns of an arrival, and by how much (ns) it was behind its place on the grid."""
+        self._odd = 0
+        """Samples that were left out since the last good one."""
+        self._missing = 0
+        """Of a gap that is not placed yet: its least length."""
+        self._held: list[Run] = []
+        """What came behind it, in a row."""
+
+    def feed(self, arrival_ns: int, numbers: I64, words: U32) -> list[Run]:
+        """Runs whose places are known now."""
+        numbers, words = np.concatenate((self._rest[0], numbers)), np.concatenate((self._rest[1], words))
+        if self._number is None and len(numbers):
+            self._number = int(numbers[0])
+        found: list[Run] = []
+        at = 0
+        while at < len(numbers):
+            assert self._number is not None
+            expected = (self._number + np.arange(len(numbers) - at)) % self._modulus
+            right = numbers[at:] == expected
+            whole = len(right) if right.all() else int(np.argmin(right))
+            if whole:
+                found += self._place(Run(self._next, words[at : at + whole], arrival_ns))
+                self._number = (self._number + whole) % self._modulus
+                at += whole
+                continue
+            steps = np.diff(numbers[at:]) % self._modulus == 1
+            if len(steps) < _TRUSTED - 1:
+                break  # what follows will tell
+            good = np.flatnonzero(np.convolve(steps, np.ones(_TRUSTED - 1), "valid") == _TRUSTED - 1)
+            odd = int(good[0]) if len(good) else len(right) - _TRUSTED + 1
+            self._odd += odd
+            at += odd
+            if not len(good):
+                break
+            found += self.release()
+            missing = int((numbers[at] - self._number) % self._modulus)
+            if missing == self._odd % self._modulus:
+                self._next += self._odd
+                self.lost += self._odd
+            else:
+                self._missing = missing
+            self._number = int(numbers[at])
+            self._odd = 0
+        self._rest = numbers[at:], words[at:]
+        return found
+
+    def _place(self, run: Run) -> list[Run]:
+        if self._missing:
+            self._held.append(run)
+            held_ns = sum(len(held) for held in self._held) * self._interval_ns
+            enough = min(held_ns, run.arrival_ns - self._held[0].arrival_ns) >= _HELD_NS
+            return self.release() if enough or held_ns > _MOST_HELD_NS else []
+        self._next += len(run)
+        self._late.append((run.arrival_ns, run.arrival_ns - (self._next - 1) * self._interval_ns))
+        while self._late[-1][0] - self._late[0][0] > _RECENT_NS:
+            self._late.popleft()
+        return [run]
+
+    def release(self) -> list[Run]:
+        """Place what is held behind a gap: when there is enough of it, or at the end."""
+        held, missing = self._held, self._missing
+        self._held, self._missing = [], 0
+        if not missing:
+            return []
+        turns = 0
+        if held and self._late:
+            behind = self._next + missing - 1 + np.cumsum([len(run) for run in held])
+            late = min(run.arrival_ns - place * self._interval_ns for run, place in zip(held, behind.tolist(), strict=True))
+            excess = late - min(usual for _, usual in self._late)
+            turns = max(0, math.floor(excess / (self._modulus * self._interval_ns) + _EARLIER))
+        lost = missing + turns * self._modulus
+        self._next += lost
+        self.lost += lost
+        found: list[Run] = []
+        for run in held:
+            found += self._place(Run(self._next, run.words, run.arrival_ns))
+        return found
