@@ -114,7 +114,8 @@ def ticks_of(ns: Int64, tick_ps: int) -> Int64:
 
 
 def command_table(columns: Mapping[str, Any], source: SeenBy, instant_u_ns: int) -> pa.Table:
-    """Rows of ``commands.parquet`` from numpy columns, in order of completion. Columns not given are null where nullable, else 0."""
+    """Rows of ``commands.parquet`` from numpy columns, in order of completion. Columns not given are null where nullable, else 0; what is
+    masked in a column is null."""
     count = len(columns["cqe_tick"])
     order = np.argsort(columns["cqe_tick"], kind="stable")
     given = {"source": np.full(count, source, np.uint8), "instant_u_ns": np.full(count, instant_u_ns, np.uint32), **columns}
@@ -124,7 +125,7 @@ def command_table(columns: Mapping[str, Any], source: SeenBy, instant_u_ns: int)
         if values is None:
             arrays.append(pa.nulls(count, column.type) if column.nullable else pa.array(np.zeros(count, np.int64)).cast(column.type))
         else:
-            arrays.append(pa.array(np.asarray(values)[order]).cast(column.type))
+            arrays.append(pa.array(np.ma.asanyarray(values)[order]).cast(column.type))
     return pa.table(arrays, schema=COMMANDS)
 
 

@@ -1,25 +1,17 @@
-"""blkparse's text (its default output format, blkparse(1)) as entries of an iolog.
-
-``8,0  3  1  0.000072500  697  D  R 223490 + 8 [fio]``: device, CPU, sequence, seconds, PID, action, RWBS, sector, ``+``,
-sectors, process. The action D (issued to the driver) is what a drive sees; where a trace has none, Q (queued) is taken.
-"""
+"""blkparse's text as entries of an iolog. The action D (issued to the driver) is what a drive sees; where a trace has none, Q (queued) is
+taken."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 
 from ...errors import UsageError
-from .iolog import SCHEMA
-
-SECTOR = 512
-_LINE = re.compile(
-    r"\s*(?P<device>\d+,\d+)\s+\d+\s+\d+\s+(?P<s>\d{1,9})\.(?P<ns>\d{9})\s+\d+\s+(?P<action>[A-Z]{1,2})\s+"
-    r"(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<sector>\d{1,16}) \+ (?P<count>\d{1,9}))?(?=\s|$)"
-)
+from ...hostlog.blkparse import LINE, what_of
+from ...hostlog.block import SECTOR
+from ...hostlog.iolog import SCHEMA
 
 
 def read_blkparse(path: Path, device: str | None = None) -> pl.DataFrame:
@@ -40,10 +32,10 @@ def parse_blkparse(lines: Iterable[str], name: str, device: str | None = None) -
     """The same for lines of text. Lines that are no event (the summary at the end) are left out."""
     rows: dict[str, list[tuple[str, int, str, int, int]]] = {"D": [], "Q": []}
     for line in lines:
-        match = _LINE.match(line)
+        match = LINE.match(line)
         if not match or match["action"] not in rows:
             continue
-        action = _action(match["rwbs"])
+        action = what_of(match["rwbs"])
         if action is None or (action != "sync" and not match["count"]):
             continue
         t_ns = int(match["s"]) * 1_000_000_000 + int(match["ns"])
@@ -64,14 +56,3 @@ def parse_blkparse(lines: Iterable[str], name: str, device: str | None = None) -
         raise UsageError(f"{name}: there is no I/O {what}in it; is it the text that blkparse prints?")
     frame = pl.DataFrame([row[1:] for row in found], schema=SCHEMA, orient="row").sort("t_us", maintain_order=True)
     return frame.with_columns((pl.col("t_us") - pl.col("t_us").min()) // 1000)
-
-
-def _action(rwbs: str) -> str | None:
-    """Action of an iolog for the RWBS field (blkparse(1)); flushes without data become syncs."""
-    if "D" in rwbs:
-        return "trim"
-    if "R" in rwbs:
-        return "read"
-    if "W" in rwbs:
-        return "write"
-    return "sync" if "F" in rwbs else None

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import polars as pl
 
 from ...errors import UsageError
+from ...hostlog.iolog import append_entries, start_iolog
 from .composition import BELOW_4K, COMPOSITIONS, OTHER_SIZES, Composition
-from .iolog import append_entries, start_iolog
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

@@ -6,14 +6,19 @@ Version 3: ``timestamp filename action [offset length]``, time stamps in microse
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import polars as pl
+from wattbell_spec.nvme import io
 
-from ...errors import UsageError
+from wattbell.capture.schema import SeenBy
+
+from ..errors import CaptureError, UsageError
+from .commands import HostCommands, command_table
 
 NAME = "wattbell-drive"
 """File name in what we write; fio's ``replay_redirect`` puts the real device in its place."""
@@ -21,6 +26,8 @@ SCHEMA = {"t_us": pl.Int64, "action": pl.String, "offset": pl.Int64, "length": p
 IO_ACTIONS = ("read", "write", "trim", "sync", "datasync")
 _FILE_ACTIONS = ("add", "open", "close")
 _LIMIT = 1 << 62
+NOT_KNOWN_NS = (1 << 32) - 1
+"""``instant_u_ns`` of a completion of which only the start is known."""
 
 
 @contextmanager
@@ -91,6 +98,34 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
         raise UsageError(f"{name}: there is no I/O in it.")
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     return frame.with_columns(pl.col("t_us") - pl.col("t_us").min())
+
+
+def read_iolog_commands(path: Path, lba_bytes: int = 512) -> HostCommands:
+    """The I/Os of an iolog as commands. It says when each was started and not when it was completed, so there is no start tick, and the one
+    tick is that of the start; how late the completion was is not known. CaptureError with the line."""
+    try:
+        entries = read_iolog(path)
+    except UsageError as error:
+        raise CaptureError(str(error)) from None
+    names = {"read": "read", "write": "write", "trim": "dsm", "sync": "flush", "datasync": "flush"}
+    opcodes = [io(names[action]) for action in entries["action"].to_list()]
+    blocks = np.minimum(entries["length"].to_numpy() // lba_bytes, (1 << 32) - 1)
+    columns = {
+        "cqe_tick": np.minimum(entries["t_us"].to_numpy(), _LIMIT // 1000) * 1000,
+        "opcode": np.array(opcodes, np.uint8),
+        "qid": np.full(len(opcodes), 1, np.uint8),
+        "slba": (entries["offset"].to_numpy() // lba_bytes).astype(np.uint64),
+        "blocks": blocks.astype(np.uint32),
+    }
+    notes = [
+        "fio's iolog says when an I/O was started, not when it was completed: there are counts and bytes, and no latency or queue depth."
+    ]
+    return HostCommands(command_table(columns, SeenBy.FIO_LOG, NOT_KNOWN_NS), source=SeenBy.FIO_LOG, notes=notes, clock="fio")
+
+
+def matches(lines: Iterable[str]) -> bool:
+    """Whether a text begins like an iolog."""
+    return next(iter(lines), "").split()[:2] == ["fio", "version"]
 
 
 def _whole(text: str, where: str) -> int:

@@ -1,0 +1,73 @@
+"""A log of commands that somebody else made: which format it is, by its content, and its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from ..errors import CaptureError
+from . import blkparse, fiolog, iolog, tracetext
+from .commands import HostCommands
+from .lines import numbered, shown
+
+_HEAD_LINES = 40
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """A format: name, title for people, whether the first lines of a file look like it, and what reads one (path, bytes of a logical
+    block)."""
+
+    name: str
+    title: str
+    matches: Callable[[Iterable[str]], bool]
+    read: Callable[[Path, int], HostCommands]
+
+
+LOG_FORMATS = (
+    LogFormat("iolog", "fio's iolog", iolog.matches, iolog.read_iolog_commands),
+    LogFormat("fio-log", "fio's log of latencies", fiolog.matches, fiolog.read_fio_log),
+    LogFormat("trace", "tracefs or trace-cmd text", tracetext.matches, lambda path, lba: tracetext.read_trace_text(path)),
+    LogFormat("blkparse", "blkparse text", blkparse.matches, lambda path, lba: blkparse.read_blkparse_log(path, lba_bytes=lba)),
+)
+
+
+def detect(path: Path) -> LogFormat:
+    """The format of a file. CaptureError for one that is unknown, with what it begins with."""
+    with_numbers = list(islice(numbered(_text(path)), _HEAD_LINES))
+    lines = [line for _, line in with_numbers]
+    found = next((known for known in LOG_FORMATS if known.matches(lines)), None)
+    if found is None:
+        first = next((line for line in lines if line.strip()), "")
+        known = ", ".join(known.title for known in LOG_FORMATS)
+        raise CaptureError(f"{path}, line 1: no log of commands that is known ({known}); it begins with: {shown(first) or 'nothing'}")
+    return found
+
+
+def read_log(path: Path, lba_bytes: int = 512) -> HostCommands:
+    """The commands of a log, whatever its format (:data:`LOG_FORMATS`). ``lba_bytes``: of a logical block of the drive; logs of bytes and
+    sectors need it. Ticks are ns of the log's own clock (``clock`` says which), which none of a capture is. CaptureError with the line."""
+    return detect(path).read(path, lba_bytes)
+
+
+def _text(path: Path) -> Path:
+    """CaptureError for a file that is known, but binary."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
+    if not head:
+        raise CaptureError(f"{path} is empty.")
+    if head.startswith(b"\x17\x08Dtracing"):
+        raise CaptureError(f"{path} is trace-cmd's own file; make text of it: trace-cmd report -t {path} > trace.txt")
+    if head[1:4] == b"tae" or head[:3] == b"eat":
+        raise CaptureError(f"{path} is blktrace's own file; make text of it: blkparse -i {path} > trace.txt")
+    if head[:2] == b"\x1f\x8b":
+        raise CaptureError(f"{path} is compressed; unpack it first (gunzip).")
+    return path
+
+
+__all__ = ["LOG_FORMATS", "LogFormat", "detect", "read_log"]

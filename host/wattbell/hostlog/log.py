@@ -1,0 +1,71 @@
+"""A log of commands that runs while a drive works.
+
+Three kinds, best first: ``trace`` (the NVMe driver's tracepoints, :mod:`.tracefs`), ``blktrace`` (the block layer, :mod:`.blktrace`),
+``fio`` (fio's logs of every I/O, :mod:`.fiolog`). What each sees, and how good its instants are: docs/host-commands.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from wattbell.capture.schema import SeenBy
+
+from ..errors import UsageError
+from .blktrace import BlktraceLog
+from .commands import HostCommands
+from .fiolog import FioLog
+from .target import target_of
+from .tracefs import TraceLog
+
+KINDS = ("trace", "blktrace", "fio")
+
+
+class CommandLog(Protocol):
+    """Logs from :meth:`start` to :meth:`stop`; as a context manager it starts, and at its end, also after errors, puts the system back as
+    it was. Each command is given once. Times are ns of CLOCK_MONOTONIC_RAW (:func:`wattbell.clock.host_ns`)."""
+
+    @property
+    def source(self) -> SeenBy:
+        """What sees the commands."""
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        """For ``conditions.commands`` of the capture: what logs, its clock, and what its instants are. Notes are complete after the end."""
+
+    def fio_options(self) -> tuple[str, ...]:
+        """What the next run of fio needs in each of its jobs, ``name=value`` each; another for each run. Mostly nothing."""
+
+    def start(self) -> None:
+        """DriveError where it cannot log here, with what to do; nothing is changed then."""
+
+    def take(self) -> HostCommands:
+        """What completed since the last call; call it every few seconds, what is not taken is held in memory. DriveError where logging
+        failed: what was logged until then is still given by :meth:`stop`."""
+
+    def stop(self) -> HostCommands:
+        """The rest. A second call gives nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None: ...
+
+
+def open_log(kind: str, device: str | Path, folder: Path | None = None) -> CommandLog:
+    """A log of ``kind`` (:data:`KINDS`) of a namespace (``/dev/nvme0n1``) or of all of a drive (``/dev/nvme0``). ``folder``: where fio
+    leaves its logs; only ``fio`` needs it. UsageError for an unknown kind, DriveError for what is no NVMe drive."""
+    if kind not in KINDS:
+        raise UsageError(f"There is no log of commands of kind {kind}; give one of {', '.join(KINDS)}.")
+    target = target_of(device)
+    if kind == "trace":
+        return TraceLog(target)
+    if kind == "blktrace":
+        return BlktraceLog(target)
+    if folder is None:
+        raise UsageError("fio's logs need a folder to lie in.")
+    return FioLog(target, folder)
+
+
+__all__ = ["KINDS", "CommandLog", "open_log"]
