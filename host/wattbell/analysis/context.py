@@ -11,6 +11,7 @@ from wattbell_spec.nvme import admin
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.capture import Capture
+from wattbell.capture.marking import marking_of
 from wattbell.measure.depth import DepthSteps, depth_steps, idle_gaps
 from wattbell.measure.errormodel import error_model
 from wattbell.measure.instruments import Instruments
@@ -74,7 +75,7 @@ def load(capture: Capture) -> Context:
     model = error_model(meta)
     sizes, notes = lba_sizes(meta)
     everything = load_commands(capture.commands, sizes)
-    markers = is_marker(everything)
+    markers = is_marker(everything, marking_of(meta))
     commands = everything.take(~markers) if markers.any() else everything
     if not (commands.qid > 0).any():
         notes = []  # no I/O: the block size matters to nothing

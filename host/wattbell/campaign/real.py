@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..capture import Capture
-from ..drive import Device, Tools, inspect, restore_left_over
+from ..capture.marking import BY_FEATURE
+from ..drive import Device, Tools, inspect, marking, restore_left_over
 from ..drive.bench import run_session
 from ..drive.device import refuse_in_use, refuse_wrong_serial
 from ..drive.host import about_host
@@ -59,6 +60,7 @@ class RealBench:
         self._device: Device
         self._suite: Suite
         self._rig: Rig
+        self._marking = BY_FEATURE
         self._phases: list[Phase] = []
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
@@ -72,6 +74,9 @@ class RealBench:
             self._tools.find(name)
         if self._setup.restore and restore_left_over(self._setup.journal, self._device, self._tools):
             self._voice.say("The settings that the interrupted run left changed are put back.")
+        self._marking, unfit = marking.choose(self._device, self._tools)
+        if unfit:
+            self._voice.say(f"The recording is marked with {marking.text_of(self._marking)} ({unfit}).")
         return identify(self._device, self._tools)
 
     @contextmanager
@@ -91,7 +96,7 @@ class RealBench:
         nvme = self._tools.run("nvme", "version").strip().splitlines()
         out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": self.choice.seed}
         link = read_link(self._device)
-        more = {"computer": about_host(), "link": None if link is None else link.to_json()}
+        more = {"marker": marking.text_of(self._marking), "computer": about_host(), "link": None if link is None else link.to_json()}
         asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation}
         return {
             **out,
@@ -125,6 +130,7 @@ class RealBench:
             tools=self._tools,
             say=self._voice.say,
             left_out=rounds.over,
+            marking=self._marking,
         )
         (plans / "phases.json").write_text(json.dumps(to_json(self._phases), indent=1) + "\n", encoding="utf-8")
 

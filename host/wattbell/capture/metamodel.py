@@ -144,6 +144,13 @@ class DriveAbout(Struct):
             raise ValueError("a model without serial and firmware")
 
 
+class MarkerAbout(Struct):
+    """Which admin command is a marker: its opcode and bits 7:0 of its CDW10."""
+
+    opcode: Annotated[int, Meta(ge=0, le=255)]
+    selector: Annotated[int, Meta(ge=0, le=255)]
+
+
 class Conditions(Struct):
     """What every figure of the capture is subject to. ``virtual`` None: unknown. ``alignment_u_s``: by how much the ticks of commands and
     events may be off against those of the rail, where a map between two clocks placed them (the map's bound); 0 where one clock stamps
@@ -159,6 +166,8 @@ class Conditions(Struct):
     front_end_delay_calibrated: bool | None = None
     alignment_u_s: Apart = 0.0
     trace_origin_tick: Tick | None = None
+    marker: MarkerAbout | None = None
+    """None: Get Features D0h."""
 
     def __post_init__(self) -> None:
         if (self.front_end_delay_s is UNSET) != (self.front_end_delay_u_s is UNSET):

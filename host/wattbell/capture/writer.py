@@ -14,7 +14,7 @@ from wattbell_spec import wire as spec
 from ..clock import Anchor, now_ns
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer, Rail
-from . import convert, hashes, identify, meta, schema
+from . import convert, hashes, identify, marking, meta, schema
 from .journal import NAME as JOURNAL
 from .journal import Journal
 from .place import Place
@@ -77,6 +77,7 @@ class CaptureWriter:
         self.meta["clock"]["tick_ps"] = tick_ps
         self.meta["conditions"].update(conditions or {})
         self.meta["journal"] = {"cuts": [], "tick_offsets": [0]}
+        self._marking = marking.marking_of(self.meta)
         self.decoder = Decoder()
         self.keep_stream = keep_stream
         self.account = RunAccount()
@@ -159,7 +160,7 @@ class CaptureWriter:
         if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
             self._anchor = Anchor(batch.last_tick + offset, arrival_utc_ns, self.meta["clock"]["tick_ps"])
         if batch.commands:
-            self.add_command_source(convert.StreamCommands(batch.commands, offset))
+            self._follow_commands(convert.StreamCommands(batch.commands, offset))
         if batch.rail:
             self.add_rail_source(convert.StreamRail(batch.rail, offset), batch.epoch)
             if self.on_rail is not None:
@@ -221,6 +222,12 @@ class CaptureWriter:
             else:
                 self.markers.append((int(batch.events.tick[index]) + offset, int(columns["arg32"][index])))
 
+    def _follow_commands(self, commands: CommandSource) -> None:
+        """Append commands of the stream. The rig itself makes events of some markers; of others it is done here."""
+        self.add_command_source(commands)
+        if not self._marking.by_the_rig:
+            self.add_markers(self._marking.found(commands.table()))
+
     def _add_gaps(self, gaps: list[Gap], offset: int) -> None:
         if gaps:
             self._tables["gaps"].add(convert.gaps_table(gaps, offset))
@@ -233,6 +240,12 @@ class CaptureWriter:
     def add_command_source(self, source: CommandSource) -> None:
         """Append commands."""
         self._tables["commands"].add(source.table())
+
+    def add_markers(self, markers: list[tuple[int, int]]) -> None:
+        """Append in-band markers, (tick, value), as MARKER events."""
+        if markers:
+            self.add_rows("events", marking.event_rows(markers))
+            self.markers += markers
 
     def add_rail_source(self, source: RailSource, epoch: int = 0) -> None:
         """Append blocks of the rail; what is missing between them, and what has no place on their grid, becomes a gap. `epoch`: how often

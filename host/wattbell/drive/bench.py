@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..capture import CaptureWriter
+from ..capture.marking import BY_FEATURE, KEY, Marking
 from ..capture.record import Limits, record
 from ..errors import DriveError
 from ..rig import Rig
@@ -114,9 +115,10 @@ def run_session(
     tools: Tools,
     say: Callable[[str], None],
     left_out: Callable[[Step, Sequence[Phase]], bool] = lambda _step, _phases: False,
+    marking: Marking = BY_FEATURE,
 ) -> list[Phase]:
     """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
-    far, whether it is not needed any more.
+    far, whether it is not needed any more. ``marking``: the command that marks.
 
     Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
     interruption goes on to the caller. DriveError or RigError when the drive or the rig fails.
@@ -127,14 +129,14 @@ def run_session(
     writer = CaptureWriter(
         capture,
         rig=rig.description,
-        conditions={**rig.conditions(), **conditions},
+        conditions={**rig.conditions(), **conditions, **({} if marking.by_the_rig else {KEY: marking.to_json()})},
         lba_size_bytes=device.lba_size_bytes,
         overwrite=True,
     )
     settings = Settings(device, tools, journal)
     with guarded() as gate, writer:
         recording = Recording(rig, writer)
-        runner = Runner(device, tools, settings, files, results, say, recording.await_rest)
+        runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
         whole = False
         try:
             try:

@@ -28,7 +28,10 @@ class Phase(msgspec.Struct, omit_defaults=True):
     """fio's JSON."""
     host_latency_s: float | None = None
     settling: Seen | None = None
+    busy_s: float | None = None
+    """For how long fio had I/O to do; only with a duty cycle."""
     idle_after_s: float | None = None
+    """The rest of it that was added to what fio's start and end took."""
 
 
 def to_json(phases: Sequence[Phase]) -> Sequence[Mapping[str, Any]]:

@@ -15,12 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-from wattbell_spec.nvme import feature
 
+from ..capture.marking import BY_FEATURE, Marking
 from ..errors import DriveError
+from ..measure.fiojson import load_jobs
 from ..suites.jobs import Section, of_a_suite
 from ..suites.step import Format, Rest, Step, Wake, Writing
 from .device import Device
+from .marking import words
 from .phase import Phase
 from .replay import replay_job
 from .settings import Settings
@@ -28,7 +30,6 @@ from .settle import Seen
 from .smart import HealthWatch
 from .tools import Tools
 
-MARKER_FEATURE = feature("marker")
 START, END = 1, 2
 PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
 """A phase's number has 24 bits in a marker: which session, which phase of it."""
@@ -39,13 +40,15 @@ SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
 _SANITIZE_POLL_S = 1.0
 _FORMAT_TIMEOUT_S = 1800.0
 _WAKE_BYTES = 4096
+_FIO_CUTS_MS = 0.5
+"""In the mean: fio leaves out parts of a millisecond."""
 
 
 class Runner:
     """Runs steps. ``files``: folder of the plan's job files and traces; ``results``: where fio's JSON goes.
 
     ``phases`` grows as phases end. ``await_rest``: watches the rail behind a marker
-    until it is at rest.
+    until it is at rest. ``marking``: the command that marks.
     """
 
     def __init__(
@@ -57,9 +60,11 @@ class Runner:
         results: Path,
         say: Callable[[str], None],
         await_rest: Callable[[int, Rest], Seen],
+        marking: Marking = BY_FEATURE,
     ) -> None:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
+        self.marking = marking
         self.phases: list[Phase] = []
         self._health = HealthWatch(device, tools, results)
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
@@ -143,21 +148,30 @@ class Runner:
             step.apst,
             step.aspm,
         )
-        self.marker(number << 8 | START)
         began = time.monotonic()
+        self.marker(number << 8 | START)
         body(phase)
-        busy_s = time.monotonic() - began
         self.marker(number << 8 | END)
+        whole_s = time.monotonic() - began
         self.phases.append(phase)
         if step.duty is not None:
+            phase.busy_s = min(self._worked(phase), whole_s) or whole_s
             longest_s = DUTY_IDLE_MAX_S if step.duty_idle_max_s is None else step.duty_idle_max_s
-            phase.idle_after_s = min(busy_s * (1 - step.duty) / step.duty, longest_s)
+            rest_s = min(phase.busy_s * (1 - step.duty) / step.duty, longest_s)
+            # the drive rests while fio starts and ends, too
+            phase.idle_after_s = max(rest_s - (whole_s - phase.busy_s), 0.0)
             time.sleep(phase.idle_after_s)
 
+    def _worked(self, phase: Phase) -> float:
+        """Seconds for which the jobs of a phase, which run together, had I/O to do, by fio's JSON; 0 where it does not say."""
+        if phase.fio is None:
+            return 0.0
+        longest_ms = max((job.runtime_ms for job in load_jobs(self.results / phase.fio)), default=0)
+        return (longest_ms + _FIO_CUTS_MS) * 1e-3 if longest_ms else 0.0
+
     def marker(self, value: int) -> None:
-        """An in-band marker: a Get Features command that every drive refuses."""
-        device = self.device.character_device
-        self.tools.attempt("nvme", "get-feature", device, "-f", hex(MARKER_FEATURE), f"--cdw11={value:#x}")
+        """An in-band marker."""
+        self.tools.attempt("nvme", *words(self.marking, self.device, value))
 
     # -- what a step does --------------------------------------------------------------------------------------------
 

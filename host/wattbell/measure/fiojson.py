@@ -35,10 +35,12 @@ class Direction(msgspec.Struct):
 
 
 class Job(msgspec.Struct):
-    """One entry of ``jobs`` in fio's JSON, as far as it is compared. ``options``: the global options are put under its own."""
+    """One entry of ``jobs`` in fio's JSON, as far as it is compared. ``options``: the global options are put under its own. ``runtime_ms``:
+    whole milliseconds since it began to issue I/O until the last was over; 0 where fio does not say."""
 
     jobname: str = ""
     groupid: int = 0
+    runtime_ms: Count = msgspec.field(name="job_runtime", default=0)
     options: dict[str, Option] | None = msgspec.field(name="job options", default=None)
     read: Direction | None = None
     write: Direction | None = None

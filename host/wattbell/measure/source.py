@@ -8,6 +8,7 @@ import polars as pl
 from wattbell_spec.wire import CommandFlag
 
 from ..capture import Capture
+from ..capture.marking import marking_of
 from .errormodel import error_model
 from .fiojson import inside, load_jobs
 from .instruments import Instruments
@@ -70,7 +71,7 @@ class Source(Instruments):
     def commands(self, phase: Phase) -> Commands:
         """The commands of a phase (only ``COLUMNS``), markers left out."""
         everything = load_commands(self._within(self.capture.commands, phase), self._sizes, COLUMNS)
-        markers = is_marker(everything)
+        markers = is_marker(everything, marking_of(self.capture.meta))
         return everything.take(~markers) if markers.any() else everything
 
     def io(self, phase: Phase) -> Commands:

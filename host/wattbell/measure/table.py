@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from wattbell_spec.nvme import LBA_OPCODES, admin, feature, io
+from wattbell_spec.nvme import LBA_OPCODES, io
 from wattbell_spec.wire import CommandFlag
+
+from ..capture.marking import BY_FEATURE, Marking
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -19,7 +21,6 @@ NONE = np.iinfo(np.int64).min
 DEFAULT_LBA_SIZE = 512
 SIZED_OPCODES = (*LBA_OPCODES, io("dsm"))
 """I/O opcodes whose record carries a number of logical blocks."""
-_MARKER, _GET_FEATURES = feature("marker"), admin("get_features")
 
 INSTANTS = (
     "doorbell_tick",
@@ -157,8 +158,7 @@ def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], 
     return Commands({name: data[name].to_numpy() for name in columns})
 
 
-def is_marker(commands: Commands) -> Bool:
-    """Mask of the in-band markers: admin Get Features with FID D0h (CDW10 7:0). They belong to no figure."""
-    fid = (commands.slba & np.uint64(0xFF)) == _MARKER
-    mask: Bool = (commands.qid == 0) & (commands.opcode == _GET_FEATURES) & fid & ~commands.has(CommandFlag.NO_SQE)
+def is_marker(commands: Commands, marking: Marking = BY_FEATURE) -> Bool:
+    """Mask of the in-band markers. They belong to no figure."""
+    mask: Bool = marking.mask(commands.qid, commands.opcode, commands.slba) & ~commands.has(CommandFlag.NO_SQE)
     return mask

@@ -24,12 +24,25 @@ from tests.host.wire import encoder as e
 S = 1_000_000_000
 STEP_S, SAMPLE_S = 1.0, 0.02
 NVME = """#!/bin/sh
-# get-feature DEVICE -f 0xd0 --cdw11=V: a marker, written down for the rig
+# get-feature DEVICE -f 0xd0 --cdw11=V: a marker, written down for the rig as opcode, selector and value. Refused as nvme-cli 2.13 says it,
+# but not if its opcode and selector are in `accepts`; `trips` has others, for which there are other words
 here=$(dirname "$0")
-for word in "$@"; do case $word in --cdw11=*) echo "${word#--cdw11=}" >> "$here/markers";; esac; done
+value=; which=
+for word in "$@"; do case $word in
+    --cdw11=*) value=${word#--cdw11=};; --cdw10=*) which="6 ${word#--cdw10=}";; 0x*) which="10 $word";;
+esac; done
+[ -n "$value" ] && echo "$which $value" >> "$here/markers"
 [ "$1" = format ] && echo "$@" >> "$here/formats"
 [ "$1" = id-ctrl ] && echo '{"psds": [{"non-operational_state": 0}, {"non-operational_state": 1}]}'
 [ "$1" = version ] && echo "nvme version 2.3"
+if [ -n "$value" ] && ! grep -qx "$which" "$here/accepts" 2> /dev/null; then
+    if grep -qx "$which" "$here/trips" 2> /dev/null; then
+        sh "$here/trip" >&2
+    else
+        echo "NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value in a defined field(0x4002)" >&2
+    fi
+    exit 1
+fi
 exit 0
 """
 FIO = """#!{python}
@@ -79,10 +92,15 @@ class Lab:
             writer.feed(e.commands(number, tick, [e.Command(tick + 1000, 1000, 900)]))
             number += 1
         while not stop.is_set():
-            values = markers.read_text().split() if markers.exists() else []
+            values = markers.read_text().splitlines() if markers.exists() else []
             blocks = b""
-            for value in values[self.markers_seen :]:
-                blocks += e.events(number, tick, [(tick, 7, 0, 0, int(value, 0))])
+            for line in values[self.markers_seen :]:
+                opcode, selector, value = (int(word, 0) for word in line.split())
+                if (opcode, selector) == (10, 0xD0):
+                    blocks += e.events(number, tick, [(tick, 7, 0, 0, value)])
+                else:  # to the rig a command as any other
+                    seen = e.Command(tick + 900, 900, 800, opcode=opcode, qid=0, nsid=0, blocks=value, slba=selector, status=0x4002)
+                    blocks += e.commands(number, tick, [seen])
                 number, tick, since = number + 1, tick + 1000, tick
             self.markers_seen = len(values)
             power = self.power

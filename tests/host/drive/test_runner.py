@@ -74,6 +74,29 @@ def test_what_fio_says_of_a_round(runner: Runner) -> None:
     assert 1e-7 < value(jobs, "mean_latency_s") < 0.5
 
 
+def test_a_rest_goes_by_what_fio_did_and_not_by_its_start(runner: Runner, tmp_path: Path) -> None:
+    """Real fio, a second late: 100 reads at 200 a second are half a second of work, so a duty cycle of 50 % is over before any rest."""
+    slow = tmp_path / "fio"
+    slow.write_text(f'#!/bin/sh\nsleep 1\nexec {shutil.which("fio")} "$@"\n')
+    slow.chmod(0o755)
+    runner.tools = Tools({"nvme": str(tmp_path / "nvme"), "fio": str(slow)})
+    (runner.files / "j.fio").write_text(JOB.partition("[b]")[0].replace("number_ios=3", "number_ios=100\nrate_iops=200"))
+    runner.run([Step(name="t", fio="j.fio", duty=0.5), Step(name="u", fio="j.fio", duty=0.2)])
+    half, fifth = runner.phases
+    for phase in (half, fifth):
+        assert phase.busy_s == pytest.approx(0.5, abs=0.25)
+    assert half.idle_after_s == 0.0
+    assert fifth.busy_s is not None and fifth.idle_after_s is not None
+    assert fifth.idle_after_s < fifth.busy_s * 4 - 0.9, "the second before counts as rest"
+
+
+def test_a_rest_is_no_longer_than_the_longest(runner: Runner) -> None:
+    (runner.files / "j.fio").write_text(JOB.partition("[b]")[0].replace("number_ios=3", "number_ios=20\nrate_iops=200"))
+    runner.run([Step(name="t", fio="j.fio", duty=0.01, duty_idle_max_s=0.3)])
+    (phase,) = runner.phases
+    assert phase.idle_after_s is not None and 0 <= phase.idle_after_s < 0.3
+
+
 @pytest.mark.parametrize(
     "option", ["filename=VICTIM", "exec_prerun=touch VICTIM-2", "exec_postrun=touch VICTIM-2", "write_bw_log=VICTIM-2"]
 )

@@ -1,0 +1,73 @@
+"""Which admin command of a capture is a marker: a value that the host put into the stream of commands itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from wattbell_spec.nvme import admin, feature
+from wattbell_spec.wire import CommandFlag, EventType, MarkerSource
+
+KEY = "marker"
+"""Of ``conditions`` in meta.json; absent where markers are Get Features D0h."""
+
+
+@dataclass(frozen=True)
+class Marking:
+    """``opcode`` of an admin command and bits 7:0 of its CDW10 (FID, CNS) that no other command of a run has; CDW11 is the value."""
+
+    opcode: int
+    selector: int
+
+    @property
+    def by_the_rig(self) -> bool:
+        """Whether a rig makes a MARKER event of it. Of any other the recorder does."""
+        return self == BY_FEATURE
+
+    def to_json(self) -> dict[str, int]:
+        """``conditions.marker``."""
+        return asdict(self)
+
+    def found(self, commands: pa.Table) -> list[tuple[int, int]]:
+        """(tick, value) of each in rows of ``commands.parquet``, at the tick at which a rig would put it: the doorbell's, or the fetch's
+        if that was not seen, or the CQE's."""
+        data = pl.from_arrow(commands)
+        assert isinstance(data, pl.DataFrame)
+        mine = (pl.col("qid") == 0) & (pl.col("opcode") == self.opcode) & ((pl.col("slba") & 0xFF) == self.selector)
+        known = (pl.col("flags") & int(CommandFlag.NO_SQE)) == 0
+        tick = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
+        return [(int(t), int(v)) for t, v in data.filter(mine & known).select(tick.alias("tick"), "blocks").sort("tick").iter_rows()]
+
+    def mask(self, qid: np.ndarray[Any, Any], opcode: np.ndarray[Any, Any], cdw10: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The same of columns: which of the commands are markers."""
+        found: np.ndarray[Any, Any] = (qid == 0) & (opcode == self.opcode) & ((cdw10 & np.uint64(0xFF)) == self.selector)
+        return found
+
+
+BY_FEATURE = Marking(admin("get_features"), feature("marker"))
+
+
+def marking_of(meta: Mapping[str, Any]) -> Marking:
+    """Of a capture, by its ``meta.json``."""
+    told = (meta.get("conditions") or {}).get(KEY)
+    return Marking(int(told["opcode"]), int(told["selector"])) if told else BY_FEATURE
+
+
+def event_rows(markers: list[tuple[int, int]]) -> dict[str, list[Any]]:
+    """Rows of ``events.parquet`` for markers."""
+    count = len(markers)
+    return {
+        "tick": [tick for tick, _ in markers],
+        "type": [int(EventType.MARKER)] * count,
+        "name": [EventType.MARKER.name.lower()] * count,
+        "arg8": [int(MarkerSource.IN_BAND)] * count,
+        "arg16": [0] * count,
+        "arg32": [value for _, value in markers],
+    }
+
+
+__all__ = ["BY_FEATURE", "KEY", "Marking", "event_rows", "marking_of"]
