@@ -37,6 +37,12 @@ def started(stack: ExitStack, command: list[str], log: Path, **options: object) 
     """A program that ends with ``stack``; what it says goes to ``log``."""
     file = stack.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stderr=file, **{"stdout": file, **options})  # type: ignore[call-overload]
+    ends_with(stack, process)
+    return process
+
+
+def ends_with(stack: ExitStack, process: subprocess.Popen[bytes]) -> None:
+    """End ``process`` with ``stack``, if it has not ended by itself."""
 
     def end() -> None:
         if process.poll() is None:
@@ -48,7 +54,6 @@ def started(stack: ExitStack, command: list[str], log: Path, **options: object) 
                 process.wait()
 
     stack.callback(end)
-    return process
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes], log: Path, what: str) -> None:
@@ -72,6 +77,16 @@ def share(stack: ExitStack, guest: Stack, work: Path, tag: str, folder: Path, *,
     server = started(stack, [*program, *words], work / f"{tag}.log")
     wait_for(socket, server, work / f"{tag}.log", "virtiofsd")
     return ["-chardev", f"socket,id={tag},path={socket}", "-device", f"vhost-user-fs-pci,chardev={tag},tag={tag}"]
+
+
+def slot(text: str) -> list[str]:
+    """QEMU's words for a root port such as ``8x4`` (GT/s, lanes); none for an empty text."""
+    if not text:
+        return []
+    speed, _, width = text.partition("x")
+    if speed not in ("2_5", "5", "8", "16") or width not in ("1", "2", "4", "8", "16"):
+        raise GuestError(f"--slot {text}: GT/s (2_5, 5, 8, 16), an x, and lanes, such as 8x4")
+    return ["-device", f"pcie-root-port,id=above,bus=pcie.0,chassis=1,slot=1,x-speed={speed},x-width={width}"]
 
 
 def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str]) -> dict[str, str]:
@@ -103,9 +118,10 @@ def run(options: argparse.Namespace) -> int:
     )
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wattbell-box-")))
-        server, drive, ports = None, memory(), list(options.port)
+        server, drive, ports, above = None, memory(), list(options.port), slot(options.slot)
         if options.drive:
-            server, drive = start_vfio(options, work, out)
+            server, drive = start_vfio(options, work, out, "above" if above else "")
+            ends_with(stack, server)
             rig = start_rig(stack, work, out / "trace.wbt", options.rig_arg)
             ports = [rig["data"], rig["control"], *ports]
         extra = [
@@ -116,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
             extra += ["-chardev", f"serial,id=port{number},path={path}", "-device", f"pci-serial,chardev=port{number}"]
         for name in ("jobs.tar", "out.tar"):
             (work / name).write_bytes(bytes(512))
-        words = qemu_command(guest, work, drive, options.smp)
+        words = qemu_command(guest, work, [*above, *drive], options.smp)
         kernel = words.index("-append") + 1
         words[kernel] += " rdinit=/box-init" + ("" if options.drive else " box.drive=none")
         # Programs here wait by the clock for serial ports. On a busy machine the kernel has measured its TSC 20 times too slow.
@@ -135,6 +151,8 @@ def run(options: argparse.Namespace) -> int:
             for log in ("console.txt", "rig.log", "host.log", "box.log"):
                 if (work / log).is_file():
                     shutil.copy(work / log, out / log)
+        if qemu.returncode:
+            raise GuestError(f"QEMU ended early (exit {qemu.returncode}):\n{tail(out / 'qemu-stderr.txt')}")
         if server:
             stop_server(server, out)
     code = out / "exit-code"
@@ -149,6 +167,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the results; /run/box of the guest")
     parser.add_argument("--profile", default="intel-660p-1tb", help="SSD profile (default %(default)s)")
     parser.add_argument("--no-drive", dest="drive", action="store_false", help="neither drive nor rig: only the ports of --port")
+    parser.add_argument("--slot", default="", metavar="SPEEDxLANES", help="put the drive behind a root port such as 16x4 (GT/s, lanes)")
     parser.add_argument("--port", action="append", default=[], metavar="PATH", help="a terminal that is the guest's next /dev/ttyS")
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs (default %(default)s)")
     parser.add_argument("--rig-arg", action="append", default=[], metavar="ARG", help="another word for wattbell-rig play")

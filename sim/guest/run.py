@@ -199,8 +199,8 @@ def check_jobs(out: Path, phases: list[dict[str, object]]) -> None:
             raise GuestError(f"phase {phase['phase']} ({phase['name']}) ended with exit code {code}:\n{said}")
 
 
-def start_vfio(options: argparse.Namespace, work: Path, out: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
-    """Start our drive as a vfio-user server; returns it and QEMU's words for the drive."""
+def start_vfio(options: argparse.Namespace, work: Path, out: Path, bus: str = "") -> tuple[subprocess.Popen[bytes], list[str]]:
+    """Start our drive as a vfio-user server; returns it and QEMU's words for the drive, on ``bus`` (empty: part of the root complex)."""
     socket = work / "drive.sock"
     command = [
         str(guest_binary()),
@@ -222,8 +222,8 @@ def start_vfio(options: argparse.Namespace, work: Path, out: Path) -> tuple[subp
             raise GuestError(f"the drive's server did not start:\n{tail(out / 'drive.txt')}")
         time.sleep(0.02)
     address = json.dumps({"type": "unix", "path": str(socket)})
-    device = json.dumps({"driver": "vfio-user-pci", "socket": json.loads(address)})
-    return server, [*memory(), "-device", device]
+    device = {"driver": "vfio-user-pci", "socket": json.loads(address), **({"bus": bus} if bus else {})}
+    return server, [*memory(), "-device", json.dumps(device)]
 
 
 def memory() -> list[str]:

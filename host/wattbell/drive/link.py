@@ -29,14 +29,15 @@ _KINDS = {0: "endpoint", 1: "legacy endpoint", 4: "root port", 5: "switch, upstr
 """Device/Port Type."""
 _INTEGRATED = 9
 _ASPM = {0: "off", 1: "L0s", 2: "L1", 3: "L0s, L1"}
-"""ASPM Control."""
+"""ASPM Control; ASPM Support has the same bits."""
 _SUBSTATES = ("PCI-PM L1.2", "PCI-PM L1.1", "ASPM L1.2", "ASPM L1.1")
 """Bits 0 to 3 of L1 PM Substates Capabilities and of L1 PM Substates Control 1."""
 
 
 @dataclass(frozen=True)
 class End:
-    """One end of a link; None where it is not known. ``target_gt_s``: Target Link Speed. ``mps_bytes``, ``mrrs_bytes``: Max_Payload_Size
+    """One end of a link; None where it is not known. ``target_gt_s``: Target Link Speed. ``aspm``: as enabled;
+    ``aspm_offered``: what this end can. ``mps_bytes``, ``mrrs_bytes``: Max_Payload_Size
     and Max_Read_Request_Size as set; ``mps_most_bytes``: the largest payload that it takes. ``l1_substates``: those enabled;
     ``l1_substates_offered``: those there are."""
 
@@ -48,6 +49,7 @@ class End:
     max_width: int | None = None
     target_gt_s: float | None = None
     aspm: str | None = None
+    aspm_offered: str | None = None
     mps_bytes: int | None = None
     mps_most_bytes: int | None = None
     mrrs_bytes: int | None = None
@@ -88,6 +90,12 @@ class Link:
         if self.drive.mps_bytes is not None:
             words.append(f"payload up to {self.drive.mps_bytes} bytes")
         return ", ".join(words)
+
+    @property
+    def has_l1(self) -> bool:
+        """Whether ASPM L1 may be switched on: not where one of the ends is known not to offer it."""
+        ends = [self.drive] if self.port is None else [self.drive, self.port]
+        return not self.integrated and all(end.aspm_offered is None or "L1" in end.aspm_offered for end in ends)
 
     @property
     def integrated(self) -> bool:
@@ -235,6 +243,7 @@ class _Space:
             "max_width": field(_LINK_CAPABILITIES, 4, 4, 6) or None,
             "target_gt_s": SPEEDS_GT_S.get(field(_LINK_CONTROL_2, 2, 0, 4) or 0) if version >= 2 else None,
             "aspm": None if (aspm := field(_LINK_CONTROL, 2, 0, 2)) is None else _ASPM[aspm],
+            "aspm_offered": None if (offered := field(_LINK_CAPABILITIES, 4, 10, 2)) is None else _ASPM[offered],
         }
 
     def _substates(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..errors import DriveError
 from .device import Device
 from .host import POLICIES, policies
 from .interruption import guarded
-from .link import SPEEDS_GT_S, rate, upstream_port
+from .link import SPEEDS_GT_S, rate, read_link, upstream_port
 from .tools import Tools
 
 POWER_MANAGEMENT, WRITE_CACHE = feature("power_management"), feature("write_cache")
@@ -157,20 +157,28 @@ class Settings:
         self.conditions["apst"] = on
 
     def _aspm(self, wanted: str) -> None:
-        link = self.sys / "bus/pci/devices" / self.device.pci / "link"
-        if self.device.pci and link.is_dir() and any(link.iterdir()):
-            for name, value in _LINK_FILES[wanted].items():
-                if (link / name).exists():
-                    self._sysfs(link / name, str(value))
-            missing = wanted == "l1.2" and not (link / "l1_2_aspm").exists()
-            self.conditions["aspm"] = "l1: the link has no L1.2" if missing else wanted
-        elif self.device.pci and self.tools.has("setpci"):
-            for address in _link_ends(self.device, self.sys):
-                self._setpci(address, ASPM_BITS[wanted])
-            note = " (L1 substates as the firmware set them)" if wanted != "off" else ""
-            self.conditions["aspm"] = f"{wanted} by setpci{note}"
-        else:
+        link = read_link(self.device, self.sys)
+        if link is None or link.integrated:
+            self.conditions["aspm"] = "none: the drive has no PCI Express link"
+            return
+        files = self.sys / "bus/pci/devices" / self.device.pci / "link"
+        by_kernel = files.is_dir() and any(files.iterdir())
+        if not by_kernel and not self.tools.has("setpci"):
             self.conditions["aspm"] = "not under our control: the kernel offers no ASPM on this link, and setpci is not installed"
+            return
+        # the kernel has a file for what both ends offer; a port that is told to use what it does not offer may hang the link
+        possible = (files / "l1_aspm").exists() if by_kernel else link.has_l1
+        setting = wanted if possible else "off"
+        if by_kernel:
+            for name, value in _LINK_FILES[setting].items():
+                if (files / name).exists():
+                    self._sysfs(files / name, str(value))
+            note = "" if (files / "l1_2_aspm").exists() or setting != "l1.2" else "l1: the link has no L1.2"
+        else:
+            for address in _link_ends(self.device, self.sys):
+                self._setpci(address, ASPM_BITS[setting])
+            note = f"{setting} by setpci" + ("" if setting == "off" else " (L1 substates as the firmware set them)")
+        self.conditions["aspm"] = (note or setting) if possible or wanted == "off" else "off: the link has no L1"
 
     # -- the kinds of setting ----------------------------------------------------------------------------------------
 

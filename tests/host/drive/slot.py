@@ -102,6 +102,14 @@ class Slot:
     def register(self, address: str, at: int, size: int) -> int:
         return int.from_bytes((self.tree / "devices" / address / "config").read_bytes()[_CAP + at : _CAP + at + size], "little")
 
+    def link_files(self, **values: int) -> Path:
+        """The drive's ``link`` folder, with which the kernel controls ASPM: it has a file for each thing that both ends can."""
+        folder = self.tree / "devices" / DRIVE / "link"
+        folder.mkdir()
+        for name, value in values.items():
+            (folder / name).write_text(f"{value}\n")
+        return folder
+
     def poke(self, address: str, at: int, value: int) -> None:
         """One byte of the PCI Express capability."""
         file = self.tree / "devices" / address / "config"

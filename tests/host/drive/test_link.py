@@ -19,7 +19,7 @@ from wattbell_spec.boards import ECP5, KINTEX7, board_of
 from tests.host.drive.slot import DRIVE, PORT, Slot
 from tests.host.fuzzing import examples
 
-LINK_CONTROL, LINK_STATUS, LINK_CONTROL_2 = 0x10, 0x12, 0x30
+LINK_CAPABILITIES, LINK_CONTROL, LINK_STATUS, LINK_CONTROL_2 = 0x0C, 0x10, 0x12, 0x30
 
 
 def of(slot: Slot) -> Link:
@@ -43,6 +43,7 @@ def test_both_ends_are_read_as_lspci_reads_them(tmp_path: Path, aspm: int, word:
         assert f"DevCap: MaxPayload {end.mps_most_bytes} bytes" in said
         assert f"MaxPayload {end.mps_bytes} bytes, MaxReadReq {end.mrrs_bytes} bytes" in said
         assert f"LnkCtl: ASPM {'Disabled' if not aspm else word.replace(', ', ' ') + ' Enabled'};" in said
+        assert f"Width x{end.max_width}, ASPM {end.aspm_offered}," in said
         assert end.aspm == word and end.l1_substates is not None and end.l1_substates_offered is not None
         enabled = said.partition("L1SubCtl1: ")[2]
         for name in ("PCI-PM L1.2", "PCI-PM L1.1", "ASPM L1.2", "ASPM L1.1"):
@@ -231,3 +232,65 @@ def test_aspm_is_set_at_both_ends_and_put_back(tmp_path: Path) -> None:
         assert changed.conditions["aspm"] == "l1 by setpci (L1 substates as the firmware set them)"
         assert of(slot).drive.aspm == "L1"
     assert [slot.register(address, LINK_CONTROL, 2) for address in (PORT, DRIVE)] == [0x41, 0x40]
+
+
+def test_a_port_is_not_told_to_use_what_it_does_not_offer(tmp_path: Path) -> None:
+    """As QEMU's root port, which offers L0s alone."""
+    slot = Slot(tmp_path)
+    slot.poke(PORT, LINK_CAPABILITIES + 1, 1 << 2)
+    slot.poke(PORT, LINK_CONTROL, 0x41)
+    assert "ASPM L0s," in slot.lspci(PORT)
+    with settings(slot) as changed:
+        changed.power(apst=False, aspm="l1", power_state=None)
+        assert [slot.register(address, LINK_CONTROL, 2) for address in (PORT, DRIVE)] == [0x40, 0x40]
+        assert changed.conditions["aspm"] == "off: the link has no L1"
+    assert [slot.register(address, LINK_CONTROL, 2) for address in (PORT, DRIVE)] == [0x41, 0x40]
+
+
+def test_a_drive_without_a_link_has_no_aspm(tmp_path: Path) -> None:
+    slot = Slot(tmp_path)
+    slot.poke(DRIVE, 0x02, 9 << 4 | 2)
+    with settings(slot) as changed:
+        changed.power(apst=False, aspm="l1.2", power_state=None)
+        assert changed.conditions["aspm"] == "none: the drive has no PCI Express link"
+    assert not slot.log.exists()
+
+
+# -- ASPM by the kernel's files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "then", "said"),
+    [
+        ("l1.2", {"clkpm": 0, "l0s_aspm": 1, "l1_aspm": 0, "l1_1_aspm": 0, "l1_2_aspm": 0}, "1 0 1 1 1", "l1.2"),
+        ("l1", {"clkpm": 0, "l0s_aspm": 1, "l1_aspm": 0, "l1_1_aspm": 1, "l1_2_aspm": 1}, "0 0 1 0 0", "l1"),
+        ("off", {"clkpm": 1, "l0s_aspm": 1, "l1_aspm": 1, "l1_1_aspm": 1, "l1_2_aspm": 1}, "1 0 0 0 0", "off"),
+        ("l1.2", {"l0s_aspm": 0, "l1_aspm": 0}, "0 1", "l1: the link has no L1.2"),
+        ("l1.2", {"clkpm": 0}, "0", "off: the link has no L1"),
+        ("l1", {"l0s_aspm": 1}, "0", "off: the link has no L1"),
+        ("off", {"clkpm": 1}, "1", "off"),
+    ],
+)
+def test_aspm_by_the_kernels_files(tmp_path: Path, wanted: str, there: dict[str, int], then: str, said: str) -> None:
+    slot = Slot(tmp_path)
+    folder = slot.link_files(**there)
+
+    def now() -> list[int]:
+        return [int((folder / name).read_text()) for name in there]
+
+    with settings(slot) as changed:
+        changed.power(apst=False, aspm=wanted, power_state=None)
+        assert now() == [int(word) for word in then.split()]
+        assert changed.conditions["aspm"] == said
+    assert now() == list(there.values())
+    assert not slot.log.exists(), "setpci goes behind the kernel's back"
+    assert not (tmp_path / "restore.json").exists()
+
+
+def test_the_kernels_files_are_put_back_after_a_kill(tmp_path: Path) -> None:
+    slot = Slot(tmp_path)
+    folder = slot.link_files(l1_aspm=0, l1_2_aspm=0)
+    settings(slot).power(apst=False, aspm="l1.2", power_state=None)
+    assert (folder / "l1_2_aspm").read_text() == "1"
+    assert restore_left_over(tmp_path / "restore.json", slot.device, slot.tools(), slot.sys)
+    assert [(folder / name).read_text() for name in ("l1_aspm", "l1_2_aspm")] == ["0", "0"]
