@@ -130,6 +130,16 @@ def requested_state(events: pl.DataFrame) -> StateTrack | None:
     return StateTrack(rows["tick"].cast(pl.Int64).to_numpy(), values, 0)
 
 
+def in_reset(events: pl.DataFrame) -> list[tuple[int, int]]:
+    """Spans in ticks in which PERST# was low, but for one that the capture began in: a drive in reset, or without supply, is not idle."""
+    levels = events.filter(pl.col("type") == int(EventType.PERST)).select("tick", "arg8").rows()
+    return [
+        (fell, next((tick for tick, level in levels[i + 1 :] if level), int(events["tick"][-1])))
+        for i, (fell, low) in enumerate(levels)
+        if i and low == 0 and levels[i - 1][1] == 1
+    ]
+
+
 def _bins(rail: Rail, first: int, last: int, width: int) -> Float:
     """Mean power of consecutive bins of ``width`` samples between two ticks; NaN where samples are missing."""
     low, high = rail.indices(first, last)
@@ -152,12 +162,16 @@ def find_segments(context: Context, gaps: Int64) -> tuple[list[Segment], float]:
     assert rail is not None
     total_s = float((gaps[:, 1] - gaps[:, 0]).sum()) * context.tick_s
     width = max(4, math.ceil(max(BIN_S, total_s / _MAX_BINS) / rail.interval_s))
+    held = in_reset(context.events)
     segments: list[Segment] = []
     for g, (first, last) in enumerate(gaps.tolist()):
         low, _ = rail.indices(first, last)
         means = _bins(rail, first, last, width)
         origin = rail.reader.tick_of(low)
         pitch = width * rail.interval_ticks
+        for low_tick, high_tick in held:
+            if low_tick < last and high_tick > first:
+                means[max(0, (low_tick - origin) // pitch) : max(0, -(-(high_tick - origin) // pitch))] = np.nan
         steps = np.abs(np.diff(means))
         steps = steps[~np.isnan(steps)]
         scatter = float(np.median(steps)) if len(steps) > 1 else 0.0

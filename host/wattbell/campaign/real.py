@@ -19,6 +19,7 @@ from ..drive.host import about_host
 from ..drive.identity import identify
 from ..drive.link import read_link
 from ..drive.phase import Phase, to_json
+from ..drive.restart import refuse_without_switch, restarts
 from ..drive.rounds import Rounds
 from ..errors import DriveError
 from ..jsondata import JsonObject
@@ -59,6 +60,7 @@ class RealBench:
         self._tools = Tools()
         self._device: Device
         self._suite: Suite
+        self._restarts = False
         self._rig: Rig
         self._marking = BY_FEATURE
         self._phases: list[Phase] = []
@@ -67,6 +69,7 @@ class RealBench:
         """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
         refuse_jobs_without_drive(suite, pairs)
         self._suite = suite
+        self._restarts = restarts([test for test, _ in pairs])
         self._device = inspect(self._setup.drive)
         refuse_wrong_serial(self._device, self._setup.serial)
         refuse_in_use(self._device)
@@ -83,6 +86,8 @@ class RealBench:
     def open(self) -> Iterator[None]:
         """Hold the rig."""
         with Rig.open(self._setup.rig) as self._rig:
+            if self._restarts:
+                refuse_without_switch(self._rig)
             yield
 
     @property

@@ -193,6 +193,8 @@ class Drive(TypedDict, total=False):
     nopspm: bool
     volatile_write_cache: bool
     hmb_preferred_bytes: int
+    rtd3_resume_s: float | None
+    rtd3_entry_s: float | None
     power_states: list[PowerState]
     namespaces: list[Namespace]
 
@@ -219,10 +221,10 @@ def parse_power_state(number: int, psd: bytes) -> PowerState:
 def parse_controller(data: bytes) -> Drive:
     """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled thermal management
     (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size of the host memory buffer (HMPRE),
-    power states. Raises CaptureError for another length."""
+    runtime D3 latencies (RTD3R, RTD3E), power states. Raises CaptureError for another length."""
     _whole(data, IDENTIFY_BYTES, "Identify Controller")
     warning, critical = struct.unpack_from("<HH", data, 266)
-    (version,) = struct.unpack_from("<I", data, 80)
+    version, resume, entry = struct.unpack_from("<III", data, 80)
     return {
         "source": "identify",
         "vendor_id": struct.unpack_from("<H", data, 0)[0],
@@ -237,6 +239,8 @@ def parse_controller(data: bytes) -> Drive:
         "nopspm": bool(data[96] & 2),
         "volatile_write_cache": bool(data[525] & 1),
         "hmb_preferred_bytes": 4096 * struct.unpack_from("<I", data, 272)[0],
+        "rtd3_resume_s": resume / 1e6 if resume else None,
+        "rtd3_entry_s": entry / 1e6 if entry else None,
         "power_states": [parse_power_state(n, data[2048 + 32 * n : 2080 + 32 * n]) for n in range(data[263] % 32 + 1)],
     }
 

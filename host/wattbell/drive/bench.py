@@ -18,6 +18,7 @@ from ..suites.step import Rest, Step
 from .device import Device
 from .interruption import guarded
 from .phase import Phase, to_json
+from .restart import Restarter
 from .runner import Runner
 from .settings import Settings
 from .settle import RailWatch, Seen, wait
@@ -137,6 +138,8 @@ def run_session(
     with guarded() as gate, writer:
         recording = Recording(rig, writer)
         runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
+        if any(step.restart is not None for step in steps):
+            runner.restarter = Restarter(device, rig.control)
         whole = False
         try:
             try:

@@ -20,11 +20,12 @@ from ..capture.marking import BY_FEATURE, Marking
 from ..errors import DriveError
 from ..measure.fiojson import load_jobs
 from ..suites.jobs import Section, of_a_suite
-from ..suites.step import Format, Rest, Step, Wake, Writing
+from ..suites.step import Format, Rest, Restart, Step, Wake, Writing
 from .device import Device
 from .marking import words
 from .phase import Phase
 from .replay import replay_job
+from .restart import Restarter
 from .settings import Settings
 from .settle import Seen
 from .smart import HealthWatch
@@ -66,6 +67,8 @@ class Runner:
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
         self.marking = marking
         self.phases: list[Phase] = []
+        self.restarter: Restarter | None = None
+        """None: nothing on the bench can switch the drive."""
         self._health = HealthWatch(device, tools, results)
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
@@ -114,6 +117,9 @@ class Runner:
         elif step.wake is not None:
             wake = step.wake
             self._phase(name, step, "wake", lambda phase: self._wake(wake, phase), idle_s=wake.idle_s)
+        elif step.restart is not None:
+            restart = step.restart
+            self._phase(name, step, "restart", lambda phase: self._restart(restart, phase))
         elif step.settle is not None:
             rest = step.settle
             self._phase(name, step, "settle", lambda phase: self._settle(rest, phase))
@@ -238,19 +244,30 @@ class Runner:
 
     def _wake(self, wake: Wake, phase: Phase) -> None:
         """Leaves the drive alone, then reads 4 KiB past the page cache."""
+        self._read_after(wake.idle_s, wake.slba, phase, "waking")
+
+    def _restart(self, restart: Restart, phase: Phase) -> None:
+        """Shuts the drive down and brings it up, then reads 4 KiB. Its features and its block device are new then."""
+        if self.restarter is None:
+            raise DriveError("Nothing on this bench switches the drive's supply: it takes a Wattbell rig in the drive's connector.")
+        self.restarter(restart)
+        self._read_after(0.0, 0, phase, "first")
+        self.settings.prepare()
+
+    def _read_after(self, idle_s: float, slba: int, phase: Phase, which: str) -> None:
         block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
         descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
         try:
-            time.sleep(wake.idle_s)
+            time.sleep(idle_s)
             began = time.monotonic_ns()
-            got = os.preadv(descriptor, [block], wake.slba * 512 // _WAKE_BYTES * _WAKE_BYTES)
+            got = os.preadv(descriptor, [block], slba * 512 // _WAKE_BYTES * _WAKE_BYTES)
             phase.host_latency_s = (time.monotonic_ns() - began) * 1e-9
         except OSError as error:
-            raise DriveError(f"{self.device.path}: the waking read failed ({error.strerror}).") from None
+            raise DriveError(f"{self.device.path}: the {which} read failed ({error.strerror}).") from None
         finally:
             os.close(descriptor)
         if got != _WAKE_BYTES:
-            raise DriveError(f"{self.device.path}: the waking read gave {got} of {_WAKE_BYTES} bytes.")
+            raise DriveError(f"{self.device.path}: the {which} read gave {got} of {_WAKE_BYTES} bytes.")
 
     def _settle(self, rest: Rest, phase: Phase) -> None:
         """Leaves the drive alone until its rail is at rest."""

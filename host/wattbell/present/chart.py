@@ -293,7 +293,7 @@ class Section:
 def readable(values: Sequence[float], unit: str) -> tuple[float, str]:
     """Factor and unit with the SI prefix that suits the largest of ``values``."""
     top = max((abs(v) for v in values), default=0.0)
-    if unit not in ("s", "W", "J") or top >= 1 or top == 0:
+    if unit not in ("s", "W", "J", "A", "C") or top >= 1 or top == 0:
         return 1.0, unit
     return (1e3, f"m{unit}") if top >= 1e-3 else (1e6, f"µ{unit}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 
 import serial
@@ -26,6 +27,7 @@ class Scpi:
         except (OSError, ValueError) as error:
             raise RigError(f"{device} cannot be opened ({_reason(error)}); is another program using the rig?") from None
         self._rest = b""
+        self._lock = threading.RLock()  # the recorder's thread asks, too
         self._port.reset_input_buffer()
 
     def _send(self, text: str) -> None:
@@ -36,8 +38,9 @@ class Scpi:
 
     def query(self, text: str) -> str:
         """Send a query and return its answer without the line end. Raises RigError on timeout."""
-        self._send(text)
-        return self._next_line(text)
+        with self._lock:
+            self._send(text)
+            return self._next_line(text)
 
     def _next_line(self, text: str) -> str:
         deadline = time.monotonic() + self.timeout_s
@@ -54,26 +57,29 @@ class Scpi:
     def optional(self, text: str) -> str | None:
         """Answer to a query that a rig need not support; None if it does not answer, in which case the resulting error is removed from the
         queue."""
-        self._send(text)
-        answer = self.query("SYST:ERR?")
-        if '"' in answer:  # of the error queue: nothing came before it
-            return None
-        self._next_line("SYST:ERR?")
-        return answer
+        with self._lock:
+            self._send(text)
+            answer = self.query("SYST:ERR?")
+            if '"' in answer:  # of the error queue: nothing came before it
+                return None
+            self._next_line("SYST:ERR?")
+            return answer
 
     def command(self, text: str) -> None:
         """Send a command and check that the rig accepted it."""
-        self._send(text)
-        self.check(text)
+        with self._lock:
+            self._send(text)
+            self.check(text)
 
     def check(self, text: str) -> None:
         """Empty the error queue; raises RigError if it held anything."""
         errors = []
-        for _ in range(32):
-            answer = self.query("SYST:ERR?")
-            if answer.split(",")[0].strip() in ("0", "+0"):
-                break
-            errors.append(answer)
+        with self._lock:
+            for _ in range(32):
+                answer = self.query("SYST:ERR?")
+                if answer.split(",")[0].strip() in ("0", "+0"):
+                    break
+                errors.append(answer)
         if errors:
             raise RigError(f"The rig refused {text}: {'; '.join(errors)}")
 

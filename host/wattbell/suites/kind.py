@@ -31,6 +31,7 @@ class Place(Enum):
     IDLE = auto()
     WAKE_UP = auto()
     POWER_STATES = auto()
+    POWER_ON = auto()
 
 
 class Kind(ABC):

@@ -29,6 +29,13 @@ class Wake(msgspec.Struct, frozen=True):
     slba: int = 0
 
 
+class Restart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The drive is shut down and brought up again, then read once (4 KiB). ``off_s``: how long its rail is off meanwhile; None: it
+    stays on, and PERST# alone resets the drive."""
+
+    off_s: float | None = None
+
+
 class Rest(msgspec.Struct, frozen=True):
     """When a rail is at rest: the means of its seconds differ by at most ``range_share`` of their mean over ``window_s``. The
     wait ends after ``longest_s``. Used on real drives only."""
@@ -50,6 +57,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     trace: str | None = None
     idle_s: float | None = None
     wake: Wake | None = None
+    restart: Restart | None = None
     settle: Rest | None = None
     trace_idle_cut_s: float | None = None
     trace_iodepth: int | None = None

@@ -38,7 +38,8 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the drive is full, and a model is set to it). ``rest_s``: how long the drive is left alone before a test in condition full;
     without it, it has just been filled. ``duty``: after each section of the job file the drive rests for
     busy time x (1 - duty) / duty, at most ``idle_max_s``. ``idle_min_s`` and ``repeat_min``: what ``--scale`` may not go
-    below. ``score_over``: queue depths of the score. ``workload``: the specification's, by its number. ``track`` and ``quantity``:
+    below. ``off_s``: how long the rail is off before it comes on again (not scaled); 0: it stays on. ``score_over``: queue depths of the
+    score. ``workload``: the specification's, by its number. ``track`` and ``quantity``:
     sections and quantity in which a steady state must be reached. ``default``: false runs the test only when it is asked for by name.
     """
 
@@ -61,6 +62,7 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idle_max_s: Seconds = 600.0
     idle_s: Seconds = 0.0
     idle_min_s: Seconds = 0.0
+    off_s: Annotated[float, Meta(ge=0, le=100)] = 0.0
     repeat: AtLeastOne = 1
     repeat_min: AtLeastOne = 1
     apst: bool = False

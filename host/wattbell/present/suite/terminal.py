@@ -87,7 +87,7 @@ def quantity(value: Mapping[str, Any] | None, unit: str = "") -> Cell:
     if value is None or value.get("value") is None:
         return muted(NOTHING)
     number, u, shown = float(value["value"]), value["u"] or 0.0, unit
-    if unit in ("W", "s", "J") and not (unit == "s" and abs(number) >= 1):
+    if unit in ("W", "s", "J", "A", "C") and not (unit == "s" and abs(number) >= 1):
         shown = si(abs(number), unit, 3).rpartition(" ")[2]
     factor = _PREFIXES.get(shown.removesuffix(unit), 1.0) if shown != unit else 1.0
     # more than five digits are nobody's measurement, however well the clock is known

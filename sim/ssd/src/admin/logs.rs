@@ -23,6 +23,8 @@ pub struct Health {
     /// Entries ever made in the error log, and the last of them, the newest first.
     errors: u64,
     entries: VecDeque<[u8; 64]>,
+    /// Times that the supply came back.
+    power_cycles: u64,
     /// Time in which I/O commands were in hand.
     busy: Ps,
     /// I/O commands in hand, and since when there are any.
@@ -49,6 +51,11 @@ impl Health {
     /// A controller reset: nothing is in hand.
     pub fn reset(&mut self, now: Ps) {
         self.io_ends(now, self.io.0);
+    }
+
+    /// The supply comes back.
+    pub fn power_cycle(&mut self) {
+        self.power_cycles += 1;
     }
 
     /// A command reads, or compares, so many units of 512 bytes.
@@ -121,7 +128,7 @@ pub fn smart(health: &Health, warmth: &Warmth, now: Ps) -> Vec<u8> {
     put(&mut d, 64, &u128::from(health.reads).to_le_bytes());
     put(&mut d, 80, &u128::from(health.writes).to_le_bytes());
     put(&mut d, 96, &u128::from(health.busy_minutes(now)).to_le_bytes());
-    put(&mut d, 112, &1u128.to_le_bytes()); // power cycles
+    put(&mut d, 112, &u128::from(1 + health.power_cycles).to_le_bytes());
     put(&mut d, 128, &u128::from(now / (3600 * SECOND)).to_le_bytes());
     put(&mut d, 160, &u128::from(health.media_errors).to_le_bytes());
     put(&mut d, 176, &u128::from(health.errors).to_le_bytes());

@@ -131,7 +131,7 @@ impl<S: BusSink> Controller<S> {
     }
 
     /// Controller reset: queues, commands and features go; AQA, ASQ, ACQ and MSI-X stay.
-    fn disable(&mut self) {
+    pub(super) fn disable(&mut self) {
         self.queues.reset().for_each(|truth| self.sink.command(&truth));
         self.commands.reset().for_each(|command| self.media.flash.free(command.buffered));
         self.waiting_writes.clear();

@@ -11,6 +11,7 @@ mod io;
 pub(crate) mod lean;
 mod mmio;
 mod processor;
+mod restart;
 mod transfer;
 
 use crate::admin::Admin;
@@ -30,6 +31,8 @@ use crate::power::Power;
 use crate::profile::{Profile, Ps, MS};
 use agenda::{Agenda, Event, Want};
 use processor::Processor;
+pub use restart::Restart;
+use restart::TRAINING;
 use std::collections::VecDeque;
 use wattbell_bus::{Body, LinkState, Record, Signal};
 
@@ -71,6 +74,8 @@ pub struct Controller<S: BusSink> {
     data_path: DataPath,
     processor: Processor,
     agenda: Agenda,
+    /// The firmware is starting, from a restart until CSTS.RDY.
+    booting: bool,
     now: Ps,
 }
 
@@ -91,6 +96,7 @@ impl<S: BusSink> Controller<S> {
             data_path: DataPath::new(&profile),
             processor: Processor::new(&profile, options.seed),
             agenda: Agenda::default(),
+            booting: false,
             now: 0,
             profile,
             sink,
@@ -106,8 +112,9 @@ impl<S: BusSink> Controller<S> {
         port.enter(now, LinkState::Detect);
         self.power.boot(now);
         port.sideband(now + MS, Signal::PerstN, 1);
-        port.enter(now + 6 * MS, LinkState::L0);
-        self.run_to(now + 6 * MS, &mut NoHost);
+        let up = now + MS + TRAINING;
+        port.enter(up, LinkState::L0);
+        self.run_to(up, &mut NoHost);
         self.power.link(self.now, LinkState::L0);
         self.power.states.reset(self.now, &mut self.power.meter);
         self.now
@@ -277,7 +284,7 @@ impl<S: BusSink> Controller<S> {
                     self.settle();
                 }
             }
-            Event::Ready => self.registers.set_ready(),
+            Event::Ready => self.become_ready(),
             Event::ShutDown => self.registers.shut_down(true),
         }
     }

@@ -25,6 +25,11 @@ pub enum Action {
         /// Where to read.
         slba: u64,
     },
+    /// Shuts the drive down and brings it up again, then reads 4 KiB.
+    Restart {
+        /// For how long its supply is off, in seconds; `None`: it stays on, and PERST# alone resets the drive.
+        off_s: Option<f64>,
+    },
     /// Formats a namespace.
     Format {
         /// Which.
@@ -60,6 +65,7 @@ pub struct RawStep {
     fio: Option<PathBuf>,
     idle_s: Option<f64>,
     wake: Option<RawWake>,
+    restart: Option<RawRestart>,
     format: Option<RawFormat>,
     sanitize: Option<String>,
     fill: Option<RawFill>,
@@ -82,6 +88,12 @@ struct RawWake {
     idle_s: f64,
     #[serde(default)]
     slba: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRestart {
+    off_s: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -141,13 +153,14 @@ impl RawAction {
             step.fio.is_some(),
             step.idle_s.is_some(),
             step.wake.is_some(),
+            step.restart.is_some(),
             step.format.is_some(),
             step.sanitize.is_some(),
             step.fill.is_some(),
             step.trace.is_some(),
         ];
         if given.iter().filter(|g| **g).count() != 1 {
-            return Err("must have exactly one of fio, idle_s, wake, format, sanitize, fill, trace".into());
+            return Err("must have exactly one of fio, idle_s, wake, restart, format, sanitize, fill, trace".into());
         }
         if step.trace_idle_cut_s.is_some() && step.trace.is_none() {
             return Err("trace_idle_cut_s goes with trace".into());
@@ -178,6 +191,10 @@ impl RawAction {
                 return Err("wake.slba is beyond the end of the drive".into());
             }
             return made(Action::Wake { seconds: time(wake.idle_s)?, slba: wake.slba }, "wake", "wake-up", true);
+        }
+        if let Some(restart) = &step.restart {
+            let off_s = restart.off_s.map(time).transpose()?;
+            return made(Action::Restart { off_s }, "restart", "restart", true);
         }
         if let Some(format) = &step.format {
             if format.ses > 2 {

@@ -1,7 +1,7 @@
 //! A small NVMe driver in virtual time: enumeration, controller start-up, queues, submission and completion.
 
 use super::memory::Memory;
-use crate::controller::Controller;
+use crate::controller::{Controller, Restart};
 use crate::host::BusSink;
 use crate::nvme::registers::DOORBELLS;
 use crate::nvme::{admin, number};
@@ -10,6 +10,10 @@ use crate::pcie::port::Aspm;
 use crate::power::states::APST_BYTES;
 use crate::profile::{Ps, MS, NS};
 
+/// From a link of 8 GT/s being up to the first configuration request: at least this (PCI Express Base Specification 4.0, 6.6.1).
+const CONFIGURE: Ps = 100 * MS;
+/// Between two reads of CSTS while a drive starts: Linux waits 1 to 2 ms.
+const POLL: Ps = MS;
 /// Where the virtual BIOS puts BAR0.
 const BAR0: u64 = 0xFE80_0000;
 /// Entries of the admin queues (Linux: 32).
@@ -87,6 +91,19 @@ pub struct Completion {
     pub status: u16,
 }
 
+/// What is true of a restart, in picoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Restarted {
+    /// The shutdown was announced.
+    pub shutdown: Ps,
+    /// What the drive and its supply did.
+    pub restart: Restart,
+    /// CC.EN was written.
+    pub enabled: Ps,
+    /// CSTS.RDY was read as 1.
+    pub ready: Ps,
+}
+
 /// The drive and its driver.
 pub struct Device<S: BusSink> {
     pub(crate) controller: Controller<S>,
@@ -96,6 +113,7 @@ pub struct Device<S: BusSink> {
     scratch: u64,
     identity: Vec<u8>,
     lbas: u64,
+    io_queues: u16,
 }
 
 impl<S: BusSink> Device<S> {
@@ -104,13 +122,28 @@ impl<S: BusSink> Device<S> {
         let mut memory = Memory::default();
         let scratch = memory.allocate(8192);
         let (queues, identity) = (Vec::new(), Vec::new());
-        let mut device = Self { controller, memory, now: 0, queues, scratch, identity, lbas: 0 };
+        let mut device = Self { controller, memory, now: 0, queues, scratch, identity, lbas: 0, io_queues };
         device.now = device.controller.power_on(0) + MS;
         device.enumerate();
-        device.enable()?;
+        device.enable(10 * MS)?;
         device.identify()?;
         device.create_queues(io_queues)?;
         Ok(device)
+    }
+
+    /// Shuts the drive down and brings it up again: with its supply off for `off` in between, or by PERST# alone.
+    pub fn restart(&mut self, off: Option<Ps>) -> Result<Restarted, DriverError> {
+        let shutdown = self.shut_down();
+        let restart = self.controller.restart(self.now, off, &mut self.memory);
+        self.queues.clear();
+        self.memory.interrupts.clear();
+        self.now = restart.link_up + CONFIGURE;
+        self.enumerate();
+        let enabled = self.enable(POLL)?;
+        let ready = self.now;
+        self.identify()?;
+        self.create_queues(self.io_queues)?;
+        Ok(Restarted { shutdown, restart, enabled, ready })
     }
 
     /// Bytes of the namespace.
@@ -134,7 +167,8 @@ impl<S: BusSink> Device<S> {
         self.cfg_write(PCIE_CAP + 0x28, 2, 0x0400); // LTR
     }
 
-    fn enable(&mut self) -> Result<(), DriverError> {
+    /// Sets CC.EN, and reads CSTS every `poll` until the drive is ready; when CC was written.
+    fn enable(&mut self, poll: Ps) -> Result<Ps, DriverError> {
         let cap = self.read(0x00, 8);
         debug_assert_eq!(cap >> 32 & 0xF, 0, "stride 0 is what this driver rings");
         self.read(0x08, 4);
@@ -144,12 +178,12 @@ impl<S: BusSink> Device<S> {
         self.write(0x28, 8, admin.sq);
         self.write(0x30, 8, admin.cq);
         self.queues.push(admin);
-        self.write(0x14, 4, 6 << 16 | 4 << 20 | 1);
+        let enabled = self.write(0x14, 4, 6 << 16 | 4 << 20 | 1);
         for _ in 0..10_000 {
             if self.read(0x1C, 4) & 1 == 1 {
-                return Ok(());
+                return Ok(enabled);
             }
-            self.sleep(10 * MS);
+            self.sleep(poll);
         }
         Err(DriverError::Stuck("CSTS.RDY".into()))
     }
@@ -226,8 +260,8 @@ impl<S: BusSink> Device<S> {
         value
     }
 
-    fn write(&mut self, offset: u64, size: u8, value: u64) {
-        self.controller.mmio_write(self.now, offset, size, value, &mut self.memory);
+    fn write(&mut self, offset: u64, size: u8, value: u64) -> Ps {
+        self.controller.mmio_write(self.now, offset, size, value, &mut self.memory)
     }
 
     /// Lets `time` pass.
@@ -375,15 +409,21 @@ impl<S: BusSink> Device<S> {
         }
     }
 
-    /// Powers down as a host does: shutdown notification, then off. Gives the sink back.
-    pub fn stop(mut self) -> S {
-        self.write(0x14, 4, 6 << 16 | 4 << 20 | 1 << 14 | 1);
+    /// Notifies the drive of a shutdown and waits until it is ready for it; when CC was written.
+    fn shut_down(&mut self) -> Ps {
+        let told = self.write(0x14, 4, 6 << 16 | 4 << 20 | 1 << 14 | 1);
         for _ in 0..1000 {
             if self.read(0x1C, 4) & 0xC == 0x8 {
                 break;
             }
             self.sleep(10 * MS);
         }
+        told
+    }
+
+    /// Powers down as a host does: shutdown notification, then off. Gives the sink back.
+    pub fn stop(mut self) -> S {
+        self.shut_down();
         let now = self.now;
         self.controller.finish(now, &mut self.memory)
     }

@@ -1,7 +1,7 @@
 //! Runs a plan: every phase between its two in-band markers.
 
 use super::actions::Action;
-use super::device::{cpu, sqe, Device, DriverError};
+use super::device::{cpu, sqe, Completion, Device, DriverError};
 use super::engine::run_group;
 use super::lean;
 use super::plan::{Idle, Plan, Step};
@@ -139,6 +139,12 @@ impl<T: Write, C: Write> Session<T, C> {
                 let detail = detail(step, *seconds);
                 self.phase(step.name.clone(), step.kind, detail, |s| s.wake(*seconds, *slba))
             }
+            Action::Restart { off_s } => {
+                let mut about = json!({"apst": step.idle.apst, "aspm": aspm(step.idle), "ps": step.idle.power_state,
+                    "measured": step.measured});
+                about["off_s"] = json!(off_s);
+                self.phase(step.name.clone(), step.kind, about, |s| s.restart(*off_s))
+            }
             Action::Format { nsid, ses } => {
                 let detail = json!({"format": {"nsid": nsid, "ses": ses}, "measured": step.measured});
                 self.phase(step.name.clone(), step.kind, detail, |s| {
@@ -219,14 +225,31 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(run_group(&mut self.device, group, number, self.seed)?)
     }
 
+    /// Afterwards the drive and its link are as after power-on: what the steps before asked of them is gone.
+    fn restart(&mut self, off_s: Option<f64>) -> Result<Value, RunError> {
+        let done = self.device.restart(off_s.map(|s| ps(s, SECOND)))?;
+        (self.idle, self.kept_ps) = (Idle::default(), false);
+        let (completion, doorbell, handler) = self.read_4k(0)?;
+        let off_on = done.restart.off_on.map(|(off, on)| json!({"off_ps": off, "on_ps": on}));
+        Ok(json!({
+            "shutdown_ps": done.shutdown, "supply": off_on, "perst_low_ps": done.restart.perst_low,
+            "perst_high_ps": done.restart.perst_high, "link_up_ps": done.restart.link_up, "enabled_ps": done.enabled,
+            "ready_ps": done.ready, "doorbell_ps": doorbell, "handler_ps": handler, "status": completion.status,
+        }))
+    }
+
+    fn read_4k(&mut self, slba: u64) -> Result<(Completion, u64, u64), RunError> {
+        let buffer = self.device.memory.allocate_user(4096);
+        let mut entry = sqe(io::READ, 1, buffer, [slba as u32, (slba >> 32) as u32]);
+        entry[48] = 7;
+        Ok(self.device.command(1, entry)?)
+    }
+
     fn wake(&mut self, seconds: f64, slba: u64) -> Result<Value, RunError> {
         self.device.sleep(ps(seconds, SECOND));
         let before = json!({"power_state": self.device.controller.power_state(), "link_state": link(self)});
         let asked = self.device.now;
-        let buffer = self.device.memory.allocate_user(4096);
-        let mut entry = sqe(io::READ, 1, buffer, [slba as u32, (slba >> 32) as u32]);
-        entry[48] = 7;
-        let (completion, doorbell, handler) = self.device.command(1, entry)?;
+        let (completion, doorbell, handler) = self.read_4k(slba)?;
         Ok(json!({
             "before": before, "asked_ps": asked, "doorbell_ps": doorbell, "handler_ps": handler,
             "status": completion.status,

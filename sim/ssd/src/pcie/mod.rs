@@ -30,6 +30,14 @@ impl Pcie {
         }
     }
 
+    /// After a conventional reset: link down, configuration space and MSI-X table as after power-on.
+    pub fn reset(&mut self, profile: &Profile) {
+        let vectors = *profile.limits.io_queues + 1;
+        self.config = ConfigSpace::new(profile, vectors);
+        self.msix.reset();
+        self.port.reset();
+    }
+
     /// Address and data of a vector's message, if it may be sent now.
     pub fn message(&mut self, vector: u16) -> Option<(u64, u32)> {
         let (enabled, function_mask) = self.config.msix();

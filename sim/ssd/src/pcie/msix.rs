@@ -16,6 +16,11 @@ impl Msix {
         Self { table: vec![[0, 0, 0, 1]; vectors], pending: vec![false; vectors], outside }
     }
 
+    /// All masked again.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.table.len() as u16, self.outside);
+    }
+
     /// How many vectors there are.
     pub fn vectors(&self) -> usize {
         self.table.len()

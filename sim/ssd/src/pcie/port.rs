@@ -94,6 +94,12 @@ impl Port {
         self.out.drain(..)
     }
 
+    /// After a conventional reset: no request is outstanding, and the host allows no link power states.
+    pub fn reset(&mut self) {
+        self.tags.fill(false);
+        self.aspm = Aspm::Off;
+    }
+
     /// State of the link.
     pub fn state(&self) -> LinkState {
         self.state

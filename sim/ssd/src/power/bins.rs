@@ -67,6 +67,12 @@ impl Bins {
         }
     }
 
+    /// Steps of `width` that begin at `time`, or with the first one after it.
+    pub fn starting(width: Ps, time: Ps) -> Self {
+        let base = time.div_ceil(width);
+        Self { base, start: base * width, ..Self::new(width) }
+    }
+
     /// The level is `nw` higher from `start` to `end`: the two edges of that.
     #[inline]
     pub fn pulse(&mut self, start: Ps, end: Ps, nw: i64) {

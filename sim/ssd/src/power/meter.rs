@@ -4,10 +4,13 @@
 //! into one step whose level is their mean, so the energy over each window is kept (to the rounding of a nanoampere).
 
 use crate::power::bins::Bins;
-use crate::profile::{PowerFacts, Profile, Ps};
+use crate::profile::{ps, PowerFacts, Profile, Ps, MS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wattbell_bus::Rail;
+
+/// Steps in which the supply rises.
+const RAMP: u64 = 64;
 
 /// Something that draws a level until told otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,10 @@ pub struct Meter {
     source_ohm: f64,
     energy_j: f64,
     bins: Option<Bins>,
+    /// Width of the steps, where they are used.
+    step: Option<Ps>,
+    input_f: f64,
+    rise: Ps,
 }
 
 /// Changes since `start` wait here until `start + coalesce`.
@@ -45,7 +52,7 @@ struct Window {
 impl Meter {
     /// A rail of this profile, everything off.
     pub fn new(profile: &Profile) -> Self {
-        let PowerFacts { supply_v, source_mohm, coalesce_ns, .. } = &profile.power;
+        let PowerFacts { supply_v, source_mohm, coalesce_ns, input_uf, rise_ms, .. } = &profile.power;
         Self {
             parts_nw: [0; 3],
             pulses_nw: 0,
@@ -59,17 +66,51 @@ impl Meter {
             source_ohm: **source_mohm / 1000.0,
             energy_j: 0.0,
             bins: None,
+            step: None,
+            input_f: **input_uf * 1e-6,
+            rise: ps(**rise_ms, MS),
         }
     }
 
     /// From here on the rail is given as means over steps of `width`: cheaper, with the same energy. Call it first.
     pub fn use_steps(&mut self, width: Ps) {
+        self.step = Some(width);
         self.bins = Some(Bins::new(width));
     }
 
     /// Energy drawn so far in joule, to a step.
     pub fn energy_j(&self) -> f64 {
-        self.bins.as_ref().map_or(self.energy_j, Bins::energy_j)
+        self.energy_j + self.bins.as_ref().map_or(0.0, Bins::energy_j)
+    }
+
+    /// The supply is switched off at `now`: nothing is drawn, whatever was going on.
+    pub fn switch_off(&mut self, now: Ps) {
+        self.advance(now);
+        self.energy_j = self.energy_j();
+        self.finish();
+        self.out.retain(|record| record.0 < now);
+        self.pulses.clear();
+        (self.parts_nw, self.pulses_nw, self.emitted_nw) = ([0; 3], 0, None);
+        self.out.push((now, Rail { current_na: 0, voltage_nv: 0 }));
+        self.now = now;
+    }
+
+    /// The supply is switched on at `now`: its voltage rises evenly and charges the drive's input capacitors. Returns when it has risen; the
+    /// drive draws nothing else until then.
+    pub fn switch_on(&mut self, now: Ps) -> Ps {
+        self.advance(now);
+        let current_a = self.input_f * self.supply_v / (self.rise as f64 * 1e-12);
+        for k in 0..RAMP {
+            let volt = self.supply_v * (k as f64 + 0.5) / RAMP as f64;
+            let rail = Rail { current_na: (current_a * 1e9).round() as i64, voltage_nv: (volt * 1e9).round() as i64 };
+            self.out.push((now + self.rise * k / RAMP, rail));
+        }
+        let risen = now + self.rise;
+        self.out.push((risen, self.rail(0)));
+        self.energy_j += 0.5 * self.input_f * self.supply_v * self.supply_v;
+        self.now = risen;
+        self.bins = self.step.map(|width| Bins::starting(width, risen));
+        risen
     }
 
     /// The level of `part` becomes `watt` at `now`.
@@ -211,7 +252,7 @@ fn to_nw(watt: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{MS, US};
+    use crate::profile::US;
     use proptest::prelude::*;
 
     fn energy(records: &[(Ps, Rail)], from: Ps, to: Ps) -> f64 {

@@ -53,6 +53,14 @@ impl Power {
         self.meter.set(now, Part::Core, self.boot_w);
     }
 
+    /// PERST# falls: nothing goes on by itself any more. That the controller draws as much as while it starts is assumed.
+    pub fn hold_in_reset(&mut self, now: Ps) {
+        self.states.stop();
+        self.meter.set(now, Part::Active, 0.0);
+        self.meter.set(now, Part::Link, 0.0);
+        self.boot(now);
+    }
+
     /// The link is in `state` from `now` on.
     pub fn link(&mut self, now: Ps, state: LinkState) {
         let index = match state {

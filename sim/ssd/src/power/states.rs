@@ -76,6 +76,17 @@ impl PowerStates {
         self.draw(now, meter);
     }
 
+    /// Nothing is idle and nothing in hand until [`PowerStates::start`].
+    pub fn stop(&mut self) {
+        self.idle_since = None;
+    }
+
+    /// The controller has started: in PS0, idle.
+    pub fn start(&mut self, now: Ps, meter: &mut Meter) {
+        self.idle_since = Some(now);
+        self.reset(now, meter);
+    }
+
     /// The state Get Features 02h reports: the one the controller is in, or is on its way to.
     pub fn current(&self) -> u8 {
         self.current as u8

@@ -163,6 +163,8 @@ table!(
         supply_v: Num,
         source_mohm: Num,
         coalesce_ns: Int,
+        input_uf: Num,
+        rise_ms: Num,
         boot_w: Num,
         core_active_w: Num,
         link_l0_w: Num,

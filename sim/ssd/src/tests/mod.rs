@@ -356,3 +356,64 @@ fn a_full_cache_is_folded_in_three_minutes_of_idle() {
     assert!(after.in_slc < before.in_slc / 10, "12 GB at some 100 MB/s: {after:?}");
     assert_eq!(after.in_slc + after.in_dense, before.in_slc + before.in_dense);
 }
+
+#[test]
+fn a_restart_leaves_a_drive_as_after_power_on_and_its_rail_shows_how() {
+    let mut d = drive(Options::default());
+    let power_cycles = |d: &mut Device<Seen>| {
+        let page = d.memory.allocate(4096);
+        let log = entry(admin::GET_LOG_PAGE, u32::MAX, [page, 0], [127 << 16 | 2, 0, 0, 0]);
+        assert_eq!(status(d, 0, log), 0);
+        d.memory.at(page + 112, 1)[0]
+    };
+    assert_eq!(power_cycles(&mut d), 1);
+    d.set_power_state(4).unwrap();
+    d.set_write_cache(false).unwrap();
+    let warm = d.restart(None).unwrap();
+    assert_eq!((warm.restart.off_on, power_cycles(&mut d)), (None, 1));
+    assert_eq!(d.controller.power_state(), 0);
+    let cold = d.restart(Some(50 * MS)).unwrap();
+    let (off, on) = cold.restart.off_on.unwrap();
+    assert!(on - off >= 50 * MS && on - off < 51 * MS + MS);
+    assert_eq!(power_cycles(&mut d), 2);
+    let cache = d.command(0, entry(admin::GET_FEATURES, 0, [0; 2], [0x06, 0, 0, 0])).unwrap().0;
+    assert_eq!((cache.status, cache.dw0), (0, 1), "a feature that was not saved is as after power-on");
+    d.sleep(10 * MS);
+
+    let records = std::mem::take(&mut d.controller.sink().records);
+    let tlps = |from: Ps, to: Ps| {
+        records.iter().filter(|r| matches!(r.body, Body::Tlp(..)) && r.time_ps >= from && r.time_ps < to).count()
+    };
+    for restart in [warm.restart, cold.restart] {
+        assert_eq!(tlps(restart.perst_low, restart.link_up + 100 * MS), 0, "not a TLP before configuration may begin");
+        let perst = |at: Ps, level: u8| {
+            records.iter().any(|r| r.time_ps == at && r.body == Body::Sideband(Signal::PerstN, level))
+        };
+        assert!(perst(restart.perst_low, 0) && perst(restart.perst_high, 1));
+    }
+    let mut rails: Vec<(Ps, f64, f64)> = records
+        .iter()
+        .filter_map(|r| match r.body {
+            Body::Rail(rail) => Some((r.time_ps, rail.current_na as f64 * 1e-9, rail.voltage_nv as f64 * 1e-9)),
+            _ => None,
+        })
+        .collect();
+    rails.sort_by_key(|r| r.0);
+    let sums = |from: Ps, to: Ps| {
+        rails.windows(2).filter(|w| w[0].0 >= from && w[1].0 <= to).fold((0.0, 0.0), |(charge, energy), w| {
+            let seconds = (w[1].0 - w[0].0) as f64 * 1e-12;
+            (charge + w[0].1 * seconds, energy + w[0].1 * w[0].2 * seconds)
+        })
+    };
+    assert!(rails.iter().filter(|r| (off..on).contains(&r.0)).all(|r| r.1 == 0.0 && r.2 == 0.0), "no supply, no power");
+    let (charge, energy) = sums(on, on + 2 * MS);
+    assert!((charge - 100e-6 * 3.3).abs() < 1e-9, "{charge} C: what 100 uF hold at 3.3 V");
+    assert!((energy - 0.5 * 100e-6 * 3.3 * 3.3).abs() < 1e-6, "{energy} J: half of C V^2");
+    assert!(rails.iter().any(|r| r.0 == on + 2 * MS && (r.1 * r.2 - 0.9).abs() < 1e-6), "boot_w from then on");
+    let ready = cold.enabled + 120 * MS;
+    let after = rails.iter().find(|r| r.0 >= ready).unwrap();
+    assert!(
+        after.0 < ready + MS && (after.1 * after.2 - 0.59).abs() < 1e-6,
+        "PS0 and the link from CSTS.RDY on: {after:?}"
+    );
+}
