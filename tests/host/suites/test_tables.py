@@ -17,7 +17,9 @@ def q(value: float | None, u: float | None = None, lost: int = 0) -> dict[str, A
 
 
 RESULTS: dict[str, Any] = {
+    "format": 1,
     "suite": "s",
+    "suite_hash": "sha256:0",
     "scale": 0.5,
     "virtual": True,
     "lost": {"commands": 1234, "rig_slots": 2},
@@ -32,6 +34,7 @@ RESULTS: dict[str, Any] = {
     },
     "tests": [
         {
+            "test": "bursts",
             "name": "Bursts",
             "kind": "burst",
             "condition": "full",
@@ -57,6 +60,7 @@ RESULTS: dict[str, Any] = {
             ],
         },
         {
+            "test": "states",
             "name": "States",
             "kind": "non-operational-states",
             "condition": "empty",
@@ -78,6 +82,7 @@ RESULTS: dict[str, Any] = {
             ],
         },
         {
+            "test": "fill",
             "name": "Fill",
             "kind": "fill",
             "condition": "empty",
@@ -91,6 +96,7 @@ RESULTS: dict[str, Any] = {
             ],
         },
         {
+            "test": "replay",
             "name": "Replay",
             "kind": "trace",
             "condition": "test-data",
@@ -106,6 +112,7 @@ RESULTS: dict[str, Any] = {
             ],
         },
         {
+            "test": "rounds",
             "name": "Rounds",
             "kind": "rounds",
             "condition": "other",
@@ -122,6 +129,7 @@ RESULTS: dict[str, Any] = {
             ],
         },
         {
+            "test": "idle",
             "name": "Idle",
             "kind": "idle",
             "condition": "full",
@@ -224,6 +232,13 @@ Replay   test-data      300.0(10) MB/s                                       mea
                                                                              latency, all –; energy 12.30(10) J
 Rounds   other       100 000(100) IOPS                                       n 20 000 IOPS; rounds run 7.0000
 Idle     full                             12.30(10) µW
+
+DISK 1: power states, declared and measured
+state           declared       measured   verdict
+───────────────────────────────────────────────────────────
+PS 3    MP       30.0 mW   30.00(10) mW   within ×1.00
+        ENLAT    5.00 ms      5.1000 ms   not decided ×1.02
+        EXLAT    10.0 ms    12.0(10) ms   ABOVE ×1.20
 DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
 """
 
