@@ -103,7 +103,7 @@ def _record_meter(out: Path, text: str, duration: float | None, force: bool, jso
     lost: RigError | None = None
     with open_meter(text) as meter:
         about = meter.about
-        conditions = {"virtual": False, **about.conditions}
+        conditions = about.all_conditions()
         with CaptureWriter(out, rig=about.rig(), conditions=conditions, overwrite=force, journal=False, tick_ps=about.tick_ps) as writer:
             for note in about.notes:
                 writer.note(note)

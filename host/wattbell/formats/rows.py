@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from .grid import Grid, Placer, Stamps, fit
 from .text import F64, Rows, Table
-from .waveform import About, Piece, Waveform, ticks
+from .waveform import About, Growing, Piece, Waveform, ticks
 
 Seconds = Callable[[Rows], F64]
 """Time stamps of rows in s."""
@@ -33,6 +34,20 @@ def waveform(table: Table, seconds: Callable[[], Seconds], values: Values, about
             voltage, current = values(rows)
             yield Piece(placer.place(Stamps(rows.line, stamps(rows))), voltage.astype(np.float32), current.astype(np.float32))
 
+    def grow(path: Path) -> Growing:
+        growing = replace(table, path=path, remarks=[])
+        placer, stamps = Placer(path, grid.step_s), seconds()
+
+        def pieces() -> Iterator[Piece | None]:
+            for rows in growing.follow():
+                if rows is None:
+                    yield None
+                    continue
+                voltage, current = values(rows)
+                yield Piece(placer.place(Stamps(rows.line, stamps(rows))), voltage.astype(np.float32), current.astype(np.float32))
+
+        return Growing(pieces(), growing.remarks)
+
     told = about(grid, table)
     notes = list(told.notes)
     if grid.off_s > 1e-4 * grid.interval_s:
@@ -42,4 +57,4 @@ def waveform(table: Table, seconds: Callable[[], Seconds], values: Values, about
     if table.unended:
         notes.append("the last line of the file has no end: it may have been cut there")
     made = replace(told, tick_ps=tick_ps, interval_ticks=interval_ticks, span=grid.span, grid_s=min(grid.off_s, 1.0), notes=tuple(notes))
-    return Waveform(made, read)
+    return Waveform(made, read, grow)

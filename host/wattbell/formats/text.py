@@ -8,9 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +94,14 @@ class Table:
 
     def rows(self) -> Iterator[Rows]:
         """All rows, in pieces. Raises CaptureError with the line."""
+        return (rows for rows in self._pieces(False) if rows is not None)
+
+    def follow(self) -> Iterator[Rows | None]:
+        """All rows of a file that grows, in pieces; None whenever there is no more yet. A line counts when its end is there. Never ends;
+        raises CaptureError with the line, and when the file is gone, is another one or has become shorter."""
+        return self._pieces(True)
+
+    def _pieces(self, follow: bool) -> Iterator[Rows | None]:
         self.remarks.clear()
         line, held, first = 1, b"", True
         try:
@@ -104,6 +114,10 @@ class Table:
                     data = file.read(_BLOCK)
                 except OSError as error:
                     raise CaptureError(f"{self.path} cannot be read ({error.strerror}).") from None
+                if follow and not data:
+                    self._refuse_change(file)
+                    yield None
+                    continue
                 if first:
                     _refuse_encoding(self.path, data)
                     data, first = data.removeprefix(b"\xef\xbb\xbf"), False
@@ -121,6 +135,18 @@ class Table:
                     line += lines
                 if not data:
                     return
+
+    def _refuse_change(self, file: BinaryIO) -> None:
+        """Raises CaptureError when what stands at the path is not the file any more that was read so far."""
+        here = os.fstat(file.fileno())
+        try:
+            there = os.stat(self.path)
+        except OSError as error:
+            raise CaptureError(f"{self.path} is gone ({error.strerror}).") from None
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+            raise CaptureError(f"{self.path} was replaced by another file.")
+        if there.st_size < file.tell():
+            raise CaptureError(f"{self.path} became shorter: from {file.tell()} to {there.st_size} bytes.")
 
     def _block(self, line: int, block: bytes) -> Iterator[Rows]:
         if line <= self.skip:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,22 +111,33 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Growing:
+    """A file that another program appends to. ``read``: goes through it once, in pieces, on the grid of the waveform; None whenever there
+    is no more yet, and so never ends. ``remarks``: lines of text that came behind the rows."""
+
+    read: Iterator[Piece | None]
+    remarks: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Waveform:
-    """An open file. ``read``: goes through it once, in pieces of bounded size."""
+    """An open file. ``read``: goes through it once, in pieces of bounded size. ``grow``: reads a file at that path whose beginning this one
+    is; None for a format that is only whole when it is finished."""
 
     about: About
     read: Callable[[], Iterator[Piece]]
+    grow: Callable[[Path], Growing] | None = None
 
     def sources(self) -> Iterator[Samples]:
         """What a CaptureWriter takes, in order of time; samples that are not there are missing ticks."""
         interval = self.about.interval_ticks
         for piece in self.read():
-            made = _samples(piece, interval)
+            made = samples(piece, interval)
             if made is not None:
                 yield made
 
 
-def _samples(piece: Piece, interval: int) -> Samples | None:
+def samples(piece: Piece, interval: int) -> Samples | None:
     """A block for each run of consecutive samples; None where all are missing."""
     there = np.isfinite(piece.voltage_v) & np.isfinite(piece.current_a)
     index, voltage, current = piece.index[there], piece.voltage_v[there], piece.current_a[there]

@@ -6,11 +6,13 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from ..clock import host_ns
 from ..errors import RigError
 from .meter import ClockPair
 
+T = TypeVar("T")
 _MOST_PIECES = 1 << 14
 """Read ahead at most: minutes. Then the port is left to itself, and the meter counts what it lost."""
 _SILENCE_NS = 3_000_000_000
@@ -18,18 +20,20 @@ _SILENCE_NS = 3_000_000_000
 _A_SECOND_NS = 1_000_000_000
 
 
-class Arrivals:
-    """Pieces of bytes and the host ns at which each was there.
+class Arrivals(Generic[T]):
+    """Pieces, such as bytes, and the host ns at which each was there.
 
-    `read` waits at most 0.1 s for some, and raises OSError when the line is cut. `what`: the meter, as an error begins.
+    `read` waits a moment for one, returns None (or no bytes) when none came, and raises OSError when the line is cut, or
+    RigError in words of its own. `what`: the meter, as an error begins. `slow_s`: longer than this without a piece is no fault.
     """
 
-    def __init__(self, what: str, read: Callable[[], bytes]) -> None:
+    def __init__(self, what: str, read: Callable[[], T | None], slow_s: float = 0.0) -> None:
         self.what = what
         self._read = read
-        self._queue: queue.Queue[tuple[int, bytes] | OSError] = queue.Queue(_MOST_PIECES)
+        self._silence_ns = max(_SILENCE_NS, round(slow_s * 1e9))
+        self._queue: queue.Queue[tuple[int, T] | OSError | RigError] = queue.Queue(_MOST_PIECES)
         self._end = threading.Event()
-        self._lost: OSError | None = None
+        self._lost: OSError | RigError | None = None
         self._last_ns = host_ns()
         self._thread = threading.Thread(target=self._run, name="wattbell-meter", daemon=True)
         self._thread.start()
@@ -38,38 +42,40 @@ class Arrivals:
         while not self._end.is_set():
             try:
                 data = self._read()
-            except OSError as error:
+            except (OSError, RigError) as error:
                 self._put(error)
                 return
             if data:
                 self._put((host_ns(), data))
 
-    def _put(self, item: tuple[int, bytes] | OSError) -> None:
+    def _put(self, item: tuple[int, T] | OSError | RigError) -> None:
         while not self._end.is_set():
             with contextlib.suppress(queue.Full):
                 self._queue.put(item, timeout=0.1)
                 return
 
-    def take(self, timeout_s: float, *, ending: bool = False) -> list[tuple[int, bytes]]:
-        """All there is; waits up to `timeout_s` for the first. Raises RigError when the line is cut, or was silent for 3 s, unless
-        `ending`; what came before that is returned first."""
-        found: list[tuple[int, bytes]] = []
+    def take(self, timeout_s: float, *, ending: bool = False) -> list[tuple[int, T]]:
+        """All there is; waits up to `timeout_s` for the first. Raises RigError when the line is cut, or was silent for 3 s (or
+        `slow_s`), unless `ending`; what came before that is returned first."""
+        found: list[tuple[int, T]] = []
         while self._lost is None:
             try:
                 item = self._queue.get(timeout=0 if found else timeout_s) if timeout_s > 0 and not found else self._queue.get_nowait()
             except queue.Empty:
                 break
-            if isinstance(item, OSError):
+            if isinstance(item, OSError | RigError):
                 self._lost = item
             else:
                 found.append(item)
                 self._last_ns = item[0]
         if found or ending:
             return found
+        if isinstance(self._lost, RigError):
+            raise self._lost
         if self._lost is not None:
             reason = self._lost.strerror or str(self._lost)
             raise RigError(f"{self.what} is gone ({reason}); check its cable and its supply. What it had sent is kept.")
-        if host_ns() - self._last_ns > _SILENCE_NS:
+        if host_ns() - self._last_ns > self._silence_ns:
             raise RigError(f"{self.what} has stopped sending; unplug it and begin again. What it had sent is kept.")
         return found
 

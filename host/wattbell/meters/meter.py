@@ -34,7 +34,8 @@ class MeterAbout:
 
     ``tick_ps``: picoseconds a tick; ``interval_ticks``: between two samples. ``has_voltage`` False: the voltage is what the user stated.
     Error terms, limits read as k = 2: ``gain`` of the power (voltage and current together, relative), ``offset_a`` of the current (A),
-    ``timebase`` (relative); ``accuracy``: where these three were published, in words for the user. ``conditions``, ``notes``: for the
+    ``timebase`` (relative); ``accuracy``: where these three were published, in words for the user. ``placement_u_s``:
+    by how much a sample may have been taken off its tick, where no clock of its own paces the meter. ``conditions``, ``notes``: for the
     ``conditions`` of ``meta.json``.
     """
 
@@ -48,8 +49,14 @@ class MeterAbout:
     offset_a: float
     timebase: float
     accuracy: str
+    placement_u_s: float = 0.0
     conditions: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def all_conditions(self) -> dict[str, object]:
+        """``conditions`` of ``meta.json``."""
+        apart = {"alignment_u_s": self.placement_u_s} if self.placement_u_s else {}
+        return {"virtual": False, **apart, **self.conditions}
 
     def rig(self) -> dict[str, object]:
         """``rig`` of ``meta.json``."""
@@ -118,6 +125,18 @@ KINDS: dict[str, Kind] = {
     "powersensor3": Kind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
     "ppk2": Kind(
         "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]", "Nordic Power Profiler Kit II, up to 1 A", "ppk2", "ppk2", ("ppk2_api",)
+    ),
+    "scpi": Kind(
+        "scpi:ADDRESS,gain=G,offset=A[,dialect=NAME][,channel=N][,every=S][,baud=N][,volts=V][,volts_u=U]",
+        "a supply or multimeter that speaks SCPI, by VISA; slow",
+        "scpi",
+        "scpi",
+        ("pyvisa", "pyvisa_py"),
+    ),
+    "file": Kind(
+        "file:PATH,gain=G,offset=A[,format=NAME][,time|current|voltage|power=COLUMN:UNIT][,rail=NAME][,interval=S][,volts=V][,volts_u=U]",
+        "a CSV file that another program appends to",
+        "file",
     ),
 }
 """By the word that ``--meter`` begins with. All take gain=, offset= (A) and timebase= of the user's own calibration besides."""

@@ -128,7 +128,7 @@ class PowerSensor3:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RigError(f"{port} cannot be opened ({reason}); check the name, that you may use it, and that nobody else does.") from None
-        self._arrivals: Arrivals | None = None
+        self._arrivals: Arrivals[bytes] | None = None
         try:
             self._write(b"T")  # a host that died may have left it sending
             self._drain()

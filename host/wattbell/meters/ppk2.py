@@ -84,7 +84,7 @@ class Ppk2:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RigError(f"{port} cannot be opened ({reason}); check the name, that you may use it, and that nobody else does.") from None
         self._port: serial.Serial = self._api.ser
-        self._arrivals: Arrivals | None = None
+        self._arrivals: Arrivals[bytes] | None = None
         try:
             settings = self._settings()
             self._set(mode, settings)

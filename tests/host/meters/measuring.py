@@ -14,9 +14,10 @@ Samples = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Ticks, V, A."""
 
 
-def measured(meter: Meter, count: int, limit_s: float = 20.0) -> Samples:
-    """At least `count` samples, and what came behind the stop."""
+def measured(meter: Meter, count: int, limit_s: float = 60.0, started: Callable[[], object] = bool) -> Samples:
+    """At least `count` samples, and what came behind the stop. `started` is called behind the start."""
     meter.start()
+    started()
     end = time.monotonic() + limit_s
     found: list[RailSource] = []
     while sum(int(source.count.sum()) for source in found) < count:
@@ -28,9 +29,10 @@ def measured(meter: Meter, count: int, limit_s: float = 20.0) -> Samples:
     return joined(found)
 
 
-def until_lost(meter: Meter, limit_s: float = 20.0) -> tuple[list[RailSource], RigError]:
+def until_lost(meter: Meter, limit_s: float = 60.0, started: Callable[[], object] = bool) -> tuple[list[RailSource], RigError]:
     """All that comes before the error."""
     meter.start()
+    started()
     end = time.monotonic() + limit_s
     found: list[RailSource] = []
     while time.monotonic() < end:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,11 @@ from wattbell.cli.meters import meters as list_meters
 from wattbell.errors import UsageError
 from wattbell.meters import meter as meters
 
+from tests.host.meters.measuring import wait_for
 from tests.host.meters.powersensor3_device import PowerSensor3Device
+from tests.host.meters.ppk2_device import Ppk2Device
+from tests.host.meters.scpi_device import Instrument, TcpInstrument
+from tests.host.meters.test_file import Program
 
 LEVEL_I, LEVEL_V = 700, 520
 POWER_W = (3.3 * LEVEL_I / 1023 - 1.65) / 0.12 * (3.3 * LEVEL_V / 1023 / 0.5)
@@ -54,6 +60,60 @@ def test_a_meter_is_recorded_and_told_as_any_capture(tmp_path: Path) -> None:
     figures = json.loads(analysed.communicate(timeout=60)[0])
     assert figures["power"]["mean_w"]["value"] == pytest.approx(POWER_W, rel=1e-5)
     assert figures["power"]["mean_w"]["u"] == pytest.approx(0.02 * POWER_W, rel=0.2)
+
+
+def test_a_ppk2_that_is_unplugged_leaves_all_that_came(tmp_path: Path) -> None:
+    sensor = Ppk2Device(lambda index: (np.full(len(index), 3), np.where(index % 1000 < 500, 2000, 2001)))
+    sensor.ends = 60_000
+    with sensor:
+        run = wattbell("record", "--meter", f"ppk2:{sensor.port},volts=3.3,volts_u=0.03", "--out", str(tmp_path / "c"))
+        _, told = run.communicate(timeout=60)
+    assert run.returncode == 1 and told.count("error:") == 1 and "is gone" in told and "Traceback" not in told
+    capture = open_capture(tmp_path / "c")
+    assert capture.meta["state"] == "incomplete" and capture.meta["rail"]["samples"] == 60_000
+    assert capture.meta["rig"]["model"] == "Nordic PPK2 (ampere)" and not capture.meta["rig"]["has_voltage"]
+    low = 3.3 * (4 * 2000 - sensor.o[3]) * 1.8 / 163840 / sensor.r[3]
+    assert power_w(capture)[:60_000].mean() == pytest.approx(low, rel=1e-3)
+
+
+def test_a_supply_that_speaks_scpi(tmp_path: Path) -> None:
+    supply = Instrument({"MEAS:VOLT?": lambda: "3.28", "MEAS:CURR?": lambda: "0.75"})
+    with TcpInstrument(supply) as server:
+        address = f"scpi:{server.address},gain=0.003,offset=0.002,every=0.05"
+        run = wattbell("record", "--meter", address, "--out", str(tmp_path / "c"), "--duration", "1", "--json")
+        printed, told = run.communicate(timeout=60)
+    assert run.returncode == 0, told
+    capture = open_capture(tmp_path / "c")
+    assert json.loads(printed)["samples"] >= 20 and power_w(capture)[0] == pytest.approx(3.28 * 0.75)
+    assert capture.meta["conditions"]["alignment_u_s"] == 0.025 and capture.meta["rail"]["interval_ticks"] == 50_000_000
+    assert any("asked every 0.05 s" in note for note in capture.meta["conditions"]["notes"])
+    assert {name: capture.meta["rig"]["error_model"][name] for name in ("gain", "offset_a")} == {"gain": 0.003, "offset_a": 0.002}
+
+
+def test_a_file_that_grows_until_it_is_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "live.csv"
+    first = "time_s,voltage_v,current_ma\n" + "".join(f"{n * 0.001:.3f},3.3,500\n" for n in range(150))
+    began = threading.Event()
+
+    def rows() -> Iterator[str]:
+        for n in itertools.count(150, 20):
+            yield "".join(f"{m * 0.001:.3f},3.3,500\n" for m in range(n, n + 20))
+            if began.is_set():
+                path.unlink()
+                return
+
+    with Program(path, first, rows()) as program:
+        program.go()
+        run = wattbell("record", "--meter", f"file:{path},gain=0.01,offset=1e-5", "--out", str(tmp_path / "c"))
+        wait_for((tmp_path / "c" / "rail.jls").exists, 60)
+        time.sleep(0.5)
+        began.set()
+        _, told = run.communicate(timeout=60)
+    assert run.returncode == 1 and "live.csv is gone" in " ".join(told.split()) and "Traceback" not in told
+    capture = open_capture(tmp_path / "c")
+    samples = capture.meta["rail"]["samples"]
+    assert samples > 0 and power_w(capture)[:samples] == pytest.approx(1.65)
+    assert capture.gaps.collect().to_dicts()[-1]["reason"] == "the meter was lost"
 
 
 def test_a_meter_that_is_unplugged_leaves_all_that_came_and_one_error(tmp_path: Path) -> None:

@@ -1,0 +1,148 @@
+"""Any SCPI instrument through the unmodified PyVISA, on a TCP socket and on a pty. tests/clients has one whose SCPI is real."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from wattbell.clock import host_ns
+from wattbell.errors import RigError, UsageError
+from wattbell.meters.meter import open_meter
+
+from tests.host.meters.measuring import joined, measured, until_lost
+from tests.host.meters.scpi_device import Instrument, SerialInstrument, TcpInstrument
+
+ACCURACY = "gain=0.003,offset=0.002"
+
+
+def supply(voltage: str = "3.300", current: str = "0.512") -> Instrument:
+    return Instrument({"MEAS:VOLT?": lambda: voltage, "MEAS:CURR?": lambda: current})
+
+
+def counting() -> Instrument:
+    """The current is the time of the host, in s, when it was asked: what stands at a place tells where it belongs."""
+    return Instrument({"MEAS:VOLT?": lambda: "3.3", "MEAS:CURR?": lambda: f"{host_ns() / 1e9 % 100:.6f}"})
+
+
+def test_readings_lie_where_they_were_taken_on_the_grid_of_the_hosts_clock() -> None:
+    with TcpInstrument(counting()) as server, open_meter(f"scpi:{server.address},{ACCURACY},every=0.02") as meter:
+        ticks, volts, amperes = measured(meter, 40)
+        pairs, about = meter.clock_pairs(), meter.about
+    assert about.interval_ticks == 20_000_000 and about.has_voltage and about.placement_u_s == 0.01
+    assert (about.model, about.serial, about.firmware) == ("EXAMPLE PS-3305", "MY0815", "1.02")
+    assert volts == pytest.approx(3.3) and (ticks % 20_000_000 == 0).all() and (np.diff(ticks) > 0).all()
+    for pair, tick, taken in zip(pairs, ticks, amperes):
+        assert pair.before_ns is not None and pair.tick == tick
+        middle = (pair.before_ns + pair.after_ns) / 2
+        assert abs((taken - middle / 1e9 % 100 + 50) % 100 - 50) < (pair.after_ns - pair.before_ns) / 1e9 + 1e-4
+
+
+def test_an_instrument_that_is_slow_for_a_while_leaves_a_gap() -> None:
+    instrument = counting()
+    slow = iter([0.0] * 40 + [0.2] + [0.0] * 10_000)
+    instrument.answers["MEAS:VOLT?"] = lambda: (time.sleep(next(slow)), "3.3")[1]
+    with TcpInstrument(instrument) as server, open_meter(f"scpi:{server.address},{ACCURACY},every=0.02") as meter:
+        ticks, _, _ = measured(meter, 60)
+        remarks = meter.remarks()
+    assert (np.diff(ticks) // 20_000_000).max() >= 5
+    assert any("the longest reading took 2" in remark or "the longest reading took 3" in remark for remark in remarks)
+
+
+def test_the_interval_is_what_its_readings_need() -> None:
+    instrument = supply()
+    instrument.delay_s = 0.03
+    with TcpInstrument(instrument) as server, open_meter(f"scpi:{server.address},{ACCURACY}") as meter:
+        assert meter.about.interval_ticks >= 60_000_000
+        assert meter.about.interval_ticks / 10 ** len(str(meter.about.interval_ticks)) in (0.1, 0.2, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answers"),
+    [
+        ("dc", {"MEAS:VOLT:DC?": "3.31", "MEAS:CURR:DC?": "+5.0E-1"}),
+        ("channel,channel=2", {"MEAS:VOLT? CH2": "3.31", "MEAS:CURR? CH2": "0.5"}),
+        ("list,channel=3", {"MEAS:VOLT? (@3)": "3.31", "MEAS:CURR? (@3)": "0.5"}),
+        ("all", {"MEAS:ALL? CH1": "3.31,0.5,1.655"}),
+        ("fetch", {"FETC:VOLT?": "3.31", "FETC:CURR?": "0.5"}),
+        ("read,volts=3.31", {"READ?": "0.5"}),
+        ("fetch-current,volts=3.31", {"FETC?": "0.5"}),
+    ],
+)
+def test_dialects(dialect: str, answers: dict[str, str]) -> None:
+    instrument = Instrument({question: (lambda told=told: told) for question, told in answers.items()})
+    with TcpInstrument(instrument) as server, open_meter(f"scpi:{server.address},{ACCURACY},dialect={dialect}") as meter:
+        _, volts, amperes = measured(meter, 3)
+        pairs = meter.clock_pairs()
+        assert meter.about.has_voltage == ("volts" not in dialect)
+    assert volts == pytest.approx(3.31) and amperes == pytest.approx(0.5)
+    assert (pairs[0].before_ns is None) == dialect.startswith("fetch")
+
+
+def test_a_serial_port() -> None:
+    with SerialInstrument(supply()) as device, open_meter(f"scpi:{device.port},{ACCURACY},baud=115200,every=0.05") as meter:
+        _, volts, amperes = measured(meter, 5)
+    assert volts == pytest.approx(3.3) and amperes == pytest.approx(0.512)
+
+
+def test_what_is_beyond_its_range_is_missing_and_counted() -> None:
+    told = itertools.chain(["0.5"] * 8, ["9.90000000E+37", "9.91E37", "-9.9E37"], itertools.repeat("0.5"))
+    instrument = Instrument({"MEAS:VOLT?": lambda: "3.3", "MEAS:CURR?": lambda: next(told)})
+    with TcpInstrument(instrument) as server, open_meter(f"scpi:{server.address},{ACCURACY},every=0.02") as meter:
+        ticks, _, amperes = measured(meter, 12)
+        remarks = meter.remarks()
+    assert (np.diff(ticks) // 20_000_000).max() >= 4 and amperes == pytest.approx(0.5)
+    assert any("3 readings had no number" in remark for remark in remarks)
+
+
+def test_one_that_hangs_up_or_falls_silent_is_one_error_behind_what_it_had_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wattbell.meters.scpi._ANSWER_S", 0.5)
+    for kind in ("hangs_up", "falls_silent"):
+        instrument = supply()
+        server = TcpInstrument(instrument)
+        setattr(server if kind == "hangs_up" else instrument, kind, 33)
+        with server, open_meter(f"scpi:{server.address},{ACCURACY},every=0.02") as meter:
+            found, error = until_lost(meter)
+        assert len(joined(found)[0]) == (33 - 1 - 2 * 6) // 2
+        assert "is gone (no answer to MEAS:VOLT?" in str(error) or "is gone (no answer to MEAS:CURR?" in str(error)
+
+
+def test_an_answer_that_is_no_number_is_an_error() -> None:
+    told = itertools.chain(["0.5"] * 8, itertools.repeat("ERR: thermal"))
+    instrument = Instrument({"MEAS:VOLT?": lambda: "3.3", "MEAS:CURR?": lambda: next(told)})
+    with TcpInstrument(instrument) as server, open_meter(f"scpi:{server.address},{ACCURACY},every=0.02") as meter:
+        found, error = until_lost(meter)
+    assert len(joined(found)[0]) == 2 and "answers 'ERR: thermal' to MEAS:CURR?, and no number" in str(error)
+
+
+def test_an_unknown_dialect_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wattbell.meters.scpi._ANSWER_S", 0.3)
+    with (
+        TcpInstrument(Instrument({})) as server,
+        pytest.raises(RigError, match=r"no answer to MEAS:VOLT\? \(within 0.3 s\). Give the dialect= that it speaks: measure, dc"),
+    ):
+        open_meter(f"scpi:{server.address},{ACCURACY}")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("scpi:", "give its address"),
+        ("scpi:127.0.0.1:1", "say how accurate it is"),
+        ("scpi:instrument,gain=0.1,offset=0", "no VISA resource, no HOST:PORT and no serial port"),
+        ("scpi:127.0.0.1:1,gain=0.1,offset=0,dialect=klingon", "dialect=klingon cannot be read"),
+        ("scpi:127.0.0.1:1,gain=0.1,offset=0,dialect=read", "in the dialect read it measures no voltage: state that of the rail"),
+        ("scpi:127.0.0.1:1,gain=0.1,offset=0,volts=3.3", "it measures the voltage itself"),
+    ],
+)
+def test_what_is_not_said_is_asked_for(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        open_meter(text)
+
+
+def test_an_address_where_nothing_is() -> None:
+    with pytest.raises(RigError, match="cannot be opened"):
+        open_meter(f"scpi:127.0.0.1:9,{ACCURACY}")
+    with pytest.raises(RigError, match="cannot be opened"):
+        open_meter(f"scpi:/dev/nowhere,{ACCURACY}")
