@@ -17,7 +17,8 @@ from ..rig.reader import Line, StreamReader
 from .memory import keep_freed_memory
 from .writer import CaptureWriter
 
-_DRAIN_S = 5.0
+_DRAIN_S, _DRAIN_LONGEST_S = 5.0, 60.0
+"""After a stop: the longest silence, and the longest wait while blocks still come (over a slow line, or from a simulation that lags)."""
 _POLL_S = 0.1
 RIG_STOPPED, USER_STOPPED = "the rig stopped", "stopped by the user"
 """Two of the reasons for which :func:`record` ends."""
@@ -142,7 +143,7 @@ class _Session:
             self._report()
             account = self.writer.account
             if account.run == 0 and (account.has_run or self.writer.attached_late):
-                self._drain(_DRAIN_S)
+                self._drain()
                 return RIG_STOPPED
             reason = self._limit()
             if reason:
@@ -195,13 +196,16 @@ class _Session:
         except RigError as error:
             self.writer.note(f"the rig did not confirm the stop: {error}")
             return
-        self._drain(_DRAIN_S)
+        self._drain()
 
-    def _drain(self, limit_s: float) -> None:
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline:
+    def _drain(self) -> None:
+        """Take what still comes, up to the run's last block: what is left in the line would be taken for the beginning of the next run."""
+        now = time.monotonic()
+        longest, deadline = now + _DRAIN_LONGEST_S, now + _DRAIN_S
+        while time.monotonic() < min(deadline, longest):
             try:
                 self._take(self.reader.items.get(timeout=_POLL_S))
+                deadline = time.monotonic() + _DRAIN_S
             except queue.Empty:
                 if self.writer.account.ended:
                     return

@@ -41,6 +41,7 @@ _RETRAIN, _TRAINING = 0x20, 0x800
 _TRAINED_S, _TRAINED_WITHIN_S = 0.2, 2.0
 """A link trains within some 100 ms (PCI Express Base Specification, Link Training and Status State Machine)."""
 ASPM_BITS = {"off": 0, "l1": 2, "l1.2": 2}
+_NO_L1 = "off: the link has no L1"
 _LINK_FILES = {
     "off": {"l0s_aspm": 0, "l1_aspm": 0, "l1_1_aspm": 0, "l1_2_aspm": 0},
     "l1": {"l0s_aspm": 0, "l1_aspm": 1, "l1_1_aspm": 0, "l1_2_aspm": 0},
@@ -162,23 +163,33 @@ class Settings:
             self.conditions["aspm"] = "none: the drive has no PCI Express link"
             return
         files = self.sys / "bus/pci/devices" / self.device.pci / "link"
-        by_kernel = files.is_dir() and any(files.iterdir())
-        if not by_kernel and not self.tools.has("setpci"):
+        if files.is_dir() and any(files.iterdir()):
+            self.conditions["aspm"] = self._aspm_by_kernel(files, wanted)
+        elif not self.tools.has("setpci"):
             self.conditions["aspm"] = "not under our control: the kernel offers no ASPM on this link, and setpci is not installed"
-            return
-        # the kernel has a file for what both ends offer; a port that is told to use what it does not offer may hang the link
-        possible = (files / "l1_aspm").exists() if by_kernel else link.has_l1
-        setting = wanted if possible else "off"
-        if by_kernel:
-            for name, value in _LINK_FILES[setting].items():
-                if (files / name).exists():
-                    self._sysfs(files / name, str(value))
-            note = "" if (files / "l1_2_aspm").exists() or setting != "l1.2" else "l1: the link has no L1.2"
         else:
+            setting = wanted if link.has_l1 else "off"  # a port that is told to use what it does not offer may hang the link
             for address in _link_ends(self.device, self.sys):
                 self._setpci(address, ASPM_BITS[setting])
-            note = f"{setting} by setpci" + ("" if setting == "off" else " (L1 substates as the firmware set them)")
-        self.conditions["aspm"] = (note or setting) if possible or wanted == "off" else "off: the link has no L1"
+            note = "" if setting == "off" else " (L1 substates as the firmware set them)"
+            self.conditions["aspm"] = f"{setting} by setpci{note}" if setting == wanted else _NO_L1
+
+    def _aspm_by_kernel(self, files: Path, wanted: str) -> str:
+        """What is then in force: the kernel has a file for what both ends offer, takes any value, and goes by its policy."""
+        offered = {name: (files / name).exists() for name in ("l1_aspm", "l1_2_aspm")}
+        for name, value in _LINK_FILES[wanted if offered["l1_aspm"] else "off"].items():
+            if (files / name).exists():
+                self._sysfs(files / name, str(value))
+        on = {name for name, there in offered.items() if there and _current(files / name) == "1"}
+        policy = self.sys / "module/pcie_aspm/parameters/policy"
+        refused = f"not switched on by the kernel ({policy} is {_current(policy) if policy.exists() else 'not there'})"
+        if wanted == "off":
+            return "off" if not on else f"on: not switched off by the kernel ({', '.join(sorted(on))})"
+        if "l1_aspm" not in on:
+            return f"off: L1 is {refused}" if offered["l1_aspm"] else _NO_L1
+        if wanted == "l1" or "l1_2_aspm" in on:
+            return wanted
+        return f"l1: L1.2 is {refused}" if offered["l1_2_aspm"] else "l1: the link has no L1.2"
 
     # -- the kinds of setting ----------------------------------------------------------------------------------------
 

@@ -196,6 +196,35 @@ def test_a_drain_ends_though_the_rig_never_does(recording: Recording) -> None:
     assert 10 <= script.nothing <= 20
 
 
+def test_a_rig_that_is_late_is_drained_to_its_last_block(recording: Recording) -> None:
+    """Twenty seconds, in which it is never silent for five: as a virtual rig whose simulation lags, or any behind a slow serial line."""
+    stop = threading.Event()
+    stop.set()
+    late = [item for number in range(2, 12) for item in (NOTHING, NOTHING, NOTHING, commands(number, number * MS))]
+    script = Script(HEAD, *late, *tail(12, 13 * MS, 10), NOTHING)
+    assert recording.run(script, stop=stop) == "stopped by the user"
+    assert ticks(recording) == [number * MS for number in range(2, 12)]
+    assert open_capture(recording.path).state == "complete"
+
+
+def test_a_drain_ends_though_the_rig_goes_on(recording: Recording) -> None:
+    """After a minute."""
+    stop = threading.Event()
+    stop.set()
+    sent = iter(range(2, 10_000))
+
+    class Endless(Script):
+        def get(self, timeout: float | None = None) -> Any:
+            number = next(sent)
+            return memoryview(bytearray(commands(number, number * MS)))
+
+        def empty(self) -> bool:
+            return True
+
+    assert recording.run(Endless(HEAD), stop=stop) == "stopped by the user"
+    assert 50 <= next(sent) <= 300
+
+
 def test_a_line_that_is_cut_and_comes_back(recording: Recording) -> None:
     script = Script(HEAD, commands(2, MS), Line.CUT, NOTHING, Line.BACK, commands(5, 4 * MS), *tail(6, 5 * MS, 2), NOTHING)
     assert recording.run(script, watch=lambda: None) == "the rig stopped"

@@ -287,6 +287,24 @@ def test_aspm_by_the_kernels_files(tmp_path: Path, wanted: str, there: dict[str,
     assert not (tmp_path / "restore.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("idle", "said"),
+    [("l1_aspm", "off: L1 is not switched on by the kernel"), ("l1_2_aspm", "l1: L1.2 is not switched on by the kernel")],
+)
+def test_what_the_kernel_takes_and_does_not_do_is_not_claimed(tmp_path: Path, idle: str, said: str) -> None:
+    """By its default policy it switches on no more than the firmware had on; the file takes the value and reads 0 as before."""
+    slot = Slot(tmp_path)
+    folder = slot.link_files(l1_aspm=0, l1_2_aspm=0)
+    (folder / idle).unlink()
+    (folder / idle).symlink_to("/dev/null")
+    policy = slot.sys / "module/pcie_aspm/parameters/policy"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("[default] performance powersave powersupersave \n")
+    with settings(slot) as changed:
+        changed.power(apst=False, aspm="l1.2", power_state=None)
+        assert changed.conditions["aspm"] == f"{said} ({policy} is default)"
+
+
 def test_the_kernels_files_are_put_back_after_a_kill(tmp_path: Path) -> None:
     slot = Slot(tmp_path)
     folder = slot.link_files(l1_aspm=0, l1_2_aspm=0)

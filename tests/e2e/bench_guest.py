@@ -1,0 +1,112 @@
+"""What somebody at a bench does, run by test_real_drive.py in the Linux guest of sim/guest/box.py; leaves all that was said in /run/box.
+
+Each `wattbell` is a process of its own, forked after the imports: they take the emulated processor ten seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from wattbell.cli import main
+
+RIG = "/dev/ttyS1,/dev/ttyS2"
+times: dict[str, float] = {}
+"""Seconds since the guest's boot at which a thing was done."""
+
+
+def start(name: str, *arguments: str) -> int:
+    """`wattbell run ARGUMENTS`, what it says in NAME.txt; its process id."""
+    file = os.open(f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    child = os.fork()
+    if child:
+        os.close(file)
+        return child
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    sys.argv = ["wattbell", "run", *arguments]
+    code = 0
+    try:
+        main()
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1 if left.code else 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def end(name: str, child: int) -> None:
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    Path(f"{name}.code").write_text(str(code))
+    times[name] = time.monotonic()
+
+
+def run(name: str, *arguments: str) -> None:
+    end(name, start(name, *arguments))
+
+
+def shell(command: str) -> str:
+    return subprocess.run(command, shell=True, capture_output=True, text=True, check=True).stdout
+
+
+def drives() -> dict[str, str]:
+    """Controllers by the serial numbers of their drives."""
+    return {(folder / "serial").read_text().strip(): folder.name for folder in Path("/sys/class/nvme").iterdir()}
+
+
+def settings(name: str, controller: str) -> None:
+    """All that a run may change of a drive and its link, as the kernel, nvme-cli and lspci have it, into NAME.txt."""
+    node = Path("/sys/class/nvme") / controller
+    device = (node / "device").resolve()
+    files = [node / "power/pm_qos_latency_tolerance_us", device / "power/control", *sorted((device / "link").iterdir())]
+    files += [file for block in sorted(node.glob("nvme*n*")) for file in (block / "queue/nomerges", block / "queue/scheduler")]
+    lines = [f"{file}: {file.read_text().strip()}" for file in files if file.exists()]
+    lines.append(subprocess.run(["nvme", "get-feature", f"/dev/{controller}", "-f", "2"], capture_output=True, text=True).stdout)
+    for address in (device.parent.name, device.name):
+        lines += [line.strip() for line in shell(f"lspci -vv -s {address}").splitlines() if "Lnk" in line]
+    Path(f"{name}.txt").write_text("\n".join(lines) + "\n")
+
+
+def bench(first: str, second: str) -> None:
+    times["imports"] = time.monotonic()
+    found = drives()
+    drive, other = f"/dev/{found[first]}n1", found[second]
+    sampling = ("--interval", "0.001", "--decimation", "8", "--rig", RIG, "--no-store", "--no-page")
+    device = Path(f"/sys/class/nvme/{found[first]}/device").resolve()
+    for name, address in (("slot", device.parent.name), ("drive", device.name)):
+        Path(f"lspci-{name}.txt").write_text(shell(f"lspci -vv -s {address}"))
+
+    # namespace 2 of the second drive; the first namespace holds somebody's file system
+    shell(f"mkfs.ext4 -q /dev/{other}n1 16M; mkdir -p /mnt/data; mount /dev/{other}n1 /mnt/data; echo kept > /mnt/data/file")
+    target = (f"/dev/{other}n2", "--serial", second)
+    run("wrong", "suite", "--drive", drive, "--serial", "NOT-THIS-ONE", "--out", "refused", *sampling)
+    run("mounted", "suite", "--drive", *target, "--out", "refused", *sampling)
+    shell("umount /mnt/data")
+    shell("echo powersave > /sys/module/pcie_aspm/parameters/policy")
+    settings("before", other)
+    interrupted = start("interrupted", "suite", "--drive", *target, "--out", "second", *sampling)
+    while "fill" not in Path("interrupted.txt").read_text() and not os.waitid(os.P_PID, interrupted, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        time.sleep(0.1)
+    settings("during", other)
+    os.kill(interrupted, signal.SIGINT)
+    end("interrupted", interrupted)
+    settings("after", other)
+    shell(f"mount /dev/{other}n1 /mnt/data; cp /mnt/data/file kept.txt; umount /mnt/data")
+    shell(f"dd if=/dev/{other}n2 of=tail.bin bs=1M skip=48 count=1 2>&1")
+    times["second"] = time.monotonic()
+
+    settings("whole-before", found[first])
+    run("whole", "suite", "--drive", drive, "--serial", first, "--out", "first", *sampling)
+    settings("whole-after", found[first])
+
+
+try:
+    bench(*sys.argv[1:])
+finally:
+    Path("times.json").write_text(json.dumps(times))

@@ -1,0 +1,207 @@
+"""`wattbell run --drive` as on a bench: Linux, fio, nvme-cli, lspci and a serial line in one guest, two drives behind QEMU's root ports.
+
+The first drive is our model, with the virtual rig at its connector; the second is QEMU's own, with two namespaces and no rig. What is
+expected comes from the kernel, fio, lspci and the second drive's image files. One boot: bench_guest.py is what is done in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wattbell.cli  # compiled here, where that is quicker than in the guest
+from wattbell.capture import Capture, open_capture
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST, SECOND = "WATTBELL660P0001", "SECOND"
+MIB = 1 << 20
+IMAGE_MIB = 64
+MANIFEST = """
+name = "box"
+title = "What the bench is tried with"
+session = "box"
+
+[[test]]
+id = "random-read"
+name = "Random read"
+kind = "queue-depths"
+conditions = ["test-data"]
+test_data = "16m"
+jobs = "read.fio"
+score_over = [1, 4]
+
+[[test]]
+id = "wake-up"
+name = "Wake-up"
+kind = "wake"
+conditions = ["test-data"]
+test_data = "16m"
+repeat = 1
+idle_s = 2.0
+apst = true
+aspm = "l1.2"
+"""
+JOB = """
+[global]
+filename=${WATTBELL_DRIVE}
+ioengine=libaio
+direct=1
+rw=randread
+bs=4k
+size=16m
+io_size=512k
+stonewall
+[qd1]
+iodepth=1
+[qd4]
+iodepth=4
+"""
+
+pytestmark = [pytest.mark.xdist_group("real-drive"), pytest.mark.timeout(900)]
+assert wattbell.cli
+
+
+def second_drive(images: list[Path]) -> list[str]:
+    """QEMU's words for a drive with a namespace for each image."""
+    words = ["-device", "pcie-root-port,id=above2,bus=pcie.0,chassis=2,slot=2,x-speed=8,x-width=4"]
+    words += ["-device", f"nvme,id=second,serial={SECOND},bus=above2"]
+    for number, image in enumerate(images, start=1):
+        words += ["-drive", f"if=none,id=ns{number},format=raw,cache=unsafe,discard=unmap,file={image}"]
+        words += ["-device", f"nvme-ns,drive=ns{number},bus=second,nsid={number}"]
+    return words
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("bench")
+    (out / "suite").mkdir()
+    (out / "suite/manifest.toml").write_text(MANIFEST)
+    (out / "suite/read.fio").write_text(JOB)
+    shutil.copy(Path(__file__).with_name("bench_guest.py"), out)
+    images = [out / f"namespace-{number}.raw" for number in (1, 2)]
+    for image in images:
+        image.write_bytes(bytes([0xA5]) * (IMAGE_MIB * MIB))
+    words = ["--slot", "16x4", "--rig-arg=--fidelity", "--rig-arg=fast", "--out", str(out)]
+    words += [f"--qemu-arg={word}" for word in second_drive(images)]
+    command = [sys.executable, str(ROOT / "sim/guest/box.py"), *words, "--script", f"python bench_guest.py {FIRST} {SECOND}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return out
+
+
+def text(box: Path, name: str) -> str:
+    return (box / name).read_text()
+
+
+def results(box: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text(box, "first/results.json"))
+    return found
+
+
+def capture(box: Path) -> Capture:
+    (folder,) = (box / "first/captures").iterdir()
+    return open_capture(folder)
+
+
+@pytest.fixture(scope="module")
+def analysis(box: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "wattbell", "analyze", str(capture(box).path), "--json"]
+    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_refusals_are_one_line_and_make_nothing(box: Path) -> None:
+    for name, reason in (
+        ("wrong", f"with serial number {FIRST}, not NOT-THIS-ONE. Nothing was written."),
+        ("mounted", "n1 is in use (mounted on /mnt/data). Nothing was written; free it first."),
+    ):
+        assert text(box, f"{name}.code") == "1"
+        said = text(box, f"{name}.txt").splitlines()
+        assert len(said) == 1 and said[0].startswith("error: ") and said[0].endswith(reason)
+    assert not (box / "refused").exists()
+
+
+# -- namespace 2 of the second drive, interrupted ----------------------------------------------------------------------
+
+
+def test_the_namespace_under_test_is_purged_and_the_other_kept(box: Path) -> None:
+    assert text(box, "kept.txt") == "kept\n", "the file system on namespace 1"
+    images = [(box / f"namespace-{number}.raw").read_bytes() for number in (1, 2)]
+    assert [len(image) for image in images] == [IMAGE_MIB * MIB] * 2
+    assert images[0][32 * MIB :] == bytes([0xA5]) * (32 * MIB), "behind the file system"
+    assert images[1][32 * MIB :] == bytes(32 * MIB), "behind the test's data"
+
+
+def test_ctrl_c_puts_every_setting_back(box: Path) -> None:
+    before, during = text(box, "before.txt"), text(box, "during.txt")
+    for name, then, now in (("n2/queue/nomerges", "0", "2"), ("link/l0s_aspm", "1", "0")):
+        assert re.search(rf"{name}: {then}$", before, re.MULTILINE), before
+        assert re.search(rf"{name}: {now}$", during, re.MULTILINE), "the run had changed nothing: the test proves nothing"
+    assert text(box, "after.txt") == before
+    assert text(box, "interrupted.code") == "130"
+    assert "interrupted; what was recorded is in second/captures/box-test-data-interrupted" in text(box, "interrupted.txt")
+    assert not list(box.rglob("restore.json"))
+    kept = open_capture(box / "second/captures/box-test-data-interrupted")
+    assert kept.meta["rig"]["serial"] == "BOX1"
+
+
+# -- the first drive, with the rig -------------------------------------------------------------------------------------
+
+
+def test_a_suite_ends_and_settings_are_put_back(box: Path) -> None:
+    assert text(box, "whole.code") == "0", text(box, "whole.txt")
+    assert text(box, "whole-after.txt") == text(box, "whole-before.txt")
+    found = results(box)
+    assert [test["test"] for test in found["tests"]] == ["random-read", "wake-up"]
+    assert found["scaled"] is False and found["drive"]["serial"] == FIRST
+    assert not any(found["lost"].values())
+    assert capture(box).state == "complete"
+
+
+def test_the_rig_and_fio_count_the_same(analysis: dict[str, Any]) -> None:
+    found = analysis["fio"]
+    assert found["equal"] is True and found["latency_ok"] is True
+    rows = [row for section in found["sections"] for row in section["rows"]]
+    assert [row["fio_count"] for row in rows][1:] == [128, 128], "each job reads 512 KiB"
+
+
+def test_the_drive_sleeps_and_wakes(box: Path, analysis: dict[str, Any]) -> None:
+    """APST's table is the kernel's own. The host's clock saw the waking read, and saw it later than the connector."""
+    wake = next(phase for phase in analysis["phases"] if phase["kind"] == "wake")
+    latency_s = wake["commands"]["all"]["latency_s"]["max"]
+    assert 0.04 < latency_s < wake["described"]["host_latency_s"] < latency_s + 0.05
+    (score,) = [
+        s for t in results(box)["tests"] if t["test"] == "wake-up" for s in t["scores"] if s["name"].startswith("longest, doorbell")
+    ]
+    assert score["value"]["value"] == pytest.approx(latency_s, rel=1e-9)
+    asleep = min(level["mean_w"]["value"] for level in analysis["idle"]["levels"])
+    assert asleep == pytest.approx(0.13 + 0.01, rel=0.02), "a link in L0 (the profile's 0.13 W) and the review's 10 mW"
+    notes = next(test["notes"] for test in results(box)["tests"] if test["test"] == "wake-up")
+    assert any(note.startswith("at rest before the idle time") for note in notes)
+
+
+def test_both_ends_of_the_link_are_as_lspci_has_them(box: Path) -> None:
+    link = results(box)["conditions"]["link"]
+    for name, end in (("slot", link["port"]), ("drive", link["drive"])):
+        said = re.sub(r"\s+", " ", text(box, f"lspci-{name}.txt"))
+        assert f"Speed {end['max_speed_gt_s']:g}GT/s, Width x{end['max_width']}, ASPM {end['aspm_offered']}," in said
+        assert f"LnkSta: Speed {end['speed_gt_s']:g}GT/s, Width x{end['width']}" in said
+        assert f"Target Link Speed: {end['target_gt_s']:g}GT/s" in said
+        assert f"MaxPayload {end['mps_bytes']} bytes, MaxReadReq {end['mrrs_bytes']} bytes" in said
+        assert (end["aspm"], "LnkCtl: ASPM Disabled" in said) == ("off", True)
+    assert link["port"]["kind"] == "root port" and link["port"]["max_speed_gt_s"] == 16
+
+
+def test_aspm_is_not_claimed_where_the_ends_offer_nothing_in_common(box: Path, analysis: dict[str, Any]) -> None:
+    """QEMU's port offers L0s, the drive L1: the kernel has no file for either, and the rig saw the link stay in L0."""
+    assert results(box)["conditions"]["settings"]["aspm"] == "off: the link has no L1"
+    assert all(level["link"] == {"L0": 1.0} for level in analysis["idle"]["levels"])
