@@ -117,9 +117,11 @@ def run_session(
     say: Callable[[str], None],
     left_out: Callable[[Step, Sequence[Phase]], bool] = lambda _step, _phases: False,
     marking: Marking = BY_FEATURE,
+    command_stdout: int | None = None,
 ) -> list[Phase]:
     """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
-    far, whether it is not needed any more. ``marking``: the command that marks.
+    far, whether it is not needed any more. ``marking``: the command that marks. ``command_stdout``: where the standard output of a command
+    goes, None for where ours does.
 
     Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
     interruption goes on to the caller. DriveError or RigError when the drive or the rig fails.
@@ -140,11 +142,13 @@ def run_session(
         runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
         if any(step.restart is not None for step in steps):
             runner.restarter = Restarter(device, rig.control)
+        runner.command_stdout = command_stdout
         whole = False
         try:
             try:
                 with gate.open():
-                    settings.prepare()
+                    if any(step.command is None for step in steps):  # a command finds the drive as it would without us
+                        settings.prepare()
                     for step in steps:
                         gate.check()
                         recording.check()  # a rig that is lost for good: the drive is not written for nothing
@@ -170,8 +174,8 @@ def run_session(
 def _store(writer: CaptureWriter, capture: Path, runner: Runner, description: Mapping[str, Any]) -> None:
     folder = writer.path / "workload"
     folder.mkdir(exist_ok=True)
-    for path in [*runner.files.glob("*.fio"), *runner.results.iterdir()]:
-        if path.is_file() and path.suffix in (".fio", ".json"):
+    for path in [*runner.files.glob("*.fio"), runner.files / "plan.toml", *runner.results.iterdir()]:
+        if path.is_file() and path.suffix in (".fio", ".json", ".toml"):
             (folder / path.name).write_bytes(path.read_bytes())
     (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
     writer.meta["workload"] = {**description, "phases": to_json(runner.phases)}

@@ -21,6 +21,7 @@ from ..errors import DriveError
 from ..measure.fiojson import load_jobs
 from ..suites.jobs import Section, of_a_suite
 from ..suites.step import Format, Rest, Restart, Step, Wake, Writing
+from .command import run_command
 from .device import Device
 from .marking import words
 from .phase import Phase
@@ -69,6 +70,8 @@ class Runner:
         self.phases: list[Phase] = []
         self.restarter: Restarter | None = None
         """None: nothing on the bench can switch the drive."""
+        self.command_stdout: int | None = None
+        """Where a command's standard output goes; None: where ours does."""
         self._health = HealthWatch(device, tools, results)
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
@@ -120,6 +123,9 @@ class Runner:
         elif step.restart is not None:
             restart = step.restart
             self._phase(name, step, "restart", lambda phase: self._restart(restart, phase))
+        elif step.command is not None:
+            command = step.command
+            self._phase(name, step, "command", lambda phase: run_command(command, self.device, phase, self.command_stdout))
         elif step.settle is not None:
             rest = step.settle
             self._phase(name, step, "settle", lambda phase: self._settle(rest, phase))

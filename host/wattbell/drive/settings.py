@@ -86,10 +86,16 @@ class Settings:
         if self.device.pci:
             self._sysfs(self.sys / "bus/pci/devices" / self.device.pci / "power/control", "on")
 
-    def power(self, *, apst: bool, aspm: str, power_state: int | None) -> None:
-        """How the drive and its link may save power from now on. ``power_state``: None leaves the state to APST."""
-        self._apst(apst)
-        self._aspm(aspm)
+    def power(self, *, apst: bool | None, aspm: str | None, power_state: int | None) -> None:
+        """How the drive and its link may save power from now on; what is None stays as it is (``power_state``: or is left to APST)."""
+        if apst is None:
+            self.conditions["apst"] = "as it was"
+        else:
+            self._apst(apst)
+        if aspm is None:
+            self.conditions["aspm"] = "as it was"
+        else:
+            self._aspm(aspm)
         wanted = power_state if power_state is not None else 0
         if power_state is not None or any(s.kind == "feature" and s.where == str(POWER_MANAGEMENT) for s in self.saved):
             self.feature(POWER_MANAGEMENT, wanted)
@@ -196,7 +202,7 @@ class Settings:
     def _sysfs(self, path: Path, value: str) -> None:
         if not path.exists():
             return
-        before = _current(path)
+        before = current(path)
         if before == value:
             return
         if not any(s.where == str(path) for s in self.saved):
@@ -273,7 +279,7 @@ def _set_feature(tools: Tools, device: Device, number: int, value: int) -> None:
     tools.run("nvme", "set-feature", device.character_device, "-f", hex(number), f"--value={value:#x}")
 
 
-def _current(path: Path) -> str:
+def current(path: Path) -> str:
     """A file of sysfs; of a choice, ``[none] mq-deadline``, the chosen one."""
     text = path.read_text().strip()
     chosen = re.search(r"\[(\S+)\]", text)
