@@ -40,6 +40,14 @@ class UsageError(WattbellError):
     exit_code = 2
 
 
+class CommandEnded(WattbellError):
+    """A command of the user's failed, or could not be run; its own exit code is passed on."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
 class ResultsError(WattbellError):
     """Results of a suite are missing, damaged, already stored, or not comparable."""
 

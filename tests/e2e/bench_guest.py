@@ -77,7 +77,7 @@ def bench(first: str, second: str) -> None:
     times["imports"] = time.monotonic()
     found = drives()
     drive, other = f"/dev/{found[first]}n1", found[second]
-    sampling = ("--interval", "0.001", "--decimation", "8", "--rig", RIG, "--no-store", "--no-page")
+    sampling = ("--interval", "0.001", "--decimation", "8", "--rig", RIG, "--no-store", "--no-page", "--yes")
     device = Path(f"/sys/class/nvme/{found[first]}/device").resolve()
     for name, address in (("slot", device.parent.name), ("drive", device.name)):
         Path(f"lspci-{name}.txt").write_text(shell(f"lspci -vv -s {address}"))

@@ -56,7 +56,7 @@ iodepth=4
 """
 SCRIPT = r"""
 D=/dev/nvme0n1; S=WATTBELL660P0001
-run() { wattbell run suite --drive $D --rig /dev/ttyS1,/dev/ttyS2 --interval 0.001 "$@"; }
+run() { wattbell run suite --yes --drive $D --rig /dev/ttyS1,/dev/ttyS2 --interval 0.001 "$@"; }
 settings() {
     cat /sys/class/nvme/nvme0/power/pm_qos_latency_tolerance_us /sys/block/nvme0n1/queue/scheduler /sys/block/nvme0n1/queue/nomerges
     nvme get-feature /dev/nvme0 -f 2
@@ -75,7 +75,7 @@ run --out wrong --serial $S 2> mounted.txt; echo $? >> mounted.txt
 umount /mnt/box
 ls -d wrong > made.txt 2>&1
 # Ctrl-C while the drive is read: by then its settings are changed
-wattbell run suite --drive $D --rig /dev/ttyS1,/dev/ttyS2 --interval 0.001 --out out --serial $S > first.txt 2>&1 &
+wattbell run suite --yes --drive $D --rig /dev/ttyS1,/dev/ttyS2 --interval 0.001 --out out --serial $S > first.txt 2>&1 &
 n=0; until grep -q 'random-read/qd1' first.txt || [ $n -gt 1200 ]; do sleep 0.1; n=$((n + 1)); done
 cat /sys/block/nvme0n1/queue/nomerges > during.txt
 kill -INT $!; wait $!; echo $? > first-code

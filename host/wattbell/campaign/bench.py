@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from ..capture import Capture
 from ..jsondata import JsonObject
 from ..suites.drive import Drive
 from ..suites.session import Choice, Session
+from ..suites.step import Step
 from ..suites.suite import Suite, Test
 
 
@@ -40,9 +41,11 @@ class Bench(Protocol):
     def prepare(self, session: Session) -> None:
         """Get ready for a session, before anything is recorded."""
 
-    def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
+    def run(
+        self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
+    ) -> None:
         """Run the session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files; ``conditions``: of
-        results.json."""
+        results.json; ``on_step``: told of each step as it begins, where the bench knows, and whether it is left out."""
 
     def accept(self, capture: Capture) -> JsonObject:
         """What the session adds to ``conditions`` of results.json. Raises an error when the capture is not of this drive."""

@@ -26,10 +26,6 @@ _SAME: tuple[tuple[tuple[str, ...], str], ...] = (
     (("conditions", "preconditioning"), "a drive whose condition was {}"),
     (("conditions", "adc_interval_s"), "--interval {}"),
     (("conditions", "adc_decimation"), "--decimation {}"),
-    (("conditions", "meter"), "--meter {}"),
-    (("conditions", "commands"), "--commands {}"),
-    (("conditions", "link_speed_gt_s"), "--link-speed {}"),
-    (("conditions", "governor"), "--governor {}"),
     (("versions", "host"), "Wattbell {}"),
     (("versions", "virtual_rig"), "another build of the virtual rig ({})"),
     (("versions", "model"), "another build of the drive model ({})"),
@@ -54,6 +50,18 @@ def begin(fresh: Results, out: Path, resume: bool, force: bool) -> set[tuple[str
     if difference:
         raise UsageError(f"{out} was started with {difference}. Use the same options, or {_NEW}.")
     fresh.take_up(begun)
+    return _done(begun)
+
+
+def done_before(out: Path) -> set[tuple[str, str]]:
+    """The (test, condition) that are done in ``out``; none where there are no results that could be read, as :func:`begin` will say."""
+    try:
+        return _done(read_results(out))
+    except (UsageError, LookupError, TypeError):
+        return set()
+
+
+def _done(begun: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {(t["test"], t["condition"]) for t in begun["tests"]}
 
 

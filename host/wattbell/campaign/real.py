@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,20 @@ from ..drive.host import about_host
 from ..drive.identity import identify
 from ..drive.link import read_link
 from ..drive.phase import Phase, to_json
+from ..drive.rehearsal import Rehearsal
 from ..drive.restart import refuse_without_switch, restarts
 from ..drive.rounds import Rounds
-from ..errors import DriveError
+from ..errors import DriveError, WattbellError
 from ..jsondata import JsonObject
 from ..rig import Rig
 from ..suites import health
 from ..suites.drive import Drive
 from ..suites.jobs import of_a_suite
 from ..suites.session import Choice, Session
+from ..suites.step import Step
 from ..suites.suite import Suite, Test
 from ..virtual.voice import Voice
-from .equipment import Equipment, How, check_host, equipped
+from .work import Work
 
 JOURNAL = "restore.json"
 CONVERSION_S = 1e-6
@@ -41,7 +44,8 @@ Rail samples are averages of several."""
 @dataclass(frozen=True)
 class Setup:
     """Which drive in which rig, and how it is sampled. ``journal``: file that names the drive's settings that are changed; ``restore``:
-    put back what an interrupted run left changed by it; ``how``: what else records, and what the host is set to."""
+    put back what an interrupted run left changed by it; ``dry``: only look, and gather in ``RealBench.refusals`` what a run would be
+    refused for; ``command_stdout``: descriptor that takes the standard output of a command, None for ours."""
 
     drive: str
     serial: str | None
@@ -50,63 +54,96 @@ class Setup:
     restore: bool = False
     interval_s: float | None = None
     decimation: int | None = None
-    how: How = field(default_factory=How)
+    dry: bool = False
+    command_stdout: int | None = None
 
 
 class RealBench:
-    """The drive under test is written and erased, and its settings are put back."""
+    """The drive under test is worked with as its sessions say, and its settings are put back."""
 
     def __init__(self, setup: Setup, choice: Choice, voice: Voice) -> None:
         self.choice = choice
         self._setup, self._voice = setup, voice
         self._tools = Tools()
-        self._device: Device
-        self._suite: Suite
         self._restarts = False
-        self._equipment: Equipment
+        self._source: Mapping[str, Any] = {}
+        self._notes: Sequence[str] = ()
+        self._writes = True
+        self._rig: Rig
         self._marking = BY_FEATURE
-        self._phases: list[Phase] = []
+        self.phases: Sequence[Phase] = []
+        """Those of the last session."""
+        self.refusals: list[str] = []
+
+    @cached_property
+    def device(self) -> Device:
+        """The drive, as its path says. DriveError when that is something else."""
+        return inspect(self._setup.drive)
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
         """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
-        self._setup.how.check(self._setup.rig)
         refuse_jobs_without_drive(suite, pairs)
-        self._suite = suite
         self._restarts = restarts([test for test, _ in pairs])
-        self._device = inspect(self._setup.drive)
-        refuse_wrong_serial(self._device, self._setup.serial)
-        refuse_in_use(self._device)
-        for name in ("fio", "nvme"):
-            self._tools.find(name)
-        if self._setup.restore and restore_left_over(self._setup.journal, self._device, self._tools):
+        self._begin({"source": "fio", "suite": suite.name}, True, ("fio", "nvme"))
+        return identify(self.device, self._tools)
+
+    def take(self, work: Work) -> None:
+        """Get ready for work that is no suite. UsageError or DriveError as :meth:`inspect`."""
+        self._notes = work.notes
+        self._restarts = any(step.restart is not None for step in work.session.steps)
+        self._begin(work.source, work.writes, ("nvme",) if work.command else ("fio", "nvme"))
+
+    def _begin(self, source: Mapping[str, Any], writes: bool, programs: Sequence[str]) -> None:
+        self._source, self._writes = source, writes
+        if writes or self._setup.serial is not None:
+            self._refuse(refuse_wrong_serial, self.device, self._setup.serial)
+        if writes:
+            self._refuse(refuse_in_use, self.device)
+        for name in programs:
+            self._refuse(self._tools.find, name)
+        if self._setup.restore and not self._setup.dry and restore_left_over(self._setup.journal, self.device, self._tools):
             self._voice.say("The settings that the interrupted run left changed are put back.")
-        check_host(self._setup.how, self._device, self._tools)
-        self._marking, unfit = marking.choose(self._device, self._tools)
-        if unfit:
-            self._voice.say(f"The recording is marked with {marking.text_of(self._marking)} ({unfit}).")
-        return identify(self._device, self._tools)
+
+    def rehearse(self, steps: Sequence[Step]) -> Mapping[str, tuple[str, list[str]]]:
+        """What the steps would change of the drive's settings: where, what it is now, and to what. Nothing is changed."""
+        rehearsal = Rehearsal(self.device, self._tools)
+        self._refuse(rehearsal.rehearse, steps)
+        return rehearsal.told()
+
+    def _refuse(self, check: Callable[..., object], *what: Any) -> None:
+        try:
+            check(*what)
+        except WattbellError as error:
+            if not self._setup.dry:
+                raise
+            self.refusals.append(str(error))
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Hold what records. DriveError when its tap would not see this drive's link, and nothing is to be done about it."""
-        with equipped(self._setup.how, self._setup.rig, self._device, self._voice.say) as self._equipment:
+        """Hold the rig, and find out how this drive takes markers."""
+        with Rig.open(self._setup.rig) as self._rig:
             if self._restarts:
-                refuse_without_switch(self._equipment.rig)
+                refuse_without_switch(self._rig)
+            self._marking, unfit = marking.choose(self.device, self._tools)
+            if unfit:
+                self._voice.say(f"The recording is marked with {marking.text_of(self._marking)} ({unfit}).")
             yield
 
     @property
     def virtual(self) -> bool:
         """A virtual rig stands for a real one in a box that has neither."""
-        return self._equipment.virtual
+        return self._rig.port.virtual
 
     def conditions(self) -> JsonObject:
         """Software of the host computer, and the options given."""
-        fio = self._tools.run("fio", "--version").strip()
+        fio = self._tools.run("fio", "--version").strip() if self._tools.has("fio") else None
         nvme = self._tools.run("nvme", "version").strip().splitlines()
-        out = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else "", "written": True, "seed": self.choice.seed}
-        link = read_link(self._device)
+        out: JsonObject = {"kernel": platform.release(), "fio": fio, "nvme_cli": nvme[0] if nvme else ""}
+        if "suite" in self._source:
+            out |= {"written": True, "seed": self.choice.seed}
+        link = read_link(self.device)
         more = {"marker": marking.text_of(self._marking), "computer": about_host(), "link": None if link is None else link.to_json()}
-        asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation, **self._setup.how.asked()}
+        asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation}
         return {
             **out,
             **more,
@@ -120,44 +157,46 @@ class RealBench:
 
     def prepare(self, session: Session) -> None:
         """Set the rig's sampling. DriveError when the drive has come into use meanwhile."""
-        refuse_in_use(self._device)
-        if self._equipment.rig is not None:
-            set_sampling(self._equipment.rig, self._setup, session)
+        if self._writes:
+            refuse_in_use(self.device)
+        set_sampling(self._rig, self._setup, session)
 
-    def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
+    def run(
+        self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
+    ) -> None:
         """The steps by fio and nvme-cli, recorded meanwhile. DriveError or RigError when one of them fails."""
         session.write(plans, self.choice.scale, self.choice.seed)
         rounds = Rounds(session.members if self.choice.rounds is None else (), plans / "results")
-        with self._equipment.open_meter() as meter:
-            self._phases = run_session(
-                self._device,
-                self._equipment.rig,
-                session.steps,
-                plans,
-                capture,
-                journal=self._setup.journal,
-                description={"source": "fio", "suite": self._suite.name},
-                conditions={"host": conditions, "notes": []},
-                tools=self._tools,
-                say=self._voice.say,
-                left_out=rounds.over,
-                marking=self._marking,
-                meter=meter,
-                log=self._equipment.open_log(plans / "results"),
-                wanted=self._equipment.wanted,
-            )
-        (plans / "phases.json").write_text(json.dumps(to_json(self._phases), indent=1) + "\n", encoding="utf-8")
+
+        def left_out(step: Step, phases: Sequence[Phase]) -> bool:
+            over = rounds.over(step, phases)
+            on_step(step, over)
+            return over
+
+        self.phases = run_session(
+            self.device,
+            self._rig,
+            session.steps,
+            plans,
+            capture,
+            journal=self._setup.journal,
+            description=self._source,
+            conditions={"host": conditions, "notes": list(self._notes)},
+            tools=self._tools,
+            say=self._voice.say,
+            left_out=left_out,
+            command_stdout=self._setup.command_stdout,
+            marking=self._marking,
+        )
+        (plans / "phases.json").write_text(json.dumps(to_json(self.phases), indent=1) + "\n", encoding="utf-8")
 
     def accept(self, capture: Capture) -> JsonObject:
         """The drive's settings. DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
-            if self._equipment.rig is None:
-                raise DriveError(f"The host's log has no command of {self._device.path}.")
-            raise DriveError(f"The rig saw no command of {self._device.path}: is this drive in the rig's connector?")
+            raise DriveError(f"The rig saw no command of {self.device.path}: is this drive in the rig's connector?")
         record = health.load(capture.workload_dir)
         wear = {} if record is None else {"health": health.of_drive(record)}
-        around = {name: capture.meta["conditions"][name] for name in ("link", "computer") if name in capture.meta["conditions"]}
-        return {"settings": self._phases[-1].conditions if self._phases else {}, **around, **wear}
+        return {"settings": self.phases[-1].conditions if self.phases else {}, **wear}
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,22 +13,32 @@ from typing import Any, Protocol
 from ..capture import Capture, open_capture
 from ..suites.drive import Drive
 from ..suites.manifest import load_suite
+from ..suites.order import order_sessions
 from ..suites.outcome import Outcome
+from ..suites.outlook import Outlook, look_ahead
 from ..suites.plan import choose_tests, plan_sessions
 from ..suites.results import Results, flush_tree
 from ..suites.scoring import score_session
 from ..suites.session import Session
-from ..suites.suite import Suite
+from ..suites.step import Step
+from ..suites.suite import Suite, Test
 from ..virtual.voice import Voice
 from .bench import Bench
 from .ending import Ending, Kept, keep
-from .folder import begin, set_aside
+from .eta import Eta, about
+from .folder import begin, done_before, set_aside
 
 ROUNDS_GROW = 1.6
 
 
 class Audience(Voice, Protocol):
     """Receives the progress of a campaign."""
+
+    def ahead(self, outlook: Outlook, bench: Bench) -> None:
+        """Called before anything is opened or written. Raises an error when it is not to be done."""
+
+    def progress(self, eta: Eta) -> AbstractContextManager[object]:
+        """Shows how far the run is for the duration of the block."""
 
     def begun(self, results: Mapping[str, Any]) -> None:
         """Called before the first session. ``results``: results.json so far."""
@@ -52,26 +63,58 @@ class Order:
 
 def run_suite(order: Order, bench: Bench, ending: Ending, audience: Audience) -> Kept:
     """Run it (or what an interrupted run left of it); leaves ``results.json``, the captures and what ``ending`` says."""
-    suite = load_suite(order.suite)
-    pairs = choose_tests(suite, order.tests, order.condition)
-    drive = bench.inspect(suite, pairs)
-    sessions = plan_sessions(suite, pairs, drive, bench.choice)
+    plan = plan_suite(order, bench)
+    suite, pairs, drive, outlook = plan.suite, plan.pairs, plan.drive, plan.outlook
     ending.check()
+    audience.ahead(outlook, bench)
     with bench.open():
         results = Results(order.out, suite, drive, bench.choice.scale, bench.conditions(), pairs, bench.versions())
         results.data["virtual"] = bench.virtual
         done = begin(results, order.out, order.resume, order.force)
         audience.begun(results.data)
-        campaign = _Campaign(order, suite, drive, bench, results, audience)
-        for number, session in enumerate(sessions, start=1):
-            over = all((test.id, session.condition) in done for test in session.members)
-            names = ", ".join(test.id for test in session.members)
-            audience.say(f"session {number} of {len(sessions)}: {names} ({session.condition})" + (": done before" if over else ""))
-            if not over:
+        eta = Eta(outlook, bench.choice.real)
+        campaign = _Campaign(order, suite, drive, bench, results, audience, eta)
+        with audience.progress(eta):
+            for number, part in enumerate(outlook.parts, start=1):
+                session, over = part.session, all((test.id, part.session.condition) in done for test in part.session.members)
+                names = ", ".join(test.id for test in session.members)
+                text = f"session {number} of {len(outlook.parts)}: {names} ({session.condition})"
+                if over:
+                    audience.say(f"{text}: done before")
+                    continue
+                eta.session(number - 1, text.partition(": ")[0])
+                left = eta.left_s
+                audience.say(text if left is None else f"{text}; {about(left)} left")
                 bench.prepare(session)
-                campaign.run(session)
+                campaign.run(session.going_on() if part.goes_on else session, part.goes_on)
+                eta.over()
     results.write()
     return keep(order.out, results.data, ending, audience)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A suite on a drive. ``pairs``: (test, condition) of what is to run; ``outlook``: the sessions, in the order in which they run."""
+
+    suite: Suite
+    pairs: Sequence[tuple[Test, str]]
+    drive: Drive
+    outlook: Outlook
+
+
+def plan_suite(order: Order, bench: Bench) -> Planned:
+    """What an order is on a bench. Nothing is opened or written. UsageError or DriveError when it cannot, or must not, be run.
+
+    Sessions of a model's drive, which is set to its condition, stand as in the suite.
+    """
+    suite, choice = load_suite(order.suite), bench.choice
+    pairs = choose_tests(suite, order.tests, order.condition)
+    drive = bench.inspect(suite, pairs)
+    sessions = plan_sessions(suite, pairs, drive, choice)
+    if choice.real:
+        sessions = order_sessions(sessions)
+    done = done_before(order.out) if order.resume else set()
+    return Planned(suite, pairs, drive, look_ahead(sessions, drive.capacity_bytes, choice, done))
 
 
 @dataclass(frozen=True)
@@ -82,11 +125,12 @@ class _Campaign:
     bench: Bench
     results: Results
     audience: Audience
+    eta: Eta
 
-    def run(self, session: Session) -> None:
-        """One session into the results."""
+    def run(self, session: Session, goes_on: bool) -> None:
+        """One session into the results. ``goes_on``: with the drive of the session before."""
         results, discard = self.results, self.order.discard
-        name = f"{session.name}-{session.condition}"
+        name = session.title
         folder = self.order.out / "captures" / name
         with set_aside(session.name, folder, self.audience.say):
             capture, outcomes, seconds = self._until_steady(session, self.order.out / "plans" / name, folder)
@@ -94,12 +138,18 @@ class _Campaign:
         results.describe(capture)
         results.data["conditions"].update(more)
         for test in session.members:
+            if goes_on:
+                text = f"not filled anew: on the drive as {session.goes_on_after} left it"
+                outcomes[test.id].notes.append(f"{text}, which was filled alike and only read since")
             self.audience.scored(results.add(test, session.condition, outcomes[test.id], folder, seconds), results.data)
         if not discard:
             flush_tree(folder)  # what results.json calls done must be there after a power cut
         results.write()
         if discard:
             shutil.rmtree(folder)
+
+    def _step_begins(self, step: Step, left_out: bool) -> None:
+        self.eta.step(step.name, left_out)
 
     def _until_steady(self, session: Session, plans: Path, folder: Path) -> tuple[Capture, Mapping[str, Outcome], float]:
         """Capture, outcomes by test, and the seconds they took. A test to steady state that is not steady yet is run again with more
@@ -109,7 +159,7 @@ class _Campaign:
         given = choice.rounds is not None or choice.real
         while True:
             began = time.monotonic()
-            self.bench.run(session, plans, folder, self.results.data["conditions"])
+            self.bench.run(session, plans, folder, self.results.data["conditions"], self._step_begins)
             capture = open_capture(folder)
             with self.audience.spinner(f"scoring {session.name}"):
                 outcomes = score_session(capture, self.suite, session, choice.scale)

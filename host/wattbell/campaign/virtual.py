@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from ..errors import SimError
 from ..jsondata import JsonObject
 from ..suites.drive import Drive, from_profile
 from ..suites.session import Choice, Session
+from ..suites.step import Step
 from ..suites.suite import Suite, Test
 from ..virtual import programs
 from ..virtual.model import Fidelity, ModelRun, run_model
@@ -65,7 +66,9 @@ class VirtualBench:
     def prepare(self, session: Session) -> None:
         """Nothing to prepare."""
 
-    def run(self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any]) -> None:
+    def run(
+        self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
+    ) -> None:
         """Run model and rig side by side. SimError when one of them ends early."""
         notes: list[str] = []
         plan = session.write(plans, self.choice.scale, self.choice.seed)

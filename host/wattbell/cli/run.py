@@ -1,9 +1,9 @@
-"""``wattbell run``: a workload or a whole suite on a virtual drive, recorded and analysed."""
+"""``wattbell run``: a suite, a file of work or a command on a virtual or a real drive, recorded and analysed."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -11,22 +11,27 @@ from typing import Annotated, Any
 
 import typer
 from rich.text import Text
+from typer.core import TyperCommand
 
 from ..campaign.bench import Bench
 from ..campaign.ending import Ending
-from ..campaign.equipment import Commands, How
 from ..campaign.real import JOURNAL, RealBench, Setup
-from ..campaign.runner import Order, run_suite
+from ..campaign.runner import Order, plan_suite, run_suite
+from ..campaign.single import check_command, outlook_of, run_work
 from ..campaign.virtual import VirtualBench
-from ..drive.bench import Wanted
-from ..errors import UsageError
+from ..campaign.work import Work, command_work, read_work, with_power
+from ..capture.meta import NAME as META
+from ..errors import Interrupted, UsageError, WattbellError
 from ..present.suite.terminal import header, show_test, summary
 from ..results import default_path
+from ..suites.drive import from_profile
+from ..suites.outlook import Outlook, look_ahead
 from ..suites.session import Choice
 from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
 from ..virtual.play import check_whole, refuse_existing, scratch
 from ..virtual.tracefile import is_trace, replay_plan
 from . import captures, numbers, output
+from .ahead import agree, progress, show_plan
 from .record import FidelityOption, Force, Json, KeepStream, Out
 
 
@@ -39,53 +44,87 @@ class Condition(StrEnum):
     both = "both"
 
 
+class Aspm(StrEnum):
+    """States of ASPM."""
+
+    off = "off"
+    l1 = "l1"
+    l1_2 = "l1.2"
+
+
+_COMMAND = "wattbell.command"
+"""Key of the context's ``meta``."""
 _SUITE = "Suites"
 _REAL = "On a real drive"
 
 
+class RunCommand(TyperCommand):
+    """Keeps what stands behind the first ``--`` as it is: a command with its arguments."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Click's own, on what stands before."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
 def run(
-    what: Annotated[
-        str, typer.Argument(metavar="SUITE|JOB", help="Suite (`wattbell suites`), fio job file, plan (.toml), fio iolog, text of blkparse.")
-    ],
+    context: typer.Context,
     out: Out,
-    virtual: Annotated[str | None, typer.Option("--virtual", help="Profile of the drive; see `wattbell sim profiles`.")] = None,
-    drive: Annotated[
-        str | None, typer.Option("--drive", help="A real drive: /dev/nvme0n1. What is on it is lost.", rich_help_panel=_REAL)
-    ] = None,
-    serial: Annotated[str | None, typer.Option("--serial", help="The serial number of that drive.", rich_help_panel=_REAL)] = None,
-    rig: Annotated[
-        str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL)
-    ] = None,
-    meter: Annotated[
+    what: Annotated[
         str | None,
-        typer.Option("--meter", metavar="METER", help="Record the rail with this (`wattbell meters`), not a rig.", rich_help_panel=_REAL),
-    ] = None,
-    commands: Annotated[
-        Commands,
-        typer.Option(
-            metavar="WHOSE",
-            help="Who sees the commands: tap, or the host: trace (the NVMe driver), blktrace, fio; auto.",
-            show_choices=False,
-            rich_help_panel=_REAL,
+        typer.Argument(
+            metavar="SUITE|FILE|-- COMMAND",
+            help="Suite (`wattbell suites`), plan (.toml), fio job file, fio iolog, text of blkparse; or, on a real drive, any command.",
+            show_default=False,
         ),
-    ] = Commands.auto,
-    link_speed: Annotated[
-        float | None,
-        typer.Option("--link-speed", metavar="GT/S", help="Set the drive's link to this speed meanwhile.", rich_help_panel=_REAL),
     ] = None,
-    governor: Annotated[
-        str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.", rich_help_panel=_REAL)
+    virtual: Annotated[
+        str | None, typer.Option("--virtual", metavar="PROFILE", help="Run on a model of this drive (`wattbell sim profiles`).")
     ] = None,
+    drive: Annotated[
+        str | None, typer.Option("--drive", metavar="DEVICE", help="Run on a real drive: /dev/nvme0n1.", rich_help_panel=_REAL)
+    ] = None,
+    serial: Annotated[
+        str | None,
+        typer.Option("--serial", metavar="NUMBER", help="Its serial number; without it nothing is written.", rich_help_panel=_REAL),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written.", rich_help_panel=_REAL)] = False,
+    rig: Annotated[
+        str | None,
+        typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL),
+    ] = None,
+    apst: Annotated[
+        bool | None,
+        typer.Option(
+            "--apst/--no-apst", help="APST during a job file, a trace (else off) or a command (else as it is).", rich_help_panel=_REAL
+        ),
+    ] = None,
+    aspm: Annotated[
+        Aspm | None,
+        typer.Option("--aspm", metavar="STATE", help="ASPM during the same: off, l1 or l1.2.", show_choices=False, rich_help_panel=_REAL),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
     fidelity: FidelityOption = Fidelity.rtl,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
     interval: Annotated[float | None, typer.Option(callback=numbers.interval, help="Seconds between ADC conversions.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
-    keep_trace: Annotated[bool, typer.Option(help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
+    keep_trace: Annotated[bool, typer.Option("--keep-trace", help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
     scale: Annotated[
         float,
         typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so.", rich_help_panel=_SUITE),
     ] = 1.0,
-    condition: Annotated[Condition, typer.Option(help="What the drive holds before each test.", rich_help_panel=_SUITE)] = Condition.both,
+    condition: Annotated[
+        Condition,
+        typer.Option(
+            metavar="WHAT",
+            help="What the drive holds before each test: test-data, full, empty or both.",
+            show_choices=False,
+            rich_help_panel=_SUITE,
+        ),
+    ] = Condition.both,
     tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE)] = "",
     written: Annotated[
         bool,
@@ -115,50 +154,88 @@ def run(
     keep_stream: KeepStream = False,
     json: Json = False,
 ) -> None:
-    """Run a suite on a virtual or a real drive, or a workload on a virtual one; record it and print the figures.
+    """Run a suite, a file of work or any command on a drive, record it, and print the figures.
 
-    The drive model writes bus transactions and rail power; the instrument sees them at its pins; the recorder
-    reads the rig's serial port as it would with a real one. For a job or plan the model's own truth is kept in the capture,
-    and the analysis is compared with it. A suite leaves results.json with its captures beside it, is kept in the store
-    (`wattbell results`), and ends with a page that shows it among the drives measured before.
+    A suite leaves results.json and its captures in --out, is kept in the
+    store (`wattbell results`), and ends with a page that shows it among the
+    drives measured before. Anything else leaves a capture in --out.
+
+    [bold]On a virtual drive[/] the drive model writes bus transactions and rail power,
+    and the instrument sees them at its pins. The model's own truth is kept,
+    and the analysis is compared with it.
 
       wattbell run quick --virtual intel-660p-1tb --out results
 
-      wattbell run anandtech-2018 --virtual intel-660p-1tb --scale 0.001 --tests burst-random-read --out results
-
-      wattbell run anandtech-2018 --virtual intel-660p-1tb --fidelity fast --out results --resume
-
       wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
 
-      wattbell run quick --drive /dev/nvme0n1 --serial S4EWNX0M123456 --rig WB0007 --out results
+      wattbell run anandtech-2018 --virtual intel-660p-1tb \\
+        --fidelity fast --out results --resume
+
+    [bold]On a real drive[/] fio and nvme-cli do the work. What writes needs the
+    drive's serial number, refuses a drive that is mounted, says how much it
+    writes, and asks. A command may do what it likes and is not asked about;
+    it finds the drive's path in $WATTBELL_DRIVE, and its exit code is ours.
+
+      wattbell run quick --drive /dev/nvme0n1 --serial S4EWNX0M1234 --out r
+
+      wattbell run reads.fio --drive /dev/nvme0n1 --out capture
+
+      wattbell run --drive /dev/nvme0n1 --out capture -- cp film.mkv /mnt
+
+      wattbell run anandtech-2018 --drive /dev/nvme0n1 --out r --dry-run
     """
+    command = context.meta.get(_COMMAND)
     if (virtual is None) == (drive is None):
         raise UsageError("Give one of --virtual PROFILE and --drive /dev/nvmeXnY.")
+    if (what is None) == (command is None):
+        raise UsageError("Give one thing to run: a suite, a file, or `--` and a command.")
     names = tuple(t.strip() for t in tests.split(",") if t.strip())
     if resume and force:
         raise UsageError("--resume goes on with what is in --out, --force removes it; give one of them.")
     if no_store and store is not None:
         raise UsageError("Give one of --store and --no-store.")
+    file = None if what is None else Path(what)
+    single = file is None or file.is_file()
+    if single and (scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store):
+        raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
+    if file is not None and not single and file.suffix in (".fio", ".toml"):
+        raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
+    if (apst is not None or aspm is not None) and (drive is None or not single or (file is not None and file.suffix == ".toml")):
+        raise UsageError("--apst and --aspm are for a job file, a trace or a command on a real drive; suites and plans say it themselves.")
     only = None if condition is Condition.both else condition.value
-    order = Order(what, out, only, names, discard, force, resume)
+    order = Order(what or "", out, only, names, discard, force, resume)
+    audience = _Audience(json, yes)
     if drive is not None:
-        how = How(meter, commands, Wanted(link_speed, governor), _asked if sys.stdin.isatty() else None)
-        setup = Setup(drive, serial, rig, out / JOURNAL, resume, interval, decimation, how)
         choice = Choice(scale, True, rounds, seed, real=True)
-        _run_suite(order, RealBench(setup, choice, output), _ending(store, no_store, page, plots), json)
+        journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
+        restore = single or resume
+        setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, sys.stderr.fileno() if json else None)
+        bench = RealBench(setup, choice, output)
+        if single:
+            with ExitStack() as stack:
+                work = _work(file, command, bench.device.path, stack)
+                _run_on_drive(with_power(work, apst, None if aspm is None else aspm.value), bench, out, force, audience, dry_run)
+        elif dry_run:
+            show_plan(f"{what} on {bench.device.path}", plan_suite(order, bench).outlook, bench, json)
+        else:
+            _run_suite(order, bench, _ending(store, no_store, page, plots), audience)
         return
-    if serial or rig or meter or commands is not Commands.auto or link_speed is not None or governor:
-        raise UsageError("--serial, --rig, --meter, --commands, --link-speed and --governor belong to a real drive (--drive).")
-    assert virtual is not None
+    if serial or rig or yes:
+        raise UsageError("--serial, --rig and --yes belong to a real drive (--drive).")
+    if command is not None:
+        raise UsageError("A command runs on a real drive (--drive); there is no computer with a virtual one.")
+    assert virtual is not None and what is not None and file is not None
     profile = find_profile(virtual)
-    job = Path(what)
-    if job.is_file():
-        if scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store:
-            raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
+    if single and dry_run:
+        with ExitStack() as stack:
+            work = _work(file, None, None, stack)
+        show_plan(f"{what} on {profile.stem}", look_ahead([work.session], from_profile(profile).capacity_bytes, Choice()), None, json)
+        return
+    if single:
         refuse_existing(out, force)
         with ExitStack() as stack:
             run = ModelRun(
-                replay_plan(job, scratch(stack), output) if is_trace(job) else job,
+                replay_plan(file, scratch(stack), output) if is_trace(file) else file,
                 profile,
                 out,
                 fidelity=fidelity,
@@ -174,20 +251,48 @@ def run(
         captures.show_analysis(out, json)
         check_whole(out, reason)
         return
-    if job.suffix in (".fio", ".toml"):
-        raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
     choice = Choice(scale, written, rounds, seed)
-    bench = VirtualBench(profile, choice, output, fidelity, interval, decimation, keep_trace, keep_stream)
-    _run_suite(order, bench, _ending(store, no_store, page, plots), json)
+    model = VirtualBench(profile, choice, output, fidelity, interval, decimation, keep_trace, keep_stream)
+    if dry_run:
+        show_plan(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None, json)
+        return
+    _run_suite(order, model, _ending(store, no_store, page, plots), audience)
 
 
-def _asked(question: str) -> bool:
-    """Put to whoever sits at the terminal."""
-    output.err.print(Text(f"{question} [y/N] "), end="")
+def _work(file: Path | None, command: Sequence[str] | None, drive: str | None, stack: ExitStack) -> Work:
+    """``drive``: path of a real drive, which a job file has to name; None for a model."""
+    return command_work(command or ()) if file is None else read_work(file, drive, scratch(stack), output)
+
+
+def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience: _Audience, dry_run: bool) -> None:
+    """Work that is no suite: recorded, analysed, and ended with a command's own exit code."""
+    if dry_run:
+        bench.take(work)
+        show_plan(f"{work.session.name} on {bench.device.path}", outlook_of(work, bench), bench, audience.json)
+        return
+    refuse_existing(out, force)
+    before = _stamp(out)
     try:
-        return input().strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
+        run_work(work, bench, out, audience)
+    except KeyboardInterrupt:
+        if _stamp(out) == before:
+            raise
+        captures.show_analysis(out, audience.json)
+        raise Interrupted(f"the run was cut short: {out} holds what was recorded until then.") from None
+    except WattbellError:
+        if _stamp(out) != before:
+            output.say(f"{out} holds what was recorded until the error.")
+        raise
+    captures.show_analysis(out, audience.json)
+    check_command(bench, out)
+
+
+def _stamp(out: Path) -> int | None:
+    """Tells captures of one name apart."""
+    try:
+        return (out / META).stat().st_ino
+    except OSError:
+        return None
 
 
 def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:
@@ -197,25 +302,30 @@ def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Endi
 class _Audience:
     """The terminal; with ``--json`` nothing is said of a test before the end."""
 
-    def __init__(self, json: bool) -> None:
-        self._json = json
+    def __init__(self, json: bool, yes: bool) -> None:
+        self.json, self._yes = json, yes
 
     say = staticmethod(output.say)
     spinner = staticmethod(output.spinner)
     recording = staticmethod(output.recording)
+    progress = staticmethod(progress)
+
+    def ahead(self, outlook: Outlook, bench: Bench) -> None:
+        if isinstance(bench, RealBench) and outlook.writes:
+            agree(outlook, bench.device, self._yes)
 
     def begun(self, results: Mapping[str, Any]) -> None:
-        if not self._json:
+        if not self.json:
             output.out.print(header(results))
 
     def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
-        if not self._json:
+        if not self.json:
             show_test(test, results, output.out)
 
 
-def _run_suite(order: Order, bench: Bench, ending: Ending, json: bool) -> None:
-    kept = run_suite(order, bench, ending, _Audience(json))
-    if json:
+def _run_suite(order: Order, bench: Bench, ending: Ending, audience: _Audience) -> None:
+    kept = run_suite(order, bench, ending, audience)
+    if audience.json:
         output.print_json(kept.results)
     else:
         output.out.print(summary(kept.results))

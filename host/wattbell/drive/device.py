@@ -114,11 +114,11 @@ def refuse_wrong_serial(device: Device, serial: str | None) -> None:
     if not any(character.isalnum() for character in device.serial):
         raise DriveError(
             f"{device.path} ({device.model or 'a drive without a model name'}) reports no serial number: it could be any other "
-            "drive, so no suite is run on it. Nothing was written."
+            "drive, so nothing that writes is run on it. Nothing was written."
         )
     spelled = (serial or "").strip()
     if not spelled:
-        raise DriveError(f"Running a suite destroys what is on the drive. Spell out the serial number of {device.path} with --serial.")
+        raise DriveError(f"This writes over what is on the drive. Spell out the serial number of {device.path} with --serial.")
     if spelled != device.serial:
         raise DriveError(f"{device.path} is {device.model} with serial number {device.serial}, not {serial}. Nothing was written.")
 

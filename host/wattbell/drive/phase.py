@@ -22,8 +22,8 @@ class Phase(msgspec.Struct, omit_defaults=True):
     file: str | None = None
     idle_s: float | None = None
     ps: int | None = None
-    apst: bool = False
-    aspm: str = "off"
+    apst: bool | None = False
+    aspm: str | None = "off"
     fio: str | None = None
     """fio's JSON."""
     host_latency_s: float | None = None
@@ -32,8 +32,8 @@ class Phase(msgspec.Struct, omit_defaults=True):
     """For how long fio had I/O to do; only with a duty cycle."""
     idle_after_s: float | None = None
     """The rest of it that was added to what fio's start and end took."""
-    edge_u_s: float = 0.0
-    """By how much each of its edges may be off against the rail: 0 where a tap saw the markers."""
+    exit_code: int | None = None
+    """Of a command, as a shell tells it: 128 and the signal's number where one ended it."""
 
 
 def to_json(phases: Sequence[Phase]) -> Sequence[Mapping[str, Any]]:

@@ -17,12 +17,11 @@ from pathlib import Path
 import msgspec
 
 from ..capture.marking import BY_FEATURE, Marking
-from ..clock import host_ns
-from ..clocks.markers import SentMarker
 from ..errors import DriveError
 from ..measure.fiojson import load_jobs
 from ..suites.jobs import Section, of_a_suite
 from ..suites.step import Format, Rest, Restart, Step, Wake, Writing
+from .command import run_command
 from .device import Device
 from .marking import words
 from .phase import Phase
@@ -68,13 +67,11 @@ class Runner:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
         self.marking = marking
-        self.sent: Callable[[SentMarker], None] = lambda _marker: None
-        """Told of each marker that was sent."""
-        self.fio_options: Callable[[], tuple[str, ...]] = tuple
-        """What a host's log of commands needs of the next run of fio."""
         self.phases: list[Phase] = []
         self.restarter: Restarter | None = None
         """None: nothing on the bench can switch the drive."""
+        self.command_stdout: int | None = None
+        """Where a command's standard output goes; None: where ours does."""
         self._health = HealthWatch(device, tools, results)
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
@@ -126,6 +123,9 @@ class Runner:
         elif step.restart is not None:
             restart = step.restart
             self._phase(name, step, "restart", lambda phase: self._restart(restart, phase))
+        elif step.command is not None:
+            command = step.command
+            self._phase(name, step, "command", lambda phase: run_command(command, self.device, phase, self.command_stdout))
         elif step.settle is not None:
             rest = step.settle
             self._phase(name, step, "settle", lambda phase: self._settle(rest, phase))
@@ -183,9 +183,7 @@ class Runner:
 
     def marker(self, value: int) -> None:
         """An in-band marker."""
-        before_ns = host_ns()
         self.tools.attempt("nvme", *words(self.marking, self.device, value))
-        self.sent(SentMarker(value, before_ns, host_ns()))
 
     # -- what a step does --------------------------------------------------------------------------------------------
 
@@ -211,8 +209,7 @@ class Runner:
             # with APST a reading could wake it between two of the job's I/Os
             watched = nullcontext() if phase.apst else self._health.during(len(self.phases))
             with watched:
-                logged = [f"--{option}" for option in self.fio_options()]
-                self._run_fio("--output-format=json", f"--output={output}", *logged, *chosen, str(self.files / file))
+                self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
             phase.fio = output.name
 
         return body

@@ -86,10 +86,16 @@ class Settings:
         if self.device.pci:
             self._sysfs(self.sys / "bus/pci/devices" / self.device.pci / "power/control", "on")
 
-    def power(self, *, apst: bool, aspm: str, power_state: int | None) -> None:
-        """How the drive and its link may save power from now on. ``power_state``: None leaves the state to APST."""
-        self._apst(apst)
-        self._aspm(aspm)
+    def power(self, *, apst: bool | None, aspm: str | None, power_state: int | None) -> None:
+        """How the drive and its link may save power from now on; what is None stays as it is (``power_state``: or is left to APST)."""
+        if apst is None:
+            self.conditions["apst"] = "as it was"
+        else:
+            self._apst(apst)
+        if aspm is None:
+            self.conditions["aspm"] = "as it was"
+        else:
+            self._aspm(aspm)
         wanted = power_state if power_state is not None else 0
         if power_state is not None or any(s.kind == "feature" and s.where == str(POWER_MANAGEMENT) for s in self.saved):
             self.feature(POWER_MANAGEMENT, wanted)
@@ -103,17 +109,6 @@ class Settings:
     def link_speed(self, gt_s: float) -> None:
         """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which bounds what both ends agree on. DriveError when
         the slot cannot, or the link does not come back at that speed."""
-        port, code, before = self.check_link_speed(gt_s)
-        if not any(s.kind == "link_speed" for s in self.saved):
-            self._save(Saved("link_speed", port, str(before)))
-        now = _retrain(self.tools, port, code)
-        if now != code:
-            found = rate(SPEEDS_GT_S[now]) if now in SPEEDS_GT_S else "no known speed"
-            raise DriveError(f"The link of {self.device.path} was to run at {rate(gt_s)} and runs at {found}: its ends allow nothing else.")
-        self.conditions["link_speed"] = f"set to {rate(gt_s)}"
-
-    def check_link_speed(self, gt_s: float) -> tuple[str, int, int]:
-        """The slot's end, the speed's code, and the code that is set; nothing is changed. DriveError where it cannot be set."""
         port = upstream_port(self.device, self.sys)
         code = next((code for code, speed in SPEEDS_GT_S.items() if speed == gt_s), None)
         if code is None:
@@ -125,19 +120,19 @@ class Settings:
             raise DriveError(
                 f"The port above {self.device.path} ({port}) has no Target Link Speed: its link cannot be set to {rate(gt_s)}."
             )
-        return port, code, before
+        if not any(s.kind == "link_speed" for s in self.saved):
+            self._save(Saved("link_speed", port, str(before)))
+        now = _retrain(self.tools, port, code)
+        if now != code:
+            found = rate(SPEEDS_GT_S[now]) if now in SPEEDS_GT_S else "no known speed"
+            raise DriveError(f"The link of {self.device.path} was to run at {rate(gt_s)} and runs at {found}: its ends allow nothing else.")
+        self.conditions["link_speed"] = f"set to {rate(gt_s)}"
 
     def _register(self, address: str, register: str) -> str:
         return self.tools.run("setpci", "-s", address, register).strip()
 
     def governor(self, name: str) -> None:
         """The frequency governor of every policy. DriveError when there is none, or no such one."""
-        for folder in self.check_governor(name):
-            self._sysfs(folder / "scaling_governor", name)
-        self.conditions["governor"] = name
-
-    def check_governor(self, name: str) -> list[Path]:
-        """The policies, which all know the governor; nothing is changed."""
         found = policies(self.sys)
         if not found:
             raise DriveError("The kernel offers no frequency governor here (a virtual machine has none): leave --governor out.")
@@ -145,7 +140,9 @@ class Settings:
             offered = (folder / "scaling_available_governors").read_text().split()
             if name not in offered:
                 raise DriveError(f"{folder.name} has no governor {name}; it has {', '.join(offered)}.")
-        return found
+        for folder in found:
+            self._sysfs(folder / "scaling_governor", name)
+        self.conditions["governor"] = name
 
     def feature(self, number: int, value: int) -> None:
         """Set Features of ``number``."""
@@ -205,7 +202,7 @@ class Settings:
     def _sysfs(self, path: Path, value: str) -> None:
         if not path.exists():
             return
-        before = _current(path)
+        before = current(path)
         if before == value:
             return
         if not any(s.where == str(path) for s in self.saved):
@@ -282,7 +279,7 @@ def _set_feature(tools: Tools, device: Device, number: int, value: int) -> None:
     tools.run("nvme", "set-feature", device.character_device, "-f", hex(number), f"--value={value:#x}")
 
 
-def _current(path: Path) -> str:
+def current(path: Path) -> str:
     """A file of sysfs; of a choice, ``[none] mq-deadline``, the chosen one."""
     text = path.read_text().strip()
     chosen = re.search(r"\[(\S+)\]", text)

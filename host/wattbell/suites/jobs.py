@@ -7,6 +7,7 @@ library (``ioengine=external:``), so each option and the form of its value are a
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -195,6 +196,21 @@ def of_a_suite(text: str, where: str) -> list[Section]:
         if "filename" not in section.options:
             raise UsageError(f"{where}: job {section.name} names no drive: it needs filename={DRIVE}.")
     return found
+
+
+def writes(section: Section) -> bool:
+    """Whether a job may change what is on the drive: whatever is not a pattern of reads alone, in either of the option's spellings."""
+    return any(section.options.get(key, "read") not in ("read", "randread") for key in ("rw", "readwrite"))
+
+
+def named(text: str, path: str) -> str:
+    """A job file in which every ``filename`` that is ``path``, or a link to it, is the drive under test."""
+    return "\n".join(f"filename={DRIVE}" if _is_file(line, path) else line for line in text.split("\n"))
+
+
+def _is_file(line: str, path: str) -> bool:
+    key, separator, value = (part.strip(" \t\r") for part in re.split("[#;]", line, maxsplit=1)[0].partition("="))
+    return key == "filename" and bool(separator) and value.startswith("/") and os.path.realpath(value) == os.path.realpath(path)
 
 
 def _lines(text: str, where: str) -> Iterator[_Line]:

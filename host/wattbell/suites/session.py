@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,22 @@ class Session:
     """``data_bytes`` of the plan: how much the model's drive holds at its beginning, where that is not all of it."""
     written_bytes: int | None = None
     """What the fill writes, from the drive's beginning; None without a fill."""
+    goes_on_after: str | None = None
+    """``title`` of the session whose drive this one may go on with, if it was run right before (:mod:`.order`)."""
+
+    @property
+    def title(self) -> str:
+        """Its name with the condition: unique among the sessions of a run."""
+        return f"{self.name}-{self.condition}"
+
+    @property
+    def precondition(self) -> tuple[Step, ...]:
+        """The steps that it begins with to bring the drive to its condition."""
+        return tuple(takewhile(lambda step: step.format is not None or step.fill is not None, self.steps))
+
+    def going_on(self) -> Session:
+        """The same on a drive that is in its condition already."""
+        return replace(self, steps=self.steps[len(self.precondition) :])
 
     @property
     def preconditioning(self) -> list[str]:
@@ -69,7 +86,7 @@ class Session:
         lines = [f'condition = "{self.start}"']
         lines += [f"data_bytes = {self.data_bytes}"] if self.data_bytes is not None else []
         for step in self.steps:
-            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.table.items())]
+            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.table.items() if value is not None)]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path, scale: float, seed: int) -> Path:

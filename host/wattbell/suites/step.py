@@ -46,8 +46,9 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Exactly one of ``format`` to ``settle`` is given and says what is done; the other keys set the conditions. ``measured`` is false for
-    preconditioning."""
+    """Exactly one of ``format`` to ``command`` is given and says what is done; the other keys set the conditions. ``measured`` is false for
+    preconditioning. ``command``: a program and its arguments, on real drives only and in no file of a plan; with one, ``apst`` and
+    ``aspm`` of None leave the drive and its link as they are."""
 
     name: str
     format: Format | None = None
@@ -59,11 +60,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     wake: Wake | None = None
     restart: Restart | None = None
     settle: Rest | None = None
+    command: tuple[str, ...] | None = None
     trace_idle_cut_s: float | None = None
     trace_iodepth: int | None = None
     ps: int | None = None
-    apst: bool = False
-    aspm: str = "off"
+    apst: bool | None = False
+    aspm: str | None = "off"
     write_cache: bool | None = None
     temperature_c: float | None = None
     duty: float | None = None

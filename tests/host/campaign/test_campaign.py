@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from wattbell.campaign import real
+from wattbell.campaign.bench import Bench
 from wattbell.campaign.ending import Ending
+from wattbell.campaign.eta import Eta
 from wattbell.campaign.real import JOURNAL, RealBench, Setup
 from wattbell.campaign.runner import Order, run_suite
 from wattbell.errors import DriveError, UsageError
+from wattbell.suites.outlook import Outlook
 from wattbell.suites.session import Choice
 
 from tests.host.drive.lab import Lab
@@ -43,6 +43,13 @@ class Audience:
     def recording(self, serial: str) -> Iterator[Callable[[object], None]]:
         yield lambda _: None
 
+    def ahead(self, outlook: Outlook, bench: Bench) -> None:
+        self.outlook = outlook
+
+    @contextlib.contextmanager
+    def progress(self, eta: Eta) -> Iterator[None]:
+        yield
+
     def begun(self, results: Mapping[str, Any]) -> None:
         assert results["tests"] == [] or len(results["tests"]) == 1
 
@@ -53,15 +60,7 @@ class Audience:
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab(tmp_path, monkeypatch)
-    made.commands = True
-    rig = SimpleNamespace(
-        description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False, serial="LAB-1"),
-        set_interval=lambda _: None, set_decimation=lambda _: None,
-    )  # fmt: skip
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(real, "inspect", lambda _: made.device)
-    monkeypatch.setattr(real, "refuse_in_use", lambda _: None)
-    monkeypatch.setattr(real.Rig, "open", lambda _: contextlib.nullcontext(rig))
+    made.on_the_bench(monkeypatch)
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite/manifest.toml").write_text("".join(TEST.format(name) for name in "ab"))
     return made
@@ -79,7 +78,8 @@ def test_a_suite_on_a_real_drive_leaves_its_results(lab: Lab) -> None:
     audience = Audience()
     results = campaign(lab, audience)
     assert audience.tests == [test["test"] for test in results["tests"]] == ["a", "b"]
-    assert audience.heard[0] == "session 1 of 2: a (empty)" and "session 2 of 2: b (empty)" in audience.heard
+    first, second = (text for text in audience.heard if text.startswith("session"))
+    assert first.startswith("session 1 of 2: a (empty); about ") and second.startswith("session 2 of 2: b (empty); about ")
     assert (results["virtual"], results["drive"]["capacity_bytes"]) == (False, 1 << 40)
     conditions = results["conditions"]
     assert (conditions["fio"], conditions["nvme_cli"], conditions["written"]) == ("fio-3.33", "nvme version 2.3", True)
@@ -90,7 +90,11 @@ def test_a_suite_on_a_real_drive_leaves_its_results(lab: Lab) -> None:
         ("a", "idle", True),
     ]
     assert phases[0]["settling"]["settled"] is True and phases[1]["idle_s"] == 0.2
-    assert len(lab.words("formats")) == 2
+    assert len(lab.words("formats")) == 1 == audience.outlook.erasures, "b begins with a rest, on the drive that a only read"
+    assert not any("filled anew" in note for note in results["tests"][0]["notes"])
+    assert "not filled anew: on the drive as a-empty left it, which was filled alike and only read since" in results["tests"][1]["notes"]
+    phases = json.loads((lab.root / "out/plans/b-empty/phases.json").read_text())
+    assert [phase["name"] for phase in phases] == ["b-settle", "b"]
 
 
 def test_an_interrupted_campaign_keeps_what_it_has_and_goes_on(lab: Lab) -> None:
@@ -115,6 +119,8 @@ def test_an_interrupted_campaign_keeps_what_it_has_and_goes_on(lab: Lab) -> None
     results = campaign(lab, again, resume=True)
     assert [test["test"] for test in results["tests"]] == ["a", "b"] and again.tests == ["b"]
     assert "session 1 of 2: a (empty): done before" in again.heard
+    assert len(lab.words("formats")) == 2, "nobody knows what became of the drive meanwhile"
+    assert again.outlook.erasures == 1 and again.outlook.seconds() < audience.outlook.seconds()
 
 
 def test_a_rig_that_sees_no_command_is_at_another_drive(lab: Lab) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import threading
 import time
@@ -12,11 +14,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from wattbell.campaign import real
 from wattbell.capture import CaptureWriter
-from wattbell.drive import bench, recording
+from wattbell.drive import bench
 from wattbell.drive.device import Device
 from wattbell.drive.phase import to_json
 from wattbell.drive.tools import Tools
+from wattbell.errors import DriveError
 from wattbell.suites.step import Step
 
 from tests.host.wire import encoder as e
@@ -34,6 +38,8 @@ esac; done
 [ -n "$value" ] && echo "$which $value" >> "$here/markers"
 [ "$1" = format ] && echo "$@" >> "$here/formats"
 [ "$1" = id-ctrl ] && echo '{"psds": [{"non-operational_state": 0}, {"non-operational_state": 1}]}'
+[ "$1 $4" = "get-feature 0x2" ] && echo "get-feature:0x02 (Power Management), Current value:00000000"
+[ "$1" = set-feature ] && echo "$@" >> "$here/set"
 [ "$1" = version ] && echo "nvme version 2.3"
 if [ -n "$value" ] && ! grep -qx "$which" "$here/accepts" 2> /dev/null; then
     if grep -qx "$which" "$here/trips" 2> /dev/null; then
@@ -79,11 +85,11 @@ class Lab:
         self.device = Device("/dev/nvme9n2", "nvme9n2", "nvme9", "M", "S", "F", 1 << 40, 512, "", 7)
         self.said: list[str] = []
         self.commands = False
+        self.mounted = ""
         self.markers_seen = 0
-        self.marker_seen_ns = 0
         (root / "plans").mkdir()
-        monkeypatch.setattr(recording, "record", self.record)
-        monkeypatch.setattr(recording, "_POLL_S", 0.01)
+        monkeypatch.setattr(bench, "record", self.record)
+        monkeypatch.setattr(bench, "_POLL_S", 0.01)
 
     def record(self, _rig: object, writer: CaptureWriter, _limits: object, *, stop: threading.Event) -> str:
         tick, number, since = S, 2, S
@@ -121,12 +127,27 @@ class Lab:
     def run(self, *steps: Mapping[str, Any], **more: Any) -> list[Any]:
         rig: Any = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
         typed = msgspec.convert(steps, tuple[Step, ...])
-        recorder = None if "meter" in more else rig
         phases = bench.run_session(
-            self.device, recorder, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
+            self.device, rig, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
             conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,
         )  # fmt: skip
         return list(to_json(phases))
+
+    def on_the_bench(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In place of a real bench's drive and rig, for campaigns and for the command line."""
+        self.commands = True
+        rig = SimpleNamespace(
+            description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False),
+            set_interval=lambda _: None, set_decimation=lambda _: None,
+        )  # fmt: skip
+        monkeypatch.setenv("PATH", f"{self.root}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setattr(real, "inspect", lambda _: self.device)
+        monkeypatch.setattr(real, "refuse_in_use", self.refuse_in_use)
+        monkeypatch.setattr(real.Rig, "open", lambda _: contextlib.nullcontext(rig))
+
+    def refuse_in_use(self, _device: Device) -> None:
+        if self.mounted:
+            raise DriveError(f"{self.device.path} is in use (mounted on {self.mounted}). Nothing was written; free it first.")
 
     def words(self, name: str) -> list[str]:
         path = self.root / name

@@ -136,7 +136,7 @@ def test_a_run_says_whether_its_drive_was_written(
     monkeypatch.setattr(virtual, "run_model", lambda run, _: notes.extend(run.notes) or "the rig stopped")
     (session,) = plans(suite, test)
     bench = virtual.VirtualBench(profiles_dir() / "intel-660p-1tb.toml", Choice(), output)
-    bench.run(session, tmp_path / "plans", tmp_path / "capture", {})
+    bench.run(session, tmp_path / "plans", tmp_path / "capture", {}, lambda *_: None)
     assert len(notes) == 1 and says in notes[0] and ("not written" in notes[0]) == ("not written" in says)
 
 

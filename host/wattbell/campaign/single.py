@@ -1,0 +1,51 @@
+"""Work that is no suite on a real drive: recorded into one capture."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+from ..errors import CommandEnded
+from ..suites.outlook import Outlook, look_ahead
+from ..virtual.play import scratch
+from .eta import Eta
+from .real import RealBench
+from .runner import Audience
+from .work import Work
+
+
+def outlook_of(work: Work, bench: RealBench) -> Outlook:
+    """What the work will do."""
+    return look_ahead([work.session], bench.device.capacity_bytes, bench.choice)
+
+
+def run_work(work: Work, bench: RealBench, out: Path, audience: Audience) -> None:
+    """Run it, recorded into ``out`` (replaced if it is there). KeyboardInterrupt leaves what was recorded until then."""
+    bench.take(work)
+    outlook = outlook_of(work, bench)
+    audience.ahead(outlook, bench)
+    with ExitStack() as stack:
+        stack.enter_context(bench.open())
+        bench.prepare(work.session)
+        eta = Eta(outlook)
+        eta.session(0, work.session.name)
+        if not work.command:  # the terminal is the command's
+            stack.enter_context(audience.progress(eta))
+        plans = scratch(stack) / "plans"
+        bench.run(work.session, plans, out, bench.conditions(), lambda step, left_out: eta.step(step.name, left_out))
+
+
+def check_command(bench: RealBench, out: Path) -> None:
+    """CommandEnded, with its exit code, when the command failed."""
+    for phase in bench.phases:
+        if phase.exit_code:
+            raise CommandEnded(f"{phase.name} {how_it_ended(phase.exit_code)}; {out} holds the whole recording.", phase.exit_code)
+
+
+def how_it_ended(code: int) -> str:
+    """An exit code in words; above 128 it is a signal's, as shells have it."""
+    try:
+        return f"was ended by {signal.Signals(code - 128).name}" if code > 128 else f"ended with exit code {code}"
+    except ValueError:
+        return f"ended with exit code {code}"

@@ -1,0 +1,187 @@
+"""What a run is going to do: told, asked about, and shown while it goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from ..analysis.text import printable
+from ..campaign.eta import Eta, about
+from ..campaign.real import RealBench
+from ..drive.device import Device
+from ..errors import UsageError
+from ..suites.outlook import Expected, Outlook
+from ..suites.step import Step
+from . import output
+
+_BAR_WIDTH = 30
+
+
+def agree(outlook: Outlook, device: Device, yes: bool) -> None:
+    """Say what will be written and how long it takes, and ask. UsageError when it is not to be done, or nobody is there to be asked."""
+    text = f"{lost(outlook, device)} It takes {about(outlook.seconds())}{_up_to(outlook)}."
+    if yes:
+        output.say(text)
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{text} Nobody is there to be asked: add --yes if that is meant.")
+    output.say(text)
+    output.hear_ctrl_c()
+    if not typer.confirm("Go on?", err=True):
+        raise UsageError("Nothing was written.")
+
+
+def lost(outlook: Outlook, device: Device) -> str:
+    """What is written to a drive, and what becomes of what is on it."""
+    what = f"{device.path} ({printable(device.model)}, serial number {printable(device.serial)})"
+    erased = outlook.erasures
+    times = f", and {'erases it' if erased == 1 else f'erases it {erased} times'}" if erased else ""
+    rest = "Everything on it is lost." if erased else "What is written over is lost."
+    return f"This writes {amount(outlook)} to {what}{times}. {rest}"
+
+
+def amount(outlook: Outlook) -> str:
+    """What is written, also in terms of the drive."""
+    least, most = outlook.written_bytes(), outlook.written_bytes(most=True)
+    size = output.si(least, "B") if least == most else f"{output.si(least, 'B')} to {output.si(most, 'B')}"
+    share = least / outlook.capacity_bytes
+    times = f"{share:.1f}" if share >= 0.095 else f"{share:.2g}"
+    if least != most:
+        times += f" to {most / outlook.capacity_bytes:.1f}"
+    return f"{'' if outlook.exact else 'about '}{size} ({times} times its capacity)"
+
+
+def _up_to(outlook: Outlook) -> str:
+    most = outlook.seconds(most=True)
+    return f", up to {about(most).removeprefix('about ')} if no steady state comes" if most > outlook.seconds() else ""
+
+
+@contextmanager
+def progress(eta: Eta) -> Iterator[None]:
+    """A bar with the time that is left (nothing when stderr is no terminal)."""
+
+    class Words(ProgressColumn):
+        max_refresh = 0.5
+
+        def render(self, task: Task) -> Text:
+            return Text(printable(eta.words))
+
+    class Bar(ProgressColumn):
+        max_refresh = 0.5
+
+        def render(self, task: Task) -> ProgressBar:
+            return ProgressBar(total=1.0, completed=eta.share, width=_BAR_WIDTH)
+
+    class Left(ProgressColumn):
+        max_refresh = 0.5
+
+        def render(self, task: Task) -> Text:
+            left_s = eta.left_s
+            return Text("" if left_s is None else f"{about(left_s)} left")
+
+    columns, visible = (SpinnerColumn(), Words(), Bar(), Left()), output.err.is_terminal
+    with Progress(*columns, console=output.err, transient=True, disable=not visible, refresh_per_second=2) as shown:
+        shown.add_task("")
+        yield
+
+
+def show_plan(title: str, outlook: Outlook, bench: RealBench | None, json: bool) -> None:
+    """The whole plan on stdout. ``bench``: where the drive is a real one."""
+    changes = {} if bench is None else bench.rehearse([step for part in outlook.parts for step, _ in part.runs])
+    refusals = [] if bench is None else bench.refusals
+    if json:
+        output.print_json(_json(title, outlook, changes, refusals))
+        return
+    output.out.print(Text(title, "bold"), soft_wrap=True)
+    for number, part in enumerate(outlook.parts, start=1):
+        goes_on = f"; on the drive as {part.session.goes_on_after} leaves it" if part.goes_on else ""
+        done = "; done before" if part.done else ""
+        table = output.table("step", "what", ">writes", ">takes", "APST", "ASPM", ">PS")
+        heading = f"session {number} of {len(outlook.parts)}: {part.session.name} ({part.session.condition}){goes_on}{done}"
+        output.out.print()
+        output.out.print(Text(heading), soft_wrap=True)
+        for step, expected in part.runs:
+            table.add_row(step.name, _what(step), *_reckoned(expected), *_power(step))
+        if part.runs:
+            output.out.print(table)
+    output.out.print()
+    for where, (now, values) in changes.items():
+        output.out.print(f"changed, and put back: {where}: {now} -> {', '.join(values)}", soft_wrap=True)
+    if bench is None:
+        output.out.print(f"It takes {about(outlook.seconds())}{_up_to(outlook)} of the drive model's time.", soft_wrap=True)
+    else:
+        text = lost(outlook, bench.device) if outlook.writes else "Nothing of ours is written to the drive."
+        output.out.print(f"{text} It takes {about(outlook.seconds())}{_up_to(outlook)}.", soft_wrap=True)
+    for refusal in refusals:
+        output.out.print(Text.assemble(("It would be refused now:", "bold"), f" {refusal}"), soft_wrap=True)
+
+
+def _what(step: Step) -> str:
+    if step.command is not None:
+        return " ".join(step.command)
+    if step.fio is not None:
+        duty = f", busy {step.duty * 100:g} % of the time" if step.duty else ""
+        return f"fio {step.fio}{duty}"
+    if step.fill is not None:
+        return f"sequential writes of {step.fill.bs} over {step.fill.span * 100:.3g} % of the drive"
+    if step.trace is not None:
+        return f"replay of {step.trace}"
+    if step.format is not None:
+        return f"Format NVM (SES {step.format.ses})"
+    if step.sanitize is not None:
+        return f"Sanitize ({step.sanitize})"
+    if step.wake is not None:
+        return f"idle for {step.wake.idle_s:g} s, then a read of 4 KiB"
+    if step.restart is not None:
+        return (
+            "PERST#, then a read of 4 KiB" if step.restart.off_s is None else f"off for {step.restart.off_s:g} s, on, then a read of 4 KiB"
+        )
+    if step.settle is not None:
+        return f"left alone until the rail is at rest, {step.settle.longest_s:g} s at most"
+    return f"idle for {step.idle_s:g} s"
+
+
+def _reckoned(expected: Expected) -> tuple[str, str]:
+    exact = "" if expected.exact else "about "
+    written = f"{exact}{output.si(expected.written_bytes, 'B')}" if expected.written_bytes else "not known" if not expected.exact else ""
+    return written, about(expected.seconds) + (" (if needed)" if expected.optional else "")
+
+
+def _power(step: Step) -> tuple[str, str, str]:
+    apst = "as it is" if step.apst is None else "on" if step.apst else "off"
+    return apst, step.aspm or "as it is", "" if step.ps is None else str(step.ps)
+
+
+def _json(title: str, outlook: Outlook, changes: Any, refusals: list[str]) -> Any:
+    return {
+        "work": title,
+        "written_bytes": outlook.written_bytes(),
+        "written_bytes_most": outlook.written_bytes(most=True),
+        "written_exact": outlook.exact,
+        "capacity_bytes": outlook.capacity_bytes,
+        "erasures": outlook.erasures,
+        "seconds": outlook.seconds(),
+        "seconds_most": outlook.seconds(most=True),
+        "sessions": [
+            {
+                "name": part.session.name,
+                "condition": part.session.condition,
+                "goes_on_after": part.session.goes_on_after if part.goes_on else None,
+                "done": part.done,
+                "steps": [
+                    {**step.table, "written_bytes": e.written_bytes, "written_exact": e.exact, "seconds": e.seconds, "optional": e.optional}
+                    for step, e in part.runs
+                ],
+            }
+            for part in outlook.parts
+        ],
+        "settings": [{"where": where, "now": now, "values": values} for where, (now, values) in changes.items()],
+        "refusals": refusals,
+    }

@@ -1,0 +1,55 @@
+"""What the steps of a plan would change about a drive's settings: the same code as in a run, with nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import DriveError
+from ..suites.step import Step
+from .device import Device
+from .settings import Settings, current, get_feature
+from .tools import Tools
+
+_NOWHERE = Path("/nonexistent/restore.json")
+
+
+class Rehearsal(Settings):
+    """Notes in ``changes`` what would be changed: where, what it is now, and the values that it would be given."""
+
+    def __init__(self, device: Device, tools: Tools, sys: Path = Path("/sys")) -> None:
+        super().__init__(device, tools, _NOWHERE, sys)
+        self.changes: dict[str, tuple[str, list[str]]] = {}
+
+    def rehearse(self, steps: Sequence[Step]) -> None:
+        """Go through the steps."""
+        if any(step.command is None for step in steps):
+            self.prepare()
+        for step in steps:
+            self.power(apst=step.apst, aspm=step.aspm, power_state=step.ps)
+            if step.write_cache is not None:
+                self.write_cache(step.write_cache)
+
+    def feature(self, number: int, value: int) -> None:
+        """Asks for the feature and leaves it as it is."""
+        try:
+            now = str(get_feature(self.tools, self.device, number))
+        except DriveError:
+            now = "not known"
+        self._note(f"feature {number:02x}h", now, str(value))
+
+    def _sysfs(self, path: Path, value: str) -> None:
+        if path.exists():
+            self._note(str(path), current(path), value)
+
+    def _setpci(self, address: str, bits: int) -> None:
+        self._note(f"ASPM Control of {address}", "as the firmware or the kernel set it", f"{bits:02b}b")
+
+    def _note(self, where: str, now: str, value: str) -> None:
+        known = self.changes.setdefault(where, (now, []))[1]
+        if value not in known:
+            known.append(value)
+
+    def told(self) -> dict[str, tuple[str, list[str]]]:
+        """The changes, without those that change nothing."""
+        return {where: change for where, change in self.changes.items() if change[1] != [change[0]]}
