@@ -186,9 +186,9 @@ class Settings:
         for name, value in _LINK_FILES[wanted if offered["l1_aspm"] else "off"].items():
             if (files / name).exists():
                 self._sysfs(files / name, str(value))
-        on = {name for name, there in offered.items() if there and _current(files / name) == "1"}
+        on = {name for name, there in offered.items() if there and current(files / name) == "1"}
         policy = self.sys / "module/pcie_aspm/parameters/policy"
-        refused = f"not switched on by the kernel ({policy} is {_current(policy) if policy.exists() else 'not there'})"
+        refused = f"not switched on by the kernel ({policy} is {current(policy) if policy.exists() else 'not there'})"
         if wanted == "off":
             return "off" if not on else f"on: not switched off by the kernel ({', '.join(sorted(on))})"
         if "l1_aspm" not in on:
