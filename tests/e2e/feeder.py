@@ -76,6 +76,8 @@ class Feeder:
             elif text == b"SYST:ERR?":
                 reply, self.error = self.error, '0,"No error"'
                 self.taken = self.running
+            elif text in (b"SYST:TICK?", b"SENS:SWE:TINT?", b"SENS:SWE:DEC?"):
+                reply = {b"SYST:TICK?": "500", b"SENS:SWE:TINT?": "1E-6", b"SENS:SWE:DEC?": "1"}[text]
             elif text == b"STAT:RIG?":
                 reply = f"state={'RUN' if self.running else 'READY'}"
             elif text.startswith(b"SENS:RUN") and self.args.old:

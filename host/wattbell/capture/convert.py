@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from wattbell_spec import units
 from wattbell_spec import wire as spec
 
-from ..wire.decode import Gap
+from ..wire.decode import Batch, Gap
 from ..wire.records import Commands, Events, Rail, Statuses, Tlps
 from . import schema
 from .rail import F32
@@ -138,6 +138,21 @@ def rail_blocks_table(source: RailSource, sample_ids: npt.NDArray[np.int64], epo
         ],
         schema=schema.RAIL_BLOCKS,
     )
+
+
+_OF_THE_TAP = (spec.EventType.QUEUE_CREATED, spec.EventType.QUEUE_DELETED, spec.EventType.BAR0, spec.EventType.POWER_STATE)
+
+
+def without_tap(batch: Batch) -> Batch:
+    """The batch without what a tap of the bus saw: commands, TLPs, in-band markers, queues, power states, and what of these was lost."""
+    events = batch.events
+    if events is not None:
+        kind, source = events.columns["type"], events.columns["arg8"]
+        seen = np.isin(kind, _OF_THE_TAP) | ((kind == spec.EventType.MARKER) & (source != spec.MarkerSource.CONTROL))
+        if seen.any():
+            events = Events(events.tick[~seen], {name: column[~seen] for name, column in events.columns.items()})
+    gaps = [gap for gap in batch.gaps if gap.kind not in (spec.Kind.COMMANDS, spec.Kind.TLP)]
+    return replace(batch, commands=None, tlps=None, events=events if events is not None and len(events.tick) else None, gaps=gaps)
 
 
 def events_table(events: Events, tick_offset: int = 0) -> pa.Table:

@@ -93,6 +93,7 @@ class CaptureWriter:
             self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
         self._streamed = False
+        self._tapped = True
         self._every_run_whole = True
         self._host_clock = SteadyClock()
         self._tables: dict[str, TableSink] = {}
@@ -122,6 +123,13 @@ class CaptureWriter:
         """Journal and decode bytes of the stream; returns the batches, whose ticks are those of the rig."""
         self.journal_append(data)
         return self.decode(data, arrival_utc_ns)
+
+    def rail_only(self, origin_tick: int) -> None:
+        """Of a stream to come, keep nothing that its tap saw: commands, TLPs, markers. Its `origin_tick` becomes tick 0."""
+        self._tapped = False
+        self._streamed = True
+        self._offset = -origin_tick
+        self.meta["journal"]["tick_offsets"][0] = self._offset
 
     def journal_append(self, data: Buffer) -> None:
         """Only put bytes on disk (another thread may do this); :meth:`decode` must be given the same bytes."""
@@ -157,6 +165,8 @@ class CaptureWriter:
             self._begin_epoch(batch, arrival_utc_ns)
         offset = self._offset
         self.account.add(batch)
+        if not self._tapped:
+            batch = convert.without_tap(batch)
         if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
             self._anchor = Anchor(batch.last_tick + offset, arrival_utc_ns, self.meta["clock"]["tick_ps"])
         if batch.commands:

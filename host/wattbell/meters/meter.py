@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from ..capture.source import RailSource
 from ..errors import UsageError
@@ -105,6 +105,19 @@ class Meter(Protocol):
         """Stop and close."""
 
 
+@runtime_checkable
+class StreamMeter(Meter, Protocol):
+    """A meter whose samples come in a rig's stream: a recorder gives that to :meth:`~..capture.writer.CaptureWriter.decode`, which accounts
+    for what is missing in it."""
+
+    @property
+    def origin_tick(self) -> int:
+        """Of the stream, which is tick 0 of the meter; known from :meth:`start` on."""
+
+    def take_stream(self, timeout_s: float) -> list[bytes]:
+        """In place of :meth:`read`."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of meter. ``usage``: what ``--meter`` takes; ``extra``: of pyproject.toml, which installs ``needs`` (names to import)."""
@@ -122,6 +135,7 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
+    "rig": Kind("rig[:SERIAL or DATA,CONTROL]", "our rig, of which only the rail is used", "rig"),
     "powersensor3": Kind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
     "ppk2": Kind(
         "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]", "Nordic Power Profiler Kit II, up to 1 A", "ppk2", "ppk2", ("ppk2_api",)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from wattbell_spec import wire as spec
 
 from ..capture.memory import keep_freed_memory
-from ..capture.record import USER_STOPPED, Progress, stop_on_signals
+from ..capture.record import RIG_STOPPED, USER_STOPPED, Progress, stop_on_signals
 from ..capture.writer import CaptureWriter
 from ..clock import now_ns
 from ..errors import RigError
 from ..wire.decode import Gap
-from .meter import Meter
+from .meter import Meter, StreamMeter
 
 _POLL_S = 0.1
 
@@ -43,6 +43,8 @@ def record(
                 progress(Progress(recorder.seconds, 0, 0, writer.counts()["samples"], False, not recorder.gaps))
             if stop.is_set():
                 reason = USER_STOPPED
+            elif recorder.ended:
+                reason = RIG_STOPPED
             elif duration_s is not None and recorder.seconds >= duration_s:
                 reason = f"{duration_s:g} s are over"
         recorder.end()
@@ -58,6 +60,12 @@ class Recorder:
         """Behind the last sample that came."""
         self._first_tick: int | None = None
         self._saved = False
+        self._stream = meter if isinstance(meter, StreamMeter) else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the meter has stopped by itself."""
+        return self._stream is not None and self.writer.account.run == 0 and self.writer.account.has_run
 
     @property
     def seconds(self) -> float:
@@ -73,6 +81,8 @@ class Recorder:
         """Write what has come, waiting up to `timeout_s` for some; returns how many blocks. RigError when the meter is lost, which is then
         a gap at the end of the capture."""
         try:
+            if self._stream is not None:
+                return self._take_stream(self._stream, timeout_s)
             found = self.meter.read(timeout_s)
         except RigError as error:
             self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the meter was lost"))
@@ -91,6 +101,18 @@ class Recorder:
             self.writer.set_anchor(self.last_tick, now_ns())
             self.writer.commit()
         return len(found)
+
+    def _take_stream(self, meter: StreamMeter, timeout_s: float) -> int:
+        if not self._saved:
+            self._saved = True
+            self.writer.rail_only(meter.origin_tick)
+        pieces = meter.take_stream(timeout_s)
+        for data in pieces:
+            self.writer.decode(data)
+        self.last_tick = self.writer.last_tick
+        if self._first_tick is None and self.last_tick:
+            self._first_tick = self.last_tick
+        return len(pieces)
 
     def end(self) -> None:
         """Stop the meter and write what was still under way."""

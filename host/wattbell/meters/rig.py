@@ -1,0 +1,157 @@
+"""Our own rig as a meter of the rail: one without a tap, or whose tap does not see the link.
+
+Its stream is decoded and accounted for as in any recording, so that nothing that is missing goes untold; only what its tap saw is left out.
+Ticks are the rig's, counted from the one that it told before the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from wattbell_spec import wire as spec
+
+from ..capture.convert import StreamRail
+from ..capture.source import RailSource
+from ..clock import host_ns
+from ..errors import RigError
+from ..rig import Rig
+from ..wire.decode import Decoder
+from .arrivals import Arrivals
+from .meter import ERRORS, ClockPair, MeterAbout, options
+
+USAGE = "rig[:SERIAL or DATA,CONTROL]"
+_BUFFER = 1 << 20
+_ASK_NS = 1_000_000_000
+_DRAINED = 100
+"""Pieces of an earlier run that are thrown away at most, 50 ms each."""
+
+
+def open_meter(rest: str) -> RigMeter:
+    """See :data:`USAGE`."""
+    name, given = options(rest, USAGE, ERRORS)
+    rig = Rig.open(name or None)
+    try:
+        return RigMeter(rig, given)
+    except BaseException:
+        rig.close()
+        raise
+
+
+@dataclass(frozen=True)
+class RigAbout(MeterAbout):
+    """Of a rig: its own words for ``meta.json``. Error terms are what the user gave, else NaN: figures then take those of any rig."""
+
+    description: Mapping[str, object] = field(default_factory=dict)
+
+    def rig(self) -> dict[str, object]:
+        """See :class:`~.meter.MeterAbout`."""
+        terms = {"gain": self.gain, "offset_a": self.offset_a, "timebase": self.timebase}
+        stated = {name: value for name, value in terms.items() if math.isfinite(value)}
+        return {**self.description, **({"error_model": stated, "accuracy": self.accuracy} if stated else {})}
+
+
+class RigMeter:
+    """An open rig. A recorder takes its stream (:meth:`take_stream`), from :attr:`origin_tick` on."""
+
+    def __init__(self, rig: Rig, given: Mapping[str, Any]) -> None:
+        self._rig = rig
+        interval_ns = round(float(rig.control.query("SENS:SWE:TINT?")) * 1e9) * int(float(rig.control.query("SENS:SWE:DEC?")))
+        self._about = RigAbout(
+            model=rig.identity.get("model", ""),
+            serial=rig.port.serial,
+            firmware=rig.identity.get("firmware", ""),
+            tick_ps=spec.TICK_PS,
+            interval_ticks=interval_ns * 1000 // spec.TICK_PS,
+            has_voltage=True,
+            gain=given.get("gain", math.nan),
+            offset_a=given.get("offset", math.nan),
+            timebase=given.get("timebase", math.nan),
+            accuracy="stated by the user",
+            conditions=rig.conditions(),
+            notes=("the rig was used as a meter of the rail: what its tap saw is left out",),
+            description=rig.description,
+        )
+        self.origin_tick = 0
+        self._arrivals: Arrivals[bytes] | None = None
+        self._decoder = Decoder()
+        self._pairs: list[ClockPair] = []
+        self._ask_at_ns = 0
+        self._stopped = False
+
+    @property
+    def about(self) -> RigAbout:
+        """See :class:`~.meter.Meter`."""
+        return self._about
+
+    def start(self) -> None:
+        """See :class:`~.meter.Meter`. A rig that somebody left capturing is stopped first."""
+        buffer = memoryview(bytearray(_BUFFER))
+
+        def read() -> bytes:
+            return bytes(buffer[: self._rig.read_into(buffer)])
+
+        if self._rig.is_capturing():
+            self._rig.stop()
+            for _ in range(_DRAINED):
+                if not read():
+                    break
+        self._ask()
+        self.origin_tick = self._pairs[0].tick
+        self._pairs = [ClockPair(pair.before_ns, pair.after_ns, 0) for pair in self._pairs]
+        self._arrivals = Arrivals(f"The rig {self._rig.port.serial}", read)
+        if not self._rig.start():
+            raise RigError(f"Rig {self._rig.port.serial} does not stop capturing for another program; end that, or plug the rig in again.")
+
+    def _ask(self) -> None:
+        before_ns = host_ns()
+        tick = int(float(self._rig.control.query("SYST:TICK?")))
+        self._pairs.append(ClockPair(before_ns, host_ns(), tick - self.origin_tick))
+        self._ask_at_ns = host_ns() + _ASK_NS
+
+    def take_stream(self, timeout_s: float) -> list[bytes]:
+        """Pieces of the stream that came since the last call, as :meth:`read`."""
+        assert self._arrivals is not None, "start() comes first"
+        found = [data for _, data in self._arrivals.take(timeout_s, ending=self._stopped)]
+        if not self._stopped and host_ns() >= self._ask_at_ns:
+            try:
+                self._ask()
+            except RigError:
+                self._ask_at_ns = host_ns() + _ASK_NS  # it is gone; the stream tells
+        return found
+
+    def read(self, timeout_s: float) -> list[RailSource]:
+        """See :class:`~.meter.Meter`."""
+        batches = [batch for data in self.take_stream(timeout_s) for batch in self._decoder.feed(data)]
+        return [StreamRail(batch.rail, -self.origin_tick) for batch in batches if batch.rail]
+
+    def stop(self) -> None:
+        """See :class:`~.meter.Meter`."""
+        if self._arrivals is None or self._stopped:
+            return
+        self._stopped = True
+        self._rig.stop()
+
+    def clock_pairs(self) -> list[ClockPair]:
+        """Its counter, asked once a second."""
+        return list(self._pairs)
+
+    def remarks(self) -> list[str]:
+        """See :class:`~.meter.Meter`."""
+        return []
+
+    def __enter__(self) -> RigMeter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.stop()
+        except RigError:
+            pass  # it is gone already
+        finally:
+            if self._arrivals is not None:
+                self._arrivals.close()
+            self._rig.close()
