@@ -44,7 +44,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise UsageError(
             f"{path} numbers its rows and gives no times: give the time between two as --interval, in seconds (4e-6 x averaging)."
         )
-    rails = _old_rails(found) if numbered else _new_rails(path, found)
+    rails = _old_rails(found) if numbered else rails_of(path, found)
     rail = choose_rail(path, [name for name, parts in rails.items() if "current" in parts], options.rail)
     parts = rails[rail]
     volts = None if "voltage" in parts else options.volts
@@ -69,7 +69,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     return waveform(table, made, values, about)
 
 
-def _new_rails(path: Path, found: Sequence[str]) -> dict[str, dict[str, tuple[int, float]]]:
+def rails_of(path: Path | str, found: Sequence[str]) -> dict[str, dict[str, tuple[int, float]]]:
     """By rail: (column, factor to SI) of its voltage and current. Raises CaptureError for a unit that is not known."""
     rails: dict[str, dict[str, tuple[int, float]]] = {}
     for place, name in enumerate(found):

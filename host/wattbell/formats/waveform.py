@@ -195,7 +195,7 @@ def no_volts(path: Path, what: str) -> CaptureError:
     )
 
 
-def choose_rail(path: Path, rails: list[str], wanted: str | None) -> str:
+def choose_rail(path: Path | str, rails: list[str], wanted: str | None) -> str:
     """One of several rails: the one that `wanted` names (case and space aside), the only one, or the only one of 3.3 V. Raises CaptureError
     otherwise."""
     shown = ", ".join(rails)

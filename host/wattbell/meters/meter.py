@@ -140,6 +140,13 @@ KINDS: dict[str, Kind] = {
     "ppk2": Kind(
         "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]", "Nordic Power Profiler Kit II, up to 1 A", "ppk2", "ppk2", ("ppk2_api",)
     ),
+    "quarch": Kind(
+        "quarch:MODULE[@HOST[:PORT]],gain=G,offset=A[,rail=NAME][,average=N]",
+        "a Quarch power module, through a running QIS",
+        "quarch",
+        "quarch",
+        ("quarchpy",),
+    ),
     "scpi": Kind(
         "scpi:ADDRESS,gain=G,offset=A[,dialect=NAME][,channel=N][,every=S][,baud=N][,volts=V][,volts_u=U]",
         "a supply or multimeter that speaks SCPI, by VISA; slow",
