@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from ..suites.session import Choice, Session
 from ..suites.step import Step
 from ..suites.suite import Suite, Test
 from ..virtual.voice import Voice
+from .equipment import Equipment, How, check_host, equipped
 from .work import Work
 
 JOURNAL = "restore.json"
@@ -45,7 +46,8 @@ Rail samples are averages of several."""
 class Setup:
     """Which drive in which rig, and how it is sampled. ``journal``: file that names the drive's settings that are changed; ``restore``:
     put back what an interrupted run left changed by it; ``dry``: only look, and gather in ``RealBench.refusals`` what a run would be
-    refused for; ``command_stdout``: descriptor that takes the standard output of a command, None for ours."""
+    refused for; ``command_stdout``: descriptor that takes the standard output of a command, None for ours; ``how``: what
+    else records, and what the host is set to."""
 
     drive: str
     serial: str | None
@@ -56,6 +58,7 @@ class Setup:
     decimation: int | None = None
     dry: bool = False
     command_stdout: int | None = None
+    how: How = field(default_factory=How)
 
 
 class RealBench:
@@ -69,7 +72,7 @@ class RealBench:
         self._source: Mapping[str, Any] = {}
         self._notes: Sequence[str] = ()
         self._writes = True
-        self._rig: Rig
+        self._equipment: Equipment
         self._marking = BY_FEATURE
         self.phases: Sequence[Phase] = []
         """Those of the last session."""
@@ -101,6 +104,8 @@ class RealBench:
             self._refuse(refuse_in_use, self.device)
         for name in programs:
             self._refuse(self._tools.find, name)
+        self._refuse(self._setup.how.check, self._setup.rig)
+        self._refuse(check_host, self._setup.how, self.device, self._tools)
         if self._setup.restore and not self._setup.dry and restore_left_over(self._setup.journal, self.device, self._tools):
             self._voice.say("The settings that the interrupted run left changed are put back.")
 
@@ -120,10 +125,11 @@ class RealBench:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Hold the rig, and find out how this drive takes markers."""
-        with Rig.open(self._setup.rig) as self._rig:
+        """Hold what records, and find out how this drive takes markers. DriveError when the tap would not see this drive's link, and
+        nothing is to be done about it."""
+        with equipped(self._setup.how, self._setup.rig, self.device, self._voice.say) as self._equipment:
             if self._restarts:
-                refuse_without_switch(self._rig)
+                refuse_without_switch(self._equipment.rig)
             self._marking, unfit = marking.choose(self.device, self._tools)
             if unfit:
                 self._voice.say(f"The recording is marked with {marking.text_of(self._marking)} ({unfit}).")
@@ -132,7 +138,7 @@ class RealBench:
     @property
     def virtual(self) -> bool:
         """A virtual rig stands for a real one in a box that has neither."""
-        return self._rig.port.virtual
+        return self._equipment.virtual
 
     def conditions(self) -> JsonObject:
         """Software of the host computer, and the options given."""
@@ -143,7 +149,7 @@ class RealBench:
             out |= {"written": True, "seed": self.choice.seed}
         link = read_link(self.device)
         more = {"marker": marking.text_of(self._marking), "computer": about_host(), "link": None if link is None else link.to_json()}
-        asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation}
+        asked = {"rounds": self.choice.rounds, "adc_decimation": self._setup.decimation, **self._setup.how.asked()}
         return {
             **out,
             **more,
@@ -159,7 +165,8 @@ class RealBench:
         """Set the rig's sampling. DriveError when the drive has come into use meanwhile."""
         if self._writes:
             refuse_in_use(self.device)
-        set_sampling(self._rig, self._setup, session)
+        if self._equipment.rig is not None:
+            set_sampling(self._equipment.rig, self._setup, session)
 
     def run(
         self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
@@ -173,30 +180,37 @@ class RealBench:
             on_step(step, over)
             return over
 
-        self.phases = run_session(
-            self.device,
-            self._rig,
-            session.steps,
-            plans,
-            capture,
-            journal=self._setup.journal,
-            description=self._source,
-            conditions={"host": conditions, "notes": list(self._notes)},
-            tools=self._tools,
-            say=self._voice.say,
-            left_out=left_out,
-            command_stdout=self._setup.command_stdout,
-            marking=self._marking,
-        )
+        with self._equipment.open_meter() as meter:
+            self.phases = run_session(
+                self.device,
+                self._equipment.rig,
+                session.steps,
+                plans,
+                capture,
+                journal=self._setup.journal,
+                description=self._source,
+                conditions={"host": conditions, "notes": list(self._notes)},
+                tools=self._tools,
+                say=self._voice.say,
+                left_out=left_out,
+                command_stdout=self._setup.command_stdout,
+                marking=self._marking,
+                meter=meter,
+                log=self._equipment.open_log(plans / "results"),
+                wanted=self._equipment.wanted,
+            )
         (plans / "phases.json").write_text(json.dumps(to_json(self.phases), indent=1) + "\n", encoding="utf-8")
 
     def accept(self, capture: Capture) -> JsonObject:
         """The drive's settings. DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
+            if self._equipment.rig is None:
+                raise DriveError(f"The host's log has no command of {self.device.path}.")
             raise DriveError(f"The rig saw no command of {self.device.path}: is this drive in the rig's connector?")
         record = health.load(capture.workload_dir)
         wear = {} if record is None else {"health": health.of_drive(record)}
-        return {"settings": self.phases[-1].conditions if self.phases else {}, **wear}
+        around = {name: capture.meta["conditions"][name] for name in ("link", "computer") if name in capture.meta["conditions"]}
+        return {"settings": self.phases[-1].conditions if self.phases else {}, **around, **wear}
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:

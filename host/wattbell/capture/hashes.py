@@ -29,7 +29,7 @@ class Sum(TypedDict):
 def names(directory: Path) -> Iterator[str]:
     """The existing files of a capture, by relative path: tables, waveform, journal, all of ``workload/``. No links, and nothing that
     somebody put beside them."""
-    for name in (*(f"{table}.parquet" for table in schema.TABLES), RAIL, JOURNAL):
+    for name in (*(f"{table}.parquet" for table in (*schema.TABLES, *schema.BESIDE)), RAIL, JOURNAL):
         if (directory / name).is_file() and not (directory / name).is_symlink():
             yield name
     for folder, folders, files in os.walk(directory / WORKLOAD):

@@ -32,15 +32,20 @@ class Marking:
         """``conditions.marker``."""
         return asdict(self)
 
-    def found(self, commands: pa.Table) -> list[tuple[int, int]]:
-        """(tick, value) of each in rows of ``commands.parquet``, at the tick at which a rig would put it: the doorbell's, or the fetch's
-        if that was not seen, or the CQE's."""
+    def spans(self, commands: pa.Table) -> list[tuple[int, int, int]]:
+        """(tick, tick of the CQE, value) of each in rows of ``commands.parquet``, in order. The first tick is where a rig would put it: the
+        doorbell's, or the fetch's if that was not seen, or the CQE's."""
         data = pl.from_arrow(commands)
         assert isinstance(data, pl.DataFrame)
         mine = (pl.col("qid") == 0) & (pl.col("opcode") == self.opcode) & ((pl.col("slba") & 0xFF) == self.selector)
         known = (pl.col("flags") & int(CommandFlag.NO_SQE)) == 0
         tick = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
-        return [(int(t), int(v)) for t, v in data.filter(mine & known).select(tick.alias("tick"), "blocks").sort("tick").iter_rows()]
+        found = data.filter(mine & known).select(tick.alias("tick"), "cqe_tick", "blocks").sort("tick")
+        return [(int(t), int(end), int(value)) for t, end, value in found.iter_rows()]
+
+    def found(self, commands: pa.Table) -> list[tuple[int, int]]:
+        """(tick, value) of each: :meth:`spans`."""
+        return [(tick, value) for tick, _, value in self.spans(commands)]
 
     def mask(self, qid: np.ndarray[Any, Any], opcode: np.ndarray[Any, Any], cdw10: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The same of columns: which of the commands are markers."""

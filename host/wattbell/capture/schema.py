@@ -102,6 +102,9 @@ TABLES = {
 }
 """Schema of each table, by its name (``NAME.parquet``)."""
 
+BESIDE = {"host_commands": COMMANDS}
+"""Tables that a capture may have besides, in ticks of their own clock: ns of the host's (docs/capture.md)."""
+
 EVENT_NAMES = {int(event): event.name.lower() for event in spec.EventType}
 LOSS_NAMES = {int(source): source.name.lower() for source in spec.LossSource}
 ANY_KIND = "ANY"

@@ -29,10 +29,10 @@ class TableSink:
     def __init__(self, directory: Path, name: str) -> None:
         self.name = name
         self.rows = 0
-        self._schema = schema.TABLES[name]
+        self._schema = (schema.TABLES | schema.BESIDE)[name]
         self._parts: list[pa.Table] = []
         self._waiting = 0
-        repeating = schema.RARELY_VARY if name == "commands" else ()
+        repeating = schema.RARELY_VARY if self._schema is schema.COMMANDS else ()
         packed = [f.name for f in self._schema if pa.types.is_integer(f.type) and f.name not in repeating]
         self.path = directory / f"{name}.parquet"
         with writing(self.path):

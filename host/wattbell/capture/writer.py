@@ -13,7 +13,7 @@ from wattbell_spec import wire as spec
 
 from ..clock import Anchor, now_ns
 from ..wire.decode import Batch, Decoder, Gap
-from ..wire.records import Buffer, Rail
+from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, schema
 from .journal import NAME as JOURNAL
 from .journal import Journal
@@ -87,8 +87,8 @@ class CaptureWriter:
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
-        self.on_rail: Callable[[Rail, int], None] | None = None
-        """Called with the rail of each batch, and the offset from its ticks to those of the capture."""
+        self.on_rail: Callable[[RailSource], None] | None = None
+        """Called with what is added to the rail."""
         if lba_size_bytes:  # from the beginning: a rebuild then knows it
             self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
@@ -173,8 +173,6 @@ class CaptureWriter:
             self._follow_commands(convert.StreamCommands(batch.commands, offset))
         if batch.rail:
             self.add_rail_source(convert.StreamRail(batch.rail, offset), batch.epoch)
-            if self.on_rail is not None:
-                self.on_rail(batch.rail, offset)
         if batch.events:
             self._tables["events"].add(convert.events_table(batch.events, offset))
             self._follow_events(batch, offset)
@@ -263,6 +261,8 @@ class CaptureWriter:
         ids, gaps = self._rail.add(source)
         self._tables["rail_blocks"].add(convert.rail_blocks_table(source, ids, epoch))
         self._add_gaps(gaps, 0)
+        if self.on_rail is not None:
+            self.on_rail(source)
 
     # -- built by hand ---------------------------------------------------------------------------------------------
 

@@ -15,12 +15,14 @@ from typer.core import TyperCommand
 
 from ..campaign.bench import Bench
 from ..campaign.ending import Ending
+from ..campaign.equipment import Commands, How
 from ..campaign.real import JOURNAL, RealBench, Setup
 from ..campaign.runner import Order, plan_suite, run_suite
 from ..campaign.single import check_command, outlook_of, run_work
 from ..campaign.virtual import VirtualBench
 from ..campaign.work import Work, command_work, read_work, with_power
 from ..capture.meta import NAME as META
+from ..drive.bench import Wanted
 from ..errors import Interrupted, UsageError, WattbellError
 from ..present.suite.terminal import header, show_test, summary
 from ..results import default_path
@@ -95,6 +97,26 @@ def run(
     rig: Annotated[
         str | None,
         typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL),
+    ] = None,
+    meter: Annotated[
+        str | None,
+        typer.Option("--meter", metavar="METER", help="Record the rail with this (`wattbell meters`), not a rig.", rich_help_panel=_REAL),
+    ] = None,
+    commands: Annotated[
+        Commands,
+        typer.Option(
+            metavar="WHOSE",
+            help="Who sees the commands: tap, or the host: trace (the NVMe driver), blktrace, fio; auto.",
+            show_choices=False,
+            rich_help_panel=_REAL,
+        ),
+    ] = Commands.auto,
+    link_speed: Annotated[
+        float | None,
+        typer.Option("--link-speed", metavar="GT/S", help="Set the drive's link to this speed meanwhile.", rich_help_panel=_REAL),
+    ] = None,
+    governor: Annotated[
+        str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.", rich_help_panel=_REAL)
     ] = None,
     apst: Annotated[
         bool | None,
@@ -209,7 +231,8 @@ def run(
         choice = Choice(scale, True, rounds, seed, real=True)
         journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
         restore = single or resume
-        setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, sys.stderr.fileno() if json else None)
+        how = How(meter, commands, Wanted(link_speed, governor), _asked if sys.stdin.isatty() else None)
+        setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, sys.stderr.fileno() if json else None, how)
         bench = RealBench(setup, choice, output)
         if single:
             with ExitStack() as stack:
@@ -220,8 +243,8 @@ def run(
         else:
             _run_suite(order, bench, _ending(store, no_store, page, plots), audience)
         return
-    if serial or rig or yes:
-        raise UsageError("--serial, --rig and --yes belong to a real drive (--drive).")
+    if serial or rig or yes or meter or commands is not Commands.auto or link_speed is not None or governor:
+        raise UsageError("--serial, --rig, --yes, --meter, --commands, --link-speed and --governor belong to a real drive (--drive).")
     if command is not None:
         raise UsageError("A command runs on a real drive (--drive); there is no computer with a virtual one.")
     assert virtual is not None and what is not None and file is not None
@@ -293,6 +316,15 @@ def _stamp(out: Path) -> int | None:
         return (out / META).stat().st_ino
     except OSError:
         return None
+
+
+def _asked(question: str) -> bool:
+    """Put to whoever sits at the terminal."""
+    output.err.print(Text(f"{question} [y/N] "), end="")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:

@@ -1,111 +1,48 @@
-"""A session of a suite on a real drive: the rig records in a thread while the steps run."""
+"""A session of a suite on a real drive: a rig or a meter records in a thread while the steps run, and the host logs its commands."""
 
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..capture import CaptureWriter
 from ..capture.marking import BY_FEATURE, KEY, Marking
-from ..capture.record import Limits, record
-from ..errors import DriveError
+from ..clocks.map import ClockMap
+from ..errors import CaptureError, ClockError, DriveError
+from ..hostlog.log import CommandLog
+from ..meters.meter import Meter
 from ..rig import Rig
-from ..suites.step import Rest, Step
+from ..suites.step import Step
+from .alignment import by_meter, by_tap
 from .device import Device
+from .host import about_host
 from .interruption import guarded
+from .link import read_link
+from .logged import FILE, LogKeeper, gap_without_log
 from .phase import Phase, to_json
+from .recording import MeterRecording, Recording, RigRecording
 from .restart import Restarter
 from .runner import Runner
 from .settings import Settings
-from .settle import RailWatch, Seen, wait
+from .suspend import Awake
 from .tools import Tools
 
-_STALLED_S = 15.0
-"""A marker may come long after its command (a virtual rig's simulation lags); the stream must go on meanwhile."""
-_POLL_S = 0.2
 
+@dataclass(frozen=True)
+class Wanted:
+    """What the host is set to for a session. None: as it is."""
 
-class Recording:
-    """Records in a thread until :meth:`end` is called."""
-
-    def __init__(self, rig: Rig, writer: CaptureWriter) -> None:
-        self.writer = writer
-        self.stop = threading.Event()
-        self.error: BaseException | None = None
-        self.reason = ""
-        self._rail = RailWatch(int(writer.meta["clock"]["tick_ps"]) * 1e-12)
-        writer.on_rail = self._rail.add
-        self._thread = threading.Thread(target=self._run, args=(rig,), name="recorder", daemon=True)
-        self._thread.start()
-
-    def _run(self, rig: Rig) -> None:
-        try:
-            self.reason = record(rig, self.writer, Limits(), stop=self.stop)
-        except BaseException as error:  # handed to the main thread, which says it
-            self.error = error
-
-    def check(self) -> None:
-        """Raise what ended the recording, if something did."""
-        if self.error is not None:
-            raise self.error
-        if not self._thread.is_alive():
-            raise DriveError(f"The recording ended before the workload did: {self.reason}.")
-
-    def await_marker(self, value: int) -> int | None:
-        """Tick of a marker once it was seen; None when the recording ends without it, or nothing has come for a while."""
-        progress = _Progress(lambda: self.writer.last_tick)
-        while (tick := self._seen(value)) is None and self._thread.is_alive() and progress.goes_on():
-            self._thread.join(_POLL_S)
-        return tick
-
-    def _seen(self, value: int) -> int | None:
-        return next((tick for tick, found in reversed(self.writer.markers) if found == value), None)
-
-    def await_rest(self, begin: int, rest: Rest) -> Seen:
-        """What the rail does behind the marker ``begin`` until it is at rest, or for the longest time. DriveError when the stream stops."""
-        tick = self.await_marker(begin)
-        self.check()
-        if tick is None:
-            raise DriveError("The rig's stream does not show what the drive is sent: is this rig at this drive?")
-        self._rail.begin(tick)
-        progress = _Progress(lambda: self.writer.last_tick)
-
-        def pause() -> None:
-            self.check()
-            if not progress.goes_on():
-                raise DriveError(f"The rig has sent nothing for {_STALLED_S:g} s; is it still plugged in?")
-            time.sleep(_POLL_S)
-
-        return wait(lambda: self._rail.look(rest, self.writer.last_tick), rest.longest_s, pause)
-
-    def end(self) -> None:
-        """Stop, if it has not stopped by itself."""
-        self.stop.set()
-        self._thread.join()
-
-
-class _Progress:
-    """Watches whether a number keeps changing."""
-
-    def __init__(self, number: Callable[[], int]) -> None:
-        self._number = number
-        self._seen, self._since = number(), time.monotonic()
-
-    def goes_on(self) -> bool:
-        """False when it has not changed for ``_STALLED_S``."""
-        now = self._number()
-        if now != self._seen:
-            self._seen, self._since = now, time.monotonic()
-        return time.monotonic() - self._since < _STALLED_S
+    link_speed_gt_s: float | None = None
+    governor: str | None = None
 
 
 def run_session(
     device: Device,
-    rig: Rig,
+    rig: Rig | None,
     steps: Sequence[Step],
     files: Path,
     capture: Path,
@@ -118,43 +55,58 @@ def run_session(
     left_out: Callable[[Step, Sequence[Phase]], bool] = lambda _step, _phases: False,
     marking: Marking = BY_FEATURE,
     command_stdout: int | None = None,
+    meter: Meter | None = None,
+    log: CommandLog | None = None,
+    wanted: Wanted = Wanted(),
 ) -> list[Phase]:
-    """Run the steps on the drive, recorded into ``capture``; returns the phases. ``left_out``: asked before each step, with the phases so
-    far, whether it is not needed any more. ``marking``: the command that marks. ``command_stdout``: where the standard output of a command
-    goes, None for where ours does.
+    """Run the steps on the drive, recorded by a rig or a meter into ``capture``; returns the phases. ``left_out``: asked before each step,
+    with the phases so far, whether it is not needed any more. ``marking``: the command that marks. ``command_stdout``: where the standard
+    output of a command goes, None for where ours does. ``log``: the host's own of the drive's commands. With a rig it is kept beside the
+    tap's (host_commands.parquet); with a meter, which needs one, it becomes the capture's.
 
     Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
-    interruption goes on to the caller. DriveError or RigError when the drive or the rig fails.
+    interruption goes on to the caller. DriveError, RigError or ClockError when the drive, the rig or meter, or the clocks fail.
     """
     files = files.resolve()  # fio runs in a folder of its own
     results = files / "results"
     results.mkdir(parents=True, exist_ok=True)
-    writer = CaptureWriter(
-        capture,
-        rig=rig.description,
-        conditions={**rig.conditions(), **conditions, **({} if marking.by_the_rig else {KEY: marking.to_json()})},
-        lba_size_bytes=device.lba_size_bytes,
-        overwrite=True,
-    )
+    marked = {} if marking.by_the_rig else {KEY: marking.to_json()}
+    writer = _writer(rig, meter, capture, {**conditions, **marked}, device.lba_size_bytes)
     settings = Settings(device, tools, journal)
-    with guarded() as gate, writer:
-        recording = Recording(rig, writer)
+    with guarded() as gate, _completed(writer):
+        keeper = None if log is None else LogKeeper(log, results, marking)
+        recording = _recording(rig, meter, writer, keeper)
         runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
         if any(step.restart is not None for step in steps):
+            assert rig is not None, "refused before"
             runner.restarter = Restarter(device, rig.control)
         runner.command_stdout = command_stdout
+        if keeper is not None:
+            runner.sent, runner.fio_options = keeper.sent, keeper.log.fio_options
+        awake = Awake()
+        account = _Account(writer, recording, keeper, runner)
         whole = False
         try:
             try:
                 with gate.open():
+                    if keeper is not None:
+                        keeper.begin()
+                    recording.begin()
                     if any(step.command is None for step in steps):  # a command finds the drive as it would without us
                         settings.prepare()
+                    if wanted.governor is not None:
+                        settings.governor(wanted.governor)
+                    if wanted.link_speed_gt_s is not None:
+                        settings.link_speed(wanted.link_speed_gt_s)
+                    account.look_at(device)
                     for step in steps:
                         gate.check()
-                        recording.check()  # a rig that is lost for good: the drive is not written for nothing
+                        account.check()  # a rig that is lost for good: the drive is not written for nothing
+                        awake.check()
                         if not left_out(step, runner.phases):
                             runner.run([step])
                     runner.read_health()
+                    awake.check()
             finally:  # not left by a second signal: the first one has shut the gate
                 settings.restore()
             with gate.open():
@@ -163,22 +115,135 @@ def run_session(
             try:
                 recording.end()
             finally:
-                _store(writer, capture, runner, description)
-        if recording.error is not None:
-            raise recording.error
+                try:
+                    account.place()
+                finally:
+                    account.store(description)
+        account.check_end()
         if not whole:
-            raise DriveError(f"The rig's stream ended without the last marker ({recording.reason}): is this rig at {device.path}?")
+            raise DriveError(f"{recording.unseen} The last marker is missing ({recording.reason}).")
     return runner.phases
 
 
-def _store(writer: CaptureWriter, capture: Path, runner: Runner, description: Mapping[str, Any]) -> None:
-    folder = writer.path / "workload"
-    folder.mkdir(exist_ok=True)
-    for path in [*runner.files.glob("*.fio"), runner.files / "plan.toml", *runner.results.iterdir()]:
-        if path.is_file() and path.suffix in (".fio", ".json", ".toml"):
-            (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
-    writer.meta["workload"] = {**description, "phases": to_json(runner.phases)}
+def _writer(rig: Rig | None, meter: Meter | None, capture: Path, conditions: Mapping[str, Any], lba_size_bytes: int) -> CaptureWriter:
+    if meter is None:
+        assert rig is not None, "one of the two records"
+        conditions = {**rig.conditions(), **conditions}
+        return CaptureWriter(capture, rig=rig.description, conditions=conditions, lba_size_bytes=lba_size_bytes, overwrite=True)
+    about = meter.about
+    notes = [*about.notes, *conditions.get("notes", ())]
+    conditions = {**about.all_conditions(), **conditions, "notes": notes}
+    return CaptureWriter(
+        capture,
+        rig=about.rig(),
+        conditions=conditions,
+        lba_size_bytes=lba_size_bytes,
+        overwrite=True,
+        journal=False,
+        tick_ps=about.tick_ps,
+    )
 
 
-__all__ = ["Recording", "run_session"]
+def _recording(rig: Rig | None, meter: Meter | None, writer: CaptureWriter, keeper: LogKeeper | None) -> Recording:
+    if meter is None:
+        assert rig is not None, "one of the two records"
+        return RigRecording(rig, writer)
+    if keeper is None:
+        raise DriveError("A meter does not see the drive's commands: give --commands trace, blktrace or fio.")
+    return MeterRecording(meter, writer, keeper.marked_ns)
+
+
+@contextmanager
+def _completed(writer: CaptureWriter) -> Iterator[None]:
+    """The capture is complete at the end of the block; after an error it is rebuilt from its journal when it is opened, or without one
+    ends where it is."""
+    if writer.journal is not None:
+        with writer:
+            yield
+        return
+    try:
+        yield
+    except BaseException:
+        with suppress(CaptureError):  # the other one tells more
+            writer.close("incomplete")
+        raise
+    writer.close()
+
+
+@dataclass
+class _Account:
+    """What a session recorded, brought together at its end."""
+
+    writer: CaptureWriter
+    recording: Recording
+    keeper: LogKeeper | None
+    runner: Runner
+    around: dict[str, Any] = field(default_factory=dict)
+    failed: ClockError | None = None
+
+    def look_at(self, device: Device) -> None:
+        """Note link and computer as they are now."""
+        link = read_link(device)
+        self.around = {"link": None if link is None else link.to_json(), "computer": about_host()}
+
+    def check(self) -> None:
+        """Raise what ended the recording, or a log of commands that nothing stands in for."""
+        self.recording.check()
+        if self.keeper is not None and isinstance(self.recording, MeterRecording):
+            self.keeper.check()
+
+    def place(self) -> None:
+        """Put the host's log of commands into the capture, by its clock, or beside it."""
+        keeper, recording, writer = self.keeper, self.recording, self.writer
+        if keeper is None:
+            return
+        keeper.end()
+        if keeper.error is not None:
+            writer.note(f"the host's log of commands broke off: {keeper.error}")
+        clock: ClockMap | None = None
+        tap = not isinstance(recording, MeterRecording)
+        try:
+            if isinstance(recording, MeterRecording):
+                clock = by_meter(recording.meter, recording.recorder.last_tick)
+            else:
+                clock = by_tap(keeper.sent_markers, writer.markers, int(writer.meta["clock"]["tick_ps"]), writer.last_tick)
+        except ClockError as error:
+            what = "what the host's clock was on the rig's" if tap else "when the commands were on the meter's clock"
+            writer.note(f"nobody can say {what}: {error}")
+            self.failed = None if tap else error
+        writer.meta["conditions"]["host_log"] = keeper.about(clock)
+        if clock is None or tap:
+            keeper.keep_beside(writer)
+            if not tap:
+                writer.add_gap(gap_without_log(writer, f"the host's log is in {FILE}, on its own clock"))
+            return
+        apart_s = float(writer.meta["conditions"].get("alignment_u_s", 0.0)) + clock.bound_s
+        writer.meta["conditions"]["alignment_u_s"] = apart_s
+        for phase in self.runner.phases:
+            phase.edge_u_s = apart_s
+        keeper.place(writer, clock)
+
+    def store(self, description: Mapping[str, Any]) -> None:
+        """The rest: files of the workload, phases, conditions."""
+        writer, runner = self.writer, self.runner
+        folder = writer.path / "workload"
+        folder.mkdir(exist_ok=True)
+        for path in [*runner.files.glob("*.fio"), runner.files / "plan.toml", *runner.results.iterdir()]:
+            if path.is_file() and path.suffix in (".fio", ".json", ".toml"):
+                (folder / path.name).write_bytes(path.read_bytes())
+        (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
+        writer.meta["workload"] = {**description, "phases": to_json(runner.phases)}
+        writer.meta["conditions"].update(self.around)
+        writer.save_meta()  # a capture that is rebuilt from its journal has it from there
+
+    def check_end(self) -> None:
+        """Raise what the recording, the log or the clocks ended with."""
+        if self.recording.error is not None:
+            raise self.recording.error
+        if self.keeper is not None and isinstance(self.recording, MeterRecording):
+            self.keeper.check()
+        if self.failed is not None:
+            raise ClockError(f"{self.failed} The commands are kept in {FILE} of the capture, on the host's clock.")
+
+
+__all__ = ["Wanted", "run_session"]

@@ -258,15 +258,17 @@ class _Space:
         return {"l1_substates": names(_SUBSTATES_ENABLED), "l1_substates_offered": names(_SUBSTATES_OFFERED)}
 
 
-def unseen(board: Board, link: Link) -> str | None:
-    """Why a tap of that board does not see what passes on the link, and what can be done; None where it does, or nothing is known."""
-    speed, width = link.speed_gt_s, link.width
+def unseen(board: Board, link: Link, set_to_gt_s: float | None = None) -> str | None:
+    """Why a tap of that board does not see what passes on the link, and what can be done; None where it does, or nothing is known.
+    ``set_to_gt_s``: the speed that the link will be set to."""
+    speed, width = set_to_gt_s or link.speed_gt_s, link.width
     wide = width is not None and width > board.lanes
     fast = speed is not None and speed not in board.rates_gt_s
     if not wide and not fast:
         return None
-    seen = f"this tap ({board.name}) sees x{board.lanes} at up to {rate(max(board.rates_gt_s))}"
-    what = f"the drive's link is x{width} at {rate(speed)}" if speed and width else "the drive's link is another"
+    seen = f"this tap ({board.name}) sees up to x{board.lanes} at up to {rate(max(board.rates_gt_s))}"
+    will = "will be" if set_to_gt_s else "is"
+    what = f"The drive's link {will} x{width} at {rate(speed)}" if speed and width else "The drive's link is another"
     ways = ["take the commands from the kernel (--commands trace)"]
     if wide:
         ways.append(f"put the drive behind a slot or adapter of {board.lanes} lanes or fewer")

@@ -34,6 +34,8 @@ class Phase(msgspec.Struct, omit_defaults=True):
     """The rest of it that was added to what fio's start and end took."""
     exit_code: int | None = None
     """Of a command, as a shell tells it: 128 and the signal's number where one ended it."""
+    edge_u_s: float = 0.0
+    """By how much each of its edges may be off against the rail: 0 where a tap saw the markers."""
 
 
 def to_json(phases: Sequence[Phase]) -> Sequence[Mapping[str, Any]]:

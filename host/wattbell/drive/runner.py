@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 from ..capture.marking import BY_FEATURE, Marking
+from ..clock import host_ns
+from ..clocks.markers import SentMarker
 from ..errors import DriveError
 from ..measure.fiojson import load_jobs
 from ..suites.jobs import Section, of_a_suite
@@ -67,6 +69,10 @@ class Runner:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
         self.marking = marking
+        self.sent: Callable[[SentMarker], None] = lambda _marker: None
+        """Told of each marker that was sent."""
+        self.fio_options: Callable[[], tuple[str, ...]] = tuple
+        """What a host's log of commands needs of the next run of fio."""
         self.phases: list[Phase] = []
         self.restarter: Restarter | None = None
         """None: nothing on the bench can switch the drive."""
@@ -183,7 +189,9 @@ class Runner:
 
     def marker(self, value: int) -> None:
         """An in-band marker."""
+        before_ns = host_ns()
         self.tools.attempt("nvme", *words(self.marking, self.device, value))
+        self.sent(SentMarker(value, before_ns, host_ns()))
 
     # -- what a step does --------------------------------------------------------------------------------------------
 
@@ -209,7 +217,8 @@ class Runner:
             # with APST a reading could wake it between two of the job's I/Os
             watched = nullcontext() if phase.apst else self._health.during(len(self.phases))
             with watched:
-                self._run_fio("--output-format=json", f"--output={output}", *chosen, str(self.files / file))
+                logged = [f"--{option}" for option in self.fio_options()]
+                self._run_fio("--output-format=json", f"--output={output}", *logged, *chosen, str(self.files / file))
             phase.fio = output.name
 
         return body

@@ -109,6 +109,17 @@ class Settings:
     def link_speed(self, gt_s: float) -> None:
         """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which bounds what both ends agree on. DriveError when
         the slot cannot, or the link does not come back at that speed."""
+        port, code, before = self.check_link_speed(gt_s)
+        if not any(s.kind == "link_speed" for s in self.saved):
+            self._save(Saved("link_speed", port, str(before)))
+        now = _retrain(self.tools, port, code)
+        if now != code:
+            found = rate(SPEEDS_GT_S[now]) if now in SPEEDS_GT_S else "no known speed"
+            raise DriveError(f"The link of {self.device.path} was to run at {rate(gt_s)} and runs at {found}: its ends allow nothing else.")
+        self.conditions["link_speed"] = f"set to {rate(gt_s)}"
+
+    def check_link_speed(self, gt_s: float) -> tuple[str, int, int]:
+        """The slot's end, the speed's code, and the code that is set; nothing is changed. DriveError where it cannot be set."""
         port = upstream_port(self.device, self.sys)
         code = next((code for code, speed in SPEEDS_GT_S.items() if speed == gt_s), None)
         if code is None:
@@ -120,19 +131,19 @@ class Settings:
             raise DriveError(
                 f"The port above {self.device.path} ({port}) has no Target Link Speed: its link cannot be set to {rate(gt_s)}."
             )
-        if not any(s.kind == "link_speed" for s in self.saved):
-            self._save(Saved("link_speed", port, str(before)))
-        now = _retrain(self.tools, port, code)
-        if now != code:
-            found = rate(SPEEDS_GT_S[now]) if now in SPEEDS_GT_S else "no known speed"
-            raise DriveError(f"The link of {self.device.path} was to run at {rate(gt_s)} and runs at {found}: its ends allow nothing else.")
-        self.conditions["link_speed"] = f"set to {rate(gt_s)}"
+        return port, code, before
 
     def _register(self, address: str, register: str) -> str:
         return self.tools.run("setpci", "-s", address, register).strip()
 
     def governor(self, name: str) -> None:
         """The frequency governor of every policy. DriveError when there is none, or no such one."""
+        for folder in self.check_governor(name):
+            self._sysfs(folder / "scaling_governor", name)
+        self.conditions["governor"] = name
+
+    def check_governor(self, name: str) -> list[Path]:
+        """The policies, which all know the governor; nothing is changed."""
         found = policies(self.sys)
         if not found:
             raise DriveError("The kernel offers no frequency governor here (a virtual machine has none): leave --governor out.")
@@ -140,9 +151,7 @@ class Settings:
             offered = (folder / "scaling_available_governors").read_text().split()
             if name not in offered:
                 raise DriveError(f"{folder.name} has no governor {name}; it has {', '.join(offered)}.")
-        for folder in found:
-            self._sysfs(folder / "scaling_governor", name)
-        self.conditions["governor"] = name
+        return found
 
     def feature(self, number: int, value: int) -> None:
         """Set Features of ``number``."""

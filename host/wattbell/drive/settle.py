@@ -10,16 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from wattbell_spec import units
 
+from ..capture.source import RailSource
 from ..suites.step import Rest
-from ..wire.records import Rail
 
 BIN_S = 1.0
 FLOOR_W = 2e-3
 """Means of a bin that differ by this little are one level, however low it is."""
-_WATT = units.VOLTAGE_LSB_V * units.CURRENT_LSB_A
-"""Of the product of a sample's two numbers."""
 _COVERED = 0.5
 """A bin counts when this share of it was received."""
 
@@ -51,16 +48,16 @@ class RailWatch:
         with self._lock:
             self._bins, self._began, self._last = {}, tick, tick
 
-    def add(self, rail: Rail, tick_offset: int) -> None:
+    def add(self, rail: RailSource) -> None:
         """The samples of some blocks; those before the beginning do not count. A block lies in the second in which it begins."""
-        count = rail.columns["count"].astype(np.int64)
+        count = rail.count.astype(np.int64)
         if self._began is None or not count.any():
             return
-        step = rail.columns["interval_ticks"].astype(np.int64)
-        first = rail.first_tick + tick_offset
-        power = np.concatenate(([0.0], np.cumsum(rail.voltage.astype(np.float64) * rail.current)))
+        step = rail.interval_ticks.astype(np.int64)
+        first = rail.first_tick
+        power = np.concatenate(([0.0], np.cumsum(rail.voltage_v.astype(np.float64) * rail.current_a)))
         ends = np.cumsum(count)
-        watts = (power[ends] - power[ends - count]) * _WATT / np.maximum(count, 1)
+        watts = (power[ends] - power[ends - count]) / np.maximum(count, 1)
         seconds = count * step * self._tick_s
         with self._lock:
             self._last = max(self._last, int((first + count * step).max()))

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from wattbell.campaign import real
 from wattbell.capture import CaptureWriter
-from wattbell.drive import bench
+from wattbell.drive import bench, recording
 from wattbell.drive.device import Device
 from wattbell.drive.phase import to_json
 from wattbell.drive.tools import Tools
@@ -35,7 +35,7 @@ value=; which=
 for word in "$@"; do case $word in
     --cdw11=*) value=${word#--cdw11=};; --cdw10=*) which="6 ${word#--cdw10=}";; 0x*) which="10 $word";;
 esac; done
-[ -n "$value" ] && echo "$which $value" >> "$here/markers"
+[ -n "$value" ] && echo "$which $value" >> "$here/markers" && echo "$which $value $(date +%s%N)" >> "$here/marked"
 [ "$1" = format ] && echo "$@" >> "$here/formats"
 [ "$1" = id-ctrl ] && echo '{"psds": [{"non-operational_state": 0}, {"non-operational_state": 1}]}'
 [ "$1 $4" = "get-feature 0x2" ] && echo "get-feature:0x02 (Power Management), Current value:00000000"
@@ -61,6 +61,7 @@ words = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
 done = here / "runs"
 n = len(done.read_text().splitlines()) if done.exists() else 0
 done.open("a").write(words["--section"] + "\\n")
+(here / "worked").open("a").write(str(__import__("time").time_ns()) + "\\n")
 figures = json.loads((here / "iops").read_text())
 iops = figures[min(n, len(figures) - 1)]
 none = {{"total_ios": 0, "io_bytes": 0, "iops": 0.0, "bw_bytes": 0, "lat_ns": {{"min": 0, "max": 0, "mean": 0.0}}}}
@@ -87,9 +88,10 @@ class Lab:
         self.commands = False
         self.mounted = ""
         self.markers_seen = 0
+        self.marker_seen_ns = 0
         (root / "plans").mkdir()
-        monkeypatch.setattr(bench, "record", self.record)
-        monkeypatch.setattr(bench, "_POLL_S", 0.01)
+        monkeypatch.setattr(recording, "record", self.record)
+        monkeypatch.setattr(recording, "_POLL_S", 0.01)
 
     def record(self, _rig: object, writer: CaptureWriter, _limits: object, *, stop: threading.Event) -> str:
         tick, number, since = S, 2, S
@@ -127,8 +129,9 @@ class Lab:
     def run(self, *steps: Mapping[str, Any], **more: Any) -> list[Any]:
         rig: Any = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
         typed = msgspec.convert(steps, tuple[Step, ...])
+        recorder = None if "meter" in more else rig
         phases = bench.run_session(
-            self.device, rig, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
+            self.device, recorder, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
             conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,
         )  # fmt: skip
         return list(to_json(phases))
@@ -137,7 +140,7 @@ class Lab:
         """In place of a real bench's drive and rig, for campaigns and for the command line."""
         self.commands = True
         rig = SimpleNamespace(
-            description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False),
+            description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False, serial="LAB-1"),
             set_interval=lambda _: None, set_decimation=lambda _: None,
         )  # fmt: skip
         monkeypatch.setenv("PATH", f"{self.root}{os.pathsep}{os.environ['PATH']}")

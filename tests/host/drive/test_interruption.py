@@ -22,7 +22,7 @@ from types import SimpleNamespace
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and stays so
 root = Path(sys.argv[1])
-from wattbell.drive import bench, settings
+from wattbell.drive import bench, recording, settings
 from wattbell.drive.device import Device
 from wattbell.drive.tools import Tools
 from wattbell.suites.step import Step
@@ -31,7 +31,7 @@ def recorded(rig, writer, limits, *, stop):
     stop.wait()
     return "stopped"
 
-bench.record = recorded
+recording.record = recorded
 made = settings.Settings.__init__
 settings.Settings.__init__ = lambda self, device, tools, journal: made(self, device, tools, journal, sys=root / "sys")
 for _ in range(3):  # as numpy's and Polars' do: the kernel gives them what the main thread blocks

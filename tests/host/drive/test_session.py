@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from wattbell.capture import open_capture
-from wattbell.drive import bench
+from wattbell.drive import recording
 from wattbell.drive.rounds import Rounds
 from wattbell.errors import DriveError
 from wattbell.measure.source import Source
@@ -70,7 +70,7 @@ def test_a_slow_drift_is_not_rest(lab: Lab) -> None:
 
 
 def test_a_rig_that_goes_silent_while_the_rail_is_watched_ends_the_session(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "_STALLED_S", 8.0)  # a busy machine takes seconds for the first block
+    monkeypatch.setattr(recording, "_STALLED_S", 8.0)  # a busy machine takes seconds for the first block
     calls = [0]
 
     def power(t: float) -> float:
@@ -85,10 +85,10 @@ def test_a_rig_that_goes_silent_while_the_rail_is_watched_ends_the_session(lab: 
 
 
 def test_a_stream_without_the_last_marker_is_not_this_drives(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "_STALLED_S", 2.0)
+    monkeypatch.setattr(recording, "_STALLED_S", 2.0)
     (lab.root / "nvme").write_text("#!/bin/sh\nexit 0\n")
     lab.power = None
-    with pytest.raises(DriveError, match="without the last marker"):
+    with pytest.raises(DriveError, match="last marker is missing"):
         lab.run(IDLE)
 
 

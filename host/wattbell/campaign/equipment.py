@@ -1,0 +1,159 @@
+"""What records a real drive: a rig or a meter for the rail, a tap or the host's log for the commands; and what the host is set to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from wattbell_spec.boards import board_of
+
+from ..drive import Device, Settings, Tools
+from ..drive.bench import Wanted
+from ..drive.link import Link, rate, read_link, unseen
+from ..errors import DriveError, UsageError, WattbellError
+from ..hostlog.log import CommandLog, open_log
+from ..meters.meter import Meter, open_meter
+from ..rig import Rig
+
+Say = Callable[[str], None]
+
+
+class Commands(StrEnum):
+    """Who sees the drive's commands. ``auto``: the tap if it can, else the best of the host's logs that there is."""
+
+    auto = "auto"
+    tap = "tap"
+    trace = "trace"
+    blktrace = "blktrace"
+    fio = "fio"
+
+
+_LOGS = (Commands.trace, Commands.blktrace, Commands.fio)
+
+
+@dataclass(frozen=True)
+class How:
+    """How it is recorded. ``meter``: in the place of a rig (``--meter``); ``ask``: puts a question to somebody at a terminal, None where
+    there is nobody."""
+
+    meter: str | None = None
+    commands: Commands = Commands.auto
+    wanted: Wanted = field(default_factory=Wanted)
+    ask: Callable[[str], bool] | None = None
+
+    def check(self, rig: str | None) -> None:
+        """UsageError for options that contradict each other."""
+        if self.meter is not None and rig is not None:
+            raise UsageError("Give one of --rig and --meter: one of them records the rail.")
+        if self.meter is not None and self.commands is Commands.tap:
+            raise UsageError("--meter has no tap: leave --commands out, or give trace, blktrace or fio.")
+
+    def asked(self) -> dict[str, object]:
+        """The options given, as they stand in ``conditions`` of results.json."""
+        found = {
+            "meter": self.meter,
+            "commands": None if self.commands is Commands.auto else self.commands.value,
+            "link_speed_gt_s": self.wanted.link_speed_gt_s,
+            "governor": self.wanted.governor,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """``rig`` or ``meter``; ``log``: kind of the host's log, None for none."""
+
+    device: Device
+    rig: Rig | None
+    meter: str | None
+    log: str | None
+    wanted: Wanted
+
+    @property
+    def virtual(self) -> bool:
+        """Whether its rig is a virtual one."""
+        return self.rig is not None and self.rig.port.virtual
+
+    def open_meter(self) -> AbstractContextManager[Meter | None]:
+        """The meter, anew for each session; None where a rig records."""
+        return nullcontext() if self.meter is None else open_meter(self.meter)
+
+    def open_log(self, folder: Path) -> CommandLog | None:
+        """The host's log for one session. ``folder``: for what fio leaves."""
+        return None if self.log is None else open_log(self.log, self.device.path, folder)
+
+
+def check_host(how: How, device: Device, tools: Tools, sys: Path = Path("/sys")) -> None:
+    """DriveError for a link speed or a governor that cannot be set here; nothing is changed."""
+    settings = Settings(device, tools, Path("/dev/null"), sys)
+    if how.wanted.governor is not None:
+        settings.check_governor(how.wanted.governor)
+    if how.wanted.link_speed_gt_s is not None:
+        settings.check_link_speed(how.wanted.link_speed_gt_s)
+
+
+@contextmanager
+def equipped(how: How, rig: str | None, device: Device, say: Say, sys: Path = Path("/sys")) -> Iterator[Equipment]:
+    """Holds the rig, or has tried the meter. DriveError, RigError or UsageError when it cannot record this drive."""
+    if how.meter is not None:
+        with open_meter(how.meter) as meter:
+            say(f"rail: {meter.about.model} {meter.about.serial}".rstrip())
+        yield Equipment(device, None, how.meter, _log(how.commands, device, say), how.wanted)
+        return
+    with Rig.open(rig) as held:
+        wanted = _seen(held, read_link(device, sys), how, say)
+        if wanted is not None:
+            beside = how.commands if how.commands in _LOGS else None
+            yield Equipment(device, held, None, beside and _log(beside, device, say), wanted)
+            return
+    # the tap is blind: the same rig as a meter of the rail
+    yield Equipment(device, None, f"rig:{rig or ''}", _log(how.commands, device, say), how.wanted)
+
+
+def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:
+    """What the host is set to so that the tap sees the link; None where the host's log stands in for the tap. DriveError when neither is
+    wanted."""
+    board = board_of(rig.port.serial)
+    wanted = how.wanted
+    why = None if board is None or link is None else unseen(board, link, wanted.link_speed_gt_s)
+    if board is None or link is None or why is None:
+        return wanted
+    if how.commands in _LOGS:
+        say(f"The tap is not used: {why[0].lower()}{why[1:]}. The commands are the host's ({how.commands.value}).")
+        return None
+    slower = max(board.rates_gt_s)
+    narrow = (link.width or 0) <= board.lanes
+    if narrow and wanted.link_speed_gt_s is None and how.ask is not None:
+        say(f"{why}.")
+        if how.ask(f"Set the link to {rate(slower)} for this run, and back when it ends?"):
+            return Wanted(slower, wanted.governor)
+        if how.commands is Commands.auto:
+            return None
+    raise DriveError(f"{why}. Nothing was written.")
+
+
+def _log(commands: Commands, device: Device, say: Say) -> str:
+    """The kind of the host's log, tried out. DriveError when there is none."""
+    refused: list[str] = []
+    for kind in _LOGS if commands is Commands.auto else (commands,):
+        if kind is Commands.fio:  # nothing to try
+            say("commands: from fio's own logs")
+            return kind.value
+        try:
+            with open_log(kind.value, device.path):
+                pass
+        except WattbellError as error:
+            if commands is not Commands.auto:
+                raise
+            refused.append(str(error))
+            continue
+        said = f" ({refused[0].rstrip('.')})" if refused else ""
+        say(f"commands: the host's log, {kind.value}{said}")
+        return kind.value
+    raise DriveError(" ".join(refused))
+
+
+__all__ = ["Commands", "Equipment", "How", "check_host", "equipped"]

@@ -1,0 +1,211 @@
+"""What records while a session's steps run: a rig, which has commands and rail in one stream, or a meter, which has the rail."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from ..capture import CaptureWriter
+from ..capture.record import USER_STOPPED, Limits, record
+from ..capture.source import RailSource
+from ..clock import host_ns
+from ..errors import DriveError, RigError
+from ..meters.meter import Meter
+from ..meters.record import Recorder
+from ..rig import Rig
+from ..suites.step import Rest
+from .settle import RailWatch, Seen, wait
+
+_STALLED_S = 15.0
+"""A marker may come long after its command (a virtual rig's simulation lags); the stream must go on meanwhile."""
+_POLL_S = 0.2
+_READ_S = 0.1
+
+
+class Recording(ABC):
+    """Records in a thread from :meth:`begin` until :meth:`end`. ``what``: who records, as a sentence begins."""
+
+    what: str
+
+    def __init__(self, writer: CaptureWriter) -> None:
+        self.writer = writer
+        self.stop = threading.Event()
+        self.error: BaseException | None = None
+        self.reason = ""
+        self.rail = RailWatch(int(writer.meta["clock"]["tick_ps"]) * 1e-12)
+        writer.on_rail = self._take
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+
+    def begin(self) -> None:
+        """Start recording."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.reason = self._record()
+        except BaseException as error:  # handed to the main thread, which says it
+            self.error = error
+
+    @abstractmethod
+    def _record(self) -> str:
+        """Until :attr:`stop` is set, or it ends by itself; returns why."""
+
+    def _take(self, source: RailSource) -> None:
+        self.rail.add(source)
+
+    def check(self) -> None:
+        """Raise what ended the recording, if something did."""
+        if self.error is not None:
+            raise self.error
+        if not self._thread.is_alive():
+            raise DriveError(f"The recording ended before the workload did: {self.reason}.")
+
+    def await_marker(self, value: int) -> int | None:
+        """Tick of a marker once it was seen and the rail up to it; None when the recording ends without it, or nothing has come for a
+        while."""
+        progress = _Progress(lambda: self.writer.last_tick)
+        while (tick := self._seen(value)) is None and self._thread.is_alive() and progress.goes_on():
+            self._thread.join(_POLL_S)
+        return tick
+
+    @abstractmethod
+    def _seen(self, value: int) -> int | None:
+        """Tick of a marker that was seen and behind which the rail is there."""
+
+    def await_rest(self, begin: int, rest: Rest) -> Seen:
+        """What the rail does behind the marker ``begin`` until it is at rest, or for the longest time. DriveError when the stream stops."""
+        tick = self.await_marker(begin)
+        self.check()
+        if tick is None:
+            raise DriveError(self.unseen)
+        self.rail.begin(tick)
+        progress = _Progress(lambda: self.writer.last_tick)
+
+        def pause() -> None:
+            self.check()
+            if not progress.goes_on():
+                raise DriveError(f"{self.what} has sent nothing for {_STALLED_S:g} s; is it still plugged in?")
+            time.sleep(_POLL_S)
+
+        return wait(lambda: self.rail.look(rest, self.writer.last_tick), rest.longest_s, pause)
+
+    @property
+    @abstractmethod
+    def unseen(self) -> str:
+        """What it means that a marker is not seen."""
+
+    def end(self) -> None:
+        """Stop, if it has not stopped by itself."""
+        self.stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+
+class RigRecording(Recording):
+    """A rig's stream: its tap sees the markers."""
+
+    what = "The rig"
+
+    def __init__(self, rig: Rig, writer: CaptureWriter) -> None:
+        super().__init__(writer)
+        self._rig = rig
+
+    def _record(self) -> str:
+        return record(self._rig, self.writer, Limits(), stop=self.stop)
+
+    def _seen(self, value: int) -> int | None:
+        return next((tick for tick, found in reversed(self.writer.markers) if found == value), None)
+
+    @property
+    def unseen(self) -> str:
+        return "The rig's stream does not show what the drive is sent: is this rig at this drive?"
+
+
+class MeterRecording(Recording):
+    """A meter's rail. ``marked_ns``: when, by the host's clock, the host's log of commands saw a marker; None where it has not.
+
+    The meter's clock is placed by its earliest arrivals until the session is over: late by no more than the quickest of its data took.
+    """
+
+    def __init__(self, meter: Meter, writer: CaptureWriter, marked_ns: Callable[[int], int | None]) -> None:
+        super().__init__(writer)
+        self.meter, self.what = meter, f"The meter ({meter.about.model})"
+        self.recorder = Recorder(meter, writer)
+        self._marked_ns = marked_ns
+        self._tick_ps = meter.about.tick_ps
+        self._late_ns: int | None = None
+        self._kept: list[RailSource] | None = None
+
+    def _record(self) -> str:
+        self.meter.start()
+        while not self.stop.is_set():
+            if self.recorder.take(_READ_S):
+                late = host_ns() - self._ns(self.recorder.last_tick)
+                self._late_ns = late if self._late_ns is None else min(self._late_ns, late)
+        self.recorder.end()
+        return USER_STOPPED
+
+    def _ns(self, tick: int) -> int:
+        return tick * self._tick_ps // 1000
+
+    def tick_at(self, ns: int) -> int | None:
+        """About which tick it was at an instant of the host's clock: not earlier than it really was. None before the first sample."""
+        return None if self._late_ns is None else (ns - self._late_ns) * 1000 // self._tick_ps
+
+    def _take(self, source: RailSource) -> None:
+        interval = self.meter.about.interval_ticks
+        if (source.interval_ticks != interval).any():
+            now = next(int(n) for n in source.interval_ticks if n != interval)
+            raise RigError(f"{self.what} changed its sample interval from {interval} to {now} ticks; what it had sent is kept.")
+        super()._take(source)
+        if self._kept is not None:
+            self._kept.append(source)
+
+    def keep(self) -> None:
+        """Keep a copy of what comes from here on in memory."""
+        self._kept = []
+
+    def kept(self) -> list[RailSource]:
+        """What came since :meth:`keep`; nothing is kept from here on."""
+        found, self._kept = self._kept or [], None
+        return found
+
+    def _seen(self, value: int) -> int | None:
+        ns = self._marked_ns(value)
+        return None if ns is None else self.passed(ns)
+
+    def passed(self, ns: int) -> int | None:
+        """The tick of an instant of the host's clock, once the rail has come so far."""
+        tick = self.tick_at(ns)
+        return tick if tick is not None and self.recorder.last_tick >= tick else None
+
+    def await_instant(self, ns: int) -> bool:
+        """Wait until the rail has come so far; False when it has stopped before."""
+        progress = _Progress(lambda: self.recorder.last_tick)
+        while self.passed(ns) is None and self._thread.is_alive() and progress.goes_on():
+            self._thread.join(_POLL_S)
+        return self.passed(ns) is not None
+
+    @property
+    def unseen(self) -> str:
+        return f"{self.what} has sent nothing for a while, or the host's log of commands does not show what the drive is sent."
+
+
+class _Progress:
+    """Watches whether a number keeps changing."""
+
+    def __init__(self, number: Callable[[], int]) -> None:
+        self._number = number
+        self._seen, self._since = number(), time.monotonic()
+
+    def goes_on(self) -> bool:
+        """False when it has not changed for ``_STALLED_S``."""
+        now = self._number()
+        if now != self._seen:
+            self._seen, self._since = now, time.monotonic()
+        return time.monotonic() - self._since < _STALLED_S
+
+
+__all__ = ["MeterRecording", "Recording", "RigRecording"]

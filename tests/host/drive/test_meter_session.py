@@ -1,0 +1,167 @@
+"""Sessions whose rail is a meter's and whose commands are the host's log: two clocks, one capture."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wattbell.analysis import analyze
+from wattbell.capture import open_capture
+from wattbell.drive import recording, suspend
+from wattbell.errors import ClockError, DriveError, RigError
+from wattbell.measure.source import Source
+
+from tests.host.drive.lab import Lab
+from tests.host.drive.meterlab import LabLog, LabMeter
+
+LOAD = "[a]\nfilename=${WATTBELL_DRIVE}\nrw=randread\nbs=4k\n"
+WORK = {"name": "w", "fio": "j.fio"}
+IDLE = {"name": "i", "idle_s": 0.3}
+SETTLE = {"name": "i-settle", "settle": {"window_s": 2.0, "range_share": 0.05, "longest_s": 30.0}, "measured": False}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    made = Lab(tmp_path, monkeypatch)
+    (tmp_path / "iops").write_text("[1000.0]")
+    (tmp_path / "plans/j.fio").write_text(LOAD)
+    return made
+
+
+def captured(lab: Lab) -> Any:
+    return open_capture(lab.root / "capture")
+
+
+def test_phases_and_commands_of_the_hosts_log_lie_on_the_meters_clock(lab: Lab) -> None:
+    lab.power = lambda t: 2.0 if t < 0.15 else 0.5  # 0.15 s of 2 W behind each marker, as the meter's samples have it
+    meter = LabMeter(lab)
+    phases = lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    capture = captured(lab)
+    assert capture.meta["state"] == "complete" and capture.meta["clock"]["tick_ps"] == 1_000_000
+    found = Source(capture).phases
+    assert [phase["name"] for phase in phases] == list(found) == ["w", "i"]
+    bound = capture.meta["conditions"]["alignment_u_s"]
+    assert 0 < bound < 0.02
+    assert [phase["edge_u_s"] for phase in capture.meta["workload"]["phases"]] == [bound, bound]
+    about = json.loads(json.dumps(analyze(capture)))
+    work, idle = about["phases"]
+    assert work["commands"]["all"]["count"] == 100 and idle["commands"]["all"]["count"] == 0
+    # what the meter drew is known: 2 W for 0.15 s behind the start marker, 0.5 W for the rest
+    energy = idle["power"]["energy_j"]
+    assert energy["value"] == pytest.approx(0.5 * idle["duration_s"] + 1.5 * 0.15, abs=0.03)
+    assert energy["conditions"]["edge_u_s"] == pytest.approx(bound)
+    assert capture.meta["conditions"]["host_log"]["clock_map"]["bound_s"] == pytest.approx(bound)
+    assert not (lab.root / "capture/host_commands.parquet").exists() and not list(lab.root.glob("plans/results/*.parquet"))
+
+
+def test_an_idle_time_begins_when_the_meters_rail_is_at_rest(lab: Lab) -> None:
+    lab.power = lambda t: 1.5 - 0.4 * min(t, 2.5)
+    settle, _ = lab.run(SETTLE, IDLE, meter=LabMeter(lab), log=LabLog(lab))
+    assert settle["settling"]["settled"] and 3.5 <= settle["settling"]["after_s"] < 20
+    assert settle["settling"]["mean_w"] == pytest.approx(0.5, rel=1e-3)
+
+
+def test_a_rigs_tap_stays_the_captures_and_the_log_lies_beside_it(lab: Lab) -> None:
+    log = LabLog(lab)
+    lab.run(WORK, IDLE, log=log)
+    capture = captured(lab)
+    assert list(Source(capture).phases) == ["w", "i"]
+    host = capture.meta["conditions"]["host_log"]
+    assert host["commands"] == 104 and log.ended
+    assert "alignment_u_s" not in capture.meta["conditions"]
+    assert (lab.root / "capture/host_commands.parquet").is_file() and "host_commands.parquet" in capture.meta["files"]
+
+
+def test_a_meter_that_goes_leaves_what_it_sent_and_the_commands(lab: Lab) -> None:
+    meter, log = LabMeter(lab), LabLog(lab)
+    meter.gone_after = 400
+    with pytest.raises(RigError, match="The meter is gone"):
+        lab.run(WORK, {"name": "i", "idle_s": 0.8}, {"name": "never", "idle_s": 0.1}, meter=meter, log=log)
+    assert not (lab.root / "restore.json").exists() and log.ended
+    capture = captured(lab)
+    assert capture.meta["state"] == "incomplete" and capture.meta["rail"]["samples"] >= 400
+    assert capture.commands.collect().height >= 102, "fio's commands are there"
+    assert "the meter was lost" in " ".join(capture.gaps.collect()["reason"])
+    assert not capture.meta["loss"]["lossless"]
+
+
+def test_a_meter_that_changes_its_rate_ends_the_session(lab: Lab) -> None:
+    meter = LabMeter(lab)
+    meter.other_rate_after = 300
+    with pytest.raises(RigError, match=r"changed its sample interval from 1000 to 500 ticks"):
+        lab.run({"name": "i", "idle_s": 0.8}, {"name": "j", "idle_s": 0.1}, meter=meter, log=LabLog(lab))
+    assert captured(lab).meta["rail"]["samples"] >= 200
+
+
+def test_a_meter_that_falls_silent_ends_the_session(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_STALLED_S", 1.0)
+    meter = LabMeter(lab)
+    taken = meter.read
+
+    def read(timeout_s: float) -> list[Any]:
+        return taken(timeout_s) if meter.sent < 200 else []
+
+    meter.read = read  # type: ignore[method-assign]
+    with pytest.raises(DriveError, match=r"The meter \(fake\) has sent nothing for"):
+        lab.run(SETTLE, meter=meter, log=LabLog(lab))
+
+
+def test_a_log_that_breaks_ends_a_session_that_has_no_other(lab: Lab) -> None:
+    log = LabLog(lab)
+    log.breaks_after = 0
+    with pytest.raises(DriveError, match="cannot be read any more"):
+        lab.run(WORK, {"name": "i", "idle_s": 1.5}, {"name": "j", "idle_s": 0.1}, meter=LabMeter(lab), log=log)
+    assert captured(lab).commands.collect().height >= 102
+    assert any("broke off" in note for note in captured(lab).meta["conditions"]["notes"])
+
+
+def test_events_that_the_kernel_lost_are_counted_in_the_figures(lab: Lab) -> None:
+    log = LabLog(lab)
+    log.overran = 7
+    lab.run(WORK, meter=LabMeter(lab), log=log)
+    capture = captured(lab)
+    gaps = capture.gaps.collect()
+    assert gaps.filter(gaps["count"] == 7)["reason"].to_list() == ["the kernel's trace buffer overran (CPU 0)"]
+    assert not capture.meta["loss"]["lossless"]
+    (work,) = json.loads(json.dumps(analyze(capture)))["phases"]
+    assert work["loss_here"]["commands"] == 7
+
+
+def test_a_computer_that_sleeps_ends_the_session(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    asleep = [0]
+    monkeypatch.setattr(suspend, "_asleep_ns", lambda: asleep[0])
+
+    def say(text: str) -> None:
+        if text == "1: w":
+            asleep[0] = 12_300_000_000
+
+    lab.said = type("Said", (list,), {"append": lambda self, text: say(text)})()
+    with pytest.raises(DriveError, match=r"suspended for 12.3 s"):
+        lab.run(WORK, IDLE, meter=LabMeter(lab), log=LabLog(lab))
+    assert list(Source(captured(lab)).phases) == ["w"] and not (lab.root / "restore.json").exists()
+
+
+def test_a_step_of_the_time_of_day_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NTP sets and slews CLOCK_REALTIME (and slews CLOCK_MONOTONIC): nothing here goes by them."""
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + (3600 * 10**9 if lab.words("runs") else 0))
+    lab.run(WORK, IDLE, meter=LabMeter(lab), log=LabLog(lab))
+    capture = captured(lab)
+    assert capture.meta["state"] == "complete" and capture.meta["conditions"]["alignment_u_s"] < 0.02
+    assert list(Source(capture).phases) == ["w", "i"]
+
+
+def test_clocks_that_part_leave_the_commands_on_the_hosts(lab: Lab) -> None:
+    meter = LabMeter(lab)
+    told = meter.clock_pairs
+    meter.clock_pairs = lambda: [  # type: ignore[method-assign]
+        type(p)(p.before_ns, p.after_ns, p.tick + (400_000 if k > 20 else 0)) for k, p in enumerate(told())
+    ]
+    with pytest.raises(ClockError, match=r"do not run along one line.*host_commands.parquet"):
+        lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    capture = captured(lab)
+    assert (lab.root / "capture/host_commands.parquet").is_file() and capture.meta["state"] == "incomplete"
+    assert capture.meta["rail"]["samples"] > 100 and not capture.meta["loss"]["lossless"]
