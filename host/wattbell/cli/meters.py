@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from . import output
 
@@ -23,7 +25,19 @@ def meters(
         names = ("usage", "what", "extra", "installed")
         output.print_json([{name: getattr(kind, name) for name in names} for kind in KINDS.values()])
         return
-    shown = output.table("--meter", "what", "library")
-    for kind in KINDS.values():
-        shown.add_row(kind.usage, kind.what, "installed" if kind.installed else f"pip install 'wattbell[{kind.extra}]'")
-    output.out.print(shown)
+    for name, kind in KINDS.items():
+        state = ("installed", "green") if kind.installed else (f"pip install 'wattbell[{kind.extra}]'", "yellow")
+        output.out.print(Text.assemble((name, "bold"), f"  {kind.what}  ", state), soft_wrap=True)
+        for line in _lines(kind.usage, output.out.width):
+            output.out.print(Text(line), soft_wrap=True)
+
+
+def _lines(usage: str, width: int) -> list[str]:
+    """``--meter`` with what stands behind it, broken in front of an option where it is too wide; a bracket stays whole."""
+    first, *options = re.split(r"(?=\[,)", usage)
+    lines = [f"  --meter {first}"]
+    for option in options:
+        if len(lines[-1]) + len(option) > width:
+            lines.append(" " * 10)
+        lines[-1] += option
+    return lines

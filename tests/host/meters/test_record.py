@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from wattbell.capture import Capture, open_capture
-from wattbell.cli import record
+from wattbell.cli import output, record
 from wattbell.cli.meters import meters as list_meters
 from wattbell.errors import UsageError
 from wattbell.meters import meter as meters
@@ -179,3 +179,15 @@ def test_meters_lists_every_one(capsys: pytest.CaptureFixture[str]) -> None:
     list_meters(json=True)
     printed = json.loads(capsys.readouterr().out)
     assert [kind["usage"] for kind in printed] == [kind.usage for kind in meters.KINDS.values()]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_meter_is_listed_as_it_is_given_in_no_more_than_the_width(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(output, "out", output.PlainConsole(width=width, file=sys.stdout))
+    list_meters()
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= width
+    joined = "".join(line.strip() for line in said.splitlines())
+    assert all(f"--meter {kind.usage}" in joined for kind in meters.KINDS.values())
