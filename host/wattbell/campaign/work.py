@@ -30,7 +30,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 @dataclass(frozen=True)
 class Work:
     """``source``: what the capture says of it (``workload``); ``writes``: whether it may change what is on the drive, which of a command
-    nobody knows; ``command``: whether it is one."""
+    nobody knows, and which does not matter to a model; ``command``: whether it is one."""
 
     session: Session
     source: Mapping[str, Any]
@@ -50,7 +50,7 @@ def read_work(file: Path, drive: str | None, folder: Path, voice: Voice) -> Work
     if file.suffix == ".toml":
         return _planned(file, file, drive)
     step = Step(name=_one_line(file.stem), fio=file.name)
-    return _made(file, [step], {file.name: _job(file, drive)}, ())
+    return _made(file, [step], {file.name: _job(file, drive)}, drive)
 
 
 def _planned(plan: Path, file: Path, drive: str | None) -> Work:
@@ -71,29 +71,29 @@ def _planned(plan: Path, file: Path, drive: str | None) -> Work:
         steps.append(step)
     about = [text for text, given in (("condition", read.condition), ("data_bytes", read.data_bytes)) if given is not None]
     notes = (f"the plan's {' and '.join(about)} describe a model's drive: this one was as it was found",) if about else ()
-    return _made(file, steps, files, notes)
+    return _made(file, steps, files, drive, notes)
 
 
 def _replaced(step: Step, **keys: str) -> Step:
     return msgspec.structs.replace(step, **keys)
 
 
-def _made(file: Path, steps: Sequence[Step], files: dict[str, str], notes: tuple[str, ...]) -> Work:
+def _made(file: Path, steps: Sequence[Step], files: dict[str, str], drive: str | None, notes: tuple[str, ...] = ()) -> Work:
     session = Session(_one_line(file.stem), "as found", [], RAIL_INTERVAL_S, steps=list(steps), files=files)
-    return Work(session, {"source": "fio", "job": file.name}, any(writes_data(step, files) for step in steps), notes=notes)
+    writes = drive is not None and any(writes_data(step, files) for step in steps)
+    return Work(session, {"source": "fio", "job": file.name}, writes, notes=notes)
 
 
 def _job(path: Path, drive: str | None) -> str:
     """A job file that fio may run on the drive, and on nothing else."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = named(path.read_text(encoding="utf-8"), drive)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a text file ({error}).") from None
     if drive is None:
         return text
-    text = named(text, drive)
     try:
         of_a_suite(text, str(path))
     except UsageError as error:

@@ -108,7 +108,7 @@ def show_plan(title: str, outlook: Outlook, bench: RealBench | None, json: bool)
         output.out.print()
         output.out.print(Text(heading), soft_wrap=True)
         for step, expected in part.runs:
-            table.add_row(step.name, _what(step), *_reckoned(expected), *_power(step))
+            table.add_row(step.name, _what(step), *_reckoned(step, expected), *_power(step))
         if part.runs:
             output.out.print(table)
     output.out.print()
@@ -148,9 +148,13 @@ def _what(step: Step) -> str:
     return f"idle for {step.idle_s:g} s"
 
 
-def _reckoned(expected: Expected) -> tuple[str, str]:
+def _reckoned(step: Step, expected: Expected) -> tuple[str, str]:
     exact = "" if expected.exact else "about "
     written = f"{exact}{output.si(expected.written_bytes, 'B')}" if expected.written_bytes else "not known" if not expected.exact else ""
+    if step.idle_s is not None or step.wake is not None:
+        return written, f"{expected.known_s:g} s"
+    if step.command is not None or not expected.seconds:
+        return written, "not known"
     return written, about(expected.seconds) + (" (if needed)" if expected.optional else "")
 
 

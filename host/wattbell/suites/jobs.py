@@ -203,14 +203,16 @@ def writes(section: Section) -> bool:
     return any(section.options.get(key, "read") not in ("read", "randread") for key in ("rw", "readwrite"))
 
 
-def named(text: str, path: str) -> str:
-    """A job file in which every ``filename`` that is ``path``, or a link to it, is the drive under test."""
+def named(text: str, path: str | None) -> str:
+    """A job file in which every ``filename`` that is ``path``, or a link to it, is the drive under test; None: whatever it is."""
     return "\n".join(f"filename={DRIVE}" if _is_file(line, path) else line for line in text.split("\n"))
 
 
-def _is_file(line: str, path: str) -> bool:
+def _is_file(line: str, path: str | None) -> bool:
     key, separator, value = (part.strip(" \t\r") for part in re.split("[#;]", line, maxsplit=1)[0].partition("="))
-    return key == "filename" and bool(separator) and value.startswith("/") and os.path.realpath(value) == os.path.realpath(path)
+    if key != "filename" or not separator:
+        return False
+    return path is None or (value.startswith("/") and os.path.realpath(value) == os.path.realpath(path))
 
 
 def _lines(text: str, where: str) -> Iterator[_Line]:

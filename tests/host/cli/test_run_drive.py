@@ -305,3 +305,32 @@ def test_a_dry_run_prints_the_whole_plan_and_touches_nothing(lab: Lab, run: Any,
     one = json.loads(run("reads.fio", "--dry-run", "--json", "--apst").out)
     assert one["written_bytes"] == 0 and one["refusals"] == [] and one["sessions"][0]["steps"][0]["apst"] is True
     assert untouched(lab) and os.listdir(lab.root / "plans") == []
+
+
+def test_a_dry_run_of_a_virtual_drive_needs_no_simulation(lab: Lab, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setenv("WATTBELL_SIM_BIN", str(lab.root / "none"))
+    (lab.root / "w.fio").write_text("[a]\nrw=write\nbs=1m\nsize=1g\ndirect=1\nfilename=/dev/sdz\n")
+    for work, written in (("w.fio", 1 << 30), ("consistency-2016", 7_000_000_000_000)):
+        monkeypatch.setattr(sys, "argv", ["wattbell", "run", work, "--virtual", "intel-660p-1tb", "--out", "o", "--dry-run", "--json"])
+        capfd.readouterr()
+        with pytest.raises(SystemExit, match="^0$"):
+            app.main()
+        plan = json.loads(capfd.readouterr().out)
+        assert plan["written_bytes"] == pytest.approx(written, rel=0.3) and plan["settings"] == [] and plan["refusals"] == []
+    assert not (lab.root / "o").exists()
+
+
+def test_what_is_left_is_shown_in_a_terminal_and_told_in_lines_elsewhere(lab: Lab, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (lab.root / "still.toml").write_text("[[step]]\nname = '[bold]still'\nidle_s = 2.5\n")
+    plain = run("still.toml")
+    assert "left" not in plain.err and "\x1b" not in plain.err
+    monkeypatch.setattr(output.err, "_force_terminal", True)
+    monkeypatch.setattr(output.err, "is_interactive", True)
+    shown = run("still.toml", "--force")
+    assert "about 2 s left" in shown.err or "about 1 s left" in shown.err, shown.err
+    assert "1: [bold]still" in shown.err
+    monkeypatch.setattr(output.err, "no_color", True)
+    colours = [
+        code for code in run("still.toml", "--force").err.split("\x1b[")[1:] if code[:2] in ("31", "32", "33", "34", "35", "36", "38")
+    ]
+    assert colours == []
