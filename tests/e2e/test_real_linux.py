@@ -15,6 +15,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from wattbell.analysis import analyze
+from wattbell.capture import CaptureWriter, open_capture
+from wattbell.clocks.map import ClockMap
+from wattbell.hostlog.commands import HostCommands
+from wattbell.hostlog.events import Pairing, Wanted
+from wattbell.hostlog.files import read_log
+from wattbell.hostlog.pages import PageReader
 
 ROOT = Path(__file__).resolve().parents[2]
 GUEST = ROOT / "sim/guest"
@@ -78,7 +85,8 @@ def qemu(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def vfio(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return make(tmp_path_factory.mktemp("vfio"), "vfio", "--bus-trace", [JOBS / "ci", JOBS / "idle"], "--io-log")
+    jobs = [JOBS / "log/00-begin.sh", JOBS / "ci", JOBS / "idle", JOBS / "log/99-end.sh"]
+    return make(tmp_path_factory.mktemp("vfio"), "vfio", "--bus-trace", jobs, "--io-log")
 
 
 @pytest.fixture(params=["qemu", "vfio"])
@@ -143,3 +151,78 @@ def test_shadow_doorbells_are_told_and_latency_falls_back(tmp_path: Path) -> Non
     assert any("shadow doorbells" in warning for warning in run.analysis["warnings"])
     for entry in run.analysis["commands"]["by_opcode"].values():
         assert entry["latency_s"]["from"] == "fetch"
+
+
+def kernel_log(run: Run) -> HostCommands:
+    """Commands of the driver's tracepoints, from the pages of the kernel's buffer; nothing is missing in it."""
+    folder = run.folder
+    formats = [(folder / f"script-log-{name}").read_text() for name in ("header_page", "nvme_setup_cmd", "nvme_complete_rq")]
+    events, missing = PageReader(*formats).read(0, (folder / "script-log-cpu0").read_bytes())
+    assert missing == [] and "overrun: 0\ncommit overrun: 0\n" in (folder / "script-log-cpu0-stats").read_text()
+    pairing = Pairing(Wanted(0, 1, ("nvme0n1",)))
+    log = pairing.add(events)
+    assert pairing.notes() == []
+    return log
+
+
+def log_and_tap(run: Run) -> pl.DataFrame:
+    """Commands of the driver's tracepoints (columns ``*_log``) and of the tap between the first
+    and the last marker, one row a command: the n-th of a queue and CID is the n-th of the other side."""
+    log = kernel_log(run)
+    # the first phase begins the log, the last ends it
+    markers = pl.read_parquet(run.capture / "events.parquet").filter(pl.col("name") == "marker")[1:-1]
+    assert [value for _, value in log.markers] == markers["arg32"].to_list()
+    first, last = markers["tick"].min(), markers["tick"].max()
+    tap = pl.read_parquet(run.capture / "commands.parquet").filter(pl.col("doorbell_tick").is_between(first, last))
+    edges = log.markers[0][0], log.markers[-1][0]
+    found = pl.DataFrame(pl.from_arrow(log.table)).filter(pl.col("doorbell_tick").is_between(*edges))
+    key = ["qid", "cid"]
+    sides = [side.sort("cqe_tick").with_columns(pl.int_range(pl.len()).over(key).alias("nth")) for side in (tap, found)]
+    return sides[0].join(sides[1], on=[*key, "nth"], how="full", suffix="_log")
+
+
+def test_the_kernels_log_has_every_command_of_the_tap_and_no_other(vfio: Run) -> None:
+    both = log_and_tap(vfio)
+    assert len(both) > 1000 and both["qid"].n_unique() == 2
+    assert both["cqe_tick"].null_count() == both["cqe_tick_log"].null_count() == 0
+    for column in ("opcode", "status"):
+        assert both[column].to_list() == both[f"{column}_log"].to_list(), column
+    ranges = (pl.col("qid") > 0) & (pl.col("opcode") == 9)
+    assert both.filter(ranges).height > 0
+    # the list of ranges is in memory, which no tracepoint reads
+    assert both.filter(ranges)["flags_log"].unique().to_list() == [0x80]
+    others = both.filter(~ranges)
+    for column in ("slba", "blocks", "flags"):
+        assert others[column].to_list() == others[f"{column}_log"].to_list(), column
+
+
+def test_the_drivers_latency_is_never_below_the_taps(vfio: Run) -> None:
+    """Set-up comes before the doorbell and completion after the CQE; the two clocks' rates are equal to some ppm."""
+    both = log_and_tap(vfio)
+    longer = (both["cqe_tick_log"] - both["doorbell_tick_log"]) - (both["cqe_tick"] - both["doorbell_tick"])
+    assert longer.null_count() == 0 and longer.min() > 0  # type: ignore[operator]
+
+
+def test_the_kernels_text_of_the_same_trace_gives_the_same_commands(vfio: Run) -> None:
+    raw, text = log_and_tap(vfio), read_log(vfio.folder / "script-log.txt")
+    table = pl.DataFrame(pl.from_arrow(text.table)).filter(pl.col("doorbell_tick").is_between(text.markers[0][0], text.markers[-1][0]))
+    raw = raw.sort("cqe_tick_log", "cid")
+    off = table.sort("cqe_tick", "cid")["cqe_tick"].sort() - raw["cqe_tick_log"].sort()
+    assert len(table) == len(raw) and off.abs().max() <= 500  # type: ignore[operator]
+    for column in ("opcode", "slba", "blocks", "status"):
+        assert sorted(table[column].to_list()) == sorted(raw[f"{column}_log"].to_list()), column
+
+
+def test_a_capture_of_the_log_alone_has_fios_counts_and_bytes(vfio: Run, tmp_path: Path) -> None:
+    log = kernel_log(vfio)
+    first, last = log.markers[0][0], log.markers[-1][0]
+    with CaptureWriter(tmp_path / "c", lba_size_bytes=BLOCK, journal=False, conditions={"virtual": False}) as writer:
+        log.onto(ClockMap(first, 0, 0.0, 1e-6, "the log's own", first, last), 1000).put(writer)
+        writer.meta["workload"]["phases"] = json.loads((vfio.folder / "phases.json").read_text())[1:-1]
+        (tmp_path / "c/workload").mkdir(exist_ok=True)
+        for phase in vfio.phases():
+            (tmp_path / "c/workload" / phase["fio"]).write_bytes((vfio.folder / phase["fio"]).read_bytes())
+    found = analyze(open_capture(tmp_path / "c"))
+    assert found["fio"] is not None and len(found["fio"]["sections"]) == 11
+    assert found["fio"]["equal"] and found["fio"]["latency_ok"]
+    assert {phase["commands"]["all"]["latency_s"]["from"] for phase in found["phases"] if phase["kind"] == "fio"} == {"set-up"}

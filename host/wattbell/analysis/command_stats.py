@@ -10,8 +10,10 @@ from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.names import admin_name, io_name, status_name
 from wattbell.analysis.result import CommandLatency, CommandTable, Group
+from wattbell.capture.schema import SeenBy
 from wattbell.measure.errormodel import ErrorModel
 from wattbell.measure.latency import Distribution, describe
+from wattbell.measure.seen import START
 from wattbell.measure.table import NONE, SIZED_OPCODES, Commands
 
 Int64 = npt.NDArray[np.int64]
@@ -37,8 +39,9 @@ SPLITS = (
 def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool = True) -> CommandLatency:
     """Latency of the commands that have a CQE: doorbell -> CQE, or fetch -> CQE where doorbells are not on the wire.
 
-    ``from`` says which. The definition that more commands have is taken for all; commands without it are left out and
-    counted (``without_start``), never mixed in. ``saturated`` counts ages that are lower bounds: where it is not 0,
+    ``from`` says which, by the name that the start has with who saw the commands. The definition that more commands have is taken for
+    all; commands without it are left out and counted (``without_start``), never mixed in. ``saturated`` counts ages that are lower
+    bounds: where it is not 0,
     ``max`` and the mean are lower bounds too.
     """
     done = ~commands.has(CommandFlag.ABORTED)
@@ -53,7 +56,7 @@ def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool 
     ticks = commands.cqe_tick - start if whole else commands.cqe_tick[chosen] - start[chosen]
     saturated = int(np.count_nonzero(chosen & ((commands.saturated & bit) != 0)))
     return {
-        "from": "fetch" if from_fetch else "doorbell",
+        "from": "fetch" if from_fetch else START[SeenBy(int(commands.source[0]))] if len(commands) else "doorbell",
         **describe(ticks, tick_s, model, full),
         "without_start": int(np.count_nonzero(done)) - len(ticks),
         "shadow_doorbells": int(np.count_nonzero(shadow)),

@@ -18,6 +18,7 @@ from wattbell.measure.instruments import Instruments
 from wattbell.measure.loss import LossBook
 from wattbell.measure.phases import Phase, find_phases
 from wattbell.measure.rail import Rail, no_rail_reason
+from wattbell.measure.seen import seen_by
 from wattbell.measure.table import Commands, is_marker, lba_sizes, load_commands
 
 IDLE_MIN_S = 0.020
@@ -72,7 +73,7 @@ def load(capture: Capture) -> Context:
     """Read a capture for analysis."""
     meta = capture.meta
     tick_s = capture.tick_ps * 1e-12
-    model = error_model(meta)
+    model, seen = seen_by(capture, error_model(meta))
     sizes, notes = lba_sizes(meta)
     everything = load_commands(capture.commands, sizes)
     markers = is_marker(everything, marking_of(meta))
@@ -106,5 +107,5 @@ def load(capture: Capture) -> Context:
         phases=find_phases(events, meta.get("workload") or {}, last),
         first_tick=first,
         last_tick=last,
-        notes=notes,
+        notes=seen + notes,
     )

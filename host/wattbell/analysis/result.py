@@ -28,7 +28,8 @@ class Absent(TypedDict):
 
 
 class CommandLatency(_From, Distribution, total=False):
-    """``from`` (doorbell or fetch) to CQE. ``without_start``: commands left out. ``saturated``: ages that are lower bounds."""
+    """``from`` (doorbell, fetch; of a host's log: set-up, issue, submission) to CQE. ``without_start``: commands left out. ``saturated``:
+    ages that are lower bounds."""
 
     without_start: int
     shadow_doorbells: int

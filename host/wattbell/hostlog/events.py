@@ -13,9 +13,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
-from wattbell_spec.nvme import LBA_OPCODES, admin, feature, io
+from wattbell_spec.nvme import LBA_OPCODES, io
 from wattbell_spec.wire import CommandFlag, Kind
 
+from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
 
@@ -77,10 +78,12 @@ class Wanted:
 
 
 class Pairing:
-    """Pairs events as they come. ``instant_u_ns``: limit of the error of their time stamps as times of these events."""
+    """Pairs events as they come. ``instant_u_ns``: limit of the error of their time stamps as times of these events. ``marking``: which
+    commands are markers."""
 
-    def __init__(self, wanted: Wanted, instant_u_ns: int = 1) -> None:
+    def __init__(self, wanted: Wanted, instant_u_ns: int = 1, marking: Marking = BY_FEATURE) -> None:
         self._wanted = wanted
+        self._marking = marking
         self._u_ns = instant_u_ns
         self._open = empty()
         self._latest_lost_ns: int | None = None
@@ -155,7 +158,7 @@ class Pairing:
         dropped = dropped.take(~self._of_another(dropped))
         self.unstarted += len(alone)
         self.unfinished += len(dropped)
-        markers = sorted(_markers(begun) + _markers(dropped))
+        markers = sorted(self._markers(begun) + self._markers(dropped))
         qid = np.concatenate((begun.qid, alone.qid))
         self.wide_qids += int((qid > _MOST_QID).sum())
         data = (begun.qid > 0) & np.isin(begun.opcode, np.array(LBA_OPCODES, np.uint8))
@@ -191,6 +194,10 @@ class Pairing:
         table = command_table(columns, SeenBy.TRACEPOINT, self._u_ns)
         return HostCommands(table, markers, _of_commands(sorted(lost, key=lambda gap: gap.first_tick), alone), SeenBy.TRACEPOINT)
 
+    def _markers(self, begun: Events) -> list[tuple[int, int]]:
+        found = np.flatnonzero(self._marking.mask(begun.qid, begun.opcode, begun.lba))
+        return [(int(begun.ns[at]), int(begun.lba[at] >> np.uint64(32))) for at in found]
+
     def _of_another(self, begun: Events) -> npt.NDArray[np.bool_]:
         if self._wanted.nsid is None:
             return np.zeros(len(begun), np.bool_)
@@ -214,8 +221,3 @@ def _of_commands(lost: list[Gap], alone: Events) -> list[Gap]:
         count = gap.count if gap.count < 0 else max(1, (gap.count - there + 1) // 2)
         found.append(Gap(Kind.COMMANDS, gap.first_tick, gap.last_tick, count, gap.reason))
     return found
-
-
-def _markers(begun: Events) -> list[tuple[int, int]]:
-    found = (begun.qid == 0) & (begun.opcode == admin("get_features")) & ((begun.lba & 0xFF) == feature("marker"))
-    return [(int(ns), int(lba >> 32)) for ns, lba in zip(begun.ns[found].tolist(), begun.lba[found].tolist())]

@@ -77,8 +77,8 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
         notes.append("the log has no offsets (log_offset=1): every address is 0")
     if path.name.endswith(".log") and "_clat" in path.name:
         notes.append("a _clat log: the time of each I/O begins after its submission (a _lat log has all of it)")
-    # an instant within its millisecond is not known: the middle is off by half of it at most
-    done = values[:, 0] + INSTANT_U_NS // 2
+    # fio adds whole milliseconds since the start of the job to the start in whole milliseconds: 0 to 2 ms early
+    done = values[:, 0] + INSTANT_U_NS
     columns = {
         "cqe_tick": done,
         "doorbell_tick": done - values[:, 1],

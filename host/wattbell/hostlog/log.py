@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 
 from ..errors import UsageError
@@ -53,14 +54,15 @@ class CommandLog(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None: ...
 
 
-def open_log(kind: str, device: str | Path, folder: Path | None = None) -> CommandLog:
+def open_log(kind: str, device: str | Path, folder: Path | None = None, marking: Marking = BY_FEATURE) -> CommandLog:
     """A log of ``kind`` (:data:`KINDS`) of a namespace (``/dev/nvme0n1``) or of all of a drive (``/dev/nvme0``). ``folder``: where fio
-    leaves its logs; only ``fio`` needs it. UsageError for an unknown kind, DriveError for what is no NVMe drive."""
+    leaves its logs; only ``fio`` needs it. ``marking``: which commands are markers; only ``trace`` sees them. UsageError for an unknown
+    kind, DriveError for what is no NVMe drive."""
     if kind not in KINDS:
         raise UsageError(f"There is no log of commands of kind {kind}; give one of {', '.join(KINDS)}.")
     target = target_of(device)
     if kind == "trace":
-        return TraceLog(target)
+        return TraceLog(target, marking)
     if kind == "blktrace":
         return BlktraceLog(target)
     if folder is None:

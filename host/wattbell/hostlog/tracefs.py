@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
 
@@ -52,15 +53,17 @@ _COUNTERS = ("overrun", "commit overrun", "dropped events")
 
 
 class TraceLog:
-    """A :class:`~.log.CommandLog`. ``tracefs``: where it is mounted; None: looked up."""
+    """A :class:`~.log.CommandLog`. ``tracefs``: where it is mounted; None: looked up. ``buffer_kib``: of each CPU."""
 
     source = SeenBy.TRACEPOINT
 
-    def __init__(self, target: Target, tracefs: Path | None = None, buffer_kib: int | None = None) -> None:
+    def __init__(
+        self, target: Target, marking: Marking = BY_FEATURE, *, tracefs: Path | None = None, buffer_kib: int | None = None
+    ) -> None:
         self._target = target
         self._tracefs = tracefs
         self._kib = buffer_kib
-        self._pairing = Pairing(target.wanted())
+        self._pairing = Pairing(target.wanted(), marking=marking)
         self._instance: Path | None = None
         self._lock: int | None = None
         self._pipes: dict[int, int] = {}
@@ -72,7 +75,7 @@ class TraceLog:
         self._failed: OSError | None = None
         self._later = empty()
         self._begun_ns = 0
-        self._seen_missing = 0
+        self._seen_missing: dict[int, int] = {}
         self._notes: list[str] = []
         self._stopped = False
 
@@ -267,19 +270,22 @@ class TraceLog:
         return self._pairing.add(events.take(events.ns <= until_ns), lost)
 
     def _gap(self, cpu: int, hole: Missing) -> Gap:
-        self._seen_missing += max(0, hole.count)
+        # a full page has no room for the number
+        count = hole.count if hole.count > 0 else max(1, self._counted(cpu) - self._seen_missing.get(cpu, 0))
+        self._seen_missing[cpu] = self._seen_missing.get(cpu, 0) + count
         first = self._begun_ns if hole.after_ns is None else hole.after_ns
-        return Gap(None, min(first, hole.before_ns), hole.before_ns, hole.count, f"{_OVERRAN} (CPU {cpu})")
+        return Gap(None, min(first, hole.before_ns), hole.before_ns, count, f"{_OVERRAN} (CPU {cpu})")
+
+    def _counted(self, cpu: int) -> int:
+        """Events that the kernel counts as lost on a CPU so far."""
+        assert self._instance is not None
+        text = (self._instance / "per_cpu" / f"cpu{cpu}" / "stats").read_text()
+        return sum(int(n) for name, n in re.findall(r"^([\w ]+): (\d+)$", text, re.MULTILINE) if name in _COUNTERS)
 
     def _uncounted(self) -> Gap | None:
         """What the kernel counts as lost beyond what was marked in the pages; its place is not known."""
-        assert self._instance is not None
-        counted = 0
-        for cpu in self._pipes:
-            text = (self._instance / "per_cpu" / f"cpu{cpu}" / "stats").read_text()
-            counted += sum(int(n) for name, n in re.findall(r"^([\w ]+): (\d+)$", text, re.MULTILINE) if name in _COUNTERS)
-        missing = counted - self._seen_missing
-        if missing <= 0:
+        missing = sum(max(0, self._counted(cpu) - self._seen_missing.get(cpu, 0)) for cpu in self._pipes)
+        if not missing:
             return None
         return Gap(None, self._begun_ns, host_ns(), missing, "the kernel counted more lost trace events than it marked")
 

@@ -2,7 +2,10 @@
 
 ``fio-184 [001] ..... 6.481747: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=2, cmdid=768, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_read
 slba=8, ...)`` and ``... nvme_complete_rq: nvme0: disk=nvme0n1, qid=2, cmdid=768, res=0x0, retries=0, flags=0x0, status=0x0``; without
-``disk=`` for admin commands. The seconds are those of the trace clock that was chosen, which the text does not name.
+``disk=`` for admin commands.
+trace-cmd cannot follow how the kernel prints a set-up; it says so and prints the fields: ``[FAILED TO PARSE] disk=nvme0n1 ctrl_id=0 qid=2
+opcode=2 flags=0 fctype=1 cid=1 nsid=1 metadata=0 cdw10=ARRAY[58, bb, 01, 00, ...]``. The seconds are those of the trace clock that was
+chosen, which the text does not name.
 """
 
 from __future__ import annotations
@@ -33,6 +36,14 @@ _COMMAND = re.compile(
 _COMPLETION = re.compile(
     r"nvme(?P<controller>\d{1,5}): (?:disk=(?P<disk>\w{1,31}), )?qid=(?P<qid>\d{1,5}), cmdid=(?P<cid>\d{1,5}), "
     r"res=(?:0x)?[0-9a-f]+, retries=\d+, flags=0x[0-9a-f]+, status=0x(?P<status>[0-9a-f]{1,4})$"
+)
+_FIELDS_SAID = r"(?:\[FAILED TO PARSE\]\s+)?disk=(?P<disk>\w{0,31}) ctrl_id=(?P<controller>\d{1,5}) qid=(?P<qid>\d{1,5}) "
+_COMMAND_FIELDS = re.compile(
+    _FIELDS_SAID + r"opcode=(?P<opcode>\d{1,3}) flags=\d+ fctype=\d+ cid=(?P<cid>\d{1,5}) nsid=(?P<nsid>\d{1,10}) metadata=\d+ "
+    r"cdw10=ARRAY\[(?P<bytes>[0-9a-f]{2}(?:, [0-9a-f]{2}){23})\]$"
+)
+_COMPLETION_FIELDS = re.compile(
+    _FIELDS_SAID + r"cid=(?P<cid>\d{1,5}) result=(?:0x)?[0-9a-f]+ retries=\d+ flags=\d+ status=(?P<decimal>\d{1,5})$"
 )
 _FIELD = re.compile(r"(\w+)=(0x[0-9a-f]{1,16}|\d{1,20})")
 _DWORDS = re.compile(r"cdw10=((?:[0-9a-f]{2} ){7,23}[0-9a-f]{2})")
@@ -147,7 +158,9 @@ def _read(line: str, columns: _Columns, where: str) -> None:
     setup = found["event"] == "nvme_setup_cmd"
     if not setup and found["event"] != "nvme_complete_rq":
         return
-    said = (_COMMAND if setup else _COMPLETION).match(found["rest"].strip())
+    rest = found["rest"].strip()
+    forms = (_COMMAND, _COMMAND_FIELDS) if setup else (_COMPLETION, _COMPLETION_FIELDS)
+    said = forms[0].match(rest) or forms[1].match(rest)
     if not said:
         raise ValueError(f"no {found['event']} as Linux 5.0 or newer writes it: {shown(found['rest'])}")
     for name, limit in _LIMIT.items():
@@ -159,12 +172,16 @@ def _read(line: str, columns: _Columns, where: str) -> None:
     if setup:
         columns.rows.append((*common, *_command(said, columns, where), 0))
     else:
-        columns.rows.append((*common, 0, 0, 0, 0, int(said["status"], 16)))
+        status = int(said["decimal"]) if "decimal" in said.groupdict() else int(said["status"], 16)
+        columns.rows.append((*common, 0, 0, 0, 0, status & 0xFFFF))
     columns.disks.append((said["disk"] or "").encode())
 
 
 def _command(said: re.Match[str], columns: _Columns, where: str) -> tuple[int, int, int, int]:
     """(opcode, NSID, CDW10 and CDW11, CDW12) of a set-up."""
+    if "bytes" in said.groupdict():
+        raw = bytes.fromhex(said["bytes"].replace(", ", ""))
+        return int(said["opcode"]) & 0xFF, int(said["nsid"]), int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:12], "little")
     prefix = "nvme_admin_" if said["name"].startswith("nvme_admin_") else "nvme_cmd_"
     name = said["name"].removeprefix(prefix)
     opcode = _CODES.get((prefix, _ABBREVIATED.get(name, name)))

@@ -15,6 +15,7 @@ from .instruments import Instruments
 from .loss import Loss, LossBook
 from .phases import Phase, find_phases
 from .rail import Rail, no_rail_reason
+from .seen import seen_by
 from .table import Commands, is_marker, lba_sizes, load_commands
 
 COLUMNS = ("start_tick", "doorbell_tick", "cqe_tick", "nbytes", "slba", "opcode", "qid", "status", "flags")
@@ -34,7 +35,7 @@ class Source(Instruments):
 
     def __init__(self, capture: Capture) -> None:
         reason = no_rail_reason(capture)
-        model = error_model(capture.meta)
+        model, self.seen = seen_by(capture, error_model(capture.meta))
         super().__init__(capture, model, capture.tick_ps * 1e-12, Rail(capture, model) if reason is None else None, reason)
         self.events = capture.events.collect().sort("tick", maintain_order=True)
         last = int(self.events["tick"][-1]) + 1 if len(self.events) else 0

@@ -45,6 +45,7 @@ _COLUMNS = (
     "status",
     "flags",
     "saturated",
+    "source",
 )
 
 
@@ -53,7 +54,7 @@ class Commands:
 
     Ticks are int64, ``NONE`` where not observed. ``start_tick`` is the doorbell, else the fetch, else the CQE.
     ``nbytes`` is blocks x LBA size for opcodes that have a block count, else 0. A subset reads a column from the whole
-    only when it is asked for: of 16 columns a figure needs three or four, and a capture may have 10^7 rows.
+    only when it is asked for: of 17 columns a figure needs three or four, and a capture may have 10^7 rows.
     """
 
     start_tick: Int64
@@ -72,6 +73,7 @@ class Commands:
     status: npt.NDArray[np.uint16]
     flags: npt.NDArray[np.uint8]
     saturated: npt.NDArray[np.uint8]
+    source: npt.NDArray[np.uint8]
 
     def __init__(self, columns: Mapping[str, Any], parent: Commands | None = None, where: Int64 | slice | None = None) -> None:
         self._parent, self._where = parent, where
@@ -153,6 +155,7 @@ def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], 
         "status": pl.col("status").cast(pl.UInt16),
         "flags": pl.col("flags").cast(pl.UInt8),
         "saturated": pl.col("saturated").fill_null(0).cast(pl.UInt8),
+        "source": pl.col("source").cast(pl.UInt8),
     }
     data = lazy.select(*(made[name] for name in columns)).sort("start_tick", maintain_order=True).collect()
     return Commands({name: data[name].to_numpy() for name in columns})

@@ -30,6 +30,8 @@ def score_session(capture: Capture, suite: Suite, session: Session, scale: float
         for test_id, outcome in found.items():
             outcome.health = health.of_test(record, phases, test_id, list(found))
             outcome.notes += health.notes(outcome.health)
+    for outcome in found.values():
+        outcome.notes += source.seen
     for test_id, peaks in find_peaks(source, session.members).items():
         found[test_id].peaks = peaks
     return found

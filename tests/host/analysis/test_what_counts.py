@@ -19,7 +19,7 @@ COLUMNS = ("doorbell_tick", "fetch_tick", "first_data_tick", "last_data_tick", "
 
 
 def rows(*commands: dict[str, Any]) -> pl.DataFrame:
-    facts = {"opcode": 2, "qid": 1, "cid": 0, "status": 0, "nsid": 1, "slba": 0, "blocks": 1, "flags": 0, "saturated": 0}
+    facts = {"opcode": 2, "qid": 1, "cid": 0, "status": 0, "nsid": 1, "slba": 0, "blocks": 1, "flags": 0, "saturated": 0, "source": 0}
     base = dict.fromkeys(COLUMNS) | facts | {"cqe_tick": 2000}
     schema = dict.fromkeys(base, pl.Int64)
     return pl.DataFrame([base | command for command in commands], schema=schema)
