@@ -77,15 +77,16 @@ def bench(first: str, second: str) -> None:
     times["imports"] = time.monotonic()
     found = drives()
     drive, other = f"/dev/{found[first]}n1", found[second]
-    sampling = ("--interval", "0.001", "--decimation", "8", "--rig", RIG, "--no-store", "--no-page", "--yes")
+    sampling = ("--interval", "0.001", "--decimation", "8", "--rig", RIG, "--no-store", "--no-page")
     device = Path(f"/sys/class/nvme/{found[first]}/device").resolve()
     for name, address in (("slot", device.parent.name), ("drive", device.name)):
         Path(f"lspci-{name}.txt").write_text(shell(f"lspci -vv -s {address}"))
 
     # namespace 2 of the second drive; the first namespace holds somebody's file system
     shell(f"mkfs.ext4 -q /dev/{other}n1 16M; mkdir -p /mnt/data; mount /dev/{other}n1 /mnt/data; echo kept > /mnt/data/file")
-    target = (f"/dev/{other}n2", "--serial", second)
-    run("wrong", "suite", "--drive", drive, "--serial", "NOT-THIS-ONE", "--out", "refused", *sampling)
+    target = (f"/dev/{other}n2", "--serial", second, "--yes")
+    run("wrong", "suite", "--drive", drive, "--serial", "NOT-THIS-ONE", "--yes", "--out", "refused", *sampling)
+    run("unasked", "suite", "--drive", drive, "--serial", first, "--out", "refused", *sampling)
     run("mounted", "suite", "--drive", *target, "--out", "refused", *sampling)
     shell("umount /mnt/data")
     shell("echo powersave > /sys/module/pcie_aspm/parameters/policy")
@@ -102,8 +103,14 @@ def bench(first: str, second: str) -> None:
     times["second"] = time.monotonic()
 
     settings("whole-before", found[first])
-    run("whole", "suite", "--drive", drive, "--serial", first, "--out", "first", *sampling)
+    run("whole", "suite", "--drive", drive, "--serial", first, "--yes", "--out", "first", *sampling)
+    # both only read, and are not asked for the serial number
+    rig = ("--interval", "0.001", "--decimation", "8", "--rig", RIG)
+    run("job", "suite/read.fio", "--drive", drive, "--out", "job", *rig)
+    copy = "dd if=$WATTBELL_DRIVE of=copy.bin bs=64k skip=16 count=8 iflag=direct && exit 7"
+    run("command", "--drive", drive, "--out", "command", *rig, "--", "sh", "-c", copy)
     settings("whole-after", found[first])
+    shell(f"dd if={drive} of=expected.bin bs=64k skip=16 count=8")
 
 
 try:

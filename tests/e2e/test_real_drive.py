@@ -99,6 +99,13 @@ def text(box: Path, name: str) -> str:
     return (box / name).read_text()
 
 
+def figures(folder: Path) -> dict[str, Any]:
+    """What `wattbell analyze --json` says of a capture."""
+    command = [sys.executable, "-m", "wattbell", "analyze", str(folder), "--json"]
+    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
+
+
 def results(box: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(text(box, "first/results.json"))
     return found
@@ -111,9 +118,7 @@ def capture(box: Path) -> Capture:
 
 @pytest.fixture(scope="module")
 def analysis(box: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "wattbell", "analyze", str(capture(box).path), "--json"]
-    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return found
+    return figures(capture(box).path)
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------
@@ -128,6 +133,13 @@ def test_refusals_are_one_line_and_make_nothing(box: Path) -> None:
         said = text(box, f"{name}.txt").splitlines()
         assert len(said) == 1 and said[0].startswith("error: ") and said[0].endswith(reason)
     assert not (box / "refused").exists()
+
+
+def test_nothing_is_written_unasked(box: Path) -> None:
+    """Without a terminal there is nobody to ask."""
+    assert text(box, "unasked.code") == "2"
+    said = text(box, "unasked.txt")
+    assert said.startswith("error: This writes 33.6 MB ") and "add --yes" in said
 
 
 # -- namespace 2 of the second drive, interrupted ----------------------------------------------------------------------
@@ -205,3 +217,24 @@ def test_aspm_is_not_claimed_where_the_ends_offer_nothing_in_common(box: Path, a
     """QEMU's port offers L0s, the drive L1: the kernel has no file for either, and the rig saw the link stay in L0."""
     assert results(box)["conditions"]["settings"]["aspm"] == "off: the link has no L1"
     assert all(level["link"] == {"L0": 1.0} for level in analysis["idle"]["levels"])
+
+
+# -- any work ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_file_that_reads_needs_no_serial_number(box: Path) -> None:
+    assert text(box, "job.code") == "0", text(box, "job.txt")
+    rows = [row for section in figures(box / "job")["fio"]["sections"] for row in section["rows"]]
+    assert [(row["opcode"], row["wire_count"], row["fio_count"], row["wire_bytes"]) for row in rows] == [("read", 128, 128, 512 << 10)] * 2
+
+
+def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
+    """dd's eight reads of 64 KiB, past the page cache; what it read is what is there."""
+    assert text(box, "command.code") == "7"
+    assert "524288 bytes" in text(box, "command.txt") and "sh ended with exit code 7" in text(box, "command.txt")
+    assert (box / "copy.bin").read_bytes() == (box / "expected.bin").read_bytes()
+    found = figures(box / "command")
+    (phase,) = found["phases"]
+    assert (phase["name"], phase["kind"]) == ("sh", "command")
+    assert {name: (of["count"], of["bytes"]) for name, of in phase["commands"]["by_opcode"].items()} == {"read": (8, 512 << 10)}
+    assert open_capture(box / "command").state == "complete"
