@@ -11,7 +11,7 @@ LEVEL ?= dev
 demo: LEVEL = run
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap alignments load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check bench soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -83,6 +83,9 @@ formal: setup  ## every proof, the long ones too (minutes)
 tap: setup  ## the tap of lanes over a million packets with bit errors, replays, retraining, at every width and speed (an hour)
 	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q tests/slow/test_lanes.py
 	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q tests/slow/test_tap.py
+
+alignments: setup sim rtl  ## a hundred random offsets and drifts of a Joulescope-like recording against fio's JSON (minutes; ALIGNMENTS=100)
+	@WATTBELL_ALIGNMENTS=$${ALIGNMENTS:-100} $(PY) -m pytest -q -s tests/slow/test_alignments.py
 
 load: setup  ## how many commands a second the gateware takes before it loses one, with the stream at 42 MB/s and without a limit
 	@$(PY) -m tests.bench.load

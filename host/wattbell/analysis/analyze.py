@@ -20,6 +20,7 @@ from wattbell.jsondata import JsonObject
 from wattbell.measure.depth import depth_steps, depth_summary
 from wattbell.measure.encode import tree_json
 from wattbell.measure.figure import Figure, ratio
+from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.measure.phase import of_commands
 from wattbell.measure.phases import Phase
 from wattbell.measure.rail import Power, Scan
@@ -72,11 +73,15 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
         "wakeup": wakeup.wakeups(context, idle_result),
         "truth": None,
         "fio": None,
+        "fio_account": [],
     }
     workload = capture.workload_dir
     say("comparisons")
     result["truth"] = truth.compare(context, result, workload)
     result["fio"] = fio.compare(context, result, workload)
+    result["fio_account"] = fio.account(context, result, workload)
+    if not result["fio_account"]:
+        del result["fio_account"]
     return result
 
 
@@ -124,7 +129,7 @@ def _window(
             "mean_over_std": average / spread if spread else None,
         }
     out["power"] = power
-    out["efficiency"] = {"absent": power.get("absent", "no I/O in this window")}
+    out["efficiency"] = {"absent": power.get("absent", "no I/O in this window" if context.saw_commands else NO_COMMANDS)}
     if context.rail is None or "absent" in power or span is None:
         return out
     lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands

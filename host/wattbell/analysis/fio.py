@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 
-from wattbell.analysis.result import Analysis, CommandTable, FioComparison, FioRow, FioSection
+from wattbell.analysis.result import Analysis, CommandTable, FioAccount, FioComparison, FioRow, FioSection, PhaseResult
 from wattbell.errors import CaptureError
+from wattbell.measure.figure import Figure, absent, ratio
 from wattbell.measure.fiojson import Job, inside, load_jobs
 from wattbell.measure.latency import Distribution
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 DIRECTIONS = (("read", "read"), ("write", "write"), ("trim", "dsm"), ("sync", "flush"))
 """fio's data directions, and the opcode each becomes."""
+_ACCOUNT = "fio's own account, over the phase"
+RUNTIME_U_S = 1e-3
+"""Limit of the error of a run time of fio's, which is in whole milliseconds."""
 
 
 class FioLatency(TypedDict, total=False):
@@ -122,15 +126,11 @@ def _phase(described: Mapping[str, Any], number: object, workload: Path) -> _Pha
         raise CaptureError(f"{workload.parent / 'meta.json'}: workload.phases, phase {number}: {error}.") from None
 
 
-def compare(context: Context, result: Analysis, workload: Path) -> FioComparison | None:
-    """fio against the wire, by phase where phases name their job or file, else over the whole capture.
-
-    A phase names a fio JSON file by ``fio`` in ``workload.phases``, or a job of ``workload/fio.json`` by its own name
-    (or ``jobs``: a list of names). None where no fio JSON was left. CaptureError when one makes no sense, or lies outside ``workload``.
-    """
+def _jobs_by_phase(result: Analysis, workload: Path) -> tuple[list[Job], list[tuple[PhaseResult, list[Job]]]]:
+    """All jobs of ``workload/fio.json``, and for each phase those it names."""
     main = inside(workload, "fio.json", "workload")
     jobs = load_jobs(main) if main is not None else []
-    sections: list[FioSection] = []
+    found: list[tuple[PhaseResult, list[Job]]] = []
     for phase in result["phases"]:
         described = _phase(phase["described"], phase["phase"], workload)
         named = described.fio or described.fio_json
@@ -138,10 +138,25 @@ def compare(context: Context, result: Analysis, workload: Path) -> FioComparison
         names = described.jobs or [described.job or phase["name"]]
         names = [names] if isinstance(names, str) else names
         mine = load_jobs(own) if own is not None else [job for job in jobs if job.jobname in names]
-        if own is None and described.fio_group is not None:
+        if described.fio_group is not None and (own is None or described.jobs):
             mine = [job for job in mine if job.groupid == described.fio_group]
-        if mine:
-            sections.append({"phase": phase["phase"], "name": phase["name"], "rows": match(phase["commands"], mine)})
+        found.append((phase, mine))
+    return jobs, found
+
+
+def compare(context: Context, result: Analysis, workload: Path) -> FioComparison | None:
+    """fio against the wire, by phase where phases name their job or file, else over the whole capture.
+
+    A phase names a fio JSON file by ``fio`` in ``workload.phases``, or a job of ``workload/fio.json`` by its own name
+    (or ``jobs``: a list of names). None where no fio JSON was left, or nobody saw commands. CaptureError when one makes no sense, or lies
+    outside ``workload``.
+    """
+    if not context.saw_commands:
+        return None
+    jobs, by_phase = _jobs_by_phase(result, workload)
+    sections: list[FioSection] = [
+        {"phase": phase["phase"], "name": phase["name"], "rows": match(phase["commands"], mine)} for phase, mine in by_phase if mine
+    ]
     if not sections:
         if not jobs:
             return None
@@ -153,4 +168,39 @@ def compare(context: Context, result: Analysis, workload: Path) -> FioComparison
         "equal": all(row["equal"] for row in rows),
         "latency_ok": all(row["latency_ok"] is not False for row in rows),
         "commands_lost": context.loss.between(context.first_tick, context.last_tick).under_commands,
+    }
+
+
+def account(context: Context, result: Analysis, workload: Path) -> list[FioAccount]:
+    """The phases by fio's own account where nobody saw commands; empty where somebody did, or there is no fio JSON."""
+    if context.saw_commands:
+        return []
+    return [_account(phase, mine) for phase, mine in _jobs_by_phase(result, workload)[1] if mine]
+
+
+def _account(phase: PhaseResult, jobs: Sequence[Job]) -> FioAccount:
+    sums = totals(jobs)
+    over = {"source": _ACCOUNT}
+    seconds = phase["duration_s"]
+    moved = sum(total["bytes"] for name, total in sums.items() if name in ("read", "write"))
+    count = sum(total["count"] for total in sums.values())
+    timed = [(total["count"], mean) for total in sums.values() if (mean := total["lat_ns"].get("mean")) is not None]
+    share = RUNTIME_U_S / seconds if seconds > 0 else 0.0
+    mb_per_s, iops = (
+        Figure(amount / seconds, amount / seconds * share, unit, 0, over) if seconds > 0 else absent("a phase without length", unit)
+        for amount, unit in ((moved / 1e6, "MB/s"), (count, "1/s"))
+    )
+    power = phase["power"]
+    mean_w = power.get("mean_w", absent(power.get("absent", "no rail"), "W"))
+    known = sum(n for n, _ in timed)
+    latency = Figure(sum(n * mean for n, mean in timed) / known * 1e-9, None, "s", 0, over) if known else absent("fio timed nothing", "s")
+    return {
+        "phase": phase["phase"],
+        "name": phase["name"],
+        "mb_per_s": mb_per_s,
+        "iops": iops,
+        "mean_latency_s": latency,
+        "mb_per_s_per_w": ratio(mb_per_s, mean_w, "MB/s/W", source=_ACCOUNT),
+        "iops_per_w": ratio(iops, mean_w, "1/s/W", source=_ACCOUNT),
+        "j_per_gb": ratio(mean_w, mb_per_s, "J/GB", 1e3, source=_ACCOUNT),
     }

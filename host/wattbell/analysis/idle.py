@@ -19,6 +19,7 @@ from wattbell_spec.wire import EventType, LinkState
 from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.result import Idle, IdleLevel
 from wattbell.measure.figure import Figure, K
+from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.measure.table import Commands
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def idle_power(context: Context) -> Idle:
     if context.rail is None:
         return {**base, "absent": context.no_rail, "levels": [], "segments": []}
     if not len(gaps):
-        return {**base, "absent": f"no time of {IDLE_MIN_S:g} s without a command", "levels": [], "segments": []}
+        why = f"no time of {IDLE_MIN_S:g} s without a command" if context.saw_commands else NO_COMMANDS
+        return {**base, "absent": why, "levels": [], "segments": []}
     segments, bin_s = find_segments(context, gaps)
     requested = requested_state(context.events)
     link = track(context.events, EventType.LINK, int(LinkState.UNKNOWN))

@@ -365,6 +365,19 @@ class FioComparison(TypedDict):
     commands_lost: int
 
 
+class FioAccount(TypedDict):
+    """A phase by fio's own account, where nobody saw its commands: rates over the phase, and with the rail's mean power over it."""
+
+    phase: int
+    name: str
+    mb_per_s: Figure
+    iops: Figure
+    mean_latency_s: Figure
+    mb_per_s_per_w: Figure
+    iops_per_w: Figure
+    j_per_gb: Figure
+
+
 class Analysis(Window):
     """Every figure of a capture: of the whole of it, and phase by phase."""
 
@@ -379,3 +392,5 @@ class Analysis(Window):
     wakeup: Wakeups
     truth: Truth | None
     fio: FioComparison | None
+    fio_account: NotRequired[list[FioAccount]]
+    """Instead of ``fio``, where nobody saw commands."""

@@ -81,10 +81,15 @@ class Collector:
         for run in _runs(self._writes):
             for start in range(0, len(run) - IDENTIFY_BYTES + 1, IDENTIFY_BYTES):
                 data = run[start : start + IDENTIFY_BYTES]
-                text = data[4:72]
-                if all(0x20 <= byte < 0x7F for byte in text) and text.strip() and data[263] < 32:
+                if looks_like_controller(data):
                     return data
         return None
+
+
+def looks_like_controller(data: bytes) -> bool:
+    """Whether 4096 bytes may be Identify Controller, by its ASCII fields and NPSS."""
+    text = data[4:72]
+    return all(0x20 <= byte < 0x7F for byte in text) and bool(text.strip()) and data[263] < 32
 
 
 def _tick(write: _Write) -> int:
@@ -154,6 +159,12 @@ _POWER_SCALE = {1: 1e-4, 2: 1e-2}
 """IPS and APS: watts per unit; other values mean not reported."""
 
 
+def power_of(value: int, scale: int) -> float | None:
+    """IDLP or ACTP in W, by its scale; None where the drive reports none."""
+    factor = _POWER_SCALE.get(scale)
+    return round(value * factor, 6) if factor else None
+
+
 class PowerState(TypedDict):
     """As the drive declares it; None where it reports nothing."""
 
@@ -205,16 +216,16 @@ def parse_power_state(number: int, psd: bytes) -> PowerState:
     (maximum,) = struct.unpack_from("<H", psd, 0)
     entry_us, exit_us = struct.unpack_from("<II", psd, 4)
     idle, active = struct.unpack_from("<H", psd, 16)[0], struct.unpack_from("<H", psd, 20)[0]
-    idle_scale, active_scale = _POWER_SCALE.get(psd[18] >> 6), _POWER_SCALE.get(psd[22] >> 6)
+    active_w = power_of(active, psd[22] >> 6)
     return {
         "state": number,
         "max_power_w": round(maximum * (1e-4 if psd[3] & 1 else 1e-2), 6) if maximum else None,
         "non_operational": bool(psd[3] & 2),
         "entry_latency_s": entry_us / 1e6,
         "exit_latency_s": exit_us / 1e6,
-        "idle_power_w": round(idle * idle_scale, 6) if idle_scale else None,
-        "active_power_w": round(active * active_scale, 6) if active_scale else None,
-        "active_power_workload": psd[22] & 7 if active_scale else None,
+        "idle_power_w": power_of(idle, psd[18] >> 6),
+        "active_power_w": active_w,
+        "active_power_workload": psd[22] & 7 if active_w is not None else None,
     }
 
 

@@ -28,7 +28,8 @@ class RailTrack:
     (``sample_id`` -1) and counts as a gap; its energy still counts, since that is stored in the block.
     """
 
-    def __init__(self, directory: Path, tick_ps: int, serial: str) -> None:
+    def __init__(self, directory: Path, tick_ps: int, serial: str, missing: str = "blocks lost on the way to the host") -> None:
+        """`missing`: why samples are, where their source says no more."""
         self.first_tick: int | None = None
         self.interval_ticks = 0
         self.samples = 0
@@ -40,6 +41,7 @@ class RailTrack:
         self.flags = 0
         self._left_out = 0
         self._directory, self._tick_ps, self._serial = directory, tick_ps, serial
+        self._missing = missing
         self._writer: RailWriter | None = None
         self._break_ticks: list[int] = []
 
@@ -111,7 +113,7 @@ class RailTrack:
                 continue
             if overlap < 0:
                 flags, dropped = int(source.flags[index]), int(source.dropped[index])
-                reason = "blocks lost on the way to the host"
+                reason = self._missing
                 if dropped:
                     reason = "dropped in the rig"
                 elif flags & spec.RailFlag.RESTARTED:

@@ -54,7 +54,8 @@ class CaptureWriter:
     its journal (an interrupt may have struck in the middle of a batch).
 
     With `overwrite`, an existing capture stays until :meth:`commit`, which the first data and a normal end also call; :attr:`path` is
-    another folder until then. `tick_ps`: of the clock of what is added; a stream brings its own. Raises CaptureError, here and in every
+    another folder until then. `tick_ps`: of the clock of what is added; a stream brings its own. `missing`: why samples of the rail are
+    missing, where their source says no more. Raises CaptureError, here and in every
     method that writes, when the disk refuses a write, and at once when the folder is not writable or another recorder has it.
     """
 
@@ -69,6 +70,7 @@ class CaptureWriter:
         overwrite: bool = False,
         journal: bool = True,
         tick_ps: int = spec.TICK_PS,
+        missing: str = "blocks lost on the way to the host",
     ) -> None:
         self._place = Place(Path(path), overwrite)
         self.path = self._place.path
@@ -98,7 +100,7 @@ class CaptureWriter:
         self._host_clock = SteadyClock()
         self._tables: dict[str, TableSink] = {}
         self.journal = Journal(self.path) if journal else None
-        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], str(self.meta["rig"].get("serial", "")))
+        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], str(self.meta["rig"].get("serial") or ""), missing)
         self._identify = identify.Collector()
         self._anchor: Anchor | None = None
         self._gap_counts: dict[str, int] = {}

@@ -16,7 +16,25 @@ from rich.text import Text
 
 from .. import __version__
 from ..errors import WattbellError
-from . import bridge, calibrate, captures, check, compare, info, meters, record, results, rigs, run, seeds, sim, suites, sump, trace
+from . import (
+    bridge,
+    calibrate,
+    captures,
+    check,
+    compare,
+    importfiles,
+    info,
+    meters,
+    record,
+    results,
+    rigs,
+    run,
+    seeds,
+    sim,
+    suites,
+    sump,
+    trace,
+)
 from .output import err
 
 app = typer.Typer(
@@ -67,6 +85,7 @@ app.command("rigs")(rigs.rigs)
 app.command("meters")(meters.meters)
 app.command("info")(info.info)
 app.command("record")(record.record)
+app.command("import")(importfiles.import_)
 app.command("run", cls=run.RunCommand)(run.run)
 app.command("bridge")(bridge.bridge)
 app.command("sump")(sump.sump)

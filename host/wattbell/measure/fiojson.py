@@ -25,21 +25,25 @@ class Latency(msgspec.Struct):
 
 
 class Direction(msgspec.Struct):
-    """What fio says of one data direction of a job. ``iops`` and ``bw_bytes`` (bytes a second) are means over its run time."""
+    """What fio says of one data direction of a job. ``iops`` and ``bw_bytes`` (bytes a second) are means over its run time. ``runtime``:
+    ms, rounded up."""
 
     total_ios: Count = 0
     io_bytes: Count = 0
     iops: Rate = 0.0
     bw_bytes: Rate = 0.0
+    runtime: Count = 0
     lat_ns: Latency | None = None
 
 
 class Job(msgspec.Struct):
-    """One entry of ``jobs`` in fio's JSON, as far as it is compared. ``options``: the global options are put under its own. ``runtime_ms``:
-    whole milliseconds since it began to issue I/O until the last was over; 0 where fio does not say."""
+    """One entry of ``jobs`` in fio's JSON, as far as it is used. ``options``: the global options are put under its own. ``job_start``: ms,
+    rounded down, of the clock ``job_start_clock_id`` (0: UTC); the end of a ramp time; None before fio 3.36. ``runtime_ms``: whole
+    milliseconds since it began to issue I/O until the last was over; 0 where fio does not say."""
 
     jobname: str = ""
     groupid: int = 0
+    job_start: Count | None = None
     runtime_ms: Count = msgspec.field(name="job_runtime", default=0)
     options: dict[str, Option] | None = msgspec.field(name="job options", default=None)
     read: Direction | None = None

@@ -21,6 +21,7 @@ DOUBT_TEXT = {
     RailFlag.SATURATED: "clipped",
 }
 NO_RAIL = "no rail samples under the I/O"
+NO_COMMANDS = "nobody saw the commands"
 MOST_BURSTS = 4096
 """Most bursts that are integrated one by one. With more, the edges would dominate the uncertainty: one window covers all of them."""
 
@@ -34,6 +35,12 @@ class Instruments:
     tick_s: float
     rail: Rail | None
     no_rail: str | None
+
+    @property
+    def saw_commands(self) -> bool:
+        """Whether commands were watched: by a rig that taps the bus (it says its gateware), or by somebody who saw some."""
+        meta = self.capture.meta
+        return bool((meta.get("rig") or {}).get("gateware") or (meta.get("counts") or {}).get("commands"))
 
     def seconds(self, ticks: float) -> float:
         return float(ticks) * self.tick_s

@@ -13,6 +13,7 @@ from wattbell.analysis.result import Analysis
 from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
+from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.present import interactive
 from wattbell.present.capture.charts import CaptureCharts, charts
 from wattbell.present.capture.tables import all_tables, truth_lines
@@ -22,7 +23,8 @@ from wattbell.present.html import page
 
 def _facts(result: Analysis) -> list[tuple[str, str]]:
     power, every = result["power"], result["commands"]["all"]
-    facts = [(duration(result["capture"]["duration_s"], 4), "recorded"), (count(every["count"]), "I/O commands")]
+    facts = [(duration(result["capture"]["duration_s"], 4), "recorded")]
+    facts += [] if result["idle"].get("absent") == NO_COMMANDS else [(count(every["count"]), "I/O commands")]
     if "mean_w" in power:
         facts += [(concise(power["energy_j"]) + " J", "energy"), (concise(power["mean_w"]) + " W", "mean power")]
         for key, text in (("4us", "4 µs"), ("100us", "100 µs"), ("100ms", "100 ms")):
@@ -94,7 +96,7 @@ def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
     tables = {name: Section(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
     if "truth" in tables:
         tables["truth"].blocks.append(Lines(truth_lines(result["truth"])))
-    before = [tables.pop(name) for name in ("workloads", "power", "bursts") if name in tables]
+    before = [tables.pop(name) for name in ("workloads", "power", "fio_account", "bursts") if name in tables]
     after = [tables.pop(name) for name in list(tables) if name not in ("truth", "fio")]
     time = Section("Time line", explained + missing, [drawn.timeline])
     details = [Section("In detail", "", [*drawn.details])] if drawn.details else []

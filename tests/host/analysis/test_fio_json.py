@@ -16,7 +16,7 @@ from wattbell.errors import CaptureError
 from tests.host.fuzzing import examples
 
 CONTEXT: Any = SimpleNamespace(
-    first_tick=0, last_tick=1, loss=SimpleNamespace(between=lambda _first, _last: SimpleNamespace(under_commands=0))
+    saw_commands=True, first_tick=0, last_tick=1, loss=SimpleNamespace(between=lambda _first, _last: SimpleNamespace(under_commands=0))
 )
 LATENCY = {"min": 1e-6, "mean": 2e-6, "max": 3e-6}
 WIRE = {"by_opcode": {"read": {"count": 2, "bytes": 8192, "latency_s": LATENCY}}}

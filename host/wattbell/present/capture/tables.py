@@ -349,6 +349,24 @@ def fio(found: Mapping[str, Any] | None) -> Table:
     return Table("Against fio", columns, rows)
 
 
+def fio_account(found: Sequence[Mapping[str, Any]]) -> Table:
+    """The phases by fio's own account."""
+    rows: list[Row] = [
+        [
+            str(entry["name"]),
+            *(figure(entry[name]) for name in ("mb_per_s", "iops")),
+            NOTHING if entry["mean_latency_s"].value is None else duration(entry["mean_latency_s"].value),
+            *(figure(entry[name]) for name in _EFFICIENCY),
+        ]
+        for entry in found
+    ]
+    columns = (
+        _PHASE, Column("MB/s"), Column("IOPS", leaves=2), Column("mean latency", leaves=4), Column("MB/s/W"), Column("IOPS/W", leaves=1),
+        Column("J/GB", leaves=3),
+    )  # fmt: skip
+    return Table("By fio's own account", columns, rows, note="nobody saw the commands: rates are fio's, over the whole phase")
+
+
 def all_tables(result: Analysis, looks: Looks | None = None) -> dict[str, Table]:
     """All tables for which the analysis has data, in order. ``looks``: how the charts draw the phases."""
     phases, looks = phases_or_whole(result), looks or {}
@@ -363,5 +381,6 @@ def all_tables(result: Analysis, looks: Looks | None = None) -> dict[str, Table]
         "energy": energy(result["phases"]),
         "truth": truth(result.get("truth")),
         "fio": fio(result.get("fio")),
+        "fio_account": fio_account(result.get("fio_account") or ()),
     }
     return {name: table for name, table in made.items() if table.rows or (name == "truth" and result.get("truth"))}

@@ -10,6 +10,7 @@ from wattbell.analysis.link import describe
 from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.result import Analysis
 from wattbell.analysis.text import concise, count, duration, si
+from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.terminal import DIM, WholeText, drawn, words
 
@@ -22,7 +23,8 @@ def _header(result: Analysis) -> list[Text]:
         name.append(f"  firmware {drive['firmware']}", style=DIM)
     facts = [f"{duration(about['duration_s'])} recorded"]
     facts.append(f"no power figures: {rail['absent']}" if "absent" in rail else f"rail every {duration(rail['interval_s'])}")
-    facts.append("virtual rig" if conditions.get("virtual") else "real rig")
+    real = str(about["rig"].get("model")) if conditions.get("imported") else "real rig"
+    facts.append("virtual rig" if conditions.get("virtual") else real)
     facts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
     facts += [f"timing: {conditions['timing']}"] if conditions.get("timing") else []
     lines = [" · ".join(facts), *(f"{side['direction']}: {describe(side)}" for side in result["link"])]
@@ -39,7 +41,8 @@ def _totals(result: Analysis) -> Text:
         for name, label in (("4us", "4 µs"), ("100us", "100 µs"), ("100ms", "100 ms")):
             fig = power["max_moving_w"][name]
             parts += [f"max {si(fig.value, 'W')} over {label}"] if fig.value is not None else []
-    return Text(" · ".join([*parts, f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin"]))
+    seen = f"{count(every['count'])} I/O commands, {count(result['commands']['admin']['count'])} admin"
+    return Text(" · ".join([*parts, NO_COMMANDS if result["idle"].get("absent") == NO_COMMANDS else seen]))
 
 
 def render(result: Analysis, console: Console) -> None:

@@ -1,0 +1,138 @@
+"""``wattbell import``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from ..errors import UsageError
+from ..importer.accuracy import parse_accuracy
+from ..importer.align import Align, Way
+from . import numbers, output
+from .record import Force, Json, LbaSize, Out, finish
+
+if TYPE_CHECKING:
+    from ..formats import Volts
+    from ..formats.waveform import Column
+
+_ROLES = ("time", "current", "voltage", "power")
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Waveform: one file, or one a channel.", metavar="FILE...", show_default=False)],
+    out: Out,
+    fio: Annotated[list[Path] | None, typer.Option("--fio", help="fio's JSON (--output-format=json): the phases. May be repeated.")] = None,
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option("--trace", help="Log of the commands: tracefs or trace-cmd text, blkparse text, fio's logs, iolog. May be repeated."),
+    ] = None,
+    identify: Annotated[
+        list[Path] | None,
+        typer.Option("--identify", help="The drive, by nvme id-ctrl or id-ns: JSON or raw bytes. May be repeated."),
+    ] = None,
+    format: Annotated[str | None, typer.Option("--format", help="Format of the waveform, where its content does not tell.")] = None,
+    rail: Annotated[str | None, typer.Option("--rail", help="Which rail, where the file has several.")] = None,
+    volts: Annotated[str | None, typer.Option("--volts", help="V[,U]: the rail's voltage, where the instrument measures none.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="ROLE=NAME[:UNIT]: which column is time, current, voltage or power. May be repeated."),
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option("--interval", callback=numbers.interval, help="Seconds between rows that are only numbered.")
+    ] = None,
+    align: Annotated[str, typer.Option("--align", help="How the clocks are aligned: edges of the power, or utc.")] = "edges",
+    align_u: Annotated[
+        float | None,
+        typer.Option("--align-u", callback=numbers.between(0, 60, "s"), help="With utc: how well the two clocks agreed, in s."),
+    ] = None,
+    offset: Annotated[
+        str | None, typer.Option("--offset", help="S,U: the first work begins S seconds behind the first sample, within U seconds.")
+    ] = None,
+    accuracy: Annotated[
+        str | None, typer.Option("--accuracy", help="gain=,offset=,timebase=: limits (k = 2) of the instrument; offset in A.")
+    ] = None,
+    lba_size: LbaSize = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Make a capture of a waveform that another instrument recorded, and of what the host knows of the work.
+
+    Waveforms: JLS and statistics of a Joulescope, Quarch, PPK2, PowerSensor3, Otii, sigrok sessions, CSV with named columns. Rows that are
+    missing are gaps. The clocks are aligned by the edges that the work makes in the power; how well is printed and stands in every figure.
+
+      wattbell import run.jls --fio fio.json --out capture
+
+      wattbell import ppk2.csv --volts 3.3,0.03 --fio fio.json --trace trace.txt --identify id-ctrl.json --out capture
+
+      wattbell import scope.csv --column time=t:ms --column current=I:mA --column voltage=U:V --out capture
+    """
+    from ..formats import Options
+    from ..importer.build import Order, import_files
+
+    options = Options(rail, _volts(volts), _columns(column or []), interval)
+    order = Order(
+        files, options, format, fio or [], trace or [], identify or [], _align(align, align_u, offset),
+        parse_accuracy(accuracy) if accuracy else {}, lba_size,
+    )  # fmt: skip
+    with output.spinner("importing") as say:
+        done = import_files(order, out, overwrite=force, say=say)
+    for aligned in done.alignments:
+        output.say(aligned.sentence() + ".")
+    finish(out, f"{done.instrument}, from {done.format}", json)
+
+
+def _pair(option: str, text: str) -> tuple[float, float | None]:
+    parts = text.split(",")
+    try:
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2) or not all(math.isfinite(value) and abs(value) < numbers.LONGEST_S for value in values):
+        raise UsageError(f"{option} {text[:40]}: give a number, or two with a comma between: the value and its uncertainty.")
+    if len(values) == 2 and values[1] < 0:
+        raise UsageError(f"{option} {text[:40]}: an uncertainty is not negative.")
+    return values[0], values[1] if len(values) == 2 else None
+
+
+def _volts(text: str | None) -> Volts | None:
+    from ..formats import Volts
+
+    if text is None:
+        return None
+    value, u = _pair("--volts", text)
+    if value == 0:
+        raise UsageError("--volts 0: a rail without a voltage gives no power.")
+    if u is None:
+        u = 0.05 * abs(value)
+    return Volts(value, u)
+
+
+def _columns(texts: list[str]) -> dict[str, Column]:
+    from ..formats.waveform import Column
+
+    found = {}
+    for text in texts:
+        role, between, rest = text.partition("=")
+        if role not in _ROLES or not between or not rest:
+            raise UsageError(f"--column {text[:60]}: give ROLE=NAME or ROLE=NAME:UNIT, with a role of {', '.join(_ROLES)}.")
+        name, colon, unit = rest.rpartition(":")
+        found[role] = Column(name, unit) if colon and name and unit else Column(rest)
+    return found
+
+
+def _align(way: str, u_s: float | None, offset: str | None) -> Align:
+    if offset is not None:
+        if way != "edges" or u_s is not None:
+            raise UsageError("--offset is a way to align of its own; leave out --align and --align-u.")
+        value, u = _pair("--offset", offset)
+        return Align("offset", u, value)
+    known: tuple[Way, ...] = get_args(Way)
+    for name in known[:2]:
+        if way == name:
+            if name == "edges" and u_s is not None:
+                raise UsageError("--align-u is for --align utc; the edges of the power tell their own bound.")
+            return Align(name, u_s)
+    raise UsageError(f"--align {way[:40]}: give edges or utc (or --offset S,U).")

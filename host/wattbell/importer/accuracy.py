@@ -1,0 +1,46 @@
+"""What a waveform from a file may be off by: as the user states, else as is known of the instrument, else an assumption that says so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..errors import UsageError
+from ..formats.waveform import About, Accuracy
+
+ASSUMED = Accuracy(
+    gain=0.05,
+    offset_a=1e-3,
+    timebase=100e-6,
+    source="assumed, since the file states none: gain 5 %, offset 1 mA, timebase 100 ppm; state yours with --accuracy",
+)
+_TERMS = {"gain": "gain", "offset": "offset_a", "timebase": "timebase"}
+
+
+def parse_accuracy(text: str) -> dict[str, float]:
+    """``gain=0.003,offset=2e-5,timebase=5e-5`` as terms of :class:`Accuracy`. Raises UsageError."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if name.strip() not in _TERMS or not 0 <= number <= 1:
+            raise UsageError(f"--accuracy {text}: give gain=, offset= (A) and timebase= from 0 to 1, such as gain=0.003,offset=2e-5.")
+        found[_TERMS[name.strip()]] = number
+    return found
+
+
+def accuracy_of(about: About, stated: dict[str, float]) -> Accuracy:
+    """Of an open file; a voltage that the user stated adds its uncertainty to the gain of the power."""
+    base = about.accuracy or ASSUMED
+    if stated:
+        rest = "" if len(stated) == len(_TERMS) else f"; the rest: {base.source}"
+        names = ", ".join(name for name, term in _TERMS.items() if term in stated)
+        base = replace(base, **stated, source=f"stated by the user: {names}{rest}")
+    if about.volts is not None:
+        share = about.volts.u / abs(about.volts.value)
+        told = f"the voltage is stated, {about.volts.value:g} V within {about.volts.u:g} V"
+        base = replace(base, gain=min(1.0, math.hypot(base.gain, share)), source=f"{base.source}; {told}")
+    return base

@@ -1,0 +1,76 @@
+"""When the host worked, by its own clock: what a waveform is laid against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..hostlog.commands import HostCommands
+from .fiophases import FioRun
+
+Int64 = npt.NDArray[np.int64]
+REST_NS = 20_000_000
+"""Without any command for this long the drive's power is that of idle: work before and behind it are two. What is shorter than this does
+not show in the power."""
+_MOST = 400
+
+
+@dataclass(frozen=True)
+class Load:
+    """Times of work on a clock of the host: (n, 2) ns, in order, apart from each other. Each edge is within ``edge_u_ns``. ``what``: where
+    they are from, for the user; ``clock``: whose ns they are."""
+
+    windows: Int64
+    edge_u_ns: int
+    clock: str
+    what: str
+
+    @property
+    def first_ns(self) -> int:
+        """The begin of the first."""
+        return int(self.windows[0, 0])
+
+    @property
+    def last_ns(self) -> int:
+        """The end of the last."""
+        return int(self.windows[-1, 1])
+
+    def apart(self, least_s: float) -> list[tuple[int, int]]:
+        """The windows that can be told apart in steps of a fraction of ``least_s``: what is nearer is joined, what is shorter is left out,
+        and of more than can be looked for at once the shortest pauses are joined. All of them where none would be left."""
+        pauses = np.sort(self.windows[1:, 0] - self.windows[:-1, 1])
+        least_ns = max(round(least_s * 1e9), int(pauses[-_MOST]) if len(pauses) >= _MOST else 0)
+        joined: list[tuple[int, int]] = []
+        for first, last in self.windows.tolist():
+            # what lies within the uncertainty of both edges is one edge already
+            if joined and 2 * self.edge_u_ns < first - joined[-1][1] < least_ns:
+                joined[-1] = joined[-1][0], max(joined[-1][1], last)
+            else:
+                joined.append((first, last))
+        return [window for window in joined if window[1] - window[0] >= least_ns] or joined
+
+
+def load_of_fio(run: FioRun) -> Load:
+    """The phases of fio's JSON."""
+    windows = np.array([(phase.first_ns, phase.last_ns) for phase in run.phases], np.int64)
+    return Load(windows, max(phase.edge_u_ns for phase in run.phases), run.clock, "fio's JSON")
+
+
+def load_of_log(log: HostCommands, name: str) -> Load | None:
+    """The bursts of a log's commands, admin commands included; None where it has none."""
+    if not len(log):
+        return None
+    end = log.table["cqe_tick"].to_numpy()
+    start = log.table["doorbell_tick"].combine_chunks().fill_null(-1).to_numpy()
+    begin = np.where(start >= 0, start, end)
+    order = np.argsort(begin, kind="stable")
+    begin, busy_to = begin[order], np.maximum.accumulate(end[order])
+    fresh = np.concatenate(([True], begin[1:] - busy_to[:-1] >= REST_NS))
+    first = np.flatnonzero(fresh)
+    last = np.append(first[1:], len(begin)) - 1
+    windows = np.stack((begin[first], busy_to[last]), axis=1).astype(np.int64)
+    long = windows[:, 1] - windows[:, 0] >= REST_NS
+    u = int(log.table["instant_u_ns"].to_numpy().max())
+    return Load(windows[long] if long.any() else windows, u, log.clock, name)
