@@ -29,7 +29,7 @@ from ..errors import CaptureError
 U8 = Annotated[int, Meta(ge=0, le=0xFF)]
 U16 = Annotated[int, Meta(ge=0, le=0xFFFF)]
 U32 = Annotated[int, Meta(ge=0, le=0xFFFFFFFF)]
-U64 = Annotated[int, Meta(ge=0, le=(1 << 64) - 1)]
+U63 = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 _MOST_BYTES = 1 << 22
 _VALID = range(9, 21)
 
@@ -71,8 +71,8 @@ class _Lbaf(msgspec.Struct):
 
 
 class _Namespace(msgspec.Struct):
-    nsze: U64
-    ncap: U64
+    nsze: U63
+    ncap: U63
     flbas: U8
     lbafs: list[_Lbaf]
 
