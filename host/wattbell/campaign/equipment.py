@@ -15,7 +15,7 @@ from ..drive.bench import Wanted
 from ..drive.link import Link, rate, read_link, unseen
 from ..errors import DriveError, UsageError, WattbellError
 from ..hostlog.log import CommandLog, open_log
-from ..meters.meter import Meter, open_meter
+from ..meters.meter import ERRORS, KINDS, Meter, open_meter, options
 from ..rig import Rig
 
 Say = Callable[[str], None]
@@ -31,6 +31,8 @@ class Commands(StrEnum):
     fio = "fio"
 
 
+RIG_METER = "rig"
+"""The kind of meter that our own rig is."""
 _LOGS = (Commands.trace, Commands.blktrace, Commands.fio)
 
 
@@ -77,9 +79,16 @@ class Equipment:
         """Whether its rig is a virtual one."""
         return self.rig is not None and self.rig.port.virtual
 
-    def open_meter(self) -> AbstractContextManager[Meter | None]:
-        """The meter, anew for each session; None where a rig records."""
-        return nullcontext() if self.meter is None else open_meter(self.meter)
+    def open_meter(self, sample: Callable[[Rig], None]) -> AbstractContextManager[Meter | None]:
+        """The meter, anew for each session; None where a rig records. ``sample``: sets the sampling of a rig that serves as one."""
+        if self.meter is None:
+            return nullcontext()
+        name, _, rest = self.meter.partition(":")
+        if name == RIG_METER:
+            port, _ = options(rest, KINDS[RIG_METER].usage, ERRORS)
+            with Rig.open(port or None) as rig:
+                sample(rig)
+        return open_meter(self.meter)
 
     def open_log(self, folder: Path) -> CommandLog | None:
         """The host's log for one session. ``folder``: for what fio leaves."""
@@ -110,7 +119,7 @@ def equipped(how: How, rig: str | None, device: Device, say: Say, sys: Path = Pa
             yield Equipment(device, held, None, beside and _log(beside, device, say), wanted)
             return
     # the tap is blind: the same rig as a meter of the rail
-    yield Equipment(device, None, f"rig:{rig or ''}", _log(how.commands, device, say), how.wanted)
+    yield Equipment(device, None, f"{RIG_METER}:{rig or ''}", _log(how.commands, device, say), how.wanted)
 
 
 def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:

@@ -180,7 +180,7 @@ class RealBench:
             on_step(step, over)
             return over
 
-        with self._equipment.open_meter() as meter:
+        with self._equipment.open_meter(lambda rig: set_sampling(rig, self._setup, session)) as meter:
             self.phases = run_session(
                 self.device,
                 self._equipment.rig,

@@ -8,23 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..clocks.agree import contradiction
 from ..clocks.map import ClockMap
 from ..clocks.markers import SentMarker, by_markers
 from ..clocks.roundtrip import by_round_trips
 from ..clocks.ticks import ns_of
-from ..errors import ClockError
 from ..meters.meter import Meter
 
 
 def by_tap(sent: Sequence[SentMarker], seen: Sequence[tuple[int, int]], tick_ps: int, last_tick: int) -> ClockMap:
     """The host's clock on the rig's. ``seen``: (tick, value). ClockError when nothing can be said."""
     return by_markers(sent, seen, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
-
-
-def can_be_asked(meter: Meter) -> bool:
-    """Whether a meter tells its counter between two instants of the host's clock."""
-    return any(pair.before_ns is not None for pair in meter.clock_pairs())
 
 
 def by_meter(meter: Meter, last_tick: int) -> ClockMap:
@@ -34,18 +27,8 @@ def by_meter(meter: Meter, last_tick: int) -> ClockMap:
     return by_round_trips(before, after, tick, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
 
 
-def agreed(one: ClockMap, other: ClockMap | None) -> ClockMap:
-    """The better of two maps of the same clocks. ClockError when they contradict each other."""
-    if other is None:
-        return one
-    wrong = contradiction(one, other)
-    if wrong is not None:
-        raise ClockError(wrong)
-    return min(one, other, key=lambda clock: clock.bound_s)
-
-
 def _ns(tick: int, tick_ps: int) -> int:
     return int(ns_of([tick], tick_ps)[0])
 
 
-__all__ = ["agreed", "by_meter", "by_tap", "can_be_asked"]
+__all__ = ["by_meter", "by_tap"]

@@ -23,6 +23,7 @@ from .host import about_host
 from .interruption import guarded
 from .link import read_link
 from .logged import FILE, LogKeeper, gap_without_log
+from .pattern import Span, play
 from .phase import Phase, to_json
 from .recording import MeterRecording, Recording, RigRecording
 from .restart import Restarter
@@ -99,12 +100,14 @@ def run_session(
                     if wanted.link_speed_gt_s is not None:
                         settings.link_speed(wanted.link_speed_gt_s)
                     account.look_at(device)
+                    account.pattern("clocks-begin", device, steps)
                     for step in steps:
                         gate.check()
                         account.check()  # a rig that is lost for good: the drive is not written for nothing
                         awake.check()
                         if not left_out(step, runner.phases):
                             runner.run([step])
+                    account.pattern("clocks-end", device, steps)
                     runner.read_health()
                     awake.check()
             finally:  # not left by a second signal: the first one has shut the gate
@@ -180,6 +183,24 @@ class _Account:
     runner: Runner
     around: dict[str, Any] = field(default_factory=dict)
     failed: ClockError | None = None
+    spans: list[Span] = field(default_factory=list)
+
+    def pattern(self, name: str, device: Device, steps: Sequence[Step]) -> None:
+        """Let the drive's load tell a meter's clock that nothing else tells."""
+        recording = self.recording
+        if not isinstance(recording, MeterRecording):
+            return
+        recording.await_data()
+        recording.check()
+        if recording.asked:
+            return
+        recording.watched = True
+        as_it_is = all(step.command is not None for step in steps)
+        self.runner.pattern(name, lambda: self.spans.extend(play(device)), as_it_is=as_it_is)
+        if recording.await_marker(self.runner.last_marker) is None:
+            recording.check()
+            raise DriveError(recording.unseen)
+        recording.watched = False
 
     def look_at(self, device: Device) -> None:
         """Note link and computer as they are now."""
@@ -204,7 +225,10 @@ class _Account:
         tap = not isinstance(recording, MeterRecording)
         try:
             if isinstance(recording, MeterRecording):
-                clock = by_meter(recording.meter, recording.recorder.last_tick)
+                if recording.asked:
+                    clock = by_meter(recording.meter, recording.recorder.last_tick)
+                else:
+                    clock = recording.waveform.align(self.spans, recording.late_ns).inverse()
             else:
                 clock = by_tap(keeper.sent_markers, writer.markers, int(writer.meta["clock"]["tick_ps"]), writer.last_tick)
         except ClockError as error:

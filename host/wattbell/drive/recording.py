@@ -8,14 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from ..capture import CaptureWriter
-from ..capture.record import USER_STOPPED, Limits, record
+from ..capture.record import RIG_STOPPED, USER_STOPPED, Limits, record
 from ..capture.source import RailSource
 from ..clock import host_ns
-from ..errors import DriveError, RigError
+from ..errors import ClockError, DriveError, RigError
 from ..meters.meter import Meter
 from ..meters.record import Recorder
 from ..rig import Rig
 from ..suites.step import Rest
+from .pattern import Waveform
 from .settle import RailWatch, Seen, wait
 
 _STALLED_S = 15.0
@@ -136,12 +137,16 @@ class MeterRecording(Recording):
         self._marked_ns = marked_ns
         self._tick_ps = meter.about.tick_ps
         self._late_ns: int | None = None
-        self._kept: list[RailSource] | None = None
+        self.waveform = Waveform(self._tick_ps)
+        self.watched = False
+        """Whether what comes goes into :attr:`waveform`, too."""
 
     def _record(self) -> str:
         self.meter.start()
         while not self.stop.is_set():
-            if self.recorder.take(_READ_S):
+            if self.recorder.ended:
+                return RIG_STOPPED
+            if self.recorder.take(_READ_S) and self.recorder.last_tick > 0:
                 late = host_ns() - self._ns(self.recorder.last_tick)
                 self._late_ns = late if self._late_ns is None else min(self._late_ns, late)
         self.recorder.end()
@@ -160,17 +165,27 @@ class MeterRecording(Recording):
             now = next(int(n) for n in source.interval_ticks if n != interval)
             raise RigError(f"{self.what} changed its sample interval from {interval} to {now} ticks; what it had sent is kept.")
         super()._take(source)
-        if self._kept is not None:
-            self._kept.append(source)
+        if self.watched:
+            self.waveform.add(source)
 
-    def keep(self) -> None:
-        """Keep a copy of what comes from here on in memory."""
-        self._kept = []
+    @property
+    def asked(self) -> bool:
+        """Whether the meter tells its counter between two instants of the host's clock. A virtual rig's counter is that of its simulation,
+        which may be seconds behind the drive that it follows."""
+        return not self.meter.about.conditions.get("virtual") and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
 
-    def kept(self) -> list[RailSource]:
-        """What came since :meth:`keep`; nothing is kept from here on."""
-        found, self._kept = self._kept or [], None
-        return found
+    def await_data(self) -> None:
+        """Wait for the first samples, and what the meter then tells of its clock."""
+        progress = _Progress(lambda: self.recorder.last_tick)
+        while self._late_ns is None and self._thread.is_alive() and progress.goes_on():
+            self._thread.join(_READ_S)
+
+    @property
+    def late_ns(self) -> int:
+        """Host's clock less the meter's, about: by the earliest arrival, so at least what it is. ClockError before the first."""
+        if self._late_ns is None:
+            raise ClockError(f"{self.what} has sent nothing.")
+        return self._late_ns
 
     def _seen(self, value: int) -> int | None:
         ns = self._marked_ns(value)

@@ -94,6 +94,13 @@ class Runner:
         """Ask the drive for its temperature and health, between two phases; also when the last one is over."""
         self._health.between(len(self.phases))
 
+    def pattern(self, name: str, play: Callable[[], None], *, as_it_is: bool) -> None:
+        """A pattern of load by which clocks are told, as a phase of its own. ``as_it_is``: leave the drive's settings alone."""
+        step = Step(name=name, measured=False)
+        if not as_it_is:
+            self._prepare(step)
+        self._phase(name, step, "pattern", lambda _: play())
+
     @property
     def last_marker(self) -> int:
         """The end marker of the last phase so far."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,17 +22,23 @@ from tests.host.drive.lab import Lab
 
 TICK_PS, INTERVAL = 1_000_000, 1000
 """A tick of 1 us, a sample every ms."""
+RISE_NS = 2_000_000
+"""How late this drive's power follows its work."""
 
 
 class LabMeter:
     """Its clock began at another time than the host's and is 80 ppm fast. ``power``: W at seconds after the last marker, the lab's own.
-    ``asked``: whether it tells its counter. Goes at ``gone_after`` samples, changes its rate at ``other_rate_after``."""
+    ``asked``: whether it tells its counter. Goes when ``gone`` says so, changes its rate at
+    ``other_rate_after`` samples."""
 
     def __init__(self, lab: Lab, asked: bool = True) -> None:
         self.lab, self.asked = lab, asked
-        self.gone_after = self.other_rate_after = 1 << 60
+        self.gone: Callable[[], bool] = lambda: False
+        self.other_rate_after = 1 << 60
         self.about = MeterAbout("fake", "M1", "1", TICK_PS, INTERVAL, True, 0.01, 1e-5, 100e-6, "made up for a test")
         self.pairs: list[ClockPair] = []
+        self.bursts: list[tuple[float, float]] = []
+        """Begin and end of work that takes 1.5 W more, ns of the host's clock."""
         self.sent = 0
         self.stopped = False
 
@@ -47,7 +53,7 @@ class LabMeter:
         if self.stopped:
             return []
         time.sleep(min(timeout_s, 0.01))
-        if self.sent >= self.gone_after:
+        if self.gone():
             raise RigError("The meter is gone (no such device); check its cable.")
         before = host_ns()
         tick = self._tick(host_ns())
@@ -60,6 +66,8 @@ class LabMeter:
         host = self._began_ns + (first + np.arange(ready) * INTERVAL) * TICK_PS / 1000
         power = self.lab.power or (lambda _t: 0.0)
         watts = np.array([power(max(0.0, (t - since) * 1e-9)) for t in host], np.float32)
+        for begin, end in list(self.bursts):
+            watts[(host >= begin + RISE_NS) & (host < end + RISE_NS)] += np.float32(1.5)
         self.sent += ready
         interval = INTERVAL if self.sent < self.other_rate_after else INTERVAL // 2
         volts = np.full(ready, 3.3, np.float32)

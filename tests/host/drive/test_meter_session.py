@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
-from wattbell.drive import recording, suspend
+from wattbell.clock import host_ns
+from wattbell.clocks.map import ClockMap
+from wattbell.drive import pattern, recording, suspend
 from wattbell.errors import ClockError, DriveError, RigError
 from wattbell.measure.source import Source
 
@@ -64,6 +67,50 @@ def test_an_idle_time_begins_when_the_meters_rail_is_at_rest(lab: Lab) -> None:
     assert settle["settling"]["mean_w"] == pytest.approx(0.5, rel=1e-3)
 
 
+class Drive:
+    """A file to read, whose readers draw power from the meter while they read."""
+
+    def __init__(self, lab: Lab, meter: LabMeter, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = lab.root / "drive"
+        path.write_bytes(bytes(1 << 20))
+        lab.device = replace(lab.device, path=str(path), capacity_bytes=1 << 20)
+        real = pattern._burst
+
+        def burst(device: Any, descriptor: int, seconds: float) -> tuple[int, int]:
+            meter.bursts.append((host_ns(), float("inf")))
+            found = real(device, descriptor, seconds)
+            meter.bursts[-1] = (found[0], host_ns())
+            return found
+
+        monkeypatch.setattr(pattern, "_burst", burst)
+        for name in ("BURSTS_S", "PAUSES_S"):
+            monkeypatch.setattr(pattern, name, tuple(0.35 * t for t in getattr(pattern, name)))
+
+
+def test_a_meter_that_cannot_be_asked_is_placed_by_a_pattern_of_load(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = LabMeter(lab, asked=False)
+    Drive(lab, meter, monkeypatch)
+    lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    capture = captured(lab)
+    told = capture.meta["conditions"]["host_log"]["clock_map"]
+    assert told["method"].startswith("pattern of load")
+    assert 0.001 < told["bound_s"] < 0.02 and capture.meta["conditions"]["alignment_u_s"] == told["bound_s"]
+    clock = ClockMap(**told)
+    for ns in (meter.bursts[0][0], meter.bursts[-1][1]):  # what the meter's clock really was
+        assert abs(int(clock.to_reference(int(ns))) - meter._tick(int(ns)) * 1000) <= told["bound_s"] * 1e9
+    assert list(Source(capture).phases) == ["clocks-begin", "w", "i", "clocks-end"]
+    assert [phase["measured"] for phase in capture.meta["workload"]["phases"]] == [False, True, True, False]
+
+
+def test_a_waveform_that_does_not_show_the_pattern(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The meter is in another drive's supply."""
+    meter = LabMeter(lab, asked=False)
+    Drive(lab, LabMeter(lab), monkeypatch)
+    with pytest.raises(ClockError, match=r"waveform.*host_commands.parquet"):
+        lab.run(WORK, meter=meter, log=LabLog(lab))
+    assert (lab.root / "capture/host_commands.parquet").is_file() and captured(lab).meta["rail"]["samples"] > 100
+
+
 def test_a_rigs_tap_stays_the_captures_and_the_log_lies_beside_it(lab: Lab) -> None:
     log = LabLog(lab)
     lab.run(WORK, IDLE, log=log)
@@ -77,7 +124,7 @@ def test_a_rigs_tap_stays_the_captures_and_the_log_lies_beside_it(lab: Lab) -> N
 
 def test_a_meter_that_goes_leaves_what_it_sent_and_the_commands(lab: Lab) -> None:
     meter, log = LabMeter(lab), LabLog(lab)
-    meter.gone_after = 400
+    meter.gone = lambda: "2: i" in lab.said and meter.sent >= 400
     with pytest.raises(RigError, match="The meter is gone"):
         lab.run(WORK, {"name": "i", "idle_s": 0.8}, {"name": "never", "idle_s": 0.1}, meter=meter, log=log)
     assert not (lab.root / "restore.json").exists() and log.ended
