@@ -6,7 +6,9 @@ import math
 from dataclasses import replace
 
 from ..errors import UsageError
+from ..formats import ppk2
 from ..formats.waveform import About, Accuracy
+from ..meters import ppk2 as ppk2_meter
 
 ASSUMED = Accuracy(
     gain=0.05,
@@ -14,6 +16,10 @@ ASSUMED = Accuracy(
     timebase=100e-6,
     source="assumed, since the file states none: gain 5 %, offset 1 mA, timebase 100 ppm; state yours with --accuracy",
 )
+KNOWN = {
+    ppk2.TITLE: Accuracy(ppk2_meter.GAIN, ppk2_meter.OFFSET_A, ppk2_meter.TIMEBASE, ppk2_meter.ACCURACY),
+}
+"""By format, where that tells the instrument and its maker publishes something."""
 _TERMS = {"gain": "gain", "offset": "offset_a", "timebase": "timebase"}
 
 
@@ -34,7 +40,7 @@ def parse_accuracy(text: str) -> dict[str, float]:
 
 def accuracy_of(about: About, stated: dict[str, float]) -> Accuracy:
     """Of an open file; a voltage that the user stated adds its uncertainty to the gain of the power."""
-    base = about.accuracy or ASSUMED
+    base = about.accuracy or KNOWN.get(about.title, ASSUMED)
     if stated:
         rest = "" if len(stated) == len(_TERMS) else f"; the rest: {base.source}"
         names = ", ".join(name for name, term in _TERMS.items() if term in stated)

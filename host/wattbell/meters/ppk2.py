@@ -35,11 +35,14 @@ _WORD = 4
 _MOST_A = 1.0
 _ADC_END = (1 << 14) - 1
 _HIGHEST_RANGE = 4
-_GAIN = 0.15
+GAIN = 0.15
 """Of the highest range; 10 % in the others."""
-_OFFSET_A = 50e-6
+OFFSET_A = 50e-6
 """The resolution from 6 mA up; that of the highest range, 1 mA above 60 mA, is less than its gain error."""
-_TIMEBASE = 50e-6
+TIMEBASE = 50e-6
+ACCURACY = (
+    "Nordic, PPK2 user guide: typical, not guaranteed, 15 % above 60 mA, 10 % below; offset its resolution above 6 mA; timebase assumed"
+)
 _QUIET_S, _MOST_DRAINED = 0.1, 1 << 22
 _ALIGNED = 0.5
 """Share of words whose number follows the one before, below which a word does not begin where it was thought to."""
@@ -61,7 +64,7 @@ def open_meter(rest: str) -> Ppk2:
     if not port:
         raise UsageError(f"--meter ppk2: give its port, {USAGE}; see `ls /dev/serial/by-id`.")
     try:
-        volts, gain, told = gain_with(_GAIN, given)
+        volts, gain, told = gain_with(GAIN, given)
     except UsageError as error:
         raise UsageError(f"--meter ppk2: {error}") from None
     if not 0.8 <= volts <= 5:
@@ -112,10 +115,9 @@ class Ppk2:
                 interval_ticks=_INTERVAL_NS,
                 has_voltage=False,
                 gain=gain,
-                offset_a=_OFFSET_A,
-                timebase=_TIMEBASE,
-                accuracy="Nordic, PPK2 user guide: typical, not guaranteed, 15 % above 60 mA, 10 % below; "
-                f"offset its resolution above 6 mA; {told}; timebase assumed",
+                offset_a=OFFSET_A,
+                timebase=TIMEBASE,
+                accuracy=f"{ACCURACY}; {told}",
                 notes=tuple(notes),
             ),
             given,
