@@ -18,7 +18,7 @@ instants are uncertain by.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +47,15 @@ _LEAST_STEP = 5.0
 _LIKELY = 14.0
 """Rise of the residual squares, in variances of a sample, within which a step may lie: 4.5 in log-likelihood, doubled for noise that is
 not white."""
+_MOST_LEFT = 0.75
+"""Of the squares around a step, by the levels before and behind it."""
 _CONFIRMED = 0.75
 """Share of the edges that must be found, and agree; the others are left out."""
 _MOST_CANDIDATES = 24
+_TAIL_S = 0.25
+"""How long behind its edge a fall is looked for, and a rise before it."""
+_SAME_S = 1e-3
+"""Two places whose steps are this close are one, reached from two sides."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,7 @@ def match_edges(
     power_w: npt.ArrayLike,
     spans: Sequence[tuple[float, float, float]],
     *,
+    offset_s: float = 0.0,
     offset_limit_s: float = 10.0,
     drift_limit: float = 100e-6,
     settle_s: float = SETTLE_S,
@@ -116,13 +123,13 @@ def match_edges(
 
     ``time_s``: of the samples, ascending, by the meter's clock; ``power_w``: W, NaN is missing (means over 0.1 ms to 1 ms do). ``spans``:
     when the host's work ran, ``(begin_s, end_s, u_s)`` by its clock, each instant within ``u_s``; in order, not overlapping.
-    ``offset_limit_s``: host less meter is at most this from 0; ``drift_limit``: their rates differ by no more. The bound holds over the
-    whole waveform.
+    ``offset_limit_s``: host less meter is at most this from ``offset_s``; ``drift_limit``: their rates differ by no more. The bound holds
+    over the whole waveform.
 
     Raises ClockError, with the reason, where the waveform does not show the spans, shows them at several places, or its edges contradict
     each other.
     """
-    time, power = _samples(time_s, power_w)
+    time, power = samples(time_s, power_w)
     edges = _edges_of(spans)
     segments = np.diff(edges.middle_s)
     length = float(edges.middle_s[-1] - edges.middle_s[0])
@@ -134,27 +141,75 @@ def match_edges(
             f"the shortest phase or pause lasts {shortest:.3g} s; to find it within {offset_limit_s:g} s the waveform is looked at in "
             f"steps of {bin_s:.3g} s. Leave out the short ones, or say better when the recording began."
         )
-    coarse = Coarse(time, power, bin_s)
-    if coarse.squares[-1] <= 0:
-        raise ClockError("the waveform is the same everywhere: it shows no phase.")
-    left, drifts = _search(coarse, edges, 0.0, offset_limit_s, drift_limit)
-    span = float(time[0]), float(time[-1])
-    what = "edges of the phases"
-    finer = Coarse(time, power, max(spacing, bin_s / 30))
-    candidates: list[Candidate] = []
-    for place in places(left, max(3, round(shortest / 4 / bin_s))):
-        offset = offset_limit_s - place * bin_s
-        near, near_drifts = _search(finer, edges, offset, 2 * bin_s, drift_limit, float(drifts[place]))
-        best = int(np.argmin(near))
-        at = moved(edges, offset + 2 * bin_s - best * finer.bin_s, float(near_drifts[best]))
-        steps = find_steps(time, power, edges, at, reach_s=max(3 * finer.bin_s, settle_s), widest_s=2 * settle_s + 6 * spacing)
-        try:
-            clock, kept = from_steps(steps, edges, span, what, drift_limit=drift_limit, settle_s=settle_s)
-        except ClockError as error:
-            candidates.append(Candidate(float(left[place]), 0, None, error))
-        else:
-            candidates.append(Candidate(float(left[place]), kept, clock, None))
-    return chosen(candidates)
+    search = Search(time, power, edges, explained, bin_s, shortest, "edges of the phases", drift_limit, settle_s)
+    return search.found(offset_s, offset_limit_s)[0]
+
+
+Score = Callable[["Coarse", list[float], int], F64]
+"""(waveform, places of the edges in bins, count): what is left unexplained, of 1, with the edges there, and 1, 2, ... bins further."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for edges in a waveform: first in bins of ``bin_s``, then finer, then step by step. ``apart_s``: two places that are not the
+    same are at least a quarter of this from each other. ``what``: the edges, for the user."""
+
+    time: F64
+    power: F64
+    edges: HostEdges
+    score: Score
+    bin_s: float
+    apart_s: float
+    what: str
+    drift_limit: float
+    settle_s: float
+
+    def found(self, offset_s: float, offset_limit_s: float) -> tuple[ClockMap, Steps]:
+        """The map over the whole waveform and the steps that it follows from, with host less meter within a limit of ``offset_s``. Raises
+        ClockError where there is none, or more than one."""
+        spacing = float(np.median(np.diff(self.time)))
+        coarse = Coarse(self.time, self.power, self.bin_s)
+        finer = Coarse(self.time, self.power, max(spacing, self.bin_s / 30))
+        if coarse.squares[-1] <= 0:
+            raise ClockError("the waveform is the same everywhere: there is nothing to be found in it.")
+        left, drifts = self._left(coarse, offset_s, offset_limit_s)
+        candidates = []
+        for place in places(left, max(3, round(self.apart_s / 4 / self.bin_s))):
+            offset = offset_s + offset_limit_s - place * self.bin_s
+            near, near_drifts = self._left(finer, offset, 2 * self.bin_s, float(drifts[place]))
+            best = int(np.argmin(near))
+            at = moved(self.edges, offset + 2 * self.bin_s - best * finer.bin_s, float(near_drifts[best]))
+            reach_s, widest_s = max(3 * finer.bin_s, self.settle_s, 10 * spacing), 2 * self.settle_s + 6 * spacing
+            steps = find_steps(self.time, self.power, self.edges, at, reach_s=reach_s, widest_s=widest_s)
+            try:
+                clock, kept = self.of(steps)
+            except ClockError as error:
+                candidates.append(Candidate(float(left[place]), steps, 0, None, error))
+            else:
+                candidates.append(Candidate(float(left[place]), steps, kept, clock, None))
+        return chosen(candidates)
+
+    def of(self, steps: Steps) -> tuple[ClockMap, int]:
+        """See :func:`from_steps`."""
+        span = float(self.time[0]), float(self.time[-1])
+        return from_steps(steps, self.edges, span, self.what, drift_limit=self.drift_limit, settle_s=self.settle_s)
+
+    def _left(self, coarse: Coarse, offset_s: float, reach_s: float, near: float | None = None) -> tuple[F64, F64]:
+        """(what is left unexplained; the drift that leaves so little) for the offsets from ``offset_s`` + ``reach_s`` downwards, a bin
+        each; of drifts within the limit (around ``near``)."""
+        length = float(self.edges.middle_s[-1] - self.edges.middle_s[0])
+        steps = math.ceil(self.drift_limit * length / coarse.bin_s) if self.drift_limit else 0
+        drifts = np.linspace(-self.drift_limit, self.drift_limit, 2 * steps + 1)
+        if near is not None and steps > 20:
+            drifts = drifts[np.abs(drifts - near) <= 20 * self.drift_limit / steps]
+        count = max(1, math.ceil(2 * reach_s / coarse.bin_s))
+        left, best = np.full(count, np.inf), np.zeros(count)
+        for drift in drifts.tolist():
+            at = moved(self.edges, offset_s + reach_s, drift) - coarse.first_s
+            rest = self.score(coarse, (at / coarse.bin_s).tolist(), count)
+            better = rest < left
+            left[better], best[better] = rest[better], drift
+        return left, best
 
 
 @dataclass(frozen=True)
@@ -163,6 +218,7 @@ class Candidate:
     is none."""
 
     left: float
+    steps: Steps
     confirmed: int
     clock: ClockMap | None
     error: ClockError | None
@@ -174,7 +230,7 @@ def places(left: F64, apart: int) -> list[int]:
     best = float(left.min())
     if 1 - best < LEAST_EXPLAINED:
         raise ClockError(
-            f"the waveform does not show the phases: at the best place they explain {1 - best:.0%} of it "
+            f"the waveform does not show the work: at the best place it explains {1 - best:.0%} of it "
             f"({LEAST_EXPLAINED:.0%} is asked for). Are the meter's file and the host's report of the same "
             "run, and the offset of their clocks within the limit?"
         )
@@ -189,7 +245,7 @@ def places(left: F64, apart: int) -> list[int]:
     return found
 
 
-def chosen(candidates: Sequence[Candidate]) -> ClockMap:
+def chosen(candidates: Sequence[Candidate]) -> tuple[ClockMap, Steps]:
     """The one place that the edges confirm. Raises ClockError where they confirm none, or another one as well."""
     best = max(candidates, key=lambda candidate: (candidate.confirmed, -candidate.left))
     if best.clock is None:
@@ -200,14 +256,20 @@ def chosen(candidates: Sequence[Candidate]) -> ClockMap:
             continue
         clearly = other.left >= max(RIVAL * best.left, best.left + RIVAL_OF_ALL)
         if other.confirmed >= best.confirmed or not clearly:
-            apart = abs(other.clock.offset_ns - best.clock.offset_ns) * 1e-9
-            if apart <= best.clock.bound_s + other.clock.bound_s:
+            apart = _apart_s(other.steps, best.steps)
+            if apart < _SAME_S:
                 continue
             raise ClockError(
                 f"the work fits the waveform at several places, {apart:.3f} s apart: {best.confirmed} edges confirm one, "
                 f"{other.confirmed} another. Say better when the recording began, or give phases that differ in length."
             )
-    return best.clock
+    return best.clock, best.steps
+
+
+def _apart_s(one: Steps, other: Steps) -> float:
+    """How far apart two places have found the same edges."""
+    _, i, j = np.intersect1d(one.edge, other.edge, return_indices=True)
+    return float(np.median(np.abs(one.first_s[i] - other.first_s[j]))) if len(i) else 0.0
 
 
 def moved(edges: HostEdges, offset_s: float, drift: float) -> F64:
@@ -216,27 +278,8 @@ def moved(edges: HostEdges, offset_s: float, drift: float) -> F64:
     return np.asarray((edges.middle_s - centre) * (1 - drift) + centre - offset_s)
 
 
-def _search(
-    coarse: Coarse, edges: HostEdges, offset_s: float, reach_s: float, drift_limit: float, near: float | None = None
-) -> tuple[F64, F64]:
-    """(what is left unexplained, of 1; the drift that leaves so little) for the offsets from ``offset_s`` + ``reach_s`` downwards, a bin
-    each; of drifts within the limit (around ``near``)."""
-    length = float(edges.middle_s[-1] - edges.middle_s[0])
-    steps = math.ceil(drift_limit * length / coarse.bin_s) if drift_limit else 0
-    drifts = np.linspace(-drift_limit, drift_limit, 2 * steps + 1)
-    if near is not None and steps > 20:
-        drifts = drifts[np.abs(drifts - near) <= 20 * drift_limit / steps]
-    count = max(1, math.ceil(2 * reach_s / coarse.bin_s))
-    left, best = np.full(count, np.inf), np.zeros(count)
-    for drift in drifts.tolist():
-        at = moved(edges, offset_s + reach_s, drift) - coarse.first_s
-        rest = 1 - _explained(coarse, (at / coarse.bin_s).tolist(), count) / float(coarse.squares[-1])
-        better = rest < left
-        left[better], best[better] = rest[better], drift
-    return left, best
-
-
-def _samples(time_s: npt.ArrayLike, power_w: npt.ArrayLike) -> tuple[F64, F64]:
+def samples(time_s: npt.ArrayLike, power_w: npt.ArrayLike) -> tuple[F64, F64]:
+    """A waveform as float64. Raises ClockError where there is nothing to look at."""
     time, power = np.asarray(time_s, np.float64), np.asarray(power_w, np.float64)
     if len(time) != len(power):
         raise ValueError("a time for every sample")
@@ -265,16 +308,16 @@ def _edges_of(spans: Sequence[tuple[float, float, float]]) -> HostEdges:
     return HostEdges(np.array(early), np.array(late), np.array(rising, bool))
 
 
-def _explained(coarse: Coarse, places: list[float], count: int) -> F64:
-    """Squares that a level for each segment between the places explains; by by how many bins the places are moved."""
+def explained(coarse: Coarse, at: list[float], count: int) -> F64:
+    """A :data:`Score`: a level of its own for each segment between the edges, over the whole waveform."""
     zero = np.zeros(count)
-    amount = [zero, *(coarse.up_to(coarse.amount, place, count) for place in places), np.full(count, coarse.amount[-1])]
-    filled = [zero, *(coarse.up_to(coarse.filled, place, count) for place in places), np.full(count, coarse.filled[-1])]
+    amount = [zero, *(coarse.up_to(coarse.amount, place, count) for place in at), np.full(count, coarse.amount[-1])]
+    filled = [zero, *(coarse.up_to(coarse.filled, place, count) for place in at), np.full(count, coarse.filled[-1])]
     found = np.zeros(count)
-    for k in range(len(places) + 1):
+    for k in range(len(at) + 1):
         n = filled[k + 1] - filled[k]
         found += np.where(n > 0.5, (amount[k + 1] - amount[k]) ** 2 / np.maximum(n, 0.5), 0.0)
-    return found
+    return np.asarray(1 - found / float(coarse.squares[-1]))
 
 
 def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, *, reach_s: float, widest_s: float) -> Steps:
@@ -285,8 +328,11 @@ def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, *, reach_s: f
     distance = np.diff(at_s, prepend=at_s[0] - 1e9, append=at_s[-1] + 1e9)
     for k, at in enumerate(at_s.tolist()):
         reach = 2 * (reach_s + float(edges.latest_s[k] - edges.earliest_s[k]))
-        low = at - min(reach, 0.45 * float(distance[k]))
-        high = at + min(reach, 0.45 * float(distance[k + 1]))
+        # What a drive works on behind the end of its load pulls the place found so far behind the true one: a rise may be earlier, a fall
+        # later.
+        wide = max(reach, _TAIL_S)
+        low = at - min(wide if edges.rising[k] else reach, 0.45 * float(distance[k]))
+        high = at + min(reach if edges.rising[k] else wide, 0.45 * float(distance[k + 1]))
         a, b = np.searchsorted(time, (low, high))
         found = step_in(time[a:b], power[a:b], bool(edges.rising[k]))
         if found is not None and found[1] - found[0] <= widest_s:
@@ -316,7 +362,7 @@ def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
     step = abs(float(behind[best] - before[best]))
     # twice the variance: neighbours in a real waveform are alike
     variance = max(float(left[best]) / n, 1e-18)
-    if step < _LEAST_STEP * math.sqrt(2 * variance * (1 / split + 1 / (n - split))) or float(left[best]) > 0.5 * squares:
+    if step < _LEAST_STEP * math.sqrt(2 * variance * (1 / split + 1 / (n - split))) or float(left[best]) > _MOST_LEFT * squares:
         return None
     likely = k[left <= left[best] + _LIKELY * variance]
     first, last = int(likely[0]) - 1, int(likely[-1])
@@ -348,21 +394,31 @@ def from_steps(
         raise ClockError(
             f"{what}: only {len(steps.edge)} steps of power were found of {len(edges)}; the rest is hidden by what the drive does."
         )
-    kept = np.arange(len(steps.edge))
+    kept = _together(steps, edges, drift_limit, settle_s)
     while True:
+        if len(kept) < least:
+            raise ClockError(
+                f"{what}: the steps of power contradict each other: no more than {len(kept)} of {len(edges)} follow the host's work within "
+                f"{settle_s * 1e3:g} ms of one offset."
+            )
         need = _needed(_limits(steps, edges, kept, settle_s), drift_limit)
         if need == 0:
             break
-        if len(kept) - 1 < least:
-            raise ClockError(
-                f"{what}: the steps of power contradict each other by {2 * need * 1e-6:.3g} ms: the drive's power does not follow the "
-                f"host's work within {settle_s * 1e3:g} ms, or one of the clocks does not run evenly."
-            )
         without = [_needed(_limits(steps, edges, np.delete(kept, k), settle_s), drift_limit) for k in range(len(kept))]
         kept = np.delete(kept, int(np.argmin(without)))
     span = round(span_s[0] * 1e9), round(span_s[1] * 1e9)
     text = f"{len(kept)} of {len(edges)} {what}, power up within {settle_s * 1e3:g} ms"
     return hull.fit(_limits(steps, edges, kept, settle_s), text, span=span, drift_limit=drift_limit), len(kept)
+
+
+def _together(steps: Steps, edges: HostEdges, drift_limit: float, settle_s: float) -> npt.NDArray[np.int64]:
+    """The steps that one offset can explain, with whatever drift: the most that there are."""
+    slack = drift_limit * float(np.ptp(steps.last_s)) / 2
+    low = edges.earliest_s[steps.edge] - steps.last_s - slack
+    high = np.where(edges.rising[steps.edge], edges.latest_s[steps.edge] + settle_s - steps.first_s + slack, np.inf)
+    depth = [int(np.count_nonzero((low <= at) & (at <= high))) for at in low.tolist()]
+    best = float(low[int(np.argmax(depth))])
+    return np.flatnonzero((low <= best) & (best <= high))
 
 
 def _limits(steps: Steps, edges: HostEdges, kept: npt.NDArray[np.int64], settle_s: float) -> hull.Limits:

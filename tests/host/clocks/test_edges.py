@@ -112,7 +112,7 @@ def test_another_run_is_not_found(seed: int) -> None:
 def test_noise_is_no_phase() -> None:
     rng = np.random.default_rng(0)
     time = np.arange(0, 40, 1e-3)
-    with pytest.raises(ClockError, match="does not show the phases"):
+    with pytest.raises(ClockError, match="does not show the work"):
         match_edges(time, np.abs(rng.normal(1, 1, len(time))), told(rng, phases(rng, 5), clock(rng)))
     with pytest.raises(ClockError, match="the same everywhere"):
         match_edges(time, np.full(len(time), 2.0), told(rng, phases(rng, 5), clock(rng)))

@@ -85,11 +85,11 @@ def test_what_was_lost_while_both_ran_is_told_from_what_came_before() -> None:
     assert "50 only on the wire" in str(found)
 
 
-def test_a_minute_of_depth_1_pins_the_clock_to_what_its_quickest_commands_leave() -> None:
-    """700 ns of two ways at the least, so 0.35 us and what a random minute adds."""
-    host, wire = made(200_000, 3)
+def test_depth_1_pins_the_clock_to_what_its_quickest_commands_leave() -> None:
+    """700 ns of two ways at the least, so 0.35 us and what chance adds."""
+    host, wire = made(60_000, 3)
     found = pair(host, wire)
-    assert found.clock.last_ns - found.clock.first_ns > 5_000_000_000
+    assert found.clock.last_ns - found.clock.first_ns > 2_000_000_000
     assert 0.35e-6 < found.clock.bound_s < 0.5e-6 and within(found.clock, wire)
 
 

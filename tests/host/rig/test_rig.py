@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from wattbell.clock import host_ns
+from wattbell.clocks.roundtrip import by_round_trips
 from wattbell.errors import RigError
 from wattbell.rig import Rig, Scpi, discovery
+from wattbell.rig.clock import STEP_TICKS, ask_tick
 from wattbell.rig.delay import front_end_delay
 
 
@@ -239,3 +242,23 @@ def test_the_delay_is_that_of_the_path_in_use(made: list[Instrument], answer: st
     found = front_end_delay(port)
     assert found["front_end_delay_s"] == pytest.approx(delay) and found["front_end_delay_u_s"] == pytest.approx(u)
     assert found["front_end_delay_calibrated"] is calibrated
+
+
+def test_the_rigs_counter_is_mapped_onto_the_hosts_clock(made: list[Instrument]) -> None:
+    """A rig whose counter is the host's clock, 7 s behind, in steps of 16 ticks: the true offset lies within the bound."""
+    port, instrument = scpi(made, {"SYST:ERR?": ['0,"No error"\n']})
+
+    class Counting(dict):  # type: ignore[type-arg]
+        def get(self, text: str, default: object = None) -> list[str]:
+            return [f"{(host_ns() - 7_000_000_000) // 16 * 16}\n"] if text == "SYST:TICK?" else ["nonsense\n"]
+
+    instrument.answers = Counting()
+    asked = [ask_tick(port) for _ in range(20)]
+    assert all(reading.before_ns < reading.after_ns for reading in asked)
+    columns = ([r.before_ns for r in asked], [r.after_ns for r in asked], [r.tick for r in asked])
+    found = by_round_trips(*columns, 1000, step_ticks=STEP_TICKS)
+    for ns in (found.first_ns, found.last_ns):
+        assert abs(int(found.to_reference(ns)) - ns - 7_000_000_000) <= found.bound_s * 1e9
+    instrument.answers = {"SYST:TICK?": ["soon\n"]}
+    with pytest.raises(RigError, match="no tick"):
+        ask_tick(port)
