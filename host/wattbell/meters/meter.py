@@ -142,14 +142,14 @@ KINDS: dict[str, Kind] = {
     ),
     "quarch": Kind(
         "quarch:MODULE[@HOST[:PORT]],gain=G,offset=A[,rail=NAME][,average=N]",
-        "a Quarch power module, through a running QIS",
+        "Quarch power module, through QIS",
         "quarch",
         "quarch",
         ("quarchpy",),
     ),
     "scpi": Kind(
         "scpi:ADDRESS,gain=G,offset=A[,dialect=NAME][,channel=N][,every=S][,baud=N][,volts=V][,volts_u=U]",
-        "a supply or multimeter that speaks SCPI, by VISA; slow",
+        "supply or multimeter that speaks SCPI; slow",
         "scpi",
         "scpi",
         ("pyvisa", "pyvisa_py"),

@@ -18,6 +18,9 @@ _RECENT_NS = 2_000_000_000
 _HELD_NS = 200_000_000
 """Behind a gap, samples of this much time, which took as much to come, are held back: their arrivals tell how many turns of the number are
 missing."""
+_SECOND_NS = 1_000_000_000
+_SECONDS, _SURELY = 3, 0.8
+"""Later by this share of a turn for so many seconds, against as many before: no crystal drifts so fast, and no host is busy for so long."""
 _MOST_HELD_NS = 5_000_000_000
 _EARLIER = 0.4
 """Of a turn. An arrival is often later than usual and hardly ever earlier, so that a guess may be too great by more than too small."""
@@ -54,6 +57,8 @@ class Numbered:
         """Of the last two seconds: host ns of an arrival, and by how much (ns) it was behind its place on the grid."""
         self._odd = 0
         """Samples that were left out since the last good one."""
+        self._each: list[tuple[int, int]] = []
+        """Of each second of arrivals: the least delay."""
         self._missing = 0
         """Of a gap that is not placed yet: its least length."""
         self._held: list[Run] = []
@@ -107,7 +112,28 @@ class Numbered:
         self._late.append((run.arrival_ns, run.arrival_ns - (self._next - 1) * self._interval_ns))
         while self._late[-1][0] - self._late[0][0] > _RECENT_NS:
             self._late.popleft()
+        second, late = run.arrival_ns // _SECOND_NS, self._late[-1][1]
+        if self._each and self._each[-1][0] == second:
+            self._each[-1] = (second, min(late, self._each[-1][1]))
+        else:
+            self._each.append((second, late))
         return [run]
+
+    def unseen(self) -> int:
+        """Samples that were probably lost besides, in whole turns of the number: from some second on all arrived later by that much."""
+        late = [least for _, least in self._each]
+        turn_ns = self._modulus * self._interval_ns
+        whole = range(1, len(late) - _SECONDS + 1)
+        steps = [min(late[at : at + _SECONDS]) - min(late[max(0, at - _SECONDS) : at]) for at in whole]
+        found = at = 0
+        while at < len(steps):
+            near = steps[at : at + _SECONDS]
+            if steps[at] > _SURELY * turn_ns and steps[at] == max(near):  # the second of the loss may show a part of it
+                found += round(steps[at] / turn_ns) * self._modulus
+                at += _SECONDS
+            else:
+                at += 1
+        return found
 
     def release(self) -> list[Run]:
         """Place what is held behind a gap: when there is enough of it, or at the end."""

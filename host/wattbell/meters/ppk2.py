@@ -44,6 +44,8 @@ ACCURACY = (
     "Nordic, PPK2 user guide: typical, not guaranteed, 15 % above 60 mA, 10 % below; offset its resolution above 6 mA; timebase assumed"
 )
 _QUIET_S, _MOST_DRAINED = 0.1, 1 << 22
+_TRIES = 3
+"""The library waits half a second for the calibration, and wants it in one piece."""
 _ALIGNED = 0.5
 """Share of words whose number follows the one before, below which a word does not begin where it was thought to."""
 _LOOK = 256
@@ -139,6 +141,27 @@ class Ppk2:
     def _settings(self) -> dict[str, str]:
         api = self._api
         api.stop_measuring()  # a host that died may have left it sending
+        self._drain()
+        # names that the library is to pick from the answer besides its own
+        api.modifiers |= {"VDD": None, "mode": None}
+        read = None
+        for _ in range(_TRIES):
+            try:
+                read = api.get_modifiers()
+            except (UnicodeDecodeError, ValueError):
+                read = None
+            if read:
+                break
+            self._drain()
+        if not read:
+            raise RigError(f"{self._what} does not tell its calibration; is it a PPK2, and is this the first of its two ports?")
+        for name in ("R", "GS", "GI", "O", "S", "I", "UG"):
+            for number, value in api.modifiers[name].items():
+                if not math.isfinite(value) or (name == "R" and value == 0):
+                    raise RigError(f"{self._what} has no usable calibration ({name}{number} is {value}); restore it first.")
+        return {name: str(value) for name, value in api.modifiers.items() if isinstance(value, str)}
+
+    def _drain(self) -> None:
         drained = 0
         while select.select([self._port.fileno()], [], [], _QUIET_S)[0]:
             data = os.read(self._port.fileno(), 1 << 16)
@@ -147,19 +170,6 @@ class Ppk2:
             drained += len(data)
             if drained > _MOST_DRAINED:
                 raise RigError(f"{self._what} does not stop sending when it is told to; is it a PPK2? Unplug it and try again.")
-        # names that the library is to pick from the answer besides its own
-        api.modifiers |= {"VDD": None, "mode": None}
-        try:
-            read = api.get_modifiers()
-        except (UnicodeDecodeError, ValueError):
-            read = None
-        if not read:
-            raise RigError(f"{self._what} does not tell its calibration; is it a PPK2, and is this the first of its two ports?")
-        for name in ("R", "GS", "GI", "O", "S", "I", "UG"):
-            for number, value in api.modifiers[name].items():
-                if not math.isfinite(value) or (name == "R" and value == 0):
-                    raise RigError(f"{self._what} has no usable calibration ({name}{number} is {value}); restore it first.")
-        return {name: str(value) for name, value in api.modifiers.items() if isinstance(value, str)}
 
     def _set(self, mode: str, settings: dict[str, str]) -> None:
         """Only what is not so already: each of these may interrupt the drive's supply."""
@@ -234,6 +244,11 @@ class Ppk2:
         found = []
         if self._changes:
             found.append(f"PPK2: it changed its range {self._changes} times; 4 samples behind each are smoothed by Nordic's filter")
+        if unseen := self._numbered.unseen():
+            found.append(
+                f"PPK2: about {unseen} samples more are missing, in multiples of 64 that their numbers do not show: from some instant on "
+                "all arrived later by as much"
+            )
         if self._garbage:
             found.append(f"PPK2: {self._garbage} bytes that were no samples are left out")
         return found

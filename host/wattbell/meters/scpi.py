@@ -189,10 +189,8 @@ class Scpi:
         self._stale = stale
         self._stopped = False
         self._origin_ns = 0
-        self._last = -1
-        """Place of the last reading."""
         self._pairs: list[ClockPair] = []
-        self._longest_ns = self._beyond = self._crowded = 0
+        self._longest_ns = self._beyond = 0
         self._failed: RigError | None = None
 
     # -- asking --------------------------------------------------------------------------------------------------------
@@ -252,25 +250,25 @@ class Scpi:
                 if wait_ns > 100_000_000:
                     return None
             reading = self._reading()
-            place = max(place, (host_ns() - self._origin_ns) // self._interval_ns) + 1
+            place = max(place, (host_ns() - self._origin_ns) // self._interval_ns, self._place(reading)) + 1
             return reading
 
         self._arrivals = Arrivals(self._what, read, 3 * self._interval_ns / 1e9)
+
+    def _place(self, reading: Reading) -> int:
+        """On the grid, of its middle."""
+        return max(0, round(((reading.before_ns + reading.after_ns) // 2 - self._origin_ns) / self._interval_ns))
 
     def read(self, timeout_s: float) -> list[RailSource]:
         """See :class:`~.meter.Meter`."""
         assert self._arrivals is not None, "start() comes first"
         out: list[RailSource] = []
         for _, reading in self._arrivals.take(timeout_s, ending=self._stopped):
-            place = max(0, round(((reading.before_ns + reading.after_ns) // 2 - self._origin_ns) / self._interval_ns))
+            tick = self._place(reading) * self._interval_ns
             self._longest_ns = max(self._longest_ns, reading.after_ns - reading.before_ns)
             if not (math.isfinite(reading.voltage) and math.isfinite(reading.current)):
                 self._beyond += 1
-            elif place <= self._last:
-                self._crowded += 1
             else:
-                self._last = place
-                tick = place * self._interval_ns
                 volts, amperes = np.array([reading.voltage], np.float32), np.array([reading.current], np.float32)
                 out.append(blocks(tick, self._interval_ns, volts, amperes))
                 at_ns = self._origin_ns + tick
@@ -296,8 +294,6 @@ class Scpi:
             found.append(f"SCPI: the longest reading took {self._longest_ns / 1e6:.3g} ms")
         if self._beyond:
             found.append(f"SCPI: {self._beyond} readings had no number, or were beyond its range (9.9E37); they are missing")
-        if self._crowded:
-            found.append(f"SCPI: {self._crowded} readings came too close behind others and are left out")
         return found
 
     def __enter__(self) -> Scpi:

@@ -50,9 +50,10 @@ class PtyDevice:
 
     def unplug(self) -> None:
         """From within the thread: the port vanishes, once the host has read what was sent (what it has not, the kernel throws away)."""
-        unread = struct.pack("i", 1)
-        while any(unread) and not self.gone.wait(0.002):
-            unread = fcntl.ioctl(self._slave, termios.FIONREAD, unread)
+        quiet = 0
+        while quiet < 50 and not self.gone.wait(0.002):  # what the line discipline has not taken over yet is not counted
+            unread = fcntl.ioctl(self._slave, termios.FIONREAD, struct.pack("i", 0))
+            quiet = 0 if any(unread) else quiet + 1
         self.gone.set()
 
     def __enter__(self) -> PtyDevice:

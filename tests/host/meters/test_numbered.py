@@ -11,9 +11,11 @@ INTERVAL_NS, TURN = 10_000, 64
 PIECE = 500
 
 
-def feed(sent: np.ndarray, late_ns: list[int], spoilt: set[int] = frozenset()) -> tuple[np.ndarray, np.ndarray]:
+def feed(
+    sent: np.ndarray, late_ns: list[int], spoilt: set[int] = frozenset(), placer: Numbered | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """(indices, true indices) of what is placed of the samples `sent`, in pieces; a piece comes `late_ns` behind its last sample."""
-    placer = Numbered(TURN, INTERVAL_NS)
+    placer = placer or Numbered(TURN, INTERVAL_NS)
     found: list[Run] = []
     wrong = np.array(sorted(spoilt))
     for number, start in enumerate(range(0, len(sent), PIECE)):
@@ -48,6 +50,23 @@ def test_a_short_loss_that_comes_late_is_not_taken_for_a_long_one() -> None:
     sent = np.concatenate((np.arange(30_000), np.arange(30_005, 90_000)))
     placed, true = feed(sent, [0, 380_000])
     assert (placed == true).all()
+
+
+def test_arrivals_that_are_a_little_sooner_behind_a_loss_than_before_it() -> None:
+    sent = np.concatenate((np.arange(30_000), np.arange(31_000, 90_000)))
+    placed, true = feed(sent, [200_000] * (30_000 // PIECE) + [0] * 1000)
+    assert (placed == true).all()
+
+
+def test_a_loss_of_whole_turns_shows_in_the_arrivals_from_then_on() -> None:
+    for lost in (0, 2 * TURN, 100 * TURN):
+        placer = Numbered(TURN, INTERVAL_NS)
+        feed(np.concatenate((np.arange(400_000), np.arange(400_000 + lost, 900_000))), [100_000, 2_000_000], placer=placer)
+        assert placer.unseen() == lost
+    placer = Numbered(TURN, INTERVAL_NS)
+    late_for_two_seconds = [0] * 600 + [4_000_000] * 400 + [0] * 2000
+    feed(np.arange(900_000), late_for_two_seconds, placer=placer)
+    assert placer.unseen() == 0
 
 
 @settings(deadline=None, max_examples=60)

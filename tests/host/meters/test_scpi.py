@@ -47,7 +47,8 @@ def test_an_instrument_that_is_slow_for_a_while_leaves_a_gap() -> None:
         ticks, _, _ = measured(meter, 60)
         remarks = meter.remarks()
     assert (np.diff(ticks) // 20_000_000).max() >= 5
-    assert any("the longest reading took 2" in remark or "the longest reading took 3" in remark for remark in remarks)
+    (longest,) = [float(remark.split()[-2]) for remark in remarks if "the longest reading took" in remark]
+    assert longest >= 200
 
 
 def test_the_interval_is_what_its_readings_need() -> None:
