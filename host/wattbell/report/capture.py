@@ -15,6 +15,7 @@ from wattbell.capture import Capture
 from wattbell.errors import CaptureError
 from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.present import interactive
+from wattbell.present.around import around_rows
 from wattbell.present.capture.charts import CaptureCharts, charts
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.chart import Lines, Section
@@ -51,6 +52,7 @@ def _conditions(result: Analysis) -> list[tuple[str, str]]:
         text = f"sample every {duration(rail['interval_s'])}, conversion every {duration(rail['conversion_period_s'])}"
         source = "96-bit accumulator" if rail["accumulator"] else "samples"
         rows.append(("rail", f"{text}, {count(rail['samples'])} samples; energy from {source}"))
+    rows += around_rows(conditions)
     rows += [(f"link, {side['direction']}", link.describe(side)) for side in result["link"]]
     clocks = f", {model['instant_s'] * 1e9:g} ns from clock to clock" if model["instant_s"] else ""
     rows += [

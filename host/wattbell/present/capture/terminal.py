@@ -11,6 +11,7 @@ from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.result import Analysis
 from wattbell.analysis.text import concise, count, duration, si
 from wattbell.measure.instruments import NO_COMMANDS
+from wattbell.present.around import around_rows
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.terminal import DIM, WholeText, drawn, words
 
@@ -28,6 +29,7 @@ def _header(result: Analysis) -> list[Text]:
     facts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
     facts += [f"timing: {conditions['timing']}"] if conditions.get("timing") else []
     lines = [" · ".join(facts), *(f"{side['direction']}: {describe(side)}" for side in result["link"])]
+    lines += [f"{name}: {text}" for name, text in around_rows(conditions)]
     lost = lost_parts(result["loss"])
     loss = Text("LOST: " + ", ".join(lost), style="bold red") if lost else Text("nothing lost", style="green")
     return [name, *(Text(line, style=DIM) for line in lines), loss, *(Text(f"! {line}", style="yellow") for line in result["warnings"])]

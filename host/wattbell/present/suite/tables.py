@@ -9,6 +9,7 @@ from typing import Any
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.text import NOTHING, count
+from wattbell.present.around import worded
 from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
@@ -152,4 +153,6 @@ def _error_model(model: Any) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, Mapping):
+        return worded(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
