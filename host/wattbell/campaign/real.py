@@ -112,7 +112,8 @@ class RealBench:
     def rehearse(self, steps: Sequence[Step]) -> Mapping[str, tuple[str, list[str]]]:
         """What the steps would change of the drive's settings: where, what it is now, and to what. Nothing is changed."""
         rehearsal = Rehearsal(self.device, self._tools)
-        self._refuse(rehearsal.rehearse, steps)
+        wanted = self._setup.how.wanted
+        self._refuse(rehearsal.rehearse, steps, wanted.link_speed_gt_s, wanted.governor)
         return rehearsal.told()
 
     def _refuse(self, check: Callable[..., object], *what: Any) -> None:

@@ -252,7 +252,7 @@ def run(
     if single and dry_run:
         with ExitStack() as stack:
             work = _work(file, None, None, stack)
-        show_plan(f"{what} on {profile.stem}", look_ahead([work.session], from_profile(profile).capacity_bytes, Choice()), None, json)
+            show_plan(f"{what} on {profile.stem}", look_ahead([work.session], from_profile(profile).capacity_bytes, Choice()), None, json)
         return
     if single:
         refuse_existing(out, force)
@@ -310,12 +310,13 @@ def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience
     check_command(bench, out)
 
 
-def _stamp(out: Path) -> int | None:
+def _stamp(out: Path) -> tuple[int, int] | None:
     """Tells captures of one name apart."""
     try:
-        return (out / META).stat().st_ino
+        about = (out / META).stat()
     except OSError:
         return None
+    return about.st_ino, about.st_mtime_ns
 
 
 def _asked(question: str) -> bool:

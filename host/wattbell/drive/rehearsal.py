@@ -8,7 +8,8 @@ from pathlib import Path
 from ..errors import DriveError
 from ..suites.step import Step
 from .device import Device
-from .settings import Settings, current, get_feature
+from .link import SPEEDS_GT_S, rate
+from .settings import LINK_CONTROL, Settings, current, get_feature
 from .tools import Tools
 
 _NOWHERE = Path("/nonexistent/restore.json")
@@ -21,8 +22,12 @@ class Rehearsal(Settings):
         super().__init__(device, tools, _NOWHERE, sys)
         self.changes: dict[str, tuple[str, list[str]]] = {}
 
-    def rehearse(self, steps: Sequence[Step]) -> None:
-        """Go through the steps."""
+    def rehearse(self, steps: Sequence[Step], link_speed_gt_s: float | None = None, governor: str | None = None) -> None:
+        """Go through the steps, and what is asked for besides. DriveError for what cannot be set."""
+        if link_speed_gt_s is not None:
+            self.link_speed(link_speed_gt_s)
+        if governor is not None:
+            self.governor(governor)
         if any(step.command is None for step in steps):
             self.prepare()
         for step in steps:
@@ -38,12 +43,18 @@ class Rehearsal(Settings):
             now = "not known"
         self._note(f"feature {number:02x}h", now, str(value))
 
+    def link_speed(self, gt_s: float) -> None:
+        """Asks for the speed and leaves the link as it is."""
+        port, _, before = self.check_link_speed(gt_s)
+        self._note(f"Target Link Speed of {port}", rate(SPEEDS_GT_S[before]), rate(gt_s))
+
     def _sysfs(self, path: Path, value: str) -> None:
         if path.exists():
             self._note(str(path), current(path), value)
 
     def _setpci(self, address: str, bits: int) -> None:
-        self._note(f"ASPM Control of {address}", "as the firmware or the kernel set it", f"{bits:02b}b")
+        now = int(self._register(address, LINK_CONTROL), 16) & 3
+        self._note(f"ASPM Control of {address}", f"{now:02b}b", f"{bits:02b}b")
 
     def _note(self, where: str, now: str, value: str) -> None:
         known = self.changes.setdefault(where, (now, []))[1]

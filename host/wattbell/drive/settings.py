@@ -33,7 +33,7 @@ _SYSFS = (
 )
 """The files of sysfs that a run changes."""
 _VALUE = re.compile(r"value:\s*(?:0x)?([0-9a-fA-F]+)", re.IGNORECASE)
-_LINK_CONTROL = "CAP_EXP+10.w"
+LINK_CONTROL = "CAP_EXP+10.w"
 """Link Control register of the PCI Express capability, bits 1:0 are ASPM Control, bit 5 is Retrain Link."""
 _LINK_STATUS, _LINK_CONTROL_2 = "CAP_EXP+12.w", "CAP_EXP+30.w"
 """Bits 3:0 are Current Link Speed and Target Link Speed, bit 11 of Link Status is Link Training."""
@@ -219,10 +219,10 @@ class Settings:
         _write(path, value)
 
     def _setpci(self, address: str, bits: int) -> None:
-        before = self._register(address, _LINK_CONTROL)
+        before = self._register(address, LINK_CONTROL)
         if not any(s.kind == "setpci" and s.where == address for s in self.saved):
             self._save(Saved("setpci", address, before))
-        self.tools.run("setpci", "-s", address, f"{_LINK_CONTROL}={bits:x}:3")
+        self.tools.run("setpci", "-s", address, f"{LINK_CONTROL}={bits:x}:3")
 
     def _save(self, setting: Saved) -> None:
         self.saved.append(setting)
@@ -262,7 +262,7 @@ def _retrain(tools: Tools, port: str, code: int) -> int:
     """Set Target Link Speed of a port and retrain its link; the code of the speed at which it then runs. DriveError when it does not come
     back."""
     tools.run("setpci", "-s", port, f"{_LINK_CONTROL_2}={code:x}:f")
-    tools.run("setpci", "-s", port, f"{_LINK_CONTROL}={_RETRAIN:x}:{_RETRAIN:x}")
+    tools.run("setpci", "-s", port, f"{LINK_CONTROL}={_RETRAIN:x}:{_RETRAIN:x}")
     began = time.monotonic()
     while True:
         status = int(tools.run("setpci", "-s", port, _LINK_STATUS), 16)
@@ -313,7 +313,7 @@ def _put_back(saved: list[Saved], device: Device, tools: Tools) -> list[str]:
             elif setting.kind == "link_speed":
                 _retrain(tools, setting.where, int(setting.value))
             else:
-                tools.run("setpci", "-s", setting.where, f"{_LINK_CONTROL}={setting.value}")
+                tools.run("setpci", "-s", setting.where, f"{LINK_CONTROL}={setting.value}")
         except (DriveError, OSError) as error:  # the others are put back all the same
             failed.append(f"{setting.where} = {setting.value} ({error})")
     return failed

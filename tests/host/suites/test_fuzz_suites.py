@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.errors import WattbellError
+from wattbell.errors import UsageError, WattbellError
 from wattbell.suites.drive import Drive
 from wattbell.suites.jobs import DRIVE, OPTIONS, of_a_suite, scaled, sections
 from wattbell.suites.kinds import KINDS
 from wattbell.suites.kinds.rounds import QUANTITIES
 from wattbell.suites.manifest import load_suite, parse_manifest
+from wattbell.suites.outlook import expect
 from wattbell.suites.plan import choose_tests, plan_sessions
+from wattbell.suites.planfile import read_plan
 from wattbell.suites.session import Choice
 from wattbell.suites.suite import CONDITIONS, Test
 from wattbell.suites.units import LARGEST, size_bytes, time_s
@@ -143,3 +145,43 @@ def test_any_text_is_a_size_or_a_time_or_a_value_error(text: str) -> None:
             assert 0 <= parse(text) <= most
         except ValueError as error:
             assert len(str(error)) < 120
+
+
+STEP_KEYS = st.sampled_from(
+    ["name", "fio", "trace", "idle_s", "wake", "format", "sanitize", "fill", "settle", "restart", "command", "apst", "aspm", "ps", "duty",
+     "duty_idle_max_s", "measured", "write_cache", "temperature_c", "trace_idle_cut_s", "trace_iodepth", "else"]
+)  # fmt: skip
+STEP_WORDS = st.sampled_from(["j.fio", "off", "l1.2", "crypto", "128k", "", "\x1b[2J"])
+STEP_TABLES = st.sampled_from(["idle_s", "slba", "nsid", "ses", "span", "bs", "window_s", "longest_s", "off_s"])
+STEP_VALUES = st.recursive(
+    st.booleans() | st.integers(-(1 << 60), 1 << 60) | st.floats() | STEP_WORDS,
+    lambda inner: st.dictionaries(STEP_TABLES, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return repr(value) if isinstance(value, int | float) else '"' + "".join(f"\\u{ord(c):04x}" for c in str(value)) + '"'
+
+
+@examples(300)
+@given(st.lists(st.dictionaries(STEP_KEYS, STEP_VALUES, max_size=4), max_size=3) | st.text(max_size=40))
+def test_a_plan_is_taken_with_all_its_numbers_in_range_or_refused(tmp_path_factory: pytest.TempPathFactory, content: object) -> None:
+    path = tmp_path_factory.mktemp("plan") / "p.toml"
+    if isinstance(content, list):
+        content = "".join("[[step]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in step.items()) for step in content)
+    path.write_text(str(content), encoding="utf-8", errors="surrogatepass")
+    try:
+        plan = read_plan(path)
+    except UsageError as error:
+        assert str(path) in str(error)
+        return
+    for step in plan.steps:
+        assert step.command is None and step.aspm in ("off", "l1", "l1.2") and isinstance(step.apst, bool)
+        assert step.name.isprintable() and step.name
+        known = expect(step, {}, 10**12) if step.trace is None else None
+        assert known is None or (0 <= known.seconds < 1e7 and 0 <= known.written_bytes <= 10**12)
