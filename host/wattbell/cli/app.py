@@ -46,22 +46,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="""Measure what an NVMe SSD does and what it costs in energy, at the drive's own connector.
 
-    A rig (or a virtual one) sends what it sees over a serial port; [bold]record[/] puts it into a capture directory;
-    [bold]analyze[/], [bold]report[/] and [bold]export[/] read that directory.
+    A rig, a virtual one, or a power meter sends what it sees;
+    [bold]record[/] and [bold]run[/] put it into a capture directory, which
+    [bold]analyze[/], [bold]report[/] and [bold]export[/] read.
 
-    [bold]Try it without a rig:[/]
+    [bold]Try it with nothing but this computer:[/]
 
       wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
 
       wattbell report capture --out report.html
 
-    [bold]With a rig:[/]
+    [bold]On a drive, with a rig or a meter[/] (docs/bench.md):
 
       wattbell rigs
 
-      wattbell record --out capture --duration 60
+      wattbell meters
 
-      wattbell analyze capture
+      wattbell run reads.fio --drive /dev/nvme0n1 --out capture \\
+        --meter ppk2:/dev/ttyACM0,volts=3.3
     """,
 )
 

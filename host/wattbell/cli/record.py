@@ -42,19 +42,19 @@ def record(
     keep_stream: KeepStream = False,
     json: Json = False,
 ) -> None:
-    """Record a rig into a capture directory until it stops, or until Ctrl-C.
+    """Record a rig or a meter into a capture directory until Ctrl-C.
 
-    A rig that is told to stop sends what it has until it does, and that is kept: [bold]--duration[/] and [bold]--until-marker[/] are the
-    least that is recorded.
+    A rig that is told to stop sends what it has until it does, and that
+    is kept: [bold]--duration[/] and [bold]--until-marker[/] are the least that is recorded.
 
-    The directory is whole at any time: a killed recorder loses at most half a second, and an unplugged rig leaves a
-    gap and goes on when it is back.
+    The directory is whole at any time: a killed recorder loses at most
+    half a second; an unplugged rig leaves a gap and goes on when it is back.
 
       wattbell record --out capture                         until Ctrl-C
 
       wattbell record --out capture --duration 60           one minute
 
-      wattbell record --out capture --until-marker 0x102    until the workload's end marker
+      wattbell record --out capture --until-marker 0x102    to that marker
 
       wattbell record --out capture --meter ppk2:/dev/ttyACM0,volts=3.3
     """

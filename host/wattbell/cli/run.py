@@ -34,7 +34,7 @@ from ..virtual.play import check_whole, refuse_existing, scratch
 from ..virtual.tracefile import is_trace, replay_plan
 from . import captures, numbers, output
 from .ahead import agree, progress, show_plan
-from .record import FidelityOption, Force, Json, KeepStream, Out
+from .record import FidelityOption, Force, Json, KeepStream
 
 
 class Condition(StrEnum):
@@ -74,7 +74,7 @@ class RunCommand(TyperCommand):
 
 def run(
     context: typer.Context,
-    out: Out,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write: a capture, or a suite's results.")],
     what: Annotated[
         str | None,
         typer.Argument(
@@ -87,11 +87,11 @@ def run(
         str | None, typer.Option("--virtual", metavar="PROFILE", help="Run on a model of this drive (`wattbell sim profiles`).")
     ] = None,
     drive: Annotated[
-        str | None, typer.Option("--drive", metavar="DEVICE", help="Run on a real drive: /dev/nvme0n1.", rich_help_panel=_REAL)
+        str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.", rich_help_panel=_REAL)
     ] = None,
     serial: Annotated[
         str | None,
-        typer.Option("--serial", metavar="NUMBER", help="Its serial number; without it nothing is written.", rich_help_panel=_REAL),
+        typer.Option("--serial", metavar="NUMBER", help="The drive's serial number; without it nothing is written.", rich_help_panel=_REAL),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written.", rich_help_panel=_REAL)] = False,
     rig: Annotated[
@@ -100,33 +100,35 @@ def run(
     ] = None,
     meter: Annotated[
         str | None,
-        typer.Option("--meter", metavar="METER", help="Record the rail with this (`wattbell meters`), not a rig.", rich_help_panel=_REAL),
+        typer.Option(
+            "--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`).", rich_help_panel=_REAL
+        ),
     ] = None,
     commands: Annotated[
         Commands,
         typer.Option(
             metavar="WHOSE",
-            help="Who sees the commands: tap, or the host: trace (the NVMe driver), blktrace, fio; auto.",
+            help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio.",
             show_choices=False,
             rich_help_panel=_REAL,
         ),
     ] = Commands.auto,
     link_speed: Annotated[
         float | None,
-        typer.Option("--link-speed", metavar="GT/S", help="Set the drive's link to this speed meanwhile.", rich_help_panel=_REAL),
+        typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile.", rich_help_panel=_REAL),
     ] = None,
     governor: Annotated[
         str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.", rich_help_panel=_REAL)
     ] = None,
     apst: Annotated[
         bool | None,
-        typer.Option(
-            "--apst/--no-apst", help="APST during a job file, a trace (else off) or a command (else as it is).", rich_help_panel=_REAL
-        ),
+        typer.Option("--apst/--no-apst", help="APST on or off. Without it: off, and under a command as it was.", rich_help_panel=_REAL),
     ] = None,
     aspm: Annotated[
         Aspm | None,
-        typer.Option("--aspm", metavar="STATE", help="ASPM during the same: off, l1 or l1.2.", show_choices=False, rich_help_panel=_REAL),
+        typer.Option(
+            "--aspm", metavar="STATE", help="ASPM: off, l1 or l1.2. Without it likewise.", show_choices=False, rich_help_panel=_REAL
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
     fidelity: FidelityOption = Fidelity.rtl,

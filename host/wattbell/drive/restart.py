@@ -102,8 +102,8 @@ def refuse_without_switch(rig: Rig | None) -> None:
     """UsageError, with the reason, when nothing on the bench can switch the drive's supply."""
     if rig is None:
         raise UsageError(
-            f"A test of kind {KIND} switches the drive's 3.3 V off and on, which takes a Wattbell rig in the drive's connector; another "
-            "meter only measures. Leave these tests out (--tests), or run them with --rig."
+            f"A test of kind {KIND} switches the drive's 3.3 V off and on, which takes a Wattbell rig whose tap sees the drive's link; "
+            "another meter only measures. Leave these tests out (--tests), or run them with --rig."
         )
     if rig.port.virtual:
         raise UsageError(
