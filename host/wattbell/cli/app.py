@@ -63,7 +63,7 @@ app = typer.Typer(
       wattbell meters
 
       wattbell run reads.fio --drive /dev/nvme0n1 --out capture \\
-        --meter ppk2:/dev/ttyACM0,volts=3.3
+        --meter powersensor3:/dev/ttyACM0
     """,
 )
 

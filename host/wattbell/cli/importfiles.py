@@ -58,16 +58,20 @@ def import_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Make a capture of a waveform that another instrument recorded, and of what the host knows of the work.
+    """Make a capture of another instrument's waveform and of what the host knows of the work.
 
-    Waveforms: JLS and statistics of a Joulescope, Quarch, PPK2, PowerSensor3, Otii, sigrok sessions, CSV with named columns. Rows that are
-    missing are gaps. The clocks are aligned by the edges that the work makes in the power; how well is printed and stands in every figure.
+    Waveforms: JLS and statistics of a Joulescope, Quarch, PPK2,
+    PowerSensor3, Otii, sigrok sessions, CSV with named columns. Rows that
+    are missing are gaps. The clocks are aligned by the edges that the work
+    makes in the power; how well is printed and stands in every figure.
 
       wattbell import run.jls --fio fio.json --out capture
 
-      wattbell import ppk2.csv --volts 3.3,0.03 --fio fio.json --trace trace.txt --identify id-ctrl.json --out capture
+      wattbell import ppk2.csv --volts 3.3,0.03 --fio fio.json \\
+        --trace trace.txt --identify id-ctrl.json --out capture
 
-      wattbell import scope.csv --column time=t:ms --column current=I:mA --column voltage=U:V --out capture
+      wattbell import scope.csv --out capture --column time=t:ms \\
+        --column current=I:mA --column voltage=U:V
     """
     from ..formats import Options
     from ..importer.build import Order, import_files
