@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
+from wattbell.capture.schema import SeenBy
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError, WattbellError
 from wattbell.formats import Options, Volts
+from wattbell.hostlog.commands import HostCommands, command_table
 from wattbell.importer.align import Align
 from wattbell.importer.build import Order, import_files
 from wattbell.importer.fiophases import read_fio
 from wattbell.importer.identity import read_identity
+from wattbell.importer.load import load_of_log
 
 from tests.host.fuzzing import examples
 
@@ -139,12 +142,14 @@ def test_what_nvme_cli_wrote_is_read() -> None:
 
 def test_power_states_of_older_nvme_cli_have_flags(tmp_path: Path) -> None:
     document = json.loads((HERE / "nvme-cli-2.13-id-ctrl.json").read_text())
+    document["psds"][2].update(max_power=22000, max_power_scale=1)
     for state in document["psds"]:
         state["flags"] = state.pop("max_power_scale") | state.pop("non-operational_state") << 1
     document["psds"][0].update(idle_power=63, idle_scale=2, active_power=350, active_scale=2, active_power_work=2)
     (tmp_path / "id.json").write_text(json.dumps(document))
     states = read_identity([tmp_path / "id.json"])["power_states"]
     assert (states[4]["max_power_w"], states[4]["non_operational"]) == (0.004, True)
+    assert (states[2]["max_power_w"], states[2]["non_operational"]) == (2.2, False)
     assert (states[0]["idle_power_w"], states[0]["active_power_w"], states[0]["active_power_workload"]) == (0.63, 3.5, 2)
 
 
@@ -217,6 +222,19 @@ def test_a_log_of_commands_gives_rates_of_its_own(tmp_path: Path) -> None:
     assert result["commands"]["by_opcode"]["read"]["count"] == len(entries) and result["phases"] == []
     assert open_capture(tmp_path / "c").meta["conditions"]["alignment_u_s"] >= aligned.clock.bound_s
     assert result["efficiency"]["mb_per_s_per_w"]["value"] > 0
+
+
+def test_bursts_of_a_log_end_with_the_last_of_several_commands_in_flight() -> None:
+    ms = 1_000_000
+    columns = {
+        "doorbell_tick": np.array([0, 1, 2, 100, 300]) * ms,
+        "cqe_tick": np.array([50, 5, 6, 130, 301]) * ms,  # the first outlives those behind it; the last does not show in the power
+        "opcode": np.full(5, 2),
+    }
+    load = load_of_log(HostCommands(command_table(columns, SeenBy.TRACEPOINT, 500), clock="mono_raw"), "log")
+    assert load is not None and (load.windows / ms).tolist() == [[0, 50], [100, 130]]
+    assert (load.edge_u_ns, load.clock, load.what) == (500, "mono_raw", "log")
+    assert load.apart(0.06) == [(0, 130 * ms)] and load.apart(0.01) == [(0, 50 * ms), (100 * ms, 130 * ms)]
 
 
 def test_times_of_day_align_where_the_user_says_how_well(tmp_path: Path) -> None:
