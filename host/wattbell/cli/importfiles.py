@@ -103,6 +103,7 @@ def _pair(option: str, text: str) -> tuple[float, float | None]:
 
 def _volts(text: str | None) -> Volts | None:
     from ..formats import Volts
+    from ..meters.volts import TOLERANCE
 
     if text is None:
         return None
@@ -110,7 +111,7 @@ def _volts(text: str | None) -> Volts | None:
     if value == 0:
         raise UsageError("--volts 0: a rail without a voltage gives no power.")
     if u is None:
-        u = 0.05 * abs(value)
+        u = TOLERANCE * abs(value)
     return Volts(value, u)
 
 
