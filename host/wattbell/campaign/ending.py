@@ -43,9 +43,11 @@ class Kept:
     failed: tuple[ResultsError, ...] = ()
 
     def check(self) -> None:
-        """ResultsError when something could not be written."""
-        if self.failed:
-            raise ResultsError(f"The results are in {self.file}, but: {' '.join(map(str, self.failed))}")
+        """ResultsError when something could not be written, or was not seen by the host's log of commands."""
+        missing = (self.results.get("conditions") or {}).get("missing") or []
+        wrong = [*map(str, self.failed), *(f"{text}. The figures over that time say so." for text in missing)]
+        if wrong:
+            raise ResultsError(f"The results are in {self.file}, but: {' '.join(wrong)}")
 
 
 def keep(out: Path, data: Mapping[str, Any], ending: Ending, voice: Voice) -> Kept:

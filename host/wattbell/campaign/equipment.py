@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from wattbell_spec.boards import board_of
 
@@ -95,6 +96,16 @@ class Equipment:
         return None if self.log is None else open_log(self.log, self.device.path, folder)
 
 
+def missing_of(conditions: Mapping[str, Any]) -> str | None:
+    """What the host's log of commands lost, of the ``conditions`` of a capture, in words; None where nothing is known to be missing."""
+    lost = (conditions.get("host_log") or {}).get("lost") or []
+    if not lost:
+        return None
+    known = sum(gap["count"] for gap in lost if gap["count"] > 0)
+    more = "an unknown number of" if any(gap["count"] < 0 for gap in lost) else str(known)
+    return f"{more} commands are missing from the host's log ({'; '.join(dict.fromkeys(gap['reason'] for gap in lost))})"
+
+
 def check_host(how: How, device: Device, tools: Tools, sys: Path = Path("/sys")) -> None:
     """DriveError for a link speed or a governor that cannot be set here; nothing is changed."""
     settings = Settings(device, tools, Path("/dev/null"), sys)
@@ -165,4 +176,4 @@ def _log(commands: Commands, device: Device, say: Say) -> str:
     raise DriveError(" ".join(refused))
 
 
-__all__ = ["Commands", "Equipment", "How", "check_host", "equipped"]
+__all__ = ["Commands", "Equipment", "How", "check_host", "equipped", "missing_of"]

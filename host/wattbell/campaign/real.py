@@ -33,7 +33,7 @@ from ..suites.session import Choice, Session
 from ..suites.step import Step
 from ..suites.suite import Suite, Test
 from ..virtual.voice import Voice
-from .equipment import Equipment, How, check_host, equipped
+from .equipment import Equipment, How, check_host, equipped, missing_of
 from .work import Work
 
 JOURNAL = "restore.json"
@@ -77,6 +77,7 @@ class RealBench:
         self.phases: Sequence[Phase] = []
         """Those of the last session."""
         self.refusals: list[str] = []
+        self._missing: list[str] = []
 
     @cached_property
     def device(self) -> Device:
@@ -211,7 +212,11 @@ class RealBench:
         record = health.load(capture.workload_dir)
         wear = {} if record is None else {"health": health.of_drive(record)}
         around = {name: capture.meta["conditions"][name] for name in ("link", "computer") if name in capture.meta["conditions"]}
-        return {"settings": self.phases[-1].conditions if self.phases else {}, **around, **wear}
+        missing = missing_of(capture.meta["conditions"])
+        if missing is not None:
+            self._missing.append(f"{capture.path.name}: {missing}")
+        told = {"missing": self._missing} if self._missing else {}
+        return {"settings": self.phases[-1].conditions if self.phases else {}, **around, **wear, **told}
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:

@@ -6,9 +6,11 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
-from ..errors import CommandEnded
+from ..capture import open_capture
+from ..errors import CommandEnded, DriveError
 from ..suites.outlook import Outlook, look_ahead
 from ..virtual.play import scratch
+from .equipment import missing_of
 from .eta import Eta
 from .real import RealBench
 from .runner import Audience
@@ -41,6 +43,13 @@ def check_command(bench: RealBench, out: Path) -> None:
     for phase in bench.phases:
         if phase.exit_code:
             raise CommandEnded(f"{phase.name} {how_it_ended(phase.exit_code)}; {out} holds the whole recording.", phase.exit_code)
+
+
+def check_log(out: Path) -> None:
+    """DriveError when the host's log lost commands."""
+    missing = missing_of(open_capture(out).meta["conditions"])
+    if missing is not None:
+        raise DriveError(f"{out} is not whole: {missing}. The figures over that time say so.")
 
 
 def how_it_ended(code: int) -> str:

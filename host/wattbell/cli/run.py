@@ -18,7 +18,7 @@ from ..campaign.ending import Ending
 from ..campaign.equipment import Commands, How
 from ..campaign.real import JOURNAL, RealBench, Setup
 from ..campaign.runner import Order, plan_suite, run_suite
-from ..campaign.single import check_command, outlook_of, run_work
+from ..campaign.single import check_command, check_log, outlook_of, run_work
 from ..campaign.virtual import VirtualBench
 from ..campaign.work import Work, command_work, read_work, with_power
 from ..capture.meta import NAME as META
@@ -310,6 +310,7 @@ def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience
         raise
     captures.show_analysis(out, audience.json)
     check_command(bench, out)
+    check_log(out)
 
 
 def _stamp(out: Path) -> tuple[int, int] | None:

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wattbell.campaign import equipment
 from wattbell.campaign.bench import Bench
 from wattbell.campaign.ending import Ending
+from wattbell.campaign.equipment import Commands, How
 from wattbell.campaign.eta import Eta
 from wattbell.campaign.real import JOURNAL, RealBench, Setup
 from wattbell.campaign.runner import Order, run_suite
-from wattbell.errors import DriveError, UsageError
+from wattbell.errors import DriveError, ResultsError, UsageError
 from wattbell.suites.outlook import Outlook
 from wattbell.suites.session import Choice
 
 from tests.host.drive.lab import Lab
+from tests.host.drive.meterlab import LabLog, LabMeter
 
 TEST = '[[test]]\nid = "{0}"\nname = "Test {0}"\nkind = "idle"\nconditions = ["empty"]\nidle_s = 0.2\n'
 
@@ -127,3 +130,21 @@ def test_a_rig_that_sees_no_command_is_at_another_drive(lab: Lab) -> None:
     lab.commands = False
     with pytest.raises(DriveError, match=r"saw no command of /dev/nvme9n2: is this drive in the rig's connector"):
         campaign(lab, Audience())
+
+
+def test_commands_that_the_hosts_log_lost_end_a_run_with_an_error(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite over a meter: every session is run and scored, and then the loss is told."""
+    meter, log = LabMeter(lab), LabLog(lab)
+    log.overran, log.overran_from = 7, 1
+    monkeypatch.setattr(equipment, "open_meter", lambda _: meter)
+    logs = iter([log, LabLog(lab)])
+    monkeypatch.setattr(equipment, "open_log", lambda _kind, _device, folder=None: next(logs) if folder else contextlib.nullcontext())
+    audience, out = Audience(), lab.root / "out"
+    setup = Setup("/dev/nvme9n2", "S", None, out / JOURNAL, how=How("fake:", Commands.trace))
+    bench = RealBench(setup, Choice(written=True, real=True), audience)
+    kept = run_suite(Order(str(lab.root / "suite"), out), bench, Ending(None, page=False), audience)
+    assert audience.tests == ["a", "b"]
+    assert (kept.results["conditions"]["meter"], kept.results["conditions"]["commands"]) == ("fake:", "trace")
+    with pytest.raises(ResultsError, match=r"a-empty: 7 commands are missing from the host's log \(the kernel's trace buffer overran"):
+        kept.check()
+    assert len(json.loads((out / "results.json").read_text())["conditions"]["missing"]) == 1

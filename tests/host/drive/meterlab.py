@@ -91,13 +91,13 @@ class LabMeter:
 
 class LabLog:
     """Sees the markers that ``nvme`` was given, within milliseconds, and for each run of ``fio`` 100 reads of 4 KiB. ``overran``: events
-    lost in the middle; ``breaks_after``: calls of :meth:`take` that work."""
+    lost in the middle of a piece with more than ``overran_from`` commands; ``breaks_after``: calls of :meth:`take` that work."""
 
     source = SeenBy.TRACEPOINT
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.overran = 0
+        self.overran, self.overran_from = 0, 50
         self.breaks_after = 1 << 30
         self.takes = 0
         self.ended = False
@@ -151,7 +151,7 @@ class LabLog:
             "slba": slba.astype(np.uint64), "blocks": count.astype(np.uint32), "nsid": np.full(len(start), 7, np.uint32),
         }  # fmt: skip
         lost = []
-        if self.overran and len(start) > 50:
+        if self.overran and len(start) > self.overran_from:
             lost = [Gap(Kind.COMMANDS, int(start[0]), int(start[-1]), self.overran, "the kernel's trace buffer overran (CPU 0)")]
             self.overran = 0
         return HostCommands(command_table(columns, SeenBy.TRACEPOINT, 1), [], lost)
