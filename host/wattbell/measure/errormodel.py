@@ -87,5 +87,5 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
         front_end_delay_s=float(stated.get("front_end_delay_s", base.front_end_delay_s)),
         front_end_delay_u_s=float(stated.get("front_end_delay_u_s", base.front_end_delay_u_s)),
         alignment_u_s=apart,
-        source="stated by the rig",
+        source=str((meta.get("rig") or {}).get("accuracy") or "stated by the rig"),
     )

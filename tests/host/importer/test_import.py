@@ -305,8 +305,8 @@ def test_a_stated_voltage_is_part_of_the_uncertainty(tmp_path: Path) -> None:
     mean = analyze(open_capture(tmp_path / "c"))["power"]["mean_w"]
     assert mean["value"] == pytest.approx(0.33, rel=1e-6) and mean["u"] == pytest.approx(0.33 * np.hypot(0.1, 0.01), rel=1e-3)
     import_files(Order([path], Options(volts=Volts(3.3, 0.0))), tmp_path / "d")
-    rig = open_capture(tmp_path / "d").meta["rig"]
-    assert rig["error_model"]["gain"] == 0.15 and "Nordic" in rig["accuracy"]  # its maker's figure
+    told = analyze(open_capture(tmp_path / "d"))["uncertainty"]
+    assert told["gain"] == 0.15 and "Nordic" in told["source"] and "3.3 V within 0 V" in told["source"]  # its maker's figure
 
 
 def test_a_disk_that_is_full_leaves_nothing_and_keeps_what_was_there(tmp_path: Path) -> None:
