@@ -190,7 +190,7 @@ def test_the_drive_sleeps_and_wakes(box: Path, analysis: dict[str, Any]) -> None
     """APST's table is the kernel's own. The host's clock saw the waking read, and saw it later than the connector."""
     wake = next(phase for phase in analysis["phases"] if phase["kind"] == "wake")
     latency_s = wake["commands"]["all"]["latency_s"]["max"]
-    assert 0.04 < latency_s < wake["described"]["host_latency_s"] < latency_s + 0.05
+    assert 0.04 < latency_s < wake["described"]["host_latency_s"]
     (score,) = [
         s for t in results(box)["tests"] if t["test"] == "wake-up" for s in t["scores"] if s["name"].startswith("longest, doorbell")
     ]
