@@ -168,6 +168,8 @@ def main() -> None:
         for rate in RATES:
             found_here = np.array(rows.get((way, rate), [])).reshape(-1, 2)
             missing = len(refused.get((way, rate), []))
+            if not len(found_here) + missing:
+                continue
             errors, bounds = found_here[:, 0] * 1e3, found_here[:, 1] * 1e3
             inside = np.count_nonzero(errors <= bounds)
             text = f"{np.median(bounds):.2f} | {np.median(errors):.2f}, {errors.max():.2f}" if len(errors) else "- | -"
