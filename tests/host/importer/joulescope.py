@@ -81,7 +81,8 @@ def write_jls(path: Path, rail: Rail, clock: Clock, *, length_s: float, rate: in
         count = min(_BLOCK, samples - first)
         at = clock.begin_s + (first + np.arange(count + 1)) / rate / (1 + clock.drift)
         v = mean(volts, idle_v, end_v, at)
-        i = mean(power, idle_p, end_p, at) / v * (1 + gain) + rng.normal(0, noise_a, count)
+        # the rail is dead for the microsecond before the drive is switched on
+        i = mean(power, idle_p, end_p, at) / np.maximum(v, 1e-3) * (1 + gain) + rng.normal(0, noise_a, count)
         for number, values in enumerate((i, v, i * v), start=1):
             writer.fsr_f32(number, first, np.ascontiguousarray(values, np.float32))
     if utc_s is not None:
