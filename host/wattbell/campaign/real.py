@@ -99,6 +99,8 @@ class RealBench:
 
     def _begin(self, source: Mapping[str, Any], writes: bool, programs: Sequence[str]) -> None:
         self._source, self._writes = source, writes
+        if self._restarts and self._setup.how.meter is not None:
+            self._refuse(refuse_without_switch, None)
         if writes or self._setup.serial is not None:
             self._refuse(refuse_wrong_serial, self.device, self._setup.serial)
         if writes:

@@ -215,6 +215,13 @@ def test_a_write_cache_behind_the_kernels_back_and_a_restart_are_no_reading(lab:
     assert "mounted on /mnt" in run("cache.toml", "--serial", "S", "--yes").err and untouched(lab)
 
 
+@pytest.mark.parametrize("work", ["restart.toml", "power-on"])
+def test_a_restart_is_refused_with_a_meter_before_anything_is_asked(lab: Lab, run: Any, work: str) -> None:
+    (lab.root / "restart.toml").write_text("[[step]]\nrestart = {}\n")
+    done = run(work, "--meter", "powersensor3:/dev/nowhere", "--serial", "S", answer="no")
+    assert done.code == 2 and "another meter only measures" in done.err and "[y/N]" not in done.err and untouched(lab), done.err
+
+
 def test_another_drive_is_refused_for_reads_too_where_a_number_is_given(lab: Lab, run: Any) -> None:
     done = run("reads.fio", "--serial", "T")
     assert done.code == 1 and "with serial number S, not T" in done.err and untouched(lab)
