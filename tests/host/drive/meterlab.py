@@ -39,14 +39,16 @@ class LabMeter:
         self.pairs: list[ClockPair] = []
         self.bursts: list[tuple[float, float]] = []
         """Begin and end of work that takes 1.5 W more, ns of the host's clock."""
+        self.swing_ns = 0
+        """Period of a power of 1 W +- 0.8 W by the host's clock, in the place of the lab's."""
         self.sent = 0
         self.stopped = False
 
     def _tick(self, ns: int) -> int:
-        return int((ns - self._began_ns) * (1 + 80e-6) * 1000) // TICK_PS
+        return int((ns - self.began_ns) * (1 + 80e-6) * 1000) // TICK_PS
 
     def start(self) -> None:
-        self._began_ns = host_ns()
+        self.began_ns = host_ns()
         self.sent, self.pairs, self.stopped = 0, [], False
 
     def read(self, timeout_s: float) -> list[RailSource]:
@@ -63,9 +65,11 @@ class LabMeter:
             return []
         since = self.lab.marker_seen_ns
         first = self.sent * INTERVAL
-        host = self._began_ns + (first + np.arange(ready) * INTERVAL) * TICK_PS / 1000
+        host = self.began_ns + (first + np.arange(ready) * INTERVAL) * TICK_PS / 1000
         power = self.lab.power or (lambda _t: 0.0)
         watts = np.array([power(max(0.0, (t - since) * 1e-9)) for t in host], np.float32)
+        if self.swing_ns:
+            watts = (1 + 0.8 * np.sin(2 * np.pi * (host - self.began_ns) / self.swing_ns)).astype(np.float32)
         for begin, end in list(self.bursts):
             watts[(host >= begin + RISE_NS) & (host < end + RISE_NS)] += np.float32(1.5)
         self.sent += ready
@@ -100,6 +104,8 @@ class LabLog:
         self.overran, self.overran_from = 0, 50
         self.breaks_after = 1 << 30
         self.takes = 0
+        self.marks: list[int] = []
+        """Instant of each marker, ns of the host's clock."""
         self.ended = False
         self._rows: list[tuple[int, int, int, int, int]] = []
         self._guard = threading.Lock()
@@ -131,6 +137,7 @@ class LabLog:
             for line in marked[markers:]:
                 opcode, selector, value, when = (int(word, 0) for word in line.split())
                 self.lab.marker_seen_ns = when + apart
+                self.marks.append(when + apart)
                 self._rows.append((when + apart, opcode, 0, selector, value))
             for when in map(int, worked[runs:]):
                 self._rows += [(when + apart + 10_000 * k, 2, 1, 8 * k, 8) for k in range(100)]

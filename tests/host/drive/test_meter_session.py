@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -39,9 +40,10 @@ def captured(lab: Lab) -> Any:
 
 
 def test_phases_and_commands_of_the_hosts_log_lie_on_the_meters_clock(lab: Lab) -> None:
-    lab.power = lambda t: 2.0 if t < 0.15 else 0.5  # 0.15 s of 2 W behind each marker, as the meter's samples have it
     meter = LabMeter(lab)
-    phases = lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    meter.swing_ns = 500_000_000
+    log = LabLog(lab)
+    phases = lab.run(WORK, IDLE, meter=meter, log=log)
     capture = captured(lab)
     assert capture.meta["state"] == "complete" and capture.meta["clock"]["tick_ps"] == 1_000_000
     found = Source(capture).phases
@@ -52,9 +54,12 @@ def test_phases_and_commands_of_the_hosts_log_lie_on_the_meters_clock(lab: Lab) 
     about = json.loads(json.dumps(analyze(capture)))
     work, idle = about["phases"]
     assert work["commands"]["all"]["count"] == 100 and idle["commands"]["all"]["count"] == 0
-    # what the meter drew is known: 2 W for 0.15 s behind the start marker, 0.5 W for the rest
+    # the drive's power between two instants of the host's clock is known, whatever the meter's clock says
+    begin, end = ((ns - meter.began_ns) * 1e-9 for ns in log.marks[2:4])
+    turn = 2 * math.pi / (meter.swing_ns * 1e-9)
+    truth_j = end - begin + 0.8 * (math.cos(turn * begin) - math.cos(turn * end)) / turn
     energy = idle["power"]["energy_j"]
-    assert energy["value"] == pytest.approx(0.5 * idle["duration_s"] + 1.5 * 0.15, abs=0.03)
+    assert energy["value"] == pytest.approx(truth_j, abs=energy["u"] + 0.002)  # a sample is 1 ms
     assert energy["conditions"]["edge_u_s"] == pytest.approx(bound)
     assert capture.meta["conditions"]["host_log"]["clock_map"]["bound_s"] == pytest.approx(bound)
     assert not (lab.root / "capture/host_commands.parquet").exists() and not list(lab.root.glob("plans/results/*.parquet"))
