@@ -79,15 +79,17 @@ class Drive:
         path = lab.root / "drive"
         path.write_bytes(bytes(1 << 20))
         lab.device = replace(lab.device, path=str(path), capacity_bytes=1 << 20)
-        real = pattern._burst
 
-        def burst(device: Any, descriptor: int, seconds: float) -> tuple[int, int]:
-            meter.bursts.append((host_ns(), float("inf")))
-            found = real(device, descriptor, seconds)
-            meter.bursts[-1] = (found[0], host_ns())
-            return found
+        def now() -> int:
+            """Called at the beginning and at the end of each burst."""
+            ns = host_ns()
+            if meter.bursts and math.isinf(meter.bursts[-1][1]):
+                meter.bursts[-1] = (meter.bursts[-1][0], ns)
+            else:
+                meter.bursts.append((ns, math.inf))
+            return ns
 
-        monkeypatch.setattr(pattern, "_burst", burst)
+        monkeypatch.setattr(pattern, "host_ns", now)
         for name in ("BURSTS_S", "PAUSES_S"):
             monkeypatch.setattr(pattern, name, tuple(0.35 * t for t in getattr(pattern, name)))
 
