@@ -200,7 +200,7 @@ class _Account:
         if recording.await_marker(self.runner.last_marker) is None:
             recording.check()
             raise DriveError(recording.unseen)
-        recording.watched = False
+        recording.watched = recording.virtual  # of which nobody knows how far behind it is
 
     def look_at(self, device: Device) -> None:
         """Note link and computer as they are now."""

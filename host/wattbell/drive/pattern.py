@@ -32,6 +32,8 @@ PAUSES_S = (0.60, 0.35, 0.85, 0.45, 1.10, 0.50, 0.40, 0.75)
 """Behind each burst. No two pairs of neighbours are alike, so that no other place fits nearly as well."""
 THREADS, READ_BYTES = 4, 128 << 10
 """Enough to draw power on any drive, and to saturate none for long."""
+REACH_BYTES = 16 << 20
+"""From the beginning of the drive, where a fill begins: a drive answers a read of what was never written without its flash."""
 BIN_S = 200e-6
 """The waveform is looked at in means over this, if its samples are closer."""
 OFFSET_LIMIT_S = 20.0
@@ -57,7 +59,7 @@ def play(device: Device) -> list[Span]:
 
 def _burst(device: Device, descriptor: int, seconds: float) -> Span:
     failed: list[OSError] = []
-    places = max(1, device.capacity_bytes // READ_BYTES)
+    places = max(1, min(device.capacity_bytes, REACH_BYTES) // READ_BYTES)
 
     def read(seed: int) -> None:
         block = mmap.mmap(-1, READ_BYTES)  # page-aligned, as O_DIRECT wants it

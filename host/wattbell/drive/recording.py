@@ -23,6 +23,8 @@ _STALLED_S = 15.0
 """A marker may come long after its command (a virtual rig's simulation lags); the stream must go on meanwhile."""
 _POLL_S = 0.2
 _READ_S = 0.1
+_CATCHING_UP_S, _CATCHES_UP_NS = 2.0, 20_000_000
+"""A virtual rig that has come nearer by less than this in as long is as near as it comes."""
 
 
 class Recording(ABC):
@@ -169,16 +171,27 @@ class MeterRecording(Recording):
             self.waveform.add(source)
 
     @property
+    def virtual(self) -> bool:
+        """Whether it is a virtual rig, whose counter is that of a simulation: it may be behind the drive that it follows, and first catches
+        up with what came before the session."""
+        return bool(self.meter.about.conditions.get("virtual"))
+
+    @property
     def asked(self) -> bool:
-        """Whether the meter tells its counter between two instants of the host's clock. A virtual rig's counter is that of its simulation,
-        which may be seconds behind the drive that it follows."""
-        return not self.meter.about.conditions.get("virtual") and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
+        """Whether the meter tells its counter between two instants of the host's clock."""
+        return not self.virtual and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
 
     def await_data(self) -> None:
-        """Wait for the first samples, and what the meter then tells of its clock."""
+        """Wait for the first samples, and what the meter then tells of its clock; for a virtual rig until it catches up no more."""
         progress = _Progress(lambda: self.recorder.last_tick)
-        while self._late_ns is None and self._thread.is_alive() and progress.goes_on():
-            self._thread.join(_READ_S)
+        before: int | None = None
+        while self._thread.is_alive() and progress.goes_on():
+            late, since = self._late_ns, time.monotonic()
+            if late is not None and (not self.virtual or (before is not None and before - late < _CATCHES_UP_NS)):
+                return
+            before = late
+            while time.monotonic() - since < (_CATCHING_UP_S if self.virtual else _READ_S) and self._thread.is_alive():
+                self._thread.join(_READ_S)
 
     @property
     def late_ns(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,14 +42,19 @@ class LabMeter:
         """Begin and end of work that takes 1.5 W more, ns of the host's clock."""
         self.swing_ns = 0
         """Period of a power of 1 W +- 0.8 W by the host's clock, in the place of the lab's."""
-        self.sent = 0
+        self.sent, self.behind_s = 0, 0.0
         self.stopped = False
 
     def _tick(self, ns: int) -> int:
         return int((ns - self.began_ns) * (1 + 80e-6) * 1000) // TICK_PS
 
+    def follows(self, behind_s: float) -> None:
+        """As a virtual rig does: from ``behind_s`` before its start on, at ten times the speed until it has caught up."""
+        self.behind_s = behind_s
+        self.about = replace(self.about, conditions={"virtual": True})
+
     def start(self) -> None:
-        self.began_ns = host_ns()
+        self.began_ns = host_ns() - round(self.behind_s * 1e9)
         self.sent, self.pairs, self.stopped = 0, [], False
 
     def read(self, timeout_s: float) -> list[RailSource]:

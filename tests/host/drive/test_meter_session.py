@@ -109,6 +109,19 @@ def test_a_meter_that_cannot_be_asked_is_placed_by_a_pattern_of_load(lab: Lab, m
     assert [phase["measured"] for phase in capture.meta["workload"]["phases"]] == [False, True, True, False]
 
 
+def test_a_virtual_rig_that_is_behind_catches_up_first(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_CATCHING_UP_S", 0.3)
+    meter = LabMeter(lab)
+    meter.follows(6.0)
+    Drive(lab, meter, monkeypatch)
+    lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    told = captured(lab).meta["conditions"]["host_log"]["clock_map"]
+    assert told["method"].startswith("pattern of load"), "its counter is not asked"
+    clock, ns = ClockMap(**told), int(meter.bursts[-1][1])
+    assert abs(int(clock.to_reference(ns)) - meter._tick(ns) * 1000) <= told["bound_s"] * 1e9
+    assert list(Source(captured(lab)).phases) == ["clocks-begin", "w", "i", "clocks-end"]
+
+
 def test_a_waveform_that_does_not_show_the_pattern(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The meter is in another drive's supply."""
     meter = LabMeter(lab, asked=False)
