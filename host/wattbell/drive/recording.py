@@ -200,6 +200,15 @@ class MeterRecording(Recording):
             raise ClockError(f"{self.what} has sent nothing.")
         return self._late_ns
 
+    def await_marker(self, value: int) -> int | None:
+        """As above. The host's log is there within a moment, however late the rail is."""
+        since = time.monotonic()
+        while self._marked_ns(value) is None and self._thread.is_alive():
+            if time.monotonic() - since > _STALLED_S:
+                raise DriveError(f"The host's log of commands does not show marker {value:#x}, which the drive was sent.")
+            self._thread.join(_POLL_S)
+        return super().await_marker(value)
+
     def _seen(self, value: int) -> int | None:
         ns = self._marked_ns(value)
         return None if ns is None else self.passed(ns)
@@ -208,13 +217,6 @@ class MeterRecording(Recording):
         """The tick of an instant of the host's clock, once the rail has come so far."""
         tick = self.tick_at(ns)
         return tick if tick is not None and self.recorder.last_tick >= tick else None
-
-    def await_instant(self, ns: int) -> bool:
-        """Wait until the rail has come so far; False when it has stopped before."""
-        progress = _Progress(lambda: self.recorder.last_tick)
-        while self.passed(ns) is None and self._thread.is_alive() and progress.goes_on():
-            self._thread.join(_POLL_S)
-        return self.passed(ns) is not None
 
     @property
     def unseen(self) -> str:

@@ -176,6 +176,16 @@ def test_a_meter_that_falls_silent_ends_the_session(lab: Lab, monkeypatch: pytes
         lab.run(SETTLE, meter=meter, log=LabLog(lab))
 
 
+def test_a_log_that_does_not_show_a_marker_ends_the_session(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the meter goes on: it must not be waited for for ever."""
+    monkeypatch.setattr(recording, "_STALLED_S", 2.0)
+    log = LabLog(lab)
+    monkeypatch.setattr(log, "_look", lambda *_: (0, 0))
+    with pytest.raises(DriveError, match="does not show marker"):
+        lab.run(IDLE, meter=LabMeter(lab), log=log)
+    assert captured(lab).meta["rail"]["samples"] > 100
+
+
 def test_a_log_that_breaks_ends_a_session_that_has_no_other(lab: Lab) -> None:
     log = LabLog(lab)
     log.breaks_after = 0
