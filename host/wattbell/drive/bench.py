@@ -32,6 +32,9 @@ from .settings import Settings
 from .suspend import Awake
 from .tools import Tools
 
+_FOUND_S = 60.0
+"""By the recorder's clock: what records at this drive shows a marker at once, a virtual rig once its simulation is there."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -93,6 +96,7 @@ def run_session(
                     if keeper is not None:
                         keeper.begin()
                     recording.begin()
+                    account.find_drive()
                     if any(step.command is None for step in steps):  # a command finds the drive as it would without us
                         settings.prepare()
                     if wanted.governor is not None:
@@ -184,6 +188,16 @@ class _Account:
     around: dict[str, Any] = field(default_factory=dict)
     failed: ClockError | None = None
     spans: list[Span] = field(default_factory=list)
+
+    def find_drive(self) -> None:
+        """Wait for the marker that a session begins with. DriveError when it does not show: what records is then not at this drive, and
+        would go on without a word while the drive is written."""
+        marker = self.runner.first_marker
+        self.runner.marker(marker)
+        tick = self.recording.await_marker(marker, _FOUND_S)
+        self.check()
+        if tick is None:
+            raise DriveError(f"{self.recording.unseen} Nothing was written, and nothing changed.")
 
     def pattern(self, name: str, device: Device, steps: Sequence[Step]) -> None:
         """Let the drive's load tell a meter's clock that nothing else tells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -65,12 +66,17 @@ class Recording(ABC):
         if not self._thread.is_alive():
             raise DriveError(f"The recording ended before the workload did: {self.reason}.")
 
-    def await_marker(self, value: int) -> int | None:
-        """Tick of a marker once it was seen and the rail up to it; None when the recording ends without it, or nothing has come for a
-        while."""
+    def await_marker(self, value: int, within_s: float = math.inf) -> int | None:
+        """Tick of a marker once it was seen and the rail up to it; None when the recording ends without it, nothing has come for a
+        while, or ``within_s`` of the recorder's clock have come without it."""
         progress = _Progress(lambda: self.writer.last_tick)
+        tick_s = int(self.writer.meta["clock"]["tick_ps"]) * 1e-12
+        begin: int | None = None
         while (tick := self._seen(value)) is None and self._thread.is_alive() and progress.goes_on():
             self._thread.join(_POLL_S)
+            begin = begin or self.writer.last_tick or None
+            if begin is not None and (self.writer.last_tick - begin) * tick_s > within_s:
+                return self._seen(value)
         return tick
 
     @abstractmethod

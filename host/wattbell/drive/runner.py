@@ -34,7 +34,7 @@ from .settle import Seen
 from .smart import HealthWatch
 from .tools import Tools
 
-START, END = 1, 2
+START, END, PRESENT = 1, 2, 3
 PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
 """A phase's number has 24 bits in a marker: which session, which phase of it."""
 FILL_DEPTH = 32
@@ -100,6 +100,11 @@ class Runner:
         if not as_it_is:
             self._prepare(step)
         self._phase(name, step, "pattern", lambda _: play())
+
+    @property
+    def first_marker(self) -> int:
+        """Of no phase: sent before anything is changed, to see whether what records is at this drive."""
+        return self._first << 8 | PRESENT
 
     @property
     def last_marker(self) -> int:

@@ -87,6 +87,8 @@ class Lab:
         self.said: list[str] = []
         self.commands = False
         self.mounted = ""
+        self.deaf_from = 1 << 30
+        """The number of the first marker that its rig does not see, of those sent."""
         self.markers_seen = 0
         self.marker_seen_ns = 0
         (root / "plans").mkdir()
@@ -103,7 +105,7 @@ class Lab:
         while not stop.is_set():
             values = markers.read_text().splitlines() if markers.exists() else []
             blocks = b""
-            for line in values[self.markers_seen :]:
+            for line in values[self.markers_seen : self.deaf_from]:
                 opcode, selector, value = (int(word, 0) for word in line.split())
                 if (opcode, selector) == (10, 0xD0):
                     blocks += e.events(number, tick, [(tick, 7, 0, 0, value)])

@@ -101,7 +101,8 @@ class LabMeter:
 
 class LabLog:
     """Sees the markers that ``nvme`` was given, within milliseconds, and for each run of ``fio`` 100 reads of 4 KiB. ``overran``: events
-    lost in the middle of a piece with more than ``overran_from`` commands; ``breaks_after``: calls of :meth:`take` that work."""
+    lost in the middle of a piece with more than ``overran_from`` commands; ``breaks_after``: markers that were sent while
+    :meth:`take` worked."""
 
     source = SeenBy.TRACEPOINT
 
@@ -109,7 +110,6 @@ class LabLog:
         self.lab = lab
         self.overran, self.overran_from = 0, 50
         self.breaks_after = 1 << 30
-        self.takes = 0
         self.marks: list[int] = []
         """Instant of each marker, ns of the host's clock."""
         self.ended = False
@@ -150,8 +150,7 @@ class LabLog:
         return len(marked), len(worked)
 
     def take(self) -> HostCommands:
-        self.takes += 1
-        if self.takes > self.breaks_after:
+        if len(self.lab.words("marked")) > self.breaks_after:
             raise DriveError("The kernel's trace of NVMe commands cannot be read any more (Input/output error).")
         return self._taken()
 

@@ -28,6 +28,9 @@ from wattbell.drive.tools import Tools
 from wattbell.suites.step import Step
 
 def recorded(rig, writer, limits, *, stop):
+    while not (root / "first").exists() and not stop.wait(0.01):
+        pass
+    writer.markers.append((1, int((root / "first").read_text(), 0)))  # the session begins; no other marker is seen
     stop.wait()
     return "stopped"
 
@@ -46,7 +49,11 @@ NVME = """#!/bin/sh
 # get-feature DEVICE -f N / set-feature DEVICE -f N --value=V
 here=$(dirname "$0")
 case $1 in
-    get-feature) [ -f "$here/feature-$4" ] && echo "value:$(cat "$here/feature-$4")" ;;
+    get-feature)
+        case $5 in --cdw11=*)
+            [ -f "$here/first" ] || { echo "${5#--cdw11=}" > "$here/first.new"; mv "$here/first.new" "$here/first"; } ;;
+        esac
+        [ -f "$here/feature-$4" ] && echo "value:$(cat "$here/feature-$4")" ;;
     set-feature)
         echo "$1 $4 $5" >> "$here/log"
         sleep 0.4

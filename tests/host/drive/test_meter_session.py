@@ -55,7 +55,7 @@ def test_phases_and_commands_of_the_hosts_log_lie_on_the_meters_clock(lab: Lab) 
     work, idle = about["phases"]
     assert work["commands"]["all"]["count"] == 100 and idle["commands"]["all"]["count"] == 0
     # the drive's power between two instants of the host's clock is known, whatever the meter's clock says
-    begin, end = ((ns - meter.began_ns) * 1e-9 for ns in log.marks[2:4])
+    begin, end = ((ns - meter.began_ns) * 1e-9 for ns in log.marks[3:5])
     turn = 2 * math.pi / (meter.swing_ns * 1e-9)
     truth_j = end - begin + 0.8 * (math.cos(turn * begin) - math.cos(turn * end)) / turn
     energy = idle["power"]["energy_j"]
@@ -137,7 +137,7 @@ def test_a_rigs_tap_stays_the_captures_and_the_log_lies_beside_it(lab: Lab) -> N
     capture = captured(lab)
     assert list(Source(capture).phases) == ["w", "i"]
     host = capture.meta["conditions"]["host_log"]
-    assert host["commands"] == 104 and log.ended
+    assert host["commands"] == 105 and log.ended
     assert "alignment_u_s" not in capture.meta["conditions"]
     assert (lab.root / "capture/host_commands.parquet").is_file() and "host_commands.parquet" in capture.meta["files"]
 
@@ -188,7 +188,7 @@ def test_a_log_that_does_not_show_a_marker_ends_the_session(lab: Lab, monkeypatc
 
 def test_a_log_that_breaks_ends_a_session_that_has_no_other(lab: Lab) -> None:
     log = LabLog(lab)
-    log.breaks_after = 0
+    log.breaks_after = 1
     with pytest.raises(DriveError, match="cannot be read any more"):
         lab.run(WORK, {"name": "i", "idle_s": 1.5}, {"name": "j", "idle_s": 0.1}, meter=LabMeter(lab), log=log)
     assert captured(lab).commands.collect().height >= 102

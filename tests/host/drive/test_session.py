@@ -84,10 +84,29 @@ def test_a_rig_that_goes_silent_while_the_rail_is_watched_ends_the_session(lab: 
         lab.run(SETTLE)
 
 
+PURGE = {"name": "purge", "format": {"ses": 1}}
+
+
+def test_a_rig_at_another_drive_is_noticed_before_this_one_is_erased(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stream goes on, with the rail and the commands of that drive."""
+    lab.deaf_from = 0
+    with pytest.raises(DriveError, match=r"is this rig at this drive\? Nothing was written"):
+        lab.run(PURGE, IDLE)
+    assert not lab.words("formats") and not lab.words("set") and not (lab.root / "restore.json").exists()
+    assert open_capture(lab.root / "capture").rail is not None, "what it recorded is kept"
+
+
+def test_a_silent_rig_is_noticed_before_the_drive_is_erased(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_STALLED_S", 2.0)
+    lab.power, lab.deaf_from = None, 0
+    with pytest.raises(DriveError, match="Nothing was written"):
+        lab.run(PURGE, IDLE)
+    assert not lab.words("formats")
+
+
 def test_a_stream_without_the_last_marker_is_not_this_drives(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "_STALLED_S", 2.0)
-    (lab.root / "nvme").write_text("#!/bin/sh\nexit 0\n")
-    lab.power = None
+    lab.power, lab.deaf_from = None, 1
     with pytest.raises(DriveError, match="last marker is missing"):
         lab.run(IDLE)
 
