@@ -111,6 +111,9 @@ def show_plan(title: str, outlook: Outlook, bench: RealBench | None, json: bool)
             table.add_row(step.name, _what(step), *_reckoned(step, expected), *_power(step))
         if part.runs:
             output.out.print(table)
+        for step, _ in part.runs:
+            if step.command is not None:  # whole, however long: no column of a table holds every command
+                output.out.print(Text(f"{step.name}: {' '.join(step.command)}"), soft_wrap=True)
     output.out.print()
     for where, (now, values) in changes.items():
         output.out.print(f"changed, and put back: {where}: {now} -> {', '.join(values)}", soft_wrap=True)
@@ -125,7 +128,7 @@ def show_plan(title: str, outlook: Outlook, bench: RealBench | None, json: bool)
 
 def _what(step: Step) -> str:
     if step.command is not None:
-        return " ".join(step.command)
+        return "the command below"
     if step.fio is not None:
         duty = f", busy {step.duty * 100:g} % of the time" if step.duty else ""
         return f"fio {step.fio}{duty}"
