@@ -206,14 +206,14 @@ class MeterRecording(Recording):
             raise ClockError(f"{self.what} has sent nothing.")
         return self._late_ns
 
-    def await_marker(self, value: int) -> int | None:
+    def await_marker(self, value: int, within_s: float = math.inf) -> int | None:
         """As above. The host's log is there within a moment, however late the rail is."""
         since = time.monotonic()
         while self._marked_ns(value) is None and self._thread.is_alive():
             if time.monotonic() - since > _STALLED_S:
                 raise DriveError(f"The host's log of commands does not show marker {value:#x}, which the drive was sent.")
             self._thread.join(_POLL_S)
-        return super().await_marker(value)
+        return super().await_marker(value, within_s)
 
     def _seen(self, value: int) -> int | None:
         ns = self._marked_ns(value)
