@@ -118,6 +118,7 @@ def run_session(
                 settings.restore()
             with gate.open():
                 whole = not runner.phases or recording.await_marker(runner.last_marker) is not None
+                account.await_pattern()
         finally:
             try:
                 recording.end()
@@ -221,6 +222,11 @@ class _Account:
         link = read_link(device)
         self.around = {"link": None if link is None else link.to_json(), "computer": about_host()}
 
+    def await_pattern(self) -> None:
+        """A virtual rig may be behind the drive that it follows."""
+        if isinstance(self.recording, MeterRecording) and self.recording.virtual and self.spans:
+            self.recording.await_pattern(self.spans)
+
     def check(self) -> None:
         """Raise what ended the recording, or a log of commands that nothing stands in for."""
         self.recording.check()
@@ -242,7 +248,7 @@ class _Account:
                 if recording.asked:
                     clock = by_meter(recording.meter, recording.recorder.last_tick)
                 else:
-                    clock = recording.waveform.align(self.spans, recording.late_ns).inverse()
+                    clock = recording.aligned(self.spans).inverse()
             else:
                 clock = by_tap(keeper.sent_markers, writer.markers, int(writer.meta["clock"]["tick_ps"]), writer.last_tick)
         except ClockError as error:

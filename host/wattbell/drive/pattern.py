@@ -36,8 +36,8 @@ REACH_BYTES = 16 << 20
 """From the beginning of the drive, where a fill begins: a drive answers a read of what was never written without its flash."""
 BIN_S = 200e-6
 """The waveform is looked at in means over this, if its samples are closer."""
-OFFSET_LIMIT_S = 20.0
-"""By how much the quickest arrival of a meter's data may have been late."""
+OFFSET_LIMIT_S, BEHIND_LIMIT_S = 20.0, 120.0
+"""By how much the quickest arrival of a meter's data may have been late; and that of a virtual rig's, whose simulation may be behind."""
 
 
 def play(device: Device) -> list[Span]:
@@ -105,15 +105,16 @@ class Waveform:
             self._ns.append(ns_of(ticks.astype(np.int64), self._tick_ps))
             self._watts.append(part[:whole].reshape(-1, several).mean(axis=1))
 
-    def align(self, spans: Sequence[Span], about_ns: int) -> ClockMap:
-        """The map of the meter's clock onto the host's. ``about_ns``: host less meter, about. ClockError where it does not show them."""
+    def align(self, spans: Sequence[Span], about_ns: int, limit_s: float = OFFSET_LIMIT_S) -> ClockMap:
+        """The map of the meter's clock onto the host's. ``about_ns``: host less meter, to ``limit_s``. ClockError where it does
+        not show them."""
         if not self._ns or not spans:
             raise ClockError("the meter sent nothing while the pattern of load ran.")
         ns, watts = np.concatenate(self._ns), np.concatenate(self._watts)
         origin = spans[0][0]
         shifted = (ns + (about_ns - origin)).astype(np.float64) * 1e-9
         told = [((begin - origin) * 1e-9, (end - origin) * 1e-9, 0.0) for begin, end in spans]
-        found = match_edges(shifted, watts, told, offset_limit_s=OFFSET_LIMIT_S)
+        found = match_edges(shifted, watts, told, offset_limit_s=limit_s)
         back = origin - about_ns
         return ClockMap(
             found.source_ns + back,
@@ -126,4 +127,4 @@ class Waveform:
         )
 
 
-__all__ = ["Span", "Waveform", "play"]
+__all__ = ["BEHIND_LIMIT_S", "Span", "Waveform", "play"]

@@ -6,24 +6,25 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..capture import CaptureWriter
 from ..capture.record import RIG_STOPPED, USER_STOPPED, Limits, record
 from ..capture.source import RailSource
 from ..clock import host_ns
+from ..clocks.map import ClockMap
 from ..errors import ClockError, DriveError, RigError
 from ..meters.meter import Meter
 from ..meters.record import Recorder
 from ..rig import Rig
 from ..suites.step import Rest
-from .pattern import Waveform
+from .pattern import BEHIND_LIMIT_S, Span, Waveform
 from .settle import RailWatch, Seen, wait
 
 _STALLED_S = 15.0
 """A marker may come long after its command (a virtual rig's simulation lags); the stream must go on meanwhile."""
 _POLL_S = 0.2
-_READ_S = 0.1
+_READ_S, _LOOK_S = 0.1, 5.0
 _CATCHING_UP_S, _CATCHES_UP_NS = 2.0, 20_000_000
 """A virtual rig that has come nearer by less than this in as long is as near as it comes."""
 
@@ -198,6 +199,23 @@ class MeterRecording(Recording):
             before = late
             while time.monotonic() - since < (_CATCHING_UP_S if self.virtual else _READ_S) and self._thread.is_alive():
                 self._thread.join(_READ_S)
+
+    def aligned(self, spans: Sequence[Span]) -> ClockMap:
+        """The meter's clock on the host's, by a pattern of load. ClockError when the waveform does not show it (yet, of a virtual rig:
+        :meth:`await_pattern`)."""
+        return self.waveform.align(spans, self.late_ns, *((BEHIND_LIMIT_S,) if self.virtual else ()))
+
+    def await_pattern(self, spans: Sequence[Span]) -> None:
+        """Wait until a virtual rig, however far behind, has shown all of a pattern, or can no more."""
+        progress = _Progress(lambda: self.recorder.last_tick)
+        most = self.recorder.last_tick + round(BEHIND_LIMIT_S * 1e12) // self._tick_ps
+        while self._thread.is_alive() and progress.goes_on() and self.recorder.last_tick < most:
+            try:
+                self.aligned(spans)
+            except ClockError:
+                self._thread.join(_LOOK_S)
+            else:
+                return
 
     @property
     def late_ns(self) -> int:
