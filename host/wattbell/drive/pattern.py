@@ -30,8 +30,8 @@ Span = tuple[int, int]
 BURSTS_S = (0.40, 0.75, 0.30, 1.05, 0.55, 0.35, 0.90, 0.45)
 PAUSES_S = (0.60, 0.35, 0.85, 0.45, 1.10, 0.50, 0.40, 0.75)
 """Behind each burst. No two pairs of neighbours are alike, so that no other place fits nearly as well."""
-THREADS, READ_BYTES = 4, 128 << 10
-"""Enough to draw power on any drive, and to saturate none for long."""
+THREADS, READ_BYTES = 4, 1 << 20
+"""So large that even a slow computer keeps the drive at work without a break that a meter would see."""
 REACH_BYTES = 16 << 20
 """From the beginning of the drive, where a fill begins: a drive answers a read of what was never written without its flash."""
 BIN_S = 200e-6
