@@ -12,7 +12,6 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,8 +87,8 @@ class Waveform:
 
     def __init__(self, tick_ps: int) -> None:
         self._tick_ps = tick_ps
-        self._ns: list[npt.NDArray[Any]] = []
-        self._watts: list[npt.NDArray[Any]] = []
+        self._parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
+        """Instants and means, W, appended as one: the recorder's thread adds while another looks."""
 
     def add(self, source: RailSource) -> None:
         """Some blocks."""
@@ -102,15 +101,16 @@ class Waveform:
             several = max(1, min(len(part), int(BIN_S * 1e12 / (interval * self._tick_ps))))
             whole = len(part) // several * several
             ticks = int(source.first_tick[k]) + (np.arange(whole // several) * several + (several - 1) / 2) * interval
-            self._ns.append(ns_of(ticks.astype(np.int64), self._tick_ps))
-            self._watts.append(part[:whole].reshape(-1, several).mean(axis=1))
+            means = part[:whole].reshape(-1, several).mean(axis=1)
+            self._parts.append((ns_of(ticks.astype(np.int64), self._tick_ps), means))
 
     def align(self, spans: Sequence[Span], about_ns: int, limit_s: float = OFFSET_LIMIT_S) -> ClockMap:
         """The map of the meter's clock onto the host's. ``about_ns``: host less meter, to ``limit_s``. ClockError where it does
         not show them."""
-        if not self._ns or not spans:
+        parts = list(self._parts)
+        if not parts or not spans:
             raise ClockError("the meter sent nothing while the pattern of load ran.")
-        ns, watts = np.concatenate(self._ns), np.concatenate(self._watts)
+        ns, watts = (np.concatenate(column) for column in zip(*parts, strict=True))
         origin = spans[0][0]
         shifted = (ns + (about_ns - origin)).astype(np.float64) * 1e-9
         told = [((begin - origin) * 1e-9, (end - origin) * 1e-9, 0.0) for begin, end in spans]
