@@ -45,7 +45,8 @@ steps = [Step(name="rest", idle_s=float(sys.argv[2]), ps=2, write_cache=False)]
 bench.run_session(device, rig, steps, root / "plans", root / "capture", journal=root / "restore.json", description={}, conditions={},
                   tools=Tools({"nvme": str(root / "nvme")}), say=lambda text: print(text, flush=True))
 """
-NVME = """#!/bin/sh
+NVME = """#!/bin/bash
+# bash, as dash unblocks signals while it waits for a child, which nvme-cli does not: one that came before it had a session would end it
 # get-feature DEVICE -f N / set-feature DEVICE -f N --value=V
 here=$(dirname "$0")
 case $1 in
