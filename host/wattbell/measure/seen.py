@@ -17,14 +17,15 @@ START = {
     SeenBy.FIO_LOG: "submission",
 }
 """What the start of a command is called."""
+_LOWER = "active spans with it, so that rates and efficiency over them (MB/s, MB/s/W) are lower limits"
 _ONLY_A_TAP = "when the SQE was fetched, when data moved and when the interrupt came is not known"
 NOTES = {
     SeenBy.TRACEPOINT: "commands are as the kernel's driver saw them, not as the link did: latency is from set-up to the driver's "
-    f"completion, longer than doorbell to CQE; {_ONLY_A_TAP}",
+    f"completion, longer than doorbell to CQE, and {_LOWER}; {_ONLY_A_TAP}",
     SeenBy.BLKTRACE: "commands are as the kernel's block layer saw them, not as the link did: latency is from issue to completion, "
-    f"longer than doorbell to CQE; {_ONLY_A_TAP}; no admin command is seen",
-    SeenBy.FIO_LOG: "commands are fio's, not the link's: latency is from submission until fio reaped the I/O, longer than doorbell to CQE; "
-    f"their instants are whole milliseconds; {_ONLY_A_TAP}; no admin command, flush or status is seen",
+    f"longer than doorbell to CQE, and {_LOWER}; {_ONLY_A_TAP}; no admin command is seen",
+    SeenBy.FIO_LOG: "commands are fio's, not the link's: latency is from submission until fio reaped the I/O, longer than doorbell to CQE, "
+    f"and {_LOWER}; their instants are whole milliseconds; {_ONLY_A_TAP}; no admin command, flush or status is seen",
 }
 _LATENCY_IS_ITS_OWN = SeenBy.FIO_LOG
 """fio measures how long an I/O takes, to ns; only when that was is whole milliseconds."""
