@@ -57,8 +57,8 @@ def run(lab: Lab, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[
         words = [*map(str, arguments), "--drive", "/dev/nvme9n2", "--out", str(lab.root / "out")]
         monkeypatch.setattr(sys, "argv", ["wattbell", "run", *words, *([] if command is None else ["--", *command])])
         monkeypatch.setattr(sys, "stdin", io.StringIO() if answer is None else Terminal(answer))
-        monkeypatch.setattr(output.err, "file", sys.stderr)
-        monkeypatch.setattr(output.out, "file", sys.stdout)
+        monkeypatch.setattr(output.err, "_file", sys.stderr)  # `file` is a property that gives sys.stderr: undone, it would stay bound
+        monkeypatch.setattr(output.out, "_file", sys.stdout)
         capfd.readouterr()
         code = 0
         try:

@@ -32,9 +32,11 @@ use crate::profile::{Profile, Ps, MS};
 use agenda::{Agenda, Event, Want};
 use processor::Processor;
 pub use restart::Restart;
-use restart::TRAINING;
 use std::collections::VecDeque;
 use wattbell_bus::{Body, LinkState, Record, Signal};
+
+/// From PERST# rising to L0, assumed.
+const TRAINING: Ps = 5 * MS;
 
 /// What a controller is made with, besides its profile.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,6 +1,6 @@
 //! The drive is reset by PERST#, or loses its supply and gets it again.
 
-use super::Controller;
+use super::{Controller, TRAINING};
 use crate::host::{BusSink, Host};
 use crate::nvme::registers::Registers;
 use crate::profile::{Ps, MS};
@@ -11,8 +11,6 @@ const PERST_FIRST: Ps = MS;
 /// From a stable supply to PERST# rising: T_PVPERL of the PCI Express card electromechanical specification, at least 100 ms. PERST# alone
 /// is held as long.
 const PERST_LOW: Ps = 100 * MS;
-/// From PERST# rising to L0, assumed.
-pub(super) const TRAINING: Ps = 5 * MS;
 
 /// What is true of a restart, in picoseconds.
 #[derive(Debug, Clone, Copy)]
