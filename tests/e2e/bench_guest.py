@@ -60,6 +60,11 @@ def drives() -> dict[str, str]:
     return {(folder / "serial").read_text().strip(): folder.name for folder in Path("/sys/class/nvme").iterdir()}
 
 
+def namespaces(controller: str) -> dict[int, str]:
+    """Block devices of a controller by NSID: the kernel numbers them in the order in which it finds them, which may be any."""
+    return {int((block / "nsid").read_text()): block.name for block in Path("/sys/class/nvme", controller).glob("nvme*n*")}
+
+
 def settings(name: str, controller: str) -> None:
     """All that a run may change of a drive and its link, as the kernel, nvme-cli and lspci have it, into NAME.txt."""
     node = Path("/sys/class/nvme") / controller
@@ -83,23 +88,29 @@ def bench(first: str, second: str) -> None:
         Path(f"lspci-{name}.txt").write_text(shell(f"lspci -vv -s {address}"))
 
     # namespace 2 of the second drive; the first namespace holds somebody's file system
-    shell(f"mkfs.ext4 -q /dev/{other}n1 16M; mkdir -p /mnt/data; mount /dev/{other}n1 /mnt/data; echo kept > /mnt/data/file")
-    target = (f"/dev/{other}n2", "--serial", second, "--yes")
+    kept, tested = (namespaces(other)[nsid] for nsid in (1, 2))
+    Path("namespaces.txt").write_text(f"{kept} {tested}")
+    shell(f"mkfs.ext4 -q /dev/{kept} 16M; mkdir -p /mnt/data; mount /dev/{kept} /mnt/data; echo kept > /mnt/data/file")
+    target = (f"/dev/{tested}", "--serial", second, "--yes")
     run("wrong", "suite", "--drive", drive, "--serial", "NOT-THIS-ONE", "--yes", "--out", "refused", *sampling)
     run("unasked", "suite", "--drive", drive, "--serial", first, "--out", "refused", *sampling)
     run("mounted", "suite", "--drive", *target, "--out", "refused", *sampling)
     shell("umount /mnt/data")
     shell("echo powersave > /sys/module/pcie_aspm/parameters/policy")
     settings("before", other)
-    interrupted = start("interrupted", "suite", "--drive", *target, "--out", "second", *sampling)
+    run("elsewhere", "suite", "--drive", *target, "--out", "elsewhere", *sampling)
+    settings("elsewhere-after", other)
+    # with the kernel's log in place of a tap; the rail is the first drive's, which nothing here goes by
+    shell("mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing")
+    by_the_log = ("--interval", "0.001", "--decimation", "8", "--meter", f"rig:{RIG}", "--commands", "trace", "--no-store", "--no-page")
+    interrupted = start("interrupted", "suite", "--drive", *target, "--out", "second", *by_the_log)
     while "fill" not in Path("interrupted.txt").read_text() and not os.waitid(os.P_PID, interrupted, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         time.sleep(0.1)
     settings("during", other)
     os.kill(interrupted, signal.SIGINT)
     end("interrupted", interrupted)
     settings("after", other)
-    shell(f"mount /dev/{other}n1 /mnt/data; cp /mnt/data/file kept.txt; umount /mnt/data")
-    shell(f"dd if=/dev/{other}n2 of=tail.bin bs=1M skip=48 count=1 2>&1")
+    shell(f"mount /dev/{kept} /mnt/data; cp /mnt/data/file kept.txt; umount /mnt/data")
     times["second"] = time.monotonic()
 
     settings("whole-before", found[first])

@@ -127,7 +127,7 @@ def analysis(box: Path) -> dict[str, Any]:
 def test_refusals_are_one_line_and_make_nothing(box: Path) -> None:
     for name, reason in (
         ("wrong", f"with serial number {FIRST}, not NOT-THIS-ONE. Nothing was written."),
-        ("mounted", "n1 is in use (mounted on /mnt/data). Nothing was written; free it first."),
+        ("mounted", f"{text(box, 'namespaces.txt').split()[0]} is in use (mounted on /mnt/data). Nothing was written; free it first."),
     ):
         assert text(box, f"{name}.code") == "1"
         said = text(box, f"{name}.txt").splitlines()
@@ -142,6 +142,12 @@ def test_nothing_is_written_unasked(box: Path) -> None:
     assert said.startswith("error: This writes 33.6 MB ") and "add --yes" in said
 
 
+def test_a_rig_at_another_drive_is_noticed_before_anything_is_written(box: Path) -> None:
+    assert text(box, "elsewhere.code") == "1"
+    assert "is this rig at this drive? Nothing was written, and nothing changed." in text(box, "elsewhere.txt")
+    assert text(box, "elsewhere-after.txt") == text(box, "before.txt")
+
+
 # -- namespace 2 of the second drive, interrupted ----------------------------------------------------------------------
 
 
@@ -149,13 +155,15 @@ def test_the_namespace_under_test_is_purged_and_the_other_kept(box: Path) -> Non
     assert text(box, "kept.txt") == "kept\n", "the file system on namespace 1"
     images = [(box / f"namespace-{number}.raw").read_bytes() for number in (1, 2)]
     assert [len(image) for image in images] == [IMAGE_MIB * MIB] * 2
-    assert images[0][32 * MIB :] == bytes([0xA5]) * (32 * MIB), "behind the file system"
-    assert images[1][32 * MIB :] == bytes(32 * MIB), "behind the test's data"
+    kept, purged = images[0][32 * MIB :] == bytes([0xA5]) * (32 * MIB), images[1][32 * MIB :] == bytes(32 * MIB)
+    assert kept, "behind the file system"
+    assert purged, "behind the test's data"
 
 
 def test_ctrl_c_puts_every_setting_back(box: Path) -> None:
     before, during = text(box, "before.txt"), text(box, "during.txt")
-    for name, then, now in (("n2/queue/nomerges", "0", "2"), ("link/l0s_aspm", "1", "0")):
+    tested = text(box, "namespaces.txt").split()[1]
+    for name, then, now in ((f"{tested}/queue/nomerges", "0", "2"), ("link/l0s_aspm", "1", "0")):
         assert re.search(rf"{name}: {then}$", before, re.MULTILINE), before
         assert re.search(rf"{name}: {now}$", during, re.MULTILINE), "the run had changed nothing: the test proves nothing"
     assert text(box, "after.txt") == before
