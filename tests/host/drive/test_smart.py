@@ -140,7 +140,7 @@ def slow_fio(lab: Lab, seconds: float) -> None:
 
 def test_it_is_asked_while_work_runs_but_not_where_the_drive_may_sleep_between(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smart.HealthWatch.__init__, "__defaults__", (0.05,))
-    slow_fio(lab, 0.6)
+    slow_fio(lab, 2.0)  # a busy machine takes its time to ask
     lab.run({"name": "w", "fio": "j.fio"}, {"name": "s", "fio": "j.fio", "apst": True}, {"name": "i", "idle_s": 0.6})
     during = [r.phases for r in record(lab).readings if r.during]
     assert set(during) == {0} and len(during) >= 2
