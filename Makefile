@@ -59,10 +59,11 @@ test-rust: setup
 test-python: setup sim rtl-tests guest
 	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
 
-lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, clippy, rustfmt, Verilator -Wall
+lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo --no-cache
+	@$(PY) tools/mutants.py --check
 	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings
 
 lint-rtl: setup
