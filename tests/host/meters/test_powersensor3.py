@@ -9,8 +9,9 @@ import pytest
 from wattbell.capture import RailSource
 from wattbell.clock import host_ns
 from wattbell.errors import RigError, UsageError
-from wattbell.meters.meter import Meter, open_meter
+from wattbell.meters.meter import open_meter
 
+from tests.host.meters.measuring import joined, measured
 from tests.host.meters.powersensor3_device import PowerSensor3Device
 
 US = 1000
@@ -24,29 +25,6 @@ def levels(index: int) -> tuple[int, int]:
 def current_a(level: float) -> float:
     """PowerSensor.hpp and sensors.cc: VOLTAGE * level / MAX_LEVEL, less vref, by the sensitivity."""
     return (3.3 * level / 1023 - 1.65) / 0.12
-
-
-def measured(meter: Meter, count: int, limit_s: float = 20.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ticks, volts and amperes of at least `count` samples, and what came behind the stop."""
-    meter.start()
-    end = time.monotonic() + limit_s
-    found: list[RailSource] = []
-    while sum(int(source.count.sum()) for source in found) < count:
-        assert time.monotonic() < end, "it sent too little"
-        found += meter.read(0.05)
-    meter.stop()
-    while more := meter.read(0.1):
-        found += more
-    return joined(found)
-
-
-def joined(found: list[RailSource]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    ticks = [
-        first + np.arange(count) * int(interval)
-        for source in found
-        for first, count, interval in zip(source.first_tick, source.count, source.interval_ticks)
-    ]
-    return np.concatenate(ticks), np.concatenate([s.voltage_v for s in found]), np.concatenate([s.current_a for s in found])
 
 
 def check(ticks: np.ndarray, volts: np.ndarray, amperes: np.ndarray, interval_ns: float) -> None:
