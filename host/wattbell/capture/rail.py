@@ -283,20 +283,50 @@ class RailReader:
 
     def overview(self, signal: str, start: int, stop: int, points: int) -> F64:
         """Statistics over `points` equal intervals: array (points, 4) of mean, std, min, max in SI units; NaN where all is missing."""
-        number = next(s for s, name, _ in SIGNALS if name == signal)
         increment = max(1, (stop - start) // points)
         count = max(1, (stop - start) // increment)
-        within = list(self._within(start, stop))
-        if len(within) == 1 and within[0].start <= start and stop <= within[0].stop:
-            first = start - within[0].start + within[0].stored
-            return np.asarray(self._jls.fsr_statistics(number, first, increment, count), dtype=np.float64)
-        return np.array([self._statistics(number, start + k * increment, start + (k + 1) * increment) for k in range(count)])
+        return self.statistics(signal, start, start + count * increment, increment)
+
+    def statistics(self, signal: str, start: int, stop: int, increment: int) -> F64:
+        """Statistics of every `increment` samples of ``start`` .. ``stop - 1``; the last row is of what is left. Shape (rows, 4): mean,
+        std, min, max in SI units; NaN where all is missing.
+
+        From JLS's summaries: exact in the first and last row; between rows exact where ``start`` and `increment` are multiples of an entry
+        (128 samples, 2560, 51 200, ...) that is small beside the increment, else an entry on an edge counts on one side of it.
+        """
+        number = next(s for s, name, _ in SIGNALS if name == signal)
+        rows = -(-(stop - start) // increment)
+        out = np.full((rows, 4), np.nan)
+        row = 0
+        while row < rows:
+            low = start + row * increment
+            high = min(low + increment, stop)
+            piece = next(self._within(low, high), None)
+            if piece is None:
+                later = bisect_right(self._starts, low)  # nothing is stored before the next piece
+                ahead = self._starts[later] if later < len(self._starts) else stop
+                row = max(row + 1, (min(ahead, stop) - start) // increment)
+                continue
+            whole = (min(piece.stop, stop) - low) // increment if low >= piece.start else 0
+            if whole:
+                out[row : row + whole] = self._jls_statistics(number, low - piece.start + piece.stored, increment, whole)
+                row += whole
+            else:
+                out[row] = self._statistics(number, low, high)
+                row += 1
+        return out
+
+    def _jls_statistics(self, number: int, stored: int, increment: int, count: int) -> F64:
+        try:
+            return np.asarray(self._jls.fsr_statistics(number, stored, increment, count), dtype=np.float64)
+        except (RuntimeError, ValueError) as error:
+            raise CaptureError(f"{NAME} is damaged near its sample {stored} ({error}).") from None
 
     def _statistics(self, number: int, start: int, stop: int) -> F64:
         parts, weights = [], []
         for piece in self._within(start, stop):
             low, high = max(start, piece.start), min(stop, piece.stop)
-            part = np.asarray(self._jls.fsr_statistics(number, low - piece.start + piece.stored, high - low, 1), dtype=np.float64)[0]
+            part = self._jls_statistics(number, low - piece.start + piece.stored, high - low, 1)[0]
             if np.isfinite(part[0]):
                 parts.append(part)
                 weights.append(high - low)

@@ -34,6 +34,7 @@ from . import (
     suites,
     sump,
     trace,
+    view,
 )
 from .output import err
 
@@ -95,6 +96,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("suites")(suites.suites)
 app.command("check")(check.check)
 app.command("analyze")(captures.analyze)
+app.command("view")(view.view)
 app.command("report")(captures.report)
 app.add_typer(captures.export_app, name="export")
 app.command("sigrok-decoders")(captures.sigrok_decoders)

@@ -1,0 +1,1 @@
+"""Looking at captures in a browser: a server for this machine alone, and its page."""

@@ -1,0 +1,143 @@
+"""The server behind ``wattbell view``: answers one browser of one user on 127.0.0.1.
+
+Everything is below a path of 32 random characters: another user of the machine, who sees the port, gets 404. The Host header must be
+ours, so that no page of the web reaches it through a name that it points at 127.0.0.1. The page may load nothing from elsewhere (CSP).
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from importlib import resources
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..errors import RigError, UsageError, WattbellError
+from . import answers
+from .answers import Shown
+
+HOST = "127.0.0.1"
+_SECURITY = {
+    "content-security-policy": "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain"}
+_OF_UPLOT = ("uPlot.iife.js", "uPlot.min.css")
+
+
+class Guard:
+    """Lets through what is asked of this host by its own name, and adds the headers of security to every answer."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self._app, self._hosts = app, {host.encode() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                assert isinstance(headers, list)
+                headers.extend((name.encode(), value.encode()) for name, value in _SECURITY.items())
+            await send(message)
+
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked = dict(scope["headers"]).get(b"host", b"").split(b":")[0]
+        if asked not in self._hosts:
+            answer = answers.error(403, "This server answers to 127.0.0.1 and localhost alone.")
+            await answer(scope, receive, send_guarded)  # type: ignore[arg-type]
+            return
+        await self._app(scope, receive, send_guarded)  # type: ignore[arg-type]
+
+
+def make_app(shown: Sequence[Shown], token: str, hosts: Sequence[str] = (HOST, "localhost")) -> ASGIApp:
+    """The application that shows captures below ``/token/``."""
+    routes = [
+        Route(f"/{token}/", _file("index.html")),
+        Route(f"/{token}/static/{{name:path}}", _static),
+        Route(f"/{token}/licences", _licences),
+        *answers.routes(shown, f"/{token}/api"),
+    ]
+    handlers = {WattbellError: _told, HTTPException: _refused, Exception: _bug}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), hosts)
+
+
+def _told(_: Request, error: Exception) -> Response:
+    return answers.error(422 if isinstance(error, UsageError) else 500, str(error))
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return answers.error(error.status_code, error.detail)
+
+
+def _bug(_: Request, error: Exception) -> Response:
+    return answers.error(500, f"bug: {type(error).__name__}: {error}")
+
+
+def _file(name: str) -> Callable[[Request], Response]:
+    def answer(_: Request) -> Response:
+        return _page_file(name)
+
+    return answer
+
+
+def _page_file(name: str) -> Response:
+    package, folder = ("uplot", "static") if name in _OF_UPLOT else (__package__, "page")
+    known = {entry.name: entry for entry in resources.files(package).joinpath(folder).iterdir() if entry.is_file()}
+    suffix = name[name.rfind(".") :] if "." in name else ""
+    if name not in known or suffix not in _TYPES:
+        raise HTTPException(404, "There is no such file.")
+    return Response(known[name].read_bytes(), media_type=_TYPES[suffix])
+
+
+def _static(request: Request) -> Response:
+    return _page_file(request.path_params["name"])
+
+
+def _licences(_: Request) -> Response:
+    from importlib.metadata import distribution
+
+    texts = []
+    for package in ("uplot-python",):
+        about = distribution(package)
+        texts += [f"{package} {about.version}\n"]
+        texts += [file.read_text() for file in about.files or [] if "licen" in file.name.lower()]
+    return Response("\n".join(texts), media_type="text/plain; charset=utf-8")
+
+
+class ViewServer:
+    """A server on a port of its own. ``url`` is where the page is; :meth:`serve` runs until :meth:`stop`, or Ctrl-C."""
+
+    def __init__(self, shown: Sequence[Shown], port: int = 0) -> None:
+        """Raises RigError when the port is taken."""
+        self.token = secrets.token_urlsafe(24)
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((HOST, port))
+        except OSError as error:
+            self._socket.close()
+            raise RigError(f"Port {port} of {HOST} cannot be used ({error.strerror}); choose another with --port, or none.") from None
+        self.port = int(self._socket.getsockname()[1])
+        self.url = f"http://{HOST}:{self.port}/{self.token}/"
+        config = uvicorn.Config(make_app(shown, self.token), log_level="error", access_log=False, lifespan="off", server_header=False)
+        self._server = uvicorn.Server(config)
+
+    def serve(self) -> None:
+        """Answer until stopped."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Callable from any thread."""
+        self._server.should_exit = True

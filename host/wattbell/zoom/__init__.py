@@ -1,0 +1,8 @@
+"""Questions to a capture over any span, from all of it down to one sample and one command, each answered within a frame or two.
+
+The rail comes from the summaries of its JLS, commands from a pyramid beside the Parquet file.
+"""
+
+from .zoom import Zoom, open_zoom
+
+__all__ = ["Zoom", "open_zoom"]
