@@ -176,7 +176,7 @@ def sigrok_decoders() -> None:
 
       export SIGROKDECODE_DIR=$(wattbell sigrok-decoders)
 
-      sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY
+      sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY:origin0=ORIGIN0:...:origin5=ORIGIN5
     """  # fmt: skip
     from ..sigrok import DECODERS
 

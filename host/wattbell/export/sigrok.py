@@ -27,9 +27,17 @@ from wattbell.probes import PROBES
 Int64 = npt.NDArray[np.int64]
 
 _UNIT_BYTES = 2
-CHANNELS = (*PROBES, "BUSY")
-"""Logic channels of a session. BUSY is high while a command is in flight: a window that begins in mid-load shows completions without their
-doorbells, which strobes alone cannot tell."""
+ORIGIN_BITS = 6
+CHANNELS = (*PROBES, "BUSY", *(f"ORIGIN{bit}" for bit in range(ORIGIN_BITS)))
+"""Logic channels of a session. BUSY is high while a command is in flight. ORIGIN is a number beside each CQE strobe that says which
+doorbell strobe its command had: strobes have no identifier, commands overtake each other, and what was in flight before the window has no
+doorbell in it."""
+ORIGIN_BEFORE = 0
+"""The commands that complete in this sample were in flight at the first sample."""
+ORIGIN_UNKNOWN = (1 << ORIGIN_BITS) - 1
+"""The doorbell is not known, has more strobes behind it than ORIGIN can count, or commands of several doorbells complete in this sample."""
+ORIGINS = ORIGIN_UNKNOWN - 1
+"""Else doorbell strobe n (from 0) of the session is ``n % ORIGINS + 1``, the latest one that has this number."""
 ANALOG = ("voltage", "current", "power")
 DEFAULT_RATE_HZ = 1_000_000
 MAX_SAMPLES = 200_000_000
@@ -71,8 +79,8 @@ def export_sigrok(
 
     Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the level of the
     sidebands, the link state, and a one-sample strobe for each doorbell, each command fetch and each CQE since the previous sample.
-    An instant known only as a bound (saturated) has no strobe. DATA is high while data of any command is between its first and last TLP
-    (for one sample if both fall into it). BUSY is high while a command is in flight, Asynchronous Event Requests not counted, and where
+    An instant known only as a bound (saturated) has no strobe. ORIGIN names the doorbell strobe of what completes. DATA is high while data
+    of any command is between its first and last TLP (for one sample if both fall into it). BUSY is high while a command is in flight, Asynchronous Event Requests not counted, and where
     command records are missing.
     Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
     """
@@ -157,6 +165,32 @@ class _Logic:
         seen = (first != NONE) & (last != NONE) & (last >= window.first_tick) & (first < window.last_tick)
         self._data = (np.sort(self._index(first[seen])), np.sort(self._index(last[seen])))
         self._busy = _in_flight(context, -(-self._ticks_a_second // rate_hz))
+        self._origins = self._doorbells_of_completions(tables)
+
+    def _doorbells_of_completions(self, tables: tuple[Commands, ...]) -> tuple[Int64, npt.NDArray[np.uint16]]:
+        """(sample of each CQE strobe, its ORIGIN)."""
+        first = self._window.first_tick
+        bell = np.concatenate([table.doorbell_tick for table in tables])
+        cqe = np.concatenate([np.where(table.has(CommandFlag.ABORTED), NONE, table.cqe_tick) for table in tables])
+        doubt = (bell == NONE) | np.concatenate([(table.flags & np.uint8(_DOUBTED)) != 0 for table in tables])
+        bound = np.concatenate([(table.saturated & np.uint8(1)) != 0 for table in tables])
+        inside = (cqe >= first) & (cqe < self._window.last_tick)
+        bell, cqe, doubt, bound = bell[inside], cqe[inside], doubt[inside], bound[inside]
+        strobes = self._strobes[0][1]
+        sample = self._index(cqe)
+        number = np.searchsorted(strobes, self._index(np.maximum(bell, first)))
+        behind = np.searchsorted(strobes, sample, side="right") - 1 - number
+        code = np.where(behind < ORIGINS, number % ORIGINS + 1, ORIGIN_UNKNOWN)
+        code[bound] = ORIGIN_UNKNOWN
+        code[bell < first] = ORIGIN_BEFORE  # true of a bound, too
+        code[doubt] = ORIGIN_UNKNOWN
+        order = np.argsort(sample, kind="stable")
+        sample, code = sample[order], code[order]
+        if not len(sample):
+            return sample, code.astype(np.uint16)
+        groups = np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
+        mixed = np.maximum.reduceat(code, groups) != np.minimum.reduceat(code, groups)
+        return sample[groups], np.where(mixed, ORIGIN_UNKNOWN, code[groups]).astype(np.uint16)
 
     def _index(self, ticks: Int64) -> Int64:
         """The first sample at or after each tick."""
@@ -180,6 +214,9 @@ class _Logic:
         for bit, strobes in self._strobes:
             low, high = np.searchsorted(strobes, [first, first + len(ticks)])
             out[strobes[low:high] - first] |= np.uint16(1 << bit)
+        where, code = self._origins
+        low, high = np.searchsorted(where, [first, first + len(ticks)])
+        out[where[low:high] - first] |= code[low:high] << np.uint16(CHANNELS.index("ORIGIN0"))
         samples = np.arange(first, first + len(ticks))
         begun, ended = self._data
         moving = np.searchsorted(begun, samples, side="right") > np.searchsorted(ended, samples, side="left")

@@ -14,6 +14,7 @@ from wattbell.analysis import analyze
 from wattbell.capture import open_capture
 from wattbell.errors import UsageError
 from wattbell.export import export_csv, export_sigrok
+from wattbell.export.sigrok import CHANNELS
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind
 
@@ -97,7 +98,7 @@ def test_analog_as_sigrok_reads_and_writes_it(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr", start_s=0.005, stop_s=0.015, samplerate_hz=200_000)
     sigrok("-i", made.path, "-O", "srzip", "-o", tmp_path / "y.sr")
     with zipfile.ZipFile(tmp_path / "y.sr") as archive:
-        names = [n for n in archive.namelist() if n.startswith("analog-1-13-")]
+        names = [n for n in archive.namelist() if n.startswith(f"analog-1-{len(CHANNELS) + 3}-")]
         names.sort(key=lambda n: int(n.split("-")[3]))
         power = np.frombuffer(b"".join(archive.read(n) for n in names), "<f4")
     assert len(power) == made.samples == 2001

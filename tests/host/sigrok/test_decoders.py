@@ -111,6 +111,8 @@ NVME = "nvme:" + ":".join(
     ["doorbell=DOORBELL", "cqe=CQE", "fetch=FETCH", "data=DATA", "clkreq=CLKREQ#", "perst=PERST#",
      "link0=LINK0", "link1=LINK1", "link2=LINK2"])  # fmt: skip
 WITH_BUSY = NVME + ":busy=BUSY"
+WHOLE = WITH_BUSY + "".join(f":origin{k}=ORIGIN{k}" for k in range(6))
+IN_ORDER = WITH_BUSY.replace("nvme:", "nvme:in_flight=in-order:")
 
 
 def test_phases_of_commands(builder, tmp_path: Path) -> None:
@@ -125,9 +127,18 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
     builder.command(5 * MS, 50 * US, fetch_tick=5 * MS + 4 * US)
     builder.command(6 * MS, 70 * US, fetch_tick=6 * MS + 1 * US)
     made = export_sigrok(builder.write(11 * MS), tmp_path / "x.sr")
+    lone = [(3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
     found = Decoded("-i", made.path, "-P", WITH_BUSY)
-    assert found.of("command") == [(3000, 3080, "latency 80 us"), (4000, 4010, "latency 10 us"), (6000, 6070, "latency 70 us")]
-    assert found.of("assumed") == [(5000, 5040, "40 us in order? 1 more in flight"), (5000, 5050, "50 us in order? 0 more in flight")]
+    assert found.of("command") == lone
+    assert found.of("assumed") == []
+    assert [first for first, *_ in found.of("untimed")] == [5040, 5050]
+    asked = Decoded("-i", made.path, "-P", IN_ORDER)
+    assert asked.of("command") == lone
+    assert asked.of("assumed") == [(5000, 5040, "40 us in order? 1 more in flight"), (5000, 5050, "50 us in order? 0 more in flight")]
+    whole = Decoded("-i", made.path, "-P", WHOLE)
+    assert whole.of("command") == [*lone[:2], (5000, 5040, "latency 40 us"), (5000, 5050, "latency 50 us"), lone[2]]
+    assert whole.of("untimed") == []
+    assert {first for first, *_ in whole.of("submit")} == {3000, 4000, 6000}, "parts only of commands that were alone"
     phases = sorted(found.of("submit") + found.of("access") + found.of("transfer") + found.of("complete"))
     assert phases == [
         (3000, 3002, "submit 2 us"), (3002, 3060, "access 58 us"), (3060, 3070, "data 10 us"), (3070, 3080, "complete 10 us"),
@@ -151,8 +162,44 @@ def test_a_window_in_the_midst_of_a_load_gives_no_latency_of_what_began_before(b
     assert found.of("assumed") == []
     assert [text for *_, text in found.of("warning")] == ["commands are in flight at the first sample: no latency before BUSY has been low"]
     unaware = Decoded("-i", made.path, "-P", NVME)
-    assert unaware.of("command") == []
-    assert {text.split("?")[1] for *_, text in unaware.of("assumed")} == {" if none was in flight at the first sample"}
+    assert unaware.of("command") == unaware.of("assumed") == []
+    assert len(unaware.of("untimed")) == 5
+    whole = Decoded("-i", made.path, "-P", WHOLE)
+    assert [text for *_, text in whole.of("command")] == ["latency 105 us"] * 2 + ["latency 60 us"]
+    assert [text for *_, text in whole.of("untimed")] == ["completion: in flight at the first sample"] * 2
+    assert [text for *_, text in whole.of("warning")] == ["commands are in flight at the first sample"]
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])  # each starts sigrok-cli
+@given(
+    commands=st.lists(st.tuples(st.integers(0, 60), st.integers(30, 400), st.integers(0, 9)), min_size=5, max_size=150),
+    start=st.integers(0, 2000),
+    rate=st.sampled_from([1_000_000, 250_000]),
+)
+def test_at_any_depth_every_latency_is_that_of_a_command(
+    builder, tmp_path_factory: pytest.TempPathFactory, commands: list[tuple[int, int, int]], start: int, rate: int
+) -> None:
+    """Commands that overtake each other, share doorbells and samples, or are in doubt; a window from anywhere. Each completion has the time
+    of a command that ends in its sample, or says why it has none; it has one wherever one command ends there, known from its doorbell."""
+    folder = tmp_path_factory.mktemp("any")
+    builder = type(builder)(folder / "capture")
+    bell, rows = 0, []
+    for step, latency, doubt in commands:
+        bell += step * 300
+        rows.append((bell, builder.command(bell, latency * 1000 + 7, flags=int(CommandFlag.GUESS) if doubt == 9 else 0), doubt == 9))
+    made = export_sigrok(builder.write(), folder / "x.sr", start_s=min(start * 1e-6, (bell - rows[0][0]) * 1e-9), samplerate_hz=rate)
+    origin, sample_ns = rows[0][0] + round(made.start_s * 1e9), 10**9 // rate
+    spans = [(-((origin - a) // sample_ns), -((origin - b) // sample_ns), doubt, a < origin) for a, b, doubt in rows if b >= origin]
+    decoded = Decoded("-i", made.path, "-P", WHOLE)
+    timed = [(first, last) for first, last, _ in decoded.of("command")]
+    assert len(timed) == len(set(timed))
+    assert set(timed) <= {(a, b) for a, b, doubt, before in spans if not doubt and not before}
+    ends = sorted({b for _, b, *_ in spans})
+    assert sorted([last for _, last in timed] + [first for first, *_ in decoded.of("untimed")]) == ends
+    alone = {b for b in ends if len({(a, doubt, before) for a, e, doubt, before in spans if e == b}) == 1}
+    bells = {a for a, _, _, before in spans if not before}
+    near = {(a, b) for a, b, doubt, before in spans if not doubt and not before and sum(a < other <= b for other in bells) < 62}
+    assert {(a, b) for a, b in near if b in alone} <= set(timed)
 
 
 def test_the_drive_may_take_commands_in_another_order(builder, tmp_path: Path) -> None:
@@ -162,7 +209,9 @@ def test_the_drive_may_take_commands_in_another_order(builder, tmp_path: Path) -
     builder.command(1 * MS + 1 * US, 49 * US, fetch_tick=1 * MS + 2 * US, qid=2)
     found = Decoded("-i", export_sigrok(builder.write(2 * MS), tmp_path / "x.sr").path, "-P", WITH_BUSY)
     assert found.of("command") == []
-    assert len(found.of("assumed")) == 2
+    assert len(found.of("untimed")) == 2
+    whole = Decoded("-i", tmp_path / "x.sr", "-P", WHOLE)
+    assert [text for *_, text in whole.of("command")] == ["latency 49 us", "latency 100 us"]
 
 
 def test_two_that_share_a_sample_are_not_exact(builder, tmp_path: Path) -> None:
@@ -219,15 +268,18 @@ def test_what_is_called_exact_is_the_time_of_a_command(
 
 
 def test_strobes_in_a_row_and_missing_channels(builder, tmp_path: Path) -> None:
-    """Three doorbells in three samples, then three completions in three; without FETCH a doorbell is a command."""
+    """Three doorbells in three samples, then three completions in three; without FETCH a doorbell is a command. A user who says that they
+    are in order is believed until the strobes contradict."""
     for n in range(3):
         builder.command(2 * MS + n * US, 20 * US, fetch_tick=None)
     capture = builder.write(4 * MS)
     made = export_sigrok(capture, tmp_path / "y.sr", start_s=10e-6)
-    found = Decoded("-i", made.path, "-P", "nvme:doorbell=DOORBELL:cqe=CQE")
-    assert [text for *_, text in found.of("warning")] == ["a completion without a command"] * 3
+    pins = "nvme:in_flight=in-order:doorbell=DOORBELL:cqe=CQE"
+    found = Decoded("-i", made.path, "-P", pins)
+    assert [text.split(":")[0] for *_, text in found.of("warning")] == ["a completion without a command"]
+    assert len(found.of("untimed")) == 2
     made = export_sigrok(capture, tmp_path / "x.sr")
-    found = Decoded("-i", made.path, "-P", "nvme:doorbell=DOORBELL:cqe=CQE")
+    found = Decoded("-i", made.path, "-P", pins)
     assert [last - first for first, last, _ in found.of("assumed")] == [20, 20, 20]
     assert found.of("warning") == found.of("command") == []
 
@@ -246,5 +298,6 @@ def test_with_the_users_word_that_there_is_one_command_at_a_time(builder, tmp_pa
     found = Decoded("-i", made.path, "-P", pins)
     assert [text for *_, text in found.of("command")] == [f"latency {time} us" for time in (10, 11, 12, 70)]
     assert [text for *_, text in found.of("submit")] == ["submit 2 us"] * 3 + ["submit 1 us"]
-    assert [text for *_, text in found.of("warning")] == ["more than one command is in flight: from here on the order is assumed"]
-    assert [last - first for first, last, _ in found.of("assumed")] == [40, 40, 70]
+    assert [text for *_, text in found.of("warning")] == ["more than one command is in flight: from here on there are no latencies"]
+    assert found.of("assumed") == []
+    assert len(found.of("untimed")) == 3

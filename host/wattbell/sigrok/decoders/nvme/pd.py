@@ -2,9 +2,15 @@
 import sigrokdecode as srd
 
 DOORBELL, CQE, FETCH, DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY = range(10)
+ORIGIN = range(10, 16)
+# ORIGIN beside a CQE strobe (host/wattbell/export/sigrok.py): the doorbell lies before the first sample; is not known; or was the latest
+# doorbell strobe whose number is this one, counted from 1 to 62 and again
+BEFORE, UNKNOWN = 0, 63
 # Value of an unconnected channel. has_channel() tells the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
 NOT_CONNECTED = 0xFF
-ANN_COMMAND, ANN_ASSUMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING = range(10)
+(
+    ANN_COMMAND, ANN_ASSUMED, ANN_UNTIMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING
+) = range(11)  # fmt: skip
 # LinkState of docs/wire-format.md
 LINK_STATES = ("unknown", "L0", "L0s", "L1", "L1.1", "L1.2", "Recovery", "Detect")
 
@@ -38,13 +44,20 @@ class Decoder(srd.Decoder):
         {"id": "link1", "name": "LINK1", "desc": "LinkState, bit 1"},
         {"id": "link2", "name": "LINK2", "desc": "LinkState, bit 2"},
         {"id": "busy", "name": "BUSY", "desc": "High while a command is in flight"},
+        *({"id": f"origin{k}", "name": f"ORIGIN{k}", "desc": f"Doorbell of what completes, bit {k}"} for k in range(len(ORIGIN))),
     )
     options = (
-        {"id": "in_flight", "desc": "Commands in flight at a time, without BUSY", "default": "unknown", "values": ("unknown", "one")},
+        {
+            "id": "in_flight",
+            "desc": "What you know of the load, without ORIGIN",
+            "default": "unknown",
+            "values": ("unknown", "one", "in-order"),
+        },
     )
     annotations = (
         ("command", "Command"),
         ("assumed", "Command, order assumed"),
+        ("untimed", "Completion without a latency"),
         ("submit", "Doorbell to fetch"),
         ("access", "Fetch to data or completion"),
         ("transfer", "Data"),
@@ -55,7 +68,7 @@ class Decoder(srd.Decoder):
         ("warning", "Warning"),
     )
     annotation_rows = (
-        ("commands", "Commands", (ANN_COMMAND, ANN_ASSUMED)),
+        ("commands", "Commands", (ANN_COMMAND, ANN_ASSUMED, ANN_UNTIMED)),
         ("phases", "Phases", (ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE)),
         ("link-states", "Link", (ANN_LINK,)),
         ("sidebands", "Sidebands", (ANN_CLKREQ, ANN_RESET)),
@@ -69,6 +82,8 @@ class Decoder(srd.Decoder):
         self.rate = None
         self.bells = []  # doorbells whose command has not been fetched
         self.last_bell = None
+        self.numbered = {}  # sample of the latest doorbell strobe of each number
+        self.count = 0
         self.flying = []  # commands in order of fetch
         self.busy = None  # BUSY, or its substitute, at the previous sample
         self.known = False  # whether a sample with nothing in flight was seen
@@ -84,16 +99,19 @@ class Decoder(srd.Decoder):
     def start(self):
         self.out_ann = self.register(srd.OUTPUT_ANN)
         self.one_at_a_time = self.options["in_flight"] == "one"
+        self.in_order = self.options["in_flight"] == "in-order"
 
     def decode(self):
         pins = self.wait({"skip": 0})
         self.there = {k for k, pin in enumerate(pins) if pin != NOT_CONNECTED}
         edges = sorted(self.there & {DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY})
         strobes = sorted(self.there & {DOORBELL, FETCH, CQE})
+        self.has_origin = self.there >= set(ORIGIN)
         self.levels(pins)
         self.data_was = pins[DATA] if DATA in self.there else 0
         if BUSY in self.there and pins[BUSY]:
-            self.warn("commands are in flight at the first sample: no latency before BUSY has been low")
+            rest = "" if self.has_origin else ": no latency before BUSY has been low"
+            self.warn("commands are in flight at the first sample" + rest)
         something = [{k: "h"} for k in strobes] + [{k: "e"} for k in edges]
         while True:
             high = any(pins[k] for k in strobes)
@@ -106,10 +124,14 @@ class Decoder(srd.Decoder):
     def sample(self, pins):
         """One sample, in the order in which things can happen within it.
 
-        Strobes carry no command identifier, and whatever was in flight before the first sample left none. So a time is exact only for a
-        command that began when nothing was in flight, with one doorbell, at most one fetch, and one completion until nothing is again.
+        Strobes carry no command identifier, and whatever was in flight before the first sample left none. So, without ORIGIN, a time is
+        exact only for a command that began when nothing was in flight, with one doorbell, at most one fetch, and one completion until
+        nothing is again.
         """
         bell, fetch, cqe = (k in self.there and bool(pins[k]) for k in (DOORBELL, FETCH, CQE))
+        if bell:
+            self.numbered[self.count % (UNKNOWN - 1) + 1] = self.samplenum
+            self.count += 1
         if self.one_at_a_time and self.busy and bell and cqe:
             # one at a time: what ends here is the previous command
             self.step(pins, False, False, True)
@@ -118,7 +140,8 @@ class Decoder(srd.Decoder):
 
     def step(self, pins, bell, fetch, cqe):
         busy = self.level_of_busy(pins, bell, fetch, cqe)
-        if BUSY in self.there and not busy and not self.busy and not cqe:
+        ignored = BUSY in self.there and not busy and not self.busy and not cqe
+        if ignored:
             # not a command that BUSY counts: an Asynchronous Event Request stays in the drive indefinitely
             bell = fetch = False
         if busy and self.busy == 0:
@@ -127,8 +150,8 @@ class Decoder(srd.Decoder):
             self.single = False
         if BUSY not in self.there or self.known:
             self.follow(pins, bell, fetch)
-            if cqe:
-                self.complete(exact=self.single)
+        if cqe:
+            self.complete(pins)
         if busy == 0:
             self.known = True
             self.bells, self.flying, self.single = [], [], False
@@ -141,7 +164,7 @@ class Decoder(srd.Decoder):
         if not self.one_at_a_time:
             return None
         if (bell and self.busy) or (cqe and self.busy == 0 and not bell) or (fetch and self.flying):
-            self.warn("more than one command is in flight: from here on the order is assumed")
+            self.warn("more than one command is in flight: from here on there are no latencies")
             self.one_at_a_time = self.known = False
             return None
         if bell and not cqe:
@@ -160,9 +183,7 @@ class Decoder(srd.Decoder):
         if fetch:
             if self.flying:
                 self.single = False
-            if not self.bells and self.last_bell is None:
-                self.warn("a fetch without a doorbell")
-            else:
+            if self.bells or self.last_bell is not None:
                 # a doorbell may announce several commands: later ones take the latest doorbell
                 self.flying.append(Command(self.bells.pop(0) if self.bells else self.last_bell, self.samplenum))
         if DATA in self.there:
@@ -179,22 +200,45 @@ class Decoder(srd.Decoder):
             else:
                 command.data_last = self.samplenum
 
-    def complete(self, exact):
+    def complete(self, pins):
+        """A completion: with the latency of its command if that is known."""
+        exact = self.single
         if exact and not self.flying:
             self.flying.append(Command(self.bells.pop(0), None))
-        if not self.flying:
-            self.warn("a completion without a command")
-            return
-        command = self.flying.pop(0)
-        latency = self.time(self.samplenum - command.doorbell)
-        if exact:
-            self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_COMMAND, ["latency " + latency, latency]])
+        command = self.flying.pop(0) if self.flying else None
+        if self.has_origin:
+            origin = sum(pins[k] << bit for bit, k in enumerate(ORIGIN))
+            bell = self.numbered.get(origin)
+            if bell is None:
+                self.untimed("in flight at the first sample" if origin == BEFORE else "its doorbell is not known")
+                return
+            self.timed(bell)
+            if exact and command.doorbell == bell:
+                self.phases(command)
+        elif exact:
+            self.timed(command.doorbell)
             self.phases(command)
-            return
-        if self.known:
-            text = f"{latency} in order? {len(self.flying) + len(self.bells)} more in flight"
+        elif self.in_order and (BUSY not in self.there or self.known):
+            self.assume(command)
+        elif BUSY in self.there and not self.known:
+            self.untimed("commands in flight at the first sample have not all completed")
         else:
-            text = f"{latency} in order? if none was in flight at the first sample"
+            self.untimed("its doorbell is not known: connect ORIGIN, or say in_flight")
+
+    def timed(self, bell):
+        latency = self.time(self.samplenum - bell)
+        self.put(bell, self.samplenum, self.out_ann, [ANN_COMMAND, ["latency " + latency, latency]])
+
+    def untimed(self, why):
+        self.put(self.samplenum, self.samplenum + 1, self.out_ann, [ANN_UNTIMED, ["completion: " + why, "completion ?", "?"]])
+
+    def assume(self, command):
+        if command is None:
+            self.warn("a completion without a command: the load is not in order, or commands were in flight at the first sample")
+            self.in_order = False  # whatever follows would be paired wrongly
+            return
+        latency = self.time(self.samplenum - command.doorbell)
+        text = f"{latency} in order? {len(self.flying) + len(self.bells)} more in flight"
         self.put(command.doorbell, self.samplenum, self.out_ann, [ANN_ASSUMED, [text, latency + " ?", "?"]])
 
     def phases(self, command):
