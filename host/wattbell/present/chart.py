@@ -100,7 +100,8 @@ class Mark:
 @dataclass(frozen=True)
 class Axis:
     """``span``: both ends, if the data should not decide; ``ticks``: the positions and texts of all ticks; ``seconds``: values are in
-    seconds, and ticks get an SI prefix; ``grid``: grid lines (a y axis always has them)."""
+    seconds, and ticks get an SI prefix; ``grid``: grid lines (a y axis always has them); ``near``: of a time line, the axis need not begin
+    at 0 (a rail's volts vary by a few parts in a thousand)."""
 
     title: str
     log: bool = False
@@ -108,6 +109,7 @@ class Axis:
     ticks: Sequence[tuple[float, str]] | None = None
     seconds: bool = False
     grid: bool = False
+    near: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,13 +264,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """Lanes stacked over one time axis, from 0 to ``duration_s``. ``gaps_s``: where data are missing; a dip there is not the drive's
+    """Lanes stacked over one time axis, from ``begin_s`` to ``end_s``. ``gaps_s``: where data are missing; a dip there is not the drive's
     doing."""
 
     lanes: Sequence[Lane]
-    duration_s: float
+    end_s: float
     phases: Sequence[Stretch]
     gaps_s: Sequence[tuple[float, float]] = ()
+    begin_s: float = 0.0
 
 
 @dataclass(frozen=True)

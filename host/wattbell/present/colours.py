@@ -7,7 +7,8 @@ from dataclasses import dataclass
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#661100", "#56b4e9", "#4d4d4d", "#e69f00")
 """Okabe and Ito's colours. Their yellow cannot be read on white: a dark brown (of Paul Tol's) in its place, and grey for their black."""
 READ, WRITE = PALETTE[0], PALETTE[1]
-POWER, DEPTH, LATENCY = "#c2571a", "#3c7d3c", "#4a5d73"
+POWER, VOLTAGE, CURRENT = "#c2571a", "#8a4fa3", "#a07500"
+DEPTH, LATENCY, IOPS = "#3c7d3c", "#4a5d73", "#00798c"
 BACKGROUND = "#98a2ae"
 """Of drives that are shown for comparison only."""
 INK, MUTED, GRID, SPINE = "#1c2530", "#66707c", "#e8ebee", "#b6bdc5"

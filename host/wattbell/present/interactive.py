@@ -153,6 +153,7 @@ def timeline(shown: TimeLine) -> JsonObject:
             "weight": lane.weight,
             "axis": f"y{i + 1}" if i else "y",
             "log": lane.y.log,
+            "near": lane.y.near,
             **({"tickformat": "~s", "suffix": "s"} if lane.y.seconds else {}),
             "series": [
                 {"key": b.key, "name": b.label, "unit": b.unit, "colour": b.colour, "band": b.filled, "points": b.points,
@@ -163,7 +164,7 @@ def timeline(shown: TimeLine) -> JsonObject:
         for i, lane in enumerate(shown.lanes)
     ]  # fmt: skip
     return {
-        "duration": shown.duration_s,
+        "duration": shown.end_s,
         "envelopes": {band.key: _envelope(band.envelope) for lane in shown.lanes for band in lane.bands},
         "rows": rows,
         "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in shown.phases],

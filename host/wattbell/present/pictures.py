@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -45,10 +47,16 @@ def _axis(axes: Any, name: str, axis: Axis, span: tuple[float, float] | None) ->
     elif axis.seconds or axis.log:
         of.set_major_formatter(FuncFormatter(lambda v, _: (si(v, "s", 1) if v > 0 else "0") if axis.seconds else digits(v, 1)))
     if axis.log and axis.ticks is None:
-        of.set_minor_formatter(LogFormatter())
+        of.set_minor_formatter(FuncFormatter(partial(_within_a_decade, of)) if axis.seconds else LogFormatter())
     if axis.grid:
         axes.grid(True, axis=name, color=GRID, linewidth=0.7)
     of.set_label_text(axis.title, color=MUTED)
+
+
+def _within_a_decade(of: Any, value: float, _: int | None = None) -> str:
+    """The text of a tick between powers of ten: only where the axis has few of those."""
+    low, high = of.get_view_interval()
+    return si(value, "s", 2 if high > 2 * low else 3 if high > 1.1 * low else 5) if 0 < high < 10 * low else ""
 
 
 def _bars(chart: Bars) -> Figure:
@@ -160,22 +168,26 @@ def _band(axes: Any, band: Band) -> None:
     env = band.envelope.coarser(_POINTS)
     if band.points:
         axes.vlines(env.t_s, env.low, env.high, color=band.colour, alpha=0.28, linewidth=0.7, rasterized=True)
-        axes.plot(env.t_s, env.mean, ".", color=band.colour, markersize=1.6, label=band.label)
+        size = 1.6 if np.count_nonzero(np.isfinite(env.mean)) > MANY else 4.5
+        axes.plot(env.t_s, env.mean, ".", color=band.colour, markersize=size, label=band.label)
         return
     if band.filled:
         axes.fill_between(env.t_s, env.low, env.high, color=band.colour, alpha=0.22, linewidth=0, rasterized=len(env) > 1000)
     axes.plot(env.t_s, env.mean, color=band.colour, linewidth=0.8, label=band.label)
 
 
-def _lane(whole: TimeLine, lane: Lane) -> Figure:
-    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
-    axes = figure.subplots()
+def _lane(axes: Any, whole: TimeLine, lane: Lane, numbers: bool = True) -> None:
+    """``numbers``: those of the phases above it."""
     _dress(axes)
+    length = whole.end_s - whole.begin_s
     for i, phase in enumerate(whole.phases):
+        first, last = max(phase.first_s, whole.begin_s), min(phase.last_s, whole.end_s)
+        if first >= last:
+            continue
         if i % 2 == 0:
-            axes.axvspan(phase.first_s, phase.last_s, color="#f1f4f7", linewidth=0, zorder=0)
-        if (phase.last_s - phase.first_s) > 0.025 * whole.duration_s:
-            at = ((phase.first_s + phase.last_s) / 2, 1.0)
+            axes.axvspan(first, last, color="#f1f4f7", linewidth=0, zorder=0)
+        if numbers and last - first > 0.025 * length:
+            at = ((first + last) / 2, 1.0)
             axes.annotate(str(phase.number), at, xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8, color=MUTED)
     for first_s, last_s in whole.gaps_s:
         axes.axvspan(first_s, last_s, facecolor="#b3261e22", edgecolor="#b3261e88", linewidth=0.6, zorder=0.5)
@@ -183,12 +195,37 @@ def _lane(whole: TimeLine, lane: Lane) -> Figure:
         _band(axes, band)
     if len(lane.bands) > 1:
         axes.legend(frameon=False, ncols=2, loc="upper right", fontsize=8)
-    _axis(axes, "x", Axis("time, s"), (0, whole.duration_s))
+    _axis(axes, "x", Axis("time, s"), (whole.begin_s, whole.end_s) if length > 0 else None)
     _axis(axes, "y", lane.y, None)
-    if lane.y.log:
+    axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+    if not lane.y.log:
+        axes.ticklabel_format(axis="y", style="plain", useOffset=False)
+    if lane.y.log or lane.y.near:
         axes.margins(y=0.08)
     else:
         axes.set_ylim(bottom=0)
+
+
+def _alone(whole: TimeLine, lane: Lane) -> Figure:
+    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
+    _lane(figure.subplots(), whole, lane)
+    return figure
+
+
+def stacked(whole: TimeLine, title: str = "") -> Figure:
+    """The lanes of a time line above one another, on one time axis."""
+    whole = _plain(whole)
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(9.0, 0.7 + 1.45 * sum(lane.weight for lane in whole.lanes)), layout="constrained")
+        ratios = [lane.weight for lane in whole.lanes]
+        grid = figure.subplots(len(whole.lanes), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+        for i, (axes, lane) in enumerate(zip(grid, whole.lanes, strict=True)):
+            _lane(axes, whole, lane, numbers=i == 0)
+            if lane is not whole.lanes[-1]:
+                axes.set_xlabel("")
+        figure.align_ylabels()
+        if title:
+            figure.suptitle(_plain(title), x=0.01, ha="left", fontsize=10, color=INK)
     return figure
 
 
@@ -197,7 +234,7 @@ def _figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Fig
     for block in (_plain(block) for section in sections for block in section.blocks):
         if isinstance(block, TimeLine):
             for lane in block.lanes:
-                yield lane.key, _lane(block, lane)
+                yield lane.key, _alone(block, lane)
         elif isinstance(block, Chart) or (isinstance(block, Bars) and block.bars):
             figure = _chart(block) if isinstance(block, Chart) else _bars(block)
             title = block.title if isinstance(block, Chart) else ", ".join(filter(None, block.heading()))

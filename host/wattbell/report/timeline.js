@@ -96,7 +96,7 @@ function timeline() {
     layout.annotations.push({ x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", text: `<b>${row.title}</b>`,
       showarrow: false, font: { size: 12, color: INK } });
     layout[name] = { domain: [Math.max(0, top - height), top],
-      gridcolor: GRID, zeroline: false, type: row.log ? "log" : "linear", rangemode: row.log ? "normal" : "tozero",
+      gridcolor: GRID, zeroline: false, type: row.log ? "log" : "linear", rangemode: row.log || row.near ? "normal" : "tozero",
       tickformat: row.tickformat || "", ticksuffix: row.suffix || "", fixedrange: true, nticks: 6,
       exponentformat: "SI", automargin: false };
     top -= height + gap;

@@ -63,7 +63,7 @@ def test_report_of_a_capture_without_rail(builder, tmp_path):
 PROBE = """
 const probe = document.createElement("pre"), at = document.getElementById("timeline"), seen = { ticks: {} };
 for (const [low, high] of RANGES) seen.ticks[low + " " + high] = logTicks(low, high);
-seen.axis = at.layout.yaxis4.ticktext;
+seen.axis = at.layout.yaxis7.ticktext;
 document.querySelectorAll("#phases button")[2].click();
 setTimeout(() => {
   seen.words = [...at.querySelectorAll(".annotation-text")].map((e) => e.textContent);
@@ -146,8 +146,8 @@ def test_envelope_keeps_extremes_when_coarser():
 
 def test_series_conserve_bytes_and_time(capture):
     context = load(capture)
-    bins = series.load_bins(context)
-    rates = series.throughput(context, bins)
+    bins = series.load_bins(context.first_tick, context.last_tick, context.tick_s)
+    rates = series.throughput(series.completed(context.commands), bins)
     total = (rates["read"].sum() + rates["write"].sum()) * bins.dt_s
     assert total == pytest.approx(800 * 4096 / 1e6, rel=1e-5)
     assert rates["iops"].sum() * bins.dt_s == pytest.approx(800, rel=1e-5)
@@ -155,10 +155,11 @@ def test_series_conserve_bytes_and_time(capture):
     busy = sum(80_000 + 100 * (k % 7) for k in range(800)) * 1e-9
     assert float(depth.mean.astype(float).sum()) * bins.dt_s == pytest.approx(busy, rel=1e-4)
     assert depth.high.max() == 1
-    latency = series.latency(context, bins)
+    latency = series.latency(series.completed(context.commands), bins, context.tick_s)
     assert np.nanmin(latency.low) == pytest.approx(80e-6, rel=1e-5)
     assert np.nanmax(latency.high) == pytest.approx(80.6e-6, rel=1e-5)
-    power = series.power(context, 500)
+    reader = context.rail.reader
+    power = series.rail(reader, context.first_tick, context.tick_s, 0, len(reader), 500)["power"]
     assert np.nanmax(power.high) == pytest.approx(2.0, rel=1e-5)
     assert len(power) <= 500
 

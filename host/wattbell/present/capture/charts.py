@@ -14,10 +14,13 @@ from wattbell.analysis.result import Analysis, Wakeup
 from wattbell.analysis.text import digits, duration
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
-from wattbell.present.chart import Axis, Band, Chart, Envelope, Lane, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
-from wattbell.present.colours import DEPTH, LATENCY, MUTED, POWER, READ, WRITE, Look, look
+from wattbell.present.capture.lanes import lanes
+from wattbell.present.chart import Axis, Chart, Envelope, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
+from wattbell.present.colours import MUTED, POWER, Look, look
 
 _MAX_DETAILS = 6
+_RAIL_BINS = {"power": 1 << 15, "voltage": 1 << 13, "current": 1 << 13}
+"""Bins of the time line: 16 bytes of the page each."""
 _MAX_NAMED = 6
 """Up to this many points are labelled; more would overlap, and get a legend instead."""
 _SIDES: tuple[Side, ...] = ("top", "bottom", "right", "left")
@@ -45,31 +48,20 @@ def charts(context: Context, result: Analysis) -> CaptureCharts:
 
 
 def _timeline(context: Context, result: Analysis, origin: str) -> TimeLine:
-    bins = series.load_bins(context)
-    power, depth, latency = series.power(context), series.queue_depth(context.steps, bins), series.latency(context, bins)
-    rates = series.throughput(context, bins)
-    flows = [
-        Band(name, name, "MB/s", colour, Envelope(0.0, bins.dt_s, rates[name], rates[name], rates[name]), filled=False)
-        for name, colour in (("read", READ), ("write", WRITE))
-        if rates[name].any()
-    ]
-    lanes = []
-    if power is not None:
-        lanes.append(Lane("power", Axis("power, W"), [Band("power", "mean", "W", POWER, power)], 1.5))
-    if flows:
-        lanes.append(Lane("throughput", Axis("MB/s"), flows))
-    if depth.high.any():
-        lanes.append(Lane("queue-depth", Axis("queue depth"), [Band("depth", "mean", "in flight", DEPTH, depth)], 0.8))
-    if not np.isnan(latency.mean).all():
-        band = Band("latency", "median", "s", LATENCY, latency, points=True)
-        lanes.append(Lane("latency", Axis(f"latency, {origin} → CQE", log=True, seconds=True), [band]))
+    bins = series.load_bins(context.first_tick, context.last_tick, context.tick_s)
+    rail: dict[str, Envelope] = {}
+    if context.rail is not None:
+        reader = context.rail.reader
+        for name, points in _RAIL_BINS.items():
+            rail |= series.rail(reader, context.first_tick, context.tick_s, 0, len(reader), points, (name,))
+    made = lanes(rail, series.completed(context.commands), context.steps, bins, context.tick_s, 0.0, origin)
 
     def second(tick: int) -> float:
         return (tick - context.first_tick) * context.tick_s
 
     phases = [Stretch(p["phase"], str(p["name"]), second(p["first_tick"]), second(p["last_tick"])) for p in result["phases"]]
     gaps = [(second(first), second(last)) for first, last in _gaps(context)]
-    return TimeLine(lanes, second(context.last_tick), phases, gaps)
+    return TimeLine(made, second(context.last_tick), phases, gaps)
 
 
 def _gaps(context: Context) -> list[list[int]]:

@@ -7,6 +7,7 @@ that no short peak disappears when it is drawn coarser.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,47 +16,62 @@ from wattbell_spec.nvme import TRANSFER_OPCODES, io
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
+from wattbell.capture import RailReader
+from wattbell.capture.rail import SIGNALS
 from wattbell.measure.depth import DepthSteps
 from wattbell.measure.table import NONE, Commands
 from wattbell.present.chart import F32, Envelope
 
 Float = npt.NDArray[np.float64]
 
-POWER_BINS = 1 << 16
+RAIL = tuple(name for _, name, _ in SIGNALS)
 LOAD_BINS = 1 << 13
 MIN_BIN_S = 1e-3
-_CHUNK = 1 << 21
+_ENTRIES = tuple(128 * 20**level for level in range(12))
+"""Samples an entry of each level of JLS's summaries."""
 WRITE_OPCODES = (io("write"),)
 
 
-def power(context: Context, bins: int = POWER_BINS) -> Envelope | None:
-    """Power in W; None without a rail."""
-    rail = context.rail
-    if rail is None:
-        return None
-    samples = len(rail.reader)
-    width = max(1, math.ceil(samples / bins))
-    parts: list[tuple[F32, F32, F32]] = []
-    step = max(width, _CHUNK // width * width)
-    for start in range(0, samples, step):
-        if not any(rail.reader.stored(start, min(start + step, samples))):  # of a long gap
-            nothing = np.full(-(-(min(start + step, samples) - start) // width), np.nan, np.float32)
-            parts.append((nothing, nothing, nothing))
-            continue
-        values = rail.reader.power(start, start + step)
-        pad = -len(values) % width
-        table = np.append(values, np.full(pad, np.nan, np.float32)).reshape(-1, width)
-        empty = np.isnan(table).all(axis=1)
-        table[empty] = 0
-        low: F32 = np.asarray(np.nanmin(table, axis=1), np.float32)
-        high: F32 = np.asarray(np.nanmax(table, axis=1), np.float32)
-        mean: F32 = np.asarray(np.nanmean(table, axis=1, dtype=np.float64), np.float32)
-        for column in (low, mean, high):
-            column[empty] = np.nan
-        parts.append((low, mean, high))
-    columns = [np.concatenate([p[i] for p in parts]) for i in range(3)]
-    t0 = (rail.first_tick - rail.interval_ticks / 2 - context.first_tick) * context.tick_s
-    return Envelope(t0, width * rail.interval_s, *columns)
+@dataclass(frozen=True)
+class RailStatistics:
+    """Of intervals of the rail: ``edges`` are sample indices (n + 1); ``rows``, by signal, arrays (n, 4) of mean, std, min, max in SI
+    units, NaN where all of an interval is missing."""
+
+    edges: npt.NDArray[np.int64]
+    rows: dict[str, Float]
+
+
+def rail_statistics(reader: RailReader, begin: int, end: int, points: int, signals: Sequence[str] = RAIL) -> RailStatistics:
+    """At most ``points`` equal intervals of samples ``begin`` .. ``end - 1`` (the last may be shorter), from JLS's summaries, exact."""
+    step = max(1, -(-(end - begin) // points))
+    entry = max((size for size in _ENTRIES if size <= step), default=1)
+    if begin == 0:  # Intervals of whole entries: an entry that lies on an edge between two rows of one answer counts in either.
+        step = -(-step // entry) * entry
+    edges = np.append(np.arange(begin, end, step, dtype=np.int64), end)
+    rows = {}
+    for name in signals:
+        if begin == 0 or entry == 1:
+            table = reader.statistics(name, begin, end, step)
+        else:
+            singly = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+            table = np.concatenate([reader.statistics(name, low, high, high - low) for low, high in singly])
+        table[np.isnan(table[:, 0])] = np.nan  # JLS gives 0 for the extremes of nothing
+        rows[name] = table
+    return RailStatistics(edges, rows)
+
+
+def rail(
+    reader: RailReader, origin_tick: int, tick_s: float, begin: int, end: int, points: int, signals: Sequence[str] = RAIL
+) -> dict[str, Envelope]:
+    """The same as envelopes over time, which counts from ``origin_tick``."""
+    found = rail_statistics(reader, begin, end, points, signals)
+    step = int(found.edges[1] - found.edges[0]) if len(found.edges) > 1 else 1
+    t0_s = (reader.tick_of(int(found.edges[0])) - reader.interval_ticks / 2 - origin_tick) * tick_s
+    out = {}
+    for name, table in found.rows.items():
+        mean, _, low, high = (np.asarray(column, np.float32) for column in table.T)
+        out[name] = Envelope(t0_s, step * reader.interval_ticks * tick_s, low, mean, high)
+    return out
 
 
 @dataclass(frozen=True)
@@ -76,23 +92,21 @@ class Bins:
         return np.asarray(np.clip(found, 0, self.count - 1), np.int64)
 
 
-def load_bins(context: Context, bins: int = LOAD_BINS) -> Bins:
-    """Bins for throughput, queue depth and latency: at most ``bins``, none shorter than 1 ms."""
-    duration_s = max((context.last_tick - context.first_tick) * context.tick_s, MIN_BIN_S)
-    count = max(1, min(bins, round(duration_s / MIN_BIN_S)))
-    edges = np.linspace(context.first_tick, context.last_tick, count + 1)
+def load_bins(first_tick: int, last_tick: int, tick_s: float, bins: int = LOAD_BINS, shortest_s: float = MIN_BIN_S) -> Bins:
+    """Bins for throughput, queue depth and latency between two ticks: at most ``bins``, none shorter than 1 ms."""
+    duration_s = max((last_tick - first_tick) * tick_s, shortest_s)
+    count = max(1, min(bins, round(duration_s / shortest_s)))
+    edges = np.linspace(first_tick, max(last_tick, first_tick + 1), count + 1)
     return Bins(edges, duration_s / count)
 
 
-def _io(context: Context) -> Commands:
-    table = context.commands
-    keep = (table.qid > 0) & ~table.has(CommandFlag.ABORTED) & ~table.has(CommandFlag.NO_SQE)
-    return table.take(keep)
+def completed(commands: Commands) -> Commands:
+    """The I/O commands that are known and ended."""
+    return commands.take((commands.qid > 0) & ~commands.has(CommandFlag.ABORTED) & ~commands.has(CommandFlag.NO_SQE))
 
 
-def throughput(context: Context, bins: Bins) -> dict[str, F32]:
-    """``read`` and ``write`` in MB/s (decimal) and ``iops`` (all I/O commands), by bin of the CQE."""
-    io = _io(context)
+def throughput(io: Commands, bins: Bins) -> dict[str, F32]:
+    """``read`` and ``write`` in MB/s (decimal) and ``iops`` (all I/O commands), by bin of the CQE; ``io``: :func:`completed`."""
     good = (io.status & 0x7FF) == 0
     where = bins.index(io.cqe_tick)
     out: dict[str, F32] = {}
@@ -105,13 +119,13 @@ def throughput(context: Context, bins: Bins) -> dict[str, F32]:
     return out
 
 
-def queue_depth(steps: DepthSteps, bins: Bins) -> Envelope:
-    """Commands in flight: time-weighted mean, minimum and maximum of each bin."""
+def queue_depth(steps: DepthSteps, bins: Bins, t0_s: float = 0.0) -> Envelope:
+    """Commands in flight: time-weighted mean, minimum and maximum of each bin. ``t0_s``: when the first bin begins."""
     ticks, depth = steps.ticks, steps.depth
     edges = bins.edges_tick
     zeros = np.zeros(bins.count, np.float32)
     if len(ticks) == 0:
-        return Envelope(0.0, bins.dt_s, zeros, zeros, zeros)
+        return Envelope(t0_s, bins.dt_s, zeros, zeros, zeros)
     integral = np.concatenate(([0.0], np.cumsum(np.diff(ticks) * depth[:-1].astype(np.float64))))
     before = np.searchsorted(ticks, edges, side="right") - 1
     at_edge = np.where(before >= 0, depth[np.maximum(before, 0)], 0).astype(np.float64)
@@ -122,15 +136,14 @@ def queue_depth(steps: DepthSteps, bins: Bins) -> Envelope:
     where = bins.index(ticks)
     np.maximum.at(high, where, depth)
     np.minimum.at(low, where, depth)
-    return Envelope(0.0, bins.dt_s, low.astype(np.float32), mean.astype(np.float32), high.astype(np.float32))
+    return Envelope(t0_s, bins.dt_s, low.astype(np.float32), mean.astype(np.float32), high.astype(np.float32))
 
 
-def latency(context: Context, bins: Bins) -> Envelope:
+def latency(io: Commands, bins: Bins, tick_s: float, t0_s: float = 0.0) -> Envelope:
     """Latency in s by bin of the CQE: minimum, median, maximum. Counted from the doorbell, else from the SQE fetch."""
-    io = _io(context)
     known = (io.doorbell_tick != NONE) | (io.fetch_tick != NONE)
     io = io.take(known)
-    value = (io.cqe_tick - io.start_tick).astype(np.float64) * context.tick_s
+    value = (io.cqe_tick - io.start_tick).astype(np.float64) * tick_s
     where = bins.index(io.cqe_tick)
     low, middle, high = (np.full(bins.count, np.nan, np.float32) for _ in range(3))
     if len(value):
@@ -141,7 +154,7 @@ def latency(context: Context, bins: Bins) -> Envelope:
         filled = where[first]
         low[filled], high[filled] = value[first], value[last]
         middle[filled] = value[(first + last) // 2]
-    return Envelope(0.0, bins.dt_s, low, middle, high)
+    return Envelope(t0_s, bins.dt_s, low, middle, high)
 
 
 def cdf(latency_ticks: npt.NDArray[np.int64], tick_s: float, points: int = 400) -> tuple[Float, Float]:
