@@ -7,6 +7,8 @@ import os
 import resource
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from wattbell.capture import CaptureWriter
 from wattbell.capture.record import record
@@ -37,11 +39,19 @@ class PipeRig:
         return False
 
 
+class Blind(CaptureWriter):
+    """A writer without the live summary, to tell what that costs."""
+
+    def begin_live(self) -> Any:
+        """Nothing that keeps anything."""
+        return SimpleNamespace()
+
+
 def main() -> None:
-    """``host_bench_reader.py record|read CAPTURE SIZE [DATA CONTROL]``"""
+    """``host_bench_reader.py record|blind|read CAPTURE SIZE [DATA CONTROL]``"""
     what, capture, size = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     rig = PipeRig(int(sys.argv[4]), int(sys.argv[5])) if len(sys.argv) > 4 else Rig.open("BENCH")
-    writer = CaptureWriter(capture) if what == "record" else None
+    writer = {"record": CaptureWriter, "blind": Blind}[what](capture) if what != "read" else None
     before = resource.getrusage(resource.RUSAGE_SELF)
     if writer is None:
         rig.start()

@@ -76,6 +76,13 @@ class Collector:
         found["namespaces"] = [parse_namespace(nsid, data) for nsid, data in sorted(namespaces.items())]
         return found
 
+    def lba_size(self, row: Mapping[str, Any]) -> int | None:
+        """Bytes of a logical block by the Identify Namespace command of this row of the commands; None while its data have not come."""
+        structure = _structure(sorted(self._writes, key=_tick), row)
+        if structure is None or not any(structure) or row["nsid"] is None:
+            return None
+        return parse_namespace(row["nsid"], structure).get("lba_size_bytes")
+
     def _recognise(self) -> bytes | None:
         """An Identify Controller structure among contiguous writes, recognised by its ASCII fields and NPSS."""
         for run in _runs(self._writes):

@@ -39,6 +39,8 @@ class RailTrack:
         self.breaks: list[int] = []
         """Samples of the file before which a long gap was omitted."""
         self.flags = 0
+        self.on_samples: Callable[[int, int, F32, F32, F32], None] | None = None
+        """Called with the samples that come: first tick, interval in ticks, V, A, W."""
         self._left_out = 0
         self._directory, self._tick_ps, self._serial = directory, tick_ps, serial
         self._missing = missing
@@ -127,6 +129,9 @@ class RailTrack:
     def _append(self, voltage: F32, current: F32, power: F32) -> None:
         assert self._writer is not None
         self._writer.append(voltage, current, power)
+        if self.on_samples is not None:
+            assert self.first_tick is not None
+            self.on_samples(self.first_tick + self.samples * self.interval_ticks, self.interval_ticks, voltage, current, power)
         self.samples += len(voltage)
 
     def _skip_to(self, sample: int) -> None:

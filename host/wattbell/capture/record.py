@@ -111,6 +111,8 @@ class _Session:
 
     def run(self, start: bool) -> str:
         self.writer.expect_stream()
+        live = self.writer.begin_live()
+        live.left_s = self.limits.duration_s
         self.reader.start()
         try:
             if start:
@@ -217,6 +219,11 @@ class _Session:
                 self.writer.decode(item)
 
     def _report(self) -> None:
+        live = self.writer.begin_live()
+        live.waiting = self.waiting
+        if self.limits.duration_s is not None:
+            live.left_s = max(0.0, self.limits.duration_s - self._seconds())
+        self.writer.look()
         if self.progress is None:
             return
         counts = self.writer.counts()

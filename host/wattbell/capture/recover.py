@@ -12,6 +12,8 @@ from . import meta, schema
 from . import rail as rail_file
 from .journal import NAME as JOURNAL
 from .journal import JournalReader
+from .live import NAME as LIVE
+from .live import being_recorded
 from .room import free_bytes
 from .writer import CaptureWriter
 
@@ -32,10 +34,12 @@ def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
 
     Raises CaptureError when the recorder is alive or the journal is missing.
     """
+    if being_recorded(directory):  # a meter's recorder keeps no journal that would tell
+        raise CaptureError(f"{directory} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait.")
     journal = JournalReader(directory)
     try:
         old = meta.load(directory)
-        for name in _made():  # a recorder that died leaves them without an end: nobody can read them, and the journal has it all
+        for name in (*_made(), LIVE):  # a recorder that died leaves them without an end: nobody can read them, and the journal has it all
             (directory / name).unlink(missing_ok=True)
         return rebuild(directory, journal, old, RECORDER_DIED, "recovered", progress)
     finally:

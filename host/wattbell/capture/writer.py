@@ -17,6 +17,7 @@ from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, schema
 from .journal import NAME as JOURNAL
 from .journal import Journal
+from .livewriter import LiveSummary
 from .place import Place
 from .rail import F32
 from .railtrack import RailTrack
@@ -91,6 +92,8 @@ class CaptureWriter:
         self.last_tick = 0
         self.on_rail: Callable[[RailSource], None] | None = None
         """Called with what is added to the rail."""
+        self.live: LiveSummary | None = None
+        """The figures of this moment, and for others to look at, from :meth:`begin_live` on."""
         if lba_size_bytes:  # from the beginning: a rebuild then knows it
             self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
@@ -157,6 +160,7 @@ class CaptureWriter:
     def _ingest_all(self, batches: list[Batch], arrival_utc_ns: int) -> list[Batch]:
         for batch in batches:
             self.ingest(batch, arrival_utc_ns)
+        self.look()
         if self.journal and time.monotonic() >= self._next_meta:
             self.save_meta()
         return batches
@@ -244,12 +248,42 @@ class CaptureWriter:
             for gap in gaps:
                 name = gap.kind.name if gap.kind else schema.ANY_KIND
                 self._gap_counts[name] = self._gap_counts.get(name, 0) + 1
+                if self.live and gap.kind in (spec.Kind.COMMANDS, None):
+                    self.live.add_gap(gap.first_tick + offset, gap.last_tick + offset)
+
+    # -- what can be seen meanwhile ----------------------------------------------------------------------------------
+
+    def begin_live(self) -> LiveSummary:
+        """Keep a live summary (:mod:`.live`) from now on, until the capture is closed; idempotent. :meth:`look` is to be called ten times a
+        second then, whether anything comes or not."""
+        if self.live is None:
+            self.live = LiveSummary(self.path, int(self.meta["clock"]["tick_ps"]), self._lba_size_bytes)
+            self.live.lost, self.live.namespace = self._lost, self._identify.lba_size
+            self._rail.on_samples = self.live.add_rail
+        return self.live
+
+    def look(self) -> None:
+        """Bring the live summary up to date, where there is one and it is time to."""
+        if self.live is not None:
+            self.live.look(self.last_tick)
+
+    def _lost(self) -> list[str]:
+        """What is known to be lost so far, in words."""
+        counters = self.decoder.counters
+        found = [f"{count} gap{'s' * (count > 1)} ({kind.lower()})" for kind, count in self._gap_counts.items()]
+        found += [f"{count} {kind.lower()} dropped in the rig" for kind, count in counters.dropped.items() if count]
+        found += [f"{count} lost in the rig ({source})" for source, count in self._rig_losses.items()]
+        found += [f"{count} blocks damaged" for count in (counters.bad_crc + counters.malformed_blocks,) if count]
+        return found if found or counters.lossless else ["bytes that belong to no block"]
 
     # -- from any source ---------------------------------------------------------------------------------------------
 
     def add_command_source(self, source: CommandSource) -> None:
         """Append commands."""
-        self._tables["commands"].add(source.table())
+        table = source.table()
+        self._tables["commands"].add(table)
+        if self.live is not None:
+            self.live.add_commands(table)
 
     def add_markers(self, markers: list[tuple[int, int]]) -> None:
         """Append in-band markers, (tick, value), as MARKER events."""
@@ -354,6 +388,8 @@ class CaptureWriter:
             return
         self.path = self._place.commit()
         self._rail.moved_to(self.path)
+        if self.live is not None:
+            self.live.moved_to(self.path)
         for table in self._tables.values():
             table.moved_to(self.path)
         if self.journal:
@@ -379,6 +415,8 @@ class CaptureWriter:
         self._ingest_all(self.decoder.finish(), self._host_clock.now_ns())
         if self._streamed:
             self._end_run()
+        if self.live is not None:
+            self.live.close()
         for table in self._tables.values():
             table.close()
         self._rail.close(self._anchor.utc_ns_of if self._anchor else None)
@@ -403,6 +441,8 @@ class CaptureWriter:
         self._let_go()
 
     def _let_go(self) -> None:
+        if self.live is not None:
+            self.live.remove()
         for table in self._tables.values():
             table.abandon()
         self._rail.abandon()

@@ -34,11 +34,15 @@ def record(
     keep_freed_memory()
     stop = stop or threading.Event()
     recorder = Recorder(meter, writer)
+    live = writer.begin_live()
+    live.left_s = duration_s
     with stop_on_signals(stop):
         meter.start()
         reason = None
         while reason is None:
             recorder.take(_POLL_S)
+            if duration_s is not None:
+                live.left_s = max(0.0, duration_s - recorder.seconds)
             if progress is not None:
                 progress(Progress(recorder.seconds, 0, 0, writer.counts()["samples"], False, not recorder.gaps))
             if stop.is_set():
@@ -56,6 +60,7 @@ class Recorder:
 
     def __init__(self, meter: Meter, writer: CaptureWriter) -> None:
         self.meter, self.writer = meter, writer
+        writer.begin_live()
         self.last_tick = 0
         """Behind the last sample that came."""
         self._first_tick: int | None = None
@@ -100,6 +105,7 @@ class Recorder:
             self._saved = True
             self.writer.set_anchor(self.last_tick, now_ns())
             self.writer.commit()
+        self.writer.look()
         return len(found)
 
     def _take_stream(self, meter: StreamMeter, timeout_s: float) -> int:
