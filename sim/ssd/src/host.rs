@@ -75,6 +75,10 @@ pub struct CommandTruth {
     pub msix_ps: Option<Ps>,
     /// CQ head doorbell that released the CQE.
     pub cq_head_ps: Option<Ps>,
+    /// Energy of what it causes itself, in femtojoule: array reads, its data's ways, its part of the pages that are programmed.
+    pub own_fj: u64,
+    /// Its share of what the controller draws while commands are in hand, in femtojoule.
+    pub share_fj: u64,
 }
 
 impl CommandTruth {

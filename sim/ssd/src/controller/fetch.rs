@@ -45,6 +45,7 @@ impl<S: BusSink> Controller<S> {
         for (entry, &doorbell_ps) in bytes.chunks_exact(64).zip(announced) {
             let id = self.commands.add(Command::new(entry, qid, doorbell_ps, first));
             if qid != 0 {
+                self.commands[id].begun_j = self.power.meter.account.fetched(qid);
                 self.admin.health.io_begins(self.now);
             }
             let at = self.processor.understood_ps(self.now, self.power.states.slowdown());

@@ -115,7 +115,9 @@ impl<S: BusSink> Controller<S> {
         let (first, count) = units(from, to);
         let mut runs = Vec::with_capacity(16);
         let (slow, meter) = self.power.load();
+        let before = meter.account.own_fj();
         self.media.flash.read(self.now, first, count, slow, meter, &mut runs);
+        self.commands[id].truth.own_fj += (meter.account.own_fj() - before) as u64;
         for (ready, unit, n) in runs {
             let start = (unit * UNIT).max(from);
             let end = ((unit + n) * UNIT).min(to);
@@ -180,12 +182,14 @@ impl<S: BusSink> Controller<S> {
         self.media.written(from, to);
         let (slow, meter) = self.power.load();
         let mut programmed = self.now;
+        let before = meter.account.own_fj();
         for unit in first..first + count {
             if let Some(program) = self.media.flash.write(self.now, unit, slow, meter) {
                 self.agenda.at(program.end, Event::Programmed(program.units));
                 programmed = programmed.max(program.end);
             }
         }
+        self.commands[id].truth.own_fj += (meter.account.own_fj() - before) as u64;
         let done = if fua || !self.admin.features.write_cache() {
             self.flush_buffer().map_or(programmed, |end| end.max(programmed))
         } else {

@@ -144,6 +144,7 @@ impl<S: BusSink> Controller<S> {
         self.registers.reset();
         self.flush_buffer();
         self.power.states.reset(self.now, &mut self.power.meter);
+        self.power.meter.account.forget(self.now);
         self.settle();
     }
 
@@ -156,18 +157,21 @@ impl<S: BusSink> Controller<S> {
             self.queues.ring_tail(qid, value, first)
         } else {
             let released = self.queues.ring_head(qid, value, first);
-            released.map(|released| released.for_each(|truth| self.sink.command(&truth)))
+            released.map(|released| released.for_each(|truth| self.sink.command(&truth))).map(|()| 0)
         };
         match rung {
             Err(event) => {
                 self.admin.health.log_queue(qid);
                 self.raise(event);
             }
-            Ok(()) if index % 2 == 0 => {
+            Ok(announced) if index % 2 == 0 => {
                 let ready = self.power.states.busy(self.now, qid != 0, &mut self.power.meter);
+                if qid != 0 {
+                    self.power.meter.account.rung(self.now, qid, announced);
+                }
                 self.want_arbitration(ready.max(self.now + self.processor.to_fetch));
             }
-            Ok(()) => self.unblock(qid),
+            Ok(_) => self.unblock(qid),
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::nvme::registers::Registers;
 use crate::nvme::{AsyncEvent, Status};
 use crate::pcie::port::Aspm;
 use crate::pcie::Pcie;
+use crate::power::account::Account;
 use crate::power::thermal::Throttle;
 use crate::power::Power;
 use crate::profile::{Profile, Ps, MS};
@@ -140,6 +141,11 @@ impl<S: BusSink> Controller<S> {
     /// What the drive draws at [`Controller::now_ps`], in watt.
     pub fn power_w(&self) -> f64 {
         self.power.meter.power_w()
+    }
+
+    /// Where the energy went that was drawn until `time`, which is [`Controller::now_ps`] or a little later.
+    pub fn account(&self, time: Ps) -> Account {
+        self.power.meter.account.at(time)
     }
 
     /// State of the link.

@@ -63,7 +63,10 @@ impl<S: BusSink> Controller<S> {
                 if there {
                     self.commands[command].truth.data(span.first, span.last);
                     self.keep_data(command, offset, &bytes);
-                    through = self.data_path.carry(arrival, len, &mut self.power);
+                    let before = self.power.meter.account.own_fj();
+                    through = self.data_path.carry(arrival, len, true, &mut self.power);
+                    let own = self.power.meter.account.own_fj() - before;
+                    self.commands[command].truth.own_fj += own as u64;
                 } else {
                     self.commands[command].status = Status::DATA_TRANSFER_ERROR;
                 }
@@ -135,13 +138,14 @@ impl<S: BusSink> Controller<S> {
 
     /// A page (or part) came out of flash: it crosses the data path in pieces.
     pub(super) fn page_ready(&mut self, id: u32, offset: u32, len: u32) {
-        let mut at = offset;
+        let (mut at, before) = (offset, self.power.meter.account.own_fj());
         while at < offset + len {
             let n = (4096 - at % 4096).min(offset + len - at);
-            let through = self.data_path.carry(self.now, n, &mut self.power);
+            let through = self.data_path.carry(self.now, n, false, &mut self.power);
             self.agenda.at(through, Event::DataOut { command: id, offset: at, len: n });
             at += n;
         }
+        self.commands[id].truth.own_fj += (self.power.meter.account.own_fj() - before) as u64;
     }
 
     /// A piece of read data is through the data path: it goes to the host.

@@ -313,15 +313,15 @@ impl<S: BusSink> Device<S> {
         self.command_with(index, entry, |_, _| {})
     }
 
-    /// The same; `rung` sees the sink and the doorbell's time before the drive acts on it.
+    /// The same; `rung` sees the controller and the doorbell's time before the drive acts on it.
     fn command_with(
         &mut self,
         index: usize,
         entry: [u8; 64],
-        rung: impl FnOnce(&mut S, Ps),
+        rung: impl FnOnce(&mut Controller<S>, Ps),
     ) -> Result<(Completion, Ps, Ps), DriverError> {
         let (cid, doorbell) = self.submit(index, self.now + cpu::SUBMIT, entry);
-        rung(self.controller.sink(), doorbell);
+        rung(&mut self.controller, doorbell);
         let mut done = Vec::new();
         loop {
             let Some(at) = self.controller.next_event_ps() else {
@@ -351,7 +351,7 @@ impl<S: BusSink> Device<S> {
 
     /// Sends the in-band marker `value`: Get Features with FID D0h, which every drive refuses. `rung` sees the sink and
     /// the time of the first symbol of the doorbell, which is also returned, before the drive acts on it.
-    pub fn marker(&mut self, value: u32, rung: impl FnOnce(&mut S, Ps)) -> Result<Ps, DriverError> {
+    pub fn marker(&mut self, value: u32, rung: impl FnOnce(&mut Controller<S>, Ps)) -> Result<Ps, DriverError> {
         let (_, doorbell, _) = self.command_with(0, sqe(admin::GET_FEATURES, 0, 0, [0xD0, value]), rung)?;
         Ok(doorbell)
     }

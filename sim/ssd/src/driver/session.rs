@@ -276,7 +276,10 @@ impl<T: Write, C: Write> Session<T, C> {
 
     /// Sends a marker and notes its tick as a bound, before the rail is integrated past it.
     fn mark(&mut self, value: u32) -> Result<u64, RunError> {
-        let doorbell = self.device.marker(value, |sink, first| sink.bound(first / 1000))?;
+        let doorbell = self.device.marker(value, |controller, first| {
+            let account = controller.account(first / 1000 * 1000);
+            controller.sink().bound(first / 1000, account);
+        })?;
         Ok(doorbell / 1000)
     }
 }

@@ -1,6 +1,7 @@
 //! What is true of a run: the exact energy of each phase, and every command as the model saw it.
 
 use crate::host::{BusSink, CommandTruth};
+use crate::power::account::Account;
 use crate::profile::{Ps, LBA};
 use crate::sink::TraceSink;
 use serde_json::{json, Value};
@@ -12,6 +13,20 @@ use wattbell_bus::{Body, Rail, Record, Summary};
 const TICK: Ps = 1000;
 /// Joule in one nanoampere nanovolt picosecond.
 const ENERGY_LSB_J: f64 = 1e-30;
+
+/// Classes of commands that a phase's truth keeps apart; all others are together, by opcode.
+const MOST_CLASSES: usize = 64;
+
+/// Bounds before, opcode, blocks.
+type Class = (usize, u8, u64);
+
+/// What the commands of a class are booked.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    count: u64,
+    own_fj: u128,
+    share_fj: u128,
+}
 
 /// A phase of the workload, bounded by the SQ doorbells of its two markers.
 #[derive(Debug, Clone)]
@@ -46,6 +61,12 @@ pub struct TruthSink<T: Write, C: Write> {
     commands: Option<C>,
     commands_error: Option<std::io::Error>,
     bounds: VecDeque<Ps>,
+    /// Where the energy went until each bound.
+    accounts: Vec<Account>,
+    /// Commands by the bounds given before their end, opcode and blocks.
+    classes: BTreeMap<Class, Spent>,
+    /// The class of the last command, and what is to be added to it.
+    last_class: (Class, Spent),
     rails: VecDeque<(Ps, Rail)>,
     integrals: Vec<Integral>,
     current: Integral,
@@ -64,13 +85,16 @@ impl<T: Write, C: Write> TruthSink<T, C> {
     /// Over `trace`; `commands` gets the CSV.
     pub fn new(trace: TraceSink<T>, mut commands: Option<C>) -> Self {
         let header = "qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,\
-                      msix_ps,cq_head_ps\n";
+                      msix_ps,cq_head_ps,own_pj,share_pj\n";
         let commands_error = commands.as_mut().and_then(|c| c.write_all(header.as_bytes()).err());
         Self {
             trace,
             commands,
             commands_error,
             bounds: VecDeque::new(),
+            accounts: Vec::new(),
+            classes: BTreeMap::new(),
+            last_class: Default::default(),
             rails: VecDeque::new(),
             integrals: Vec::new(),
             current: Integral::default(),
@@ -84,8 +108,10 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         }
     }
 
-    /// A phase begins or ends at `tick`; bounds come in order, before the rail gets there.
-    pub fn bound(&mut self, tick: u64) {
+    /// A phase begins or ends at `tick`, until when the energy went where `account` says; bounds come in order, before the rail gets there.
+    pub fn bound(&mut self, tick: u64, account: Account) {
+        self.keep_class();
+        self.accounts.push(account);
         self.bounds.push_back(tick * TICK);
     }
 
@@ -140,10 +166,26 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         }
     }
 
+    fn keep_class(&mut self) {
+        let (mut class, spent) = std::mem::take(&mut self.last_class);
+        if spent.count == 0 {
+            return;
+        }
+        let bound = class.0;
+        let crowded = self.classes.range((bound, 0, 0)..=(bound, u8::MAX, u64::MAX)).count() >= MOST_CLASSES;
+        if crowded && !self.classes.contains_key(&class) {
+            class.2 = u64::MAX; // any other size
+        }
+        let sum = self.classes.entry(class).or_default();
+        (sum.count, sum.own_fj, sum.share_fj) =
+            (sum.count + spent.count, sum.own_fj + spent.own_fj, sum.share_fj + spent.share_fj);
+    }
+
     /// Ends the trace and gives the truth as JSON.
     pub fn finish(mut self, phases: &[Phase]) -> Result<Value, String> {
         let end = self.end;
         self.keep_count();
+        self.keep_class();
         self.integrate(end);
         if let Some(error) = self.error() {
             return Err(error);
@@ -165,6 +207,11 @@ impl<T: Write, C: Write> TruthSink<T, C> {
                     "energy_j": energy_j, "mean_w": energy_j / seconds,
                     "min_w": inside.min_nw as f64 * 1e-9, "max_w": inside.max_nw as f64 * 1e-9,
                 });
+                let bound = 2 * p.phase as usize - 1;
+                if let (Some(before), Some(after)) = (self.accounts.get(bound - 1), self.accounts.get(bound)) {
+                    out["spent"] = after.json_since(before);
+                    out["spent"]["commands"] = classes_json(&self.classes, p.phase);
+                }
                 if let (Value::Object(out), Value::Object(result)) = (&mut out, &p.result) {
                     out.extend(result.clone());
                 }
@@ -181,12 +228,26 @@ impl<T: Write, C: Write> TruthSink<T, C> {
             .collect();
         Ok(json!({
             "definition": "a phase lies between the ticks (1 ns, rounded down) of the first symbols of the SQ doorbells \
-                           of its start and end marker; energy is the integral of the emitted rail over it",
+                           of its start and end marker; energy is the integral of the emitted rail over it; spent is where the \
+                           model's energy went, each joule once, and sum_j is all of it",
             "phases": listed,
             "commands": commands,
             "trace": {"end_ps": end, "energy_j": self.whole.energy as f64 * ENERGY_LSB_J},
         }))
     }
+}
+
+/// What the commands of phase `number` caused, by opcode and blocks; blocks are null for what is beyond the number of classes kept.
+fn classes_json(classes: &BTreeMap<Class, Spent>, number: u32) -> Value {
+    let bound = 2 * number as usize - 1;
+    let within = classes.range((bound, 0, 0)..=(bound, u8::MAX, u64::MAX));
+    let each = within.map(|(&(_, opcode, blocks), spent)| {
+        json!({
+            "opcode": opcode, "blocks": (blocks != u64::MAX).then_some(blocks), "count": spent.count,
+            "own_j": spent.own_fj as f64 * 1e-15, "share_j": spent.share_fj as f64 * 1e-15,
+        })
+    });
+    Value::Array(each.collect())
 }
 
 impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
@@ -219,6 +280,17 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
     }
 
     fn command(&mut self, c: &CommandTruth) {
+        if c.qid != 0 {
+            let class = (self.accounts.len(), c.opcode, c.blocks);
+            if self.last_class.0 != class {
+                self.keep_class();
+                self.last_class.0 = class;
+            }
+            let spent = &mut self.last_class.1;
+            spent.count += 1;
+            spent.own_fj += u128::from(c.own_fj);
+            spent.share_fj += u128::from(c.share_fj);
+        }
         if self.last_count.0 != (c.qid, c.opcode) {
             self.keep_count();
             self.last_count.0 = (c.qid, c.opcode);
@@ -229,7 +301,7 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
         let optional = |t: Option<Ps>| t.map(|t| t.to_string()).unwrap_or_default();
         let line = writeln!(
             commands,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             c.qid,
             c.cid,
             c.opcode,
@@ -244,6 +316,8 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
             c.cqe_ps,
             optional(c.msix_ps),
             optional(c.cq_head_ps),
+            c.own_fj / 1000,
+            c.share_fj / 1000,
         );
         if let Err(error) = line {
             self.commands_error.get_or_insert(error);

@@ -13,6 +13,7 @@ mod relocation;
 #[cfg(test)]
 mod tests;
 
+use crate::power::account::{Purpose, Unit};
 use crate::power::meter::Meter;
 use crate::profile::{ps, Geometry, Profile, Ps, UNIT, US};
 use ahead::Ahead;
@@ -242,10 +243,15 @@ impl Flash {
             self.map_changed = 0;
             self.map_writes += 1;
             let slot = (self.map_writes * self.stripe) as u32;
+            let before = meter.account.turn_to(Purpose::MapWriteBack);
             self.program_page(now, slot, self.page, true, slow, meter);
+            meter.account.turn_to(before);
         }
         let slot = MapCache::page_of(unit).wrapping_mul(0x9E37_79B1) as u32;
-        self.read_page(now, Place { slot, slc: true }, 1, slow, meter)
+        let before = meter.account.turn_to(Purpose::Map);
+        let known = self.read_page(now, Place { slot, slc: true }, 1, slow, meter);
+        meter.account.turn_to(before);
+        known
     }
 
     fn read_page(&mut self, now: Ps, place: Place, units: u64, slow: f64, meter: &mut Meter) -> Ps {
@@ -269,7 +275,7 @@ impl Flash {
             start
         };
         self.die_read[die] = start + time;
-        meter.pulse(start, start + time, self.die_read_w / slow);
+        meter.pulse(start, start + time, self.die_read_w / slow, Unit::Die);
         start + time
     }
 
@@ -283,7 +289,7 @@ impl Flash {
         let start = at.max(self.channel_free[channel]);
         let end = start + (self.unit_transfer as f64 * units as f64 * slow) as Ps;
         self.channel_free[channel] = end;
-        meter.pulse(start, end, self.channel_w / slow);
+        meter.pulse(start, end, self.channel_w / slow, Unit::Channel);
         end
     }
 
@@ -346,6 +352,8 @@ impl Flash {
             self.first_slot = slot;
         }
         self.open += 1;
+        let channel_j = self.channel_w * self.unit_transfer as f64 * 1e-12;
+        meter.account.owe(channel_j + self.program_j() / self.page as f64);
         (self.open == self.page).then(|| self.program(now, slow, meter))
     }
 
@@ -371,11 +379,25 @@ impl Flash {
         let units = std::mem::take(&mut self.open);
         self.programming += units;
         let slc = self.stream == Stream::Cache;
+        let before = meter.account.turn_to(Purpose::Write);
         let end = self.program_page(now, self.first_slot, units, slc, slow, meter);
+        if units < self.page {
+            meter.account.pad(self.program_j() * (self.page - units) as f64 / self.page as f64);
+        }
+        meter.account.turn_to(before);
         if !self.in_place {
             self.relocate_for(now, units, slow, meter);
         }
         Program { end, units }
+    }
+
+    /// Energy of programming a page of new data, however slowly.
+    fn program_j(&self) -> f64 {
+        let (time, dense) = match self.stream {
+            Stream::Cache => (self.program_slc, 0),
+            _ => (self.program_dense, 1),
+        };
+        self.program_w[dense] * time as f64 * 1e-12
     }
 
     /// Programs the multi-plane page of this slot; the end of the array operation.
@@ -392,7 +414,7 @@ impl Flash {
         let time = if slc { self.program_slc } else { self.program_dense };
         let end = start + (time as f64 * slow) as Ps;
         self.die_free[die] = end;
-        meter.pulse(start, end, self.program_w[usize::from(!slc)] / slow);
+        meter.pulse(start, end, self.program_w[usize::from(!slc)] / slow, Unit::Die);
         end
     }
 

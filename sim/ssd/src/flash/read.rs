@@ -2,6 +2,7 @@
 
 use super::ftl::Place;
 use super::Flash;
+use crate::power::account::Purpose;
 use crate::power::meter::Meter;
 use crate::profile::Ps;
 
@@ -45,7 +46,9 @@ impl Flash {
         if end > begin {
             let mut fetched = std::mem::take(&mut self.fetched);
             fetched.clear();
+            let before = meter.account.turn_to(Purpose::ReadAhead);
             self.read_flash(now, begin, end - begin, slow, meter, &mut fetched);
+            meter.account.turn_to(before);
             for &(ready, _, n) in &fetched {
                 stream.window.extend(std::iter::repeat_n(ready, n as usize));
             }

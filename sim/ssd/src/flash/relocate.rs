@@ -8,6 +8,7 @@
 use super::ftl::{Stream, Victim};
 use super::relocation::Past;
 use super::Flash;
+use crate::power::account::{Purpose, Unit};
 use crate::power::meter::Meter;
 use crate::profile::Ps;
 
@@ -190,6 +191,7 @@ impl Flash {
     }
 
     fn move_page(&mut self, now: Ps, victim: &mut Victim, slc: bool, slow: f64, meter: &mut Meter) -> Option<Ps> {
+        let before = meter.account.turn_to(if slc { Purpose::Fold } else { Purpose::Collect });
         let mut sources = std::mem::take(&mut self.relocation.sources);
         sources.clear();
         while (sources.len() as u64) < self.page {
@@ -214,6 +216,7 @@ impl Flash {
             });
         }
         self.relocation.sources = sources;
+        meter.account.turn_to(before);
         end
     }
 
@@ -241,7 +244,7 @@ impl Flash {
             self.die_free[die] = free.max(now) + time;
             let sensed = start + time;
             self.die_moved[die] = sensed;
-            meter.pulse(start, sensed, self.die_read_w / slow);
+            meter.pulse(start, sensed, self.die_read_w / slow, Unit::Die);
             ready = ready.max(self.move_across(sensed, channel, units, slow, meter));
         }
         ready
@@ -253,7 +256,7 @@ impl Flash {
         let start = at.max(self.channel_moved[channel]);
         let end = start + (self.unit_transfer as f64 * units as f64 * slow) as Ps;
         self.channel_moved[channel] = end;
-        meter.pulse(start, end, self.channel_w / slow);
+        meter.pulse(start, end, self.channel_w / slow, Unit::Channel);
         end
     }
 

@@ -1,5 +1,6 @@
 //! The controller's data path between host and flash: one after the other.
 
+use crate::power::account::{Purpose, Unit};
 use crate::power::Power;
 use crate::profile::{ps, Profile, Ps, US};
 
@@ -18,13 +19,18 @@ impl DataPath {
         Self { free: 0, page, watt: *profile.power.data_path_w }
     }
 
-    /// Carries `bytes` from `at` on; when they are through.
+    /// Carries `bytes` from `at` on; when they are through. The energy is their command's own.
     #[inline]
-    pub fn carry(&mut self, at: Ps, bytes: u32, power: &mut Power) -> Ps {
+    pub fn carry(&mut self, at: Ps, bytes: u32, inward: bool, power: &mut Power) -> Ps {
         let (slow, meter) = power.load();
         let start = at.max(self.free);
         self.free = start + (self.page as f64 * f64::from(bytes) / 4096.0 * slow) as Ps;
-        meter.pulse(start, self.free, self.watt / slow);
+        let before = meter.account.turn_to(if inward { Purpose::Write } else { Purpose::Read });
+        meter.pulse(start, self.free, self.watt / slow, Unit::DataPath);
+        if inward {
+            meter.account.owe((self.free - start) as f64 * 1e-12 * self.watt / slow);
+        }
+        meter.account.turn_to(before);
         self.free
     }
 }

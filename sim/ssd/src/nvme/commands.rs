@@ -30,6 +30,8 @@ pub struct Command {
     pub at: u64,
     /// Block size as a power of two.
     pub shift: u8,
+    /// What the account of energy said when its doorbell was rung.
+    pub begun_j: f64,
     /// What the model knows of it.
     pub truth: CommandTruth,
 }
@@ -51,7 +53,21 @@ impl Command {
             ..CommandTruth::default()
         };
         let (pieces, data, status) = (Vec::new(), Vec::new(), Status::SUCCESS);
-        Self { sqe, qid, pieces, len: 0, done: 0, dw0: 0, status, data, buffered: 0, at: 0, shift: 9, truth }
+        Self {
+            sqe,
+            qid,
+            pieces,
+            len: 0,
+            done: 0,
+            dw0: 0,
+            status,
+            data,
+            buffered: 0,
+            at: 0,
+            shift: 9,
+            begun_j: 0.0,
+            truth,
+        }
     }
 }
 

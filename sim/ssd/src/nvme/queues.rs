@@ -221,13 +221,14 @@ impl Queues {
     }
 
     /// The host writes a tail doorbell, whose first symbol is at `first`.
-    pub fn ring_tail(&mut self, qid: u16, tail: u32, first: Ps) -> Result<(), AsyncEvent> {
+    pub fn ring_tail(&mut self, qid: u16, tail: u32, first: Ps) -> Result<u32, AsyncEvent> {
         let sq = self.sqs.get_mut(&qid).ok_or(AsyncEvent::INVALID_DOORBELL_REGISTER)?;
         if tail >= sq.size {
             return Err(AsyncEvent::INVALID_DOORBELL_VALUE);
         }
+        let before = sq.waiting();
         sq.ring(tail, first);
-        Ok(())
+        Ok((sq.waiting() + sq.size - before) % sq.size)
     }
 
     /// The host writes a head doorbell: the commands whose completions it releases.

@@ -3,6 +3,7 @@
 //! Parts report power levels and pulses. Changes within the coalescing window that an isolated change opens are merged
 //! into one step whose level is their mean, so the energy over each window is kept (to the rounding of a nanoampere).
 
+use crate::power::account::{Account, CoreState, Unit};
 use crate::power::bins::Bins;
 use crate::profile::{ps, PowerFacts, Profile, Ps, MS};
 use std::cmp::Reverse;
@@ -14,7 +15,7 @@ const RAMP: u64 = 64;
 
 /// Something that draws a level until told otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+enum Part {
     /// Controller core, by power state.
     Core,
     /// Link PHY, by link state.
@@ -25,6 +26,8 @@ pub enum Part {
 
 /// Adds up power and turns it into rail records.
 pub struct Meter {
+    /// Where the energy goes.
+    pub account: Account,
     parts_nw: [i64; 3],
     pulses_nw: i64,
     pulses: BinaryHeap<Reverse<(Ps, i64)>>,
@@ -54,6 +57,7 @@ impl Meter {
     pub fn new(profile: &Profile) -> Self {
         let PowerFacts { supply_v, source_mohm, coalesce_ns, input_uf, rise_ms, .. } = &profile.power;
         Self {
+            account: Account::new(),
             parts_nw: [0; 3],
             pulses_nw: 0,
             pulses: BinaryHeap::new(),
@@ -90,6 +94,7 @@ impl Meter {
         self.finish();
         self.out.retain(|record| record.0 < now);
         self.pulses.clear();
+        self.account.off(now);
         (self.parts_nw, self.pulses_nw, self.emitted_nw) = ([0; 3], 0, None);
         self.out.push((now, Rail { current_na: 0, voltage_nv: 0 }));
         self.now = now;
@@ -107,14 +112,34 @@ impl Meter {
         }
         let risen = now + self.rise;
         self.out.push((risen, self.rail(0)));
-        self.energy_j += 0.5 * self.input_f * self.supply_v * self.supply_v;
+        let charge_j = 0.5 * self.input_f * self.supply_v * self.supply_v;
+        self.energy_j += charge_j;
+        self.account.charge(charge_j);
         self.now = risen;
         self.bins = self.step.map(|width| Bins::starting(width, risen));
         risen
     }
 
+    /// The core is in this state at `now` and draws `watt`.
+    pub fn core(&mut self, now: Ps, state: CoreState, watt: f64) {
+        self.account.core(now, state.key(), to_nw(watt));
+        self.set(now, Part::Core, watt);
+    }
+
+    /// The link is in the state of this number (L0, L1, L1.2, off) at `now` and draws `watt`.
+    pub fn link(&mut self, now: Ps, state: usize, watt: f64) {
+        self.account.link(now, state, to_nw(watt));
+        self.set(now, Part::Link, watt);
+    }
+
+    /// The controller draws `watt` more from `now` on because something is in hand.
+    pub fn active(&mut self, now: Ps, watt: f64) {
+        self.account.active(now, to_nw(watt));
+        self.set(now, Part::Active, watt);
+    }
+
     /// The level of `part` becomes `watt` at `now`.
-    pub fn set(&mut self, now: Ps, part: Part, watt: f64) {
+    fn set(&mut self, now: Ps, part: Part, watt: f64) {
         let nw = to_nw(watt);
         if let Some(bins) = &mut self.bins {
             let old = std::mem::replace(&mut self.parts_nw[part as usize], nw);
@@ -127,16 +152,20 @@ impl Meter {
         }
     }
 
-    /// Draws `watt` more from `start` to `end`; `start` must not lie before what was already advanced over.
-    pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64) {
+    /// `unit` draws `watt` more from `start` to `end`, for the account's present purpose; `start` must not lie before what was already
+    /// advanced over.
+    pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64, unit: Unit) {
         let nw = to_nw(watt);
         if let Some(bins) = &mut self.bins {
+            self.account.pulse(start, end.max(start), nw, unit);
             return bins.pulse(start, end, nw);
         }
         if nw != 0 && end > start {
             let start = start.max(self.now);
+            let end = end.max(start);
+            self.account.pulse(start, end, nw, unit);
             self.pulses.push(Reverse((start, nw)));
-            self.pulses.push(Reverse((end.max(start), -nw)));
+            self.pulses.push(Reverse((end, -nw)));
         }
     }
 
@@ -277,7 +306,7 @@ mod tests {
             let (mut want, mut now, end) = (0.0, 0, 10 * MS);
             for &(start, len, mw) in &pulses {
                 let (start, len) = (start * US / 10, len * US / 10);
-                meter.pulse(start, start + len, f64::from(mw) * 1e-3);
+                meter.pulse(start, start + len, f64::from(mw) * 1e-3, Unit::Die);
                 want += f64::from(mw) * 1e-3 * len as f64 * 1e-12;
             }
             let mut level = 0.0;
@@ -285,7 +314,7 @@ mod tests {
                 want += level * (dt * US / 10) as f64 * 1e-12;
                 now += dt * US / 10;
                 level = f64::from(mw) * 1e-3;
-                meter.set(now, Part::Core, level);
+                meter.core(now, CoreState::In(0), level);
             }
             want += level * (end - now) as f64 * 1e-12;
             meter.advance(end);
@@ -294,14 +323,16 @@ mod tests {
             prop_assert!(records.windows(2).all(|w| w[0].0 + US <= w[1].0), "closer than the window");
             let got = energy(&records, 0, end);
             prop_assert!((got - want).abs() <= 1e-6 * want + 1e-12, "{} J for {} J", got, want);
+            let booked = meter.account.at(end).total_j();
+            prop_assert!((booked - want).abs() <= 1e-6 * want + 1e-12, "{} J booked for {} J", booked, want);
         }
     }
 
     #[test]
     fn an_isolated_change_is_one_record() {
         let mut meter = Meter::new(&Profile::load("intel-660p-1tb").unwrap());
-        meter.set(0, Part::Core, 1.0);
-        meter.set(5 * MS, Part::Core, 2.0);
+        meter.core(0, CoreState::In(0), 1.0);
+        meter.core(5 * MS, CoreState::In(0), 2.0);
         meter.advance(9 * MS);
         let records: Vec<_> = meter.take().collect();
         assert_eq!(records.iter().map(|r| r.0).collect::<Vec<_>>(), [0, 5 * MS]);

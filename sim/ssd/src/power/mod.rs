@@ -1,5 +1,6 @@
 //! What the drive draws, its power states and its temperature.
 
+pub mod account;
 mod bins;
 mod heat;
 pub mod meter;
@@ -7,8 +8,9 @@ pub mod states;
 pub mod thermal;
 
 use crate::profile::{Profile, Ps};
+use account::{CoreState, Purpose, Unit};
 use heat::Heat;
-use meter::{Meter, Part};
+use meter::Meter;
 use states::PowerStates;
 use thermal::{Limits, Thermal, Throttle, Warmth};
 use wattbell_bus::LinkState;
@@ -50,14 +52,14 @@ impl Power {
 
     /// The rail is switched on.
     pub fn boot(&mut self, now: Ps) {
-        self.meter.set(now, Part::Core, self.boot_w);
+        self.meter.core(now, CoreState::Booting, self.boot_w);
     }
 
     /// PERST# falls: nothing goes on by itself any more. That the controller draws as much as while it starts is assumed.
     pub fn hold_in_reset(&mut self, now: Ps) {
         self.states.stop();
-        self.meter.set(now, Part::Active, 0.0);
-        self.meter.set(now, Part::Link, 0.0);
+        self.meter.active(now, 0.0);
+        self.meter.link(now, 3, 0.0);
         self.boot(now);
     }
 
@@ -68,7 +70,7 @@ impl Power {
             LinkState::L1_2 => 2,
             _ => 0,
         };
-        self.meter.set(now, Part::Link, self.link_w[index]);
+        self.meter.link(now, index, self.link_w[index]);
     }
 
     /// What work on flash and data needs to know: how many times slower it is than in PS0, and the meter it is charged to.
@@ -79,13 +81,17 @@ impl Power {
 
     /// The controller works for itself from `now` until `end`.
     pub fn work(&mut self, now: Ps, end: Ps) {
-        self.meter.pulse(now, end, self.core_active_w / self.states.slowdown());
+        let before = self.meter.account.turn_to(Purpose::Background);
+        self.meter.pulse(now, end, self.core_active_w / self.states.slowdown(), Unit::Core);
+        self.meter.account.turn_to(before);
         self.states.hold(end);
     }
 
     /// All dies erase for `time`.
     pub fn erase(&mut self, now: Ps, time: Ps) {
-        self.meter.pulse(now, now + time, self.erase_w);
+        let before = self.meter.account.turn_to(Purpose::Erase);
+        self.meter.pulse(now, now + time, self.erase_w, Unit::Die);
+        self.meter.account.turn_to(before);
     }
 
     /// When work for idle times may begin: at the time `when` gives for the start of the idle time. `None` while commands are in

@@ -1,6 +1,7 @@
 //! Power states: which one the controller is in, when it moves by itself, and how long that takes.
 
-use crate::power::meter::{Meter, Part};
+use crate::power::account::CoreState;
+use crate::power::meter::Meter;
 use crate::profile::{Profile, Ps, MS, US};
 use crate::variation::Variation;
 
@@ -225,14 +226,15 @@ impl PowerStates {
     }
 
     fn draw(&mut self, now: Ps, meter: &mut Meter) {
-        let core = match self.mode {
-            Mode::Steady => self.states[self.current].core_w,
-            Mode::Entering { from, .. } => self.states[from].core_w,
-            Mode::Exiting { .. } => self.states[self.operational].core_w,
+        let current = self.current as u8;
+        let (state, core_w) = match self.mode {
+            Mode::Steady => (CoreState::In(current), self.states[self.current].core_w),
+            Mode::Entering { from, .. } => (CoreState::Entering(current), self.states[from].core_w),
+            Mode::Exiting { .. } => (CoreState::Leaving, self.states[self.operational].core_w),
         };
-        meter.set(now, Part::Core, core);
+        meter.core(now, state, core_w);
         let active = self.idle_since.is_none();
-        meter.set(now, Part::Active, if active { self.active_w / self.slowdown() } else { 0.0 });
+        meter.active(now, if active { self.active_w / self.slowdown() } else { 0.0 });
     }
 }
 

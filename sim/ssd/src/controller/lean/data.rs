@@ -21,7 +21,9 @@ impl<S: BusSink> Drive<'_, S> {
         let (first, count) = units(from, to);
         let mut runs = std::mem::take(&mut self.runs);
         let (slow, meter) = self.c.power.load();
+        let before = meter.account.own_fj();
         self.c.media.flash.read(self.c.now, first, count, slow, meter, &mut runs);
+        self.commands[id as usize].truth.own_fj += (meter.account.own_fj() - before) as u64;
         for (ready, unit, n) in runs.drain(..) {
             let len = (((unit + n) * UNIT).min(to) - (unit * UNIT).max(from)) as u32;
             self.later.push(ready, Later::Page { id, len });
@@ -30,13 +32,15 @@ impl<S: BusSink> Drive<'_, S> {
     }
 
     pub(super) fn page_ready(&mut self, id: u32, len: u32) {
-        let mut left = len;
+        let (mut left, before) = (len, self.c.power.meter.account.own_fj());
         while left > 0 {
             let n = left.min(UNIT as u32);
-            let through = self.c.data_path.carry(self.c.now, n, &mut self.c.power);
+            let through = self.c.data_path.carry(self.c.now, n, false, &mut self.c.power);
             self.path.push(through, Piece { id, len: n, inward: false });
             left -= n;
         }
+        let own = self.c.power.meter.account.own_fj() - before;
+        self.commands[id as usize].truth.own_fj += own as u64;
     }
 
     pub(super) fn through(&mut self, piece: Piece) {
@@ -93,12 +97,14 @@ impl<S: BusSink> Drive<'_, S> {
         let (first, count) = units(from, from + u64::from(c.len));
         let (slow, meter) = self.c.power.load();
         let mut programmed = self.c.now;
+        let before = meter.account.own_fj();
         for unit in first..first + count {
             if let Some(program) = self.c.media.flash.write(self.c.now, unit, slow, meter) {
                 self.later.push(program.end, Later::Programmed(program.units));
                 programmed = programmed.max(program.end);
             }
         }
+        self.commands[id as usize].truth.own_fj += (meter.account.own_fj() - before) as u64;
         if self.write_through {
             let rest = self.flush();
             let done = rest.map_or(programmed, |end| end.max(programmed));

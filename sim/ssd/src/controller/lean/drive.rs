@@ -27,6 +27,8 @@ pub struct Command {
     pub truth: CommandTruth,
     pub(super) len: u32,
     pub(super) done: u32,
+    /// What the account of energy said when its doorbell was rung.
+    begun_j: f64,
     /// Whose it is: job and slot.
     pub owner: (u32, u32),
 }
@@ -283,7 +285,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.run_to(at);
         let first = self.lane(self.c.now, Down, self.times.doorbell);
         truth.doorbell_ps = first;
-        let command = Command { truth, len: (truth.blocks * LBA) as u32, done: 0, owner };
+        let command = Command { truth, len: (truth.blocks * LBA) as u32, done: 0, begun_j: 0.0, owner };
         let id = match self.spare.pop() {
             Some(id) => {
                 self.commands[id as usize] = command;
@@ -303,6 +305,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.queues[usize::from(queue)].rung += 1;
         let now = self.c.now;
         let ready = self.c.power.states.busy(now, true, &mut self.c.power.meter);
+        self.c.power.meter.account.rung(now, queue, 1);
         if !self.arbitrating {
             self.arbitrate_at(ready.max(now + self.c.processor.to_fetch));
         }
@@ -370,7 +373,10 @@ impl<'a, S: BusSink> Drive<'a, S> {
             Want::Data { id, len } => {
                 let last = first + time - if rest > 0 { tail } else { self.times.payload_answer };
                 self.commands[id as usize].truth.data(first, last);
-                let through = self.c.data_path.carry(arrival, len, &mut self.c.power);
+                let before = self.c.power.meter.account.own_fj();
+                let through = self.c.data_path.carry(arrival, len, true, &mut self.c.power);
+                let own = self.c.power.meter.account.own_fj() - before;
+                self.commands[id as usize].truth.own_fj += own as u64;
                 self.path.push(through, Piece { id, len, inward: true });
             }
             want => self.soon.push(arrival, kind::ARRIVED, Soon::Arrived(want, read.first)),
@@ -384,6 +390,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         for _ in 0..count {
             let Some(id) = self.queues[usize::from(queue)].waiting.pop_front() else { return };
             self.commands[id as usize].truth.fetch_ps = first;
+            self.commands[id as usize].begun_j = self.c.power.meter.account.fetched(queue);
             self.c.admin.health.io_begins(self.c.now);
             let slow = self.c.power.states.slowdown();
             self.execute.push(self.c.processor.understood_ps(self.c.now, slow), id);
@@ -418,8 +425,9 @@ impl<'a, S: BusSink> Drive<'a, S> {
 
     fn complete(&mut self, id: u32) {
         let first = self.lane(self.c.now, Up, self.times.cqe);
+        let share_fj = self.c.power.meter.account.over(self.c.now, self.commands[id as usize].begun_j);
         let truth = &mut self.commands[id as usize].truth;
-        truth.cqe_ps = first;
+        (truth.cqe_ps, truth.share_fj) = (first, share_fj);
         self.c.admin.health.io_ends(self.c.now, 1);
         self.queues[usize::from(truth.qid)].posted.push_back(id);
         self.soon.push(first + self.times.cqe + self.c.processor.msix, kind::POST, Soon::Post(id));
