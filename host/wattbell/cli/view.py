@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import output
+
+if TYPE_CHECKING:
+    from ..zoom import Zoom
+
+
+def _opened(path: Path) -> Zoom:
+    from ..zoom import open_zoom
+
+    with output.bar("rebuilding from the journal") as rebuilt, output.bar(f"reading the commands of {path.name} once") as made:
+        return open_zoom(path, rebuilt, made)
 
 
 def view(
@@ -24,11 +34,10 @@ def view(
 
       wattbell view before after
     """
-    from ..view.answers import Shown
     from ..view.server import ViewServer
-    from ..zoom import open_zoom
+    from ..view.shown import Shown
 
-    server = ViewServer([Shown(path.absolute().name, open_zoom(path)) for path in captures], port)
+    server = ViewServer([Shown(path.absolute().name, path, _opened(path)) for path in captures], port)
     output.out.print(server.url, soft_wrap=True)
     if browser:
         webbrowser.open(server.url)

@@ -1,120 +1,29 @@
-"""The page's questions, and their answers as JSON: parameters checked, numbers as the page draws them."""
+"""What the page asks for as it moves: the capture, and pictures of any span of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from wattbell_spec.wire import EventType, LinkState
 
+from ..analysis.link import states
+from ..analysis.loss import lost_parts
 from ..analysis.names import admin_name, io_name
 from ..jsondata import JsonObject
+from ..measure.loss import LossBook
+from ..present.around import around_rows
 from ..zoom import Zoom
+from .asked import Asked
+from .plain import rounded, rounded_one
 
-MOST_POINTS = 20_000
 MOST_ROWS = 50_000
-_INSTANTS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix", "cq_head")
-
-
-@dataclass
-class Shown:
-    """A capture on the page. ``align_ticks``: where its zero is, for an overlay."""
-
-    name: str
-    zoom: Zoom
-    align_ticks: int = 0
-    live: bool = False
-
-
-class Asked:
-    """The parameters of one question about one capture."""
-
-    def __init__(self, request: Request, shown: Sequence[Shown]) -> None:
-        try:
-            self.shown = shown[int(request.path_params["k"])]
-        except (IndexError, ValueError):
-            raise HTTPException(404, "There is no such capture.") from None
-        self.zoom = self.shown.zoom
-        self._query = request.query_params
-        self.origin = self.zoom.bounds[0]
-
-    def text(self, name: str) -> str | None:
-        return self._query.get(name) or None
-
-    def number(self, name: str) -> float | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = np.nan
-        if not abs(value) < 1e18:
-            raise HTTPException(422, f"{name} is not a number.")
-        return value
-
-    def integer(self, name: str, default: int, low: int, high: int) -> int:
-        value = self.number(name)
-        return default if value is None else min(max(int(value), low), high)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """(begin, end) as ticks of the capture: all of it where nothing is asked; end > begin."""
-        first, last = self.zoom.bounds
-        begin, end = self.number("begin"), self.number("end")
-        low = first if begin is None else self.origin + int(np.floor(begin))
-        high = last if end is None else self.origin + int(np.ceil(end))
-        if high < low:
-            raise HTTPException(422, "The span ends before it begins.")
-        low, high = max(low, first - (last - first) - 1), min(high, last + (last - first) + 1)  # no use in looking farther
-        return low, max(high, low + 1)
-
-    @property
-    def points(self) -> int:
-        return self.integer("points", 1000, 1, MOST_POINTS)
-
-
-def routes(shown: Sequence[Shown], prefix: str) -> list[Route]:
-    """The routes below ``prefix``."""
-
-    def captures(_: Request) -> Response:
-        return answer([{"k": k, "name": s.name, "state": s.zoom.capture.state} for k, s in enumerate(shown)])
-
-    def about(handler: Callable[[Asked], Any]) -> Callable[[Request], Response]:
-        def respond(request: Request) -> Response:
-            found = handler(Asked(request, shown))
-            return found if isinstance(found, Response) else answer(found)
-
-        return respond
-
-    handlers = {"capture": capture, "rail": rail, "load": load, "commands": commands}
-    made = [Route(f"{prefix}/{{k}}/{name}", about(handler)) for name, handler in handlers.items()]
-    return [Route(f"{prefix}/captures", captures), *made]
-
-
-def answer(value: Any, status: int = 200) -> Response:
-    """JSON; what is not a finite number is null."""
-    return Response(msgspec.json.encode(value, enc_hook=_plain), status, media_type="application/json")
-
-
-def error(status: int, text: str) -> Response:
-    """One line."""
-    return answer({"error": " ".join(text.split("\n"))}, status)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, pl.Series):
-        return value.to_list()
-    raise NotImplementedError(type(value).__name__)
+INSTANTS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix", "cq_head")
+NO_RAIL = "The capture has no rail."
+OFTEN = "*"
+"""A level that changes more often than can be drawn."""
 
 
 def class_name(opcode: int, admin: bool) -> str:
@@ -122,13 +31,23 @@ def class_name(opcode: int, admin: bool) -> str:
     return admin_name(opcode) if admin else io_name(opcode)
 
 
+def losses(zoom: Zoom, begin: int, end: int) -> list[str]:
+    """What is missing in a span, in words."""
+    zones = zoom.commands.pyramid.zones
+    book = LossBook(zoom.gaps, zoom.events_of(EventType.LOSS), *zoom.bounds, lambda: int(zones.latency_max.max(initial=0)))
+    lossless = zoom.capture.meta["loss"].get("lossless", True) if (begin, end) == zoom.bounds else True
+    return lost_parts({**book.between(begin, end).to_json(), "lossless": lossless, "meta": {}})
+
+
 def capture(asked: Asked) -> JsonObject:
     """What the capture is, and what it has."""
     zoom, meta = asked.zoom, asked.zoom.capture.meta
     first, last = zoom.bounds
     anchor = meta["clock"].get("utc_anchor")
-    reader = zoom.capture.rail
+    rail_about = meta["rail"]
     conditions = meta.get("conditions") or {}
+    tables = {name: pl.scan_parquet(zoom.capture.path / f"{name}.parquet", glob=False) for name in ("tlps", "events")}
+    p99 = {(row.opcode, row.admin): row.p99_s for row in zoom.command_span(first, last)} if last > first else {}
     return {
         "name": asked.shown.name,
         "state": zoom.capture.state,
@@ -136,18 +55,17 @@ def capture(asked: Asked) -> JsonObject:
         "origin_tick": first,
         "begin": 0,
         "end": last - first,
-        "utc_origin_s": (anchor["utc_ns"] - (anchor["tick"] - first) * zoom.tick_s * 1e9) * 1e-9 if anchor else None,
+        "utc_origin_s": anchor["utc_ns"] * 1e-9 - (anchor["tick"] - first) * zoom.tick_s if anchor else None,
         "has": {
-            "rail": reader is not None,
-            "commands": zoom.command_count > 0,
-            "events": True,
-            "link": False,
-            "tlps": False,
+            "rail": zoom.rail_bounds is not None,
+            "commands": len(zoom.commands) > 0,
+            **{name: int(table.select(pl.len()).collect().item()) > 0 for name, table in tables.items()},
+            "link": len(_link(zoom)[0]) > 0,
         },
-        "rail": {"interval": reader.interval_ticks, "samples": reader.samples} if reader else None,
+        "rail": {"interval": rail_about["interval_ticks"], "samples": rail_about["samples"]} if zoom.rail_bounds else None,
         "drive": meta.get("drive"),
-        "conditions": [str(note) for note in conditions.get("notes") or []],
-        "loss": [],
+        "conditions": [f"{name}: {text}" for name, text in around_rows(conditions)] + _notes(zoom),
+        "loss": losses(zoom, first, last),
         "phases": [
             {
                 "number": phase.number,
@@ -160,21 +78,36 @@ def capture(asked: Asked) -> JsonObject:
             for phase in zoom.phases
         ],
         "classes": [
-            {"opcode": opcode, "admin": admin, "name": class_name(opcode, admin), "count": count} for opcode, admin, count in zoom.classes
+            {
+                "opcode": opcode,
+                "admin": admin,
+                "name": class_name(opcode, admin),
+                "count": count,
+                "p99_s": rounded_one(p99.get((opcode, admin))),
+            }
+            for opcode, admin, count in zoom.classes
         ],
-        "commands": zoom.command_count,
-        "live": asked.shown.live,
+        "commands": len(zoom.commands),
+        "live": False,
         "align": asked.shown.align_ticks,
     }
 
 
+def _notes(zoom: Zoom) -> list[str]:
+    conditions = zoom.capture.meta.get("conditions") or {}
+    said = [str(note) for note in conditions.get("notes") or []]
+    return ["virtual rig"] * bool(conditions.get("virtual")) + said + zoom.notes * bool(len(zoom.commands))
+
+
 def rail(asked: Asked) -> JsonObject:
-    """Power, current, voltage."""
+    """Power, current, voltage; one value a sample, or mean and limits of points."""
     found = asked.zoom.rail(*asked.span, asked.points)
     if found is None:
-        raise HTTPException(409, "The capture has no rail.")
-    names = ("mean",) if found.raw else ("mean", "min", "max")
-    rows = {name: dict(zip(names, (row.mean, row.low, row.high))) for name, row in found.rows.items()}
+        raise HTTPException(409, NO_RAIL)
+    rows = {}
+    for name, row in found.rows.items():
+        values = {"mean": row.mean} if found.raw else {"mean": row.mean, "min": row.low, "max": row.high}
+        rows[name] = {key: rounded(array) for key, array in values.items()}
     return {"raw": found.raw, "t": found.ticks - asked.origin, **rows}
 
 
@@ -182,47 +115,144 @@ def load(asked: Asked) -> JsonObject:
     """MB/s by direction, IOPS, queue depth."""
     bins = asked.zoom.load(*asked.span, asked.points)
     width_s = bins.width_ticks * asked.zoom.tick_s
-    centre = bins.first_tick - asked.origin + (np.arange(len(bins)) + 0.5) * bins.width_ticks
     return {
         "width": bins.width_ticks,
-        "t": centre,
-        "read_mb_per_s": bins.read_bytes / width_s / 1e6,
-        "write_mb_per_s": bins.write_bytes / width_s / 1e6,
-        "iops": bins.count / width_s,
-        "depth_mean": bins.depth_ticks / bins.width_ticks,
+        "t": bins.first_tick - asked.origin + (np.arange(len(bins)) + 0.5) * bins.width_ticks,
+        "read_mb_per_s": rounded(bins.read_bytes / width_s / 1e6),
+        "write_mb_per_s": rounded(bins.write_bytes / width_s / 1e6),
+        "iops": rounded(bins.count / width_s),
+        "depth_mean": rounded(bins.depth_ticks / bins.width_ticks),
         "depth_max": bins.depth_max,
     }
 
 
 def commands(asked: Asked) -> JsonObject:
-    """Rows, or their density."""
-    rows = asked.zoom.rows(*asked.span)
-    limit = asked.integer("limit", 2000, 0, MOST_ROWS)
-    if len(rows) > limit:
-        ticks, latency = rows["start_tick"].to_numpy(), (rows["cqe_tick"] - rows["start_tick"]).to_numpy() * asked.zoom.tick_s
-        t_edges = np.linspace(*asked.span, 401)
-        latency_edges = np.logspace(-7, 1, 65)
-        counts, _, _ = np.histogram2d(ticks, np.clip(latency, 1e-7, 9.99), (t_edges, latency_edges))
-        return {
-            "count": len(rows),
-            "kind": "density",
-            "t_edges": t_edges - asked.origin,
-            "latency_edges_s": latency_edges,
-            "counts": counts.astype(np.int64),
-        }
-    return {"count": len(rows), "kind": "rows", "rows": command_rows(rows, asked.origin, asked.zoom.tick_s)}
+    """Rows, or where there are more than ``limit`` their density."""
+    begin, end = asked.span
+    count, rows = asked.zoom.rows(begin, end, asked.integer("limit", 2000, 0, MOST_ROWS), asked.wanted)
+    if rows is not None:
+        return {"count": count, "kind": "rows", "rows": command_rows(rows, asked.origin, asked.zoom.tick_s)}
+    found = asked.zoom.density(begin, end, asked.wanted)
+    return {
+        "count": count,
+        "kind": "density",
+        "t_edges": found.t_edges - asked.origin,
+        "latency_edges_s": rounded(found.latency_edges_s),
+        "counts": found.counts,
+    }
 
 
 def command_rows(rows: pl.DataFrame, origin: int, tick_s: float) -> JsonObject:
     """Columns of rows as the page has them."""
     admin = (rows["qid"] == 0).to_list()
     start = pl.coalesce("doorbell_tick", "fetch_tick")
-    latency = rows.select(((pl.col("cqe_tick") - start) * tick_s).alias("latency_s"))["latency_s"]
+    latency = rows.select(((pl.col("cqe_tick") - start) * tick_s).round_sig_figs(7).alias("latency_s"))["latency_s"]
     return {
-        **{name: (rows[f"{name}_tick"].cast(pl.Int64) - origin).to_list() for name in _INSTANTS},
-        "opcode": rows["opcode"].to_list(),
+        **{name: rows[f"{name}_tick"].cast(pl.Int64) - origin for name in INSTANTS},
+        "opcode": rows["opcode"],
         "admin": admin,
         "name": [class_name(opcode, is_admin) for opcode, is_admin in zip(rows["opcode"].to_list(), admin, strict=True)],
-        **{name: rows[name].to_list() for name in ("qid", "cid", "status", "slba", "blocks", "bytes", "flags", "index")},
-        "latency_s": latency.to_list(),
+        **{name: rows[name] for name in ("qid", "cid", "status", "slba", "blocks", "bytes", "flags", "index")},
+        "latency_s": latency,
     }
+
+
+def events(asked: Asked) -> JsonObject:
+    """Events, the first ``limit`` of them."""
+    count, rows = asked.zoom.events(*asked.span, asked.integer("limit", 1000, 0, MOST_ROWS))
+    return {"count": count, "rows": [_event(row, asked.origin) for row in rows.iter_rows(named=True)]}
+
+
+def _event(row: dict[str, Any], origin: int) -> JsonObject:
+    return {"t": row["tick"] - origin, "name": row["name"], "text": event_text(row)}
+
+
+def event_text(row: dict[str, Any]) -> str:
+    """An event in words."""
+    kind, arg8, arg16, arg32 = row["type"], row["arg8"], row["arg16"], row["arg32"]
+    if kind == EventType.LINK:
+        return f"link {_state_name(arg8)}"
+    if kind == EventType.LINK_STATE:
+        return f"link {_state_name(arg16)}, {('host to drive', 'drive to host')[arg8 & 1]}"
+    if kind == EventType.CLKREQ:
+        return f"CLKREQ# {'released' if arg8 & 1 else 'asserted'}"
+    if kind == EventType.PERST:
+        return f"PERST# {'released' if arg8 & 1 else 'asserted'}"
+    if kind == EventType.MARKER:
+        return f"marker {arg32:#x}"
+    if kind == EventType.RUN:
+        return "capture started" if arg8 else "capture stopped"
+    if kind == EventType.POWER_STATE:
+        return f"power state {arg8 & 31} set"
+    if kind in (EventType.QUEUE_CREATED, EventType.QUEUE_DELETED):
+        return f"{'CQ' if arg8 else 'SQ'} {arg16} {'created' if kind == EventType.QUEUE_CREATED else 'deleted'}"
+    return f"{str(row['name']).replace('_', ' ')} {arg8:#x} {arg16:#x} {arg32:#x}"
+
+
+def _state_name(value: int) -> str:
+    return LinkState(value).name.replace("_", ".") if value in set(LinkState) else str(value)
+
+
+def _link(zoom: Zoom) -> tuple[Any, Any]:
+    return states(zoom.events_of(EventType.LINK, EventType.LINK_STATE))
+
+
+def levels(asked: Asked) -> JsonObject:
+    """Link state, CLKREQ#, PERST#: [tick, value] from each change on, the first at or before the span; ``null`` where nothing is known yet,
+    ``"*"`` where it changes more often than ``points`` can show."""
+    begin, end = asked.span
+    made: JsonObject = {}
+    ticks, values = _link(asked.zoom)
+    before: Any = None
+    made["link_state"] = _steps(ticks, [_state_name(value) for value in range(16)], values, before, begin, end, asked)
+    for name, kind in (("clkreq", EventType.CLKREQ), ("perst", EventType.PERST)):
+        rows = asked.zoom.events_of(kind)
+        pin = (rows["arg8"].to_numpy() & 1).astype(np.int64)
+        # a pin had the other level before its first change
+        before = None if not len(pin) else 1 - int(pin[0])
+        made[name] = _steps(rows["tick"].cast(pl.Int64).to_numpy(), [0, 1], pin, before, begin, end, asked)
+    return made
+
+
+def _steps(ticks: Any, names: list[Any], values: Any, before: Any, begin: int, end: int, asked: Asked) -> list[list[Any]]:
+    if not len(ticks):
+        return []
+    low, high = (int(i) for i in np.searchsorted(ticks, [begin, end], side="right"))
+    origin, points = asked.origin, asked.points
+    first = [ticks[low - 1] - origin, names[values[low - 1]]] if low else [begin - origin, before]
+    if high - low <= points:
+        return [first, *([int(t) - origin, names[v]] for t, v in zip(ticks[low:high].tolist(), values[low:high].tolist(), strict=True))]
+    made = [first]
+    width = (end - begin) / points
+    place = ((ticks[low:high] - begin) / width).astype(np.int64)
+    starts = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
+    for a, b in zip(starts.tolist(), [*starts[1:].tolist(), high - low], strict=True):
+        if b - a > 1:  # several changes in what the page draws as one point
+            made.append([int(ticks[low + a]) - origin, OFTEN])
+        made.append([int(ticks[low + b - 1]) - origin, names[values[low + b - 1]]])
+    return made
+
+
+def gaps(asked: Asked) -> list[JsonObject]:
+    """What is missing in the span; those closer than a point are one."""
+    begin, end = asked.span
+    near = asked.zoom.gaps.filter((pl.col("first_tick") <= end) & (pl.col("last_tick") >= begin))
+    closest = (end - begin) // asked.points if "points" in asked else 0
+    made: list[JsonObject] = []
+    for kind, first, last, count, reason in near.select("kind", "first_tick", "last_tick", "count", "reason").iter_rows():
+        row = {
+            "kind": kind,
+            "begin": first - asked.origin,
+            "end": last - asked.origin,
+            "count": None if count < 0 else count,
+            "reason": reason,
+        }
+        if made and closest and row["begin"] - made[-1]["end"] < closest:
+            old = made[-1]
+            old["kind"] = kind if kind == old["kind"] else "ANY"
+            old["end"] = max(old["end"], row["end"])
+            old["count"] = None if old["count"] is None or row["count"] is None else old["count"] + row["count"]
+            old["reason"] = reason if reason == old["reason"] else "several"
+        else:
+            made.append(row)
+    return made

@@ -20,12 +20,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import RigError, UsageError, WattbellError
-from . import answers
-from .answers import Shown
+from .plain import error as told
+from .routes import routes
+from .shown import Shown
 
 HOST = "127.0.0.1"
 _SECURITY = {
-    "content-security-policy": "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'self'; base-uri 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -54,7 +55,7 @@ class Guard:
             return
         asked = dict(scope["headers"]).get(b"host", b"").split(b":")[0]
         if asked not in self._hosts:
-            answer = answers.error(403, "This server answers to 127.0.0.1 and localhost alone.")
+            answer = told(403, "This server answers to 127.0.0.1 and localhost alone.")
             await answer(scope, receive, send_guarded)  # type: ignore[arg-type]
             return
         await self._app(scope, receive, send_guarded)  # type: ignore[arg-type]
@@ -62,27 +63,27 @@ class Guard:
 
 def make_app(shown: Sequence[Shown], token: str, hosts: Sequence[str] = (HOST, "localhost")) -> ASGIApp:
     """The application that shows captures below ``/token/``."""
-    routes = [
+    paths = [
         Route(f"/{token}/", _file("index.html")),
         Route(f"/{token}/static/{{name:path}}", _static),
         Route(f"/{token}/licences", _licences),
-        *answers.routes(shown, f"/{token}/api"),
+        *routes(shown, f"/{token}/api"),
     ]
     handlers = {WattbellError: _told, HTTPException: _refused, Exception: _bug}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), hosts)
+    return Guard(Starlette(routes=paths, exception_handlers=handlers), hosts)
 
 
 def _told(_: Request, error: Exception) -> Response:
-    return answers.error(422 if isinstance(error, UsageError) else 500, str(error))
+    return told(400 if isinstance(error, UsageError) else 500, str(error))
 
 
 def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return answers.error(error.status_code, error.detail)
+    return told(error.status_code, error.detail)
 
 
 def _bug(_: Request, error: Exception) -> Response:
-    return answers.error(500, f"bug: {type(error).__name__}: {error}")
+    return told(500, f"bug: {type(error).__name__}: {error}")
 
 
 def _file(name: str) -> Callable[[Request], Response]:

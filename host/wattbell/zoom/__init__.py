@@ -3,6 +3,7 @@
 The rail comes from the summaries of its JLS, commands from a pyramid beside the Parquet file.
 """
 
+from .table import Wanted
 from .zoom import Zoom, open_zoom
 
-__all__ = ["Zoom", "open_zoom"]
+__all__ = ["Wanted", "Zoom", "open_zoom"]

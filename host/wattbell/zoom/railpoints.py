@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ F64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 _ENTRIES = tuple(128 * 20**level for level in range(12))
 """Samples an entry of each summary level of JLS."""
+MOST_MENDED = 1 << 19
+"""Samples read for points with holes."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class RailPoints:
     ticks: F64
     rows: dict[str, Row]
 
+    def moved(self, ticks: int) -> RailPoints:
+        """The same, so much later."""
+        return replace(self, ticks=self.ticks + ticks)
+
 
 def increment_for(samples: int, points: int) -> int:
     """Samples a point: a multiple of an entry of the summary that JLS answers from (the coarsest that is not coarser than a point). Else
@@ -41,6 +47,21 @@ def increment_for(samples: int, points: int) -> int:
     wanted = max(1, -(-samples // max(points, 1)))
     entry = max((size for size in _ENTRIES if size <= wanted), default=1)
     return -(-wanted // entry) * entry
+
+
+def _mend(reader: RailReader, found: dict[str, F64], starts: Int64, stops: Int64) -> None:
+    """JLS knows nothing of an entry of 128 samples that has a hole, and so nothing of a point made of such entries: those are read, as long
+    as they are few, the ones beside what is known first. In wider points the entries around a hole do not count."""
+    empty = np.any([np.isnan(of[:, 0]) for of in found.values()], axis=0)
+    beside = empty & ~(np.append(True, empty[:-1]) & np.append(empty[1:], True))
+    points = np.concatenate((np.flatnonzero(beside), np.flatnonzero(empty & ~beside)))
+    for point in points[: MOST_MENDED // max(1, int(stops[0] - starts[0]))].tolist():
+        part = reader.read(int(starts[point]), int(stops[point]))
+        for name, of in found.items():
+            values = getattr(part, name)
+            known = values[np.isfinite(values)]
+            if len(known):
+                of[point] = known.mean(dtype=np.float64), np.nan, known.min(), known.max()
 
 
 def rail_points(reader: RailReader, begin: int, end: int, points: int) -> RailPoints:
@@ -60,8 +81,7 @@ def rail_points(reader: RailReader, begin: int, end: int, points: int) -> RailPo
     starts = first + np.arange(count, dtype=np.int64) * step
     stops = np.minimum(starts + step, last)
     middle = reader.first_tick + (starts + stops - 1) / 2 * interval
-    rows = {}
-    for _, name, _ in SIGNALS:
-        found = reader.statistics(name, first, last, step)
-        rows[name] = Row(found[:, 0], found[:, 2], found[:, 3])
+    found = {name: reader.statistics(name, first, last, step) for _, name, _ in SIGNALS}
+    _mend(reader, found, starts, stops)
+    rows = {name: Row(of[:, 0], of[:, 2], of[:, 3]) for name, of in found.items()}
     return RailPoints(False, step * interval, middle, rows)

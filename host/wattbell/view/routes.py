@@ -1,0 +1,46 @@
+"""The paths of the page's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from . import answers, finding, statistics
+from .asked import Asked
+from .plain import answer
+from .shown import Shown
+
+_HANDLERS: dict[str, Callable[[Asked], Any]] = {
+    "capture": answers.capture,
+    "rail": answers.rail,
+    "load": answers.load,
+    "commands": answers.commands,
+    "events": answers.events,
+    "levels": answers.levels,
+    "gaps": answers.gaps,
+    "span": statistics.span,
+    "histogram": statistics.histogram,
+    "figures": statistics.figures,
+    "find": finding.find,
+}
+
+
+def routes(shown: Sequence[Shown], prefix: str) -> list[Route]:
+    """The routes below ``prefix``. Starlette runs each in a thread of its pool."""
+
+    def captures(_: Request) -> Response:
+        return answer([{"k": k, "name": one.name, "state": one.state} for k, one in enumerate(shown)])
+
+    def about(handler: Callable[[Asked], Any]) -> Callable[[Request], Response]:
+        def respond(request: Request) -> Response:
+            found = handler(Asked(request, shown))
+            return found if isinstance(found, Response) else answer(found)
+
+        return respond
+
+    made = [Route(f"{prefix}/{{k}}/{name}", about(handler)) for name, handler in _HANDLERS.items()]
+    return [Route(f"{prefix}/captures", captures), *made]
