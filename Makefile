@@ -92,11 +92,11 @@ load: setup  ## how many commands a second the gateware takes before it loses on
 	@$(PY) -m tests.bench.load
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
-	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
+	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[board]'
 	@$(PY) -m wattbell_gateware.build --board ecp5 --seeds 1,3,5 --docs $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
-	@.venv/bin/pip install -q --disable-pip-version-check -e '.[board]'
+	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[board]'
 	@$(PY) -m wattbell_gateware.build --board kintex7 --resources --docs
 
 afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
@@ -125,7 +125,7 @@ soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and it
 	@$(PY) -m tools.soak $(SOAK)
 
 mutants: setup  ## single faults put into the code, in a clone: which of them a test notices (many hours; MUTANTS="--sample 200 --minutes 60"): docs/testing.md
-	@.venv/bin/pip install -q --disable-pip-version-check -e '.[mutants]'
+	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[mutants]'
 	@$(PY) tools/mutants.py --docs $(MUTANTS)
 
 bench: setup sim rtl-all  ## speed, as ratios

@@ -49,7 +49,7 @@ cargo_ok || die "cargo 1.88 or newer is missing, and the packages cargo-web and 
 # --- Python ----------------------------------------------------------------------------------------------------------
 python="${PYTHON:-python3}"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is missing ($python is $("$python" --version))"
-made_of="$(cat pyproject.toml tools/setup.sh | sha256sum | cut -d' ' -f1) $("$python" --version)"
+made_of="$(cat pyproject.toml constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1) $("$python" --version)"
 case "$level" in
 run) extras=gateware,rig ;;
 dev) extras=gateware,rig,dev ;;
@@ -60,8 +60,10 @@ has="$(cat "$stamp_dir/venv" 2>/dev/null)" || has=""
 if [ ! -x .venv/bin/python ] || { [ "$has" != "$want" ] && [ "$has" != "$made_of gateware,rig,dev" ]; }; then
   say "Python packages into .venv"
   [ -x .venv/bin/python ] || "$python" -m venv .venv || die "'$python -m venv' failed: is python3-venv installed?"
-  .venv/bin/pip install -q --disable-pip-version-check -e ".[$extras]" >"$stamp_dir/pip.log" 2>&1 ||
-    { tail -n 20 "$stamp_dir/pip.log" >&2; die "pip could not install what pyproject.toml names (see above for the package)"; }
+  # what builds the package in pip's own environment is pinned too: by the first name up to pip 25.2, by the second from 25.3
+  PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+    .venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[$extras]" >"$stamp_dir/pip.log" 2>&1 ||
+    { tail -n 20 "$stamp_dir/pip.log" >&2; die "pip could not install what pyproject.toml and constraints.txt name (see above for the package)"; }
   printf '%s' "$want" >"$stamp_dir/venv"
 fi
 

@@ -57,6 +57,8 @@ def find_profile(name: str) -> Path:
         return path
     path = programs.profiles_dir() / f"{name}.toml"
     if not path.is_file():
+        if not programs.profile_files() and (why := programs.without_simulator()):
+            raise SimError(why)
         known = ", ".join(p.stem for p in programs.profile_files()) or "none"
         raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
     return path
@@ -72,7 +74,10 @@ def known_profiles() -> list[dict[str, str]]:
             raise SimError(f"{path} is not a valid profile ({error}).") from None
         found.append({"profile": path.stem, "path": str(path), **_identity(content)})
     if not found:
-        raise SimError(f"There is no profile in {programs.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them.")
+        raise SimError(
+            programs.without_simulator()
+            or f"There is no profile in {programs.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them."
+        )
     return found
 
 

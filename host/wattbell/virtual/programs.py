@@ -36,8 +36,20 @@ def find_program(name: str) -> Path:
         return path
     found = shutil.which(name)
     if found is None:
-        raise SimError(f"The simulation program {name} is not built; run `make sim` in the checkout (and `make rtl`).")
+        raise SimError(
+            without_simulator() or f"The simulation program {name} is not built; run `make sim` in the checkout (and `make rtl`)."
+        )
     return Path(found)
+
+
+def without_simulator() -> str:
+    """What to do where the package was installed without the checkout that the simulator is built in; "" in a checkout."""
+    if (_CHECKOUT / "sim" / "Cargo.toml").is_file():
+        return ""
+    return (
+        "This installation has no simulator (virtual rigs and drives): build it in a checkout of Wattbell with `make sim rtl`, then run "
+        "`wattbell` there, or set WATTBELL_SIM_BIN to its sim/target/release and WATTBELL_PROFILES to its sim/profiles."
+    )
 
 
 def profiles_dir() -> Path:
