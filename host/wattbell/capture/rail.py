@@ -6,9 +6,10 @@ and ``rail_blocks.parquet`` says where on the grid each block lies. A reader ret
 
 from __future__ import annotations
 
+import math
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ import pyjls
 
 from ..errors import CaptureError
 from . import jlsfaults
+from .annotations import Annotation, Shape
 from .reserve import Reserve
 from .room import refused_growth, write_error, writing
 
@@ -31,6 +33,8 @@ SIGNALS = ((VOLTAGE, "voltage", "V"), (CURRENT, "current", "A"), (POWER, "power"
 NAME = "rail.jls"
 _SAMPLE_BYTES, _FIXED_BYTES = 13, 256 << 10
 """File growth in bytes: 12.43 per sample, summaries included."""
+_NOTE_BYTES = 256
+"""Of an annotation, without its text."""
 _FIRST_ENTRY, _ENTRIES_AN_ENTRY, _ENTRIES = 128, 20, 640
 """Summaries of f32 signals: samples per level-1 entry, entries of one level per entry of the next, entries per chunk."""
 _MOST_AT_ONCE = 1 << 16
@@ -87,6 +91,7 @@ class RailWriter:
         self.path = directory / NAME
         self._faults = jlsfaults.Watch()
         self._closed = False
+        self._note_bytes = 0
         rate = max(1, round(1e12 / (interval_ticks * tick_ps)))
         with writing(self.path):
             self.path.touch()
@@ -130,14 +135,16 @@ class RailWriter:
         """The capture's folder was renamed."""
         self.path = directory / NAME
 
-    def close(self, utc_ns: list[tuple[int, int]]) -> None:
+    def close(self, utc_ns: list[tuple[int, int]], notes: Sequence[tuple[int, Annotation]] = ()) -> None:
         """Finish the file and verify by reading back that it is complete. `utc_ns`: samples in order and their UTC, between which time is
-        interpolated."""
+        interpolated. `notes`: samples in order and what is written beside them."""
         try:
             self._pad()
             for signal, _, _ in SIGNALS:
                 for sample, at_ns in utc_ns:
                     self._jls.utc(signal, sample, jls_time(at_ns))
+            for sample, note in notes:
+                self._annotate(sample, note)
             self._jls.flush()
             self._release()
             self._reserve.close()
@@ -146,6 +153,16 @@ class RailWriter:
             with_all = False
         if not with_all:
             raise self._error()
+
+    def _annotate(self, sample: int, note: Annotation) -> None:
+        """As the Joulescope UI reads it: the two lines of a span have one name, which ends in a or b."""
+        line = note.shape is not Shape.TEXT
+        kind = pyjls.AnnotationType.VMARKER if line else pyjls.AnnotationType.TEXT
+        text = f"{note.number}{note.shape.value}" if line else note.text
+        with writing(self.path):
+            self._reserve.require(_FIXED_BYTES + self.samples * _SAMPLE_BYTES + self._note_bytes)
+        self._note_bytes += _NOTE_BYTES + len(text)
+        self._jls.annotation(POWER, sample, math.nan, kind, 0, text)
 
     def _pad(self) -> None:
         samples = self.samples

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Gap
+from .annotations import Annotation, Shape
 from .rail import F32, RailWriter, grid_index
 from .source import RailSource
 
@@ -46,6 +48,8 @@ class RailTrack:
         self._missing = missing
         self._writer: RailWriter | None = None
         self._break_ticks: list[int] = []
+        self._pieces = [(0, 0)]
+        """(sample of the grid, of the file) at which each piece begins that a long gap does not interrupt."""
 
     @property
     def stored(self) -> int:
@@ -146,6 +150,7 @@ class RailTrack:
         if filled < gap:
             self._left_out += gap - filled
             self.breaks.append(self._writer.samples)
+            self._pieces.append((sample, self._writer.samples))
             self._break_ticks += [
                 self.first_tick + (self.samples + filled) * self.interval_ticks,
                 self.first_tick + sample * self.interval_ticks,
@@ -168,8 +173,9 @@ class RailTrack:
         self._append(voltage, current, voltage * current)
         return sample - self._left_out
 
-    def close(self, utc_ns_of: Callable[[int], int] | None) -> None:
-        """Finish ``rail.jls`` (with no samples when none came); given the UTC of a tick, time is mapped in it."""
+    def close(self, utc_ns_of: Callable[[int], int] | None, notes: Sequence[Annotation] = ()) -> None:
+        """Finish ``rail.jls`` (with no samples when none came); given the UTC of a tick, time is mapped in it. ``notes``, in order of time,
+        become annotations; those that lie outside the waveform are left out, but a span that reaches into it begins or ends with it."""
         writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial)
         points: list[tuple[int, int]] = []
         if utc_ns_of is not None and self.first_tick is not None:
@@ -178,7 +184,30 @@ class RailTrack:
                 before, behind = self._break_ticks[2 * number : 2 * number + 2]
                 points += [(sample - 1, utc_ns_of(before - self.interval_ticks)), (sample, utc_ns_of(behind))]
             points.append((self.stored, utc_ns_of(self.first_tick + self.samples * self.interval_ticks)))
-        writer.close(points)
+        writer.close(points, self._placed(notes))
+
+    def _placed(self, notes: Sequence[Annotation]) -> list[tuple[int, Annotation]]:
+        """(sample of the file, annotation) of those within the waveform."""
+        if self.first_tick is None:
+            return []
+        where = [(note.tick - self.first_tick + self.interval_ticks // 2) // self.interval_ticks for note in notes]
+        begins = {note.number: at for at, note in zip(where, notes, strict=True) if note.shape is Shape.BEGIN}
+        ends = {note.number: at for at, note in zip(where, notes, strict=True) if note.shape is Shape.END}
+        inside = {number for number in begins if number in ends and begins[number] < self.samples and ends[number] >= 0}
+        placed = []
+        for at, note in zip(where, notes, strict=True):
+            if note.shape is Shape.TEXT and 0 <= at < self.samples:
+                placed.append((self._in_file(at), note))
+            elif note.shape is not Shape.TEXT and note.number in inside:
+                placed.append((self._in_file(min(max(at, 0), self.samples - 1)), note))
+        return sorted(placed, key=lambda one: one[0])
+
+    def _in_file(self, sample: int) -> int:
+        """The sample of the file for one of the grid; the last one before a long gap for those that it omits."""
+        number = bisect_right(self._pieces, sample, key=lambda piece: piece[0]) - 1
+        grid, stored = self._pieces[number]
+        limit = self._pieces[number + 1][1] if number + 1 < len(self._pieces) else self.stored
+        return min(stored + sample - grid, limit - 1)
 
     def abandon(self) -> None:
         """Abandon the file as it is."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 import pyarrow as pa
 from wattbell_spec import wire as spec
@@ -109,3 +112,29 @@ EVENT_NAMES = {int(event): event.name.lower() for event in spec.EventType}
 LOSS_NAMES = {int(source): source.name.lower() for source in spec.LossSource}
 ANY_KIND = "ANY"
 """`kind` of a gap in which blocks of unknown kind are missing. Other gaps carry the name of a wire Kind."""
+
+_UNITS = {
+    "interval_ticks": "tick",
+    "latency_ticks": "tick",
+    "slba": "logical block",
+    "blocks": "logical block",
+    "bytes": "byte",
+    "instant_u_ns": "ns",
+    "energy_raw": "1e-11 W x ADC conversion period",
+    "energy_high": "2^64 of energy_raw",
+}
+
+
+def metadata(table: str, meta: Mapping[str, Any]) -> dict[str, str]:
+    """Key-value metadata of a table's Parquet file, which says what it is where it is found without its capture. ``meta``: that of
+    ``meta.json``; a capture from before captures had an ``id`` gives an empty one."""
+    names = (TABLES | BESIDE)[table].names
+    units = {name: "tick" for name in names if name == "tick" or name.endswith("_tick")}
+    units |= {name: unit for name, unit in _UNITS.items() if name in names or table == "commands"}
+    return {
+        "wattbell.capture": str(meta.get("id") or ""),
+        "wattbell.table": table,
+        "wattbell.format": str(FORMAT_VERSION),
+        "wattbell.tick_ps": str(meta["clock"]["tick_ps"]),
+        "wattbell.units": json.dumps(units),
+    }

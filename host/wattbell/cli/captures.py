@@ -171,6 +171,90 @@ def export_sigrok(
         output.say(f"{made.merged} strobes fell into a sample that had one already; a higher --rate sets them apart.")
 
 
+@export_app.command("parquet")
+def export_parquet(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the tables.")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    json: Json = False,
+) -> None:
+    """Write commands and events of a window as Parquet, with names of opcodes, bytes, latencies, and the units in the files' metadata.
+
+    Commands that were in flight at any instant of the window are in it. The rail is in [bold]wattbell export jls[/].
+
+      wattbell export parquet capture --out tables/ --from 1.0 --to 1.2
+    """
+    from ..export import export_parquet as write
+
+    opened = open_with_progress(capture)
+    with output.spinner("writing Parquet"):
+        paths = write(opened, out, start_s=start, stop_s=stop)
+    _written(paths, json)
+
+
+@export_app.command("jls")
+def export_jls(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="JLS file.")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    json: Json = False,
+) -> None:
+    """Write the rail of a window as JLS, with phases and events as annotations. The Joulescope UI and pyjls read it.
+
+    wattbell export jls capture --out wake-up.jls --from 1.0 --to 1.2
+    """
+    from ..export import export_jls as write
+
+    opened = open_with_progress(capture)
+    with output.spinner("writing JLS"):
+        path = write(opened, out, start_s=start, stop_s=stop)
+    _written([path], json)
+
+
+@export_app.command("perfetto")
+def export_perfetto(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Trace file (.pftrace).")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    json: Json = False,
+) -> None:
+    r"""Write a Perfetto trace: commands as slices by queue, the rail as counters, phases, events, link state, what is missing.
+
+    Open it at ui.perfetto.dev (the file stays on this computer) or with trace_processor. Needs pip install 'wattbell\[perfetto]'.
+
+      wattbell export perfetto capture --out capture.pftrace --from 1.0 --to 1.2
+    """
+    from ..export import export_perfetto as write
+
+    opened = open_with_progress(capture)
+    with output.spinner("writing the trace"):
+        path = write(opened, out, start_s=start, stop_s=stop)
+    _written([path], json)
+
+
+@export_app.command("vcd")
+def export_vcd(
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="VCD file.")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    json: Json = False,
+) -> None:
+    """Write a value change dump: levels, link state, the rail as reals, and what each command in flight is at. GTKWave and Surfer read it.
+
+    wattbell export vcd capture --out capture.vcd --from 1.0 --to 1.2
+    """
+    from ..export import export_vcd as write
+
+    opened = open_with_progress(capture)
+    with output.spinner("writing the VCD file"):
+        path = write(opened, out, start_s=start, stop_s=stop)
+    _written([path], json)
+
+
 def sigrok_decoders() -> None:
     """Print the folder of the decoders wattbell and nvme, for sigrok-cli and PulseView.
 

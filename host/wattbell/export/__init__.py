@@ -1,6 +1,28 @@
-"""Export to other programs' formats: :func:`export_csv` and :func:`export_sigrok`."""
+"""Export of a window of a capture to other programs' formats: one function a format by seconds (``export_...``), and all of them by ticks
+and name (:data:`FORMATS`)."""
 
 from .csvs import export_csv
+from .formats import FORMATS, Format, write_csv_zip, write_jls, write_parquet_zip, write_perfetto, write_sigrok, write_vcd
+from .jls import export_jls
+from .parquet import export_parquet
+from .perfetto import export_perfetto
 from .sigrok import SigrokFile, export_sigrok
+from .vcd import export_vcd
 
-__all__ = ["SigrokFile", "export_csv", "export_sigrok"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "SigrokFile",
+    "export_csv",
+    "export_jls",
+    "export_parquet",
+    "export_perfetto",
+    "export_sigrok",
+    "export_vcd",
+    "write_csv_zip",
+    "write_jls",
+    "write_parquet_zip",
+    "write_perfetto",
+    "write_sigrok",
+    "write_vcd",
+]

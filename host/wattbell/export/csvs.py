@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.wire import CommandFlag
 
-from wattbell.analysis.context import Context, load
-from wattbell.analysis.names import ADMIN_OPCODES, IO_OPCODES
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
-from wattbell.export.window import Window, resolve
-from wattbell.measure.table import INSTANTS, SIZED_OPCODES, lba_sizes
+from wattbell.measure.depth import depth_steps
+from wattbell.measure.table import INSTANTS
+
+from .window import Selection, Window, command_bytes, command_name, resolve
 
 _CHUNK = 1 << 20
 
@@ -38,18 +39,21 @@ def export_csv(
     """
     if rail_every < 1:
         raise UsageError(f"The rail can be thinned by 1 or more, not by {rail_every}.")
-    context = load(capture)
-    window = resolve(context, start_s, stop_s)
-    folder = Path(out)
+    return csv_files(capture, resolve(capture, start_s, stop_s), Path(out), result, rail_every)
+
+
+def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[str, Any] | None = None, rail_every: int = 1) -> list[Path]:
+    """As :func:`export_csv`, of a window."""
+    selection = Selection(capture, window)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [
-            _commands(context, window, folder / "commands.csv"),
-            _events(context, window, folder / "events.csv"),
-            _depth(context, window, folder / "queue-depth.csv"),
+            _commands(selection, folder / "commands.csv"),
+            _events(selection, folder / "events.csv"),
+            _depth(selection, folder / "queue-depth.csv"),
         ]
-        if context.rail is not None:
-            written.append(_rail(context, window, folder / "rail.csv", rail_every))
+        if selection.rail is not None:
+            written.append(_rail(selection, folder / "rail.csv", rail_every))
         if result is not None:
             written.append(_figures(result, folder / "figures.csv"))
     except OSError as error:
@@ -58,59 +62,47 @@ def export_csv(
     return written
 
 
-def _commands(context: Context, window: Window, path: Path) -> Path:
+def _commands(selection: Selection, path: Path) -> Path:
     """One row per command: instants in s and ticks, latency in s, name, bytes."""
-    sizes, _ = lba_sizes(context.capture.meta)
-    start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
-    tick_s = context.tick_s
-    lba = pl.lit(sizes[0], dtype=pl.Int64)
-    for nsid, size in sizes.items():
-        if nsid:
-            lba = pl.when(pl.col("nsid") == nsid).then(pl.lit(size, dtype=pl.Int64)).otherwise(lba)
-    sized = (pl.col("qid") > 0) & pl.col("opcode").is_in(SIZED_OPCODES)
-    io_name = pl.col("opcode").replace_strict(IO_OPCODES, default=None, return_dtype=pl.String)
-    admin_name = pl.col("opcode").replace_strict(ADMIN_OPCODES, default=None, return_dtype=pl.String)
+    window, tick_s = selection.window, selection.tick_s
     seconds = [((pl.col(name) - window.zero_tick) * tick_s).alias(name.removesuffix("_tick") + "_s") for name in INSTANTS]
-    frame = (
-        context.capture.commands.filter((start >= window.first_tick) & (start < window.last_tick))
-        .sort(start, maintain_order=True)
-        .select(
-            "qid",
-            "cid",
-            "opcode",
-            pl.when(pl.col("qid") > 0).then(io_name).otherwise(admin_name).alias("command"),
-            "nsid",
-            "slba",
-            "blocks",
-            pl.when(sized).then(pl.col("blocks").cast(pl.Int64) * lba).otherwise(0).alias("bytes"),
-            "status",
-            "flags",
-            "saturated",
-            ((pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")) * tick_s).alias("latency_s"),
-            *seconds,
-            *INSTANTS,
-        )
+    frame = selection.begun_inside.select(
+        "qid",
+        "cid",
+        "opcode",
+        command_name().alias("command"),
+        "nsid",
+        "slba",
+        "blocks",
+        command_bytes(selection.capture).alias("bytes"),
+        "status",
+        "flags",
+        "saturated",
+        ((pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")) * tick_s).alias("latency_s"),
+        *seconds,
+        *INSTANTS,
     )
     frame.sink_csv(path, float_precision=9)
     return path
 
 
-def _events(context: Context, window: Window, path: Path) -> Path:
+def _events(selection: Selection, path: Path) -> Path:
     """One row per event."""
-    inside = context.events.filter((pl.col("tick") >= window.first_tick) & (pl.col("tick") < window.last_tick))
-    time = ((pl.col("tick") - window.zero_tick) * context.tick_s).alias("time_s")
-    inside.select(time, "tick", "name", "type", "arg8", "arg16", "arg32").write_csv(path, float_precision=9)
+    time = ((pl.col("tick") - selection.window.zero_tick) * selection.tick_s).alias("time_s")
+    selection.events.select(time, "tick", "name", "type", "arg8", "arg16", "arg32").write_csv(path, float_precision=9)
     return path
 
 
-def _depth(context: Context, window: Window, path: Path) -> Path:
+def _depth(selection: Selection, path: Path) -> Path:
     """One row per change of the number of I/O commands in flight; the first row is the depth at the start of the window."""
-    steps = context.steps
+    window, table = selection.window, selection.overlapping
+    io = table.take((table.qid > 0) & ~selection.markers & ~table.has(CommandFlag.NO_SQE))
+    steps = depth_steps(io.start_tick, np.maximum(io.cqe_tick, io.start_tick))
     inside = slice(*np.searchsorted(steps.ticks, [window.first_tick, window.last_tick], side="left").tolist())
     before = int(steps.depth[inside.start - 1]) if inside.start else 0
     ticks = np.concatenate(([window.first_tick], steps.ticks[inside]))
     depth = np.concatenate(([before], steps.depth[inside]))
-    seconds = (ticks - window.zero_tick) * context.tick_s
+    seconds = (ticks - window.zero_tick) * selection.tick_s
     pl.DataFrame({"time_s": seconds, "tick": ticks, "depth": depth}).write_csv(path, float_precision=9)
     return path
 
@@ -123,25 +115,25 @@ def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.fl
     return np.append(means, rest.mean(dtype=np.float64)) if len(rest) else means
 
 
-def _rail(context: Context, window: Window, path: Path, every: int) -> Path:
+def _rail(selection: Selection, path: Path, every: int) -> Path:
     """One row per sample, or mean of ``every``: time of its middle, V, A, W; empty where samples are missing. A long gap has no rows."""
-    rail = context.rail
+    rail, window = selection.rail, selection.window
     assert rail is not None
-    low, high = rail.indices(window.first_tick, window.last_tick)
+    low, high = selection.samples()
     step = max(every, _CHUNK // every * every)
     with open(path, "wb") as out:
         out.write(b"time_s,voltage_v,current_a,power_w\n")
         for first in range(low, high, step):
-            if not any(rail.reader.stored(first, min(first + step, high))):
+            if not any(rail.stored(first, min(first + step, high))):
                 continue
-            part = rail.reader.read(first, min(first + step, high))
+            part = rail.read(first, min(first + step, high))
             columns = [_mean_rows(v, every) for v in (part.voltage, part.current, part.power)]
             count = len(columns[0])
             sizes = np.minimum(every, high - first - np.arange(count) * every)
-            middle = rail.reader.tick_of(first) + (np.arange(count) * every + (sizes - 1) / 2) * rail.interval_ticks
+            middle = rail.tick_of(first) + (np.arange(count) * every + (sizes - 1) / 2) * rail.interval_ticks
             frame = pl.DataFrame(
                 {
-                    "time_s": (middle - window.zero_tick) * context.tick_s,
+                    "time_s": (middle - window.zero_tick) * selection.tick_s,
                     "voltage_v": columns[0],
                     "current_a": columns[1],
                     "power_w": columns[2],

@@ -13,16 +13,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from wattbell_spec.wire import CommandFlag, EventType
+from wattbell_spec.wire import CommandFlag
 
-from wattbell.analysis.context import AER, Context, load
+from wattbell.analysis.context import AER
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
-from wattbell.export.window import Window, resolve
 from wattbell.measure.depth import DepthSteps, depth_steps
 from wattbell.measure.loss import HIDES_COMMANDS
 from wattbell.measure.table import NONE, Commands
 from wattbell.probes import PROBES
+
+from .window import LEVELS, Selection, Window, resolve, track
 
 Int64 = npt.NDArray[np.int64]
 
@@ -80,14 +81,18 @@ def export_sigrok(
     Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the level of the
     sidebands, the link state, and a one-sample strobe for each doorbell, each command fetch and each CQE since the previous sample.
     An instant known only as a bound (saturated) has no strobe. ORIGIN names the doorbell strobe of what completes. DATA is high while data
-    of any command is between its first and last TLP (for one sample if both fall into it). BUSY is high while a command is in flight, Asynchronous Event Requests not counted, and where
-    command records are missing.
+    of any command is between its first and last TLP (for one sample if both fall into it). BUSY is high while a command is in flight,
+    Asynchronous Event Requests not counted, and where command records are missing.
     Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
     """
     if not 1 <= samplerate_hz <= 10**9:
         raise UsageError(f"A sample rate lies between 1 Hz and 1 GHz, not at {samplerate_hz}.")
-    context = load(capture)
-    window = resolve(context, start_s, stop_s)
+    return sigrok_file(capture, resolve(capture, start_s, stop_s), Path(out), samplerate_hz)
+
+
+def sigrok_file(capture: Capture, window: Window, path: Path, samplerate_hz: int = DEFAULT_RATE_HZ) -> SigrokFile:
+    """As :func:`export_sigrok`, of a window."""
+    selection = Selection(capture, window)
     ticks_a_second = round(1 / window.tick_s)
     # up to the sample that holds a strobe of the window's last tick
     samples = -(-(window.last_tick - 1 - window.first_tick) * samplerate_hz // ticks_a_second) + 1
@@ -96,17 +101,16 @@ def export_sigrok(
             f"{window.seconds:.3g} s at {rate_text(samplerate_hz)} are {samples:,} samples, more than sigrok handles "
             f"well ({MAX_SAMPLES:,}): give a shorter window (--from, --to) or a lower rate."
         )
-    path = Path(out)
-    logic = _Logic(context, window, samplerate_hz)
+    logic = _Logic(selection, samplerate_hz)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("version", "2")
-            archive.writestr("metadata", _metadata(context, samplerate_hz))
+            archive.writestr("metadata", _metadata(selection, samplerate_hz))
             for number, first in enumerate(range(0, samples, _CHUNK), start=1):
                 ticks = logic.ticks(first, min(first + _CHUNK, samples))
                 archive.writestr(f"logic-1-{number}", logic.levels(first, ticks).tobytes())
-                for channel, values in enumerate(_rail(context, ticks), start=len(CHANNELS) + 1):
+                for channel, values in enumerate(_rail(selection, ticks), start=len(CHANNELS) + 1):
                     archive.writestr(f"analog-1-{channel}-{number}", values.astype("<f4").tobytes())
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
@@ -114,7 +118,7 @@ def export_sigrok(
     return SigrokFile(path, samplerate_hz, samples, start, logic.merged)
 
 
-def _metadata(context: Context, rate_hz: int) -> str:
+def _metadata(selection: Selection, rate_hz: int) -> str:
     lines = [
         "[global]",
         "sigrok version=0.5.2",
@@ -123,10 +127,10 @@ def _metadata(context: Context, rate_hz: int) -> str:
         "capturefile=logic-1",
         f"total probes={len(CHANNELS)}",
         f"samplerate={rate_text(rate_hz)}",
-        f"total analog={len(ANALOG) if context.rail else 0}",
+        f"total analog={len(ANALOG) if selection.rail else 0}",
     ]
     lines += [f"probe{i}={name}" for i, name in enumerate(CHANNELS, start=1)]
-    if context.rail:
+    if selection.rail:
         lines += [f"analog{i}={name}" for i, name in enumerate(ANALOG, start=len(CHANNELS) + 1)]
     return "\n".join([*lines, f"unitsize={_UNIT_BYTES}", ""])
 
@@ -134,26 +138,19 @@ def _metadata(context: Context, rate_hz: int) -> str:
 class _Logic:
     """The probes at any sample."""
 
-    def __init__(self, context: Context, window: Window, rate_hz: int) -> None:
-        self._window = window
+    def __init__(self, selection: Selection, rate_hz: int) -> None:
+        window = self._window = selection.window
         self._rate = rate_hz
         self._ticks_a_second = round(1 / window.tick_s)
-        # Where nothing was recorded, assume: link in use (CLKREQ# low), drive out of reset (PERST# high), link state unknown.
-        events = context.events
-        self._levels = [
-            (0, _track(events, EventType.CLKREQ, 1, 0)),
-            (1, _track(events, EventType.PERST, 1, 1)),
-            (2, _track(events, EventType.LINK, 7, 0)),
-        ]
+        self._levels = [(bit, track(selection.all_events, *level)) for bit, level in enumerate(LEVELS.values())]
         self._strobes: list[tuple[int, Int64]] = []
         self.merged = 0
-        tables = (context.commands, context.markers)
-        instants = {name: np.concatenate([_known(table, name) for table in tables]) for name in _AGES}
-        instants["cqe"] = np.concatenate([table.cqe_tick for table in tables])
+        commands = selection.overlapping
+        instants = {name: _known(commands, name) for name in _AGES} | {"cqe": commands.cqe_tick}
         for name in ("doorbell", "fetch", "cqe"):
             ticks = instants[name]
             if name == "cqe":  # an aborted command has none, only the tick of its end
-                ticks = ticks[~np.concatenate([table.has(CommandFlag.ABORTED) for table in tables])]
+                ticks = ticks[~commands.has(CommandFlag.ABORTED)]
             ticks = ticks[ticks != NONE]
             if name != "cqe":
                 ticks = np.unique(ticks)  # one doorbell may announce several commands, one read fetch several
@@ -164,16 +161,15 @@ class _Logic:
         first, last = instants["first_data"], instants["last_data"]
         seen = (first != NONE) & (last != NONE) & (last >= window.first_tick) & (first < window.last_tick)
         self._data = (np.sort(self._index(first[seen])), np.sort(self._index(last[seen])))
-        self._busy = _in_flight(context, -(-self._ticks_a_second // rate_hz))
-        self._origins = self._doorbells_of_completions(tables)
+        self._busy = _in_flight(selection, -(-self._ticks_a_second // rate_hz))
+        self._origins = self._doorbells_of_completions(commands)
 
-    def _doorbells_of_completions(self, tables: tuple[Commands, ...]) -> tuple[Int64, npt.NDArray[np.uint16]]:
+    def _doorbells_of_completions(self, commands: Commands) -> tuple[Int64, npt.NDArray[np.uint16]]:
         """(sample of each CQE strobe, its ORIGIN)."""
-        first = self._window.first_tick
-        bell = np.concatenate([table.doorbell_tick for table in tables])
-        cqe = np.concatenate([np.where(table.has(CommandFlag.ABORTED), NONE, table.cqe_tick) for table in tables])
-        doubt = (bell == NONE) | np.concatenate([(table.flags & np.uint8(_DOUBTED)) != 0 for table in tables])
-        bound = np.concatenate([(table.saturated & np.uint8(1)) != 0 for table in tables])
+        first, bell = self._window.first_tick, commands.doorbell_tick
+        cqe = np.where(commands.has(CommandFlag.ABORTED), NONE, commands.cqe_tick)
+        doubt = (bell == NONE) | ((commands.flags & np.uint8(_DOUBTED)) != 0)
+        bound = (commands.saturated & np.uint8(1)) != 0
         inside = (cqe >= first) & (cqe < self._window.last_tick)
         bell, cqe, doubt, bound = bell[inside], cqe[inside], doubt[inside], bound[inside]
         strobes = self._strobes[0][1]
@@ -232,41 +228,31 @@ def _known(table: Commands, name: str) -> Int64:
     return ticks
 
 
-def _in_flight(context: Context, sample_ticks: int) -> DepthSteps:
+def _in_flight(selection: Selection, sample_ticks: int) -> DepthSteps:
     """Number of commands in flight. A dubious record is extended by a sample to both sides, so that its strobes are not taken for its start
     and end; where records are missing, one command may be in flight."""
-    starts, ends = [], []
-    for table in (context.commands, context.markers):
-        counted = table.take(~((table.qid == 0) & (table.opcode == AER)))
-        doubt = ((counted.flags & np.uint8(_DOUBTED)) != 0) * np.int64(sample_ticks)
-        known = [np.where(ticks == NONE, counted.cqe_tick, ticks) for ticks in (getattr(counted, f"{name}_tick") for name in _AGES)]
-        starts.append(np.minimum.reduce([*known, counted.cqe_tick]) - doubt)
-        ends.append(counted.cqe_tick + doubt)
-    gaps = context.capture.gaps.collect().filter(pl.col("kind").is_in(HIDES_COMMANDS))
+    table = selection.overlapping
+    counted = table.take(~((table.qid == 0) & (table.opcode == AER)))
+    doubt = ((counted.flags & np.uint8(_DOUBTED)) != 0) * np.int64(sample_ticks)
+    known = [np.where(ticks == NONE, counted.cqe_tick, ticks) for ticks in (getattr(counted, f"{name}_tick") for name in _AGES)]
+    starts, ends = [np.minimum.reduce([*known, counted.cqe_tick]) - doubt], [counted.cqe_tick + doubt]
+    gaps = selection.gaps.filter(pl.col("kind").is_in(HIDES_COMMANDS))
     starts.append(gaps["first_tick"].cast(pl.Int64).to_numpy())
     ends.append(np.maximum(gaps["last_tick"].cast(pl.Int64).to_numpy() + 1, starts[-1]))
     return depth_steps(np.concatenate(starts), np.concatenate(ends))
 
 
-def _track(events: pl.DataFrame, kind: EventType, mask: int, initial: int) -> tuple[Int64, npt.NDArray[np.uint16]]:
-    """(ticks of changes, value before the first and after each of them); a pin had the other level before its first change."""
-    rows = events.filter(pl.col("type") == int(kind))
-    values = (rows["arg8"].to_numpy() & mask).astype(np.uint16)
-    before = np.uint16(initial) if not len(values) or mask != 1 else np.uint16(1 - values[0])
-    return rows["tick"].cast(pl.Int64).to_numpy(), np.concatenate(([before], values)).astype(np.uint16)
-
-
-def _rail(context: Context, ticks: Int64) -> list[npt.NDArray[np.float32]]:
+def _rail(selection: Selection, ticks: Int64) -> list[npt.NDArray[np.float32]]:
     """Voltage, current and power held at each tick; nothing without a rail."""
-    rail = context.rail
+    rail = selection.rail
     if rail is None:
         return []
     index = (ticks - rail.first_tick) // rail.interval_ticks
-    low, high = max(int(index[0]), 0), min(int(index[-1]), len(rail.reader) - 1)
-    outside = (index < 0) | (index >= len(rail.reader))
+    low, high = max(int(index[0]), 0), min(int(index[-1]), len(rail) - 1)
+    outside = (index < 0) | (index >= len(rail))
     if high < low:
         return [np.full(len(ticks), np.nan, np.float32) for _ in ANALOG]
-    part = rail.reader.read(low, high + 1)
+    part = rail.read(low, high + 1)
     where = np.clip(index - low, 0, high - low)
     out = []
     for values in (part.voltage, part.current, part.power):

@@ -1,0 +1,58 @@
+"""Phases and events as annotations of a waveform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from wattbell_spec.wire import EventType, MarkerSource
+
+from .eventtext import event_text
+
+MOST_EVENTS = 10_000
+"""Events that a waveform has texts for: a program that draws annotations does not get on with millions of them."""
+_LAST_TYPE = EventType.RUN
+"""Events of larger types (single DLLPs, faults of one direction of the link) come thousands a second."""
+
+
+class Shape(Enum):
+    """A text at an instant, or the begin or end of a span, drawn as a vertical line."""
+
+    TEXT = "text"
+    BEGIN = "a"
+    END = "b"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """``number``: of the span, for its begin and end."""
+
+    tick: int
+    shape: Shape
+    text: str
+    number: int = 0
+
+
+def annotations_of(
+    spans: Iterable[tuple[int, int, int]], names: Mapping[int, str], events: Iterable[tuple[int, int, int, int, int]]
+) -> list[Annotation]:
+    """In order of time: each phase (number, first tick, last tick) as a span with its name beside its begin, each event (tick, type, arg8,
+    arg16, arg32) as a text, up to ``MOST_EVENTS``. The markers that bound phases are left out."""
+    found: list[Annotation] = []
+    for at, (number, first, last) in enumerate(spans, start=1):
+        found += [
+            Annotation(first, Shape.BEGIN, "", at),
+            Annotation(first, Shape.TEXT, names.get(number) or f"phase {number}"),
+            Annotation(last, Shape.END, "", at),
+        ]
+    count = 0
+    for tick, kind, arg8, arg16, arg32 in events:
+        if kind > _LAST_TYPE or (kind == EventType.MARKER and arg8 == MarkerSource.IN_BAND):
+            continue
+        count += 1
+        if count > MOST_EVENTS:
+            found.append(Annotation(tick, Shape.TEXT, f"events from here on: events.parquet has them, annotations end at {MOST_EVENTS}"))
+            break
+        found.append(Annotation(tick, Shape.TEXT, event_text(kind, arg8, arg16, arg32)))
+    return sorted(found, key=lambda annotation: annotation.tick)

@@ -1,0 +1,53 @@
+"""What an event says, in a few words: for annotations and exports."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from wattbell_spec.wire import EventType, GuessReason, LinkState, LossSource, MarkerSource, ResetCause
+
+_NAMES = {
+    EventType.CLKREQ: ("CLKREQ# asserted", "CLKREQ# released"),
+    EventType.PERST: ("PERST# asserted", "PERST# released"),
+    EventType.RUN: ("capture stopped", "capture started"),
+    EventType.CC_EN: ("controller disabled", "controller enabled"),
+}
+_OF_ARG8: dict[EventType, tuple[str, type[IntEnum]]] = {
+    EventType.TRACKER_RESET: ("tracker reset by", ResetCause),
+    EventType.GUESSING: ("queue positions inferred:", GuessReason),
+}
+_QUEUES = ("submission", "completion")
+LINK_STATES = {int(state): state.name.replace("_", ".").replace("L0S", "L0s") for state in LinkState} | {0: "unknown"}
+"""LinkState as an engineer writes it."""
+
+
+def event_text(kind: int, arg8: int, arg16: int, arg32: int) -> str:
+    """The event in words; of a type that this version does not know, its numbers."""
+    try:
+        event = EventType(kind)
+    except ValueError:
+        return f"event {kind} ({arg8}, {arg16}, {arg32})"
+    if event in _NAMES:
+        return _NAMES[event][1 if arg8 else 0]
+    if event is EventType.LINK:
+        return f"link {LINK_STATES.get(arg8, arg8)}"
+    if event is EventType.MARKER:
+        return f"marker {arg32:08X}h" + ("" if arg8 == MarkerSource.IN_BAND else " of the control port")
+    if event is EventType.LOSS:
+        return f"lost: {arg32} {_of(LossSource, arg8)}"
+    if event in (EventType.QUEUE_CREATED, EventType.QUEUE_DELETED):
+        done = "created" if event is EventType.QUEUE_CREATED else "deleted"
+        return f"{_QUEUES[arg8 & 1]} queue {arg16} {done}"
+    if event is EventType.POWER_STATE:
+        return f"power state {arg8 & 31} set"
+    if event in _OF_ARG8:
+        text, names = _OF_ARG8[event]
+        return f"{text} {_of(names, arg8)}"
+    return f"{event.name.lower().replace('_', ' ')} {arg8} {arg16} {arg32:X}h"
+
+
+def _of(names: type[IntEnum], value: int) -> str:
+    try:
+        return names(value).name.lower().replace("_", " ")
+    except ValueError:
+        return str(value)

@@ -1,0 +1,47 @@
+"""Parquet: commands and events of a window, with names in place of numbers, and a footer that says what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from wattbell.capture import Capture, schema
+from wattbell.capture.eventtext import event_text
+from wattbell.errors import CaptureError
+
+from .window import Selection, Window, command_bytes, command_name, resolve
+
+
+def export_parquet(capture: Capture, out: str | Path, *, start_s: float | None = None, stop_s: float | None = None) -> list[Path]:
+    """Write ``commands.parquet`` and ``events.parquet`` to the folder ``out``; returns their paths.
+
+    Commands that were in flight at any instant of the window, in order of their starts: the columns of the capture's own file and
+    ``opcode_name``, ``is_admin``, ``bytes``, ``latency_ticks``. Events within it, with ``text``. The footer of each file has the capture's
+    id, the tick and the units of the columns (docs/capture.md).
+    """
+    return parquet_files(capture, resolve(capture, start_s, stop_s), Path(out))
+
+
+def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
+    """As :func:`export_parquet`, of a window."""
+    selection = Selection(capture, window)
+    commands = selection.overlapping_rows.with_columns(
+        command_name().alias("opcode_name"),
+        (pl.col("qid") == 0).alias("is_admin"),
+        command_bytes(capture).alias("bytes"),
+        (pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")).alias("latency_ticks"),
+    )
+    rows = selection.events
+    texts = [event_text(*row) for row in rows.select("type", "arg8", "arg16", "arg32").iter_rows()]
+    events = rows.with_columns(pl.Series("text", texts, pl.String))
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, frame in (("commands", commands), ("events", events.lazy())):
+            about = schema.metadata(name, capture.meta) | {"wattbell.window": f"{window.first_tick} {window.last_tick}"}
+            frame.sink_parquet(folder / f"{name}.parquet", metadata=about)
+            written.append(folder / f"{name}.parquet")
+    except OSError as error:
+        raise CaptureError(f"The tables cannot be written to {folder} ({error.strerror or error}); choose another place.") from None
+    return written
