@@ -2,43 +2,114 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import CommandEnded, UsageError
 from . import output
 
 if TYPE_CHECKING:
-    from ..zoom import Zoom
+    from ..view.shown import Shown
 
-
-def _opened(path: Path) -> Zoom:
-    from ..zoom import open_zoom
-
-    with output.bar("rebuilding from the journal") as rebuilt, output.bar(f"reading the commands of {path.name} once") as made:
-        return open_zoom(path, rebuilt, made)
+_STARTS_S = 60.0
+"""A recorder that has no data by then is told of; it may wait for a trigger, so it is left alone."""
 
 
 def view(
-    captures: Annotated[list[Path], typer.Argument(help="Capture directories.", metavar="CAPTURE...")],
+    what: Annotated[list[str], typer.Argument(help="Capture directories, or one rig by its serial number.", metavar="CAPTURE...|RIG")],
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0: any that is free.")] = 0,
+    align: Annotated[str | None, typer.Option(help="Lay captures over one another at this phase (name or number) or event.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Of a rig: capture directory to write.")] = None,
 ) -> None:
     """Look at a capture in the browser, from all of it down to one sample and one command.
 
-    The page comes from this machine alone and needs no network. Ctrl-C ends it.
+    The page comes from this computer alone, for you alone, and needs no network. Ctrl-C ends it. A rig is recorded meanwhile, in a process
+    of its own: what the browser does costs no sample.
 
       wattbell view capture
 
-      wattbell view before after
+      wattbell view before after --align "random read"
+
+      wattbell view WB0001 --out capture                    records the rig
     """
-    from ..view.server import ViewServer
+    from ..view.shown import align as lay_over
+
+    captures = [Path(text) for text in what]
+    rig = _rig(what)
+    if rig is None and out is not None:
+        raise UsageError("--out is for a rig, which is recorded; a capture is only read.")
+    if rig is not None:
+        if align is not None:
+            raise UsageError("--align is for several captures.")
+        with _recorder(rig, out or Path(f"capture-{time.strftime('%Y%m%d-%H%M%S')}")) as place:
+            _serve([_opened(place)], port, browser)
+        return
+    shown = [_opened(path) for path in captures]
+    if align is not None:
+        lay_over(shown, align)
+    _serve(shown, port, browser)
+
+
+def _rig(what: list[str]) -> str | None:
+    """The rig that is meant: one name that is no directory, and that of a rig."""
+    from ..rig import discovery
+
+    name = what[0]
+    if len(what) != 1 or (os.path.lexists(name) and not name.startswith("/dev/")):
+        return None
+    return name if name.startswith("/dev/") or any(port.serial == name for port in discovery.rigs()) else None
+
+
+def _opened(path: Path) -> Shown:
     from ..view.shown import Shown
 
-    server = ViewServer([Shown(path.absolute().name, path, _opened(path)) for path in captures], port)
+    with output.bar("rebuilding from the journal") as rebuilt, output.bar(f"reading the commands of {path.name} once") as made:
+        return Shown(path, rebuilt, made)
+
+
+def _serve(shown: list[Shown], port: int, browser: bool) -> None:
+    from ..view.server import ViewServer
+
+    server = ViewServer(shown, port)
     output.out.print(server.url, soft_wrap=True)
-    if browser:
-        webbrowser.open(server.url)
-    server.serve()
+    output.say("Ctrl-C ends the view.")
+    if browser and not webbrowser.open(server.url):
+        output.say("There is no browser to open here; open that address in one on this computer.")
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        return
+
+
+@contextmanager
+def _recorder(rig: str, out: Path) -> Iterator[Path]:
+    """`wattbell record` of a rig in a process of its own, which completes the capture when the view ends."""
+    from ..capture.live import being_recorded
+
+    command = [sys.executable, "-m", "wattbell", "record", "--rig", rig, "--out", str(out)]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        deadline = time.monotonic() + _STARTS_S
+        while not being_recorded(out):
+            if process.poll() is not None:
+                raise CommandEnded(f"Rig {rig} was not recorded; the reason stands above.", process.returncode or 1)
+            if time.monotonic() > deadline:
+                raise UsageError(f"Nothing came from rig {rig} in {_STARTS_S:.0f} s; `wattbell record --rig {rig}` waits longer.")
+            time.sleep(0.05)
+        yield out
+    finally:
+        if process.poll() is None:
+            output.say(f"Completing {out}.")
+            process.send_signal(signal.SIGINT)
+        process.wait()

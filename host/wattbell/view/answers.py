@@ -46,7 +46,7 @@ def capture(asked: Asked) -> JsonObject:
     anchor = meta["clock"].get("utc_anchor")
     rail_about = meta["rail"]
     conditions = meta.get("conditions") or {}
-    tables = {name: pl.scan_parquet(zoom.capture.path / f"{name}.parquet", glob=False) for name in ("tlps", "events")}
+    tables = {"tlps": zoom.capture.tlps, "events": zoom.capture.events}
     p99 = {(row.opcode, row.admin): row.p99_s for row in zoom.command_span(first, last)} if last > first else {}
     return {
         "name": asked.shown.name,

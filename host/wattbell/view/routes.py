@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from . import answers, finding, statistics
+from . import answers, finding, recording, statistics
 from .asked import Asked
 from .plain import answer
 from .shown import Shown
@@ -26,7 +26,10 @@ _HANDLERS: dict[str, Callable[[Asked], Any]] = {
     "histogram": statistics.histogram,
     "figures": statistics.figures,
     "find": finding.find,
+    "latest": recording.latest,
 }
+_LIVE: dict[str, Callable[[Asked], Any]] = {"capture": recording.capture, "rail": recording.rail, "load": recording.load}
+"""The same of a capture that is being recorded."""
 
 
 def routes(shown: Sequence[Shown], prefix: str) -> list[Route]:
@@ -35,12 +38,13 @@ def routes(shown: Sequence[Shown], prefix: str) -> list[Route]:
     def captures(_: Request) -> Response:
         return answer([{"k": k, "name": one.name, "state": one.state} for k, one in enumerate(shown)])
 
-    def about(handler: Callable[[Asked], Any]) -> Callable[[Request], Response]:
+    def about(name: str, handler: Callable[[Asked], Any]) -> Callable[[Request], Response]:
         def respond(request: Request) -> Response:
-            found = handler(Asked(request, shown))
+            asked = Asked(request, shown)
+            found = _LIVE[name](asked) if name in _LIVE and asked.shown.live is not None else handler(asked)
             return found if isinstance(found, Response) else answer(found)
 
         return respond
 
-    made = [Route(f"{prefix}/{{k}}/{name}", about(handler)) for name, handler in _HANDLERS.items()]
+    made = [Route(f"{prefix}/{{k}}/{name}", about(name, handler)) for name, handler in _HANDLERS.items()]
     return [Route(f"{prefix}/captures", captures), *made]

@@ -109,12 +109,12 @@ def _static(request: Request) -> Response:
 def _licences(_: Request) -> Response:
     from importlib.metadata import distribution
 
-    texts = []
-    for package in ("uplot-python",):
-        about = distribution(package)
-        texts += [f"{package} {about.version}\n"]
-        texts += [file.read_text() for file in about.files or [] if "licen" in file.name.lower()]
-    return Response("\n".join(texts), media_type="text/plain; charset=utf-8")
+    about = distribution("uplot-python")
+    texts = [f"uplot-python {about.version}"]
+    texts += [file.read_text() for file in about.files or [] if "licen" in file.name.lower()]
+    library = resources.files("uplot").joinpath("static/uPlot.iife.js").read_text()
+    texts += ["uPlot, which it carries", library[: library.index("*/") + 2]]
+    return Response("\n\n".join(texts) + "\n", media_type="text/plain; charset=utf-8")
 
 
 class ViewServer:
@@ -127,6 +127,7 @@ class ViewServer:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((HOST, port))
+            self._socket.listen()  # from here on a browser waits for an answer
         except OSError as error:
             self._socket.close()
             raise RigError(f"Port {port} of {HOST} cannot be used ({error.strerror}); choose another with --port, or none.") from None

@@ -1,35 +1,56 @@
-"""What the page shows: captures, and where they are laid over one another."""
+"""What the page shows: captures, also one that is being recorded, and where they are laid over one another."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from wattbell_spec.wire import EventType
 
+from ..capture.live import LiveReader, being_recorded
 from ..errors import UsageError
 from ..jsondata import JsonObject
-from ..zoom import Zoom
+from ..zoom import Zoom, open_zoom
 
 Progress = Callable[[int, int], None]
 
 
-@dataclass
 class Shown:
-    """A capture on the page. ``align_ticks``: its time less that of the first capture, where both have what they are aligned at."""
+    """A capture on the page. One that is being recorded is shown by its live summary, and opened when the recorder has completed it."""
 
-    name: str
-    path: Path
-    zoom: Zoom | None = None
-    align_ticks: int = 0
-    figures: list[JsonObject] = field(default_factory=list)
-    """What `analyze` says, once it was asked."""
+    def __init__(self, path: Path, progress: Progress | None = None, making: Progress | None = None) -> None:
+        """``progress``, ``making``: as of :func:`~wattbell.zoom.open_zoom`. Raises CaptureError as that does."""
+        self.path = path
+        self.name = path.absolute().name
+        self.align_ticks = 0
+        """Its time less that of the first capture, where both have what they are aligned at."""
+        self.figures: list[JsonObject] = []
+        """What `analyze` says, once it was asked."""
+        self._lock = threading.Lock()
+        self._live = LiveReader(path) if being_recorded(path) else None
+        self._zoom = None if self._live else open_zoom(path, progress, making)
+
+    @property
+    def live(self) -> LiveReader | None:
+        """Its live summary, while it is being recorded."""
+        with self._lock:
+            if self._live is not None and not self._live.recording:
+                self._zoom = open_zoom(self.path)
+                self._live.close()
+                self._live = None
+            return self._live
+
+    @property
+    def zoom(self) -> Zoom | None:
+        """The capture; None while it is being recorded."""
+        return None if self.live is not None else self._zoom
 
     @property
     def state(self) -> str:
         """As in meta.json."""
-        return "recording" if self.zoom is None else self.zoom.capture.state
+        zoom = self.zoom
+        return "recording" if zoom is None else zoom.capture.state
 
 
 def align(shown: list[Shown], at: str) -> None:

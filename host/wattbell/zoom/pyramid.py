@@ -82,7 +82,7 @@ class Pyramid:
 
     def width(self, level: int) -> int:
         """Ticks of a bin of a level."""
-        return self.finest_width * FACTOR**level
+        return int(self.finest_width * FACTOR**level)
 
     # -- load ------------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 from wattbell_spec.wire import EventType
 
 from ..capture import Capture, open_capture
+from ..capture.reader import damaged
 from ..measure.errormodel import error_model
 from ..measure.phases import Phase, find_phases
 from ..measure.table import lba_sizes
@@ -59,17 +61,22 @@ class Zoom:
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
-        """First tick of anything recorded, and the tick behind the last; (0, 0) for a capture without anything."""
+        """First tick of anything recorded, and the tick behind the last, as figures have them; (0, 0) for a capture without
+        anything."""
         edges = [*(self.commands.pyramid.bounds or ())]
         if self._rail is not None:
-            edges += [self._rail.first_tick - self._delay, self._rail.tick_of(self._rail.samples - 1) - self._delay]
+            edges += [self._rail.first_tick, self._rail.tick_of(self._rail.samples - 1)]
         edges += self._event_bounds
         return (min(edges), max(edges) + 1) if edges else (0, 0)
 
     @cached_property
     def _event_bounds(self) -> list[int]:
         """First and last tick of an event, from the file's statistics; nothing without events."""
-        about = pq.read_metadata(self.capture.path / "events.parquet")
+        path = self.capture.path / "events.parquet"
+        try:
+            about = pq.read_metadata(path)
+        except (OSError, pa.ArrowException) as error:
+            raise damaged(path, error) from None
         limits: list[int] = []
         for group in range(about.num_row_groups):
             told = about.row_group(group).column(0).statistics
