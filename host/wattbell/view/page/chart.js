@@ -1,0 +1,111 @@
+/** A row's chart: one uPlot with the page's time scale, axis, gaps and sizes. */
+
+import { colours, hatching } from "./theme.js";
+import { axisLabels } from "./units.js";
+
+const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
+
+/** Width of the axis beside every row, in pixels. */
+export function gutter() {
+  return innerWidth < 600 ? 52 : 66;
+}
+
+/** Shared by all charts: the view in ticks and the grid of the time axis (set by the row that has its labels). */
+export const shared = { begin: 0, end: 1, time: { splits: [], labels: [], base: "" }, gaps: [] };
+
+export { FONT };
+
+/**
+ * @param {HTMLElement} host
+ * @param {object} options
+ * @param {object[]} options.series uPlot's, without that of x
+ * @param {object[]} [options.bands]
+ * @param {object} [options.y] uPlot's scale (its range), `splits`, `labels(splits)`, or `unit` for labels with SI prefixes
+ * @param {string[]} options.gapKinds kinds of loss that concern this row
+ * @param {object} [options.hooks] uPlot's hooks
+ * @param {boolean} [options.top] with the time's labels above
+ */
+export function makeChart(host, { series, bands = [], y = {}, gapKinds, hooks = {}, top = false }) {
+  const width = Math.max(60, host.clientWidth || 600);
+  const height = Math.max(24, host.clientHeight || 80);
+  const chart = new uPlot({
+    width, height,
+    padding: [top ? 0 : 4, 8, 3, 0],
+    cursor: { show: false },
+    select: { show: false },
+    legend: { show: false },
+    scales: {
+      x: { time: false, auto: false, range: () => [shared.begin, shared.end] },
+      y: { range: y.range ?? padded, distr: y.distr ?? 1, dir: y.dir ?? 1 },
+    },
+    axes: [timeAxis(top), valueAxis(y)],
+    series: [{}, ...series],
+    bands,
+    hooks: {
+      ...hooks,
+      drawAxes: [(self) => drawGaps(self, gapKinds), ...(hooks.drawAxes ?? [])],
+    },
+  }, [[shared.begin, shared.end], ...series.map(() => [null, null])], host);
+  return chart;
+}
+
+function timeAxis(top) {
+  return {
+    side: 0, size: top ? 22 : 0, gap: 3, font: FONT,
+    stroke: () => colours.muted,
+    grid: { stroke: () => colours.grid, width: 1 },
+    ticks: { show: top, size: 4, stroke: () => colours.muted, width: 1 },
+    space: () => 1,
+    incrs: () => [(shared.end - shared.begin) / 8],
+    splits: () => shared.time.splits,
+    values: () => (top ? shared.time.labels : shared.time.splits.map(() => null)),
+  };
+}
+
+function valueAxis(y) {
+  const axis = {
+    side: 3, size: gutter(), gap: 4, font: FONT,
+    stroke: () => colours.muted,
+    grid: { stroke: () => colours.grid, width: 1 },
+    ticks: { show: false },
+    space: () => 22,
+    values: (self, splits) => (y.labels ? y.labels(splits) : axisLabels(splits, y.unit ?? "")),
+  };
+  if (y.splits) Object.assign(axis, { splits: (self) => y.splits(self), filter: (self, splits) => splits });
+  if (y.grid === false) axis.grid = { show: false };
+  return axis;
+}
+
+/** A range with some air; never one of no height. */
+export function padded(self, min, max) {
+  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
+  const air = (max - min) * 0.08 || Math.abs(max) * 0.02 || 1;
+  return [min >= 0 && min - air < 0 ? 0 : min - air, max + air];
+}
+
+/** From zero upwards. */
+export function fromZero(self, min, max) {
+  return max > 0 && Number.isFinite(max) ? [0, max * 1.1] : [0, 1];
+}
+
+/** Hatches what is missing, at least two pixels wide so that no zoom hides it. */
+function drawGaps(self, kinds) {
+  const { ctx, bbox } = self;
+  const mine = shared.gaps.filter((gap) => gap.kind === "ANY" || kinds === null || kinds.includes(gap.kind));
+  if (mine.length === 0) return;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = hatching(ctx);
+  ctx.strokeStyle = colours.hatch;
+  ctx.lineWidth = devicePixelRatio;
+  for (const gap of mine) {
+    const left = self.valToPos(Math.max(gap.begin, shared.begin - (shared.end - shared.begin)), "x", true);
+    const right = self.valToPos(Math.min(gap.end, shared.end + (shared.end - shared.begin)), "x", true);
+    const wide = Math.max(2 * devicePixelRatio, right - left);
+    ctx.fillRect(left, bbox.top, wide, bbox.height);
+    ctx.strokeRect(left, bbox.top - 2, wide, bbox.height + 4);
+  }
+  ctx.restore();
+}

@@ -1,0 +1,119 @@
+/** What holds until it changes: the link's state, CLKREQ# and PERST#. */
+
+import { FONT, makeChart, shared } from "./chart.js";
+import { Row, lastAt } from "./row.js";
+import { colours } from "./theme.js";
+import { duration } from "./units.js";
+
+const LANES = [["link_state", "link"], ["clkreq", "CLKREQ#"], ["perst", "PERST#"]];
+/** In place of a value: it changes too often to be drawn here. */
+const OFTEN = "*";
+
+export class LevelsRow extends Row {
+  constructor(name, title, weight, tickSeconds) {
+    super(name, title, weight);
+    this.tickSeconds = tickSeconds;
+    this.levels = { link_state: [], clkreq: [], perst: [] };
+  }
+
+  build() {
+    this.chart = makeChart(this.plot, {
+      series: [{ paths: () => null, points: { show: false } }],
+      y: { dir: -1, range: () => [0, 3], splits: () => [0.5, 1.5, 2.5], labels: () => LANES.map(([, name]) => name), grid: false },
+      gapKinds: ["EVENTS", "LINK"],
+      hooks: { draw: [(self) => this.#paint(self)] },
+    });
+  }
+
+  /** @param {object} levels of the server: lists of [tick, value] in the page's ticks */
+  draw(levels) {
+    this.levels = levels;
+    this.chart.setData([[shared.begin, shared.end], [null, null]]);
+  }
+
+  #paint({ ctx, bbox, valToPos }) {
+    const ratio = devicePixelRatio;
+    const lane = bbox.height / 3;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.font = FONT.replace("11px", `${11 * ratio}px`);
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "center";
+    LANES.forEach(([key], place) => {
+      const changes = this.levels[key] ?? [];
+      const top = bbox.top + place * lane + 0.18 * lane;
+      const bottom = bbox.top + (place + 1) * lane - 0.18 * lane;
+      let previous = null;
+      changes.forEach(([tick, value], i) => {
+        const left = Math.max(bbox.left - 4, valToPos(tick, "x", true));
+        const right = Math.min(bbox.left + bbox.width + 4, i + 1 < changes.length ? valToPos(changes[i + 1][0], "x", true) : Infinity);
+        if (right >= bbox.left - 4 && left <= bbox.left + bbox.width + 4) this.#piece(ctx, { value, previous, left, right, top, bottom, state: key === "link_state" });
+        previous = value;
+      });
+    });
+    ctx.restore();
+  }
+
+  #piece(ctx, { value, previous, left, right, top, bottom, state }) {
+    const ratio = devicePixelRatio;
+    if (value === null) return;
+    ctx.lineWidth = 1.5 * ratio;
+    ctx.strokeStyle = colours.voltage;
+    if (value === OFTEN) {
+      ctx.fillStyle = `${colours.voltage}70`;
+      ctx.fillRect(left, top, Math.max(ratio, right - left), bottom - top);
+    } else if (state) {
+      ctx.fillStyle = `${stateColour(value)}${colours.dark ? "66" : "40"}`;
+      ctx.fillRect(left, top, Math.max(ratio, right - left), bottom - top);
+      ctx.fillStyle = stateColour(value);
+      ctx.fillRect(left, top, ratio, bottom - top);
+      if (ctx.measureText(value).width + 8 * ratio < right - left) {
+        ctx.fillStyle = colours.ink;
+        ctx.fillText(value, (left + right) / 2, (top + bottom) / 2 + ratio / 2);
+      }
+    } else {
+      const y = value ? top : bottom;
+      ctx.beginPath();
+      if (previous !== null && previous !== OFTEN && previous !== value) ctx.moveTo(left, value ? bottom : top), ctx.lineTo(left, y);
+      else ctx.moveTo(left, y);
+      ctx.lineTo(right, y);
+      ctx.stroke();
+    }
+  }
+
+  readout(t) {
+    if (t === null) return this.say([]);
+    this.say(LANES.map(([key, name]) => {
+      const changes = this.levels[key] ?? [];
+      const at = lastAt(changes.map(([tick]) => tick), t);
+      if (at < 0 || changes[at][1] === null) return null;
+      const value = key === "link_state" ? changes[at][1] : changes[at][1] === OFTEN ? "changes" : changes[at][1] ? "high" : "low";
+      const long = at + 1 < changes.length && at > 0 ? ` for ${duration(changes[at + 1][0] - changes[at][0], this.tickSeconds())}` : "";
+      return [`${name} ${value === OFTEN ? "changes" : value}${long}`];
+    }));
+  }
+
+  text() {
+    return LANES.map(([key, name]) => {
+      const seen = (this.levels[key] ?? []).map(([, value]) => value);
+      if (seen.length === 0) return "";
+      const plain = (value) => (value === null ? "not known" : value === OFTEN ? "changing often" : key === "link_state" ? value : value ? "high" : "low");
+      return seen.length === 1 ? `${name} ${plain(seen[0])}` : `${name} from ${plain(seen[0])} to ${plain(seen.at(-1))} in ${seen.length - 1} changes`;
+    }).filter(Boolean).join("; ");
+  }
+
+  edges(t, reach) {
+    return LANES.flatMap(([key]) => (this.levels[key] ?? []).map(([tick]) => tick).filter((tick) => Math.abs(tick - t) <= reach));
+  }
+}
+
+/** States that save power cool, those at work warm, what is on the way grey. */
+function stateColour(state) {
+  if (/^L1\.[12]/.test(state)) return colours.captures[0];
+  if (/^L1/.test(state)) return colours.captures[5];
+  if (/^L0s/.test(state)) return colours.captures[2];
+  if (/^L0/.test(state)) return colours.captures[1];
+  return colours.muted;
+}

@@ -1,0 +1,65 @@
+/** A capture that is being recorded: its figures, and its end as it grows. */
+
+import { make } from "./panel.js";
+import { count, si, UNKNOWN } from "./units.js";
+
+/** Least time between two questions. */
+const PAUSE_MS = 200;
+
+const FIGURES = [
+  ["w", "power", (x) => si(x, "W", 4)], ["a", "current", (x) => si(x, "A", 4)], ["v", "voltage", (x) => si(x, "V", 4)],
+  ["read_mb_per_s", "read MB/s", (x) => number(x)], ["write_mb_per_s", "write MB/s", (x) => number(x)], ["iops", "IOPS", (x) => si(x, "", 4).trim()],
+  ["p99_s", "p99", (x) => si(x, "s")], ["energy_j", "energy", (x) => si(x, "J", 4)], ["lost", "lost", (x) => (typeof x === "number" ? count(x) : String(x))],
+  ["left_s", "left", (x) => `${count(x)} s`],
+];
+
+function number(value) {
+  return value >= 1000 ? count(value) : value.toFixed(1);
+}
+
+/**
+ * Asks for the latest figures until the recording has ended; the next time only once the last answer has been drawn, so that a slow
+ * browser asks less often.
+ * @param {object} source the capture
+ * @param {function(object): Promise<void>} grown called with each answer (`t` in the page's ticks); fulfilled when it is drawn
+ * @param {function(): Promise<void>} ended
+ */
+export async function watch(source, grown, ended) {
+  const strip = document.getElementById("live");
+  strip.hidden = false;
+  const places = FIGURES.map(([key, name, text]) => {
+    const [place, value] = [make("span"), make("b", UNKNOWN)];
+    place.append(make("small", name), value);
+    value.dataset.live = key;
+    return { key, text, place, value };
+  });
+  strip.replaceChildren(...places.map(({ place }) => place));
+  let silent = 0;
+  for (;;) {
+    let latest;
+    try {
+      latest = await source.ask("latest");
+    } catch (error) {
+      // 409: it is no longer being recorded; anything else may pass
+      if (error.status === 409 || ++silent > 20) break;
+      await pause(5 * PAUSE_MS);
+      continue;
+    }
+    silent = 0;
+    for (const { key, text, place, value } of places) {
+      const known = latest[key] !== null && latest[key] !== undefined;
+      place.hidden = key === "left_s" && !known;
+      value.textContent = known ? text(latest[key]) : UNKNOWN;
+      if (key === "lost") place.classList.toggle("warn", known && latest[key] !== 0);
+    }
+    await grown(latest);
+    await pause(PAUSE_MS);
+  }
+  strip.hidden = true;
+  await ended();
+}
+
+/** At least so long, and until the browser has drawn. */
+function pause(ms) {
+  return new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), ms));
+}

@@ -1,0 +1,76 @@
+/** MB/s by direction, IOPS and queue depth: steps as wide as the bins they are counted in. */
+
+import { fromZero, makeChart } from "./chart.js";
+import { Row, lastAt } from "./row.js";
+import { colours } from "./theme.js";
+import { si } from "./units.js";
+
+/** The lines of each row: key of the answer, name, colour, dashes. */
+const LINES = {
+  load: { kind: "rate", unit: "MB/s", lines: [["read_mb_per_s", "read", "read"], ["write_mb_per_s", "write", "write"]] },
+  iops: { kind: "rate", unit: "/s", lines: [["iops", "", "other"]] },
+  depth: { kind: "depth", unit: "", lines: [["depth_max", "max", "muted"], ["depth_mean", "mean", "depth"]] },
+};
+
+export class LoadRow extends Row {
+  /** @param {"load"|"iops"|"depth"} name */
+  constructor(name, title, weight, captures, tickSeconds) {
+    super(name, title, weight);
+    Object.assign(this, { captures, tickSeconds, ...LINES[name] });
+    this.answers = [];
+  }
+
+  build() {
+    const series = [];
+    for (let k = 0; k < this.captures; k++) {
+      for (const [, , key] of this.lines) {
+        const colour = () => (this.captures > 1 && this.lines.length === 1 ? colours.captures[k % colours.captures.length] : colours[key]);
+        series.push({
+          stroke: colour, width: 1.25, dash: k > 0 ? [5, 3] : undefined,
+          fill: this.captures === 1 && key !== "muted" ? () => `${colour()}22` : undefined,
+          paths: uPlot.paths.stepped({ align: 1 }), points: { show: false },
+        });
+      }
+    }
+    const labels = this.name === "load" ? (splits) => splits.map((v) => (v === null ? null : `${v >= 1000 ? v / 1000 : +v.toPrecision(3)}${v >= 1000 ? "k" : ""}`)) : undefined;
+    this.chart = makeChart(this.plot, { series, y: { range: fromZero, unit: "", labels }, gapKinds: ["COMMANDS"] });
+  }
+
+  /** @param {object[]} answers of `load`, one for each capture, `t` at the left edges of bins; null where a capture has no commands */
+  draw(answers) {
+    this.answers = answers;
+    const tables = answers.map((answer) => (answer ? [answer.t, ...this.lines.map(([key]) => answer[key])] : [[], ...this.lines.map(() => [])]));
+    this.chart.setData(tables.length === 1 ? tables[0] : uPlot.join(tables));
+    this.readout(null);
+  }
+
+  readout(t) {
+    const pieces = [];
+    this.answers.forEach((answer, k) => {
+      if (!answer) return;
+      const at = t === null ? -1 : lastAt(answer.t, t);
+      for (const [key, name, colour] of this.lines) {
+        const value = at < 0 ? "" : answer[key][at] === null ? " missing" : ` ${this.#text(answer[key][at])}`;
+        const text = `${this.captures > 1 ? `${k + 1} ` : ""}${name}${value}`.trim();
+        if (text) pieces.push([text, this.captures > 1 && this.lines.length === 1 ? colours.captures[k] : colours[colour]]);
+      }
+    });
+    const width = this.answers[0]?.width;
+    if (width) pieces.push([`per ${si(width * this.tickSeconds, "s")}`]);
+    this.say(pieces);
+  }
+
+  text() {
+    return this.answers.flatMap((answer, k) => (answer ? this.lines.map(([key, name]) => {
+      const known = answer[key].filter((value) => value !== null);
+      if (known.length === 0) return "nothing in view";
+      const average = known.reduce((sum, value) => sum + value, 0) / known.length;
+      const [least, most] = known.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+      return `${this.captures > 1 ? `capture ${k + 1}, ` : ""}${name} mean ${this.#text(average)}, least ${this.#text(least)}, most ${this.#text(most)}`;
+    }) : [])).join("; ");
+  }
+
+  #text(value) {
+    return this.unit === "MB/s" ? `${value.toPrecision(4).replace(/e\+?(\d+)/, "e$1")}` : this.unit === "" ? String(+value.toFixed(2)) : si(value, "", 4).trim();
+  }
+}

@@ -1,0 +1,127 @@
+/** The row at the top: the time, the phases, and what happened. */
+
+import { FONT, makeChart, shared } from "./chart.js";
+import { Row } from "./row.js";
+import { colours } from "./theme.js";
+import { count, duration } from "./units.js";
+
+/** Names of events are written where there are at most so many. */
+const MOST_NAMES = 40;
+
+export class PhasesRow extends Row {
+  constructor(tickSeconds) {
+    super("phases", "Phases and events", 0);
+    this.tickSeconds = tickSeconds;
+    this.phases = [];
+    this.events = { count: 0, rows: [] };
+  }
+
+  build() {
+    this.chart = makeChart(this.plot, {
+      series: [{ paths: () => null, points: { show: false } }],
+      y: { dir: -1, range: () => [0, 2], splits: () => [0.5, 1.5], labels: () => ["phases", "events"], grid: false },
+      gapKinds: null,
+      hooks: { draw: [(self) => this.#paint(self)] },
+      top: true,
+    });
+    this.say([]);
+  }
+
+  say() {
+    this.chip.replaceChildren();
+  }
+
+  /** @param {object[]} phases of the capture @param {{count: number, rows: object[]}} events of the view */
+  draw(phases, events) {
+    this.phases = phases;
+    this.events = events;
+    this.chart.setData([[shared.begin, shared.end], [null, null]]);
+  }
+
+  #paint({ ctx, bbox, valToPos }) {
+    const ratio = devicePixelRatio;
+    const lane = bbox.height / 2;
+    const x = (tick) => Math.min(bbox.left + bbox.width + 10, Math.max(bbox.left - 10, valToPos(tick, "x", true)));
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.font = FONT.replace("11px", `${11 * ratio}px`);
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    this.phases.forEach((phase, place) => {
+      if (phase.end < shared.begin || phase.begin > shared.end) return;
+      const [left, right] = [x(phase.begin), x(phase.end)];
+      ctx.fillStyle = colours.phases[place % colours.phases.length];
+      ctx.fillRect(left, bbox.top + ratio, Math.max(ratio, right - left - ratio), lane - 2 * ratio);
+      ctx.fillStyle = colours.muted;
+      ctx.fillRect(left, bbox.top + ratio, ratio, lane - 2 * ratio);
+      this.#name(ctx, phase.name, Math.max(left, bbox.left) + 4 * ratio, Math.min(right, bbox.left + bbox.width) - 3 * ratio, bbox.top + lane / 2 + ratio / 2);
+    });
+    const named = this.events.rows.length <= MOST_NAMES;
+    let free = -Infinity;
+    for (const event of this.events.rows) {
+      const at = x(event.t);
+      if (at < bbox.left || at > bbox.left + bbox.width) continue;
+      ctx.fillStyle = colours.muted;
+      ctx.fillRect(Math.round(at), bbox.top + lane + ratio, ratio, lane - 2 * ratio);
+      const text = event.text || event.name;
+      if (!named || at < free || at + ctx.measureText(text).width > bbox.left + bbox.width) continue;
+      ctx.fillStyle = colours.ink;
+      ctx.fillText(text, at + 3 * ratio, bbox.top + 1.5 * lane + ratio / 2);
+      free = at + ctx.measureText(text).width + 8 * ratio;
+    }
+    if (this.events.count > this.events.rows.length) {
+      ctx.fillStyle = colours.muted;
+      ctx.fillText(`${count(this.events.count)} events: zoom in to see each`, bbox.left + 4 * ratio, bbox.top + 1.5 * lane);
+    }
+    if (shared.time.base) this.#base(ctx, bbox);
+    ctx.restore();
+  }
+
+  /** A name, cut by an ellipsis where it has too little room. */
+  #name(ctx, name, left, right, middle) {
+    let text = name;
+    if (right - left < 14 * devicePixelRatio) return;
+    if (ctx.measureText(text).width > right - left) {
+      let [low, high] = [0, text.length];
+      while (low < high) {
+        const some = (low + high + 1) >> 1;
+        if (ctx.measureText(`${text.slice(0, some)}…`).width <= right - left) low = some;
+        else high = some - 1;
+      }
+      if (low < 2) return;
+      text = `${text.slice(0, low)}…`;
+    }
+    ctx.fillStyle = colours.ink;
+    ctx.fillText(text, left, middle);
+  }
+
+  /** What the labels of the axis are to be added to, at its left. */
+  #base(ctx, bbox) {
+    const ratio = devicePixelRatio;
+    ctx.restore();
+    ctx.save();
+    ctx.font = `600 ${FONT.replace("11px", `${11 * ratio}px`)}`;
+    ctx.fillStyle = colours.ink;
+    ctx.textAlign = "right";
+    ctx.textBaseline = "bottom";
+    ctx.fillText(shared.time.base, bbox.left - 5 * ratio, bbox.top - 6 * ratio);
+  }
+
+  tip(left, top) {
+    const tick = this.chart.posToVal(left, "x");
+    const reach = ((shared.end - shared.begin) / (this.chart.bbox.width / devicePixelRatio)) * 4;
+    if (top < this.chart.bbox.height / devicePixelRatio / 2) {
+      const phase = this.phases.find(({ begin, end }) => begin <= tick && tick <= end);
+      return phase ? [`Phase ${phase.number}: ${phase.name}`, `${phase.kind}, ${duration(phase.end - phase.begin, this.tickSeconds())}`] : null;
+    }
+    const event = this.events.rows.filter(({ t }) => Math.abs(t - tick) <= reach).sort((one, other) => Math.abs(one.t - tick) - Math.abs(other.t - tick))[0];
+    return event ? [event.name, event.text].filter((line, i, all) => line && all.indexOf(line) === i) : null;
+  }
+
+  edges(t, reach) {
+    const ticks = [...this.phases.flatMap(({ begin, end }) => [begin, end]), ...this.events.rows.map((event) => event.t)];
+    return ticks.filter((tick) => Math.abs(tick - t) <= reach);
+  }
+}

@@ -1,0 +1,96 @@
+/** What all rows have: a place on the page, a name with the values under the pointer, and a text for those who do not see it. */
+
+/**
+ * A row is built once and drawn anew for each view. Subclasses give `build`, `draw`, `readout` and `describe`.
+ */
+export class Row {
+  /**
+   * @param {string} name of the row in the fragment
+   * @param {string} title
+   * @param {number} weight of its height among the rows
+   */
+  constructor(name, title, weight) {
+    Object.assign(this, { name, title, weight });
+    this.element = document.createElement("section");
+    this.element.className = "row";
+    this.element.dataset.row = name;
+    this.element.setAttribute("role", "img");
+    this.element.setAttribute("aria-label", title);
+    this.plot = document.createElement("div");
+    this.plot.className = "plot";
+    this.chip = document.createElement("div");
+    this.chip.className = "chip";
+    this.element.append(this.plot, this.chip);
+    this.say([]);
+  }
+
+  /** Fill the chip: the title, then pieces of text, each with a colour or none. */
+  say(pieces) {
+    const title = document.createElement("b");
+    title.textContent = this.title;
+    this.chip.replaceChildren(title, ...pieces.filter(Boolean).map(([text, colour]) => {
+      const piece = document.createElement("span");
+      if (colour) {
+        const swatch = document.createElement("i");
+        swatch.style.background = colour;
+        piece.append(swatch);
+      }
+      piece.append(text);
+      return piece;
+    }));
+  }
+
+  /** Charts of this row. */
+  get charts() {
+    return this.chart ? [this.chart] : [];
+  }
+
+  /** The view has changed: the data that are there, at their new place. */
+  move() {
+    for (const chart of this.charts) chart.redraw();
+  }
+
+  /** Takes the place that the layout gives. */
+  fit() {
+    const { clientWidth: width, clientHeight: height } = this.plot;
+    if (width < 30 || height < 16) return;
+    for (const chart of this.charts) chart.setSize({ width, height });
+  }
+
+  /** Times within reach that a cursor may snap to. @returns {number[]} ticks */
+  edges() {
+    return [];
+  }
+
+  /** What is under the pointer at a place of the plot, for the tip. @returns {?string[]} lines */
+  tip() {
+    return null;
+  }
+
+  /** Called with the time under the pointer, or null. */
+  readout() {}
+
+  /** Sets the text for screen readers. */
+  label(text) {
+    this.element.setAttribute("aria-label", `${this.title}: ${text}`);
+  }
+}
+
+/** Index of the last of the ascending `values` that is not above `x`; -1 where none is. */
+export function lastAt(values, x) {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= x) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** Index of the value of the ascending `values` that is nearest to `x`; -1 of none. */
+export function nearest(values, x) {
+  const before = lastAt(values, x);
+  if (before < 0) return values.length ? 0 : -1;
+  return before + 1 < values.length && values[before + 1] - x < x - values[before] ? before + 1 : before;
+}

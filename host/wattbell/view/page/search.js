@@ -1,0 +1,89 @@
+/** Going to the next or previous slow command, wake-up, gap, phase, event, or command as searched. */
+
+import { count, instant, parseInteger, parseSeconds, si } from "./units.js";
+
+const $ = (id) => document.getElementById(id);
+
+export class Search {
+  /** @param {object} page `source()`, `view()`, `found(span, what)` shows it, `say(text)` */
+  constructor(page) {
+    this.page = page;
+    this.found = null;
+    $("next").addEventListener("click", () => this.jump($("jump").value, 1));
+    $("previous").addEventListener("click", () => this.jump($("jump").value, -1));
+    $("search-previous").addEventListener("click", () => this.jump("search", -1));
+    $("search").querySelector("form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.jump("search", 1);
+    });
+  }
+
+  /** A new capture is shown: its classes, and no threshold yet. */
+  renew(about) {
+    this.found = null;
+    this.threshold = null;
+    const chosen = $("search-class").value;
+    const options = about.classes.map(({ opcode, admin, name, count: many }) => new Option(`${name} (${count(many)})`, `${opcode},${admin ? 1 : 0}`));
+    $("search-class").replaceChildren(new Option("any", ""), ...options);
+    $("search-class").value = options.some(({ value }) => value === chosen) ? chosen : "";
+  }
+
+  /**
+   * @param {"slow"|"search"|"wake-up"|"gap"|"phase"|"event"} what
+   * @param {1|-1} direction
+   */
+  async jump(what, direction) {
+    if (this.asking) return;
+    this.asking = true;
+    if ([...$("jump").options].some(({ value }) => value === what)) $("jump").value = what;
+    try {
+      const wish = what === "slow" ? await this.#slow() : what === "search" ? this.#searched() : {};
+      const kind = what === "slow" || what === "search" ? "command" : what;
+      const answer = await this.page.source().ask("find", { what: kind, at: this.#from(what, direction), direction, ...wish });
+      const name = what === "slow" ? `command slower than ${si(wish.above_s, "s")}` : what === "search" ? "such command" : what;
+      if (answer === null) {
+        this.page.say(`No ${direction > 0 ? "further" : "earlier"} ${name}.`);
+        return;
+      }
+      this.found = { what, begin: answer.begin };
+      const { tick_s: tickSeconds } = this.page.source().first;
+      this.page.found(answer, kind);
+      this.page.say(`${answer.text} at ${instant(answer.begin, tickSeconds)}`);
+    } catch (error) {
+      this.page.say(error.message);
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  /** From what was found last, while it is in view; else from the view's edge. */
+  #from(what, direction) {
+    const { begin, end } = this.page.view();
+    if (this.found?.what === what && this.found.begin >= begin && this.found.begin <= end) return this.found.begin;
+    return direction > 0 ? begin : end;
+  }
+
+  /** Slow: above what was typed, else above the greatest p99 of the I/O classes of the whole capture. */
+  async #slow() {
+    const typed = parseSeconds($("search-above").value);
+    if (typed !== null) return { above_s: typed };
+    if (this.threshold === null) {
+      const { commands } = await this.page.source().ask("span");
+      const io = commands.filter(({ admin, count: many }) => !admin && many > 0);
+      this.threshold = io.length ? Number(Math.max(...io.map(({ p99_s: p99 }) => p99 ?? 0)).toPrecision(2)) : 1e-3;
+    }
+    return { above_s: this.threshold };
+  }
+
+  #searched() {
+    const [opcode, admin] = $("search-class").value.split(",");
+    return {
+      opcode, admin,
+      above_s: parseSeconds($("search-above").value),
+      slba: parseInteger($("search-slba").value, "LBA"),
+      status: parseInteger($("search-status").value, "Status"),
+      qid: parseInteger($("search-qid").value, "Queue"),
+      cid: parseInteger($("search-cid").value, "CID"),
+    };
+  }
+}

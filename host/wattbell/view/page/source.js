@@ -1,0 +1,62 @@
+/** One capture of the page: what it is, and its answers in the page's ticks. */
+
+import { ask } from "./api.js";
+
+/** Keys of answers that are ticks. */
+const TICKS = ["t", "t_edges", "begin", "end", "doorbell", "fetch", "first_data", "last_data", "cqe", "msix", "cq_head"];
+
+export class Source {
+  /**
+   * @param {number} k its number at the server
+   * @param {object} about answer of `capture`
+   * @param {object} first that of the first capture, whose ticks are the page's
+   */
+  constructor(k, about, first) {
+    this.k = k;
+    this.first = first;
+    this.take(about);
+  }
+
+  /** A newer answer of `capture`. */
+  take(about) {
+    this.about = about;
+    this.shift = about.align ?? 0;
+    this.ratio = about.tick_s / this.first.tick_s;
+    this.plain = this.shift === 0 && this.ratio === 1;
+    this.begin = this.toPage(about.begin);
+    this.end = this.toPage(about.end);
+    this.phases = about.phases.map((phase) => ({ ...phase, begin: this.toPage(phase.begin), end: this.toPage(phase.end) }));
+  }
+
+  toPage(tick) {
+    return (tick - this.shift) * this.ratio;
+  }
+
+  toCapture(tick) {
+    return tick / this.ratio + this.shift;
+  }
+
+  /** Ask for a span, given and answered in the page's ticks. */
+  async ask(what, { begin, end, at, ...more } = {}) {
+    const span = {
+      begin: begin === undefined ? undefined : Math.floor(this.toCapture(begin)),
+      end: end === undefined ? undefined : Math.ceil(this.toCapture(end)),
+      at: at === undefined ? undefined : Math.round(this.toCapture(at)),
+    };
+    const answer = await ask(`${this.k}/${what}`, { ...span, ...more });
+    return this.plain ? answer : this.#shifted(answer);
+  }
+
+  #shifted(value) {
+    if (Array.isArray(value)) return value.map((item) => this.#shifted(item));
+    if (value === null || typeof value !== "object") return value;
+    const moved = {};
+    for (const [key, item] of Object.entries(value)) {
+      if (TICKS.includes(key)) moved[key] = Array.isArray(item) ? item.map((x) => (x === null ? null : this.toPage(x))) : item === null ? null : this.toPage(item);
+      else if (key === "width") moved[key] = item * this.ratio;
+      else if (["link_state", "clkreq", "perst"].includes(key)) moved[key] = item.map(([tick, level]) => [this.toPage(tick), level]);
+      else moved[key] = this.#shifted(item);
+    }
+    return moved;
+  }
+}

@@ -1,0 +1,83 @@
+/** What is looked at: one object, kept in the address's fragment, with listeners. */
+
+/** Rows in their order, with their names in the fragment and on the page. The first (time and phases) is always there. */
+export const ROWS = [
+  ["power", "Power"], ["current", "Current"], ["voltage", "Voltage"], ["load", "MB/s"], ["iops", "IOPS"], ["depth", "Queue depth"],
+  ["commands", "Commands"], ["levels", "Link and pins"],
+];
+const THEMES = ["auto", "light", "dark"];
+
+/** @returns the state before anything is known */
+export function initial() {
+  return {
+    begin: 0, end: 1, // the view, in ticks of the first capture from its origin
+    a: null, b: null, // cursors
+    hidden: [], // rows not shown
+    theme: "auto",
+    shown: 0, // place of the capture whose commands, levels and figures are shown
+    histogram: "power",
+    command: null, // the command picked, a row of the server's
+  };
+}
+
+export class Store {
+  #listeners = new Set();
+
+  constructor() {
+    this.state = initial();
+  }
+
+  /** Changes what differs and tells every listener which keys did. */
+  set(changes) {
+    const changed = new Set(Object.keys(changes).filter((key) => !same(this.state[key], changes[key])));
+    if (changed.size === 0) return;
+    this.state = { ...this.state, ...changes };
+    for (const listener of [...this.#listeners]) listener(changed, this.state);
+  }
+
+  listen(listener) {
+    this.#listeners.add(listener);
+  }
+}
+
+function same(one, other) {
+  return one === other || (Array.isArray(one) && Array.isArray(other) && one.length === other.length && one.every((x, i) => x === other[i]));
+}
+
+/** The fragment of a state: only what differs from the usual. */
+export function toFragment(state, extent) {
+  const parts = [];
+  if (state.begin !== extent.begin || state.end !== extent.end) parts.push(`t=${number(state.begin)},${number(state.end)}`);
+  if (state.a !== null) parts.push(`a=${number(state.a)}`);
+  if (state.b !== null) parts.push(`b=${number(state.b)}`);
+  if (state.hidden.length) parts.push(`hide=${state.hidden.join(",")}`);
+  if (state.theme !== "auto") parts.push(`theme=${state.theme}`);
+  if (state.shown) parts.push(`k=${state.shown}`);
+  if (state.histogram !== "power") parts.push(`histogram=${state.histogram}`);
+  return parts.join("&");
+}
+
+function number(value) {
+  return Number.isInteger(value) ? String(value) : value.toFixed(3);
+}
+
+/** What a fragment says of the state; whatever it does not say, or says wrongly, is as usual. */
+export function fromFragment(fragment, extent, captures) {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const usual = initial();
+  const ticks = (text) => (text !== null && text !== "" && Number.isFinite(Number(text)) ? Number(text) : null);
+  const [begin, end] = (given.get("t") ?? "").split(",").map(ticks);
+  const held = begin !== null && end !== null && end !== undefined && end > begin;
+  const names = ROWS.map(([name]) => name);
+  const shown = Number(given.get("k") ?? 0);
+  return {
+    begin: held ? begin : extent.begin,
+    end: held ? end : extent.end,
+    a: ticks(given.get("a")),
+    b: ticks(given.get("b")),
+    hidden: (given.get("hide") ?? "").split(",").filter((name) => names.includes(name)),
+    theme: THEMES.includes(given.get("theme")) ? given.get("theme") : usual.theme,
+    shown: Number.isInteger(shown) && shown >= 0 && shown < captures ? shown : 0,
+    histogram: ["power", "current", "voltage", "latency"].includes(given.get("histogram")) ? given.get("histogram") : usual.histogram,
+  };
+}

@@ -1,0 +1,85 @@
+/** Colours of what is drawn on canvases. Okabe and Ito's, as in the reports; brighter ones of the same hues where the page is dark. */
+
+const LIGHT = {
+  ink: "#1c2530", muted: "#5b6570", grid: "#e8ebee", paper: "#ffffff", hatch: "#8a949e", hatchBack: "rgba(120,130,140,0.10)",
+  power: "#c2571a", current: "#3c7d3c", voltage: "#4a5d73", depth: "#3c7d3c",
+  read: "#0072b2", write: "#d55e00", other: "#009e73", admin: "#b0558b", failed: "#661100",
+  captures: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#661100", "#56b4e9", "#4d4d4d", "#e69f00"],
+  phases: ["#dce9f3", "#e6eadf", "#f4e7d8", "#eee2ec"],
+  density: ["#dfe5ef", "#9fb6d6", "#5a86b8", "#24568f", "#06264f"],
+};
+const DARK = {
+  ink: "#e6eaee", muted: "#9aa5b1", grid: "#262e37", paper: "#12171d", hatch: "#7d8893", hatchBack: "rgba(150,160,170,0.12)",
+  power: "#f08a4b", current: "#79c279", voltage: "#9fb4cc", depth: "#79c279",
+  read: "#56b4e9", write: "#f0883e", other: "#2fc79b", admin: "#e39cc6", failed: "#ffb3a1",
+  captures: ["#56b4e9", "#f0883e", "#2fc79b", "#e39cc6", "#d9a38f", "#a6d8f5", "#b8b8b8", "#f2c14e"],
+  phases: ["#1d3145", "#2a3325", "#3d2f20", "#372838"],
+  density: ["#1d2f45", "#2b5a86", "#4f93bd", "#a3cbd0", "#fdf3b0"],
+};
+
+/** The colours in use; its properties are replaced when the theme changes. */
+export const colours = { ...LIGHT, dark: false };
+
+/** @param {"auto"|"light"|"dark"} theme; auto follows the system */
+export function choose(theme) {
+  const dark = theme === "dark" || (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+  use(dark);
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+}
+
+/** Colours of paper, whatever the page's are. */
+export function printed() {
+  use(false);
+  document.documentElement.dataset.theme = "light";
+}
+
+function use(dark) {
+  Object.assign(colours, dark ? DARK : LIGHT, { dark });
+  hatchings.clear();
+}
+
+const hatchings = new Map();
+
+/** The pattern over what is missing. */
+export function hatching(context) {
+  const size = Math.round(8 * devicePixelRatio);
+  let tile = hatchings.get(size);
+  if (!tile) {
+    tile = document.createElement("canvas");
+    tile.width = tile.height = size;
+    const pen = tile.getContext("2d");
+    pen.fillStyle = colours.hatchBack;
+    pen.fillRect(0, 0, size, size);
+    pen.strokeStyle = colours.hatch;
+    pen.lineWidth = devicePixelRatio;
+    pen.beginPath();
+    for (const shift of [-size, 0, size]) {
+      pen.moveTo(shift - 1, size + 1);
+      pen.lineTo(shift + size + 1, -1);
+    }
+    pen.stroke();
+    hatchings.set(size, tile);
+  }
+  return context.createPattern(tile, "repeat");
+}
+
+/** Red, green, blue of a share 0..1 of the densest cell. */
+export function densityColour(share) {
+  const stops = colours.density;
+  const place = Math.min(stops.length - 1.001, Math.max(0, share * (stops.length - 1)));
+  const lower = Math.floor(place);
+  const [one, other] = [rgb(stops[lower]), rgb(stops[lower + 1])];
+  return one.map((value, i) => Math.round(value + (other[i] - value) * (place - lower)));
+}
+
+function rgb(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+/** The colour of a command's class. */
+export function commandColour(row) {
+  if (row.admin) return colours.admin;
+  if (row.opcode === 2) return colours.read;
+  if (row.opcode === 1) return colours.write;
+  return colours.other;
+}
