@@ -89,7 +89,9 @@ export class Bars {
     ctx.font = FONT.replace("11px", `${11 * ratio}px`);
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
-    for (let i = 0; i < this.places.length; i++) {
+    this.written = new Map();
+    const order = this.places.map((_, i) => i).sort((i, j) => this.places[i].begin - this.places[j].begin);
+    for (const i of order) {
       const place = this.places[i];
       if (place.last < shared.begin || place.begin > shared.end) continue;
       const row = rowOf(this.rows, i);
@@ -132,7 +134,8 @@ export class Bars {
       }
     }
     if (thick >= 11 * ratio) this.#text(ctx, row, Math.max(begins, bbox.left), Math.min(ends, bbox.left + bbox.width), middle);
-    if (lane >= 44 * ratio) this.#names(ctx, row, x, top + thick, bbox);
+    const lines = Math.min(4, Math.floor((lane - thick) / 2 / (12 * ratio)));
+    if (lines > 0 && (ends - begins >= 220 * ratio || mine)) this.#names(ctx, row, x, top + thick, bbox, { lane: place.lane, lines });
   }
 
   /** What the command is, in its bar, if that has room for it. */
@@ -151,22 +154,22 @@ export class Bars {
     }
   }
 
-  /** The instants' names below the bar, in two lines, those left out that would cover another. */
-  #names(ctx, row, x, below, bbox) {
+  /** The instants' names below the bar, in as many lines as there is room for, those left out that would cover another. */
+  #names(ctx, row, x, below, bbox, { lane, lines }) {
     const ratio = devicePixelRatio;
-    const free = [-Infinity, -Infinity];
+    if (!this.written.has(lane)) this.written.set(lane, new Array(4).fill(-Infinity));
+    const free = this.written.get(lane);
     ctx.fillStyle = colours.muted;
     for (const [key, name] of INSTANTS) {
       if (row[key] === null) continue;
       const at = x(row[key]);
-      if (at < bbox.left || at > bbox.left + bbox.width) continue;
-      const line = free.findIndex((until) => until < at);
-      if (line < 0) continue;
-      const y = below + (7 + 12 * line) * ratio;
       const width = ctx.measureText(name).width;
-      if (at + width > bbox.left + bbox.width) continue;
+      if (at < bbox.left || at + width > bbox.left + bbox.width) continue;
+      const line = free.findIndex((until, i) => i < lines && until < at);
+      if (line < 0) continue;
+      const y = below + (8 + 12 * line) * ratio;
       if (line) ctx.fillRect(at - ratio / 2, below, ratio, y - below);
-      ctx.fillText(name, at + 2 * ratio, y);
+      ctx.fillText(name, at + 3 * ratio, y);
       free[line] = at + width + 8 * ratio;
     }
   }

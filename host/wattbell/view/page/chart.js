@@ -30,7 +30,7 @@ export function makeChart(host, { series, bands = [], y = {}, gapKinds, hooks = 
   const height = Math.max(24, host.clientHeight || 80);
   const chart = new uPlot({
     width, height,
-    padding: [top ? 0 : 4, 8, 3, 0],
+    padding: [top ? 0 : 7, 8, top ? 3 : 6, 0],
     cursor: { show: false },
     select: { show: false },
     legend: { show: false },
@@ -68,8 +68,8 @@ function valueAxis(y) {
     stroke: () => colours.muted,
     grid: { stroke: () => colours.grid, width: 1 },
     ticks: { show: false },
-    space: () => 22,
-    values: (self, splits) => (y.labels ? y.labels(splits) : axisLabels(splits, y.unit ?? "")),
+    space: () => 19,
+    values: (self, splits, axis, space, increment) => (y.labels ? y.labels(splits) : axisLabels(splits, y.unit ?? "", increment)),
   };
   if (y.splits) Object.assign(axis, { splits: (self) => y.splits(self), filter: (self, splits) => splits });
   if (y.grid === false) axis.grid = { show: false };

@@ -17,7 +17,7 @@ export class Histogram {
           stroke: () => colours.muted, font: FONT, size: 22, gap: 3, grid: { show: false }, ticks: { show: true, size: 3, stroke: () => colours.muted },
           space: () => 1, incrs: () => [1], splits: () => this.#splits(), values: (self, splits) => splits.map((place) => si(this.answer.edges[place + 0.5], this.answer.unit)),
         },
-        { stroke: () => colours.muted, font: FONT, size: 40, gap: 3, space: () => 24, grid: { stroke: () => colours.grid, width: 1 }, ticks: { show: false }, values: (self, splits) => axisLabels(splits, "") },
+        { stroke: () => colours.muted, font: FONT, size: 40, gap: 3, space: () => 24, grid: { stroke: () => colours.grid, width: 1 }, ticks: { show: false }, values: (self, splits, axis, space, increment) => axisLabels(splits, "", increment) },
       ],
       series: [{}, { stroke: () => colours.voltage, fill: () => `${colours.voltage}aa`, width: 0, paths: uPlot.paths.bars({ size: [0.92, 60] }), points: { show: false } }],
     }, [[0], [null]], host);

@@ -24,9 +24,19 @@ export function timeTicks(begin, end, tickSeconds, width, measure) {
     if (pixels < 36) continue;
     const made = labelled(begin, end, tickSeconds, span, step);
     const widest = Math.max(0, ...made.labels.map(measure));
-    if (widest + 14 <= pixels) return made;
+    if (widest + 14 <= pixels) return inside(made, begin, end, width, measure);
   }
   return { splits: [], labels: [], base: "" };
+}
+
+/** Without the labels that would stand over the plot's edges: at the left is the base, at the right the page ends. */
+function inside({ splits, labels, base }, begin, end, width, measure) {
+  const kept = labels.map((label, i) => {
+    const at = ((splits[i] - begin) / (end - begin)) * width;
+    const half = measure(label) / 2;
+    return at + half > width + 6 || (base !== "" && at - half < 6) ? null : label;
+  });
+  return { splits, labels: kept, base };
 }
 
 /** Candidates from far too fine upwards: 1, 2, 5 of each decade below a second, then those of clocks. */

@@ -21,12 +21,12 @@ export function si(value, unit, digits = 3) {
   return `${scaled.toFixed(Math.max(0, digits - before))}${THIN}${PREFIXES[power]}${unit}`;
 }
 
-/** Labels of an axis: one prefix and as many decimals as their step needs. */
-export function axisLabels(splits, unit) {
+/** Labels of an axis: one prefix and as many decimals as their `step` needs. */
+export function axisLabels(splits, unit, increment) {
   const known = splits.filter((value) => value !== null);
   if (known.length === 0) return splits.map(() => null);
   const power = exponent(Math.max(...known.map(Math.abs)));
-  const step = known.length > 1 ? Math.abs(known[1] - known[0]) / 10 ** power : 1;
+  const step = increment / 10 ** power;
   const decimals = Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
   return splits.map((value) =>
     value === null ? null : value === 0 ? "0" : `${(value / 10 ** power).toFixed(decimals)}${THIN}${PREFIXES[power]}${unit}`);
