@@ -89,19 +89,24 @@ export class Bars {
     ctx.font = FONT.replace("11px", `${11 * ratio}px`);
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
-    this.written = new Map();
-    const order = this.places.map((_, i) => i).sort((i, j) => this.places[i].begin - this.places[j].begin);
-    for (const i of order) {
+    const named = new Map(); // rows whose instants are named, by lane
+    for (let i = 0; i < this.places.length; i++) {
       const place = this.places[i];
       if (place.last < shared.begin || place.begin > shared.end) continue;
       const row = rowOf(this.rows, i);
       const middle = bbox.top + (place.lane + 0.5) * lane;
-      this.#bar(ctx, row, place, x, middle, thick, lane, bbox);
+      this.#bar(ctx, row, place, x, middle, thick, bbox);
+      if (x(place.end) - x(place.begin) >= 220 * ratio || this.#isPicked(row)) named.set(place.lane, [...(named.get(place.lane) ?? []), row]);
+    }
+    const lines = Math.min(5, Math.floor(((lane - thick) / 2 - 3 * ratio) / (12 * ratio)));
+    for (const [place, rows] of lines > 0 ? named : []) {
+      rows.sort((one, other) => other.cqe - one.cqe);
+      this.#names(ctx, rows, x, bbox.top + (place + 0.5) * lane + thick / 2, bbox, lines);
     }
     ctx.restore();
   }
 
-  #bar(ctx, row, place, x, middle, thick, lane, bbox) {
+  #bar(ctx, row, place, x, middle, thick, bbox) {
     const ratio = devicePixelRatio;
     const colour = commandColour(row);
     const top = middle - thick / 2;
@@ -121,21 +126,23 @@ export class Bars {
       ctx.fillStyle = `${colour}90`;
       ctx.fillRect(ends, middle - ratio / 2, x(place.last) - ends, ratio);
     }
-    const mine = this.picked !== null && row.index === this.picked.index;
+    const mine = this.#isPicked(row);
     if (mine || row.status) {
       ctx.strokeStyle = row.status ? colours.failed : colours.ink;
       ctx.lineWidth = (mine ? 2 : 1.25) * ratio;
       ctx.strokeRect(begins, top, Math.max(ratio, ends - begins), thick);
     }
-    if (thick >= 5 * ratio && ends - begins >= 12 * ratio) {
+    if (thick >= 5 * ratio && ends - begins >= 60 * ratio) {
       ctx.fillStyle = colours.ink;
       for (const [key] of INSTANTS) {
         if (row[key] !== null) ctx.fillRect(Math.round(x(row[key])) - ratio / 2, top - 1.5 * ratio, ratio, thick + 3 * ratio);
       }
     }
     if (thick >= 11 * ratio) this.#text(ctx, row, Math.max(begins, bbox.left), Math.min(ends, bbox.left + bbox.width), middle);
-    const lines = Math.min(4, Math.floor((lane - thick) / 2 / (12 * ratio)));
-    if (lines > 0 && (ends - begins >= 220 * ratio || mine)) this.#names(ctx, row, x, top + thick, bbox, { lane: place.lane, lines });
+  }
+
+  #isPicked(row) {
+    return this.picked !== null && row.index === this.picked.index;
   }
 
   /** What the command is, in its bar, if that has room for it. */
@@ -154,23 +161,27 @@ export class Bars {
     }
   }
 
-  /** The instants' names below the bar, in as many lines as there is room for, those left out that would cover another. */
-  #names(ctx, row, x, below, bbox, { lane, lines }) {
+  /**
+   * The instants' names below the bars of a lane, from the last to the first: an earlier one goes to a deeper line, so that the
+   * thread to it passes to the left of the names that stand above it. Those for which no line has room are left out.
+   */
+  #names(ctx, rows, x, below, bbox, lines) {
     const ratio = devicePixelRatio;
-    if (!this.written.has(lane)) this.written.set(lane, new Array(4).fill(-Infinity));
-    const free = this.written.get(lane);
+    const free = new Array(lines).fill(bbox.left + bbox.width);
     ctx.fillStyle = colours.muted;
-    for (const [key, name] of INSTANTS) {
-      if (row[key] === null) continue;
-      const at = x(row[key]);
-      const width = ctx.measureText(name).width;
-      if (at < bbox.left || at + width > bbox.left + bbox.width) continue;
-      const line = free.findIndex((until, i) => i < lines && until < at);
-      if (line < 0) continue;
-      const y = below + (8 + 12 * line) * ratio;
-      if (line) ctx.fillRect(at - ratio / 2, below, ratio, y - below);
-      ctx.fillText(name, at + 3 * ratio, y);
-      free[line] = at + width + 8 * ratio;
+    for (const row of rows) {
+      for (const [key, name] of [...INSTANTS].reverse()) {
+        if (row[key] === null) continue;
+        const at = x(row[key]);
+        if (at < bbox.left || at > bbox.left + bbox.width) continue;
+        const until = at + ctx.measureText(name).width + 6 * ratio;
+        const line = free.findIndex((_, i) => free.slice(i).every((from) => until <= from));
+        if (line < 0) continue;
+        const y = below + (8 + 12 * line) * ratio;
+        ctx.fillRect(at - ratio / 2, below, ratio, y - below + 4 * ratio);
+        ctx.fillText(name, at + 3 * ratio, y);
+        free[line] = at;
+      }
     }
   }
 

@@ -7,7 +7,7 @@ const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sa
 
 /** Width of the axis beside every row, in pixels. */
 export function gutter() {
-  return innerWidth < 600 ? 52 : 66;
+  return innerWidth < 600 && !document.documentElement.classList.contains("printing") ? 58 : 66;
 }
 
 /** Shared by all charts: the view in ticks and the grid of the time axis (set by the row that has its labels). */
@@ -24,13 +24,14 @@ export { FONT };
  * @param {string[]} options.gapKinds kinds of loss that concern this row
  * @param {object} [options.hooks] uPlot's hooks
  * @param {boolean} [options.top] with the time's labels above
+ * @param {number} [options.head] pixels above the plot, for the row's name and values
  */
-export function makeChart(host, { series, bands = [], y = {}, gapKinds, hooks = {}, top = false }) {
+export function makeChart(host, { series, bands = [], y = {}, gapKinds, hooks = {}, top = false, head = 18 }) {
   const width = Math.max(60, host.clientWidth || 600);
   const height = Math.max(24, host.clientHeight || 80);
   const chart = new uPlot({
     width, height,
-    padding: [top ? 0 : 7, 8, top ? 3 : 6, 0],
+    padding: [top ? 0 : head, 8, top ? 3 : 6, 0],
     cursor: { show: false },
     select: { show: false },
     legend: { show: false },
@@ -68,7 +69,7 @@ function valueAxis(y) {
     stroke: () => colours.muted,
     grid: { stroke: () => colours.grid, width: 1 },
     ticks: { show: false },
-    space: () => 19,
+    space: (self, axis, min, max, high) => Math.max(13, Math.min(24, high / 2.3)),
     values: (self, splits, axis, space, increment) => (y.labels ? y.labels(splits) : axisLabels(splits, y.unit ?? "", increment)),
   };
   if (y.splits) Object.assign(axis, { splits: (self) => y.splits(self), filter: (self, splits) => splits });
@@ -85,7 +86,20 @@ export function padded(self, min, max) {
 
 /** From zero upwards. */
 export function fromZero(self, min, max) {
-  return max > 0 && Number.isFinite(max) ? [0, max * 1.1] : [0, 1];
+  return max > 0 && Number.isFinite(max) ? [0, max * 1.06] : [0, 1];
+}
+
+/** Least and greatest of what is known of lists; null where nothing is. */
+export function limits(lists) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const list of lists) {
+    for (const value of list) {
+      if (value === null || value === undefined) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low <= high ? [low, high] : [null, null];
 }
 
 /** Hatches what is missing, at least two pixels wide so that no zoom hides it. */

@@ -67,7 +67,7 @@ export class CommandsRow extends Row {
   readout() {
     if (!this.answer) return;
     const { count: many, kind } = this.answer;
-    const shown = { density: "latency, darker: more", scatter: "latency at completion", bars: "doorbell to CQE, by queue" }[this.kind];
+    const shown = { density: `latency, ${colours.dark ? "brighter" : "darker"}: more`, scatter: "latency at completion", bars: "doorbell to CQE, by queue" }[this.kind];
     const classes = this.kind === "density" ? [] : [["read", "read"], ["write", "write"], ["other", "other"], ["admin", "admin"]].map(([text, key]) => [text, colours[key]]);
     this.say([[`${count(many)}${many === 1 ? " command" : " commands"}`], [shown], ...classes]);
     if (kind === "rows" && this.kind === "scatter") {

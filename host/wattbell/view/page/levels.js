@@ -14,6 +14,7 @@ export class LevelsRow extends Row {
     super(name, title, weight);
     this.tickSeconds = tickSeconds;
     this.levels = { link_state: [], clkreq: [], perst: [] };
+    this.chip.replaceChildren();
   }
 
   build() {
@@ -21,6 +22,7 @@ export class LevelsRow extends Row {
       series: [{ paths: () => null, points: { show: false } }],
       y: { dir: -1, range: () => [0, 3], splits: () => [0.5, 1.5, 2.5], labels: () => LANES.map(([, name]) => name), grid: false },
       gapKinds: ["EVENTS", "LINK"],
+      head: 5,
       hooks: { draw: [(self) => this.#paint(self)] },
     });
   }
@@ -84,7 +86,7 @@ export class LevelsRow extends Row {
   }
 
   readout(t) {
-    if (t === null) return this.say([]);
+    if (t === null) return this.chip.replaceChildren(); // its lanes have their names at the left
     this.say(LANES.map(([key, name]) => {
       const changes = this.levels[key] ?? [];
       const at = lastAt(changes.map(([tick]) => tick), t);

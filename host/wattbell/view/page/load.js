@@ -1,6 +1,6 @@
 /** MB/s by direction, IOPS and queue depth: steps as wide as the bins they are counted in. */
 
-import { fromZero, makeChart } from "./chart.js";
+import { fromZero, limits, makeChart } from "./chart.js";
 import { Row, lastAt } from "./row.js";
 import { colours } from "./theme.js";
 import { si } from "./units.js";
@@ -18,6 +18,7 @@ export class LoadRow extends Row {
     super(name, title, weight);
     Object.assign(this, { captures, tickSeconds, ...LINES[name] });
     this.answers = [];
+    this.limits = [null, null];
   }
 
   build() {
@@ -33,12 +34,16 @@ export class LoadRow extends Row {
       }
     }
     const labels = this.name === "load" ? (splits) => splits.map((v) => (v === null ? null : `${v >= 1000 ? v / 1000 : +v.toPrecision(3)}${v >= 1000 ? "k" : ""}`)) : undefined;
-    this.chart = makeChart(this.plot, { series, y: { range: fromZero, unit: "", labels }, gapKinds: ["COMMANDS"] });
+    this.chart = makeChart(this.plot, { series, // of all that was answered: a bin may be wider than the view, and then no middle of one is in it
+      y: { range: (self) => fromZero(self, ...this.limits), unit: "", labels }, gapKinds: ["COMMANDS"] });
   }
 
   /** @param {object[]} answers of `load`, one for each capture, `t` at the left edges of bins; null where a capture has no commands */
   draw(answers) {
-    this.answers = answers;
+    // a recording has no greatest depth
+    this.answers = answers.map((answer) => answer && { ...Object.fromEntries(this.lines.map(([key]) => [key, answer.t.map(() => null)])), ...withoutNull(answer) });
+    answers = this.answers;
+    this.limits = limits(answers.flatMap((answer) => (answer ? this.lines.map(([key]) => answer[key]) : [])));
     const tables = answers.map((answer) => (answer ? [answer.t, ...this.lines.map(([key]) => answer[key])] : [[], ...this.lines.map(() => [])]));
     this.chart.setData(tables.length === 1 ? tables[0] : uPlot.join(tables));
     this.readout(null);
@@ -71,6 +76,10 @@ export class LoadRow extends Row {
   }
 
   #text(value) {
-    return this.unit === "MB/s" ? `${value.toPrecision(4).replace(/e\+?(\d+)/, "e$1")}` : this.unit === "" ? String(+value.toFixed(2)) : si(value, "", 4).trim();
+    return this.unit === "MB/s" ? String(+value.toPrecision(4)) : this.unit === "" ? String(+value.toFixed(2)) : si(value, "", 4).trim();
   }
+}
+
+function withoutNull(answer) {
+  return Object.fromEntries(Object.entries(answer).filter(([, value]) => value !== null && value !== undefined));
 }

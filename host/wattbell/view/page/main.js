@@ -110,10 +110,11 @@ class Page {
   }
 
   has(name) {
-    const any = (test) => this.sources.some(({ about }) => test(about.has));
-    if (["power", "current", "voltage"].includes(name)) return any((has) => has.rail);
-    if (["load", "iops", "depth", "commands"].includes(name)) return any((has) => has.commands) || this.sources.some(({ about }) => about.live);
-    return any((has) => has.events);
+    const any = (test) => this.sources.some(({ about }) => test(about));
+    if (["power", "current", "voltage"].includes(name)) return any(({ has }) => has.rail);
+    if (["load", "iops", "depth"].includes(name)) return any(({ has, live }) => has.commands || live);
+    // single commands and levels can be asked for once the recording has ended
+    return any(({ has, live }) => !live && (name === "commands" ? has.commands : has.events));
   }
 
   /** Gives each row its height: on a screen that is wide enough all of them share the window's. */
@@ -123,7 +124,7 @@ class Page {
     const narrow = innerWidth < 900;
     const weights = shown.reduce((sum, name) => sum + this.rows[name].weight, 0) || 1;
     const top = 62;
-    const room = this.printing ? 600 : innerHeight - $("stage").getBoundingClientRect().top - scrollY - 25 - top;
+    const room = this.printing ? 535 : innerHeight - $("stage").getBoundingClientRect().top - scrollY - 25 - top;
     const unit = narrow && !this.printing ? 84 : Math.max(46, room / weights);
     this.phases.element.style.height = `${top}px`;
     for (const name of shown) this.rows[name].element.style.height = `${Math.floor(unit * this.rows[name].weight)}px`;
@@ -239,8 +240,10 @@ class Page {
     if (some(["load", "iops", "depth"])) this.rowFeeds.load.want(wish);
     if (some(["commands"])) this.rowFeeds.commands.want(wish);
     if (some(["levels"])) this.rowFeeds.levels.want(wish);
-    this.rowFeeds.events.want(wish);
-    this.rowFeeds.gaps.want(wish);
+    if (!this.source.about.live) {
+      this.rowFeeds.events.want(wish);
+      this.rowFeeds.gaps.want(wish);
+    }
     this.settled();
   }
 
@@ -249,9 +252,12 @@ class Page {
   }
 
   askPanel() {
+    if (this.source.about.live) return;
     const chosen = this.chosen();
     this.panelFeeds.span.want({ source: this.source, ...chosen });
-    this.panelFeeds.histogram.want({ source: this.source, begin: chosen.begin, end: chosen.end, of: this.histogramOf() });
+    const of = this.histogramOf();
+    $("histogram").hidden = of === null;
+    if (of !== null) this.panelFeeds.histogram.want({ source: this.source, begin: chosen.begin, end: chosen.end, of });
     $("export-what").textContent = chosen.between ? "A to B" : "the view";
     this.settled();
   }
@@ -261,7 +267,8 @@ class Page {
     const options = [...$("histogram-of").options];
     for (const option of options) option.disabled = option.value === "latency" ? !has.commands : !has.rail;
     const wanted = options.find(({ value }) => value === this.state.histogram);
-    const usable = wanted.disabled ? options.find(({ disabled }) => !disabled) ?? wanted : wanted;
+    const usable = wanted.disabled ? options.find(({ disabled }) => !disabled) : wanted;
+    if (!usable) return null;
     $("histogram-of").value = usable.value;
     return usable.value;
   }
@@ -531,14 +538,15 @@ class Page {
     document.title = `${about.name} · Wattbell`;
     $("name").textContent = about.name;
     $("name").title = about.name;
+    document.body.classList.toggle("recording", about.live);
     $("state").textContent = about.state;
     $("state").classList.toggle("warn", !["complete", "recording"].includes(about.state));
     $("drive").textContent = driveText(about.drive);
     $("notices").replaceChildren();
     for (const text of about.loss) this.notice(text);
-    if (!about.has.rail) this.notice("This capture has no rail: no power, current, voltage or energy.");
+    if (!about.has.rail && !about.live) this.notice("This capture has no rail: no power, current, voltage or energy.");
     if (!about.has.commands && !about.live) this.notice("This capture has no commands.");
-    if (about.end <= about.begin) this.notice("Nothing was recorded: the capture has no length.");
+    if (about.end <= about.begin && !about.live) this.notice("Nothing was recorded: the capture has no length.");
     showAbout(about);
     this.search.renew(about);
     this.showCaptures();
@@ -585,13 +593,16 @@ class Page {
   async live() {
     const source = this.source;
     if (!source.about.live) return;
+    this.phases.draw(source.phases, { count: 0, rows: [] });
     $("follow").hidden = false;
     this.follow(this.state.end >= this.extent.end);
     let renewed = performance.now();
     await watch(source, async (latest) => {
       if (performance.now() - renewed > 2000) {
         renewed = performance.now();
+        const had = this.visible().join();
         source.take(await ask(`${source.k}/capture`));
+        if (this.visible().join() !== had) this.arrange();
         this.askOverview();
       }
       source.end = Math.max(source.end, latest.t ?? 0);
@@ -687,8 +698,8 @@ class Page {
 
   /** On paper: dark on white, as wide as the sheet, whatever the screen has. */
   print(on) {
-    if (on === Boolean(this.printing)) return;
     this.printing = on;
+    document.documentElement.classList.toggle("printing", on);
     if (on) printed();
     else choose(this.state.theme);
     this.arrange();

@@ -2,7 +2,7 @@
 
 import { INSTANTS } from "./bars.js";
 import { hex } from "./commands.js";
-import { count, duration, instant, si, UNKNOWN } from "./units.js";
+import { count, duration, instant, si } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -12,6 +12,11 @@ export function make(tag, text, attributes = {}) {
   if (text !== undefined) element.textContent = text;
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
+}
+
+/** A rate: whole where it is large. */
+function plain(value) {
+  return value >= 1000 ? count(value) : String(+value.toPrecision(4));
 }
 
 function tableRow(tag, cells) {
@@ -44,8 +49,8 @@ export function showSpan(span, chosen, tickSeconds) {
   if (chosen.between && chosen.a !== chosen.b) times.push(["1 / (B − A)", si(1 / (Math.abs(chosen.b - chosen.a) * tickSeconds), "Hz", 4)]);
   if (span.energy_j !== null && span.energy_j !== undefined) times.push(["energy", si(span.energy_j, "J", 5), { "data-value": span.energy_j }]);
   if (span.charge_c !== null && span.charge_c !== undefined) times.push(["charge", si(span.charge_c, "C", 5), { "data-value": span.charge_c }]);
-  if (span.iops !== null && span.iops !== undefined) times.push(["IOPS", si(span.iops, "", 4).trim()]);
-  if (span.mb_per_s !== null && span.mb_per_s !== undefined) times.push(["MB/s", span.mb_per_s.toPrecision(4)]);
+  if (span.iops !== null && span.iops !== undefined) times.push(["IOPS", plain(span.iops)]);
+  if (span.mb_per_s !== null && span.mb_per_s !== undefined) times.push(["MB/s", plain(span.mb_per_s)]);
   terms($("span-times"), times);
   const rows = [["power", "W"], ["current", "A"], ["voltage", "V"]].filter(([name]) => span[name]).map(([name, unit]) => {
     const row = tableRow("td", [name, ...["mean", "min", "max", "std"].map((key) => si(span[name][key], unit, 4))]);
@@ -117,5 +122,5 @@ export function showAbout(about) {
 /** The name of the drive, as far as it is known. */
 export function driveText(drive) {
   if (!drive) return "";
-  return [drive.model, drive.firmware].filter((text) => typeof text === "string" && text.trim() !== "").map((text) => text.trim()).join(" · ") || UNKNOWN;
+  return [drive.model, drive.firmware].filter((text) => typeof text === "string" && text.trim() !== "").map((text) => text.trim()).join(" · ");
 }

@@ -58,25 +58,35 @@ export class PhasesRow extends Row {
       ctx.fillRect(left, bbox.top + ratio, ratio, lane - 2 * ratio);
       this.#name(ctx, phase.name, Math.max(left, bbox.left) + 4 * ratio, Math.min(right, bbox.left + bbox.width) - 3 * ratio, bbox.top + lane / 2 + ratio / 2);
     });
-    const named = this.events.rows.length <= MOST_NAMES;
-    let free = -Infinity;
-    for (const event of this.events.rows) {
-      const at = x(event.t);
-      if (at < bbox.left || at > bbox.left + bbox.width) continue;
+    const groups = this.#groups(x, 3 * ratio).filter(({ at }) => at >= bbox.left && at <= bbox.left + bbox.width);
+    groups.forEach(({ at, events }, place) => {
       ctx.fillStyle = colours.muted;
       ctx.fillRect(Math.round(at), bbox.top + lane + ratio, ratio, lane - 2 * ratio);
-      const text = event.text || event.name;
-      if (!named || at < free || at + ctx.measureText(text).width > bbox.left + bbox.width) continue;
+      if (groups.length > MOST_NAMES) return;
+      const text = `${events[0].text || events[0].name}${events.length > 1 ? ` +${events.length - 1}` : ""}`;
+      const until = groups[place + 1]?.at ?? bbox.left + bbox.width;
+      if (at + ctx.measureText(text).width + 6 * ratio > until) return;
       ctx.fillStyle = colours.ink;
       ctx.fillText(text, at + 3 * ratio, bbox.top + 1.5 * lane + ratio / 2);
-      free = at + ctx.measureText(text).width + 8 * ratio;
-    }
+    });
     if (this.events.count > this.events.rows.length) {
       ctx.fillStyle = colours.muted;
       ctx.fillText(`${count(this.events.count)} events: zoom in to see each`, bbox.left + 4 * ratio, bbox.top + 1.5 * lane);
     }
     if (shared.time.base) this.#base(ctx, bbox);
     ctx.restore();
+  }
+
+  /** Events that cannot be told apart at this zoom. */
+  #groups(x, reach) {
+    const groups = [];
+    for (const event of this.events.rows) {
+      const at = x(event.t);
+      const last = groups.at(-1);
+      if (last && at - last.at < reach) last.events.push(event);
+      else groups.push({ at, events: [event] });
+    }
+    return groups;
   }
 
   /** A name, cut by an ellipsis where it has too little room. */

@@ -1,6 +1,6 @@
 /** Power, current and voltage: the mean, and where a pixel has many samples the range between their extremes. */
 
-import { makeChart, padded } from "./chart.js";
+import { limits, makeChart, padded } from "./chart.js";
 import { Row, nearest } from "./row.js";
 import { colours } from "./theme.js";
 import { si } from "./units.js";
@@ -11,6 +11,7 @@ export class RailRow extends Row {
     super(quantity, title, weight);
     Object.assign(this, { unit, captures });
     this.answers = [];
+    this.limits = [null, null];
   }
 
   build() {
@@ -26,12 +27,13 @@ export class RailRow extends Row {
         points: { show: () => Boolean(this.answers[k]?.raw) && this.answers[k].t.length < 120, size: 5, fill: colour(k), stroke: colour(k) },
       });
     }
-    this.chart = makeChart(this.plot, { series, bands, y: { unit: this.unit, range: this.name === "power" ? fromNearZero : padded }, gapKinds: ["RAIL"] });
+    this.chart = makeChart(this.plot, { series, bands, y: { unit: this.unit, range: (self) => (this.name === "power" ? fromNearZero : padded)(self, ...this.limits) }, gapKinds: ["RAIL"] });
   }
 
   /** @param {object[]} answers of `rail`, one for each capture, in the page's ticks; null where a capture has no rail */
   draw(answers) {
     this.answers = answers;
+    this.limits = limits(answers.flatMap((answer) => (answer ? Object.values(answer[this.name]) : [])));
     const tables = answers.map((answer) => {
       if (!answer) return [[], [], [], []];
       const { mean, min, max } = answer[this.name];
@@ -54,7 +56,7 @@ export class RailRow extends Row {
       const at = nearest(answer.t, t);
       const { mean, min, max } = answer[this.name];
       if (at < 0) return null;
-      const range = answer.raw || mean[at] === null ? "" : ` (${si(min[at], this.unit)} … ${si(max[at], this.unit)})`;
+      const range = answer.raw || mean[at] === null ? "" : ` (${si(min[at], this.unit, 4)} … ${si(max[at], this.unit, 4)})`;
       return [`${mean[at] === null ? "missing" : si(mean[at], this.unit, 4)}${range}`, this.captures > 1 ? colours.captures[k] : null];
     }));
   }

@@ -18,10 +18,9 @@ export class Search {
     });
   }
 
-  /** A new capture is shown: its classes, and no threshold yet. */
+  /** Another capture is shown: its classes. */
   renew(about) {
     this.found = null;
-    this.threshold = null;
     const chosen = $("search-class").value;
     const options = about.classes.map(({ opcode, admin, name, count: many }) => new Option(`${name} (${count(many)})`, `${opcode},${admin ? 1 : 0}`));
     $("search-class").replaceChildren(new Option("any", ""), ...options);
@@ -37,15 +36,15 @@ export class Search {
     this.asking = true;
     if ([...$("jump").options].some(({ value }) => value === what)) $("jump").value = what;
     try {
-      const wish = what === "slow" ? await this.#slow() : what === "search" ? this.#searched() : {};
+      const wish = what === "slow" ? this.#slow() : what === "search" ? this.#searched() : {};
       const kind = what === "slow" || what === "search" ? "command" : what;
-      const answer = await this.page.source().ask("find", { what: kind, at: this.#from(what, direction), direction, ...wish });
+      const answer = await this.page.source().ask("find", { what: kind, at: this.#from(what, direction), direction, row: this.#beside(kind), ...wish });
       const name = what === "slow" ? `command slower than ${si(wish.above_s, "s")}` : what === "search" ? "such command" : what;
       if (answer === null) {
         this.page.say(`No ${direction > 0 ? "further" : "earlier"} ${name}.`);
         return;
       }
-      this.found = { what, begin: answer.begin };
+      this.found = { what, begin: answer.begin, row: answer.row?.index };
       const { tick_s: tickSeconds } = this.page.source().first;
       this.page.found(answer, kind);
       this.page.say(`${answer.text} at ${instant(answer.begin, tickSeconds)}`);
@@ -56,6 +55,12 @@ export class Search {
     }
   }
 
+  /** Commands that begin at one tick are told apart by their number. */
+  #beside(kind) {
+    const { begin, end } = this.page.view();
+    return kind === "command" && this.found && this.found.begin >= begin && this.found.begin <= end ? this.found.row : undefined;
+  }
+
   /** From what was found last, while it is in view; else from the view's edge. */
   #from(what, direction) {
     const { begin, end } = this.page.view();
@@ -64,15 +69,11 @@ export class Search {
   }
 
   /** Slow: above what was typed, else above the greatest p99 of the I/O classes of the whole capture. */
-  async #slow() {
+  #slow() {
     const typed = parseSeconds($("search-above").value);
     if (typed !== null) return { above_s: typed };
-    if (this.threshold === null) {
-      const { commands } = await this.page.source().ask("span");
-      const io = commands.filter(({ admin, count: many }) => !admin && many > 0);
-      this.threshold = io.length ? Number(Math.max(...io.map(({ p99_s: p99 }) => p99 ?? 0)).toPrecision(2)) : 1e-3;
-    }
-    return { above_s: this.threshold };
+    const io = this.page.source().about.classes.filter(({ admin, p99_s: p99 }) => !admin && p99);
+    return { above_s: io.length ? Number(Math.max(...io.map(({ p99_s: p99 }) => p99)).toPrecision(2)) : 1e-3 };
   }
 
   #searched() {

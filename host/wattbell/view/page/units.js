@@ -15,6 +15,7 @@ export function exponent(value) {
 /** `2.31 W`, `46.2 µs`; `–` of what is not known. */
 export function si(value, unit, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return UNKNOWN;
+  if (value === 0) return `0${THIN}${unit}`;
   const power = exponent(value);
   const scaled = value / 10 ** power;
   const before = Math.max(1, Math.floor(Math.log10(Math.abs(scaled) || 1)) + 1);

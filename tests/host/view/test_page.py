@@ -1,0 +1,492 @@
+"""The page of ``wattbell view`` in a real browser, on a real server and a real capture."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from wattbell.capture import Capture, open_capture
+from wattbell.view.shown import Shown
+from wattbell.view.server import ViewServer
+from wattbell.zoom import open_zoom
+from wattbell_spec.wire import EventType
+
+from ..conftest import MS, Builder
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
+
+END = 400 * MS
+READS = 300
+SLOW = (120, 240)
+"""Places of the two slow commands."""
+MARKUP = "<img src=x onerror=\"document.title='run'\"><b>bold</b>"
+HOLE = (150 * MS, 160 * MS)
+
+
+def write(builder: Builder) -> Capture:
+    """0.4 s of rail at 100 kSPS with a gap, reads and writes at two queues of which two are slow and one fails, phases and edges."""
+    builder.power(0, 0.5)
+    for place in range(40):
+        builder.power((100 + 5 * place) * MS, 1.0 + 0.05 * (place % 7))
+    builder.power(300 * MS, 0.25)
+    builder.hole = HOLE
+    for place in range(READS):
+        start = 100 * MS + place * 600_000 + 137 * (place % 11)
+        latency = 5_000_000 if place in SLOW else 80_000 + 1_000 * (place % 50)
+        builder.command(
+            start,
+            latency,
+            opcode=1 if place % 3 == 0 else 2,
+            qid=1 + place % 2,
+            slba=8 * place,
+            fetch_tick=start + 700,
+            first_data_tick=start + latency - 9_000,
+            last_data_tick=start + latency - 2_000,
+            msix_tick=start + latency + 300,
+            cq_head_tick=start + latency + 2_500,
+            status=0x281 if place == 200 else 0,
+        )
+    builder.phase(1, 99 * MS, 199 * MS, MARKUP)
+    builder.phase(2, 200 * MS, 290 * MS, "reads, second half")
+    builder.events += [(1 * MS, EventType.PERST, 1, 0), (1 * MS, EventType.CLKREQ, 0, 0), (320 * MS, EventType.CLKREQ, 1, 0)]
+    return builder.write(END)
+
+
+@dataclass
+class Served:
+    url: str
+    capture: Capture
+    origin: int
+
+
+def serve(*paths: Path) -> tuple[ViewServer, threading.Thread]:
+    server = ViewServer([Shown(path.name, path, open_zoom(path)) for path in paths])
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    return server, thread
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    path = tmp_path_factory.mktemp("view") / "capture"
+    capture = write(Builder(path))
+    server, thread = serve(path)
+    yield Served(server.url, capture, open_zoom(path).bounds[0])
+    server.stop()
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, served: Served) -> Iterator[Opened]:
+    """Opens the page at a fragment. An error in the console (but one that holds ``ignore``), and any request to another host, fails the test."""
+    contexts: list[BrowserContext] = []
+    wrong: list[str] = []
+
+    def open_page(
+        fragment: str = "", url: str = served.url, routes: dict[str, Any] | None = None, ignore: str = "nothing", settle: bool = True, **options: Any
+    ) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "color_scheme": "light", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: message.type != "error" or ignore in message.text or wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("request", lambda request: request.url.startswith((url, "data:", "blob:")) or wrong.append(f"request to {request.url}"))
+        for pattern, handler in (routes or {}).items():
+            page.route(pattern, handler)
+        page.goto(url + fragment)
+        if settle:
+            settled(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector("body[data-busy='0']", timeout=20_000)
+
+
+def view_of(page: Page) -> tuple[float, float]:
+    begin, end = (page.get_attribute("body", "data-drawn") or "").split(",")
+    return float(begin), float(end)
+
+
+def place_of(page: Page, tick: float, row: str) -> tuple[float, float]:
+    """Where a tick is in the middle of a row, in pixels of the window."""
+    lines, box = page.locator("#lines").bounding_box(), page.locator(f"[data-row='{row}']").bounding_box()
+    assert lines is not None and box is not None
+    begin, end = view_of(page)
+    return lines["x"] + (tick - begin) / (end - begin) * lines["width"], box["y"] + box["height"] * 0.6
+
+
+def test_all_of_a_capture_is_drawn_and_said(opened: Opened, served: Served) -> None:
+    page = opened()
+    assert page.inner_text("#name") == served.capture.path.name
+    begin, end = view_of(page)
+    assert begin == 0 and end > 0.9 * END
+    assert page.get_attribute("[data-row='commands']", "data-kind") == "scatter"
+    for row, unit in (("power", "W"), ("current", "A"), ("voltage", "V")):
+        label = page.get_attribute(f"[data-row='{row}']", "aria-label") or ""
+        assert "mean" in label and "least" in label and "most" in label and unit in label and "missing" in label
+    assert "read mean" in (page.get_attribute("[data-row='load']", "aria-label") or "")
+    assert "CLKREQ#" in (page.get_attribute("[data-row='levels']", "aria-label") or "")
+    drawn = page.evaluate(
+        """() => [...document.querySelectorAll('.row canvas')].filter((c) => c.offsetParent).map((c) => {
+            const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+            let ink = 0;
+            for (let i = 3; i < data.length; i += 4) ink += data[i] > 0;
+            return ink / (data.length / 4);
+        })"""
+    )
+    assert len(drawn) >= 9 and min(drawn) > 0.005
+
+
+def test_a_gap_is_hatched_and_nothing_else_is(opened: Opened, served: Served) -> None:
+    page = opened()
+    gaps = served.capture.table("gaps").collect()
+    first, last = int(gaps["first_tick"].min()), int(gaps["last_tick"].max())  # type: ignore[arg-type]
+
+    def hatched(tick: float) -> int:
+        x, _ = place_of(page, tick - served.origin, "voltage")
+        return int(
+            page.evaluate(
+                """(x) => {
+                    const canvas = document.querySelector("[data-row='voltage'] canvas");
+                    const left = Math.round(x - canvas.getBoundingClientRect().left);
+                    const data = canvas.getContext('2d').getImageData(left - 4, 25, 8, 20).data;
+                    let grey = 0;
+                    for (let i = 0; i < data.length; i += 4) grey += data[i + 3] > 0 && data[i + 3] < 200;
+                    return grey;
+                }""",
+                x,
+            )
+        )
+
+    assert hatched((first + last) / 2) > 60
+    assert hatched(first - 30 * MS) < 20
+
+
+def test_zoomed_to_one_command_its_seven_instants_are_those_of_the_table(opened: Opened, served: Served) -> None:
+    row = served.capture.table("commands").filter(pl.col("slba") == 8 * 37, pl.col("opcode") == 2).collect().row(0, named=True)
+    start, end = row["doorbell_tick"] - served.origin, row["cq_head_tick"] - served.origin
+    page = opened(f"#t={start - 20_000},{end + 20_000}")
+    assert page.get_attribute("[data-row='commands']", "data-kind") == "bars"
+    page.mouse.click(*place_of(page, (start + end) / 2, "commands"))
+    settled(page)
+    lines = page.locator("#command tr[data-instant]")
+    shown = {line.get_attribute("data-instant"): int(line.get_attribute("data-ticks") or -1) for line in lines.all()}
+    assert shown == {name: row[f"{name}_tick"] - served.origin for name in shown}
+    assert list(shown) == ["doorbell", "fetch", "first_data", "last_data", "cqe", "msix", "cq_head"]
+    assert "LBA" in page.inner_text("#command") and "(0x128)" in page.inner_text("#command")
+    # the bar itself: filled from doorbell to CQE, and only there
+    filled = page.evaluate(
+        """([begin, end]) => {
+            const canvas = document.querySelector(".layer[data-kind='bars'] canvas");
+            const box = canvas.getBoundingClientRect();
+            const row = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const coloured = (x) => {
+                let many = 0;
+                for (let y = 25; y < canvas.height - 8; y++) {
+                    const at = (y * canvas.width + Math.round(x - box.left)) * 4;
+                    many += row.data[at + 2] > row.data[at] + 60 && row.data[at + 3] > 40;
+                }
+                return many;
+            };
+            return [coloured(begin - 5), coloured(begin + 4), coloured((begin + end) / 2 + 70), coloured(end - 4), coloured(end + 6)];
+        }""",
+        [place_of(page, tick, "commands")[0] for tick in (start, row["cqe_tick"] - served.origin)],
+    )
+    assert min(filled[1:4]) > 5 and max(filled[0], filled[4]) < 4
+
+
+def test_between_two_cursors_the_figures_are_those_of_numpy(opened: Opened, served: Served) -> None:
+    a, b = 110 * MS - served.origin, 290 * MS - served.origin
+    page = opened(f"#a={a}&b={b}")
+    rail = served.capture.rail
+    assert rail is not None
+    first, last = (rail.sample_at(tick + served.origin) for tick in (a, b))
+    power = rail.read(first, last + 1).power.astype(np.float64)
+    row = page.locator("#span-table [data-quantity='power']")
+    mean, low, high, _ = (float(cell.get_attribute("data-value") or "nan") for cell in row.locator("td").all()[1:])
+    assert mean == pytest.approx(np.nanmean(power), rel=2e-3)
+    assert low == pytest.approx(np.nanmin(power), rel=1e-5) and high == pytest.approx(np.nanmax(power), rel=1e-5)
+    energy = float(page.locator("#span-times dd[data-value]").first.get_attribute("data-value") or "nan")
+    assert energy == pytest.approx(np.nansum(power) * rail.interval_ticks * 1e-9, rel=5e-3)
+    assert page.get_attribute("#span-times [data-ticks]", "data-ticks") == str(b - a)
+    assert "missing" in page.inner_text("#span-lost")
+    inside = served.capture.table("commands").filter(pl.col("cqe_tick").is_between(110 * MS, 290 * MS), pl.col("qid") > 0, pl.col("opcode") == 2).collect()
+    reads = page.locator("#span-commands [data-opcode='2']").first
+    assert abs(int(reads.get_attribute("data-count") or 0) - len(inside)) <= 1  # one may be open at an edge
+    latency = (inside["cqe_tick"] - inside["doorbell_tick"]).to_numpy() * 1e-9
+    assert float(reads.get_attribute("data-p50") or 0) == pytest.approx(np.quantile(latency, 0.5), rel=0.05)
+
+
+def test_clicks_set_cursors_that_can_be_dragged_and_taken_away(opened: Opened) -> None:
+    page = opened()
+    _, end = view_of(page)
+    page.mouse.click(*place_of(page, 0.3 * end, "power"))
+    page.mouse.click(*place_of(page, 0.6 * end, "power"))
+    settled(page)
+    assert page.inner_text("#span-title") == "Between A and B"
+    between = int(page.get_attribute("#span-times [data-ticks]", "data-ticks") or 0)
+    assert between == pytest.approx(0.3 * end, rel=0.02)
+    x, y = place_of(page, 0.6 * end, "power")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 100, y, steps=4)
+    page.mouse.up()
+    settled(page)
+    assert int(page.get_attribute("#span-times [data-ticks]", "data-ticks") or 0) > between
+    page.keyboard.press("x")
+    settled(page)
+    assert page.inner_text("#span-title") == "In view"
+
+
+def test_wheel_drag_and_keys_zoom_and_pan_down_to_nanoseconds(opened: Opened) -> None:
+    page = opened()
+    _, whole = view_of(page)
+    x, y = place_of(page, 0.4 * whole, "power")
+    page.mouse.move(x, y)
+    page.mouse.wheel(0, -300)
+    settled(page)
+    begin, end = view_of(page)
+    assert end - begin < 0.6 * whole and begin < 0.4 * whole < end
+    page.mouse.move(*place_of(page, begin + 0.25 * (end - begin), "current"))
+    page.mouse.down()
+    page.mouse.move(*place_of(page, begin + 0.75 * (end - begin), "current"), steps=3)
+    page.mouse.up()
+    settled(page)
+    dragged = view_of(page)
+    assert dragged == pytest.approx((begin + 0.25 * (end - begin), begin + 0.75 * (end - begin)), rel=0.02)
+    page.keyboard.press("ArrowRight")
+    settled(page)
+    assert view_of(page)[0] == pytest.approx(dragged[0] + 0.1 * (dragged[1] - dragged[0]), rel=0.02)
+    page.keyboard.down("Shift")
+    page.mouse.move(*place_of(page, sum(view_of(page)) / 2, "current"))
+    page.mouse.down()
+    page.mouse.move(x, y, steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    settled(page)
+    assert view_of(page)[1] - view_of(page)[0] == pytest.approx(dragged[1] - dragged[0], rel=1e-6)
+    for _ in range(40):
+        page.keyboard.press("+")
+    settled(page)
+    assert view_of(page)[1] - view_of(page)[0] == pytest.approx(20, rel=0.1)
+    page.keyboard.press("Home")
+    settled(page)
+    assert view_of(page) == (0, whole)
+    page.keyboard.press("Backspace")
+    settled(page)
+    assert view_of(page)[1] - view_of(page)[0] < whole / 1000
+
+
+def test_a_saved_selection_holds_what_is_between_the_cursors(opened: Opened, served: Served) -> None:
+    a, b = 120 * MS - served.origin, 130 * MS - served.origin
+    page = opened(f"#a={a}&b={b}")
+    page.select_option("#export-format", "parquet")
+    with page.expect_download() as download:
+        page.click("#export-go")
+    with zipfile.ZipFile(Path(download.value.path())) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("commands.parquet")]
+        saved = pl.read_parquet(io.BytesIO(archive.read(name)))
+    doorbell, cqe = pl.col("doorbell_tick"), pl.col("cqe_tick")
+    expected = served.capture.table("commands").filter(cqe >= 120 * MS, doorbell < 130 * MS).collect()
+    assert len(saved) == len(expected) > 10
+
+
+def test_the_address_holds_the_view(opened: Opened, served: Served) -> None:
+    page = opened("#t=120000000,180000000&a=130000000&b=140000000&hide=voltage,iops&theme=dark&histogram=latency")
+    page.keyboard.press("-")
+    settled(page)
+    page.wait_for_url("**/*t=90000000,210000000*")
+    again = opened(page.evaluate("location.hash"))
+    assert view_of(again) == view_of(page) == (90 * MS, 210 * MS)
+    assert again.inner_text("#span-title") == "Between A and B"
+    assert again.is_hidden("[data-row='voltage']") and again.is_hidden("[data-row='iops']") and again.is_visible("[data-row='current']")
+    assert again.get_attribute("html", "data-theme") == "dark"
+    assert again.input_value("#histogram-of") == "latency"
+    assert "latency" in (again.get_attribute("#histogram-plot", "aria-label") or "")
+
+
+def test_dark_follows_the_system_until_it_is_chosen(opened: Opened) -> None:
+    page = opened(color_scheme="dark")
+    assert page.get_attribute("html", "data-theme") == "dark"
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("d")
+    settled(page)
+    assert page.get_attribute("html", "data-theme") == "light"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+def test_names_are_text(opened: Opened) -> None:
+    page = opened()
+    assert "run" != page.title()
+    x, _ = place_of(page, 150 * MS, "phases")
+    box = page.locator("[data-row='phases']").bounding_box()
+    assert box is not None
+    page.mouse.move(x, box["y"] + 34)
+    assert MARKUP in page.inner_text("#tip")
+    page.keyboard.press("p")
+    page.wait_for_selector("#said")
+    assert MARKUP in page.inner_text("#said")
+    assert page.locator("main img, main b b, #said img, #tip img").count() == 0
+    settled(page)
+
+
+def test_the_next_slow_command_gap_and_phase_are_found(opened: Opened, served: Served) -> None:
+    page = opened()
+    page.fill("#search-above", "1ms")
+    page.locator("#stage").focus()
+    found = []
+    for key in ("n", "n", "N"):
+        page.keyboard.press(key)
+        settled(page)
+        page.wait_for_timeout(150)
+        settled(page)
+        found.append(page.inner_text("#command dd >> nth=0").split("\u202f")[0].split(" ")[0])
+    slow = [str(8 * place) for place in SLOW]
+    assert [text.replace("\u202f", "") for text in found] == [slow[0], slow[1][:1], slow[0]] or found[0] == found[2] != found[1]
+    page.keyboard.press("g")
+    page.wait_for_timeout(150)
+    settled(page)
+    begin, end = view_of(page)
+    assert begin < HOLE[0] - served.origin < end
+    page.fill("#search-above", "1x")
+    page.click("#search-next")
+    expect(page.locator("#said")).to_contain_text("no duration")
+    page.fill("#search-above", "")
+    page.fill("#search-status", "0x281")
+    page.click("#search-next")
+    expect(page.locator("#command")).to_contain_text("failed")
+    settled(page)
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_two_fingers_zoom(opened: Opened) -> None:
+    page = opened(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    begin, end = view_of(page)
+    _, y = place_of(page, 0, "power")
+    touch = page.context.new_cdp_session(page)
+
+    def send(kind: str, *xs: float) -> None:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y, "id": i} for i, x in enumerate(xs)]})
+
+    send("touchStart", 150)
+    send("touchStart", 150, 200)
+    for step in range(1, 7):
+        send("touchMove", 150 - 10 * step, 200 + 10 * step)
+    send("touchEnd")
+    settled(page)
+    zoomed = view_of(page)
+    assert zoomed[1] - zoomed[0] < 0.5 * (end - begin)
+    send("touchStart", 200)
+    for step in range(1, 6):
+        send("touchMove", 200 - 12 * step)
+    send("touchEnd")
+    settled(page)
+    assert view_of(page)[0] > zoomed[0]
+
+
+def test_printed_it_is_dark_on_white(opened: Opened) -> None:
+    page = opened("#theme=dark")
+    page.emulate_media(media="print")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    assert page.is_hidden(".tools") and page.is_visible("[data-row='power']")
+    page.emulate_media(media="screen")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_captures_lie_over_one_another(opened: Opened, served: Served, tmp_path: Path) -> None:
+    other = tmp_path / "second"
+    shutil.copytree(served.capture.path, other)
+    server, thread = serve(served.capture.path, other)
+    try:
+        page = opened("#k=1", url=server.url)
+        assert page.inner_text("#name") == "second" and page.locator("#captures label").count() == 2
+        page.locator("#captures input").first.check()
+        settled(page)
+        assert page.inner_text("#name") == served.capture.path.name
+        assert "capture 2" in (page.get_attribute("[data-row='power']", "aria-label") or "")
+    finally:
+        server.stop()
+        thread.join(10)
+
+
+def test_a_recording_is_followed_until_one_pans_and_ends_as_a_capture(opened: Opened, served: Served) -> None:
+    """The server's answers are made to be those of a recording that grows, and that ends when the test says so."""
+    recording = {"t": 100 * MS, "on": True}
+
+    def about(route: Route) -> None:
+        answer = route.fetch().json()
+        now = {"live": True, "state": "recording", "end": recording["t"]} if recording["on"] else {}
+        route.fulfill(json={**answer, **now})
+
+    def latest(route: Route) -> None:
+        if recording["on"]:
+            recording["t"] = min(recording["t"] + 10 * MS, 300 * MS)
+            figures = {"w": 1.5, "a": 0.45, "v": 3.3, "read_mb_per_s": 12.0, "write_mb_per_s": 0.0, "iops": 3000.0, "p99_s": 1e-4}
+            route.fulfill(json={"t": recording["t"], **figures, "energy_j": 2.5, "lost": [], "left_s": None})
+        else:
+            route.fulfill(status=409, json={"error": "It is not being recorded."})
+
+    page = opened(routes={"**/api/0/capture": about, "**/api/0/latest": latest}, ignore="409", settle=False)
+    expect(page.locator("[data-live='w']")).to_contain_text("1.500")
+    expect(page.locator("#state")).to_have_text("recording")
+    page.wait_for_selector("body[data-drawn]")
+    before = view_of(page)
+    page.wait_for_timeout(700)
+    grown = view_of(page)
+    assert grown[0] == before[0] == 0 and grown[1] > before[1]
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(300)
+    still = view_of(page)
+    page.wait_for_timeout(700)
+    assert view_of(page) == still and page.get_attribute("#follow", "aria-pressed") == "false"
+    recording["on"] = False
+    expect(page.locator("#state")).to_have_text("complete")
+    settled(page)
+    assert page.is_hidden("#live") and page.is_visible("[data-row='commands']") and view_of(page) == still
+    page.keyboard.press("Home")
+    settled(page)
+    assert view_of(page)[1] > 0.9 * END
+
+
+def test_a_capture_without_rail_or_commands_says_so(opened: Opened, tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "bare")
+    builder.events += [(1 * MS, EventType.PERST, 1, 0), (9 * MS, EventType.PERST, 0, 0)]
+    builder.write()
+    server, thread = serve(tmp_path / "bare")
+    try:
+        page = opened(url=server.url)
+        told = page.inner_text("#notices")
+        assert "no rail" in told and "no commands" in told
+        assert page.is_hidden("[data-row='power']") and page.is_hidden("[data-row='commands']") and page.is_visible("[data-row='levels']")
+    finally:
+        server.stop()
+        thread.join(10)
