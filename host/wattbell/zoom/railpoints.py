@@ -62,6 +62,8 @@ def _mend(reader: RailReader, found: dict[str, F64], starts: Int64, stops: Int64
             known = values[np.isfinite(values)]
             if len(known):
                 of[point] = known.mean(dtype=np.float64), np.nan, known.min(), known.max()
+    for of in found.values():  # of a point without a sample JLS gives limits that are none: the least is the greatest double
+        of[np.isnan(of[:, 0])] = np.nan
 
 
 def rail_points(reader: RailReader, begin: int, end: int, points: int) -> RailPoints:
