@@ -69,7 +69,7 @@ class Served:
 
 
 def serve(*paths: Path) -> tuple[ViewServer, threading.Thread]:
-    server = ViewServer([Shown(path.name, path, open_zoom(path)) for path in paths])
+    server = ViewServer([Shown(path) for path in paths])
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     return server, thread

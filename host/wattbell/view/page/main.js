@@ -608,10 +608,12 @@ class Page {
       source.end = Math.max(source.end, latest.t ?? 0);
       this.grow();
     }, async () => {
+      const origin = source.about.origin_tick;
       source.take(await ask(`${source.k}/capture`));
       $("follow").hidden = true;
       this.grow();
       this.following = false;
+      this.shift(origin - source.about.origin_tick);
       this.introduce();
       this.arrange();
       this.askOverview();
@@ -628,6 +630,13 @@ class Page {
     if (!this.following) return this.overview.move(this.state.begin, this.state.end);
     const long = whole ? this.extent.end - this.extent.begin : this.state.end - this.state.begin;
     this.store.set({ begin: this.extent.end - long, end: this.extent.end });
+  }
+
+  /** The complete capture may count from another tick: what is in view stays in view. */
+  shift(ticks) {
+    if (ticks === 0) return;
+    const { begin, end, a, b } = this.state;
+    this.store.set({ begin: begin + ticks, end: end + ticks, a: a === null ? null : a + ticks, b: b === null ? null : b + ticks });
   }
 
   follow(on) {

@@ -1,0 +1,86 @@
+"""How long from the wheel to the pixel: zooming a long capture in headless Chromium, as JSON.
+
+``python -m tests.bench.view_page [CAPTURE] [--steps N]``; without a capture it makes one of 24 h (100 samples a second, 2 million
+commands). A step is a turn of the wheel at a random place, inwards down to a few microseconds, then outwards again; it ends with the frame
+after the one in which every row has been drawn from the server's answers for the new view. Needs Debian's ``chromium``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+from wattbell.view.server import ViewServer
+from wattbell.view.shown import Shown
+
+from tests.bench import view_capture
+
+SCREEN = (1280, 800)
+_STEP = """([x, y, turn]) => new Promise((done) => {
+    const painted = () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
+    const watcher = new MutationObserver(() => { watcher.disconnect(); painted(); });
+    watcher.observe(document.body, { attributes: true, attributeFilter: ['data-drawn'] });
+    const start = performance.now();
+    document.querySelector('#stage').dispatchEvent(
+        new WheelEvent('wheel', { deltaY: turn, clientX: x, clientY: y, bubbles: true, cancelable: true }));
+})"""
+
+
+def steps_ms(page: Page, steps: int) -> list[float]:
+    """Milliseconds of each step."""
+    box = page.locator("#lines").bounding_box()
+    assert box is not None
+    random = np.random.default_rng(1)
+    taken = []
+    for turn in [-300] * (steps // 2) + [300] * (steps // 2):
+        place = [box["x"] + box["width"] * random.uniform(0.1, 0.9), box["y"] + 200, turn]
+        taken.append(float(page.evaluate(_STEP, place)))
+        page.wait_for_timeout(50)
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("capture", nargs="?", type=Path)
+    parser.add_argument("--steps", type=int, default=60, help="half of them inwards; below 70, as the view cannot be less than 20 ns")
+    arguments = parser.parse_args()
+    chromium = shutil.which("chromium") or sys.exit("view_page: chromium is missing: apt-get install chromium")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = arguments.capture or Path(folder, "day")
+        if arguments.capture is None:
+            view_capture.make(path, 86_400, 100, 2_000_000)
+        server = ViewServer([Shown(path)])
+        thread = threading.Thread(target=server.serve, daemon=True)
+        thread.start()
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": SCREEN[0], "height": SCREEN[1]})
+        load = os.getloadavg()[0]
+        page.goto(server.url)
+        page.wait_for_selector("body[data-drawn]")
+        first = page.evaluate("performance.now()")
+        page.wait_for_selector("body[data-busy='0']")
+        taken = steps_ms(page, arguments.steps)
+        browser.close()
+        server.stop()
+        thread.join(10)
+    p50, p95 = np.quantile(taken, (0.5, 0.95))
+    result = {
+        "first_picture_ms": round(first),
+        "steps": len(taken),
+        "p50_ms": round(p50),
+        "p95_ms": round(p95),
+        "max_ms": round(max(taken)),
+    }
+    print(json.dumps({**result, "load_before": load, "load_after": os.getloadavg()[0]}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
