@@ -42,6 +42,8 @@ OCTAVE = 16
 BUCKETS = 32 * OCTAVE
 WIDTH_S = 1e-3
 """Of a bin of the finest level."""
+ASSUMED_LBA = 512
+"""Bytes of a logical block where no Identify was seen."""
 FEWEST = 100
 """Commands that a p99 stands on at least."""
 HEADER = 4096

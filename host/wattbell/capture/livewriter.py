@@ -38,7 +38,6 @@ _COLUMNS = ("cqe_tick", "doorbell_tick", "opcode", "qid", "blocks", "flags")
 _DENSE = 1 << 16
 _SETTLED_TICKS = 2 * spec.FLUSH_TICKS
 _NOTES = 5
-_ASSUMED_LBA = 512
 
 
 class Level:
@@ -177,8 +176,9 @@ class LiveSummary:
         self.width = max(1, round(live.WIDTH_S * 1e12 / tick_ps))
         self.latest: Latest | None = None
         self.last_tick = 0
+        self.interval_ticks = 0
+        """Of the rail; 0 before its first sample."""
         self._first_tick: int | None = None
-        self._interval = 0
         self._sums = {"energy": 0.0, "charge": 0.0, "read": 0.0, "written": 0.0}
         self._commands = self._samples = self._missing_ticks = 0
         self._rail: list[tuple[int, int, list[tuple[F32, F32, F32]]]] = []  # runs: first tick, samples, parts
@@ -228,7 +228,7 @@ class LiveSummary:
 
     def add_rail(self, first_tick: int, interval_ticks: int, voltage: F32, current: F32, power: F32) -> None:
         """Samples of the waveform's grid, none of them older than those before; float32 in V, A, W."""
-        self._interval = interval_ticks
+        self.interval_ticks = interval_ticks
         count = len(power)
         if self._rail_end >= 0:
             self._missing_ticks += max(0, first_tick - self._rail_end)
@@ -310,9 +310,9 @@ class LiveSummary:
         starts, bins, at = [], [], 0
         for first_tick, count, _ in runs:
             since = first_tick - self.origin
-            low, high = since // self.width, (since + (count - 1) * self._interval) // self.width
+            low, high = since // self.width, (since + (count - 1) * self.interval_ticks) // self.width
             edges = np.arange(low + 1, high + 1, dtype=np.int64)
-            behind = -((since - edges * self.width) // self._interval)  # the first sample at or behind each edge
+            behind = -((since - edges * self.width) // self.interval_ticks)  # the first sample at or behind each edge
             new = np.concatenate((np.zeros(1, np.int64), behind))
             there = np.concatenate((np.diff(new) > 0, new[-1:] < count))  # a bin shorter than the interval may hold none
             starts.append(at + new[there])
@@ -332,11 +332,11 @@ class LiveSummary:
             which, samples = which[index[start]], np.diff(np.concatenate((start, [len(index)])))
             sums = [np.add.reduceat(values, start).astype(np.float64) for values in signals]
         lows, highs = ([end.reduceat(values, start) for values in signals] for end in (np.minimum, np.maximum))
-        interval_s = self._interval * self.tick_ps * 1e-12
+        interval_s = self.interval_ticks * self.tick_ps * 1e-12
         self._sums["energy"] += float(sums[2].sum()) * interval_s
         self._sums["charge"] += float(sums[1].sum()) * interval_s
         self._samples += int(samples.sum())
-        self.last_tick = max(self.last_tick, self._rail_end - self._interval)
+        self.last_tick = max(self.last_tick, self._rail_end - self.interval_ticks)
         inside = slice(int(np.searchsorted(which, 0)), None)
         if not len(which[inside]):
             return
@@ -433,14 +433,14 @@ class LiveSummary:
         tenth = self.width * LATENCY_BINS
         settled = max(self.last_tick - _SETTLED_TICKS * spec.TICK_PS // self.tick_ps - self.origin, 0) // tenth
         stop = max(settled, 1)
-        interval = max(1, -(-self._interval // tenth))
+        interval = max(1, -(-self.interval_ticks // tenth))
         first = max(0, stop - max(10, interval))
         levels, latencies = self._kept.levels[2], self._kept.latency_levels[0]
         records = levels.window(first, stop)
         seen = max(1, min(stop * tenth, self.last_tick - self.origin) - first * tenth) * tick_s
         samples = int(records["samples"].sum())
         mean = {name: float(records[f"{name}_sum"].sum()) / samples if samples else None for name in SIGNALS}
-        lba = self.lba_size_bytes or _ASSUMED_LBA
+        lba = self.lba_size_bytes or live.ASSUMED_LBA
         later = int(levels.window(stop, levels.newest + 1)["begun"].sum())
         counts = latencies.window(first, stop)["counts"].sum(axis=0, dtype=np.int64)
         return Latest(
@@ -487,9 +487,9 @@ class LiveSummary:
             "tick_ps": self.tick_ps,
             "origin": self.origin,
             "width": self.width,
-            "interval": self._interval,
+            "interval": self.interval_ticks,
             "last": self.last_tick,
-            "lba_size_bytes": self.lba_size_bytes or _ASSUMED_LBA,
+            "lba_size_bytes": self.lba_size_bytes or live.ASSUMED_LBA,
             "latest": live.as_json(self.latest),
         }
         data = json.dumps(about, allow_nan=False).encode()

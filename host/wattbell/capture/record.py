@@ -14,6 +14,7 @@ from types import FrameType
 from ..errors import CaptureError, RigError, WattbellError
 from ..rig.port import Rig
 from ..rig.reader import Line, StreamReader
+from .live import Latest
 from .memory import keep_freed_memory
 from .writer import CaptureWriter
 
@@ -38,6 +39,8 @@ class Progress:
     waiting: bool
     """True while the rig is unplugged."""
     lossless: bool
+    latest: Latest | None = None
+    """The figures of this moment."""
 
 
 @dataclass(frozen=True)
@@ -235,5 +238,6 @@ class _Session:
                 counts["samples"],
                 self.waiting,
                 self.writer.decoder.counters.lossless,
+                live.latest,
             )
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from wattbell_spec import wire as spec
 
-from ..clock import Anchor, now_ns
+from ..clock import Anchor, iso, now_ns
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, schema
@@ -335,6 +335,10 @@ class CaptureWriter:
     def counts(self) -> dict[str, int]:
         """Rows of each table, and rail samples, so far."""
         return {name: table.rows for name, table in self._tables.items()} | {"samples": self._rail.samples}
+
+    def utc_of(self, tick: int) -> str | None:
+        """Time of day of a tick (ISO 8601); None before anything told it."""
+        return None if self._anchor is None else iso(self._anchor.utc_ns_of(tick))
 
     def set_anchor(self, tick: int, utc_ns: int) -> None:
         """Set the time of day of a tick, instead of the arrival of the first block."""

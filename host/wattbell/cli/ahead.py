@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -20,6 +21,7 @@ from ..errors import UsageError
 from ..suites.outlook import Expected, Outlook
 from ..suites.step import Step
 from . import output
+from .livefigures import following
 
 _BAR_WIDTH = 30
 
@@ -64,8 +66,11 @@ def _up_to(outlook: Outlook) -> str:
 
 
 @contextmanager
-def progress(eta: Eta) -> Iterator[None]:
-    """A bar with the time that is left (nothing when stderr is no terminal)."""
+def progress(eta: Eta, folder: Path) -> Iterator[None]:
+    """A bar with the time that is left, and the figures of what is being recorded in `folder` (nothing when stderr is no terminal)."""
+    if not output.err.is_terminal:
+        yield
+        return
 
     class Words(ProgressColumn):
         max_refresh = 0.5
@@ -86,9 +91,9 @@ def progress(eta: Eta) -> Iterator[None]:
             left_s = eta.left_s
             return Text("" if left_s is None else f"{about(left_s)} left")
 
-    columns, visible = (SpinnerColumn(), Words(), Bar(), Left()), output.err.is_terminal
-    with Progress(*columns, console=output.err, transient=True, disable=not visible, refresh_per_second=2) as shown:
-        shown.add_task("")
+    shown = Progress(SpinnerColumn(), Words(), Bar(), Left(), console=output.err)
+    shown.add_task("")
+    with following(shown, folder):
         yield
 
 

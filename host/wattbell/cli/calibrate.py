@@ -10,6 +10,7 @@ import typer
 from ..errors import UsageError
 from ..jsondata import JsonObject
 from . import calibratedelay, numbers, output
+from .quantities import CURRENT, TIME, VOLTAGE
 from .record import Json
 
 if TYPE_CHECKING:
@@ -26,15 +27,22 @@ _LARGEST = 1e6
 
 
 def calibrate(
-    point: Annotated[list[str] | None, typer.Option(help="Known input, VOLTS,AMPERES; give two or more.")] = None,
+    point: Annotated[
+        list[str] | None, typer.Option(help="Known input, VOLTS,AMPERES, such as 3.3,1.0 or 3.3V,250mA; give two or more.")
+    ] = None,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Say what to connect and to set, and ask what the reference meters show.")
     ] = False,
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
-    seconds: Annotated[float, typer.Option(callback=numbers.between(1e-3, 1e6, "s"), help="How long each point is read.")] = 1.0,
+    seconds: Annotated[
+        float,
+        typer.Option(metavar="TIME", parser=TIME, callback=numbers.between(1e-3, 1e6, "s"), help="How long each point is read, in s."),
+    ] = 1.0,
     settle: Annotated[
         float | None,
         typer.Option(
+            metavar="TIME",
+            parser=TIME,
             callback=numbers.between(0, 1e6, "s"),
             help="Settling time ignored at the start of each point, in s: 0.01, with --prompt 2.",
             show_default=False,
@@ -43,20 +51,26 @@ def calibrate(
     dwell: Annotated[
         float | None,
         typer.Option(
+            metavar="TIME",
+            parser=TIME,
             callback=numbers.between(0, 1e6, "s"),
             help="Seconds per point from the start of the capture, for a source that steps by itself; no prompts.",
         ),
     ] = None,
     source_ppm: Annotated[str, typer.Option(help="Standard uncertainty of the source: VOLTAGE,CURRENT.")] = "10,33.3",
     source_offset: Annotated[
-        float, typer.Option(callback=numbers.between(0, 10, "A"), help="Standard uncertainty of the source at 0 A, in A.")
+        float,
+        typer.Option(
+            metavar="CURRENT", parser=CURRENT, callback=numbers.between(0, 10, "A"), help="Standard uncertainty of the source at 0 A, in A."
+        ),
     ] = 3.3e-7,
     reference_uncertainty: Annotated[
         str | None, typer.Option(help="Standard uncertainty of the reference meters, VOLTAGE,CURRENT, each in % or ppm: 15ppm,0.01%.")
     ] = None,
     zero: Annotated[bool, typer.Option("--zero", help="Then measure the current's zero again, inputs shorted.")] = False,
     delay: Annotated[bool, typer.Option("--delay", help="Measure the delay of each current path, with the rig's own test load.")] = False,
-    store: Annotated[bool, typer.Option("--store/--no-store", help="Keep it in the rig's EEPROM.")] = True,
+    keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Keep it in the rig's EEPROM.")] = True,
+    store: Annotated[bool | None, typer.Option("--store/--no-store", hidden=True, help="The former name of --keep.")] = None,
     json: Json = False,
 ) -> None:
     """Calibrate a rig against a source of known voltage and current at its connector.
@@ -81,6 +95,7 @@ def calibrate(
     from ..rig import Rig
     from .benchprompts import PromptedBench, UnaskedBench
 
+    store = keep if store is None else store
     if not point and not prompt and not delay:
         raise UsageError("Nothing to calibrate: give two or more --point VOLTS,AMPERES, --prompt to be led through them, or --delay.")
     if prompt and dwell is not None:
@@ -118,7 +133,11 @@ def calibrate(
 def _point(text: str) -> Applied:
     from ..calibration.plan import Applied
 
-    return Applied(*_two(text, "--point", "3.3,1.0"))
+    volts, comma, amperes = text.partition(",")
+    found = VOLTAGE.read(volts), CURRENT.read(amperes)
+    if None in found:
+        raise UsageError(f"--point {text}: give a voltage and a current, such as 3.3,1.0 or 3.3V,250mA.")
+    return Applied(*_two(f"{found[0]}{comma}{found[1]}", "--point", "3.3,1.0"))
 
 
 def _source(ppm: str, offset: float, reference: str | None) -> Source:

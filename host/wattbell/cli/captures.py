@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import numbers, output
+from .quantities import RATE, TIME
 from .record import Json
 
 if TYPE_CHECKING:
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
 CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
 ReportArgument = Annotated[Path, typer.Argument(help="Capture directory, or directory of a suite's results.")]
 FromTime = Annotated[
-    float | None, typer.Option("--from", callback=numbers.instant, help="Start, in seconds from the capture's first tick.")
+    float | None,
+    typer.Option("--from", metavar="TIME", parser=TIME, callback=numbers.instant, help="Start, in seconds from the capture's first tick."),
 ]
-ToTime = Annotated[float | None, typer.Option("--to", callback=numbers.instant, help="End, in seconds from the capture's first tick.")]
+ToTime = Annotated[
+    float | None,
+    typer.Option("--to", metavar="TIME", parser=TIME, callback=numbers.instant, help="End, in seconds from the capture's first tick."),
+]
 
 export_app = typer.Typer(
     no_args_is_help=True,
@@ -138,7 +143,12 @@ def export_sigrok(
     out: Annotated[Path, typer.Option("--out", "-o", help="Session file (.sr).")],
     start: FromTime = None,
     stop: ToTime = None,
-    rate: Annotated[int | None, typer.Option(callback=numbers.between(1, 1e9), help="Samples a second of the session file.")] = None,
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            metavar="RATE", parser=RATE, callback=numbers.between(1, 1e9), help="Samples a second of the session file, such as 10MHz."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write a sigrok session: the rail as analog; CLKREQ#, PERST#, link state and strobes of commands as logic; on one time base.

@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..importer.accuracy import parse_accuracy
 from ..importer.align import Align, Way
 from . import numbers, output
+from .quantities import TIME, VOLTAGE, Quantity
 from .record import Force, Json, LbaSize, Out, finish
 
 if TYPE_CHECKING:
@@ -41,12 +42,21 @@ def import_(
         typer.Option("--column", help="ROLE=NAME[:UNIT]: which column is time, current, voltage or power. May be repeated."),
     ] = None,
     interval: Annotated[
-        float | None, typer.Option("--interval", callback=numbers.interval, help="Seconds between rows that are only numbered.")
+        float | None,
+        typer.Option(
+            "--interval", metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between rows that are only numbered."
+        ),
     ] = None,
     align: Annotated[str, typer.Option("--align", help="How the clocks are aligned: edges of the power, or utc.")] = "edges",
     align_u: Annotated[
         float | None,
-        typer.Option("--align-u", callback=numbers.between(0, 60, "s"), help="With utc: how well the two clocks agreed, in s."),
+        typer.Option(
+            "--align-u",
+            metavar="TIME",
+            parser=TIME,
+            callback=numbers.between(0, 60, "s"),
+            help="With utc: how well the two clocks agreed, in s.",
+        ),
     ] = None,
     offset: Annotated[
         str | None, typer.Option("--offset", help="S,U: the first work begins S seconds behind the first sample, within U seconds.")
@@ -88,13 +98,9 @@ def import_(
     finish(out, f"{done.instrument}, from {done.format}", json)
 
 
-def _pair(option: str, text: str) -> tuple[float, float | None]:
-    parts = text.split(",")
-    try:
-        values = [float(part) for part in parts]
-    except ValueError:
-        values = []
-    if len(values) not in (1, 2) or not all(math.isfinite(value) and abs(value) < numbers.LONGEST_S for value in values):
+def _pair(option: str, text: str, kind: Quantity) -> tuple[float, float | None]:
+    values = [value for part in text.split(",") if (value := kind.read(part)) is not None]
+    if len(values) != text.count(",") + 1 or len(values) > 2 or not all(math.isfinite(v) and abs(v) < numbers.LONGEST_S for v in values):
         raise UsageError(f"{option} {text[:40]}: give a number, or two with a comma between: the value and its uncertainty.")
     if len(values) == 2 and values[1] < 0:
         raise UsageError(f"{option} {text[:40]}: an uncertainty is not negative.")
@@ -107,7 +113,7 @@ def _volts(text: str | None) -> Volts | None:
 
     if text is None:
         return None
-    value, u = _pair("--volts", text)
+    value, u = _pair("--volts", text, VOLTAGE)
     if value == 0:
         raise UsageError("--volts 0: a rail without a voltage gives no power.")
     if u is None:
@@ -132,7 +138,7 @@ def _align(way: str, u_s: float | None, offset: str | None) -> Align:
     if offset is not None:
         if way != "edges" or u_s is not None:
             raise UsageError("--offset is a way to align of its own; leave out --align and --align-u.")
-        value, u = _pair("--offset", offset)
+        value, u = _pair("--offset", offset, TIME)
         return Align("offset", u, value)
     known: tuple[Way, ...] = get_args(Way)
     for name in known[:2]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import typer
 
 from ..errors import UsageError
+from .quantities import Unread
 
 Number = TypeVar("Number", int, float)
 
@@ -17,13 +18,15 @@ LARGEST_SEED = 2**63 - 1
 """The largest seed that all programs can read."""
 
 
-def between(low: float, high: float, unit: str = "") -> Callable[[typer.CallbackParam, Number | None], Number | None]:
+def between(low: float, high: float, unit: str = "") -> Callable[[typer.CallbackParam, Number | Unread | None], Number | None]:
     """A callback that requires an option's value to lie in ``[low, high]``; otherwise UsageError with the option's name.
 
     Typer's own ``min`` and ``max`` let NaN pass.
     """
 
-    def check(param: typer.CallbackParam, value: Number | None) -> Number | None:
+    def check(param: typer.CallbackParam, value: Number | Unread | None) -> Number | None:
+        if isinstance(value, Unread):
+            raise UsageError(f"{param.opts[-1]} {_short(value.text)}: give {value.example}.")
         if value is not None and not low <= value <= high:
             span = f"{low:.12g} to {high:.12g}{f' {unit}' if unit else ''}"
             raise UsageError(f"{param.opts[-1]} {_short(value)}: give a number from {span}.")
@@ -32,7 +35,7 @@ def between(low: float, high: float, unit: str = "") -> Callable[[typer.Callback
     return check
 
 
-def _short(value: float) -> str:
+def _short(value: float | str) -> str:
     text = str(value)
     return text if len(text) <= 24 else f"{text[:20]}..."
 

@@ -10,7 +10,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -94,28 +94,11 @@ def spinner(text: str) -> Iterator[Callable[[str | Text], None]]:
         yield lambda new: progress.update(task, words=new)
 
 
-@contextmanager
-def recording(serial: str) -> Iterator[Callable[[Recorded], None]]:
-    """A live line about the recording of a rig; call the result with how far it is."""
-    with spinner("recording") as update:
-        told = False
+def recording(serial: str) -> AbstractContextManager[Callable[[Recorded], None]]:
+    """Live figures of the recording of a rig; call the result with how far it is."""
+    from .livefigures import recording as shown
 
-        def show(state: Recorded) -> None:
-            nonlocal told
-            if state.waiting and not told:
-                say(f"Rig {serial} is gone; waiting for it to come back (Ctrl-C stops).")
-            if told and not state.waiting:
-                say("Rig is back; the recording goes on. What was missed is a gap in the capture.")
-            told = state.waiting
-            update(
-                marked(
-                    f"{'[yellow]unplugged[/]' if state.waiting else 'recording'} {state.seconds:.1f} s  "
-                    f"{state.stream_bytes / 1e6:.1f} MB  {state.commands} commands  {state.samples} samples"
-                    f"{'' if state.lossless else '  [red]with loss[/]'}"
-                )
-            )
-
-        yield show
+    return shown(serial)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -10,16 +12,25 @@ import typer
 from ..errors import RigError, UsageError
 from ..jsondata import JsonObject
 from ..virtual.model import Fidelity
-from . import numbers, output
+from . import livefigures, numbers, output
+from .quantities import SIZE, TIME
 
 if TYPE_CHECKING:
-    from ..capture import Capture
+    from ..capture import Capture, CaptureWriter
+
+    Log = AbstractContextManager[Callable[[CaptureWriter], None]]
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Capture directory to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the capture that is there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LbaSize = Annotated[
-    int | None, typer.Option(callback=numbers.between(512, 2**31, "bytes"), help="Bytes of a logical block, if Identify is not seen.")
+    int | None,
+    typer.Option(
+        metavar="SIZE",
+        parser=SIZE,
+        callback=numbers.between(512, 2**31, "bytes"),
+        help="Bytes of a logical block, if Identify is not seen.",
+    ),
 ]
 FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, cycle by cycle. fast: its functional model.")]
 KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
@@ -30,13 +41,29 @@ def record(
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
     meter: Annotated[str | None, typer.Option("--meter", help="Record only the rail, with this meter (`wattbell meters`).")] = None,
     duration: Annotated[
-        float | None, typer.Option(callback=numbers.seconds, help="Stop after this many seconds of the rig's clock, or a little more.")
+        float | None,
+        typer.Option(
+            metavar="TIME", parser=TIME, callback=numbers.seconds, help="Stop after this time (s) of the rig's clock, or a little more."
+        ),
     ] = None,
     until_marker: Annotated[str | None, typer.Option(help="Stop at the marker of this value, such as 0x102.")] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     lba_size: LbaSize = None,
     attach: Annotated[
         Path | None, typer.Option(help="Late attach: SCPI lines (NVME:...) with BAR0 and the queue table, sent first.")
+    ] = None,
+    statistics: Annotated[
+        float | None,
+        typer.Option(
+            "--statistics",
+            metavar="PERIOD",
+            parser=TIME,
+            callback=numbers.seconds,
+            help="Print a line of figures every period, as CSV.",
+        ),
+    ] = None,
+    statistics_out: Annotated[
+        Path | None, typer.Option("--statistics-out", metavar="FILE", help="Write these lines to a file: CSV, or JSON lines (.jsonl).")
     ] = None,
     force: Force = False,
     keep_stream: KeepStream = False,
@@ -52,7 +79,9 @@ def record(
 
       wattbell record --out capture                         until Ctrl-C
 
-      wattbell record --out capture --duration 60           one minute
+      wattbell record --out capture --duration 1min         one minute
+
+      wattbell record --out capture --statistics 1s         a line a second
 
       wattbell record --out capture --until-marker 0x102    to that marker
 
@@ -63,16 +92,18 @@ def record(
     from ..capture.record import record as record_stream
     from ..rig import Rig
 
+    period_s = _period(statistics, statistics_out, json)
+    log = livefigures.statistics(period_s, statistics_out)
     if meter is not None:
         only_rigs = {"--rig": rig, "--until-marker": until_marker, "--decimation": decimation, "--lba-size": lba_size, "--attach": attach}
         for name, value in {**only_rigs, "--keep-stream": keep_stream or None}.items():
             if value is not None:
                 raise UsageError(f"{name} is for a rig that taps the bus; leave it out with --meter.")
-        _record_meter(out, meter, duration, force, json)
+        _record_meter(out, meter, duration, force, json, log)
         return
 
     limits = Limits(duration, _number(until_marker))
-    with Rig.open(rig) as opened:
+    with log as attach_log, Rig.open(rig) as opened:
         if decimation:
             opened.set_decimation(decimation)
         if attach:
@@ -85,6 +116,7 @@ def record(
             keep_stream=keep_stream,
             overwrite=force,
         ) as writer:
+            attach_log(writer)
             with output.recording(opened.port.serial) as progress:
                 reason = record_stream(opened, writer, limits, progress=progress)
             broken = opened.broke_off()
@@ -95,16 +127,29 @@ def record(
         raise RigError(f"Rig {opened.port.serial} could not play its trace to the end ({broken}); {out} holds what came before.")
 
 
-def _record_meter(out: Path, text: str, duration: float | None, force: bool, json: bool) -> None:
+def _period(statistics: float | None, file: Path | None, json: bool) -> float | None:
+    from ..capture.statistics import check_period
+
+    if statistics is None:
+        if file is not None:
+            raise UsageError("--statistics-out needs a period: add --statistics 1s.")
+        return None
+    if json and file is None:
+        raise UsageError("--json and --statistics both print on stdout: write the statistics to a file, with --statistics-out FILE.")
+    return check_period(statistics, "--statistics")
+
+
+def _record_meter(out: Path, text: str, duration: float | None, force: bool, json: bool, log: Log) -> None:
     from ..capture import CaptureWriter
     from ..meters.meter import open_meter
     from ..meters.record import record as record_meter
 
     lost: RigError | None = None
-    with open_meter(text) as meter:
+    with log as attach_log, open_meter(text) as meter:
         about = meter.about
         conditions = about.all_conditions()
         with CaptureWriter(out, rig=about.rig(), conditions=conditions, overwrite=force, journal=False, tick_ps=about.tick_ps) as writer:
+            attach_log(writer)
             for note in about.notes:
                 writer.note(note)
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from ..campaign.bench import Bench
 from ..campaign.ending import Ending
 from ..campaign.equipment import Commands, How
+from ..campaign.eta import Eta
 from ..campaign.real import JOURNAL, RealBench, Setup
 from ..campaign.runner import Order, plan_suite, run_suite
 from ..campaign.single import check_command, check_log, outlook_of, run_work
@@ -34,6 +35,7 @@ from ..virtual.play import check_whole, refuse_existing, scratch
 from ..virtual.tracefile import is_trace, replay_plan
 from . import captures, numbers, output
 from .ahead import agree, progress, show_plan
+from .quantities import TIME
 from .record import FidelityOption, Force, Json, KeepStream
 
 
@@ -133,7 +135,9 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
     fidelity: FidelityOption = Fidelity.rtl,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
-    interval: Annotated[float | None, typer.Option(callback=numbers.interval, help="Seconds between ADC conversions.")] = None,
+    interval: Annotated[
+        float | None, typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions, or 1us.")
+    ] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     keep_trace: Annotated[bool, typer.Option("--keep-trace", help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
     scale: Annotated[
@@ -228,7 +232,7 @@ def run(
         raise UsageError("--apst and --aspm are for a job file, a trace or a command on a real drive; suites and plans say it themselves.")
     only = None if condition is Condition.both else condition.value
     order = Order(what or "", out, only, names, discard, force, resume)
-    audience = _Audience(json, yes)
+    audience = _Audience(json, yes, out)
     if drive is not None:
         choice = Choice(scale, True, rounds, seed, real=True)
         journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
@@ -338,13 +342,15 @@ def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Endi
 class _Audience:
     """The terminal; with ``--json`` nothing is said of a test before the end."""
 
-    def __init__(self, json: bool, yes: bool) -> None:
-        self.json, self._yes = json, yes
+    def __init__(self, json: bool, yes: bool, out: Path) -> None:
+        self.json, self._yes, self._out = json, yes, out
 
     say = staticmethod(output.say)
     spinner = staticmethod(output.spinner)
     recording = staticmethod(output.recording)
-    progress = staticmethod(progress)
+
+    def progress(self, eta: Eta) -> AbstractContextManager[None]:
+        return progress(eta, self._out)
 
     def ahead(self, outlook: Outlook, bench: Bench) -> None:
         if isinstance(bench, RealBench) and outlook.writes:

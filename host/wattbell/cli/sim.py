@@ -16,14 +16,16 @@ from ..virtual.play import check_whole, refuse_existing
 from ..virtual.replay import Replay, playable_header, rig_options
 from ..virtual.replay import replay as play_again
 from . import numbers, output
+from .quantities import HOURS, TIME
 from .record import FidelityOption, Force, Json, KeepStream, LbaSize, Out, finish
 
 LongestGap = Annotated[
     float | None,
     typer.Option(
+        metavar="HOURS",
+        parser=HOURS,
         help="Longest pause in the trace, in hours: a longer one is treated as damage.",
         show_default="24",
-        metavar="HOURS",
         callback=numbers.between(1e-9, 1e6, "hours"),
     ),
 ]
@@ -88,7 +90,9 @@ def replay(
     bus_trace: Annotated[Path | None, typer.Option(help="Bus trace (.wbt).")] = None,
     phases: Annotated[Path | None, typer.Option(help="JSON list of phases (docs/capture.md).")] = None,
     workload: Annotated[Path | None, typer.Option(help="Folder with what the workload left: fio JSON, jobs.")] = None,
-    interval: Annotated[float | None, typer.Option(callback=numbers.interval, help="Seconds between ADC conversions.")] = None,
+    interval: Annotated[
+        float | None, typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions, or 1us.")
+    ] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     attach: Annotated[Path | None, typer.Option(help="Late attach: SCPI lines (NVME:...), sent first.")] = None,
     lba_size: LbaSize = None,

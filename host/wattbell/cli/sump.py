@@ -12,6 +12,7 @@ import typer
 
 from ..errors import UsageError
 from . import numbers, output
+from .quantities import CURRENT, POWER, TIME, VOLTAGE
 from .record import Json
 
 if TYPE_CHECKING:
@@ -22,11 +23,16 @@ def sump(
     rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
     port: Annotated[str | None, typer.Option(help="Serial line to the client. Without it, a new pseudo-terminal.")] = None,
     level: Annotated[
-        list[str] | None, typer.Option(help="A channel that is high above a level: current=0.5, voltage=3.2, power=2 (A, V, W). Up to 6.")
+        list[str] | None, typer.Option(help="A channel that is high above a level: current=500mA, voltage=3.2, power=2 (A, V, W). Up to 6.")
     ] = None,
     settle: Annotated[
         float,
-        typer.Option(callback=numbers.between(0, 10, "s"), help="How far samples lag behind the stream, in seconds: see the user's guide."),
+        typer.Option(
+            metavar="TIME",
+            parser=TIME,
+            callback=numbers.between(0, 10, "s"),
+            help="How far samples lag behind the stream, in seconds: see the user's guide.",
+        ),
     ] = 0.05,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
     json: Json = False,
@@ -69,10 +75,7 @@ def _threshold(text: str) -> Threshold:
     from ..sump import QUANTITIES, Threshold
 
     quantity, _, number = text.partition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if quantity not in QUANTITIES or not math.isfinite(value):
-        raise UsageError(f"--level {text}: give one of {', '.join(QUANTITIES)} and a number, such as current=0.5.")
+    value = {"current": CURRENT, "voltage": VOLTAGE, "power": POWER}[quantity].read(number) if quantity in QUANTITIES else None
+    if value is None or not math.isfinite(value):
+        raise UsageError(f"--level {text}: give one of {', '.join(QUANTITIES)} and a value, such as current=0.5 or current=500mA.")
     return Threshold(quantity, value)

@@ -44,7 +44,7 @@ def record(
             if duration_s is not None:
                 live.left_s = max(0.0, duration_s - recorder.seconds)
             if progress is not None:
-                progress(Progress(recorder.seconds, 0, 0, writer.counts()["samples"], False, not recorder.gaps))
+                progress(Progress(recorder.seconds, 0, 0, writer.counts()["samples"], False, not recorder.gaps, live.latest))
             if stop.is_set():
                 reason = USER_STOPPED
             elif recorder.ended:

@@ -6,6 +6,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +139,8 @@ def test_it_ends_with_the_run_and_takes_what_comes_behind_the_stop(recording: Re
     taken = [piece for piece in pieces if isinstance(piece, bytes)]
     assert recording.released == sum(map(len, taken))
     size = len(HEAD)
-    assert recording.told[0] == Progress(0.0, size, 0, 0, False, True)
-    assert recording.told[1] == Progress((MS - 500) * 1e-9, size + len(pieces[1]), 1, 0, False, True)
+    assert replace(recording.told[0], latest=None) == Progress(0.0, size, 0, 0, False, True)
+    assert replace(recording.told[1], latest=None) == Progress((MS - 500) * 1e-9, size + len(pieces[1]), 1, 0, False, True)
 
 
 def test_what_is_queued_when_it_ends_is_taken_without_waiting(recording: Recording) -> None:

@@ -77,13 +77,18 @@ NUMBERS = [
 
 @pytest.mark.parametrize("command", NUMBERS, ids=" ".join)
 def test_numbers_that_are_none_are_refused(wattbell: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
-    refused(wattbell(*command, "nan"), command[-1], "give a number")
+    refused(wattbell(*command, "nan"), command[-1], "give a ")
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("unit", ["5x", "1MiB", "10 kg", "s", ""])
+def test_a_unit_that_is_none_is_refused_with_an_example(wattbell: Any, unit: str) -> None:
+    refused(wattbell("record", "--out", "c", "--duration", unit), "--duration", "such as 60s")
 
 
 @pytest.mark.parametrize("number", ["inf", "-inf", "1e300", "-1e300"])
 def test_times_beyond_all_time_are_refused(wattbell: Any, number: str) -> None:
-    refused(wattbell("export", "csv", "c", "--out", "o", "--from", number), "--from", "give a number")
+    refused(wattbell("export", "csv", "c", "--out", "o", "--from", number), "--from", "give a ")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +102,11 @@ def test_times_beyond_all_time_are_refused(wattbell: Any, number: str) -> None:
         ("record", "--out", "o", "--lba-size", 0),
         ("record", "--out", "o", "--lba-size", 10**30),
         ("record", "--out", "o", "--until-marker", 2**32),
+        ("record", "--out", "o", "--statistics", "0.05"),
+        ("record", "--out", "o", "--statistics", "nan"),
+        ("record", "--out", "o", "--json", "--statistics", "1s"),
+        ("record", "--out", "o", "--statistics-out", "o.csv"),
+        ("record", "--out", "o", "--statistics", "1s", "--statistics-out", "none/o.csv"),
         ("sump", "--level", "current=inf"),
         ("calibrate", "--point", "1e300,0"),
         ("calibrate", "--point", "1,0", "--reference-uncertainty", f"{'9' * 400}%,1%"),
