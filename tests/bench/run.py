@@ -1,6 +1,6 @@
 """``make bench``: all of the project's speed figures in one run, each beside its target.
 
-Runs ``model.py``, ``rtl.py`` and ``host_bench.py`` one after the other (they would disturb each other) and
+Runs ``model.py``, ``rtl.py``, ``host_bench.py`` and ``view.py`` one after the other (they would disturb each other) and
 prints their results as one table, or as one JSON object with ``--json``. A missed target is printed; it is not an error. It
 takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more. For root the live
 recording runs before everything else on the machine (``--urgent``).
@@ -48,6 +48,7 @@ def main() -> None:
         "machine": machine,
         "model": measured("model", *(["--suite"] if arguments.suite else [])),
         "rtl": measured("rtl"),
+        "view": measured("view", "--json"),
         "host": measured("host_bench", "--json", *([] if os.geteuid() else ["--urgent"])),
     }
     machine |= {"load_after": os.getloadavg()[0], "minutes": (time.monotonic() - start) / 60}

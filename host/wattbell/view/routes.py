@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from . import answers, finding, recording, statistics
+from . import answers, exporting, finding, recording, statistics
 from .asked import Asked
 from .plain import answer
 from .shown import Shown
@@ -26,6 +26,7 @@ _HANDLERS: dict[str, Callable[[Asked], Any]] = {
     "histogram": statistics.histogram,
     "figures": statistics.figures,
     "find": finding.find,
+    "export": exporting.export,
     "latest": recording.latest,
 }
 _LIVE: dict[str, Callable[[Asked], Any]] = {"capture": recording.capture, "rail": recording.rail, "load": recording.load}

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ..analysis import figures_of
+from ..capture import open_capture
 from ..jsondata import JsonObject
 from ..measure.encode import tree_json
 from .answers import NO_RAIL, class_name, losses
@@ -103,8 +104,8 @@ def _linear(values: Any, bins: int) -> tuple[Any, Any]:
 
 def figures(asked: Asked) -> Response:
     """What `wattbell analyze --json` prints. Computed once; others wait meanwhile."""
-    zoom = asked.zoom
+    path = asked.zoom.capture.path
     with _one_at_a_time:
         if not asked.shown.figures:
-            asked.shown.figures.append(tree_json(figures_of(zoom.capture)))
+            asked.shown.figures.append(tree_json(figures_of(open_capture(path))))
     return Response(json.dumps(asked.shown.figures[0], allow_nan=False), media_type="application/json")

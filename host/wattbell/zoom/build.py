@@ -207,8 +207,8 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
     in_flight = long[long[:, 3] > 0]  # all at once: they are not many
     sweep.add(in_flight[:, 1], in_flight[:, 2], *in_flight[:, 4:7].T)
     piece = 0
-    for number in range(len(reader.counts)):
-        for core in _pieces(reader.read(number)):
+    for number in range(len(reader.starts) - 1):
+        for core in _pieces(reader.read(reader.starts[number], reader.starts[number + 1])):
             piece += 1
             rows.add(core, int(later[piece]) if piece < len(later) else None)
             io = core.take(core.io & (core.end - core.start <= long_ticks))
@@ -221,7 +221,7 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
             cells.push(place, np.ones(len(place), np.int64), until)
             if progress:
                 progress(reader.rows + core.row + len(core), 2 * reader.rows)
-    if not reader.counts:
+    if not reader.starts[1:]:
         base.push(Bins.none(), None)
     return rows.made(width, load, density, long)
 
@@ -231,8 +231,8 @@ def _first_pass(reader: CoreReader, long_ticks: int, progress: Callable[[int, in
     without error, bytes read, bytes written)."""
     lowest: list[int] = []
     found = [np.empty((0, 7), np.int64)]
-    for number in range(len(reader.counts)):
-        for core in _pieces(reader.read(number)):
+    for number in range(len(reader.starts) - 1):
+        for core in _pieces(reader.read(reader.starts[number], reader.starts[number + 1])):
             is_long = core.end - core.start > long_ticks
             lowest.append(min(int(core.cqe.min()), int(np.where(is_long, core.cqe, core.start).min())))
             if is_long.any():

@@ -1,11 +1,11 @@
-"""The commands of a capture by row group, reduced to what every question about many of them needs."""
+"""The commands of a capture, reduced to what every question about many of them needs."""
 
 from __future__ import annotations
 
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,10 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 AER = admin("async_event_request")
 START = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
-_STORED = ["cqe_tick", "doorbell_tick", "fetch_tick", "opcode", "qid", "status", "flags", "blocks", "nsid"]
 _TO_HOST = 2
 """Bits 1:0 of the opcode of a command whose data go from the drive to the host."""
-_KEPT_GROUPS = 6
+PIECE_ROWS = 1 << 16
+_KEPT_PIECES = 24
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,20 @@ def _known() -> pl.Expr:
 
 
 class CoreReader:
-    """Row groups of ``commands.parquet``; the last few stay in memory."""
+    """``commands.parquet`` in pieces of one row group; the last few stay in memory. Any thread may read."""
 
     def __init__(self, capture: Capture, sizes: dict[int, int]) -> None:
-        capture.commands  # noqa: B018  says what is wrong with the file
-        self._path = capture.path / "commands.parquet"
+        self._frame = capture.commands  # says what is wrong with the file
+        path = capture.path / "commands.parquet"
         try:
-            self._file = pq.ParquetFile(self._path)
+            about = pq.read_metadata(path)
         except (OSError, pa.ArrowException) as error:
-            raise damaged(self._path, error) from None
-        about = self._file.metadata
-        self.counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-        """Rows of each group."""
-        self.starts = [0, *np.cumsum(self.counts).tolist()]
+            raise damaged(path, error) from None
+        counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+        self.starts = [0, *np.cumsum(counts).tolist()]
         """First row of each group, and the number of all rows."""
+        self.pieces = [row for begin, end in zip(self.starts, self.starts[1:]) for row in range(begin, end, PIECE_ROWS)]
+        """First row of each piece."""
         self._bytes = nbytes(sizes)
         self._kept: OrderedDict[int, Core] = OrderedDict()
         self._lock = threading.Lock()
@@ -112,32 +112,31 @@ class CoreReader:
         """Number of commands."""
         return int(self.starts[-1])
 
-    def group(self, number: int) -> Core:
-        """All of a row group. Raises CaptureError for a damaged file."""
+    def rows_of(self, first: int, last: int) -> Core:
+        """Rows ``first`` .. ``last - 1``, which lie in one piece."""
+        number = bisect_right(self.pieces, first) - 1
+        base = self.pieces[number]
+        return replace(self._piece(number).take(slice(first - base, last - base)), row=first)
+
+    def _piece(self, number: int) -> Core:
         with self._lock:
             if number in self._kept:
                 self._kept.move_to_end(number)
                 return self._kept[number]
-        made = self.read(number)
+        begin = self.pieces[number]
+        made = self.read(begin, self.pieces[number + 1] if number + 1 < len(self.pieces) else self.rows)
         with self._lock:
             self._kept[number] = made
-            while len(self._kept) > _KEPT_GROUPS:
+            while len(self._kept) > _KEPT_PIECES:
                 self._kept.popitem(last=False)
         return made
 
-    def read(self, number: int) -> Core:
-        """As :meth:`group`, read anew and not kept."""
-        try:
-            with self._lock:  # a reader of Parquet is for one thread at a time
-                table = self._file.read_row_group(number, columns=_STORED)
-        except (OSError, pa.ArrowException) as error:
-            raise damaged(self._path, error) from None
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
+    def read(self, first: int, last: int) -> Core:
+        """Rows ``first`` .. ``last - 1``, read anew and not kept. Raises CaptureError for a damaged file."""
         ended = ((pl.col("status") & 0x7FF) == 0) & ((pl.col("flags") & int(CommandFlag.ABORTED)) == 0)
         moved = pl.when(ended & pl.col("opcode").is_in(TRANSFER_OPCODES)).then(self._bytes).otherwise(0)
         to_host = (pl.col("opcode") & 3) == _TO_HOST
-        data = frame.select(
+        frame = self._frame.slice(first, last - first).select(
             start=START,
             cqe=pl.col("cqe_tick"),
             opcode=pl.col("opcode"),
@@ -149,14 +148,5 @@ class CoreReader:
             read=pl.when(to_host).then(moved).otherwise(0),
             write=pl.when(to_host).then(0).otherwise(moved),
         )
-        return Core(self.starts[number], *(data[name].to_numpy() for name in data.columns))
-
-    def rows_of(self, first: int, last: int) -> Core:
-        """Rows ``first`` .. ``last - 1``, which lie in one row group."""
-        number = bisect_right(self.starts, first) - 1
-        whole = self.group(number)
-        base = self.starts[number]
-        part = whole.take(slice(first - base, last - base))
-        return Core(
-            first, part.start, part.cqe, *(getattr(part, n) for n in ("opcode", "qid", "status", "good", "timed", "io", "read", "write"))
-        )
+        data: pl.DataFrame = frame.collect()
+        return Core(first, *(data[name].to_numpy() for name in data.columns))

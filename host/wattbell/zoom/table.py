@@ -121,6 +121,7 @@ class CommandTable:
         self.pyramid: Pyramid = open_pyramid(capture, self.reader, tick_s, progress)
         self.long_ticks = round(LONG_S / tick_s)
         self._bytes = nbytes(sizes)
+        self._edges = frozenset(self.reader.pieces)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -147,9 +148,9 @@ class CommandTable:
         return np.flatnonzero((zones.start_min <= high) & (zones.cqe_max >= low))
 
     def cores(self, numbers: Int64) -> Iterator[Core]:
-        """The rows of zones, in runs that lie in one row group."""
+        """The rows of zones, in runs that lie in one piece."""
         zones = self.pyramid.zones
-        edges = set(self.reader.starts)
+        edges = self._edges
         begin = end = -1
         for number in numbers.tolist():
             first, last = int(zones.row[number]), int(zones.row[number] + zones.rows[number])

@@ -49,9 +49,7 @@ def test_no_other_file_is_served(client: TestClient, name: str) -> None:
     assert answer.status_code == 404 and "error" in answer.json()
 
 
-@pytest.mark.parametrize(
-    "path", ["api/1/capture", "api/-1/capture", "api/x/capture", "api/²/capture", "api/0/nothing", "api/99999999999/rail"]
-)
+@pytest.mark.parametrize("path", ["api/1/capture", "api/-1/capture", "api/x/capture", "api/²/capture", "api/0/nothing", "api/99999/rail"])
 def test_what_is_not_there_is_said_in_a_line(client: TestClient, path: str) -> None:
     answer = client.get(f"/{TOKEN}/{path}")
     assert answer.status_code == 404 and "\n" not in answer.json()["error"]
