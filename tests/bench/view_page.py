@@ -2,7 +2,9 @@
 
 ``python -m tests.bench.view_page [CAPTURE] [--steps N]``; without a capture it makes one of 24 h (100 samples a second, 2 million
 commands). A step is a turn of the wheel at a random place, inwards down to a few microseconds, then outwards again; it ends with the frame
-after the one in which every row has been drawn from the server's answers for the new view. Needs Debian's ``chromium``.
+after the one in which every row has been drawn from the server's answers for the new view. Beside it, because other work on the machine
+does not count there: processor time a step of the page's thread in the browser, and of this process, which is the server (and Playwright);
+both with the figures of the panel, which come after the picture. Needs Debian's ``chromium``.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +70,16 @@ def main() -> None:
         page.wait_for_selector("body[data-drawn]")
         first = page.evaluate("performance.now()")
         page.wait_for_selector("body[data-busy='0']")
+        probe = page.context.new_cdp_session(page)
+        probe.send("Performance.enable")
+
+        def page_s() -> float:
+            return float({row["name"]: row["value"] for row in probe.send("Performance.getMetrics")["metrics"]}["ThreadTime"])
+
+        before_s, server_s = page_s(), time.process_time()
         taken = steps_ms(page, arguments.steps)
+        page.wait_for_selector("body[data-busy='0']")
+        server_s, of_page_s = time.process_time() - server_s, page_s() - before_s
         browser.close()
         server.stop()
         thread.join(10)
@@ -78,6 +90,8 @@ def main() -> None:
         "p50_ms": round(p50),
         "p95_ms": round(p95),
         "max_ms": round(max(taken)),
+        "page_cpu_ms_a_step": round(of_page_s / len(taken) * 1000, 1),
+        "server_cpu_ms_a_step": round(server_s / len(taken) * 1000, 1),
     }
     print(json.dumps({**result, "load_before": load, "load_after": os.getloadavg()[0]}, indent=2))
 

@@ -315,7 +315,7 @@ class Page {
       document.body.dataset.busy = "1";
       this.later("panel", any("begin", "end", "a", "b") ? 120 : 0, () => this.askPanel());
     }
-    this.later("fragment", 150, () => this.keep());
+    this.later("fragment", 400, () => this.keep());
   }
 
   moved() {

@@ -26,6 +26,10 @@ export class Row {
 
   /** Fill the chip: the title, then pieces of text, each with a colour or none. */
   say(pieces) {
+    // most pictures leave it as it is, and an element that is replaced costs a layout of the page
+    const said = JSON.stringify(pieces);
+    if (said === this.said && this.chip.hasChildNodes()) return;
+    this.said = said;
     const title = document.createElement("b");
     title.textContent = this.title;
     this.chip.replaceChildren(title, ...pieces.filter(Boolean).map(([text, colour]) => {
