@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -318,6 +320,27 @@ def test_wheel_drag_and_keys_zoom_and_pan_down_to_nanoseconds(opened: Opened) ->
     page.keyboard.press("Backspace")
     settled(page)
     assert view_of(page)[1] - view_of(page)[0] < whole / 1000
+
+
+def test_a_saved_selection_holds_what_is_between_the_cursors(opened: Opened, served: Served) -> None:
+    a, b = 120 * MS - served.origin, 130 * MS - served.origin
+    page = opened(f"#a={a}&b={b}")
+    page.select_option("#export-format", "parquet")
+    with page.expect_download() as download:
+        page.click("#export-go")
+    with zipfile.ZipFile(Path(download.value.path())) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("commands.parquet")]
+        saved = pl.read_parquet(io.BytesIO(archive.read(name)))
+    doorbell, cqe = pl.col("doorbell_tick"), pl.col("cqe_tick")
+    expected = served.capture.table("commands").filter(cqe >= 120 * MS, doorbell < 130 * MS).collect()
+    assert len(saved) == len(expected) > 10
+
+
+def test_what_cannot_be_saved_is_told(opened: Opened) -> None:
+    page = opened(ignore="422")
+    page.evaluate("document.querySelector('#export-format').add(new Option('none', 'none', true, true))")
+    page.click("#export-go")
+    expect(page.locator("#said")).to_contain_text("Not saved: format is one of csv")
 
 
 def test_the_address_holds_the_view(opened: Opened, served: Served) -> None:
