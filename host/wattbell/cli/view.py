@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ _STARTS_S = 60.0
 
 
 def view(
-    what: Annotated[list[str], typer.Argument(help="Capture directories, or one rig by its serial number.", metavar="CAPTURE...|RIG")],
+    what: Annotated[list[str], typer.Argument(help="Capture directories, or one rig by its serial number.", metavar="CAPTURE|RIG")],
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0: any that is free.")] = 0,
     align: Annotated[str | None, typer.Option(help="Lay captures over one another at this phase (name or number) or event.")] = None,
@@ -34,8 +35,9 @@ def view(
 ) -> None:
     """Look at a capture in the browser, from all of it down to one sample and one command.
 
-    The page comes from this computer alone, for you alone, and needs no network. Ctrl-C ends it. A rig is recorded meanwhile, in a process
-    of its own: what the browser does costs no sample.
+    The page comes from this computer alone, for you alone, and needs no
+    network. Ctrl-C ends it. A rig is recorded meanwhile, in a process of
+    its own: what the browser does costs no sample.
 
       wattbell view capture
 
@@ -84,12 +86,19 @@ def _serve(shown: list[Shown], port: int, browser: bool) -> None:
     server = ViewServer(shown, port)
     output.out.print(server.url, soft_wrap=True)
     output.say("Ctrl-C ends the view.")
-    if browser and not webbrowser.open(server.url):
-        output.say("There is no browser to open here; open that address in one on this computer.")
-    try:
-        server.serve()
-    except KeyboardInterrupt:
-        return
+    with tempfile.TemporaryDirectory(prefix="wattbell-view-") as private:
+        if browser and not webbrowser.open(_opener(Path(private), server.url)):
+            output.say("There is no browser to open here; open that address in one on this computer.")
+        with suppress(KeyboardInterrupt):
+            server.serve()
+
+
+def _opener(private: Path, url: str) -> str:
+    """A page, readable by this user alone, that leads to the address: every user of the computer sees the command line of a browser."""
+    page = private / "view.html"
+    page.write_text(f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}"><a href="{url}">Wattbell</a>')
+    page.chmod(0o600)
+    return page.as_uri()
 
 
 @contextmanager

@@ -1,0 +1,53 @@
+"""`wattbell view` opens the browser without showing its address to other users, and ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.host.conftest import Builder
+
+
+def wait_for(path: Path) -> str:
+    for _ in range(600):
+        if path.exists() and path.read_text():
+            return path.read_text()
+        time.sleep(0.1)
+    raise AssertionError(f"{path} did not come")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_browser_is_led_to_the_page_by_a_private_file(tmp_path: Path, how: signal.Signals) -> None:
+    made = Builder(tmp_path / "capture")
+    made.power(0, 1)
+    made.write(1_000_000)
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/told.new && mv {tmp_path}/told.new {tmp_path}/told\n')
+    browser.chmod(0o700)
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path / "tmp")}
+    command = [sys.executable, "-m", "wattbell", "view", str(tmp_path / "capture")]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        told = wait_for(tmp_path / "told").strip()
+        assert url.split("/")[3] not in told and told.startswith("file://")
+        page = Path(told.removeprefix("file://"))
+        assert url in page.read_text()
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600 and stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+        with urllib.request.urlopen(f"{url}api/0/capture", timeout=60) as answer:
+            assert answer.status == 200
+    finally:
+        process.send_signal(how)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert not page.exists() and list((tmp_path / "tmp").iterdir()) == []
