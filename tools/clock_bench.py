@@ -32,7 +32,8 @@ NOISE_W = 0.02
 
 @dataclass(frozen=True)
 class Recording:
-    """The rail of a capture (ns by the rig's clock, the mean over 1 us each) and when its phases had I/O."""
+    """The rail of a capture (ns by the rig's clock, the mean over 1 us each) and when its phases had I/O; bursts begin with the
+    markers before them, which are the first that the drive has to work on."""
 
     first_ns: int
     step_ns: int
@@ -49,7 +50,12 @@ class Recording:
             io = source.io(phase)
             if len(io):
                 spans[phase.name] = int(io.doorbell_tick.min()), int(io.cqe_tick.max())
-        patterns = [[span for name, span in spans.items() if name.endswith(end)] for end in ("burst-a", "burst-b")]
+        ends = np.array(sorted(phase.last_tick for phase in source.phases.values()))
+        marked = {}
+        for name, (_, last) in spans.items():
+            first = source.phases[name].first_tick
+            marked[name] = int(ends[ends <= first].max(initial=0) or first), last  # the rest before it ended with a marker, too
+        patterns = [[span for name, span in marked.items() if name.endswith(end)] for end in ("burst-a", "burst-b")]
         work = [span for name, span in spans.items() if name.endswith("work")]
         return cls(rail.tick_of(0), rail.interval_ticks, rail.power(0, len(rail)).astype(np.float64), patterns, work)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,7 @@ from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.measure.phase import of_commands
 from wattbell.measure.phases import Phase
 from wattbell.measure.rail import Power, Scan
-from wattbell.measure.throughput import BURST_GAP_S, find_span
+from wattbell.measure.throughput import BURST_GAP_S, find_span, least_bursts
 
 SCHEMA_VERSION = 2
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
@@ -103,7 +104,10 @@ def _window(
     busy = io.take(known)
     # A phase's own depth function: commands that began before it belong to another phase.
     steps = context.steps if whole else depth_steps(busy.start_tick, np.maximum(busy.cqe_tick, busy.start_tick))
-    span = find_span(steps, round(BURST_GAP_S / context.tick_s))
+    gap_ticks = round(BURST_GAP_S / context.tick_s)
+    span = find_span(steps, gap_ticks)
+    if span is not None and context.by_host:
+        span = replace(span, least=least_bursts(np.maximum(busy.cqe_tick, busy.start_tick), busy.start_tick, gap_ticks))
     measured = of_commands(context, io, span, loss.under_commands)
     rate = rates(measured)
     commands = tabulate(members, context.tick_s, context.model)

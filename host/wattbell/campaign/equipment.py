@@ -97,9 +97,11 @@ class Equipment:
 
 
 def missing_of(conditions: Mapping[str, Any]) -> str | None:
-    """What the host's log of commands lost, of the ``conditions`` of a capture, in words; None where nothing is known to be missing."""
-    lost = (conditions.get("host_log") or {}).get("lost") or []
-    if not lost:
+    """What the host's log of commands lost, of the ``conditions`` of a capture, in words; None where nothing is known to be missing, or
+    the capture's commands are a tap's."""
+    log = conditions.get("host_log") or {}
+    lost = log.get("lost") or []
+    if not lost or log.get("beside_tap"):
         return None
     known = sum(gap["count"] for gap in lost if gap["count"] > 0)
     more = "an unknown number of" if any(gap["count"] < 0 for gap in lost) else str(known)

@@ -47,7 +47,7 @@ class Setup:
     """Which drive in which rig, and how it is sampled. ``journal``: file that names the drive's settings that are changed; ``restore``:
     put back what an interrupted run left changed by it; ``dry``: only look, and gather in ``RealBench.refusals`` what a run would be
     refused for; ``command_stdout``: descriptor that takes the standard output of a command, None for ours; ``how``: what
-    else records, and what the host is set to."""
+    else records, and what the host is set to; ``keep_stream``: the rig's, in each capture."""
 
     drive: str
     serial: str | None
@@ -59,6 +59,7 @@ class Setup:
     dry: bool = False
     command_stdout: int | None = None
     how: How = field(default_factory=How)
+    keep_stream: bool = False
 
 
 class RealBench:
@@ -202,6 +203,7 @@ class RealBench:
                 meter=meter,
                 log=self._equipment.open_log(plans / "results"),
                 wanted=self._equipment.wanted,
+                keep_stream=self._setup.keep_stream,
             )
         (plans / "phases.json").write_text(json.dumps(to_json(self.phases), indent=1) + "\n", encoding="utf-8")
 

@@ -210,11 +210,13 @@ class WorkloadAbout(Struct):
 
 
 class JournalAbout(Struct):
-    """How the journal was read: byte offsets at which the line was cut, and the tick at which each run of the rig was placed."""
+    """How the journal was read: byte offsets at which the line was cut, and the tick at which each run of the rig was placed.
+    ``rail_only``: what the rig's tap saw is left out."""
 
     cuts: list[Count]
     tick_offsets: Annotated[list[Tick], Meta(min_length=1)]
     attached_late: bool = False
+    rail_only: bool = False
 
 
 class FileSum(Struct):

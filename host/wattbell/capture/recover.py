@@ -57,6 +57,8 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
     for key in ("workload", "drive", "software", "journal"):
         if old.get(key) is not None:
             writer.meta[key] = old[key]
+    if (old.get("journal") or {}).get("rail_only"):
+        writer.rail_only(-int(old["journal"]["tick_offsets"][0]))
     anchor = old["clock"].get("utc_anchor")
     if anchor:
         writer.set_anchor(anchor["tick"], anchor["utc_ns"])

@@ -135,6 +135,7 @@ class CaptureWriter:
         self._streamed = True
         self._offset = -origin_tick
         self.meta["journal"]["tick_offsets"][0] = self._offset
+        self.meta["journal"]["rail_only"] = True
 
     def journal_append(self, data: Buffer) -> None:
         """Only put bytes on disk (another thread may do this); :meth:`decode` must be given the same bytes."""

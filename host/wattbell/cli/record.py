@@ -141,14 +141,15 @@ def _period(statistics: float | None, file: Path | None, json: bool) -> float | 
 
 def _record_meter(out: Path, text: str, duration: float | None, force: bool, json: bool, log: Log) -> None:
     from ..capture import CaptureWriter
-    from ..meters.meter import open_meter
+    from ..meters.meter import StreamMeter, open_meter
     from ..meters.record import record as record_meter
 
     lost: RigError | None = None
     with log as attach_log, open_meter(text) as meter:
         about = meter.about
         conditions = about.all_conditions()
-        with CaptureWriter(out, rig=about.rig(), conditions=conditions, overwrite=force, journal=False, tick_ps=about.tick_ps) as writer:
+        journal = isinstance(meter, StreamMeter)
+        with CaptureWriter(out, rig=about.rig(), conditions=conditions, overwrite=force, journal=journal, tick_ps=about.tick_ps) as writer:
             attach_log(writer)
             for note in about.notes:
                 writer.note(note)

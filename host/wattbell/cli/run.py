@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from ..campaign.bench import Bench
 from ..campaign.ending import Ending
-from ..campaign.equipment import Commands, How
+from ..campaign.equipment import RIG_METER, Commands, How
 from ..campaign.eta import Eta
 from ..campaign.real import JOURNAL, RealBench, Setup
 from ..campaign.runner import Order, plan_suite, run_suite
@@ -238,7 +238,14 @@ def run(
         journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
         restore = single or resume
         how = How(meter, commands, Wanted(link_speed, governor), _asked if sys.stdin.isatty() else None)
-        setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, sys.stderr.fileno() if json else None, how)
+        if keep_trace:
+            raise UsageError(
+                "--keep-trace keeps what a drive model wrote (--virtual); of a real drive --keep-stream keeps what the rig sent."
+            )
+        if keep_stream and meter is not None and meter.partition(":")[0] != RIG_METER:
+            raise UsageError("--keep-stream keeps what a rig sent: this --meter is none.")
+        out_fd = sys.stderr.fileno() if json else None
+        setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, out_fd, how, keep_stream)
         bench = RealBench(setup, choice, output)
         if single:
             with ExitStack() as stack:

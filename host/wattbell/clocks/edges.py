@@ -60,11 +60,13 @@ _SAME_S = 1e-3
 
 @dataclass(frozen=True)
 class HostEdges:
-    """Instants of the host's clock at which its work began (``rising``) or ended, between ``earliest_s`` and ``latest_s``; in order."""
+    """Instants of the host's clock at which its work began (``rising``) or ended, between ``earliest_s`` and ``latest_s``; in order.
+    ``tells``: of which a step of power is to be expected; the others only cut the waveform."""
 
     earliest_s: F64
     latest_s: F64
     rising: Bool
+    tells: Bool
 
     def __len__(self) -> int:
         return len(self.rising)
@@ -141,18 +143,20 @@ def match_edges(
             f"the shortest phase or pause lasts {shortest:.3g} s; to find it within {offset_limit_s:g} s the waveform is looked at in "
             f"steps of {bin_s:.3g} s. Leave out the short ones, or say better when the recording began."
         )
-    search = Search(time, power, edges, explained, bin_s, shortest, "edges of the phases", drift_limit, settle_s)
+    search = Search(time, power, edges, explained, bin_s, shortest, "edges of the phases", drift_limit, settle_s, find_steps)
     return search.found(offset_s, offset_limit_s)[0]
 
 
 Score = Callable[["Coarse", list[float], int], F64]
 """(waveform, places of the edges in bins, count): what is left unexplained, of 1, with the edges there, and 1, 2, ... bins further."""
+Finder = Callable[[F64, F64, HostEdges, F64, float, float], Steps]
+"""(time_s, power_w, edges, their instants by the meter's clock, reach_s, widest_s): as :func:`find_steps`."""
 
 
 @dataclass(frozen=True)
 class Search:
     """Looks for edges in a waveform: first in bins of ``bin_s``, then finer, then step by step. ``apart_s``: two places that are not the
-    same are at least a quarter of this from each other. ``what``: the edges, for the user."""
+    same are at least a quarter of this from each other. ``what``: the edges, for the user. ``finder``: finds the steps."""
 
     time: F64
     power: F64
@@ -163,6 +167,7 @@ class Search:
     what: str
     drift_limit: float
     settle_s: float
+    finder: Finder
 
     def found(self, offset_s: float, offset_limit_s: float) -> tuple[ClockMap, Steps]:
         """The map over the whole waveform and the steps that it follows from, with host less meter within a limit of ``offset_s``. Raises
@@ -180,7 +185,7 @@ class Search:
             best = int(np.argmin(near))
             at = moved(self.edges, offset + 2 * self.bin_s - best * finer.bin_s, float(near_drifts[best]))
             reach_s, widest_s = max(3 * finer.bin_s, self.settle_s, 10 * spacing), 2 * self.settle_s + 6 * spacing
-            steps = find_steps(self.time, self.power, self.edges, at, reach_s=reach_s, widest_s=widest_s)
+            steps = self.finder(self.time, self.power, self.edges, at, reach_s, widest_s)
             try:
                 clock, kept = self.of(steps)
             except ClockError as error:
@@ -189,9 +194,9 @@ class Search:
                 candidates.append(Candidate(float(left[place]), steps, kept, clock, None))
         return chosen(candidates)
 
-    def of(self, steps: Steps) -> tuple[ClockMap, int]:
-        """See :func:`from_steps`."""
-        span = float(self.time[0]), float(self.time[-1])
+    def of(self, steps: Steps, span_s: tuple[float, float] | None = None) -> tuple[ClockMap, int]:
+        """See :func:`from_steps`. ``span_s``: of the whole waveform if None."""
+        span = span_s or (float(self.time[0]), float(self.time[-1]))
         return from_steps(steps, self.edges, span, self.what, drift_limit=self.drift_limit, settle_s=self.settle_s)
 
     def _left(self, coarse: Coarse, offset_s: float, reach_s: float, near: float | None = None) -> tuple[F64, F64]:
@@ -299,13 +304,14 @@ def _edges_of(spans: Sequence[tuple[float, float, float]]) -> HostEdges:
             raise ValueError("phases in order of time that do not overlap, with u_s of 0 or more")
         rows += [(begin - u, begin + u, True), (end - u, end + u, False)]
     # Where one phase begins as another ends, the step may go either way and belong to either: it says nothing, but cuts segments.
-    merged: list[tuple[float, float, bool]] = []
-    for row in rows:
-        if merged and row[2] and row[0] <= merged[-1][1]:
+    merged: list[tuple[float, float, bool, bool]] = []
+    for early_s, late_s, up in rows:
+        joined = bool(merged) and up and early_s <= merged[-1][1]
+        if joined:
             merged.pop()
-        merged.append(row)
-    early, late, rising = zip(*merged)
-    return HostEdges(np.array(early), np.array(late), np.array(rising, bool))
+        merged.append((early_s, late_s, up, not joined))
+    early, late, rising, tells = zip(*merged)
+    return HostEdges(np.array(early), np.array(late), np.array(rising, bool), np.array(tells, bool))
 
 
 def explained(coarse: Coarse, at: list[float], count: int) -> F64:
@@ -320,13 +326,15 @@ def explained(coarse: Coarse, at: list[float], count: int) -> F64:
     return np.asarray(1 - found / float(coarse.squares[-1]))
 
 
-def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, *, reach_s: float, widest_s: float) -> Steps:
+def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> Steps:
     """The step of power near each of ``at_s`` (meter's clock, one an edge), sought within ``reach_s`` and what the edge is uncertain by,
     at most half way to its neighbours; left out where there is none in the right direction, none within ``widest_s``, or samples are
     missing around it."""
     rows: list[tuple[float, float, int]] = []
     distance = np.diff(at_s, prepend=at_s[0] - 1e9, append=at_s[-1] + 1e9)
     for k, at in enumerate(at_s.tolist()):
+        if not edges.tells[k]:
+            continue
         reach = 2 * (reach_s + float(edges.latest_s[k] - edges.earliest_s[k]))
         # What a drive works on behind the end of its load pulls the place found so far behind the true one: a rise may be earlier, a fall
         # later.
@@ -385,20 +393,17 @@ def from_steps(
 ) -> tuple[ClockMap, int]:
     """The map of the meter's clock onto the host's from the steps found, and how many of them confirm it. Raises ClockError where there are
     too few, or they contradict each other."""
-    least = max(2, math.ceil(_CONFIRMED * len(edges)))
+    many = int(np.count_nonzero(edges.tells))
+    least = max(2, math.ceil(_CONFIRMED * many))
     if not np.any(edges.rising[steps.edge]):
-        raise ClockError(
-            f"{what}: {len(steps.edge)} steps of power were found of {len(edges)}, none of them a rise; the offset has no bound."
-        )
+        raise ClockError(f"{what}: {len(steps.edge)} steps of power were found of {many}, none of them a rise; the offset has no bound.")
     if len(steps.edge) < least:
-        raise ClockError(
-            f"{what}: only {len(steps.edge)} steps of power were found of {len(edges)}; the rest is hidden by what the drive does."
-        )
+        raise ClockError(f"{what}: only {len(steps.edge)} steps of power were found of {many}; the rest is hidden by what the drive does.")
     kept = _together(steps, edges, drift_limit, settle_s)
     while True:
         if len(kept) < least:
             raise ClockError(
-                f"{what}: the steps of power contradict each other: no more than {len(kept)} of {len(edges)} follow the host's work within "
+                f"{what}: the steps of power contradict each other: no more than {len(kept)} of {many} follow the host's work within "
                 f"{settle_s * 1e3:g} ms of one offset."
             )
         need = _needed(_limits(steps, edges, kept, settle_s), drift_limit)
@@ -407,7 +412,7 @@ def from_steps(
         without = [_needed(_limits(steps, edges, np.delete(kept, k), settle_s), drift_limit) for k in range(len(kept))]
         kept = np.delete(kept, int(np.argmin(without)))
     span = round(span_s[0] * 1e9), round(span_s[1] * 1e9)
-    text = f"{len(kept)} of {len(edges)} {what}, power up within {settle_s * 1e3:g} ms"
+    text = f"{len(kept)} of {many} {what}, power up within {settle_s * 1e3:g} ms"
     return hull.fit(_limits(steps, edges, kept, settle_s), text, span=span, drift_limit=drift_limit), len(kept)
 
 

@@ -1,18 +1,23 @@
 """A load pattern that the host makes, for a meter without tap or markers: bursts of work at known times, found again in the waveform.
 
 **The pattern** is a Golomb ruler: eight bursts that begin at marks no two pairs of which are equally far apart. Moved by any amount but
-none, at most one burst falls onto another, so nothing but the pattern looks like it, whatever a drive does at rest. It is made once
-before the work and, from back to front, once behind it: two patterns far apart tell the drift.
+none, at most one burst falls onto another, so nothing but the pattern looks like it, whatever a drive does at rest. It is made before the
+work and, from back to front, behind it: two patterns far apart tell the drift.
 
 **Finding it.** Each pattern is sought on its own by the correlation of power with the pattern, around the pattern only; the rest as in
-:mod:`.edges`: the steps of the bursts must confirm one place and no other, and their limits give the bound. Both patterns together give
-the map.
+:mod:`.edges`: the steps of the bursts must confirm one place and no other, and their limits give the bound. A pattern that is not found
+(its drive drew too little) has no limits; all that are found, one or more, give the map.
+
+**A burst need not be dense.** On a slow computer it is a few commands with milliseconds between them. So a rise is where power first
+leaves the rest before a burst, a fall where it last returns to the rest behind it, whatever it does between; and the limits are those of
+:data:`SEVERAL` commands, since a single one need not show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +39,18 @@ _BINS = 20
 """In a unit."""
 _LEAST_COVERED = 0.9
 """Of a pattern that must have samples."""
+SEVERAL = 4
+"""Commands that a waveform shows: by the completion of so many power has risen, and it has not fallen for good before so many last ones
+were sent."""
+_REST_S = 0.04
+"""What is looked at of the rest before and behind a burst."""
+_LEAST_REST = 4
+"""Samples of it."""
+_DEVIATIONS, _OF_HEIGHT_UP, _OF_HEIGHT_DOWN = 6.0, 0.1, 0.02
+"""Power is not at rest if it is higher by so many standard deviations of the rest, and by so much of the height of the bursts: less behind
+a burst, whose last command may take little long before it is complete."""
+_PULLED_S, _LONGEST_TAIL_S = 0.04, 0.25
+"""How long before its begin a burst's rise is looked for, and behind its end its fall."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,15 @@ class Burst:
     begin_after_ns: int
     end_before_ns: int
     end_after_ns: int
+
+    @classmethod
+    def of(cls, start_ns: npt.ArrayLike, end_ns: npt.ArrayLike, settle_s: float = PATTERN_SETTLE_S) -> Burst:
+        """Of commands that the host sent and saw completed (ns, in any order). Power rises no earlier than the first was sent, and no later
+        than :data:`SEVERAL` were complete, or ``settle_s`` behind the first. It falls no earlier than the last but so many were sent."""
+        start, end = np.sort(np.asarray(start_ns, np.int64)), np.sort(np.asarray(end_ns, np.int64))
+        several = min(SEVERAL, len(start))
+        first = int(start[0])
+        return cls(first, max(first, int(end[several - 1]) - round(settle_s * 1e9)), int(start[-several]), int(end[-1]))
 
 
 def schedule(*, backwards: bool = False, unit_s: float = UNIT_S) -> list[tuple[float, float]]:
@@ -61,14 +87,15 @@ def match_pattern(
     offset_limit_s: float = 10.0,
     drift_limit: float = 100e-6,
     settle_s: float = PATTERN_SETTLE_S,
+    covers_ns: tuple[int, int] | None = None,
 ) -> ClockMap:
     """The map of a meter's clock (source, ``time_s`` x 1e9 ns) onto the host's (reference), from patterns of bursts that the host made.
 
     Arguments as of :func:`.edges.match_edges`; ``patterns``: each what was made of one :func:`schedule`, in order of time. A burst begins
-    with its first I/O and ends with the completion of its last. ``settle_s``: how much later than that first I/O power may rise. The
-    bound holds over the whole waveform.
+    with its first I/O and ends with the completion of its last. ``settle_s``: how much later than that first I/O power may rise.
+    ``covers_ns``: the instants of the host's clock between which the bound holds; None: it holds over the whole waveform.
 
-    Raises ClockError where a pattern is not in the waveform, is there more than once, or contradicts itself or the other.
+    Raises ClockError where no pattern is in the waveform, one is there more than once, or contradicts itself or the other.
     """
     time, power = samples(time_s, power_w)
     if not patterns or any(len(bursts) < 3 for bursts in patterns):
@@ -77,25 +104,38 @@ def match_pattern(
     origin = patterns[0][0].begin_before_ns
     found: list[Steps] = []
     every: list[HostEdges] = []
+    missed: list[ClockError] = []
     bin_s = 0.0
     for k, bursts in enumerate(patterns):
         edges = _edges(bursts, origin)
-        unit = float(np.diff(edges.middle_s).min()) / BURST
-        bin_s = max(unit / _BINS, float(np.median(np.diff(time))))
+        bin_s = max(UNIT_S / _BINS, float(np.median(np.diff(time))))
         what = f"edges of load pattern {k + 1}"
-        search = Search(time, power, edges, correlated, bin_s, unit, what, drift_limit, settle_s)
-        _, steps = search.found(offset_s - origin * 1e-9, offset_limit_s)
-        found.append(steps)
-        every.append(edges)
-    together = HostEdges(*(np.concatenate([getattr(part, name) for part in every]) for name in ("earliest_s", "latest_s", "rising")))
+        search = Search(time, power, edges, correlated, bin_s, UNIT_S, what, drift_limit, settle_s, departures)
+        try:
+            _, steps = search.found(offset_s - origin * 1e-9, offset_limit_s)
+        except ClockError as error:
+            missed.append(error)
+        else:
+            found.append(steps)
+            every.append(edges)
+    if not found:
+        raise missed[0]
+    together = HostEdges(
+        *(np.concatenate([getattr(part, name) for part in every]) for name in ("earliest_s", "latest_s", "rising", "tells"))
+    )
     before = np.cumsum([0, *(len(part) for part in every)])
     steps = Steps(
         np.concatenate([part.first_s for part in found]),
         np.concatenate([part.last_s for part in found]),
         np.concatenate([part.edge + shift for part, shift in zip(found, before)]),
     )
-    what = f"edges of {len(patterns)} load pattern{'s' if len(patterns) > 1 else ''}"
-    clock, _ = Search(time, power, together, correlated, bin_s, 0.0, what, drift_limit, settle_s).of(steps)
+    of_all = f"{len(found)} of {len(patterns)}" if missed else str(len(found))
+    what = f"edges of {of_all} load pattern{'s' if len(patterns) > 1 else ''}"
+    search = Search(time, power, together, correlated, bin_s, 0.0, what, drift_limit, settle_s, departures)
+    clock, _ = search.of(steps)
+    if covers_ns is not None:
+        first, last = clock.inverse().to_reference(np.array(covers_ns) - origin) * 1e-9
+        clock, _ = search.of(steps, (float(first), float(last)))
     return ClockMap(clock.source_ns, clock.reference_ns + origin, clock.drift, clock.bound_s, clock.method, clock.first_ns, clock.last_ns)
 
 
@@ -109,7 +149,56 @@ def _edges(bursts: Sequence[Burst], origin: int) -> HostEdges:
     late = np.array([row[1] - origin for row in rows]) * 1e-9
     if not (np.all(late >= early) and np.all(np.diff((early + late) / 2) > 0)):
         raise ClockError("the bursts of a load pattern are not in order of time: the host's clock was set while they were made.")
-    return HostEdges(early, late, np.array([row[2] for row in rows], bool))
+    return HostEdges(early, late, np.array([row[2] for row in rows], bool), np.ones(len(rows), bool))
+
+
+def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> Steps:
+    """A :data:`.edges.Finder`: where power leaves the rest before each burst for the first time, and returns to the rest behind it for
+    the last time. ``at_s``: begins and ends of bursts in turn."""
+    height = _height(time, power, at_s)
+    spacing = float(np.median(np.diff(time)))
+    rows: list[tuple[float, float, int]] = []
+    uncertain = edges.latest_s - edges.earliest_s
+    last = len(at_s) - 1
+    for k, at in enumerate(at_s.tolist()):
+        up = bool(edges.rising[k])
+        room = 4 * _REST_S
+        if up and k:
+            room = at - float(at_s[k - 1])
+        if not up and k < last:
+            room = float(at_s[k + 1]) - at
+        inwards = 0.45 * float(at_s[k + 1] - at if up else at - at_s[k - 1])
+        # what a drive works on behind its bursts pulls the place found so far behind the true one
+        outwards = min(max(reach_s + float(uncertain[k]), _PULLED_S) if up else max(reach_s, _LONGEST_TAIL_S), 0.5 * room)
+        inwards = min(reach_s + float(uncertain[k]), inwards) if up else inwards
+        low, high = (at - outwards, at + inwards) if up else (at - inwards, at + outwards)
+        rest = (low - min(_REST_S, 0.4 * room), low) if up else (high, high + min(_REST_S, 0.4 * room))
+        a, b, c, d = np.searchsorted(time, (low, high, *rest))
+        calm = power[c:d]
+        if b - a < 2 or d - c < _LEAST_REST or np.isnan(calm).any():
+            continue
+        level = float(np.median(calm))
+        spread = 1.4826 * float(np.median(np.abs(calm - level)))
+        above = max(_DEVIATIONS * spread, (_OF_HEIGHT_UP if up else _OF_HEIGHT_DOWN) * height)
+        away = np.flatnonzero(~(power[a:b] <= level + above))  # what is missing, too
+        if not len(away):
+            continue
+        i = a + int(away[0 if up else -1])
+        before, behind = (i - 1, i) if up else (i, i + 1)
+        if before < a or behind >= b or np.isnan(power[i]) or time[behind] - time[before] > 1.5 * spacing:
+            continue
+        # a sample is the mean over the interval around it
+        rows.append((float(time[before]) - spacing / 2, float(time[behind]) + spacing / 2, k))
+    first, end, index = zip(*rows) if rows else ((), (), ())
+    return Steps(np.array(first, float), np.array(end, float), np.array(index, np.int64))
+
+
+def _height(time: F64, power: F64, at_s: F64) -> float:
+    """By how much power is higher in the bursts than between them, in most of them at their highest."""
+    parts = [power[a:b] for a, b in pairwise(np.searchsorted(time, at_s).tolist())]
+    high = [float(np.nanquantile(part, 0.9)) for part in parts[::2] if np.isfinite(part).any()]
+    low = [float(np.nanmedian(part)) for part in parts[1::2] if np.isfinite(part).any()]
+    return max(float(np.median(high)) - float(np.median(low)), 0.0) if high and low else 0.0
 
 
 def correlated(coarse: Coarse, at: list[float], count: int) -> F64:

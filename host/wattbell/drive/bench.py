@@ -13,8 +13,9 @@ from ..capture import CaptureWriter
 from ..capture.marking import BY_FEATURE, KEY, Marking
 from ..clocks.map import ClockMap
 from ..errors import CaptureError, ClockError, DriveError
+from ..hostlog.derived import better_clock
 from ..hostlog.log import CommandLog
-from ..meters.meter import Meter
+from ..meters.meter import Meter, StreamMeter
 from ..rig import Rig
 from ..suites.step import Step
 from .alignment import by_meter, by_tap
@@ -23,7 +24,7 @@ from .host import about_host
 from .interruption import guarded
 from .link import read_link
 from .logged import FILE, LogKeeper, gap_without_log
-from .pattern import Span, play
+from .pattern import Pattern, as_logged, play
 from .phase import Phase, to_json
 from .recording import MeterRecording, Recording, RigRecording
 from .restart import Restarter
@@ -62,11 +63,12 @@ def run_session(
     meter: Meter | None = None,
     log: CommandLog | None = None,
     wanted: Wanted = Wanted(),
+    keep_stream: bool = False,
 ) -> list[Phase]:
     """Run the steps on the drive, recorded by a rig or a meter into ``capture``; returns the phases. ``left_out``: asked before each step,
     with the phases so far, whether it is not needed any more. ``marking``: the command that marks. ``command_stdout``: where the standard
     output of a command goes, None for where ours does. ``log``: the host's own of the drive's commands. With a rig it is kept beside the
-    tap's (host_commands.parquet); with a meter, which needs one, it becomes the capture's.
+    tap's (host_commands.parquet); with a meter, which needs one, it becomes the capture's. ``keep_stream``: a rig's, in the capture.
 
     Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
     interruption goes on to the caller. DriveError, RigError or ClockError when the drive, the rig or meter, or the clocks fail.
@@ -75,9 +77,9 @@ def run_session(
     results = files / "results"
     results.mkdir(parents=True, exist_ok=True)
     marked = {} if marking.by_the_rig else {KEY: marking.to_json()}
-    writer = _writer(rig, meter, capture, {**conditions, **marked}, device.lba_size_bytes)
+    writer = _writer(rig, meter, capture, {**conditions, **marked}, device.lba_size_bytes, keep_stream)
     settings = Settings(device, tools, journal)
-    with guarded() as gate, _completed(writer):
+    with guarded() as gate, writer if meter is None else _completed(writer):
         keeper = None if log is None else LogKeeper(log, results, marking)
         recording = _recording(rig, meter, writer, keeper)
         runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
@@ -105,13 +107,16 @@ def run_session(
                         settings.link_speed(wanted.link_speed_gt_s)
                     account.look_at(device)
                     account.pattern("clocks-begin", device, steps)
-                    for step in steps:
+                    filled = last_of_filling(steps)
+                    for number, step in enumerate(steps):
                         gate.check()
                         account.check()  # a rig that is lost for good: the drive is not written for nothing
                         awake.check()
                         if not left_out(step, runner.phases):
                             runner.run([step])
-                    account.pattern("clocks-end", device, steps)
+                        if number == filled:
+                            account.pattern("clocks-filled", device, steps)
+                    account.pattern("clocks-end", device, steps, backwards=True)
                     runner.read_health()
                     awake.check()
             finally:  # not left by a second signal: the first one has shut the gate
@@ -130,14 +135,31 @@ def run_session(
         account.check_end()
         if not whole:
             raise DriveError(f"{recording.unseen} The last marker is missing ({recording.reason}).")
+    if meter is None and log is not None:
+        better_clock(capture)
     return runner.phases
 
 
-def _writer(rig: Rig | None, meter: Meter | None, capture: Path, conditions: Mapping[str, Any], lba_size_bytes: int) -> CaptureWriter:
+def last_of_filling(steps: Sequence[Step]) -> int | None:
+    """Which step is the last that prepares the drive by writing before anything is measured; None where nothing does."""
+    first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
+    return max((number for number, step in enumerate(steps[:first]) if step.fill is not None or step.fio is not None), default=None)
+
+
+def _writer(
+    rig: Rig | None, meter: Meter | None, capture: Path, conditions: Mapping[str, Any], lba_size_bytes: int, keep_stream: bool
+) -> CaptureWriter:
     if meter is None:
         assert rig is not None, "one of the two records"
         conditions = {**rig.conditions(), **conditions}
-        return CaptureWriter(capture, rig=rig.description, conditions=conditions, lba_size_bytes=lba_size_bytes, overwrite=True)
+        return CaptureWriter(
+            capture,
+            rig=rig.description,
+            conditions=conditions,
+            lba_size_bytes=lba_size_bytes,
+            keep_stream=keep_stream,
+            overwrite=True,
+        )
     about = meter.about
     notes = [*about.notes, *conditions.get("notes", ())]
     conditions = {**about.all_conditions(), **conditions, "notes": notes}
@@ -146,8 +168,9 @@ def _writer(rig: Rig | None, meter: Meter | None, capture: Path, conditions: Map
         rig=about.rig(),
         conditions=conditions,
         lba_size_bytes=lba_size_bytes,
+        keep_stream=keep_stream,
         overwrite=True,
-        journal=False,
+        journal=isinstance(meter, StreamMeter),
         tick_ps=about.tick_ps,
     )
 
@@ -163,12 +186,8 @@ def _recording(rig: Rig | None, meter: Meter | None, writer: CaptureWriter, keep
 
 @contextmanager
 def _completed(writer: CaptureWriter) -> Iterator[None]:
-    """The capture is complete at the end of the block; after an error it is rebuilt from its journal when it is opened, or without one
-    ends where it is."""
-    if writer.journal is not None:
-        with writer:
-            yield
-        return
+    """The capture is complete at the end of the block, and after an error ends where it is: a journal, where a meter has one, is without
+    the host's commands, and for a recorder that is killed."""
     try:
         yield
     except BaseException:
@@ -188,7 +207,7 @@ class _Account:
     runner: Runner
     around: dict[str, Any] = field(default_factory=dict)
     failed: ClockError | None = None
-    spans: list[Span] = field(default_factory=list)
+    patterns: list[Pattern] = field(default_factory=list)
 
     def find_drive(self) -> None:
         """Wait for the marker that a session begins with. DriveError when it does not show: what records is then not at this drive, and
@@ -200,7 +219,7 @@ class _Account:
         if tick is None:
             raise DriveError(f"{self.recording.unseen} Nothing was written, and nothing changed.")
 
-    def pattern(self, name: str, device: Device, steps: Sequence[Step]) -> None:
+    def pattern(self, name: str, device: Device, steps: Sequence[Step], *, backwards: bool = False) -> None:
         """Let the drive's load tell a meter's clock that nothing else tells."""
         recording = self.recording
         if not isinstance(recording, MeterRecording):
@@ -211,7 +230,7 @@ class _Account:
             return
         recording.watched = True
         as_it_is = all(step.command is not None for step in steps)
-        self.runner.pattern(name, lambda: self.spans.extend(play(device)), as_it_is=as_it_is)
+        self.runner.pattern(name, lambda: self.patterns.append(play(device, backwards=backwards)), as_it_is=as_it_is)
         if recording.await_marker(self.runner.last_marker) is None:
             recording.check()
             raise DriveError(recording.unseen)
@@ -224,8 +243,8 @@ class _Account:
 
     def await_pattern(self) -> None:
         """A virtual rig may be behind the drive that it follows."""
-        if isinstance(self.recording, MeterRecording) and self.recording.virtual and self.spans:
-            self.recording.await_pattern(self.spans)
+        if isinstance(self.recording, MeterRecording) and self.recording.virtual and self.patterns:
+            self.recording.await_pattern(self.patterns)
 
     def check(self) -> None:
         """Raise what ended the recording, or a log of commands that nothing stands in for."""
@@ -248,14 +267,16 @@ class _Account:
                 if recording.asked:
                     clock = by_meter(recording.meter, recording.recorder.last_tick)
                 else:
-                    clock = recording.aligned(self.spans).inverse()
+                    clock = recording.aligned([as_logged(played, keeper.path) for played in self.patterns], keeper.span_ns).inverse()
             else:
                 clock = by_tap(keeper.sent_markers, writer.markers, int(writer.meta["clock"]["tick_ps"]), writer.last_tick)
         except ClockError as error:
             what = "what the host's clock was on the rig's" if tap else "when the commands were on the meter's clock"
             writer.note(f"nobody can say {what}: {error}")
             self.failed = None if tap else error
-        writer.meta["conditions"]["host_log"] = keeper.about(clock)
+        writer.meta["conditions"]["host_log"] = {**keeper.about(clock), "beside_tap": tap}
+        if tap and keeper.lost:
+            writer.note(f"the host's log beside the tap's commands is not whole ({FILE}): conditions.host_log.lost")
         if clock is None or tap:
             keeper.keep_beside(writer)
             if not tap:
@@ -264,7 +285,7 @@ class _Account:
         apart_s = float(writer.meta["conditions"].get("alignment_u_s", 0.0)) + clock.bound_s
         writer.meta["conditions"]["alignment_u_s"] = apart_s
         for phase in self.runner.phases:
-            phase.edge_u_s = apart_s
+            phase.edge_u_s = apart_s + keeper.marked_within_s(phase.phase)
         keeper.place(writer, clock)
 
     def store(self, description: Mapping[str, Any]) -> None:

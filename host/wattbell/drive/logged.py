@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from wattbell_spec import wire as spec
 
@@ -45,6 +46,8 @@ class LogKeeper:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="commands", daemon=True)
         self._ended = False
+        self.span_ns: tuple[int, int] | None = None
+        """By the host's clock, from the first command of the log to the end of the last; None while it has none."""
 
     @property
     def sees_markers(self) -> bool:
@@ -77,6 +80,9 @@ class LogKeeper:
 
     def _add(self, part: HostCommands) -> None:
         self._sink.add(part.table)
+        ends = [pc.min(part.table["doorbell_tick"]).as_py(), pc.max(part.table["cqe_tick"]).as_py(), *(self.span_ns or ())]
+        known = [ns for ns in ends if ns is not None]
+        self.span_ns = (min(known), max(known)) if known else None
         if self.sees_markers:
             self._markers += [SentMarker(value, begin, end) for begin, end, value in self._marking.spans(part.table)]
         self._lost += part.lost
@@ -124,10 +130,19 @@ class LogKeeper:
             return [(marker.before_ns, marker.value) for marker in self.sent_markers]
         return [(marker.before_ns if marker.value & 0xFF == END else marker.after_ns, marker.value) for marker in self._sent]
 
+    def marked_within_s(self, phase: int) -> float:
+        """How long the longer of a phase's two markers was on its way: nobody knows when, meanwhile, it was at the drive."""
+        return max((marker.after_ns - marker.before_ns for marker in self.sent_markers if marker.value >> 8 == phase), default=0) * 1e-9
+
     @property
-    def lost(self) -> int:
-        """Commands that are known to be missing; -1: some, nobody knows how many."""
-        return -1 if any(gap.count < 0 for gap in self._lost) else sum(gap.count for gap in self._lost)
+    def path(self) -> Path:
+        """The file of the log's rows, closed by :meth:`end`."""
+        return self._sink.path
+
+    @property
+    def lost(self) -> bool:
+        """Whether commands are known to be missing."""
+        return bool(self._lost)
 
     def about(self, clock: ClockMap | None) -> Mapping[str, Any]:
         """``conditions.host_log``. ``clock``: from the host's clock to the capture's."""

@@ -18,13 +18,14 @@ from ..meters.meter import Meter
 from ..meters.record import Recorder
 from ..rig import Rig
 from ..suites.step import Rest
-from .pattern import BEHIND_LIMIT_S, Span, Waveform
+from .pattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Pattern, Waveform
 from .settle import RailWatch, Seen, wait
 
 _STALLED_S = 15.0
 """A marker may come long after its command (a virtual rig's simulation lags); the stream must go on meanwhile."""
 _POLL_S = 0.2
 _READ_S, _LOOK_S = 0.1, 5.0
+_BEHIND_A_PATTERN_S = 0.5
 _CATCHING_UP_S, _CATCHES_UP_NS = 2.0, 20_000_000
 """A virtual rig that has come nearer by less than this in as long is as near as it comes."""
 
@@ -200,22 +201,25 @@ class MeterRecording(Recording):
             while time.monotonic() - since < (_CATCHING_UP_S if self.virtual else _READ_S) and self._thread.is_alive():
                 self._thread.join(_READ_S)
 
-    def aligned(self, spans: Sequence[Span]) -> ClockMap:
-        """The meter's clock on the host's, by a pattern of load. ClockError when the waveform does not show it (yet, of a virtual rig:
+    def aligned(self, played: Sequence[Pattern], covers_ns: tuple[int, int] | None = None) -> ClockMap:
+        """The meter's clock on the host's, by patterns of load. ClockError when the waveform does not show them (yet, of a virtual rig:
         :meth:`await_pattern`)."""
-        return self.waveform.align(spans, self.late_ns, *((BEHIND_LIMIT_S,) if self.virtual else ()))
+        return self.waveform.align(played, self.late_ns, BEHIND_LIMIT_S if self.virtual else OFFSET_LIMIT_S, covers_ns)
 
-    def await_pattern(self, spans: Sequence[Span]) -> None:
-        """Wait until a virtual rig, however far behind, has shown all of a pattern, or can no more."""
+    def await_pattern(self, played: Sequence[Pattern]) -> None:
+        """Wait until a virtual rig, however far behind, has shown all of the patterns, or can no more."""
         progress = _Progress(lambda: self.recorder.last_tick)
         most = self.recorder.last_tick + round(BEHIND_LIMIT_S * 1e12) // self._tick_ps
+        over_ns = int(played[-1][-1].end_ns.max()) + round(_BEHIND_A_PATTERN_S * 1e9)
         while self._thread.is_alive() and progress.goes_on() and self.recorder.last_tick < most:
             try:
-                self.aligned(spans)
+                clock = self.aligned(played)
             except ClockError:
                 self._thread.join(_LOOK_S)
-            else:
+                continue
+            if clock.inverse().to_reference(over_ns) <= self._ns(self.recorder.last_tick):
                 return
+            self._thread.join(_LOOK_S)
 
     @property
     def late_ns(self) -> int:

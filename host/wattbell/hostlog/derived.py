@@ -1,11 +1,11 @@
-"""A capture as it would be without its tap: the same rail, and the host's log that lay beside it in the place of the tap's commands.
-
-So that one run on a drive can be evaluated twice, by what the tap saw and by what the host saw (docs/host-commands.md).
+"""A capture with a tap, and the host's log beside it: the two clocks by the commands in both; and the capture as it would be without its
+tap, so that one run on a drive can be evaluated twice, by what the tap saw and by what the host saw (docs/host-commands.md).
 """
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wattbell.capture import Capture, open_capture
 from wattbell.capture import meta as metafile
-from wattbell.capture import open_capture
 from wattbell.capture.marking import marking_of
 from wattbell.capture.schema import SeenBy
 from wattbell.capture.tables import TableSink, rows_table
@@ -22,20 +22,48 @@ from wattbell.clocks.map import ClockMap
 from wattbell.clocks.pairing import UNKNOWN, CommandLog, pair
 from wattbell.clocks.ticks import ns_of
 
-from ..errors import CaptureError
+from ..errors import CaptureError, ClockError
 from .commands import HostCommands
 
 _LOG = "host_commands.parquet"
+_COMPARED = ["qid", "cid", "opcode", "slba", "blocks", "doorbell_tick", "cqe_tick"]
+MOST_PAIRED = 2_000_000
+"""Commands of a log that are paired as soon as they are recorded, in seconds; a longer one keeps the map by markers."""
+
+
+def paired(capture: Capture) -> ClockMap:
+    """The host's clock on the capture's, by the commands in both logs. CaptureError where there is no log of the host's, ClockError where
+    the two have too little in common."""
+    file = capture.path / _LOG
+    if not file.is_file():
+        raise CaptureError(f"{capture.path} has no log of the host's beside its tap's: record it with --commands trace.")
+    wire = capture.commands.select(_COMPARED).collect().to_arrow()
+    return pair(_log(pq.read_table(file, columns=_COMPARED), None), _log(wire, capture.tick_ps)).clock.inverse()
+
+
+def better_clock(folder: Path) -> None:
+    """Put the map by the commands in both logs into ``conditions.host_log``, if it is better than the one by markers that is there."""
+    capture = open_capture(folder)
+    host_log = (capture.meta["conditions"] or {}).get("host_log")
+    if not host_log or not host_log["commands"] or max(host_log["commands"], capture.meta["counts"]["commands"]) > MOST_PAIRED:
+        return
+    try:
+        clock = paired(capture)
+    except ClockError:
+        return  # too little in common: what the markers say is what there is
+    known = host_log["clock_map"]
+    if known is None or clock.bound_s < known["bound_s"]:
+        meta = metafile.load(folder)
+        meta["conditions"]["host_log"]["clock_map"] = asdict(clock)
+        metafile.seal(folder, meta, known=meta["files"])
 
 
 def without_tap(source: Path, out: Path) -> ClockMap:
     """Make ``out`` of the capture ``source``; the map by which commands were placed: that of all commands in both logs. CaptureError where
     there is no log of the host's, ClockError where the two have too little in common."""
     capture = open_capture(source)
-    if not (source / _LOG).is_file():
-        raise CaptureError(f"{source} has no log of the host's beside its tap's: record it with --commands trace.")
+    clock = paired(capture)
     table = pq.read_table(source / _LOG)
-    clock = pair(_log(table, None), _log(capture.commands.collect().to_arrow(), capture.tick_ps)).clock.inverse()
     log = HostCommands(table, marking_of(capture.meta).found(table), [], SeenBy(int(table["source"][0].as_py())))
     placed = log.onto(clock, capture.tick_ps)
     shutil.copytree(source, out, ignore=shutil.ignore_patterns("commands.parquet", "events.parquet", "tlps.parquet", _LOG))
@@ -67,4 +95,4 @@ def _log(table: pa.Table, tick_ps: int | None) -> CommandLog:
     return CommandLog(qid, cid, opcode, slba, blocks, ns("doorbell_tick"), ns("cqe_tick"))
 
 
-__all__ = ["without_tap"]
+__all__ = ["better_clock", "paired", "without_tap"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 from wattbell_spec.wire import RailFlag
 
 from ..capture import Capture
@@ -12,6 +16,7 @@ from .energy import Energy
 from .errormodel import ErrorModel
 from .figure import Conditions, Figure, absent
 from .rail import Rail
+from .seen import by_host
 from .throughput import Span
 
 DOUBT_TEXT = {
@@ -35,6 +40,11 @@ class Instruments:
     tick_s: float
     rail: Rail | None
     no_rail: str | None
+
+    @cached_property
+    def by_host(self) -> bool:
+        """Whether commands are as a host saw them (:func:`.seen.by_host`)."""
+        return by_host(self.capture)
 
     @property
     def saw_commands(self) -> bool:
@@ -82,12 +92,10 @@ class Instruments:
         ``scored``: the power stands for the drive in a suite's result. It is absent if the rail misses a burst; it has no ``u``, and counts
         as lost, if a block of the rail is overloaded or uncalibrated. The analysis gives what there is, with a warning beside it.
         """
-        bursts = span.bursts if len(span.bursts) <= MOST_BURSTS else span.bursts[[0, -1], [0, 1]][None, :]
         joules = seconds = edges = 0.0
         moved: list[Energy] = []
         doubtful = 0
-        for first, last in bursts.tolist():
-            part = self.covered(first, last) if scored or self.rail is None else self.rail.energy(first, last)
+        for (first, last), part in self._parts(span.bursts, scored):
             if part is None:
                 return absent(NO_RAIL, "J", lost), absent(NO_RAIL, "W", lost)
             joules, seconds, edges = joules + part.joules, seconds + part.covered_s, edges + part.edge_u_j**2
@@ -102,12 +110,34 @@ class Instruments:
             return Figure(joules, None, "J", lost + doubtful, over), Figure(mean_w, None, "W", lost + doubtful, over)
         # What the front end is off by is common to all bursts; the edges are not. Both forms are published, to the last digit.
         front = self.power_u(mean_w)
+        more_j, more_w = self._at_most(span, joules, mean_w, scored)
         if moved:
             # One clock's error is that of all bursts; the mean that counts is that of all.
             apart_s = self.model.alignment_u_s
             above = sum(p.moved_above_mean_j + 2 * apart_s * abs(p.joules / p.covered_s - mean_w) for p in moved)
             of_energy, of_mean = (math.sqrt((front * seconds) ** 2 + edges + more**2) for more in (sum(p.moved_j for p in moved), above))
             over = {**over, "edge_u_s": apart_s}
-            return Figure(joules, of_energy, "J", lost, over), Figure(mean_w, of_mean / seconds, "W", lost, over)
+            energy = Figure(joules, math.hypot(of_energy, more_j), "J", lost, over)
+            return energy, Figure(mean_w, math.hypot(of_mean / seconds, more_w), "W", lost, over)
         u = math.hypot(front, math.sqrt(edges) / seconds) if scored else (front**2 + edges / seconds**2) ** 0.5
+        if span.least is not None:
+            return Figure(joules, math.hypot(u * seconds, more_j), "J", lost, over), Figure(mean_w, math.hypot(u, more_w), "W", lost, over)
         return Figure(joules, u * seconds, "J", lost, over), Figure(mean_w, u, "W", lost, over)
+
+    def _parts(self, bursts: npt.NDArray[np.int64], scored: bool) -> Iterator[tuple[tuple[int, int], Energy | None]]:
+        """Each burst with what the rail says of it."""
+        some = bursts if len(bursts) <= MOST_BURSTS else bursts[[0, -1], [0, 1]][None, :]
+        for first, last in some.tolist():
+            yield (first, last), self.covered(first, last) if scored or self.rail is None else self.rail.energy(first, last)
+
+    def _at_most(self, span: Span, joules: float, mean_w: float, scored: bool) -> tuple[float, float]:
+        """By how much energy (J) and mean power (W) over a span may be off because a host does not know when its commands were at the
+        drive: what they are less over the bursts that there are at least."""
+        if span.least is None:
+            return 0.0, 0.0
+        surely = span.least[span.least[:, 1] > span.least[:, 0]]
+        found = [part for _, part in self._parts(surely, scored) if part is not None] if len(surely) else []
+        least_j, least_s = sum(part.joules for part in found), sum(part.covered_s for part in found)
+        if least_s <= 0:
+            return math.inf, math.inf
+        return max(joules - least_j, 0.0), abs(least_j / least_s - mean_w)

@@ -58,10 +58,16 @@ class PhaseMeasurement(ABC):
         """Length of the active span: gaps of 10 ms and more with nothing in flight are left out."""
         return self.instruments.seconds(self.span.active_ticks) if self.span else 0.0
 
+    @property
+    def least_s(self) -> float | None:
+        """What :attr:`active_s` is at least, where that is not known to be the same."""
+        ticks = self.span.least_ticks if self.span else None
+        return None if ticks is None else self.instruments.seconds(ticks)
+
     def rate(self, amount: float, unit: str, seconds: float | None = None, **conditions: str) -> Figure:
         """``amount`` a second of the active span (or of ``seconds``)."""
-        over_s = self.active_s if seconds is None else seconds
-        return rate(amount, over_s, unit, self.instruments.model, self.lost, **conditions)
+        over_s, least_s = (self.active_s, self.least_s) if seconds is None else (seconds, None)
+        return rate(amount, over_s, unit, self.instruments.model, self.lost, least_s, **conditions)
 
     def power(self, *, scored: bool = True, lost: int | None = None) -> tuple[Figure, Figure]:
         """(energy, mean power) over the active span, see :meth:`~.instruments.Instruments.active_energy`. ``lost``: what
@@ -150,11 +156,11 @@ def measure(source: Source, phase: Phase) -> PhaseMeasurement:
     """The figures of a phase with I/O."""
     if not source.is_long(phase):
         return measure_whole(source, phase)
-    found = tally(source.io_pieces(phase), round(BURST_GAP_S / source.tick_s))
+    found = tally(source.io_pieces(phase), round(BURST_GAP_S / source.tick_s), source.by_host)
     return InPieces(source, found.span, source.loss(phase).under_commands, found, partial(source.io_pieces, phase))
 
 
 def measure_whole(source: Source, phase: Phase) -> Whole:
     """The same with all commands in memory, however many there are."""
     io = source.io(phase)
-    return of_commands(source, io, active_span(io, round(BURST_GAP_S / source.tick_s)), source.loss(phase).under_commands)
+    return of_commands(source, io, active_span(io, round(BURST_GAP_S / source.tick_s), source.by_host), source.loss(phase).under_commands)

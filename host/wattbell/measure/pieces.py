@@ -7,7 +7,7 @@ that of the pieces, so that the batches of a standard error differ by the few co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from wattbell_spec.nvme import TRANSFER_OPCODES
 from wattbell_spec.wire import CommandFlag
 
 from .table import NONE, Commands
-from .throughput import Span
+from .throughput import Span, least_bursts
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -39,12 +39,13 @@ def verdicts(io: Commands) -> tuple[Bool, Bool]:
     return good, good & np.isin(io.opcode, TRANSFER_OPCODES) & ~io.has(CommandFlag.NO_SQE)
 
 
-def tally(pieces: Iterable[Commands], gap_ticks: int) -> Tally:
-    """Adds up the pieces. Each command leaves its latency (4 bytes if all in the piece are below 4.29 s) and its opcode in memory."""
+def tally(pieces: Iterable[Commands], gap_ticks: int, by_host: bool = False) -> Tally:
+    """Adds up the pieces. Each command leaves its latency (4 bytes if all in the piece are below 4.29 s) and its opcode in memory.
+    ``by_host``: their instants are a host's."""
     nbytes = count = 0
     ticks: list[npt.NDArray[Any]] = [np.empty(0, np.uint32)]
     opcodes = [np.empty(0, np.uint8)]
-    bursts = []
+    bursts, least = [], []
     for io in pieces:
         good, moved = verdicts(io)
         nbytes += int(io.nbytes[moved].sum())
@@ -54,24 +55,32 @@ def tally(pieces: Iterable[Commands], gap_ticks: int) -> Tally:
         short = not len(found) or (int(found.min()) >= 0 and int(found.max()) < 1 << 32)
         ticks.append(found.astype(np.uint32) if short else found)
         opcodes.append(io.opcode[usable])
-        span = active_span(io, gap_ticks)
+        span = active_span(io, gap_ticks, by_host)
         if span is not None:
             bursts.append(span.bursts)
-    return Tally(nbytes, count, _joined(bursts, gap_ticks), np.concatenate(ticks), np.concatenate(opcodes))
+            least += [] if span.least is None else [span.least]
+    return Tally(nbytes, count, _joined(bursts, least, gap_ticks), np.concatenate(ticks), np.concatenate(opcodes))
 
 
-def active_span(io: Commands, gap_ticks: int) -> Span | None:
-    """The bursts of commands sorted by start: the same as ``find_span`` of their depth, without sorting starts and ends."""
-    return _bursts(io.start_tick, np.maximum(io.cqe_tick, io.start_tick), gap_ticks)
+def active_span(io: Commands, gap_ticks: int, by_host: bool = False) -> Span | None:
+    """The bursts of commands sorted by start: the same as ``find_span`` of their depth, without sorting starts and ends. ``by_host``:
+    their instants are a host's."""
+    end = np.maximum(io.cqe_tick, io.start_tick)
+    found = _bursts(io.start_tick, end, gap_ticks)
+    return found if found is None or not by_host else replace(found, least=least_bursts(end, io.start_tick, gap_ticks))
 
 
-def _joined(bursts: list[Int64], gap_ticks: int) -> Span | None:
+def _joined(bursts: list[Int64], least: list[Int64], gap_ticks: int) -> Span | None:
     """The bursts of a whole from those of its pieces."""
     if not bursts:
         return None
     found = np.concatenate(bursts)
     found = found[np.argsort(found[:, 0], kind="stable")]
-    return _bursts(found[:, 0], found[:, 1], gap_ticks)
+    whole = _bursts(found[:, 0], found[:, 1], gap_ticks)
+    if whole is None or not least:
+        return whole
+    parts = np.concatenate(least)
+    return replace(whole, least=least_bursts(parts[:, 0], parts[:, 1], gap_ticks))
 
 
 def _bursts(start: Int64, end: Int64, gap_ticks: int) -> Span | None:

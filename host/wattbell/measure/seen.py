@@ -17,7 +17,7 @@ START = {
     SeenBy.FIO_LOG: "submission",
 }
 """What the start of a command is called."""
-_LOWER = "active spans with it, so that rates and efficiency over them (MB/s, MB/s/W) are lower limits"
+_LOWER = "active spans with it, so that rates and efficiency over them (MB/s, MB/s/W) are lower limits, by no more than their u"
 _ONLY_A_TAP = "when the SQE was fetched, when data moved and when the interrupt came is not known"
 NOTES = {
     SeenBy.TRACEPOINT: "commands are as the kernel's driver saw them, not as the link did: latency is from set-up to the driver's "
@@ -29,6 +29,11 @@ NOTES = {
 }
 _LATENCY_IS_ITS_OWN = SeenBy.FIO_LOG
 """fio measures how long an I/O takes, to ns; only when that was is whole milliseconds."""
+
+
+def by_host(capture: Capture) -> bool:
+    """Whether the instants of any command are a host's: its start is before the wire's, its completion behind it."""
+    return bool(capture.commands.select((pl.col("source") != int(SeenBy.TAP)).any()).collect().item())
 
 
 def seen_by(capture: Capture, model: ErrorModel) -> tuple[ErrorModel, list[str]]:
@@ -45,4 +50,4 @@ def seen_by(capture: Capture, model: ErrorModel) -> tuple[ErrorModel, list[str]]
     return replace(model, instant_s=off_s), notes
 
 
-__all__ = ["NOTES", "START", "seen_by"]
+__all__ = ["NOTES", "START", "by_host", "seen_by"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +19,14 @@ BURST_GAP_S = 0.010
 
 @dataclass(frozen=True)
 class Span:
-    """Active time of a set of commands: ``bursts`` is (n, 2) int64, [first start, last CQE] of each burst."""
+    """Active time of a set of commands: ``bursts`` is (n, 2) int64, [first start, last CQE] of each burst.
+
+    ``least``: where their instants are a host's, outside of the wire's, the bursts that there are at least: (n, 2) int64, [first
+    completion, last start] of each. A command was at the drive at some time between its start and its completion, nobody knows when.
+    """
 
     bursts: Int64
+    least: Int64 | None = None
 
     @property
     def first_tick(self) -> int:
@@ -40,6 +46,11 @@ class Span:
         """The same without the gaps between bursts."""
         return int((self.bursts[:, 1] - self.bursts[:, 0]).sum())
 
+    @property
+    def least_ticks(self) -> int | None:
+        """The least that the active time may be; None where it is :attr:`active_ticks`."""
+        return None if self.least is None else int(np.maximum(self.least[:, 1] - self.least[:, 0], 0).sum())
+
 
 def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
     """The bursts of a depth function; None if there are no commands."""
@@ -51,9 +62,24 @@ def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
     return Span(np.stack((starts, ends), axis=1))
 
 
-def rate(amount: float, seconds: float, unit: str, model: ErrorModel, lost: int, **conditions: str) -> Figure:
-    """``amount`` a second; as uncertain as the time is. Absent where there was none."""
+def least_bursts(first_end: Int64, last_start: Int64, gap_ticks: int) -> Int64:
+    """``least`` of a :class:`Span`, from commands (or parts of one) sorted by start: [first completion, last start] of each. Between two
+    of them there may have been a gap if nothing need have been at the drive for so long."""
+    if not len(first_end):
+        return np.empty((0, 2), np.int64)
+    soonest = np.minimum.accumulate(first_end[::-1])[::-1]
+    latest = np.maximum.accumulate(last_start)
+    after = np.flatnonzero(soonest[1:] - latest[:-1] >= gap_ticks)
+    begins = np.concatenate((soonest[:1], soonest[after + 1]))
+    return np.stack((begins, np.concatenate((latest[after], latest[-1:]))), axis=1)
+
+
+def rate(amount: float, seconds: float, unit: str, model: ErrorModel, lost: int, least_s: float | None = None, **conditions: str) -> Figure:
+    """``amount`` a second; as uncertain as the time is, which may be as short as ``least_s``. Absent where there was none."""
     if seconds <= 0:
         return absent("no active time", unit, lost)
     value = amount / seconds
-    return Figure(value, value * model.interval_u(seconds) / seconds, unit, lost, conditions)
+    u = value * model.interval_u(seconds) / seconds
+    if least_s is not None:
+        u = math.hypot(u, amount / least_s - value) if least_s > 0 else math.inf
+    return Figure(value, u, unit, lost, conditions)

@@ -114,7 +114,7 @@ class Recorder:
             self.writer.rail_only(meter.origin_tick)
         pieces = meter.take_stream(timeout_s)
         for data in pieces:
-            self.writer.decode(data)
+            self.writer.feed(data)
         self.last_tick = self.writer.last_tick
         if self._first_tick is None and self.last_tick:
             self._first_tick = self.last_tick

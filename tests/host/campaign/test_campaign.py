@@ -148,3 +148,9 @@ def test_commands_that_the_hosts_log_lost_end_a_run_with_an_error(lab: Lab, monk
     with pytest.raises(ResultsError, match=r"a-empty: 7 commands are missing from the host's log \(the kernel's trace buffer overran"):
         kept.check()
     assert len(json.loads((out / "results.json").read_text())["conditions"]["missing"]) == 1
+
+
+def test_a_loss_of_the_hosts_log_beside_a_tap_is_none_of_the_figures() -> None:
+    lost = [{"first_ns": 1, "last_ns": 2, "count": 3, "reason": "the kernel's trace buffer overran (CPU 0)"}]
+    assert "3 commands are missing" in (equipment.missing_of({"host_log": {"lost": lost, "beside_tap": False}}) or "")
+    assert equipment.missing_of({"host_log": {"lost": lost, "beside_tap": True}}) is None

@@ -44,6 +44,20 @@ def test_recovered_equals_completed(tmp_path: Path) -> None:
     assert (tmp_path / "dead" / "stream.wbs").exists()
 
 
+def test_a_rig_that_served_as_a_meter_is_recovered_without_what_its_tap_saw(tmp_path: Path) -> None:
+    dead, whole = CaptureWriter(tmp_path / "dead"), CaptureWriter(tmp_path / "whole")
+    for writer in (dead, whole):
+        writer.rail_only(500)
+        writer.feed(STREAM)
+    dead.abandon()
+    whole.close()
+    found, expected = open_capture(tmp_path / "dead"), open_capture(tmp_path / "whole")
+    assert found.state == "recovered" and found.commands.collect().is_empty()
+    assert found.rail is not None and expected.rail is not None
+    assert found.rail.tick_of(0) == expected.rail.tick_of(0)
+    assert np.array_equal(found.rail.read().power, expected.rail.read().power)
+
+
 @given(st.integers(0, len(STREAM)))
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_journal_cut_anywhere_is_recovered_up_to_there(tmp_path: Path, size: int) -> None:

@@ -272,6 +272,8 @@ def test_a_job_file_that_names_nothing_or_runs_programs_is_refused(lab: Lab, run
     (("reads.fio", "--scale", "0.5"), None, 2, "are for suites"),
     (("suite", "--apst"), None, 2, "--apst and --aspm are for a job file"),
     (("mine.toml",), None, 2, "mine.toml is not a file"),
+    (("reads.fio", "--keep-trace"), None, 2, "--keep-trace keeps what a drive model wrote"),
+    (("reads.fio", "--keep-stream", "--meter", "ppk2:/dev/null,volts=3.3"), None, 2, "--keep-stream keeps what a rig sent"),
 ])  # fmt: skip
 def test_calls_that_make_no_sense(lab: Lab, run: Any, arguments: Any, command: Any, code: int, words: str) -> None:
     done = run(*arguments, command=command)

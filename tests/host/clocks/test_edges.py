@@ -139,3 +139,14 @@ def test_phases_too_short_to_be_looked_for_are_refused() -> None:
         match_edges(time, power, [(1.0, 1.001, 0.0), (2.0, 2.001, 0.0)])
     with pytest.raises(ClockError, match="no phase"):
         match_edges(time, power, [])
+
+
+def test_an_edge_that_two_phases_share_is_not_counted_among_those_to_be_found() -> None:
+    """Six jobs, each begun as the one before it ended, at one power: nothing steps between them."""
+    rng = np.random.default_rng(21)
+    time = np.arange(0, 40, 1e-3)
+    spans = [(5.0, 8.0), (8.0, 12.5), (12.5, 14.0), (14.0, 19.0), (19.0, 21.0), (21.0, 27.5)]
+    power = np.where((time >= 5) & (time < 27.5), 2.0, 0.5) + rng.normal(0, 0.05, len(time))
+    host = clock(rng)
+    found = match_edges(time, power, told(rng, spans, host), offset_limit_s=12)
+    assert found.method.startswith("2 of 2 edges") and off_s(found, host, time) <= found.bound_s

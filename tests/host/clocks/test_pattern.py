@@ -123,3 +123,52 @@ def test_bursts_out_of_order_are_refused() -> None:
         match_pattern(time, power, [bursts[0][::-1]])
     with pytest.raises(ValueError, match="three bursts"):
         match_pattern(time, power, [bursts[0][:2]])
+
+
+class SlowComputer:
+    """Bursts of a few commands. Each takes the drive 0.2 ms at 1.2 W above rest; the host sends it up to 3 ms before, and has its
+    completion up to 6 ms later."""
+
+    def __init__(self, rng: np.random.Generator, patterns: Sequence[Spans], step_s: float = 1e-3) -> None:
+        fine = 1e-4
+        self.time = np.arange(0, 52, step_s) + step_s / 2
+        power = np.full(round(52 / fine), 0.46)
+        power[: round(1 / fine)] = 0.01  # asleep before the session
+        self.commands: list[list[tuple[F64, F64]]] = []
+        for spans in patterns:
+            self.commands.append([])
+            for begin, end in spans:
+                at = np.sort(rng.uniform(begin, end, int(rng.integers(8, 60))))
+                for instant in at:
+                    power[round(instant / fine) : round((instant + 2e-4) / fine)] += 1.2
+                self.commands[-1].append((at - rng.uniform(5e-5, 3e-3, len(at)), at + 2e-4 + rng.uniform(5e-5, 6e-3, len(at))))
+        several = round(step_s / fine)
+        self.power = power.reshape(-1, several).mean(axis=1) + rng.normal(0, 2e-3, len(self.time))
+
+    def told(self, clock: Clock) -> list[list[Burst]]:
+        def ns(instants: F64) -> list[int]:
+            return [clock.ns(instant) for instant in instants.tolist()]
+
+        return [[Burst.of(ns(start), ns(end)) for start, end in bursts] for bursts in self.commands]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_few_commands_of_a_slow_computer_are_a_burst(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    seen, clock = SlowComputer(rng, made(*STARTS), (1e-4, 1e-3)[seed % 2]), Clock(rng)
+    found = match_pattern(seen.time, seen.power, seen.told(clock), offset_s=clock.near_s)
+    assert clock.off_s(found) <= found.bound_s < 0.008
+
+
+def test_a_pattern_that_hardly_shows_leaves_the_other() -> None:
+    """A drive that was never written answers without its flash."""
+    rng = np.random.default_rng(8)
+    patterns, clock = made(*STARTS), Clock(rng)
+    time, power = drawn(rng, patterns[1:])
+    told = clock.told(rng, patterns)
+    found = match_pattern(time, power, told, offset_s=clock.near_s)
+    assert "edges of 1 of 2 load patterns" in found.method
+    assert clock.off_s(found) <= found.bound_s
+    short = match_pattern(time, power, told, offset_s=clock.near_s, covers_ns=(clock.ns(38.0), clock.ns(48.0)))
+    assert short.bound_s < found.bound_s - 2e-3, "near the pattern more is known"
+    assert short.covers(round(38.001e9), round(47.999e9))

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
+from wattbell.capture.check import check
 from wattbell.capture.schema import SeenBy
 from wattbell.errors import CaptureError
 from wattbell.hostlog.commands import command_table
-from wattbell.hostlog.derived import without_tap
+from wattbell.hostlog.derived import better_clock, without_tap
 
 COUNT, EVERY, LATENCY = 200, 1_000_000, 80_000
 ORIGIN, SLOW = 77_000_000_000, 40e-6
@@ -36,6 +37,7 @@ def recorded(folder: Path, log: bool = True) -> Path:
         power = np.where(np.arange(300) % 7 < 3, 1.0, 0.25).astype(np.float32)
         writer.add_rail(0, EVERY, np.full(300, 3.3, np.float32), power)
         writer.meta["workload"] = {"source": "fio", "phases": phases}
+        writer.meta["conditions"]["host_log"] |= {"commands": COUNT + 2, "clock_map": {"bound_s": 31e-3, "method": "markers"}}
         if log:
 
             def host(ticks: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
@@ -70,3 +72,14 @@ def test_a_capture_without_a_log(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="--commands trace"):
         without_tap(recorded(tmp_path / "tap", log=False), tmp_path / "host")
     assert not (tmp_path / "host").exists()
+
+
+def test_a_live_sessions_map_by_markers_gives_way_to_one_by_all_commands(tmp_path: Path) -> None:
+    folder = recorded(tmp_path / "tap")
+    better_clock(folder)
+    capture = open_capture(folder)
+    found = capture.meta["conditions"]["host_log"]["clock_map"]
+    assert found["method"] == f"{COUNT + 2} commands in both logs" and 0 < found["bound_s"] < 12e-6
+    assert not check(capture.path).damaged
+    better_clock(folder)  # none is better than itself
+    assert open_capture(folder).meta["conditions"]["host_log"]["clock_map"] == found
