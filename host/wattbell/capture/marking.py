@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -62,6 +62,38 @@ def marking_of(meta: Mapping[str, Any]) -> Marking:
     return Marking(int(told["opcode"]), int(told["selector"])) if told else BY_FEATURE
 
 
+START, END = 1, 2
+"""Bits 7:0 of the value of a marker that bounds a phase; the bits above are the phase's number."""
+
+
+class PhaseSpan(NamedTuple):
+    """A phase by its markers; ``note``: what is wrong with them, or empty."""
+
+    number: int
+    first_tick: int
+    last_tick: int
+    note: str
+
+
+def phase_spans(markers: Iterable[tuple[int, int]], last_tick: int) -> list[PhaseSpan]:
+    """The phases between in-band markers (tick, value) in order of time. A start without an end lasts until the next start or
+    ``last_tick``; an end without a start is ignored. A number that comes again gives another phase of that number."""
+    found: list[PhaseSpan] = []
+    begun: tuple[int, int] | None = None
+    for tick, value in markers:
+        number, edge = value >> 8, value & 0xFF
+        if edge == START:
+            if begun is not None:
+                found.append(PhaseSpan(*begun, tick, "no end marker: cut at the next start"))
+            begun = (number, tick)
+        elif edge == END and begun is not None and begun[0] == number:
+            found.append(PhaseSpan(*begun, tick, ""))
+            begun = None
+    if begun is not None:
+        found.append(PhaseSpan(*begun, max(last_tick, begun[1]), "no end marker: lasts to the end of the capture"))
+    return found
+
+
 def event_rows(markers: list[tuple[int, int]]) -> dict[str, list[Any]]:
     """Rows of ``events.parquet`` for markers."""
     count = len(markers)
@@ -75,4 +107,4 @@ def event_rows(markers: list[tuple[int, int]]) -> dict[str, list[Any]]:
     }
 
 
-__all__ = ["BY_FEATURE", "KEY", "Marking", "event_rows", "marking_of"]
+__all__ = ["BY_FEATURE", "END", "KEY", "START", "Marking", "PhaseSpan", "event_rows", "marking_of", "phase_spans"]

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+import uuid
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -44,6 +45,7 @@ def new() -> Meta:
     """A meta with every key present."""
     return {
         "format": schema.FORMAT_VERSION,
+        "id": uuid.uuid4().hex,
         "state": "recording",
         "rig": {},
         "clock": {"tick_ps": 1000, "utc_anchor": None},

@@ -237,6 +237,8 @@ class MetaModel(Struct, rename={"seal": "self"}):
     conditions: Conditions
     loss: Loss
     drive: DriveAbout | None
+    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")] | UnsetType = UNSET
+    """A random number, also in the metadata of the tables. Captures from before it have none."""
     units: JsonObject = {}
     workload: WorkloadAbout | None = None
     software: dict[str, str] | None = None

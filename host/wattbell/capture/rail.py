@@ -22,7 +22,7 @@ import pyjls
 
 from ..errors import CaptureError
 from . import jlsfaults
-from .annotations import Annotation, Shape
+from .notes import Annotation, Shape
 from .reserve import Reserve
 from .room import refused_growth, write_error, writing
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Gap
-from .annotations import Annotation, Shape
+from .notes import Annotation, Shape
 from .rail import F32, RailWriter, grid_index
 from .source import RailSource
 

@@ -54,7 +54,7 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
     _require_room(directory, old)
     writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False)
     writer.expect_stream()  # a recorder that was killed before its first byte has lost the whole run
-    for key in ("workload", "drive", "software", "journal"):
+    for key in ("id", "workload", "drive", "software", "journal"):
         if old.get(key) is not None:
             writer.meta[key] = old[key]
     if (old.get("journal") or {}).get("rail_only"):

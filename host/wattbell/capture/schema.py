@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -125,12 +125,12 @@ _UNITS = {
 }
 
 
-def metadata(table: str, meta: Mapping[str, Any]) -> dict[str, str]:
+def metadata(table: str, meta: Mapping[str, Any], columns: Iterable[str] | None = None) -> dict[str, str]:
     """Key-value metadata of a table's Parquet file, which says what it is where it is found without its capture. ``meta``: that of
-    ``meta.json``; a capture from before captures had an ``id`` gives an empty one."""
-    names = (TABLES | BESIDE)[table].names
+    ``meta.json``; a capture from before captures had an ``id`` gives an empty one. ``columns``: where they are not those of a capture."""
+    names = list(columns or (TABLES | BESIDE)[table].names)
     units = {name: "tick" for name in names if name == "tick" or name.endswith("_tick")}
-    units |= {name: unit for name, unit in _UNITS.items() if name in names or table == "commands"}
+    units |= {name: unit for name, unit in _UNITS.items() if name in names}
     return {
         "wattbell.capture": str(meta.get("id") or ""),
         "wattbell.table": table,

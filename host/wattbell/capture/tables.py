@@ -65,9 +65,11 @@ class TableSink:
                 self._writer.write_table(pa.concat_tables(self._parts), row_group_size=_ROW_GROUP * 2)
             self._parts, self._waiting = [], 0
 
-    def close(self) -> None:
-        """Write what is left, and the footer."""
+    def close(self, about: Mapping[str, str] | None = None) -> None:
+        """Write what is left, and the footer, with ``about`` as its key-value metadata (:func:`schema.metadata`)."""
         self._write()
+        if about:
+            self._writer.add_key_value_metadata(dict(about))
         with writing(self.path):
             self._writer.close()
 

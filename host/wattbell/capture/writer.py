@@ -14,7 +14,7 @@ from wattbell_spec import wire as spec
 from ..clock import Anchor, iso, now_ns
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
-from . import convert, hashes, identify, marking, meta, schema
+from . import convert, hashes, identify, marking, meta, notes, schema
 from .journal import NAME as JOURNAL
 from .journal import Journal
 from .livewriter import LiveSummary
@@ -422,9 +422,10 @@ class CaptureWriter:
             self._end_run()
         if self.live is not None:
             self.live.close()
-        for table in self._tables.values():
-            table.close()
-        self._rail.close(self._anchor.utc_ns_of if self._anchor else None)
+        self.save_meta()  # which knows the tick by now
+        for name, table in self._tables.items():
+            table.close(schema.metadata(name, self.meta))
+        self._rail.close(self._anchor.utc_ns_of if self._anchor else None, self._annotations())
         drive = self._identify.drive(self.path / "commands.parquet")
         if drive is not None:
             self.meta["drive"] = drive
@@ -434,6 +435,13 @@ class CaptureWriter:
         self.meta["state"] = "incomplete" if state == "complete" and not whole else state
         self.meta["files"] = hashes.sums(self.path, leave_out=() if self.keep_stream else (JOURNAL,))
         self.save_meta()
+
+    def _annotations(self) -> list[notes.Annotation]:
+        """Phases and events, from the finished tables."""
+        markers, events = notes.read_events(self._tables["events"].path)
+        names = {int(p["phase"]): str(p.get("name") or "") for p in (self.meta["workload"] or {}).get("phases") or [] if "phase" in p}
+        spans = [span[:3] for span in marking.phase_spans(markers, self.last_tick)]
+        return notes.annotations_of(spans, names, events)
 
     def expect_stream(self) -> None:
         """A capture of a stream; without any data it is not complete."""

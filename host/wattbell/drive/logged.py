@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from wattbell_spec import wire as spec
 
-from ..capture import CaptureWriter
+from ..capture import CaptureWriter, schema
 from ..capture.marking import Marking
 from ..capture.room import writing
 from ..capture.schema import COMMANDS, SeenBy
@@ -115,7 +115,7 @@ class LogKeeper:
                 self.error = self.error or error
             finally:
                 self.log.__exit__(None, None, None)  # what it changed of the system is put back, whatever happened
-                self._sink.close()
+                self._sink.close(schema.metadata(self._sink.name, {"clock": {"tick_ps": 1000}}))  # its ticks are ns
 
     @property
     def sent_markers(self) -> list[SentMarker]:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from wattbell.capture import Capture
-from wattbell.capture.annotations import annotations_of
+from wattbell.capture.notes import annotations_of
 from wattbell.capture.railtrack import RailTrack
 from wattbell.clock import Anchor
 from wattbell.errors import CaptureError, UsageError

@@ -39,7 +39,8 @@ def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, frame in (("commands", commands), ("events", events.lazy())):
-            about = schema.metadata(name, capture.meta) | {"wattbell.window": f"{window.first_tick} {window.last_tick}"}
+            about = schema.metadata(name, capture.meta, frame.collect_schema().names())
+            about["wattbell.window"] = f"{window.first_tick} {window.last_tick}"
             frame.sink_parquet(folder / f"{name}.parquet", metadata=about)
             written.append(folder / f"{name}.parquet")
     except OSError as error:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wattbell.capture import Capture, open_capture
+from wattbell.capture import Capture, open_capture, schema
 from wattbell.capture import meta as metafile
 from wattbell.capture.marking import marking_of
 from wattbell.capture.schema import SeenBy
@@ -73,7 +73,7 @@ def without_tap(source: Path, out: Path) -> ClockMap:
         sink = TableSink(out, name)
         if content is not None:
             sink.add(content)
-        sink.close()
+        sink.close(schema.metadata(name, meta))
         meta["counts"][name] = sink.rows
     meta["conditions"]["alignment_u_s"] = clock.bound_s
     meta["conditions"]["notes"].append("made of a capture with a tap: its commands are the host's")

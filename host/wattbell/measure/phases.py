@@ -9,7 +9,9 @@ from typing import Any
 import polars as pl
 from wattbell_spec.wire import EventType, MarkerSource
 
-START, END = 1, 2
+from ..capture.marking import END, START, phase_spans
+
+__all__ = ["END", "START", "Phase", "find_phases"]
 
 
 @dataclass(frozen=True)
@@ -34,35 +36,18 @@ class Phase:
 
 
 def find_phases(events: pl.DataFrame, workload: Mapping[str, Any], last_tick: int) -> list[Phase]:
-    """The phases, in order of time.
+    """The phases, in order of time, as :func:`~wattbell.capture.marking.phase_spans` has them.
 
-    ``events`` has columns ``tick``, ``type``, ``arg8``, ``arg32``. A start without an end lasts until the next start or
-    ``last_tick``; an end without a start is ignored. A number that comes again gives another phase of that number.
+    ``events`` has columns ``tick``, ``type``, ``arg8``, ``arg32``.
     """
     described = {int(p["phase"]): p for p in workload.get("phases") or [] if "phase" in p}
     markers = events.filter((pl.col("type") == int(EventType.MARKER)) & (pl.col("arg8") == int(MarkerSource.IN_BAND))).sort(
         "tick", maintain_order=True
     )
-    found: list[Phase] = []
-    open_number: int | None = None
-    open_tick = 0
-
-    def close(tick: int, notes: tuple[str, ...]) -> None:
-        assert open_number is not None
-        entry = described.get(open_number, {})
-        name = str(entry.get("name") or f"phase {open_number}")
+    found = []
+    for number, first, last, note in phase_spans(markers.select("tick", "arg32").iter_rows(), last_tick):
+        entry = described.get(number, {})
+        name = str(entry.get("name") or f"phase {number}")
         kind = str(entry.get("kind") or "unknown")
-        found.append(Phase(open_number, name, kind, open_tick, tick, notes, entry))
-
-    for tick, value in markers.select("tick", "arg32").iter_rows():
-        number, edge = int(value) >> 8, int(value) & 0xFF
-        if edge == START:
-            if open_number is not None:
-                close(int(tick), ("no end marker: cut at the next start",))
-            open_number, open_tick = number, int(tick)
-        elif edge == END and open_number == number:
-            close(int(tick), ())
-            open_number = None
-    if open_number is not None:
-        close(max(last_tick, open_tick), ("no end marker: lasts to the end of the capture",))
+        found.append(Phase(number, name, kind, first, last, (note,) if note else (), entry))
     return found

@@ -80,7 +80,8 @@ def test_parquet_has_names_units_and_all_that_was_in_flight(capture, tmp_path):
     assert found["latency_ticks"].to_list() == (found["cqe_tick"] - found["doorbell_tick"]).to_list()
     about = {key.decode(): value.decode() for key, value in pq.read_metadata(tmp_path / "commands.parquet").metadata.items()}
     assert about["wattbell.tick_ps"] == "1000"
-    assert json.loads(about["wattbell.units"])["cqe_tick"] == "tick"
+    units = json.loads(about["wattbell.units"])
+    assert (units["cqe_tick"], units["latency_ticks"], units["bytes"]) == ("tick", "tick", "byte")
     assert about["wattbell.window"] == f"{BEGIN} {END}"
     events = pl.read_parquet(tmp_path / "events.parquet")
     assert events.select("tick", "text").rows() == [

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from wattbell_spec.wire import EventType, MarkerSource
 
 from .eventtext import event_text
@@ -34,9 +37,28 @@ class Annotation:
     number: int = 0
 
 
-def annotations_of(
-    spans: Iterable[tuple[int, int, int]], names: Mapping[int, str], events: Iterable[tuple[int, int, int, int, int]]
-) -> list[Annotation]:
+Event = tuple[int, int, int, int, int]
+"""(tick, type, arg8, arg16, arg32)."""
+
+
+def read_events(path: Path) -> tuple[list[tuple[int, int]], list[Event]]:
+    """From a finished ``events.parquet``, of any length: the in-band markers (tick, value) in order of time, and of the other events that
+    have texts the first ones, one more than ``MOST_EVENTS`` at most."""
+    markers: list[tuple[int, int]] = []
+    events: list[Event] = []
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(1 << 16, columns=["tick", "type", "arg8", "arg16", "arg32"]):
+            kind, arg8 = batch["type"].to_numpy(), batch["arg8"].to_numpy()
+            bounds = (kind == EventType.MARKER) & (arg8 == MarkerSource.IN_BAND)
+            rows = batch.filter(pa.array(bounds))
+            markers += zip(rows["tick"].to_pylist(), rows["arg32"].to_pylist(), strict=True)
+            if len(events) <= MOST_EVENTS:
+                rows = batch.filter(pa.array((kind <= _LAST_TYPE) & ~bounds)).slice(0, MOST_EVENTS + 1 - len(events))
+                events += zip(*(rows[name].to_pylist() for name in ("tick", "type", "arg8", "arg16", "arg32")), strict=True)
+    return sorted(markers, key=lambda marker: marker[0]), events
+
+
+def annotations_of(spans: Iterable[tuple[int, int, int]], names: Mapping[int, str], events: Iterable[Event]) -> list[Annotation]:
     """In order of time: each phase (number, first tick, last tick) as a span with its name beside its begin, each event (tick, type, arg8,
     arg16, arg32) as a text, up to ``MOST_EVENTS``. The markers that bound phases are left out."""
     found: list[Annotation] = []
