@@ -77,7 +77,7 @@ def _store(out: Path, ending: Ending) -> str | None:
 def _page(out: Path, ending: Ending, voice: Voice) -> Path | None:
     if not ending.page:
         return None
-    from ..report.suite import write_suite_page  # Plotly and Jinja2 take a third of a second, and other commands load this too
+    from ..report.suite import write_suite_page  # Jinja2 and what it draws take a third of a second, and other commands load this too
 
     with voice.spinner("drawing"):
         store = Store(ending.store, create=False) if ending.store is not None and ending.store.is_file() else None

@@ -27,7 +27,8 @@ Side = Literal["", "top", "bottom", "right", "left"]
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar. ``hatched`` marks the full drive; ``remark`` (another reading) and ``lost`` follow the figure."""
+    """One bar. ``hatched`` marks the full drive; ``picked``: of the drive that the page is about, among others; ``remark`` (another
+    reading) and ``lost`` follow the figure."""
 
     label: str
     colour: str
@@ -35,6 +36,7 @@ class Bar:
     hatched: bool = False
     remark: str = ""
     lost: str = ""
+    picked: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,3 +26,28 @@ def look(place: int) -> Look:
     """The look of the ``place``-th of many; after twice the palette they come again."""
     round_, colour = divmod(place, len(PALETTE))
     return Look(PALETTE[colour], dashed=round_ % 2 == 1)
+
+
+_ON_DARK = {
+    "#0072b2": "#3f9fe0",
+    "#d55e00": "#f07c2a",
+    "#009e73": "#1fbf92",
+    "#cc79a7": "#e08fbd",
+    "#661100": "#c98a72",
+    "#56b4e9": "#9bd5f5",
+    "#4d4d4d": "#b9bdc2",
+    "#e69f00": "#f2b632",
+    POWER: "#f08a4b",
+    VOLTAGE: "#c08be0",
+    CURRENT: "#d9a520",
+    DEPTH: "#6cb56c",
+    LATENCY: "#9db3cc",
+    IOPS: "#35b5c9",
+    BACKGROUND: "#6d7785",
+    MUTED: "#98a3af",
+}
+
+
+def on_dark(colour: str) -> str:
+    """The colour that stands for ``colour`` on a dark page; itself if it is none of these."""
+    return _ON_DARK.get(colour, colour)

@@ -9,12 +9,13 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-import plotly.offline
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from wattbell.analysis.text import printable
+from wattbell.present import spoken
 from wattbell.present.chart import Bars, Block, Chart, Lines, Section, TimeLine, shown
+from wattbell.present.colours import on_dark
 from wattbell.present.table import BREAK, figure
 
 
@@ -43,17 +44,20 @@ def _environment(package: str) -> Environment:
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("wattbell.present")])
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     made.filters |= {"breaks": _breaks, "runs": _runs, "figure": lambda value, factor: figure(shown(value), factor)}
+    made.filters |= {"paint": lambda colour: f"--c:{colour};--d:{on_dark(colour)}"}
+    made.globals |= {"spoken_panel": spoken.of_panel, "spoken_lane": spoken.of_lane, "spoken_bars": spoken.of_bars}
     return made
 
 
 def page(package: str, template: str, styles: Sequence[str], scripts: Sequence[str], data: Mapping[str, Any], **context: Any) -> str:
-    """A self-contained page. ``styles`` and ``scripts`` are files of ``package``, ``data`` the constants that the scripts use."""
-    here = files(package)
+    """A self-contained page. ``styles`` and ``scripts`` are files of ``package``, ``data`` the constants that the scripts use; uPlot is in
+    the page, with its licence, from the package that brings it."""
+    here, plotting = files(package), files("uplot") / "static"
     # an escaped "<" can neither end the script element nor open a comment in it
     constants = [json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c") for value in data.values()]
     text = _environment(package).get_template(template).render(
-        style=Markup("".join(here.joinpath(style).read_text("utf-8") for style in styles)),
-        library=Markup(plotly.offline.get_plotlyjs().replace("</script", "<\\/script")),
+        style=Markup("".join(file.read_text("utf-8") for file in (plotting / "uPlot.min.css", *(here / style for style in styles)))),
+        library=Markup(plotting.joinpath("uPlot.iife.js").read_text("utf-8").replace("</script", "<\\/script")),
         data=Markup("".join(f"const {name}={value};\n" for name, value in zip(data, constants, strict=True))),
         code=Markup("".join(here.joinpath(script).read_text("utf-8") for script in scripts)),
         **context,

@@ -1,133 +1,84 @@
-"""Charts as data and layout for plotly.js, and a time line as data for timeline.js."""
+"""Charts as data for plots.js, a time line as data for timeline.js: both draw with uPlot."""
 
 from __future__ import annotations
 
 import base64
 import math
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from wattbell.analysis.text import printable
 from wattbell.jsondata import JsonObject
-from wattbell.present.chart import MANY, Axis, Chart, Envelope, Line, Mark, Panel, Section, TimeLine
-from wattbell.present.colours import GRID, INK, MUTED, SPINE
-
-_LEGEND = {"orientation": "h", "font": {"size": 12}, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
+from wattbell.present.chart import MANY, Axis, Bars, Chart, Envelope, Line, Panel, Section, TimeLine
+from wattbell.present.colours import on_dark
 
 
-def label(text: str) -> str:
-    """``text`` escaped for plotly.js, which interprets tags, entities and ``%{...}`` in labels."""
-    return escape(printable(text), quote=False).replace("%{", "&#37;{")
+def paint(colour: str) -> list[str]:
+    """A colour on white, and on a dark page."""
+    return [colour, on_dark(colour)]
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(f"{value:.6g}")
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def _trace(line: Line, panel: Panel) -> JsonObject:
-    x_name, y_name, name = label(panel.x.title), label(panel.y.title), label(line.label)
-    trace: JsonObject = {
-        "type": "scatter",
-        "name": name,
+def _line(line: Line, panel: Panel) -> JsonObject:
+    made: JsonObject = {
+        "name": line.label,
+        "colour": paint(line.colour),
+        "dashed": line.dashed,
+        "lines": line.mode != "markers",
+        "points": line.mode != "lines" and not (len(line.x) > MANY and line.mode == "lines+markers"),
+        "many": len(line.x) > MANY,
+        "steps": line.steps,
         "x": [_number(v) for v in line.x],
         "y": [_number(v) for v in line.y],
-        "mode": line.mode,
-        "line": {"color": line.colour, "width": 2, "dash": "dash" if line.dashed else "solid"},
-        "marker": {"color": line.colour, "size": 10 if len(line.x) == 1 else 6},
-        "hovertemplate": f"{y_name}: %{{y:.4~g}}<br>{x_name}: %{{x{'' if line.texts is None else ':.4~g'}}}<extra>{name}</extra>",
     }
-    if panel.x.seconds:
-        trace["hovertemplate"] = f"%{{x:.4~s}}s, {y_name}: %{{y:.3~g}}<extra>{name}</extra>"
-    if line.hover is not None:
-        trace |= {"hovertext": [label(text) for text in line.hover], "hovertemplate": "%{hovertext}<extra></extra>"}
-    if len(line.x) > MANY:
-        trace["marker"]["size"] = 2.6
-        if line.mode == "lines+markers" or line.steps:
-            trace["mode"] = "lines"
-            trace["line"]["width"] = 1.2
-    if line.steps:
-        trace["line"]["shape"] = "hvh"
-    if line.dashed and line.mode != "lines":
-        trace["marker"] |= {"color": "#fff", "line": {"color": line.colour, "width": 1.6}}
     if line.u and any(line.u):
-        spans = [_number(u or 0.0) for u in line.u]
-        trace["error_y"] = {"array": spans, "color": line.colour, "thickness": 1, "width": 3}
+        made["u"] = [_number(u or 0.0) for u in line.u]
+    if line.hover is not None:
+        made["hover"] = list(line.hover)
     if line.texts is not None:
-        middle = panel.reach / 2
-        sides = {"top": "top center", "bottom": "bottom center", "right": "middle right", "left": "middle left"}
-        trace |= {
-            "mode": "markers+text",
-            "text": [label(text) for text in line.texts],
-            "textposition": [sides.get(line.beside) or ("top left" if x > middle else "top right") for x in line.x],
-            "cliponaxis": False,
-            "textfont": {"size": 11, "color": line.colour},
-        }
-    return trace
-
-
-def _axis(axis: Axis, span: tuple[float, float] | None, zoom: bool) -> JsonObject:
-    made: JsonObject = {
-        "title": {"text": label(axis.title), "standoff": 8, "font": {"color": MUTED, "size": 12}},
-        "gridcolor": GRID,
-        "zeroline": False,
-        "linecolor": SPINE,
-        "fixedrange": not zoom,
-        "automargin": True,
-    }
-    if axis.log:
-        made |= {"type": "log", "exponentformat": "none", "tickformat": "~s"}
-        if span is not None and span[1] > 30 * span[0]:
-            made["dtick"] = 1
-    if axis.seconds:
-        made |= {"tickformat": "~s", "ticksuffix": "s"}
-    if span is not None:
-        made["range"] = [math.log10(v) for v in span] if axis.log else list(span)
-    if axis.ticks is not None:
-        values, texts = [v for v, _ in axis.ticks], [label(text) for _, text in axis.ticks]
-        made |= {"tickmode": "array", "tickangle": 0, "tickvals": values, "ticktext": texts}
+        made["texts"] = list(line.texts)
+        made["beside"] = line.beside
     return made
 
 
-def _mark(mark: Mark, place: int) -> tuple[list[JsonObject], JsonObject]:
-    shapes: list[JsonObject] = [
-        {"type": "line", "x0": mark.x, "x1": mark.x, "line": {"color": mark.colour, "width": 1.2, "dash": "dot"}},
-    ]
-    if mark.u:
-        band = {"fillcolor": mark.colour, "opacity": 0.15, "line": {"width": 0}}
-        shapes.append({"type": "rect", "x0": mark.x - mark.u, "x1": mark.x + mark.u, **band})
-    text = {"text": label(mark.label), "x": mark.x, "yref": "paper", "y": 1 - 0.08 * place, "xanchor": "left", "yanchor": "top"}
-    text |= {"showarrow": False, "xshift": 4, "font": {"color": mark.colour, "size": 12}, "bgcolor": "rgba(255,255,255,.75)"}
-    return [{**shape, "yref": "paper", "y0": 0, "y1": 1} for shape in shapes], text
+def _span(axis: Axis, values: list[float], others: list[float]) -> list[float]:
+    """Both ends of an axis that its data decide. ``others``: of marks, which are to be seen too."""
+    if axis.span is not None:
+        return list(axis.span)
+    known = [v for v in [*values, *others] if math.isfinite(v) and (v > 0 or not axis.log)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    if axis.log:
+        return [low / 1.12, high * 1.12] if low < high else [low / 2, high * 2]
+    pad = 0.03 * (high - low) or 0.05 * abs(high) or 1.0
+    return [low - pad, high + pad]
+
+
+def _axis(axis: Axis, span: list[float]) -> JsonObject:
+    made: JsonObject = {"title": axis.title, "log": axis.log, "span": span, "seconds": axis.seconds, "grid": axis.grid}
+    if axis.ticks is not None:
+        made["ticks"] = [[v, text] for v, text in axis.ticks]
+    return made
 
 
 def figure(panel: Panel, height_px: int) -> JsonObject:
-    """``{"data", "layout"}`` of a panel; ``labels`` says that curves are named at their ends where there is room."""
-    x_axis = _axis(panel.x, panel.x.span, panel.zoom)
-    x_axis["showgrid"] = panel.x.grid
-    marks = [_mark(mark, place) for place, mark in enumerate(panel.marks)]
-    ends = [
-        {"text": label(line.label), "xref": "paper", "x": 1, "yref": "paper", "y": at, "xanchor": "left", "yanchor": "middle",
-         "showarrow": False, "xshift": 6, "font": {"color": line.colour, "size": 11.5}, "name": "end"}
-        for line, at in zip(panel.named, panel.end_places(0.075), strict=True)
-    ]  # fmt: skip
-    layout: JsonObject = {
+    """A panel for plots.js. ``ends``: names at the ends of curves, as shares of the y axis."""
+    xs, ys = [v for line in panel.lines for v in line.x], [v for line in panel.lines for v in line.y]
+    return {
+        "title": panel.title,
+        "x": _axis(panel.x, _span(panel.x, xs, [mark.x for mark in panel.marks])),
+        "y": _axis(panel.y, list(panel.y_span) if panel.y_span[0] < panel.y_span[1] else _span(panel.y, ys, [])),
+        "lines": [_line(line, panel) for line in panel.lines if line.x],
+        "marks": [{"x": m.x, "label": m.label, "colour": paint(m.colour), "u": m.u} for m in panel.marks],
+        "ends": [
+            {"text": line.label, "at": at, "colour": paint(line.colour)}
+            for line, at in zip(panel.named, panel.end_places(0.075), strict=True)
+        ],
         "height": height_px,
-        "margin": {"l": 56, "r": 12, "t": 34 if panel.legend else 8, "b": 44},
-        "font": {"size": 12, "color": INK},
-        "showlegend": False,
-        "hovermode": "closest",
-        "xaxis": x_axis,
-        "yaxis": _axis(panel.y, panel.y_span, panel.zoom),
-        "shapes": [shape for shapes, _ in marks for shape in shapes],
-        "annotations": [text for _, text in marks if text["text"].strip()] + ends,
     }
-    if panel.legend and len(panel.lines) > 1:
-        layout |= {"showlegend": True, "legend": _LEGEND}
-    data = [_trace(line, panel) for line in panel.lines if line.x]
-    return {"data": data, "layout": layout, "labels": bool(panel.named)}
 
 
 def plots(sections: Iterable[Section]) -> JsonObject:
@@ -136,37 +87,50 @@ def plots(sections: Iterable[Section]) -> JsonObject:
     return {f"{chart.key}-{i}": figure(panel, chart.height_px) for chart in charts for i, panel in enumerate(chart.panels)}
 
 
+def bars(sections: Iterable[Section]) -> JsonObject:
+    """All bar charts by the ids of their elements, for those who copy them."""
+    out: JsonObject = {}
+    for block in (block for section in sections for block in section.blocks):
+        if isinstance(block, Bars):
+            title = ", ".join(filter(None, (block.heading()[0], block.unit)))
+            rows = [[b.label, b.value.value, b.value.u, paint(b.colour), b.picked, b.remark, b.value.lost] for b in block.bars]
+            out[block.key] = {"title": title, "unit": block.unit, "bars": rows}
+    return out
+
+
 def _envelope(e: Envelope) -> JsonObject:
-    """Base64 of little-endian f32."""
+    """Base64 of little-endian f32; ``low`` and ``high`` only where they are not the mean."""
 
     def text(values: Any) -> str:
         return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
 
-    return {"t0": e.t0_s, "dt": e.dt_s, "low": text(e.low), "mean": text(e.mean), "high": text(e.high)}
+    made: JsonObject = {"t0": e.t0_s, "dt": e.dt_s, "mean": text(e.mean)}
+    if e.low is not e.mean:
+        made |= {"low": text(e.low), "high": text(e.high)}
+    return made
 
 
 def timeline(shown: TimeLine) -> JsonObject:
     """A time line. Its envelopes keep their full resolution; timeline.js reduces each stretch to that of the screen."""
     rows = [
         {
-            "title": label(lane.y.title),
+            "key": lane.key,
+            "title": lane.y.title,
             "weight": lane.weight,
-            "axis": f"y{i + 1}" if i else "y",
             "log": lane.y.log,
             "near": lane.y.near,
-            **({"tickformat": "~s", "suffix": "s"} if lane.y.seconds else {}),
+            "seconds": lane.y.seconds,
             "series": [
-                {"key": b.key, "name": b.label, "unit": b.unit, "colour": b.colour, "band": b.filled, "points": b.points,
-                 "legend": len(lane.bands) > 1 or not b.filled}
+                {"key": b.key, "name": b.label, "unit": b.unit, "colour": paint(b.colour), "band": b.filled, "points": b.points}
                 for b in lane.bands
             ],
         }
-        for i, lane in enumerate(shown.lanes)
-    ]  # fmt: skip
+        for lane in shown.lanes
+    ]
     return {
-        "duration": shown.end_s,
+        "end": shown.end_s,
         "envelopes": {band.key: _envelope(band.envelope) for lane in shown.lanes for band in lane.bands},
         "rows": rows,
-        "phases": [{"number": p.number, "first": p.first_s, "last": p.last_s} for p in shown.phases],
+        "phases": [{"number": p.number, "name": p.name, "first": p.first_s, "last": p.last_s} for p in shown.phases],
         "gaps": shown.gaps_s,
     }

@@ -96,6 +96,8 @@ _SIDES = {
 def _line(axes: Any, line: Line, reach: float) -> None:
     size = 6 if len(line.x) == 1 else 4
     if line.texts is not None:
+        if line.mode != "markers":
+            axes.plot(line.x, line.y, color=line.colour, linewidth=1.2, linestyle="--" if line.dashed else "-")
         axes.plot(line.x, line.y, "o", color=line.colour, markersize=size, markerfacecolor="white" if line.dashed else None)
         for x, y, text in zip(line.x, line.y, line.texts, strict=True):
             place = {"xytext": (-6, 4), "ha": "right"} if x > reach / 2 else {"xytext": (6, 4), "ha": "left"}
@@ -135,7 +137,7 @@ def _panel(axes: Any, panel: Panel) -> None:
     if panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left", color=INK)
     if panel.legend and len(panel.lines) > 1:
-        axes.legend(handles=[_handle(line) for line in panel.lines], frameon=False, fontsize=8)
+        axes.legend(handles=[_handle(line) for line in panel.lines if line.label], frameon=False, fontsize=8)
     for line, at in zip(panel.named, panel.end_places(0.085), strict=True):
         axes.annotate(line.label, (1.01, at), xycoords="axes fraction", fontsize=8, color=line.colour, va="center")
 

@@ -88,11 +88,23 @@ def _sub(result: Analysis) -> list[str]:
     return parts if "mean_w" in result["power"] else [*parts, f"no power figures: {result['power']['absent']}"]
 
 
+def _copied(result: Analysis, drive: Mapping[str, Any]) -> str:
+    """What is said of a chart that is copied: the drive, whose figures these are, what is missing; then all conditions."""
+    lost = lost_parts(result["loss"])
+    lines = [
+        " ".join(str(drive.get(k)) for k in ("model", "firmware") if drive.get(k)) or "unknown drive",
+        " · ".join(_sub(result)),
+        "DATA LOST: " + ", ".join(lost) if lost else "nothing lost",
+        "measured with Wattbell",
+    ]
+    return "\n".join([*lines, *(f"{name}: {text}" for name, text in _conditions(result)), *result["warnings"]])
+
+
 def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
     """What the page shows, in order."""
     explained = (
         "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to the largest value of "
-        "what one point on the screen stands for."
+        "what one point on the screen stands for. Below each row: a picture of it, its data, its conditions, to be pasted elsewhere."
     )
     missing = " Red: something is missing there." if drawn.timeline.gaps_s else ""
     tables = {name: Section(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
@@ -123,7 +135,13 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
         "capture.html",
         ("page.css",),
         ("plots.js", "timeline.js"),
-        {"P": interactive.plots(sections), "D": interactive.timeline(drawn.timeline)},
+        {
+            "P": interactive.plots(sections),
+            "B": interactive.bars(sections),
+            "D": interactive.timeline(drawn.timeline),
+            "C": _copied(result, drive),
+            "VIEW": f"Down to one sample and one command: wattbell view {capture.path}",
+        },
         title=str(drive.get("model") or capture.path.name),
         sub=_sub(result),
         facts=_facts(result),

@@ -9,9 +9,9 @@ from typing import Any
 
 from wattbell.errors import ResultsError
 from wattbell.jsondata import JsonObject
+from wattbell.present import interactive
 from wattbell.present.chart import Bars, Chart, Section
 from wattbell.present.html import page
-from wattbell.present.interactive import plots as interactive_plots
 from wattbell.present.suite import curves, peaks, power, poweron, scores, tables
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance
@@ -114,6 +114,24 @@ def _banners(runs: Sequence[Run]) -> dict[str, list[str]]:
     }
 
 
+def _copied(runs: Sequence[Run]) -> str:
+    """What is said of a chart that is copied: drives, suite, what must be seen before any figure, and versions."""
+    lines = [
+        ", ".join(dict.fromkeys(run.title for run in runs)),
+        ", ".join(dict.fromkeys(run.suite for run in runs)),
+        " · ".join(text for _, text in _stamps(runs)) or "measured at the drive's connector",
+        "measured with Wattbell",
+    ]
+    for run in runs:
+        conditions: Any = run.document.get("conditions") or {}
+        told = [f"{k}: {v}" for k, v in conditions.items() if isinstance(v, str | int | float)]
+        told += [f"{k} {v}" for k, v in (run.document.get("versions") or {}).items() if v]
+        lines.append(
+            f"{run.title}, {run.suite}, job files {run.suite_hash[:19]}, {run.document.get('started_utc') or ''}: {', '.join(told)}"
+        )
+    return "\n".join([*lines, *mixtures(runs)])
+
+
 def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
     """The store's runs of other drives that measured the same as ``runs`` (same job files, same scale): for each drive the
     latest run, and older ones only if they have tests that no later one has."""
@@ -169,7 +187,7 @@ def write_suite_page(
         "suite.html",
         ("page.css", "suite.css"),
         ("plots.js",),
-        {"P": interactive_plots(made)},
+        {"P": interactive.plots(made), "B": interactive.bars(made), "C": _copied(runs)},
         title=heading,
         sub=suites,
         stamps=_stamps(runs),

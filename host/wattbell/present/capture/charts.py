@@ -115,15 +115,15 @@ def _height(looks: Mapping[int, Look]) -> int:
 
 def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
     """Each phase as performance against power."""
-    points = []
+    points: list[_Point] = []
     for i, its_look in looks.items():
         phase = result["phases"][i]
         power, flow = (phase["power"].get("active") or {}).get("mean_w"), phase["rates"].get("mb_per_s")
         if power and flow and power.value and flow.value:
-            points.append((str(phase["name"]), its_look, power.value, flow.value))
+            points.append(_Point(str(phase["name"]), its_look, power.value, flow.value))
     if not points:
         return None
-    watts, rates = [watt for *_, watt, _ in points], [rate for *_, rate in points]
+    watts, rates = [p.watt for p in points], [p.rate for p in points]
     log = max(rates) > 12 * min(rates)
     pad = 0.22 * (max(watts) - min(watts)) or 0.5 * max(watts)
     heights = [math.log10(rate) if log else rate for rate in rates]
@@ -131,17 +131,27 @@ def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
     ends = (min(heights) - room, max(heights) + room)
     decades = range(math.floor(ends[0]), math.ceil(ends[1])) if log else ()
     ticks = [(v, f"{v:g}") for decade in decades for v in (10.0**decade, 2 * 10.0**decade, 5 * 10.0**decade)]
+    steps: dict[str, list[_Point]] = {}
+    for point in points:
+        steps.setdefault(point.step, []).append(point)
     lines = []
-    mode: Mode = "markers"
-    for i, (name, its_look, watt, rate) in enumerate(points):
+    for step, members in steps.items():
+        if len(members) > 1:  # depths or mixes of one step are joined, in the order in which they were run
+            path = [f"{step}: {', '.join(p.section for p in members)}"] * len(members)
+            lines.append(Line("", MUTED, [p.watt for p in members], [p.rate for p in members], mode="lines", hover=path))
+    for i, point in enumerate(points):
         # each label takes the next side for every labelled point nearby
-        near = sum(abs(watts[k] - watt) < pad and abs(heights[k] - heights[i]) < room for k in range(i))
-        beside = _SIDES[near % len(_SIDES)]
-        texts = [name] if len(points) <= _MAX_NAMED else None
-        hover = [f"{name}: {digits(rate, 4)} MB/s at {digits(watt, 4)} W = {digits(rate / watt, 4)} MB/s/W"]
+        near = sum(abs(watts[k] - point.watt) < pad and abs(heights[k] - heights[i]) < room for k in range(i))
+        joined = len(steps[point.step]) > 1
+        text = point.section if joined else point.name
+        texts = [text] if joined or len(points) <= _MAX_NAMED else None
+        hover = [f"{point.name}: {digits(point.rate, 4)} MB/s at {digits(point.watt, 4)} W = {digits(point.rate / point.watt, 4)} MB/s/W"]
+        of, mode = point.look, _MARKERS
         lines.append(
-            Line(name, its_look.colour, [watt], [rate], None, its_look.dashed, mode, texts=texts, beside=beside, hover=hover)
-        )  # fmt: skip
+            Line(
+                point.name, of.colour, [point.watt], [point.rate], None, of.dashed, mode, texts=texts, beside=_SIDES[near % 4], hover=hover
+            )
+        )
     panel = Panel(
         Axis("mean power, W", span=(min(watts) - pad, max(watts) + pad), grid=True),
         Axis("MB/s", log=log, span=(10 ** ends[0], 10 ** ends[1]) if log else (max(0.0, ends[0]), ends[1]), ticks=ticks or None),
@@ -150,6 +160,29 @@ def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
         legend=len(points) > _MAX_NAMED,
     )
     return Chart("efficiency", "Performance against power", [panel], 1, "", _height(looks), True, (5.6, 4.2))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A phase of the chart of performance against power."""
+
+    name: str
+    look: Look
+    watt: float
+    rate: float
+
+    @property
+    def step(self) -> str:
+        """The step of the plan whose section it is."""
+        return self.name.partition("/")[0]
+
+    @property
+    def section(self) -> str:
+        """Depth or mix within the step; all of the name where the phase is a step of its own."""
+        return self.name.partition("/")[2] or self.name
+
+
+_MARKERS: Mode = "markers"
 
 
 def _details(context: Context, result: Analysis) -> list[Chart]:
