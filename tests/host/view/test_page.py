@@ -512,3 +512,69 @@ def test_a_capture_without_rail_or_commands_says_so(opened: Opened, tmp_path: Pa
     finally:
         server.stop()
         thread.join(10)
+
+
+def test_many_commands_are_a_density_fewer_are_points_and_few_are_bars(opened: Opened, tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "many")
+    for place in range(4000):
+        builder.command(10 * MS + place * 100_000, 90_000 if place % 10 else 400_000)
+    builder.write()
+    server, thread = serve(tmp_path / "many")
+    try:
+        page = opened(url=server.url)
+        kinds = []
+        for _ in range(14):
+            kinds.append(page.get_attribute("[data-row='commands']", "data-kind"))
+            page.keyboard.press("+")
+            settled(page)
+        assert list(dict.fromkeys(kinds)) == ["density", "scatter", "bars"]
+        page.keyboard.press("Home")
+        settled(page)
+        box = page.locator("[data-row='commands']").bounding_box()
+        assert box is not None
+        told = ""
+        for y in range(int(box["y"] + 22), int(box["y"] + box["height"] - 6), 2):  # down a column, until a cell is met
+            page.mouse.move(box["x"] + 500, y)
+            if page.is_visible("#tip"):
+                told = page.inner_text("#tip")
+                break
+        assert " of 3" in told or " of 4" in told  # the slow tenth, 400 us, lies at the top
+    finally:
+        server.stop()
+        thread.join(10)
+
+
+SPANS = [(0, 24 * 3600 * 10**9), (5 * 3600 * 10**9, 3 * 10**9), (86_399_500_000_123, 20), (12 * 10**9, 5 * 10**8), (61_234_567_000, 800)]
+
+
+@pytest.mark.parametrize("width", [240, 900, 2400])
+def test_labels_of_the_time_say_the_time_and_keep_apart(opened: Opened, width: int) -> None:
+    page = opened()
+    for begin, span in [*SPANS, *((1_234_567_890, 10**power) for power in range(2, 10)), (0, 400)]:
+        made = page.evaluate(
+            """async ([begin, end, width]) => {
+                const { timeTicks } = await import('./static/timeaxis.js');
+                return timeTicks(begin, end, 1e-9, width, (text) => text.length * 6);
+            }""",
+            [begin, begin + span, width],
+        )
+        base = seconds(made["base"].removesuffix(" +")) if made["base"] else 0.0
+        labels = [(tick, text) for tick, text in zip(made["splits"], made["labels"], strict=True) if text is not None]
+        assert 1 <= len(labels) <= width / 36
+        for tick, text in labels:
+            assert base + seconds(text) == pytest.approx(tick * 1e-9, rel=1e-12, abs=1e-12)
+        middles = [(tick - begin) / span * width for tick, _ in labels]
+        for (left, right), (_, one), (_, other) in zip(zip(middles, middles[1:], strict=False), labels, labels[1:], strict=False):
+            assert right - left >= (len(one) + len(other)) / 2 * 6
+
+
+def seconds(text: str) -> float:
+    """`1:02:03.5`, `12 s`, `130 µs` as a number."""
+    plain = text.replace("\u202f", " ")
+    if ":" in plain:
+        whole = 0.0
+        for part in plain.split(":"):
+            whole = whole * 60 + float(part)
+        return whole
+    *digits, unit = plain.split(" ")
+    return float("".join(digits)) * {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
