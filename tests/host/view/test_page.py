@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 from wattbell.capture import Capture
 from wattbell.view.server import ViewServer
-from wattbell.view.shown import Shown
+from wattbell.view.shown import Shown, align
 from wattbell.zoom import open_zoom
 from wattbell_spec.wire import EventType
 
@@ -70,8 +70,11 @@ class Served:
     origin: int
 
 
-def serve(*paths: Path) -> tuple[ViewServer, threading.Thread]:
-    server = ViewServer([Shown(path) for path in paths])
+def serve(*paths: Path, at: str | None = None) -> tuple[ViewServer, threading.Thread]:
+    shown = [Shown(path) for path in paths]
+    if at is not None:
+        align(shown, at)
+    server = ViewServer(shown)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     return server, thread
@@ -459,6 +462,26 @@ def test_captures_lie_over_one_another(opened: Opened, served: Served, tmp_path:
         thread.join(10)
 
 
+def test_captures_are_aligned_at_a_phase(opened: Opened, served: Served, tmp_path: Path) -> None:
+    later = Builder(tmp_path / "later")
+    later.power(0, 0.5)
+    later.phase(1, 100 * MS, 120 * MS, "one")
+    later.phase(2, 250 * MS, 290 * MS, "two")
+    later.write(END)
+    server, thread = serve(served.capture.path, tmp_path / "later", at="2")
+    try:
+        page = opened("#k=1", url=server.url)
+        for name in ("one", "two"):
+            page.keyboard.press("p")
+            expect(page.locator("#said")).to_contain_text(name)
+        # phase 2 of the first capture begins at 200 ms, that of the other one 50 ms later in its own time
+        assert seconds(page.inner_text("#said").split(" at ")[-1]) == pytest.approx(0.2, abs=1e-4)
+        settled(page)
+    finally:
+        server.stop()
+        thread.join(10)
+
+
 def test_a_recording_is_followed_until_one_pans_and_ends_as_a_capture(opened: Opened, served: Served) -> None:
     """The server's answers are made to be those of a recording that grows, and that ends when the test says so."""
     recording = {"t": 100 * MS, "on": True}
@@ -562,6 +585,7 @@ def test_labels_of_the_time_say_the_time_and_keep_apart(opened: Opened, width: i
         labels = [(tick, text) for tick, text in zip(made["splits"], made["labels"], strict=True) if text is not None]
         assert 1 <= len(labels) <= width / 36
         for tick, text in labels:
+            assert seconds(text) >= 0  # the base is before all of them
             assert base + seconds(text) == pytest.approx(tick * 1e-9, rel=1e-12, abs=1e-12)
         middles = [(tick - begin) / span * width for tick, _ in labels]
         for (left, right), (_, one), (_, other) in zip(zip(middles, middles[1:], strict=False), labels, labels[1:], strict=False):
