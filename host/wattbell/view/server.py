@@ -6,6 +6,7 @@ ours, so that no page of the web reaches it through a name that it points at 127
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -133,7 +134,9 @@ class ViewServer:
             raise RigError(f"Port {port} of {HOST} cannot be used ({error.strerror}); choose another with --port, or none.") from None
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://{HOST}:{self.port}/{self.token}/"
-        config = uvicorn.Config(make_app(shown, self.token), log_level="error", access_log=False, lifespan="off", server_header=False)
+        debug = bool(os.environ.get("WATTBELL_DEBUG"))  # else what went wrong is told to the page, in a line
+        level = "error" if debug else "critical"
+        config = uvicorn.Config(make_app(shown, self.token), log_level=level, access_log=False, lifespan="off", server_header=False)
         self._server = uvicorn.Server(config)
 
     def serve(self) -> None:

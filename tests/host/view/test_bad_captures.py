@@ -119,9 +119,10 @@ def test_the_pyramid_of_another_capture_or_a_damaged_one_is_made_anew(tmp_path: 
     expected = told(Shown(tmp_path / "one"))
     path = tmp_path / "one" / pyramid.NAME
     whole = path.read_bytes()
-    other = Builder(tmp_path / "two")
-    other.command(1000, 50)
-    other.write()
+    other = build(tmp_path / "two")  # as many commands
+    other.command(500_000, 50)
+    del other.rows[20]
+    other.write(1000 * MS)
     Shown(tmp_path / "two")
     for bad in ((tmp_path / "two" / pyramid.NAME).read_bytes(), whole[: len(whole) // 2], b"", b"ARROW1\0\0" + b"\0" * 5000):
         path.write_bytes(bad)
