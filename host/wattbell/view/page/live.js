@@ -9,7 +9,7 @@ const PAUSE_MS = 200;
 const FIGURES = [
   ["w", "power", (x) => si(x, "W", 4)], ["a", "current", (x) => si(x, "A", 4)], ["v", "voltage", (x) => si(x, "V", 4)],
   ["read_mb_per_s", "read MB/s", (x) => number(x)], ["write_mb_per_s", "write MB/s", (x) => number(x)], ["iops", "IOPS", (x) => si(x, "", 4).trim()],
-  ["p99_s", "p99", (x) => si(x, "s")], ["energy_j", "energy", (x) => si(x, "J", 4)], ["lost", "lost", (x) => (typeof x === "number" ? count(x) : String(x))],
+  ["p99_s", "p99", (x) => si(x, "s")], ["energy_j", "energy", (x) => si(x, "J", 4)], ["lost", "lost", (x) => (Array.isArray(x) ? x.join("; ") || "nothing" : count(x))],
   ["left_s", "left", (x) => `${count(x)} s`],
 ];
 
@@ -40,8 +40,8 @@ export async function watch(source, grown, ended) {
     try {
       latest = await source.ask("latest");
     } catch (error) {
-      // 409: it is no longer being recorded; anything else may pass
-      if (error.status === 409 || ++silent > 20) break;
+      // 409: it is no longer being recorded. Another status passes: the recorder is completing the capture, which may take a while
+      if (error.status === 409 || (error.status === undefined && ++silent > 20)) break;
       await pause(5 * PAUSE_MS);
       continue;
     }
@@ -50,7 +50,7 @@ export async function watch(source, grown, ended) {
       const known = latest[key] !== null && latest[key] !== undefined;
       place.hidden = key === "left_s" && !known;
       value.textContent = known ? text(latest[key]) : UNKNOWN;
-      if (key === "lost") place.classList.toggle("warn", known && latest[key] !== 0);
+      if (key === "lost") place.classList.toggle("warn", known && value.textContent !== "nothing" && value.textContent !== "0");
     }
     await grown(latest);
     await pause(PAUSE_MS);

@@ -603,17 +603,20 @@ class Page {
         const had = this.visible().join();
         source.take(await ask(`${source.k}/capture`));
         if (this.visible().join() !== had) this.arrange();
+        showAbout(source.about);
         this.askOverview();
       }
       source.end = Math.max(source.end, latest.t ?? 0);
       this.grow();
     }, async () => {
       const origin = source.about.origin_tick;
+      const whole = this.state.begin === this.extent.begin && this.state.end === this.extent.end;
       source.take(await ask(`${source.k}/capture`));
       $("follow").hidden = true;
       this.grow();
       this.following = false;
-      this.shift(origin - source.about.origin_tick);
+      if (whole) this.store.set(this.extent);
+      else this.shift(origin - source.about.origin_tick);
       this.introduce();
       this.arrange();
       this.askOverview();

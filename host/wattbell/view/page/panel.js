@@ -115,7 +115,7 @@ export function showCommand(row, tickSeconds, act) {
 export function showAbout(about) {
   const lines = [];
   if (about.utc_origin_s) lines.push(`Begins ${new Date(about.utc_origin_s * 1000).toISOString().replace("T", " ").replace("Z", " UTC")}`);
-  lines.push(`${instant(about.end - about.begin, about.tick_s)}, ${count(about.commands)} commands${about.rail ? `, ${count(about.rail.samples)} samples, one every ${si(about.rail.interval * about.tick_s, "s")}` : ", no rail"}`);
+  lines.push(`${instant(about.end - about.begin, about.tick_s)}, ${count(about.commands)} commands${about.live ? " so far" : about.rail ? `, ${count(about.rail.samples)} samples, one every ${si(about.rail.interval * about.tick_s, "s")}` : ", no rail"}`);
   $("conditions").replaceChildren(...[...lines, ...about.conditions].map((text) => make("li", text)));
 }
 
