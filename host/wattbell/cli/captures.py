@@ -63,17 +63,60 @@ def show_analysis(path: Path, json: bool) -> None:
         render(result, output.out)
 
 
-def analyze(capture: CaptureArgument, json: Json = False) -> None:
+def analyze(
+    captures: Annotated[list[Path], typer.Argument(metavar="CAPTURE...", help="Capture, or several, or folders that hold some.")],
+    workers: Annotated[
+        int | None,
+        typer.Option(min=0, max=4096, help="Processes for many captures. [default: one a processor; 0: one after the other, without dask]"),
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tcp://HOST:PORT.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the figures of all captures to this Parquet file, too.")] = None,
+    json: Json = False,
+) -> None:
     """Compute the figures of a capture: throughput, latency, queue depth, power, energy, idle power, wake-up.
 
     Every figure comes with its uncertainty and with the count of what was lost while it was measured. A capture whose
     recorder died is rebuilt from its journal first.
 
+    Of many captures, or a folder that holds some, it prints a line each. They are analysed side by side (pip install
+    'wattbell\\[cluster]'); one that fails is a line, too, the others go on, and the exit code is 1.
+
       wattbell analyze capture
 
       wattbell analyze capture --json | jq .commands.by_opcode.read
+
+      wattbell analyze runs/ --out figures.parquet
     """
-    show_analysis(capture, json)
+    alone = len(captures) == 1 and ((captures[0] / "meta.json").is_file() or not captures[0].is_dir())
+    if alone and workers is None and scheduler is None and out is None:
+        show_analysis(captures[0], json)
+        return
+    show_analyses(captures, workers, scheduler, out, json)
+
+
+def show_analyses(folders: list[Path], workers: int | None, scheduler: str | None, out: Path | None, json: bool) -> None:
+    """Analyse many captures and print a line of each. Exits with 1 when any failed."""
+    from ..fleet import analyse_all, captures_below, figures_table, write_figures
+    from ..present.terminal import drawn
+
+    paths = captures_below(folders)
+    with output.bar(f"analysing {len(paths)} captures") as progress:
+        progress(0, len(paths))
+        outcomes = analyse_all(paths, workers=workers, scheduler=scheduler, progress=progress)
+    if json:
+        rows = [{"capture": one.path, **({"error": one.error} if one.error else {"figures": one.figures})} for one in outcomes]
+        output.print_json({"captures": rows})
+    else:
+        output.out.print(drawn(figures_table(outcomes)))
+    if out is not None:
+        path = write_figures(outcomes, out)
+        if not json:
+            output.out.print(str(path), soft_wrap=True)
+    failed = [one for one in outcomes if one.error]
+    for one in failed:
+        output.say(one.error if one.path in one.error else f"{one.path}: {one.error}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def report(

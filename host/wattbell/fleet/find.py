@@ -1,0 +1,32 @@
+"""Captures by the folders they lie in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from wattbell.capture import meta
+from wattbell.errors import CaptureError
+
+
+def captures_below(folders: Iterable[Path]) -> list[Path]:
+    """The captures among ``folders`` and below them, each once, in order of their paths. Links to folders are not followed, hidden folders
+    and what lies within a capture are left out. CaptureError for a folder that is missing or has no capture in it."""
+    found: dict[Path, None] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise CaptureError(f"{folder} is not a directory; give captures, or folders that hold some.")
+        here = sorted(_below(folder))
+        if not here:
+            raise CaptureError(f"{folder} is not a capture, and none lies below it (a capture has a {meta.NAME}).")
+        found.update((path.resolve(), None) for path in here)
+    return list(found)
+
+
+def _below(folder: Path) -> Iterable[Path]:
+    for place, names, files in os.walk(folder):
+        if meta.NAME in files:
+            names.clear()
+            yield Path(place)
+        names[:] = [name for name in names if not name.startswith(".")]

@@ -1,0 +1,121 @@
+"""What many captures gave, as a table to read and as rows of figures to compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from wattbell.errors import CaptureError
+from wattbell.export.csvs import flatten
+from wattbell.measure.figure import Figure
+from wattbell.present.table import Cell, Column, Table, cell, rounded, text_column, toned
+
+from .outcome import Outcome
+
+COLUMNS = {
+    "capture": pl.String,
+    "state": pl.String,
+    "drive": pl.String,
+    "phase": pl.String,
+    "figure": pl.String,
+    "value": pl.Float64,
+    "u_k2": pl.Float64,
+    "unit": pl.String,
+    "lost": pl.Int64,
+    "error": pl.String,
+}
+"""Of the rows of figures: one a figure, as ``figures.csv`` has them; one of a capture that has none, with its ``error``."""
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The paths without the folders that all have in common."""
+    if len(paths) < 2:
+        return [Path(path).name for path in paths]
+    parts = [Path(path).parts for path in paths]
+    common = 0
+    while len({part[common] for part in parts if len(part) > common + 1}) == 1 and all(len(part) > common + 1 for part in parts):
+        common += 1
+    return [str(Path(*part[common:])) for part in parts]
+
+
+def _figure(node: Any) -> Figure | None:
+    """A figure of the analysis, from its JSON."""
+    if not isinstance(node, Mapping) or "value" not in node:
+        return None
+    return Figure(node["value"], node["u"], node["unit"], node["lost"], node.get("conditions") or {})
+
+
+def _drive(figures: Mapping[str, Any]) -> str:
+    return str((figures["capture"].get("drive") or {}).get("model") or "")
+
+
+def figures_table(outcomes: Sequence[Outcome]) -> Table:
+    """A row a capture: the figures of all of it; of one without figures, why."""
+    columns = [
+        text_column("capture", whole=True),
+        text_column("drive", leaves=2),
+        Column("time", "s", leaves=4),
+        Column("I/O", leaves=5),
+        Column("rate", "MB/s"),
+        Column("rate", "1/s", short="IOPS"),
+        Column("p99", "us", leaves=6),
+        Column("power", "W"),
+        Column("energy", "J", leaves=3),
+        text_column("state", leaves=1),
+    ]
+    rows: list[list[Cell | str]] = []
+    for name, outcome in zip(short_names([one.path for one in outcomes]), outcomes, strict=True):
+        if outcome.figures is None:
+            rows.append([name, *[""] * 8, toned("failed", "bad")])
+            continue
+        figures = outcome.figures
+        rates, power, capture = figures["rates"], figures.get("power") or {}, figures["capture"]
+        rows.append(
+            [
+                name,
+                _drive(figures),
+                rounded(Figure(capture.get("duration_s"), None, "s")),
+                f"{rates['count']:,}".replace(",", " ") if rates.get("count") else "",
+                rounded(_figure(rates.get("mb_per_s"))),
+                rounded(_figure(rates.get("iops"))),
+                _microseconds(figures),
+                rounded(_figure(power.get("mean_w"))),
+                rounded(_figure(power.get("energy_j"))),
+                cell(str(capture["state"])),
+            ]
+        )
+    failed = sum(outcome.figures is None for outcome in outcomes)
+    note = f"{failed} failed" if failed else "rates over the active span, power and energy over all of each"
+    return Table(f"{len(outcomes)} captures", columns, rows, note)
+
+
+def _microseconds(figures: Mapping[str, Any]) -> Cell:
+    latency = ((figures["commands"].get("all") or {}).get("latency_s")) or {}
+    value = latency.get("p99")
+    return rounded(Figure(None if value is None else value * 1e6, None, "us", figures["commands"].get("lost") or 0))
+
+
+def rows_of(outcomes: Iterable[Outcome]) -> pl.DataFrame:
+    """The figures of all captures, one a row (``COLUMNS``)."""
+    rows: list[tuple[Any, ...]] = []
+    for outcome in outcomes:
+        if outcome.figures is None:
+            rows.append((outcome.path, None, None, "", None, None, None, None, None, outcome.error))
+            continue
+        state, drive = outcome.figures["capture"]["state"], _drive(outcome.figures)
+        for phase, figure, value, u, unit, lost in flatten(outcome.figures):
+            rows.append((outcome.path, state, drive, phase, figure, value, u, unit, lost, None))
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row", strict=False)
+
+
+def write_figures(outcomes: Iterable[Outcome], path: Path) -> Path:
+    """Write :func:`rows_of` as Parquet. Raises CaptureError where the disk refuses it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows_of(outcomes).write_parquet(path)
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
+    return path
