@@ -1,6 +1,6 @@
 """Speed of `wattbell view` at the server, beside what it stands on.
 
-    python -m tests.bench.view [--json] [--hours H] [--rate HZ] [--commands N] [--steps N] [--capture DIR]
+    python -m tests.bench.view [--json] [--hours H] [--rate HZ] [--commands N] [--steps N] [--capture DIR] [--urgent]
 
 Makes a capture (``view_capture.py``: nothing an instrument sends takes part, so that a day takes minutes), unless one is given, and shows
 it with `wattbell view` in a process of its own, asked over HTTP as the page asks.
@@ -41,9 +41,9 @@ AIMS = {"first_picture_ms": 300, "zoom_step_p95_ms": 50, "memory_mb": 500, "pyra
 class Server:
     """`wattbell view` of a capture."""
 
-    def __init__(self, capture: Path) -> None:
+    def __init__(self, capture: Path, first: tuple[str, ...] = ()) -> None:
         begin = time.perf_counter()
-        command = [sys.executable, "-m", "wattbell", "view", str(capture), "--no-browser"]
+        command = [*first, sys.executable, "-m", "wattbell", "view", str(capture), "--no-browser"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
         self._url = urlsplit(self._process.stdout.readline().strip())
@@ -134,14 +134,16 @@ def steps(server: Server, end: int, count: int) -> dict[str, object]:
     }
 
 
-def measure(capture: Path, count: int) -> dict[str, object]:
+def measure(capture: Path, count: int, first_of_all: tuple[str, ...]) -> dict[str, object]:
     size = sum(path.stat().st_size for path in capture.rglob("*") if path.is_file() and path.suffix != ".pyramid")
     (capture / "commands.pyramid").unlink(missing_ok=True)
     maker = Server(capture)
     made = {"with_pyramid_made_s": maker.start_s, "most_mb": maker.memory_mb()["most"]}
     maker.close()
     forget(capture)
-    server = Server(capture)
+    if first_of_all:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # this process takes a part of each step, too
+    server = Server(capture, first_of_all)
     first = {name: server.ask(name, points=POINTS, limit=2000)[0] for name in ("capture", *PICTURE)}
     about = json.loads(server.ask("capture")[1])
     stepped = steps(server, int(about["end"]), count)
@@ -187,6 +189,7 @@ def main() -> None:
     parser.add_argument("--commands", type=float, default=4e6)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--capture", type=Path, help="look at this one")
+    parser.add_argument("--urgent", action="store_true", help="the server before everything else on the machine (root)")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="wattbell-bench-"))
     try:
@@ -194,7 +197,7 @@ def main() -> None:
         if capture is None:
             capture = folder / "capture"
             make(capture, arguments.hours * 3600, arguments.rate, int(arguments.commands))
-        result = measure(capture, arguments.steps)
+        result = measure(capture, arguments.steps, ("chrt", "--rr", "1") if arguments.urgent else ())
     finally:
         shutil.rmtree(folder)
     print(json.dumps(result, indent=None if arguments.json else 1))

@@ -124,7 +124,8 @@ class ViewServer:
     def __init__(self, shown: Sequence[Shown], port: int = 0) -> None:
         """Raises RigError when the port is taken."""
         self.token = secrets.token_urlsafe(24)
-        self._socket = socket.socket()
+        # The protocol is named, because asyncio turns Nagle's algorithm off only where it is: else each answer takes 40 ms longer.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((HOST, port))
