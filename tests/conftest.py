@@ -1,4 +1,4 @@
-"""Keeps tests away from the user's results store, and groups of tests on one worker."""
+"""Keeps tests away from the user's results store and defaults, and groups of tests on one worker."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ settings.load_profile("wattbell")
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="wattbell-tests-")
 os.environ["WATTBELL_STORE"] = str(Path(_FOLDER.name) / "results.sqlite")
+os.environ["WATTBELL_CONFIG"] = ""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Background jobs ignore SIGINT. Programs that tests stop with SIGINT would inherit that and never stop.

@@ -22,6 +22,7 @@ from . import (
     captures,
     check,
     compare,
+    config,
     importfiles,
     info,
     meters,
@@ -34,6 +35,7 @@ from . import (
     suites,
     sump,
     trace,
+    verbosity,
     view,
 )
 from .output import err
@@ -41,7 +43,6 @@ from .output import err
 app = typer.Typer(
     name="wattbell",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,34 +78,41 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what is done meanwhile, and how long it takes.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ) -> None:
     if debug:
         os.environ["WATTBELL_DEBUG"] = "1"
+    if verbose:
+        verbosity.begin()
 
 
-app.command("rigs")(rigs.rigs)
-app.command("meters")(meters.meters)
-app.command("info")(info.info)
-app.command("record")(record.record)
-app.command("import")(importfiles.import_)
-app.command("run", cls=run.RunCommand)(run.run)
-app.command("bridge")(bridge.bridge)
-app.command("sump")(sump.sump)
-app.command("calibrate")(calibrate.calibrate)
-app.command("suites")(suites.suites)
-app.command("check")(check.check)
-app.command("analyze")(captures.analyze)
-app.command("view")(view.view)
-app.command("report")(captures.report)
-app.add_typer(captures.export_app, name="export")
-app.command("sigrok-decoders")(captures.sigrok_decoders)
-app.command("compare")(compare.compare)
-app.command("seeds-check")(seeds.seeds_check)
-app.add_typer(results.app, name="results")
-app.add_typer(sim.app, name="sim")
-app.add_typer(trace.app, name="trace")
+RECORD, LOOK, SUITES, EQUIPMENT, FILES, MAINTENANCE = "Record", "Look", "Suites", "Rigs and meters", "Files", "Maintenance"
+"""Groups of the help, in the order of their first commands."""
+
+app.command("record", rich_help_panel=RECORD)(record.record)
+app.command("run", cls=run.RunCommand, rich_help_panel=RECORD)(run.run)
+app.command("import", rich_help_panel=RECORD)(importfiles.import_)
+app.command("view", rich_help_panel=LOOK)(view.view)
+app.command("info", rich_help_panel=LOOK)(info.info)
+app.command("analyze", rich_help_panel=LOOK)(captures.analyze)
+app.command("report", rich_help_panel=LOOK)(captures.report)
+app.command("suites", rich_help_panel=SUITES)(suites.suites)
+app.command("compare", rich_help_panel=SUITES)(compare.compare)
+app.add_typer(results.app, name="results", rich_help_panel=SUITES)
+app.command("seeds-check", rich_help_panel=SUITES)(seeds.seeds_check)
+app.command("rigs", rich_help_panel=EQUIPMENT)(rigs.rigs)
+app.command("meters", rich_help_panel=EQUIPMENT)(meters.meters)
+app.command("calibrate", rich_help_panel=EQUIPMENT)(calibrate.calibrate)
+app.command("bridge", rich_help_panel=EQUIPMENT)(bridge.bridge)
+app.command("sump", rich_help_panel=EQUIPMENT)(sump.sump)
+app.add_typer(sim.app, name="sim", rich_help_panel=EQUIPMENT)
+app.add_typer(captures.export_app, name="export", rich_help_panel=FILES)
+app.add_typer(trace.app, name="trace", rich_help_panel=FILES)
+app.command("sigrok-decoders", rich_help_panel=FILES)(captures.sigrok_decoders)
+app.command("check", rich_help_panel=MAINTENANCE)(check.check)
+app.command("config", rich_help_panel=MAINTENANCE)(config.config)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -117,7 +125,7 @@ def main() -> None:
     debug = os.environ.get("WATTBELL_DEBUG", "")
     try:
         try:
-            app()
+            app(default_map=config.load(lambda: typer.main.get_command(app)).defaults)
         finally:
             sys.stdout.flush()  # a disk or a pipe that does not take it is found out here, and not behind our back at the exit
     except WattbellError as error:

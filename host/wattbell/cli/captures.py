@@ -71,6 +71,7 @@ def analyze(
     ] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tcp://HOST:PORT.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the figures of all captures to this Parquet file, too.")] = None,
+    wide: output.Wide = False,
     json: Json = False,
 ) -> None:
     """Compute the figures of a capture: throughput, latency, queue depth, power, energy, idle power, wake-up.

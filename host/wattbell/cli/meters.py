@@ -12,6 +12,7 @@ from . import output
 
 
 def meters(
+    wide: output.Wide = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the power meters that [bold]--meter[/] knows, how each is named there, and whether what it needs is installed.

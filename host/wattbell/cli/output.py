@@ -7,22 +7,28 @@ terminal. What is to be bold or in colour is a Rich ``Text`` (:func:`marked` for
 from __future__ import annotations
 
 import json
+import logging
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
 
 from ..analysis.text import printable
-from ..present.terminal import WholeTable
+from ..present.terminal import WIDEST, WholeTable
 
 if TYPE_CHECKING:
     from ..capture.record import Progress as Recorded
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class PlainConsole(Console):
@@ -49,8 +55,8 @@ class _Words(ProgressColumn):
         return words if isinstance(words, Text) else Text(words)
 
 
-# without a terminal to tell its width: wide enough for every table
-out = PlainConsole(width=None if sys.stdout.isatty() else 160)
+# without a terminal (or COLUMNS) to tell its width: wide enough for every table
+out = PlainConsole(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160)
 err = PlainConsole(stderr=True)
 
 
@@ -65,6 +71,16 @@ def print_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
+def _widen(wide: bool) -> bool:
+    if wide:
+        out.width = WIDEST
+    return wide
+
+
+Wide = Annotated[bool, typer.Option("--wide", callback=_widen, help="Leave no column out, however narrow the terminal is.")]
+"""An option of every command that prints tables."""
+
+
 def say(text: str | Text) -> None:
     """Print a line for the user on stderr."""
     err.print(text, soft_wrap=True)
@@ -75,10 +91,13 @@ def hear_ctrl_c() -> None:
     signal.siginterrupt(signal.SIGINT, True)
 
 
-def table(*columns: str, title: str | None = None) -> WholeTable:
+def table(*columns: str, title: str | None = None, expendable: Sequence[str] = ()) -> WholeTable:
     """A table in the common style. Columns whose name begins with ``>`` hold figures: right-aligned, shown whole or not at all. The first
-    column is never wrapped either: its names are there to be copied."""
-    made = WholeTable(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    column is never wrapped either: its names are there to be copied. ``expendable``: names of columns that go first where there is little
+    room."""
+    made = WholeTable(
+        expendable=expendable, title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
     for place, column in enumerate(columns):
         right = column.startswith(">")
         made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right or place == 0)
@@ -88,10 +107,16 @@ def table(*columns: str, title: str | None = None) -> WholeTable:
 @contextmanager
 def spinner(text: str) -> Iterator[Callable[[str | Text], None]]:
     """A live line with elapsed time on stderr (nothing when that is no terminal); call the result to change it."""
+    _LOG.info("%s", text)
     columns = (SpinnerColumn(), _Words(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("", total=None, words=text)
-        yield lambda new: progress.update(task, words=new)
+
+        def change(new: str | Text) -> None:
+            _LOG.info("%s", new)
+            progress.update(task, words=new)
+
+        yield change
 
 
 def recording(serial: str) -> AbstractContextManager[Callable[[Recorded], None]]:
@@ -104,6 +129,7 @@ def recording(serial: str) -> AbstractContextManager[Callable[[Recorded], None]]
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr (nothing when that is no terminal); call the result with done and total."""
+    _LOG.info("%s", text)
     columns = (_Words(), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("", total=None, words=text)

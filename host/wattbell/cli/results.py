@@ -49,7 +49,7 @@ def stamps(run: Run) -> str:
 
 
 @app.command("list")
-def list_runs(store: StoreOption = None, json: Json = False) -> None:
+def list_runs(store: StoreOption = None, wide: output.Wide = False, json: Json = False) -> None:
     """List the runs in the store.
 
     wattbell results list
@@ -64,7 +64,7 @@ def list_runs(store: StoreOption = None, json: Json = False) -> None:
     if not entries:
         output.say("The store is empty; `wattbell results import DIR` puts a run into it.")
         return
-    table = output.table("id", "drive", "suite", ">scale", "condition", "rig", "started", ">lost")
+    table = output.table("id", "drive", "suite", ">scale", "condition", "rig", "started", ">lost", expendable=("rig", "started"))
     for e in entries:
         rig = "virtual" if e.virtual else "real"
         table.add_row(e.id, e.model, e.suite, f"{e.scale:g}", e.condition, rig, e.started_utc[:19], str(e.n_lost or ""))

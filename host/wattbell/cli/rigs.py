@@ -10,6 +10,7 @@ from . import output
 
 
 def rigs(
+    wide: output.Wide = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the rigs that are plugged in, and the virtual ones that run.

@@ -180,6 +180,7 @@ def run(
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.", rich_help_panel=_SUITE)] = False,
     force: Force = False,
     keep_stream: KeepStream = False,
+    wide: output.Wide = False,
     json: Json = False,
 ) -> None:
     """Run a suite, a file of work or any command on a drive, record it, and print the figures.

@@ -55,7 +55,8 @@ def profiles(json: Json = False) -> None:
 @app.command()
 def start(
     trace: Annotated[Path, typer.Option("--trace", help="Bus trace to play.")],
-    serial: Annotated[str | None, typer.Option(help="Serial number of the virtual rig.")] = None,
+    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the virtual rig, as `record --rig` takes it.")] = None,
+    serial: Annotated[str | None, typer.Option("--serial", hidden=True, help="The former name of --rig.")] = None,
     eeprom: Annotated[
         Path | None, typer.Option(help="File that keeps the rig's EEPROM: its calibration outlives it. Made if there is none.")
     ] = None,
@@ -65,13 +66,14 @@ def start(
 ) -> None:
     """Start a virtual rig on a bus trace and keep it until Ctrl-C; record it from another terminal.
 
-      wattbell sim start --trace run.wbt --serial BENCH1
+      wattbell sim start --trace run.wbt --rig BENCH1
 
       wattbell record --rig BENCH1 --out capture
 
       wattbell sim start --trace run.wbt --eeprom bench1.eeprom
     """  # fmt: skip
     playable_header(trace, fidelity)
+    serial = rig or serial
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
     options += [*(["--eeprom", str(eeprom)] if eeprom else []), *rig_options(fidelity, longest_gap)]
     command = [str(programs.find_program("wattbell-rig")), "play", str(trace), *options]

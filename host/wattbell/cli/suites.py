@@ -13,6 +13,7 @@ from .record import Json
 
 def suites(
     name: Annotated[str | None, typer.Argument(metavar="SUITE", help="Show the tests of this one.")] = None,
+    wide: output.Wide = False,
     json: Json = False,
 ) -> None:
     """List the suites, or the tests of one.

@@ -23,6 +23,12 @@ _NAME = 60
 """Characters of a name in the first column that are shown at most; names come from anywhere."""
 TEXT_WIDTH = 14
 """Columns of text are wrapped to this width before a figure is left out."""
+_WORD = 24
+"""A word up to this length is not broken."""
+_FIRST = 1 / 3
+"""The first column, which tells the rows apart, is not: it keeps up to this share of the terminal, so that a row is one line."""
+WIDEST = 10_000
+"""Width of a terminal in which nothing is left out."""
 _UNIT = re.compile(r"([kMGmµn]?(W|s|J|B|A|V|Hz|B/s)|%)[,.;:)]?")
 _ENDS_NUMBER = tuple("0123456789)")
 
@@ -31,7 +37,7 @@ class WholeTable(Table):
     """A table that leaves out columns where the terminal is too narrow, and says which, and where they are to be seen.
 
     Columns that may not wrap (``no_wrap``) are shown whole or not at all, the others wrap. ``expendable``: names of columns in the order
-    in which they go; then the last goes first, figures before text. The first column always stays.
+    in which they go; then the last goes first, figures before text. The first column always stays, and wraps where it alone is too wide.
     """
 
     def __init__(self, *arguments: Any, expendable: Sequence[str] = (), **options: Any) -> None:
@@ -43,28 +49,42 @@ class WholeTable(Table):
         rest = [c for c in reversed(self.columns[1:]) if not any(c is other for other in order)]
         order += sorted(rest, key=lambda column: not column.no_wrap)
         kept, gone = list(self.columns), []
-        while order and self._width(console, options, kept) > options.max_width:
+        room = options.max_width
+        while order and self._width(console, options, kept, room) > room:
             gone.append(order.pop(0))
             kept = [c for c in kept if c is not gone[-1]]
-        yield from Table.__rich_console__(self._of(kept), console, options)
+        spare = max(0, room - self._width(console, options, kept, room))
+        yield from Table.__rich_console__(self._of(kept, room, spare), console, options)
         if gone:
             names = ", ".join(str(c.header) for c in self.columns if any(c is other for other in gone))
-            needed = self._width(console, options, self.columns) + console.width - options.max_width
-            yield WholeText(Text(f"left out: {names} (a terminal {needed} columns wide shows all, and so does --json)", style="italic"))
+            needed = room
+            while (wider := self._width(console, options, self.columns, needed)) > needed:
+                needed = wider
+            shows = f"a terminal {needed + console.width - room} columns wide shows all, and so do --wide and --json"
+            yield WholeText(Text(f"left out: {names} ({shows})", style="italic"))
 
-    def _of(self, columns: Sequence[Column], *, least: bool = False) -> WholeTable:
-        """The table with these of its columns; ``least``: each as narrow as it may be."""
+    def _of(self, columns: Sequence[Column], room: int, spare: int = 0) -> WholeTable:
+        """The table with these of its columns, in so much room, each as narrow as it may be; those that wrap share what is to spare. (All
+        widths are given: Rich would make some narrower than their least width, and cut the last column for it.)"""
         made = copy.copy(self)
         made.columns = []
         for index, column in enumerate(columns):
-            natural = max((cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).splitlines()), default=0)
-            width = natural if column.no_wrap else min(natural, TEXT_WIDTH)
-            made.columns.append(replace(column, _index=index, min_width=width, max_width=width if least else None, overflow="fold"))
+            texts = [str(cell) for cell in (column.header, *column.cells)]
+            natural = max((cell_len(line) for text in texts for line in text.splitlines()), default=0)
+            word = max((cell_len(word) for text in texts for word in text.split()), default=0)
+            text = max(TEXT_WIDTH, int(room * _FIRST) if index == 0 else min(word, _WORD))
+            width = natural if column.no_wrap else min(natural, text)
+            whole = column.no_wrap and (index > 0 or natural < room)
+            width = width if whole else min(width, max(room - 2, 1))
+            more = 0 if whole else min(spare, natural - width)
+            spare -= more
+            width += more
+            made.columns.append(replace(column, _index=index, min_width=width, max_width=width, no_wrap=whole, overflow="fold"))
         return made
 
-    def _width(self, console: Console, options: ConsoleOptions, columns: Sequence[Column]) -> int:
+    def _width(self, console: Console, options: ConsoleOptions, columns: Sequence[Column], room: int) -> int:
         wide = options.update_width(1 << 16)
-        return Measurement.get(console, wide, self._of(columns, least=True)).maximum
+        return Measurement.get(console, wide, self._of(columns, room)).maximum
 
 
 class WholeText:
@@ -103,6 +123,16 @@ def words(cell: data.Cell | str) -> Text:
     return text
 
 
+def _short(name: Text) -> Text:
+    """A name of any length, with an ellipsis that stands for whole words or numbers."""
+    if cell_len(name.plain) <= _NAME:
+        return name
+    name.truncate(_NAME - 1)
+    while name.plain and name.plain[-1].isdigit():
+        name.right_crop(1)
+    return name.append("…")
+
+
 def drawn(table: data.Table) -> RenderableType:
     """A table below its heading (a title of Rich's would wrap at the table's width)."""
     heading = Text(table.title, style="bold")
@@ -123,6 +153,5 @@ def drawn(table: data.Table) -> RenderableType:
         made.add_column(names[i], justify="right" if numeric else "left", no_wrap=numeric or table.columns[i].whole)
     for row in table.rows:
         first, *rest = (words(row[i]) for i in shown)
-        first.truncate(_NAME, overflow="ellipsis")
-        made.add_row(first, *rest)
+        made.add_row(_short(first), *rest)
     return Group(Text(), WholeText(heading), made) if table.title else made
