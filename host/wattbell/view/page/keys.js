@@ -26,7 +26,7 @@ export function keyboard(act) {
     [["p", "P"], "next, previous phase", null], [["e", "E"], "next, previous event", null], [["s", "S"], "next, previous command as searched", null],
     [["/"], "search", act.search], [["l"], "follow a recording", act.follow], [["r"], "which rows are shown", act.rows],
     [["d"], "dark, light, or as the system", act.theme], [["c"], "copy the address of this view", act.link],
-    [["?"], "these keys", act.help],
+    [["Escape"], "close the command, the menu", act.escape], [["?"], "these keys", act.help],
   ];
   const run = new Map(bindings.flatMap(([keys, , action]) => (action ? keys.map((key) => [key, action]) : [])));
   for (const [letter, what] of [["n", "slow"], ["w", "wake-up"], ["g", "gap"], ["p", "phase"], ["e", "event"], ["s", "search"]]) {

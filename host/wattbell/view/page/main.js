@@ -20,7 +20,7 @@ import { Source } from "./source.js";
 import { fromFragment, ROWS, Store, toFragment } from "./state.js";
 import { choose, colours, printed } from "./theme.js";
 import { timeTicks } from "./timeaxis.js";
-import { duration, instant, si } from "./units.js";
+import { clock, duration, instant, si } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
 /** Least width of the bins of MB/s and IOPS: below it a bin holds one command or none, and a rate says nothing. */
@@ -57,7 +57,7 @@ class Page {
     const abouts = await Promise.all(captures.map(({ k }) => ask(`${k}/capture`)));
     this.sources = abouts.map((about, k) => new Source(k, about, abouts[0]));
     this.measureExtent();
-    this.store.set(fromFragment(location.hash, this.extent, captures.length));
+    this.store.set(this.fragment());
     choose(this.state.theme);
     this.buildRows();
     this.lines = new Lines($("lines"), $("tip"));
@@ -304,7 +304,10 @@ class Page {
   changed(changed) {
     const any = (...keys) => keys.some((key) => changed.has(key));
     if (any("theme")) this.recolour();
-    if (any("hidden")) this.arrange();
+    if (any("hidden")) {
+      this.rowsMenu();
+      this.arrange();
+    }
     if (any("shown")) this.introduce();
     if (any("command")) this.pickShown();
     if (any("begin", "end")) this.moved();
@@ -355,17 +358,29 @@ class Page {
     if (location.hash.replace(/^#/, "") !== fragment) history.replaceState(null, "", `${location.pathname}${fragment ? `#${fragment}` : ""}`);
   }
 
-  /** Sets the view, within what there is. */
-  look(begin, end, { remember = true } = {}) {
+  /** The state that the address asks for. */
+  fragment() {
+    const asked = fromFragment(location.hash, this.extent, this.sources.length);
+    return { ...asked, ...this.within(asked.begin, asked.end) };
+  }
+
+  /** A view as it can be: no less than a few ticks, no more than there is. */
+  within(begin, end) {
     const whole = this.extent.end - this.extent.begin;
     const least = Math.max(LEAST_S / this.tickSeconds, 2);
     let long = Math.min(whole, Math.max(least, end - begin));
     let from = (begin + end) / 2 - long / 2;
     from = Math.max(this.extent.begin, Math.min(this.extent.end - long, from));
     if (long > 1000) [from, long] = [Math.round(from), Math.round(long)];
+    return { begin: from, end: from + long };
+  }
+
+  /** Sets the view. */
+  look(begin, end, { remember = true } = {}) {
+    const view = this.within(begin, end);
     if (remember) this.remember();
-    if (this.following && Math.abs(from + long - this.extent.end) > long * 0.02) this.follow(false);
-    this.store.set({ begin: from, end: from + long });
+    if (this.following && Math.abs(view.end - this.extent.end) > (view.end - view.begin) * 0.02) this.follow(false);
+    this.store.set(view);
   }
 
   /** Views that stood still for a moment can be gone back to. */
@@ -508,7 +523,8 @@ class Page {
       pieces.push(["pointer", instant(Math.round(this.pointer.tick), this.tickSeconds) + utcText]);
     }
     if (a !== null && b !== null) pieces.push(["B − A", duration(b - a, this.tickSeconds)]);
-    pieces.push(["view", si((end - begin) * this.tickSeconds, "s", 4)]);
+    const long = (end - begin) * this.tickSeconds;
+    pieces.push(["view", long >= 60 ? clock(Math.round(long)) : si(long, "s", 4)]);
     $("time").replaceChildren(...pieces.flatMap(([name, text]) => [`${name} `, make("b", text), "   "]));
   }
 
@@ -543,7 +559,7 @@ class Page {
     $("state").classList.toggle("warn", !["complete", "recording"].includes(about.state));
     $("drive").textContent = driveText(about.drive);
     $("notices").replaceChildren();
-    for (const text of about.loss) this.notice(text);
+    if (about.loss.length) this.notice(`Missing: ${about.loss.join("; ")}. Figures over a gap are of the rest.`);
     if (!about.has.rail && !about.live) this.notice("This capture has no rail: no power, current, voltage or energy.");
     if (!about.has.commands && !about.live) this.notice("This capture has no commands.");
     if (about.end <= about.begin && !about.live) this.notice("Nothing was recorded: the capture has no length.");
@@ -679,6 +695,11 @@ class Page {
       theme: () => this.store.set({ theme: { auto: colours.dark ? "light" : "dark", light: "dark", dark: "light" }[this.state.theme] }),
       link: () => this.link(),
       help: () => $("keys").showModal(),
+      escape: () => {
+        this.arm(null);
+        this.pick(null);
+        $("rows-menu").removeAttribute("open");
+      },
     };
     document.addEventListener("keydown", keyboard(act));
     const buttons = {
@@ -694,7 +715,7 @@ class Page {
     new ResizeObserver(() => this.later("resize", 60, () => this.resized())).observe($("main"));
     addEventListener("resize", () => this.later("resize", 60, () => this.resized()));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
-    addEventListener("hashchange", () => this.store.set(fromFragment(location.hash, this.extent, this.sources.length)));
+    addEventListener("hashchange", () => this.store.set(this.fragment()));
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
     matchMedia("print").addEventListener("change", ({ matches }) => this.print(matches));

@@ -70,7 +70,7 @@ export function showSpan(span, chosen, tickSeconds) {
   });
   $("span-commands").hidden = commands.length === 0;
   fill($("span-commands"), ["command", "count", "p50", "p99", "max"], commands);
-  const lost = [...(span.lost ?? [])];
+  const lost = span.lost?.length ? [`Missing: ${span.lost.join("; ")}.`] : [];
   if (span.missing_s > 0) lost.unshift(`${si(span.missing_s, "s")} of the rail are missing; the figures are of the rest.`);
   $("span-lost").hidden = lost.length === 0;
   $("span-lost").textContent = lost.join(" ");
