@@ -56,6 +56,10 @@ class Reference:
         what += f" {self.score}" if self.name and self.score else ""
         if self.take:
             what = f"{self.take.replace('_', ' ')} of {what}"
+        if self.over and self.start > float("-inf"):
+            what += f" from {self.over} {self.start:g}"
+        if self.over and self.to < float("inf"):
+            what += f" up to {self.over} {self.to:g}"
         at = "".join(f", {k} {v:g}" for k, v in self.at.items())
         drives = f"{self.pick} of {', '.join(self.drives)}" if len(self.drives) > 1 else self.drives[0]
         condition = f", {self.condition}" if self.condition else ""
